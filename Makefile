@@ -1,0 +1,48 @@
+# Everything a clone needs: python3 with venv and pip, make, git. Nothing is installed outside .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SOURCES := $(shell find src -name '*.py' -o -name '*.json' -o -name '*.html')
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: help setup demo check format test bench lock clean
+help:  ## what can be made
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
+
+$(VENV)/.tools: requirements.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --require-hashes -r requirements.txt
+	@touch $@
+
+$(VENV)/.installed: $(VENV)/.tools pyproject.toml $(SOURCES)
+	$(BIN)/pip install --quiet --no-deps --no-build-isolation --force-reinstall .
+	@touch $@
+
+setup: $(VENV)/.installed  ## a virtual environment with bayplan and its tools
+
+demo: setup  ## place the shipped example and explain the pod that fits nowhere
+	@$(BIN)/bayplan place -f examples/01-first-pod || test $$? -eq 1
+	@echo
+	@$(BIN)/bayplan explain pod/web-4 -f examples/01-first-pod || test $$? -eq 1
+
+check: setup  ## format, lint, strict types, layers
+	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/mypy
+	$(BIN)/pytest -q tests/test_layers.py
+
+format:  ## put the code into shape
+	$(BIN)/ruff format src tests benchmarks
+	$(BIN)/ruff check --fix src tests benchmarks
+
+test: setup  ## all tests that need no server
+	$(BIN)/pytest -n 2
+
+lock:  ## requirements.txt anew from pyproject.toml
+	$(PYTHON) -m venv .venv-lock
+	.venv-lock/bin/pip install --quiet uv
+	.venv-lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	  --no-header --no-annotate pyproject.toml --group dev --group build -o requirements.txt --upgrade
+
+clean:  ## forget the environment and what was built
+	rm -rf $(VENV) .venv-lock dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

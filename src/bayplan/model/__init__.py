@@ -1,0 +1,1 @@
+"""Frozen values of what a decision needs. Knows nothing of files, the API or the index."""

@@ -1,0 +1,59 @@
+"""Kubernetes quantities as exact integers, rounded up as the scheduler rounds them. Knows nothing of resources but cpu."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from functools import lru_cache
+
+_FORM = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(?:([eE][+-]?\d+)|([numkMGTPE]|[KMGTPE]i)?)")
+_SCALE = {
+    "": Fraction(1),
+    "n": Fraction(1, 10**9),
+    "u": Fraction(1, 10**6),
+    "m": Fraction(1, 1000),
+    **{suffix: Fraction(1000**power) for power, suffix in enumerate(("k", "M", "G", "T", "P", "E"), 1)},
+    **{suffix: Fraction(1024**power) for power, suffix in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"), 1)},
+}
+LARGEST = 2**63 - 1
+
+
+@lru_cache(maxsize=65536)
+def parse(text: str | float) -> Fraction:
+    """The exact amount; raises ValueError on anything that is no quantity."""
+    found = _FORM.fullmatch(str(text))
+    if found is None:
+        raise ValueError(f"expected a quantity such as 500m, 2 or 1.5Gi, got {text!r}")
+    digits, exponent, suffix = found.groups()
+    scale = Fraction(10) ** int(exponent[1:]) if exponent else _SCALE[suffix or ""]
+    return Fraction(digits) * scale
+
+
+@lru_cache(maxsize=65536)
+def units(text: str | float) -> int:
+    """Whole units, rounded up and capped at 64 bits, as `Quantity.Value()`."""
+    return min(-int(-parse(text) // 1), LARGEST)
+
+
+@lru_cache(maxsize=65536)
+def milli(text: str | float) -> int:
+    """Thousandths, rounded up and capped at 64 bits, as `Quantity.MilliValue()`."""
+    return min(-int(-parse(text) * 1000 // 1), LARGEST)
+
+
+def amount(resource: str, text: str | float) -> int:
+    """How the scheduler counts this resource: cpu in thousandths, everything else in whole units."""
+    return milli(text) if resource == "cpu" else units(text)
+
+
+def show(resource: str, value: int) -> str:
+    """An amount as people write it."""
+    if resource == "cpu":
+        return f"{value}m" if value % 1000 else str(value // 1000)
+    for suffix in ("Ei", "Pi", "Ti", "Gi", "Mi", "Ki"):
+        scale = int(_SCALE[suffix])
+        if value and value % scale == 0:
+            return f"{value // scale}{suffix}"
+    if value >= 1024**2 and resource not in ("pods",) and "/" not in resource:
+        return f"{value / 1024**2:.1f}Mi"
+    return str(value)

@@ -1,0 +1,52 @@
+"""
+One switch per place where the seeds and today's schedulers differ, and the two presets.
+
+`docs/differences.md` has a row for each switch.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Semantics(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """The defaults are the `upstream` preset: what kube-scheduler 1.36 does."""
+
+    # One pod must meet all required affinity terms (upstream), or each term may be met by another pod (seed).
+    affinity_terms_met_apart: bool = False
+    # The first pod of a set: judged over all terms and pods on labelled nodes (upstream), or per term and anywhere.
+    first_pod_per_term: bool = False
+    # A soft term adds its weight once per matching pod (upstream) or once per node (seed).
+    soft_terms_count_once: bool = False
+    # A neighbour's soft term counts always (upstream) or only if this placement newly meets or breaks it (seed).
+    neighbours_count_when_changed: bool = False
+    # Whether a neighbour's soft anti-affinity keeps us away too.
+    soft_anti_affinity_symmetric: bool = True
+    # `namespaces: []` means the owner's own (upstream) or all (seed).
+    empty_namespaces_mean_all: bool = False
+    # `topologyKey: ""` is an error (upstream) or means any of the default keys (seed).
+    empty_topology_key_means_any: bool = False
+    default_topology_keys: tuple[str, ...] = (
+        "kubernetes.io/hostname",
+        "topology.kubernetes.io/zone",
+        "topology.kubernetes.io/region",
+    )
+    # Namespaces whose pods neither block nor are blocked by hard anti-affinity.
+    daemon_namespaces: tuple[str, ...] = ()
+    # kube-scheduler 1.34 to 1.36 lets a namespaceSelector of only negative requirements match every namespace, for
+    # the incoming pod's own terms (kubernetes#141526).
+    negative_namespace_selector_matches_all: bool = True
+
+
+UPSTREAM = Semantics()
+DESIGN = Semantics(
+    affinity_terms_met_apart=True,
+    first_pod_per_term=True,
+    soft_terms_count_once=True,
+    neighbours_count_when_changed=True,
+    empty_namespaces_mean_all=True,
+    empty_topology_key_means_any=True,
+    daemon_namespaces=("kube-system",),
+    negative_namespace_selector_matches_all=False,
+)
+PRESETS = {"upstream": UPSTREAM, "design": DESIGN}

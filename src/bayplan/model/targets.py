@@ -1,0 +1,23 @@
+"""A target: a node or a cluster, somewhere a workload can be placed. Knows nothing of what runs on it."""
+
+from __future__ import annotations
+
+from typing import NewType
+
+import msgspec
+
+from bayplan.model.taints import Taint
+
+TargetName = NewType("TargetName", str)
+
+
+class Target(msgspec.Struct, frozen=True, kw_only=True):
+    """`labels` may hold several values for one key (a cluster that spans three zones) in `further_labels`."""
+
+    name: TargetName
+    labels: dict[str, str]
+    further_labels: tuple[tuple[str, str], ...] = ()
+    taints: tuple[Taint, ...] = ()
+    unschedulable: bool = False
+    allocatable: tuple[tuple[str, int], ...] = ()
+    images: tuple[tuple[str, int], ...] = ()

@@ -1,0 +1,110 @@
+"""
+Terms: which peers a workload wants near or far, and in which topology.
+
+`PodTerm` is a term as its owner wrote it. `PeerTerm` is what is left once the owner's namespace and the semantics are
+known: who is selected, without the topology key, so that terms differing only in topology share one set of matches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from bayplan.model.labels import EVERYTHING, Labels, Selector
+from bayplan.model.semantics import Semantics
+
+HOSTNAME = "kubernetes.io/hostname"
+ZONE = "topology.kubernetes.io/zone"
+REGION = "topology.kubernetes.io/region"
+
+
+class PodTerm(msgspec.Struct, frozen=True):
+    """
+    A term as written; `namespaces` None is absent and () is an empty list, which mean different things in the seed.
+
+    `path` says where the owner wrote it, for people. `during_execution` marks terms that must hold while running too.
+    """
+
+    selector: Selector | None
+    topology_key: str
+    namespaces: tuple[str, ...] | None = None
+    namespace_selector: Selector | None = None
+    tolerate_namespaces: tuple[str, ...] = ()
+    weight: int = 0
+    limit: int = 0
+    during_execution: bool = False
+    path: str = ""
+
+
+class AffinityTerms(msgspec.Struct, frozen=True):
+    """All that a workload says of its peers."""
+
+    required: tuple[PodTerm, ...] = ()
+    anti_required: tuple[PodTerm, ...] = ()
+    preferred: tuple[PodTerm, ...] = ()
+    anti_preferred: tuple[PodTerm, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.required or self.anti_required or self.preferred or self.anti_preferred)
+
+
+NO_TERMS = AffinityTerms()
+
+
+class PeerTerm(msgspec.Struct, frozen=True):
+    """
+    Which workloads a term selects.
+
+    A workload counts if its labels match every selector, its namespace is listed or matches the namespace selector and
+    is not excluded, and it is not terminating (unless those count). `namespaces` None means all of them. Several
+    selectors make a conjunction: upstream wants one pod that meets all required affinity terms.
+    """
+
+    parts: tuple[TermPart, ...]
+    counts_terminating: bool = True
+
+    def matches(self, labels: Labels, namespace: str, namespace_labels: Labels, *, terminating: bool) -> bool:
+        if terminating and not self.counts_terminating:
+            return False
+        return all(part.matches(labels, namespace, namespace_labels) for part in self.parts)
+
+
+class TermPart(msgspec.Struct, frozen=True):
+    selector: Selector | None
+    namespaces: tuple[str, ...] | None
+    namespace_selector: Selector | None = None
+    excluded_namespaces: tuple[str, ...] = ()
+
+    def matches(self, labels: Labels, namespace: str, namespace_labels: Labels) -> bool:
+        if self.selector is None or not self.in_scope(namespace, namespace_labels):
+            return False
+        return self.selector.matches(labels)
+
+    def in_scope(self, namespace: str, namespace_labels: Labels) -> bool:
+        """Whether the term looks into this namespace at all."""
+        if namespace in self.excluded_namespaces:
+            return False
+        if self.namespaces is None or namespace in self.namespaces:
+            return True
+        return self.namespace_selector is not None and self.namespace_selector.matches(namespace_labels)
+
+
+def scope(term: PodTerm, namespace: str, semantics: Semantics, *, excluding: Sequence[str] = ()) -> TermPart:
+    """The term's selector with its namespaces settled, for an owner in `namespace`."""
+    excluded = tuple(sorted({*term.tolerate_namespaces, *excluding}))
+    listed = term.namespaces
+    if listed == () and term.namespace_selector is None and semantics.empty_namespaces_mean_all:
+        return TermPart(term.selector, None, None, excluded)
+    if not listed and term.namespace_selector is None:
+        return TermPart(term.selector, (namespace,), None, excluded)
+    if term.namespace_selector == EVERYTHING:
+        return TermPart(term.selector, None, None, excluded)
+    return TermPart(term.selector, tuple(sorted(set(listed or ()))), term.namespace_selector, excluded)
+
+
+def topology_keys(term: PodTerm, semantics: Semantics) -> tuple[str, ...]:
+    """The keys whose domains the term speaks of; an empty key means any of the configured ones in the seed."""
+    if term.topology_key or not semantics.empty_topology_key_means_any:
+        return (term.topology_key,)
+    return semantics.default_topology_keys

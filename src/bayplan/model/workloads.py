@@ -1,0 +1,108 @@
+"""A workload: what has to be placed, reduced to what decides where. Knows nothing of where anything is."""
+
+from __future__ import annotations
+
+from typing import NewType
+
+import msgspec
+
+from bayplan.model.labels import Selector
+from bayplan.model.node_selectors import ANYWHERE, NodeAffinity
+from bayplan.model.taints import Toleration
+from bayplan.model.terms import NO_TERMS, AffinityTerms
+
+WorkloadKey = NewType("WorkloadKey", str)  # namespace/name
+
+
+class Requests(msgspec.Struct, frozen=True):
+    """
+    What it asks of each resource, cpu in thousandths.
+
+    `amounts` is what must fit. `scored` is what the incoming pod brings into the allocation scores and `counted` what it
+    weighs there once it runs: cpu and memory that nobody asked for count as 100m and 200Mi in both.
+    """
+
+    amounts: tuple[tuple[str, int], ...] = ()
+    balanced: tuple[tuple[str, int], ...] = ()
+    scored: tuple[tuple[str, int], ...] = ()
+    counted: tuple[tuple[str, int], ...] = ()
+
+
+class HostPort(msgspec.Struct, frozen=True):
+    protocol: str
+    port: int
+    ip: str
+
+
+class SpreadConstraint(msgspec.Struct, frozen=True):
+    """A topology spread constraint with matchLabelKeys already merged into its selector."""
+
+    max_skew: int
+    topology_key: str
+    hard: bool
+    selector: Selector | None
+    min_domains: int = 1
+    honors_affinity: bool = True
+    honors_taints: bool = False
+
+
+class Spread(msgspec.Struct, frozen=True):
+    """The pod's own constraints, and the selector that default constraints would use if it has none."""
+
+    constraints: tuple[SpreadConstraint, ...] = ()
+    default_selector: Selector | None = None
+
+
+class Images(msgspec.Struct, frozen=True):
+    """`names` with a tag each; `n_containers` counts init containers and containers."""
+
+    names: tuple[str, ...] = ()
+    n_containers: int = 0
+
+
+class Claims(msgspec.Struct, frozen=True):
+    """The claims its volumes name, in order; `ephemeral` ones are made for the pod and may still be missing."""
+
+    names: tuple[str, ...] = ()
+    ephemeral: tuple[str, ...] = ()
+
+
+class Needs(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that pods of one template have in common. Each field is one rule's part, so equal fields share."""
+
+    requests: Requests = Requests()
+    tolerations: tuple[Toleration, ...] = ()
+    node_affinity: NodeAffinity = ANYWHERE
+    host_ports: tuple[HostPort, ...] = ()
+    images: Images = Images()
+    spread: Spread = Spread()
+    affinity: AffinityTerms = NO_TERMS
+    claims: Claims = Claims()
+
+
+class Workload(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    One thing to place. `requested_target` is a node the pod itself names; `unplaceable` says why it may not be tried.
+
+    `labels` is never changed in place, only replaced.
+    """
+
+    namespace: str
+    name: str
+    uid: str = ""
+    labels: dict[str, str]
+    needs: Needs
+    priority: int = 0
+    created: str = ""
+    started: str = ""
+    terminating: bool = False
+    requested_target: str = ""
+    nominated_target: str = ""
+    preempts: bool = True
+    gates: tuple[str, ...] = ()
+    scheduler_name: str = ""
+    unplaceable: str = ""
+
+    @property
+    def key(self) -> WorkloadKey:
+        return WorkloadKey(f"{self.namespace}/{self.name}")

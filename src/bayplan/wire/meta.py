@@ -1,0 +1,59 @@
+"""What every API object carries, and the selectors and quantities that many of them share."""
+
+from __future__ import annotations
+
+import msgspec
+
+Quantity = str | int | float
+Quantities = dict[str, Quantity]
+
+
+class WireObject(msgspec.Struct, rename="camel", kw_only=True, gc=False, omit_defaults=True):
+    """A piece of an API object; unknown fields are passed over."""
+
+
+class OwnerReference(WireObject):
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool | None = None
+
+
+class ObjectMeta(WireObject):
+    name: str = ""
+    generate_name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    owner_references: list[OwnerReference] | None = None
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+
+
+class LabelSelectorRequirement(WireObject):
+    key: str = ""
+    operator: str = ""
+    values: list[str] | None = None
+
+
+class LabelSelector(WireObject):
+    match_labels: dict[str, str] | None = None
+    match_expressions: list[LabelSelectorRequirement] | None = None
+
+
+class ObjectReference(WireObject):
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class ApiObject(WireObject):
+    """An object of any kind: enough to know what it is."""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)

@@ -1,0 +1,38 @@
+"""Nodes and namespaces: where pods go, and the labels that namespace selectors read."""
+
+from __future__ import annotations
+
+import msgspec
+
+from bayplan.wire.meta import ApiObject, Quantities, WireObject
+
+
+class Taint(WireObject):
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class NodeSpec(WireObject):
+    taints: list[Taint] | None = None
+    unschedulable: bool = False
+
+
+class ContainerImage(WireObject):
+    names: list[str] | None = None
+    size_bytes: int = 0
+
+
+class NodeStatus(WireObject):
+    capacity: Quantities | None = None
+    allocatable: Quantities | None = None
+    images: list[ContainerImage] | None = None
+
+
+class Node(ApiObject):
+    spec: NodeSpec = msgspec.field(default_factory=NodeSpec)
+    status: NodeStatus = msgspec.field(default_factory=NodeStatus)
+
+
+class Namespace(ApiObject):
+    """Only its name and labels matter."""

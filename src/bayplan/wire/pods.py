@@ -1,0 +1,163 @@
+"""Pods: the fields of `v1.Pod` that decide where a pod may run, and the seed's terms that Kubernetes never had."""
+
+from __future__ import annotations
+
+import msgspec
+
+from bayplan.wire.meta import ApiObject, LabelSelector, Quantities, WireObject
+
+
+class PodAffinityTerm(WireObject):
+    """`limit` and `tolerateNamespaces` are ours: see docs/differences.md."""
+
+    label_selector: LabelSelector | None = None
+    namespaces: list[str] | None = None
+    topology_key: str = ""
+    namespace_selector: LabelSelector | None = None
+    match_label_keys: list[str] | None = None
+    mismatch_label_keys: list[str] | None = None
+    limit: int | None = None
+    tolerate_namespaces: list[str] | None = None
+
+
+class WeightedPodAffinityTerm(WireObject):
+    weight: int = 0
+    pod_affinity_term: PodAffinityTerm = msgspec.field(default_factory=PodAffinityTerm)
+
+
+class PodAffinity(WireObject):
+    """Of either sign: `podAffinity` and `podAntiAffinity` have the same fields."""
+
+    required_during_scheduling_required_during_execution: list[PodAffinityTerm] | None = None
+    required_during_scheduling_ignored_during_execution: list[PodAffinityTerm] | None = None
+    preferred_during_scheduling_ignored_during_execution: list[WeightedPodAffinityTerm] | None = None
+
+
+class NodeSelectorRequirement(WireObject):
+    key: str = ""
+    operator: str = ""
+    values: list[str] | None = None
+
+
+class NodeSelectorTerm(WireObject):
+    match_expressions: list[NodeSelectorRequirement] | None = None
+    match_fields: list[NodeSelectorRequirement] | None = None
+
+
+class NodeSelector(WireObject):
+    node_selector_terms: list[NodeSelectorTerm] | None = None
+
+
+class PreferredSchedulingTerm(WireObject):
+    weight: int = 0
+    preference: NodeSelectorTerm = msgspec.field(default_factory=NodeSelectorTerm)
+
+
+class NodeAffinity(WireObject):
+    required_during_scheduling_ignored_during_execution: NodeSelector | None = None
+    preferred_during_scheduling_ignored_during_execution: list[PreferredSchedulingTerm] | None = None
+
+
+class Affinity(WireObject):
+    node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
+
+
+class TopologySpreadConstraint(WireObject):
+    max_skew: int = 0
+    topology_key: str = ""
+    when_unsatisfiable: str = ""
+    label_selector: LabelSelector | None = None
+    min_domains: int | None = None
+    node_affinity_policy: str | None = None
+    node_taints_policy: str | None = None
+    match_label_keys: list[str] | None = None
+
+
+class Toleration(WireObject):
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+    toleration_seconds: int | None = None
+
+
+class ContainerPort(WireObject):
+    container_port: int = 0
+    host_port: int = 0
+    protocol: str = ""
+    host_ip: str = msgspec.field(default="", name="hostIP")
+
+
+class Resources(WireObject):
+    requests: Quantities | None = None
+    limits: Quantities | None = None
+
+
+class Container(WireObject):
+    name: str = ""
+    image: str = ""
+    resources: Resources | None = None
+    ports: list[ContainerPort] | None = None
+    restart_policy: str | None = None
+
+
+class ClaimSource(WireObject):
+    claim_name: str = ""
+
+
+class ImageSource(WireObject):
+    reference: str = ""
+
+
+class Volume(WireObject):
+    name: str = ""
+    persistent_volume_claim: ClaimSource | None = None
+    ephemeral: dict[str, object] | None = None
+    image: ImageSource | None = None
+
+
+class SchedulingGate(WireObject):
+    name: str = ""
+
+
+class PodSpec(WireObject):
+    containers: list[Container] | None = None
+    init_containers: list[Container] | None = None
+    node_name: str = ""
+    node_selector: dict[str, str] | None = None
+    affinity: Affinity | None = None
+    tolerations: list[Toleration] | None = None
+    topology_spread_constraints: list[TopologySpreadConstraint] | None = None
+    overhead: Quantities | None = None
+    resources: Resources | None = None
+    volumes: list[Volume] | None = None
+    priority: int | None = None
+    priority_class_name: str = ""
+    preemption_policy: str | None = None
+    scheduler_name: str = ""
+    scheduling_gates: list[SchedulingGate] | None = None
+    resource_claims: list[dict[str, object]] | None = None
+    host_network: bool = False
+
+
+class ContainerStatus(WireObject):
+    name: str = ""
+    allocated_resources: Quantities | None = None
+    resources: Resources | None = None
+
+
+class PodStatus(WireObject):
+    phase: str = ""
+    start_time: str | None = None
+    nominated_node_name: str = ""
+    container_statuses: list[ContainerStatus] | None = None
+    init_container_statuses: list[ContainerStatus] | None = None
+
+
+class Pod(ApiObject):
+    spec: PodSpec = msgspec.field(default_factory=PodSpec)
+    status: PodStatus = msgspec.field(default_factory=PodStatus)
+
+

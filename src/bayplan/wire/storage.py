@@ -1,0 +1,59 @@
+"""Volumes, claims and storage classes, as far as they decide which nodes a pod may use."""
+
+from __future__ import annotations
+
+import msgspec
+
+from bayplan.wire.meta import ApiObject, LabelSelector, ObjectReference, Quantities, WireObject
+from bayplan.wire.pods import NodeSelector, Resources
+
+
+class VolumeNodeAffinity(WireObject):
+    required: NodeSelector | None = None
+
+
+class PersistentVolumeSpec(WireObject):
+    capacity: Quantities | None = None
+    access_modes: list[str] | None = None
+    storage_class_name: str = ""
+    volume_mode: str = ""
+    claim_ref: ObjectReference | None = None
+    node_affinity: VolumeNodeAffinity | None = None
+
+
+class Phase(WireObject):
+    phase: str = ""
+
+
+class PersistentVolume(ApiObject):
+    spec: PersistentVolumeSpec = msgspec.field(default_factory=PersistentVolumeSpec)
+    status: Phase = msgspec.field(default_factory=Phase)
+
+
+class PersistentVolumeClaimSpec(WireObject):
+    access_modes: list[str] | None = None
+    resources: Resources | None = None
+    storage_class_name: str | None = None
+    volume_name: str = ""
+    volume_mode: str = ""
+    selector: LabelSelector | None = None
+
+
+class PersistentVolumeClaim(ApiObject):
+    spec: PersistentVolumeClaimSpec = msgspec.field(default_factory=PersistentVolumeClaimSpec)
+    status: Phase = msgspec.field(default_factory=Phase)
+
+
+class TopologySelectorRequirement(WireObject):
+    key: str = ""
+    values: list[str] | None = None
+
+
+class TopologySelectorTerm(WireObject):
+    match_label_expressions: list[TopologySelectorRequirement] | None = None
+
+
+class StorageClass(ApiObject):
+    provisioner: str = ""
+    volume_binding_mode: str | None = None
+    allowed_topologies: list[TopologySelectorTerm] | None = None
