@@ -45,6 +45,12 @@ class AffinityTerms(msgspec.Struct, frozen=True):
     preferred: tuple[PodTerm, ...] = ()
     anti_preferred: tuple[PodTerm, ...] = ()
 
+    @property
+    def label_keys(self) -> frozenset[str]:
+        """The label keys of peers that any of the terms looks at."""
+        terms = (*self.required, *self.anti_required, *self.preferred, *self.anti_preferred)
+        return frozenset().union(*(term.selector.keys for term in terms if term.selector is not None))
+
     def __bool__(self) -> bool:
         return bool(self.required or self.anti_required or self.preferred or self.anti_preferred)
 

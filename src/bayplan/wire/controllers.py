@@ -6,6 +6,7 @@ import msgspec
 
 from bayplan.wire.meta import ApiObject, LabelSelector, ObjectMeta, WireObject
 from bayplan.wire.pods import PodSpec
+from bayplan.wire.storage import PersistentVolumeClaim
 
 
 class PodTemplateSpec(WireObject):
@@ -21,6 +22,7 @@ class ControllerSpec(WireObject):
     template: PodTemplateSpec = msgspec.field(default_factory=PodTemplateSpec)
     service_name: str = ""
     ordinals: dict[str, int] | None = None
+    volume_claim_templates: list[PersistentVolumeClaim] | None = None
     parallelism: int | None = None
     completions: int | None = None
     completion_mode: str = ""
@@ -28,8 +30,22 @@ class ControllerSpec(WireObject):
     paused: bool = False
 
 
+class Condition(WireObject):
+    type: str = ""
+    status: str = ""
+
+
+class ControllerStatus(WireObject):
+    """How far a Job has come; the other kinds' status says nothing that their pods do not."""
+
+    succeeded: int = 0
+    completed_indexes: str = ""
+    conditions: list[Condition] | None = None
+
+
 class Controller(ApiObject):
     spec: ControllerSpec = msgspec.field(default_factory=ControllerSpec)
+    status: ControllerStatus = msgspec.field(default_factory=ControllerStatus)
 
 
 class SelectorMapSpec(WireObject):

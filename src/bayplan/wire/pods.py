@@ -159,5 +159,3 @@ class PodStatus(WireObject):
 class Pod(ApiObject):
     spec: PodSpec = msgspec.field(default_factory=PodSpec)
     status: PodStatus = msgspec.field(default_factory=PodStatus)
-
-

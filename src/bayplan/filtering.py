@@ -1,0 +1,82 @@
+"""Run the filter halves of the rules: which targets are feasible, and for the others the first rule against them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from bayplan.indexing.evaluations import Evaluation
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.model.decisions import Mask, Reason
+from bayplan.model.workloads import Workload
+from bayplan.rules.rule import Rule
+
+
+class Judged(msgspec.Struct, frozen=True):
+    """One rule's view of the targets for one workload."""
+
+    rule: Rule
+    evaluation: Evaluation
+
+    @property
+    def plan(self) -> Any:
+        return self.evaluation.plan
+
+
+class Verdicts(msgspec.Struct, frozen=True):
+    """
+    What the rules say before scoring. Read it before the next change of the index.
+
+    `refusal` is a rule's reason against every target, found before any was looked at. `excluded` are the targets that
+    rules left out beforehand, with the names of those rules.
+    """
+
+    judged: tuple[Judged, ...]
+    feasible: Mask
+    refusal: tuple[Rule, Reason] | None = None
+    excluded: Mask | None = None
+    excluded_by: tuple[str, ...] = ()
+
+
+def run(rules: Sequence[Rule], workload: Workload, index: PlacementIndex) -> Verdicts:
+    """Which targets every rule lets through."""
+    judged = tuple(_judged(rules, workload, index))
+    nowhere = np.zeros(index.slots.capacity, np.bool_)
+    candidates, by = None, []
+    for one in judged:
+        if one.rule.filters:
+            refusal = one.rule.refuse(one.plan, index)
+            if refusal is not None:
+                return Verdicts(judged, nowhere, (one.rule, refusal))
+            only = one.rule.candidates(one.plan, index)
+            if only is not None:
+                candidates = only if candidates is None else candidates & only
+                by.append(one.rule.name)
+    feasible = index.slots.alive.copy() if candidates is None else index.slots.alive & candidates
+    for one in judged:
+        if one.evaluation.codes is not None and one.rule.filters:
+            feasible &= one.evaluation.codes == 0
+    excluded = None if candidates is None else index.slots.alive & ~candidates
+    return Verdicts(judged, feasible, excluded=excluded, excluded_by=tuple(by))
+
+
+def _judged(rules: Sequence[Rule], workload: Workload, index: PlacementIndex) -> list[Judged]:
+    found = []
+    for rule in rules:
+        part = rule.part(workload, index)
+        if part is not None:
+            found.append(Judged(rule, index.evaluations.get(rule, part, index)))
+    return found
+
+
+def first_failures(verdicts: Verdicts) -> NDArray[np.int64]:
+    """For each target the position in `judged` of the first rule against it, -1 if none; shape (capacity,)."""
+    first = np.full(len(verdicts.feasible), -1, np.int64)
+    for position, one in enumerate(verdicts.judged):
+        if one.evaluation.codes is not None and one.rule.filters:
+            first[(first == -1) & (one.evaluation.codes != 0)] = position
+    return first

@@ -1,0 +1,65 @@
+"""What each target offers and what is taken of it. Knows nothing of which requests are allowed."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayplan.indexing.slots import grown
+from bayplan.model.targets import Target
+from bayplan.model.workloads import Requests
+
+PODS = "pods"
+COUNTED = ("cpu", "memory")  # the resources that weigh something in scores even when nobody asked for them
+
+
+class Capacity:
+    """
+    One row per resource, one column per slot, all of shape (n_resources, capacity).
+
+    `counted` holds what allocation scores see: for cpu and memory, requests with defaults filled in.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self.rows: dict[str, int] = {}
+        self.allocatable: NDArray[np.int64] = np.zeros((0, capacity), np.int64)
+        self.requested: NDArray[np.int64] = np.zeros((0, capacity), np.int64)
+        self.counted: NDArray[np.int64] = np.zeros((0, capacity), np.int64)
+        for resource in ("cpu", "memory", "ephemeral-storage", PODS):
+            self.row(resource)
+
+    def row(self, resource: str) -> int:
+        known = self.rows.get(resource)
+        if known is not None:
+            return known
+        row = self.rows[resource] = len(self.rows)
+        empty = np.zeros((1, self.allocatable.shape[1]), np.int64)
+        self.allocatable = np.concatenate((self.allocatable, empty))
+        self.requested = np.concatenate((self.requested, empty))
+        self.counted = np.concatenate((self.counted, empty))
+        return row
+
+    def put(self, slot: int, target: Target) -> None:
+        self.allocatable[:, slot] = 0
+        for resource, amount in target.allocatable:
+            # Looked up first: a new resource replaces the arrays.
+            row = self.row(resource)
+            self.allocatable[row, slot] = amount
+
+    def take(self, slot: int) -> None:
+        self.allocatable[:, slot] = 0
+
+    def add(self, slot: int, requests: Requests, sign: int) -> None:
+        """A workload came (+1) or left (-1)."""
+        self.requested[self.rows[PODS], slot] += sign
+        for resource, amount in requests.amounts:
+            row = self.row(resource)
+            self.requested[row, slot] += sign * amount
+        for resource, amount in requests.counted:
+            row = self.row(resource)
+            self.counted[row, slot] += sign * amount
+
+    def grow(self, capacity: int) -> None:
+        self.allocatable = grown(self.allocatable, capacity)
+        self.requested = grown(self.requested, capacity)
+        self.counted = grown(self.counted, capacity)

@@ -1,0 +1,259 @@
+"""
+Who is where, as terms see it: classes, their terms and the counters of both, kept true under every change.
+
+The census never scans workloads to answer. It looks at all of them only when a label key is mentioned by a live term
+for the first time, because from then on that key tells classes apart.
+"""
+
+from __future__ import annotations
+
+from collections import Counter as Tally
+from collections.abc import Callable, Iterable, Iterator
+
+import msgspec
+
+from bayplan.indexing.classes import ClassTable, VisibleLabels, WorkloadClass
+from bayplan.indexing.counters import Counter
+from bayplan.indexing.reach import Reach
+from bayplan.indexing.term_table import OwnerRule, Role, TermEntry, TermTable
+from bayplan.indexing.value_columns import TARGET, ValueColumn
+from bayplan.model.labels import Labels
+from bayplan.model.resolved_terms import Use, resolve
+from bayplan.model.semantics import Semantics
+from bayplan.model.terms import AffinityTerms, PeerTerm
+from bayplan.model.workloads import Workload, WorkloadKey
+
+NO_LABELS: Labels = {}
+
+
+class Record(msgspec.Struct):
+    """A placed workload: `shares` are the targets by name with replicas each, `slots` those of them that exist."""
+
+    workload: Workload
+    shares: tuple[tuple[str, int], ...]
+    slots: tuple[int, ...] = ()
+    member_of: WorkloadClass | None = None
+
+
+class _Owned(msgspec.Struct):
+    """The terms that workloads of one namespace and one affinity hold, kept in use as long as a class has them."""
+
+    entries: list[tuple[Role, Use, TermEntry]]
+    classes: int = 0
+
+
+class Census:
+    """`generation` moves whenever the set of owner rules changes, so that plans know to look again."""
+
+    def __init__(self, semantics: Semantics, column: Callable[[str], ValueColumn]) -> None:
+        self.semantics = semantics
+        self.namespaces: dict[str, Labels] = {}
+        self.records: dict[WorkloadKey, Record] = {}
+        self.generation = 0
+        self.terms = TermTable()
+        self.classes = ClassTable()
+        self._column = column
+        self._owned: dict[tuple[str, AffinityTerms], _Owned] = {}
+        self._label_keys: Tally[str] = Tally()
+
+    # Asking
+
+    def visible(self, labels: Labels, also: frozenset[str] = frozenset()) -> VisibleLabels:
+        """The labels that some live term could look at, or one about to live that looks at the keys `also`."""
+        live = self.terms.live_keys
+        return tuple(sorted(item for item in labels.items() if item[0] in live or item[0] in also))
+
+    def matches(self, term: PeerTerm, labels: Labels, namespace: str, *, terminating: bool = False) -> bool:
+        return term.matches(labels, namespace, self.namespaces.get(namespace, NO_LABELS), terminating=terminating)
+
+    def class_matches(self, term: PeerTerm, cls: WorkloadClass) -> bool:
+        return self.matches(term, cls.labels, cls.namespace, terminating=cls.terminating)
+
+    def owner_rules(self, labels: Labels, namespace: str) -> Iterator[OwnerRule]:
+        """What placed workloads hold against, or for, a newcomer with these labels."""
+        for entry in self.terms.candidates(labels):
+            if entry.owner_rules and self.matches(entry.term, labels, namespace):
+                yield from entry.owner_rules.values()
+
+    def peers(self, term: PeerTerm, slots: Iterable[int]) -> Iterator[WorkloadKey]:
+        """The placed workloads that a term matches on these targets: evidence, not for the fast path."""
+        slots = list(slots)
+        probe = TermEntry(term)
+        for cls in self.classes.candidates(probe):
+            if self.class_matches(term, cls):
+                for slot in slots:
+                    yield from sorted(cls.members.get(slot, ()))
+
+    def owners(self, rule: OwnerRule, slots: Iterable[int]) -> Iterator[WorkloadKey]:
+        """The placed workloads that hold a rule on these targets: evidence, not for the fast path."""
+        slots = list(slots)
+        for cls in self.classes.by_id.values():
+            if rule in cls.owner_rules:
+                for slot in slots:
+                    yield from sorted(cls.members.get(slot, ()))
+
+    # Terms in use by evaluations
+
+    def hold(self, term: PeerTerm) -> TermEntry:
+        """The term's entry, kept in use until `release`."""
+        entry, new_keys = self.terms.use(term)
+        self._split_by(new_keys)
+        return entry
+
+    def release(self, entry: TermEntry) -> None:
+        if self.terms.release(entry) and entry.matches:
+            gone = {id(counter) for counter in entry.matches.values()}
+            for cls in self.classes.candidates(entry):
+                cls.matched = [counter for counter in cls.matched if id(counter) not in gone]
+
+    def match_reach(self, entry: TermEntry, keys: tuple[str, ...]) -> Reach:
+        """How many workloads the term matches near each target, from now on kept up to date."""
+        return Reach(self._match_counter(entry, self._counted_by(keys)), self._columns(keys))
+
+    def _match_counter(self, entry: TermEntry, column: ValueColumn) -> Counter:
+        counter = entry.matches.get(column.key)
+        if counter is None:
+            counter = entry.matches[column.key] = Counter(column)
+            for cls in self.classes.candidates(entry):
+                if self.class_matches(entry.term, cls):
+                    cls.matched.append(counter)
+                    self._count_members(cls, counter, +1)
+        return counter
+
+    def _columns(self, keys: tuple[str, ...]) -> tuple[ValueColumn, ...]:
+        return tuple(self._column(key) for key in keys)
+
+    def _counted_by(self, keys: tuple[str, ...]) -> ValueColumn:
+        return self._column(keys[0] if len(keys) == 1 else TARGET)
+
+    # Changing
+
+    def join(self, record: Record) -> WorkloadClass:
+        """Count a workload on its slots."""
+        workload = record.workload
+        cls = self._class_of(workload)
+        cls.join(workload.key, record.slots)
+        record.member_of = cls
+        for counter in cls.matched:
+            counter.add(record.slots, +1)
+        for rule in cls.owner_rules:
+            rule.reach.counter.add(record.slots, +1)
+        self._label_keys.update(workload.labels.keys())
+        return cls
+
+    def leave(self, record: Record) -> WorkloadClass:
+        cls = record.member_of
+        assert cls is not None, f"{record.workload.key} is not counted"
+        cls.leave(record.workload.key, record.slots)
+        record.member_of = None
+        for counter in cls.matched:
+            counter.add(record.slots, -1)
+        for rule in cls.owner_rules:
+            rule.reach.counter.add(record.slots, -1)
+        self._label_keys.subtract(record.workload.labels.keys())
+        if not cls.n_members:
+            self._drop(cls)
+        return cls
+
+    def relabel_namespace(self, name: str, labels: Labels | None) -> None:
+        """Give a namespace other labels and let the classes in it count where they now belong."""
+        if labels is None:
+            self.namespaces.pop(name, None)
+        else:
+            self.namespaces[name] = labels
+        self.generation += 1
+        for cls in self.classes.in_namespace(name):
+            before = {id(counter): counter for counter in cls.matched}
+            cls.matched = self._matched_by(cls)
+            after = {id(counter): counter for counter in cls.matched}
+            for counter in (c for key, c in before.items() if key not in after):
+                self._count_members(cls, counter, -1)
+            for counter in (c for key, c in after.items() if key not in before):
+                self._count_members(cls, counter, +1)
+
+    # Classes
+
+    def _class_of(self, workload: Workload) -> WorkloadClass:
+        affinity = workload.needs.affinity
+        owned = self._owned_by(workload.namespace, affinity)
+        key = (workload.namespace, self.visible(workload.labels), workload.terminating, affinity)
+        cls = self.classes.find(key)
+        if cls is None:
+            cls = self.classes.create(key)
+            cls.matched = self._matched_by(cls)
+            owned.classes += 1
+            cls.owner_rules = [self._owner_rule(cls, role, use, entry) for role, use, entry in owned.entries]
+        return cls
+
+    def _drop(self, cls: WorkloadClass) -> None:
+        self.classes.drop(cls)
+        for rule in cls.owner_rules:
+            rule.uses -= 1
+            if not rule.uses:
+                rule.entry.owner_rules = {k: r for k, r in rule.entry.owner_rules.items() if r is not rule}
+                self.generation += 1
+        owned = self._owned[cls.namespace, cls.affinity]
+        owned.classes -= 1
+        if not owned.classes:
+            del self._owned[cls.namespace, cls.affinity]
+            for _, _, entry in owned.entries:
+                self.release(entry)
+
+    def _owned_by(self, namespace: str, affinity: AffinityTerms) -> _Owned:
+        owned = self._owned.get((namespace, affinity))
+        if owned is None:
+            resolved = resolve(affinity, namespace, self.semantics, incoming=False)
+            uses = [
+                *((Role.REQUIRED, use) for use in resolved.required),
+                *((Role.ANTI_REQUIRED, use) for use in resolved.anti_required),
+                *((Role.PREFERRED, use) for use in resolved.preferred),
+                *((Role.ANTI_PREFERRED, use) for use in resolved.anti_preferred),
+            ]
+            owned = self._owned[namespace, affinity] = _Owned([(role, use, self.hold(use.term)) for role, use in uses])
+        return owned
+
+    def _owner_rule(self, cls: WorkloadClass, role: Role, use: Use, entry: TermEntry) -> OwnerRule:
+        self_matching = self.class_matches(entry.term, cls)
+        key = (role, use.keys, use.weight, use.limit, self_matching)
+        rule = entry.owner_rules.get(key)
+        if rule is None:
+            columns = self._columns(use.keys)
+            reach = Reach(Counter(self._counted_by(use.keys)), columns)
+            rule = entry.owner_rules[key] = OwnerRule(role, entry, use.source, reach, self_matching=self_matching)
+            self.generation += 1
+        rule.uses += 1
+        return rule
+
+    def _matched_by(self, cls: WorkloadClass) -> list[Counter]:
+        return [
+            counter
+            for entry in self.terms.candidates(cls.labels)
+            if entry.matches and self.class_matches(entry.term, cls)
+            for counter in entry.matches.values()
+        ]
+
+    def _count_members(self, cls: WorkloadClass, counter: Counter, sign: int) -> None:
+        spread_out = sum(len(here) for here in cls.members.values()) != cls.n_members
+        if spread_out:  # some member sits on several targets, and counts once in each domain it touches
+            for key in {key for here in cls.members.values() for key in here}:
+                counter.add(self.records[key].slots, sign)
+            return
+        for slot, here in cls.members.items():
+            counter.add((slot,), sign * len(here))
+
+    def _split_by(self, new_keys: list[str]) -> None:
+        """Move members to classes of their own where a label that just became visible tells them apart."""
+        keys = [key for key in new_keys if self._label_keys[key] > 0]
+        if not keys:
+            return
+        for record in list(self.records.values()):
+            old = record.member_of
+            if old is None or not any(key in record.workload.labels for key in keys):
+                continue
+            # Whatever counted the old class counts the new one: no term in use so far has looked at this label.
+            old.leave(record.workload.key, record.slots)
+            new = self._class_of(record.workload)
+            new.join(record.workload.key, record.slots)
+            record.member_of = new
+            if not old.n_members:
+                self._drop(old)

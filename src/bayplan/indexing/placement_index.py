@@ -1,0 +1,295 @@
+"""
+The placement index: everything a decision reads, kept true change by change, each change undoable.
+
+One thread owns it. Nothing here decides; rules read it through the attributes below.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+from bayplan.errors import InputError
+from bayplan.indexing.capacity import Capacity
+from bayplan.indexing.census import Census, Record
+from bayplan.indexing.evaluations import EvaluationCache
+from bayplan.indexing.journal import Change, Journal, Kind
+from bayplan.indexing.value_columns import ValueColumn
+from bayplan.indexing.occupancy import ClaimUsers, ImageSizes, Ports
+from bayplan.indexing.slots import TargetSlots, next_capacity
+from bayplan.indexing.storage import Storage
+from bayplan.model.labels import Labels
+from bayplan.model.semantics import UPSTREAM, Semantics
+from bayplan.model.targets import Target
+from bayplan.model.volumes import Claim, StorageClass, Volume
+from bayplan.model.workloads import Workload, WorkloadKey
+
+
+class PlacementIndex:
+    """What is where. Add and remove through the methods; read the parts, never write to them."""
+
+    def __init__(self, semantics: Semantics = UPSTREAM, seed: str = "") -> None:
+        self.semantics = semantics
+        self.slots = TargetSlots(seed)
+        self.capacity = Capacity(self.slots.capacity)
+        self.ports = Ports()
+        self.images = ImageSizes()
+        self.claim_users = ClaimUsers()
+        self.storage = Storage()
+        self.journal = Journal()
+        self.evaluations = EvaluationCache()
+        self.targets_generation = 0  # moves with every change of a target
+        self._columns: dict[str, ValueColumn] = {}
+        self.census = Census(semantics, self.column)
+        self._on_slot: defaultdict[int, set[WorkloadKey]] = defaultdict(set)
+        self._adrift: defaultdict[str, set[WorkloadKey]] = defaultdict(set)
+
+    # Reading
+
+    @property
+    def records(self) -> dict[WorkloadKey, Record]:
+        return self.census.records
+
+    def column(self, key: str) -> ValueColumn:
+        """The label key over all targets, from its first use on kept up to date."""
+        column = self._columns.get(key)
+        if column is None:
+            column = self._columns[key] = ValueColumn(key, self.slots.capacity)
+            for slot in self.slots.by_name.values():
+                column.put(slot, self.slots.at(slot))
+        return column
+
+    def workloads_on(self, slot: int) -> list[WorkloadKey]:
+        return sorted(self._on_slot.get(slot, ()))
+
+    # Targets
+
+    def add_target(self, target: Target) -> int:
+        """Give a target its slot; workloads that were waiting for a target of this name are counted on it."""
+        if target.name in self.slots.by_name:
+            raise InputError(f"target {target.name} exists already")
+        if self.slots.full:
+            self._grow()
+        slot = self.slots.put(target)
+        self._put(slot, target, self._columns.values())
+        self.journal.append(Change(Kind.TARGET_ADDED, (slot,), target=target))
+        self._reattach(target.name)
+        return slot
+
+    def remove_target(self, name: str) -> None:
+        """Free the slot; workloads on it stay known and count again when the target comes back."""
+        slot = self.slots.by_name[name]
+        target = self.slots.at(slot)
+        for key in self.workloads_on(slot):
+            self._adrift[name].add(key)
+            self._resettle(self.records[key], without=slot)
+        self._take(slot, target, self._columns.values())
+        self.targets_generation += 1
+        self.slots.take(slot)
+        self.journal.append(Change(Kind.TARGET_REMOVED, (slot,), target=target))
+
+    def update_target(self, target: Target) -> None:
+        """Replace what is known of a target; what runs there stays."""
+        slot = self.slots.by_name[target.name]
+        before = self.slots.at(slot)
+        if before == target:
+            return
+        here = [self.records[key] for key in self.workloads_on(slot)]
+        moved = before.labels != target.labels or before.further_labels != target.further_labels
+        if moved:  # its workloads leave the old domains before the columns change, and enter the new ones after
+            for record in here:
+                self._uncount(record, follows=True)
+        # Only the columns whose value changes: a domain left for a moment might be given to another value.
+        columns = [c for c in self._columns.values() if c.values_of(before) != c.values_of(target)]
+        self._take(slot, before, columns)
+        self.slots.targets[slot] = target
+        self._put(slot, target, columns)
+        self.journal.append(Change(Kind.TARGET_CHANGED, (slot,), target=target, before=before))
+        if moved:
+            for record in here:
+                self._count(record, follows=True)
+
+    # Workloads
+
+    def add(self, workload: Workload, *targets: str) -> None:
+        """Place a workload on one or several targets, known or not yet known."""
+        self.add_shares(workload, tuple((name, 1) for name in targets))
+
+    def add_shares(self, workload: Workload, shares: Sequence[tuple[str, int]]) -> None:
+        """Place a workload with so many replicas on each target."""
+        if workload.key in self.records:
+            raise InputError(f"workload {workload.key} is placed already")
+        record = Record(workload, tuple(shares))
+        self.records[workload.key] = record
+        self._settle(record)
+        self._count(record)
+
+    def remove(self, key: WorkloadKey) -> Workload:
+        record = self.records[key]
+        self._uncount(record)
+        for name, _ in record.shares:
+            self._adrift[name].discard(key)
+            if not self._adrift[name]:
+                del self._adrift[name]
+        del self.records[key]
+        return record.workload
+
+    def replace(self, workload: Workload) -> None:
+        """The same workload with other labels, requests or state, where it was."""
+        shares = self.records[workload.key].shares
+        self.remove(workload.key)
+        self.add_shares(workload, shares)
+
+    # Namespaces and storage
+
+    def set_namespace(self, name: str, labels: Labels | None) -> None:
+        before = self.census.namespaces.get(name)
+        if before == labels:
+            return
+        self.census.relabel_namespace(name, labels)
+        self.journal.append(Change(Kind.NAMESPACE_CHANGED, name=name, before=before))
+
+    def set_claim(self, key: str, claim: Claim | None) -> None:
+        self._set_storage(self.storage.claims, key, claim)
+
+    def set_volume(self, name: str, volume: Volume | None) -> None:
+        self._set_storage(self.storage.volumes, name, volume)
+
+    def set_storage_class(self, name: str, storage_class: StorageClass | None) -> None:
+        self._set_storage(self.storage.classes, name, storage_class)
+
+    # Undo
+
+    def mark(self) -> int:
+        """A point to come back to; every mark wants one `undo_to` or `forget`."""
+        return self.journal.hold()
+
+    def forget(self, mark: int) -> None:
+        """Keep what happened since the mark."""
+        assert mark <= self.journal.end
+        self.journal.let_go()
+
+    def undo_to(self, mark: int) -> None:
+        """Take back everything since the mark, last change first."""
+        changes = self.journal.since(mark)
+        assert changes is not None, "a held mark stays known"
+        for change in reversed(changes):
+            if not change.follows:
+                self._reverse(change)
+        self.journal.let_go()
+
+    @contextmanager
+    def tentatively(self) -> Iterator[None]:
+        """What happens inside is taken back at the end."""
+        mark = self.mark()
+        try:
+            yield
+        finally:
+            self.undo_to(mark)
+
+    @contextmanager
+    def without(self, key: WorkloadKey) -> Iterator[None]:
+        """The index as if one workload were not there; the same as ever if it is not placed."""
+        with self.tentatively():
+            if key in self.records:
+                self.remove(key)
+            yield
+
+    def _reverse(self, change: Change) -> None:
+        match change.kind:
+            case Kind.WORKLOAD_ADDED:
+                assert change.workload is not None
+                self.remove(change.workload.key)
+            case Kind.WORKLOAD_REMOVED:
+                assert change.workload is not None
+                self.add_shares(change.workload, change.shares)
+            case Kind.TARGET_ADDED:
+                assert change.target is not None
+                self.remove_target(change.target.name)
+            case Kind.TARGET_REMOVED:
+                assert change.target is not None
+                self.add_target(change.target)
+            case Kind.TARGET_CHANGED:
+                assert isinstance(change.before, Target)
+                self.update_target(change.before)
+            case Kind.NAMESPACE_CHANGED:
+                self.set_namespace(change.name, change.before)  # type: ignore[arg-type]
+            case Kind.STORAGE_CHANGED:
+                table, before = change.before  # type: ignore[misc]
+                self._set_storage(table, change.name, before)
+
+    # Counting
+
+    def _settle(self, record: Record) -> None:
+        """Find the record's slots; where a target is unknown, remember who waits for it."""
+        known = self.slots.by_name
+        record.slots = tuple(known[name] for name, _ in record.shares if name in known)
+        for name, _ in record.shares:
+            if name not in known:
+                self._adrift[name].add(record.workload.key)
+
+    def _resettle(self, record: Record, without: int | None = None) -> None:
+        self._uncount(record, follows=True)
+        self._settle(record)
+        if without is not None:
+            record.slots = tuple(slot for slot in record.slots if slot != without)
+        self._count(record, follows=True)
+
+    def _reattach(self, name: str) -> None:
+        for key in sorted(self._adrift.pop(name, ())):
+            self._resettle(self.records[key])
+
+    def _count(self, record: Record, *, follows: bool = False) -> None:
+        workload, needs, cls = record.workload, record.workload.needs, record.member_of
+        if record.slots:
+            cls = self.census.join(record)
+            self.claim_users.add(workload)
+            for slot in record.slots:
+                self._on_slot[slot].add(workload.key)
+                self.capacity.add(slot, needs.requests, +1)
+                if needs.host_ports:
+                    self.ports.add(slot, needs.host_ports, +1)
+        self.journal.append(Change(Kind.WORKLOAD_ADDED, record.slots, cls, workload, record.shares, follows=follows))
+
+    def _uncount(self, record: Record, *, follows: bool = False) -> None:
+        workload, needs, cls = record.workload, record.workload.needs, record.member_of
+        if record.slots:
+            cls = self.census.leave(record)
+            self.claim_users.remove(workload)
+            for slot in record.slots:
+                self._on_slot[slot].discard(workload.key)
+                self.capacity.add(slot, needs.requests, -1)
+                if needs.host_ports:
+                    self.ports.add(slot, needs.host_ports, -1)
+        self.journal.append(Change(Kind.WORKLOAD_REMOVED, record.slots, cls, workload, record.shares, follows=follows))
+
+    # Slots
+
+    def _put(self, slot: int, target: Target, columns: Iterable[ValueColumn]) -> None:
+        self.targets_generation += 1
+        self.capacity.put(slot, target)
+        self.images.put(slot, target)
+        for column in columns:
+            column.put(slot, target)
+
+    def _take(self, slot: int, target: Target, columns: Iterable[ValueColumn]) -> None:
+        self.capacity.take(slot)
+        self.images.take(slot, target)
+        for column in columns:
+            column.take(slot)
+
+    def _grow(self) -> None:
+        capacity = next_capacity(self.slots.capacity)
+        self.slots.grow(capacity)
+        self.capacity.grow(capacity)
+        for column in self._columns.values():
+            column.grow(capacity)
+
+    def _set_storage(self, table: dict[str, object], name: str, value: object) -> None:
+        before = table.get(name)
+        if value is None:
+            table.pop(name, None)
+        else:
+            table[name] = value
+        self.journal.append(Change(Kind.STORAGE_CHANGED, name=name, before=(table, before)))

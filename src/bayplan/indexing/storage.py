@@ -1,0 +1,22 @@
+"""Volumes, claims and storage classes by name. Knows nothing of which pods use them."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from bayplan.model.volumes import Claim, StorageClass, Volume
+
+Stored = TypeVar("Stored", Claim, StorageClass, Volume)
+
+
+class Storage:
+    """Claims by `namespace/name`, volumes and classes by name."""
+
+    def __init__(self) -> None:
+        self.claims: dict[str, Claim] = {}
+        self.volumes: dict[str, Volume] = {}
+        self.classes: dict[str, StorageClass] = {}
+
+    def volumes_of_class(self, storage_class: str) -> list[Volume]:
+        """In the order of their names, so that the choice among equals never depends on the input's order."""
+        return sorted((v for v in self.volumes.values() if v.storage_class == storage_class), key=lambda v: v.name)

@@ -1,0 +1,141 @@
+"""
+The terms in use, each once, found from labels without looking at all of them.
+
+A term is used by placed workloads that hold it against newcomers (`OwnerRule`) and by cached evaluations that count its
+matches. It is forgotten with its last use. Knows nothing of what the counts are for.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import Counter as Tally
+from collections import defaultdict
+from collections.abc import Iterator
+
+from bayplan.indexing.counters import Counter
+from bayplan.indexing.reach import Reach
+from bayplan.model.labels import EXISTS, IN, Labels, Requirement
+from bayplan.model.terms import PeerTerm, PodTerm
+
+Anchor = tuple[str, str | None]  # (key, value), or (key, None) for any value
+
+
+class Role(enum.Enum):
+    """What a placed workload's term does to newcomers that it matches."""
+
+    REQUIRED = "requires"
+    ANTI_REQUIRED = "refuses"
+    PREFERRED = "prefers"
+    ANTI_PREFERRED = "avoids"
+
+
+class OwnerRule:
+    """A term as held by placed workloads: who holds it where. `self_matching`: its owners match it themselves."""
+
+    __slots__ = ("entry", "limit", "reach", "role", "self_matching", "source", "uses", "weight")
+
+    def __init__(self, role: Role, entry: TermEntry, source: PodTerm, reach: Reach, *, self_matching: bool) -> None:
+        self.role = role
+        self.entry = entry
+        self.source = source
+        self.reach = reach
+        self.weight = source.weight
+        self.limit = source.limit
+        self.self_matching = self_matching
+        self.uses = 0
+
+
+OwnerRuleKey = tuple[Role, tuple[str, ...], int, int, bool]
+
+
+class TermEntry:
+    """One term: its match counters by topology key (only those somebody asked for) and who holds it."""
+
+    __slots__ = ("anchors", "matches", "owner_rules", "term", "uses")
+
+    def __init__(self, term: PeerTerm) -> None:
+        self.term = term
+        self.uses = 0
+        self.matches: dict[str, Counter] = {}
+        self.owner_rules: dict[OwnerRuleKey, OwnerRule] = {}
+        self.anchors = anchors_of(term)
+
+
+class TermTable:
+    """All terms in use. `live_keys` are the label keys that any of them mentions: the only ones that tell classes apart."""
+
+    def __init__(self) -> None:
+        self._entries: dict[PeerTerm, TermEntry] = {}
+        self._posted: defaultdict[Anchor, dict[PeerTerm, TermEntry]] = defaultdict(dict)
+        self._anywhere: dict[PeerTerm, TermEntry] = {}
+        self.live_keys: Tally[str] = Tally()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def use(self, term: PeerTerm) -> tuple[TermEntry, list[str]]:
+        """The term's entry, used once more, and the label keys that became live with it."""
+        entry = self._entries.get(term)
+        new_keys: list[str] = []
+        if entry is None:
+            entry = self._entries[term] = TermEntry(term)
+            for anchor in entry.anchors:
+                self._posted[anchor][term] = entry
+            if not entry.anchors:
+                self._anywhere[term] = entry
+            for key in keys_of(term):
+                self.live_keys[key] += 1
+                if self.live_keys[key] == 1:
+                    new_keys.append(key)
+        entry.uses += 1
+        return entry, new_keys
+
+    def release(self, entry: TermEntry) -> bool:
+        """Use the term once less; true if that was the last use and it is gone."""
+        entry.uses -= 1
+        if entry.uses:
+            return False
+        del self._entries[entry.term]
+        self._anywhere.pop(entry.term, None)
+        for anchor in entry.anchors:
+            del self._posted[anchor][entry.term]
+            if not self._posted[anchor]:
+                del self._posted[anchor]
+        for key in keys_of(entry.term):
+            self.live_keys[key] -= 1
+            if not self.live_keys[key]:
+                del self.live_keys[key]
+        return True
+
+    def candidates(self, labels: Labels) -> Iterator[TermEntry]:
+        """The terms that may match something with these labels; each once, none that matches is left out."""
+        yield from self._anywhere.values()
+        for key, value in labels.items():
+            yield from self._posted.get((key, value), {}).values()
+            yield from self._posted.get((key, None), {}).values()
+
+
+def keys_of(term: PeerTerm) -> set[str]:
+    return {key for part in term.parts if part.selector is not None for key in part.selector.keys}
+
+
+def anchors_of(term: PeerTerm) -> tuple[Anchor, ...]:
+    """
+    Labels of which whatever the term matches has at least one; none if there is no such label.
+
+    One requirement is enough to find the term by: the narrowest positive one.
+    """
+    positive = [
+        requirement
+        for part in term.parts
+        for requirement in (part.selector.requirements if part.selector else ())
+        if requirement.operator in (IN, EXISTS)
+    ]
+    if not positive:
+        return ()
+    best = min(positive, key=_breadth)
+    return tuple((best.key, value) for value in best.values) if best.operator == IN else ((best.key, None),)
+
+
+def _breadth(requirement: Requirement) -> int:
+    return len(requirement.values) if requirement.operator == IN else 1_000_000

@@ -1,0 +1,54 @@
+"""Volumes, claims and storage classes, reduced to what ties a pod to nodes."""
+
+from __future__ import annotations
+
+import msgspec
+
+from bayplan.model.labels import Selector
+from bayplan.model.node_selectors import NodeTerm
+
+
+class Volume(msgspec.Struct, frozen=True, kw_only=True):
+    """A PersistentVolume; `topology` holds its zone and region labels, `claim` who it is reserved for."""
+
+    name: str
+    labels: dict[str, str] = {}
+    storage_class: str = ""
+    capacity: int = 0
+    access_modes: tuple[str, ...] = ()
+    volume_mode: str = "Filesystem"
+    required: tuple[NodeTerm, ...] | None = None
+    claim: str = ""
+    claim_uid: str = ""
+    phase: str = ""
+    terminating: bool = False
+
+
+class Claim(msgspec.Struct, frozen=True, kw_only=True):
+    """A PersistentVolumeClaim; `bound` once the binder has finished with it."""
+
+    key: str
+    uid: str = ""
+    volume: str = ""
+    bound: bool = False
+    lost: bool = False
+    terminating: bool = False
+    storage_class: str = ""
+    selected_node: str = ""
+    requested: int = 0
+    access_modes: tuple[str, ...] = ()
+    volume_mode: str = "Filesystem"
+    selector: Selector | None = None
+
+    @property
+    def name(self) -> str:
+        return self.key.partition("/")[2]
+
+
+class StorageClass(msgspec.Struct, frozen=True, kw_only=True):
+    """`binding_mode` is None where the object does not say; `allowed` are topology terms, any of which will do."""
+
+    name: str
+    provisioner: str = ""
+    binding_mode: str | None = None
+    allowed: tuple[tuple[tuple[str, tuple[str, ...]], ...], ...] = ()

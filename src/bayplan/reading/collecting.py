@@ -1,0 +1,118 @@
+"""
+Puts documents in their place: refuses what is wrong, settles namespaces, finds doubles, hands objects on.
+
+Knows nothing of files beyond their names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from bayplan import errors
+from bayplan.errors import Fault
+from bayplan.reading import checking, decoding, kinds, naming
+from bayplan.reading.documents import Document
+from bayplan.reading.inputs import Inputs, ObjectKey
+from bayplan.wire import meta
+
+Sink = Callable[[Any], None]
+
+
+class Collector:
+    """Objects go into `inputs` or to the sink for their kind; what is wrong gathers in `faults`."""
+
+    def __init__(self, *, namespace: str, strict: bool, sinks: Mapping[str, Sink]) -> None:
+        self.inputs = Inputs()
+        self.faults: list[Fault] = []
+        self._namespace, self._strict, self._sinks = namespace, strict, sinks
+        self._files: list[str] = []
+        self._places: dict[str, int] = {}
+
+    def add(self, item: Document | Fault) -> None:
+        """Take in what a reader found."""
+        if isinstance(item, Fault):
+            self.faults.append(item)
+            return
+        reading = kinds.reading(item.api_version, item.kind)
+        if reading.problem:
+            self.faults.append(item.fault(reading.problem, reading.path))
+        elif reading.wire_type is None:
+            self._skip(item)
+        else:
+            self._settle_namespace(item)
+            self._take(item, reading.wire_type)
+
+    def _skip(self, document: Document) -> None:
+        self.inputs.skipped[document.kind] += 1
+        # A CronJob makes no pods yet, but a misspelt field in it is worth knowing all the same.
+        if document.kind == "CronJob" and self._is_handwritten(document):
+            self.faults.extend(checking.check(document))
+
+    def _settle_namespace(self, document: Document) -> None:
+        if document.kind in kinds.CLUSTER_WIDE:
+            document.namespace = ""
+        else:
+            document.namespace = document.namespace or self._namespace
+
+    def _is_handwritten(self, document: Document) -> bool:
+        return self._strict and not document.server_made
+
+    def _take(self, document: Document, wire_type: kinds.WireType) -> None:
+        wrong = checking.check(document) if self._is_handwritten(document) else []
+        if wrong:
+            self.faults.extend(wrong)
+            return
+        found = decoding.decode(document, wire_type)
+        if isinstance(found, list):
+            self.faults.extend(found)
+        elif self._name(document, found) and self._is_first(document):
+            self._hand_on(document, found)
+
+    def _name(self, document: Document, found: Any) -> bool:
+        """Give the object the name and namespace that it will have in the cluster; false if it has no name."""
+        metadata = found.setdefault("metadata", {}) if isinstance(found, dict) else found.metadata
+        if not document.name:
+            self.faults.append(document.fault("expected a name", "metadata.name"))
+            return False
+        if isinstance(metadata, meta.ObjectMeta):
+            if not metadata.name:
+                taken = self.inputs.census.names
+                metadata.name = document.name = next(naming.unique(document.name, taken, document.namespace))
+            metadata.namespace = document.namespace
+        else:
+            metadata["namespace"] = document.namespace
+        return True
+
+    def _is_first(self, document: Document) -> bool:
+        key = f"{document.kind}/{document.namespace}/{document.name}"
+        if not self._files or self._files[-1] != document.file:
+            self._files.append(document.file)
+        place = (len(self._files) - 1) << 32 | document.line
+        first = self._places.setdefault(key, place)
+        if first == place:
+            return True
+        where = f"{self._files[first >> 32]}:{first & 0xFFFFFFFF}"
+        self.faults.append(document.fault(f"the same object is given twice, first in {where}"))
+        return False
+
+    def _hand_on(self, document: Document, found: Any) -> None:
+        if self._is_handwritten(document):
+            self.inputs.documents[ObjectKey(document.kind, document.namespace, document.name)] = document
+        if document.kind == "Pod":
+            self.inputs.census.add(found)
+        sink = self._sinks.get(document.kind)
+        if sink is None:
+            self.inputs.list_of(document.kind).append(found)
+            return
+        try:
+            sink(found)
+        except errors.InputError as error:
+            self.faults.extend(_placed(document, fault) for fault in error.faults)
+
+
+def _placed(document: Document, fault: Fault) -> Fault:
+    """A sink's fault with the place in the file, which a sink cannot know."""
+    if fault.file:
+        return fault
+    return document.fault(fault.message, fault.path)

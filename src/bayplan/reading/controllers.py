@@ -1,0 +1,239 @@
+"""
+The pods that controllers in the input would make and that are not in it yet, pending, named as they would be.
+
+A Deployment makes a ReplicaSet and that the pods; where the input has the ReplicaSets, they speak for the Deployment.
+Knows nothing of where pods go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from bayplan.reading import daemons, jobs, naming
+from bayplan.reading.census import INDEX_KEY, Member
+from bayplan.reading.inputs import AnyController, Inputs
+from bayplan.reading.staff import Staff
+from bayplan.wire.controllers import Controller, ControllerSpec, PodTemplateSpec, ReplicationController
+from bayplan.wire.meta import LabelSelector, ObjectMeta, OwnerReference
+from bayplan.wire.nodes import Node
+from bayplan.wire.pods import ClaimSource, Pod, PodSpec, PodStatus, Volume
+from bayplan.wire.storage import PersistentVolumeClaim
+
+TEMPLATE_HASH = "pod-template-hash"
+REVISION_HASH = "controller-revision-hash"
+_API_VERSION = {"Job": "batch/v1", "ReplicationController": "v1"}
+
+
+class Made(msgspec.Struct):
+    """What controllers would add: pods, the ReplicaSets between Deployments and pods, the claims of StatefulSets."""
+
+    pods: list[Pod] = msgspec.field(default_factory=list)
+    replica_sets: list[Controller] = msgspec.field(default_factory=list)
+    claims: list[PersistentVolumeClaim] = msgspec.field(default_factory=list)
+
+
+def expand(inputs: Inputs, nodes: Sequence[Node] | None = None) -> Made:
+    """
+    Everything that the input's controllers would still make; the input stays as it is.
+
+    DaemonSets look at `nodes`, else at those of the input.
+    """
+    maker = _Maker(inputs, inputs.nodes if nodes is None else nodes)
+    for kind, make in (
+        ("DaemonSet", maker.daemon_set),
+        # A ReplicaSet's own pods are counted before a Deployment may look for pods without an owner.
+        ("ReplicaSet", maker.replica_set),
+        ("Deployment", maker.deployment),
+        ("StatefulSet", maker.stateful_set),
+        ("Job", maker.job),
+    ):
+        for controller in inputs.controllers[kind]:
+            if controller.metadata.deletion_timestamp is None:
+                assert isinstance(controller, Controller)
+                make(controller)
+    for controller in inputs.controllers["ReplicationController"]:
+        if controller.metadata.deletion_timestamp is None:
+            maker.replicas(controller, maker.staff.members(controller))
+    return maker.made
+
+
+class _Maker:
+    def __init__(self, inputs: Inputs, nodes: Sequence[Node]) -> None:
+        self.made = Made()
+        self.staff = Staff(inputs)
+        self._nodes = nodes
+        self._taken = set(inputs.census.names)
+        self._claims = {(claim.metadata.namespace, claim.metadata.name) for claim in inputs.claims}
+
+    def replica_set(self, controller: Controller) -> None:
+        self.replicas(controller, self.staff.members(controller))
+
+    def replicas(self, controller: AnyController, members: Sequence[Member]) -> None:
+        """Pods that are all alike, as many as are missing."""
+        n_missing = _n_replicas(controller) - sum(member.active for member in members)
+        self._alike(controller, n_missing)
+
+    def deployment(self, deployment: Controller) -> None:
+        sets = self.staff.replica_sets(deployment)
+        if sets:
+            newest = max(sets, key=lambda s: s.metadata.creation_timestamp or "")
+            n_missing = _n_replicas(deployment) - sum(_n_replicas(s) for s in sets)
+            self._alike(newest, n_missing)
+            return
+        found = self.staff.members_by_set(deployment)
+        n_active = sum(member.active for members in found.values() for member in members)
+        # A paused Deployment scales the ReplicaSets that it has but makes no first one.
+        if deployment.spec.paused and not n_active:
+            return
+        largest = max(found, key=lambda name: (name != "", len(found[name])))
+        replica_set = _replica_set_of(deployment, largest)
+        self.made.replica_sets.append(replica_set)
+        self._alike(replica_set, _n_replicas(deployment) - n_active)
+
+    def stateful_set(self, controller: Controller) -> None:
+        meta, spec = controller.metadata, controller.spec
+        revision = f"{meta.name}-{naming.template_hash(spec.template)}"
+        start = (spec.ordinals or {}).get("start", 0)
+        for ordinal in range(start, start + _n_replicas(controller)):
+            name = f"{meta.name}-{ordinal}"
+            if f"{meta.namespace}/{name}" in self._taken:
+                continue
+            labels = {
+                REVISION_HASH: revision,
+                "statefulset.kubernetes.io/pod-name": name,
+                "apps.kubernetes.io/pod-index": str(ordinal),
+            }
+            pod = _pod(controller, name, labels, spec=self._with_claims(controller, name))
+            self.made.pods.append(pod)
+
+    def job(self, job: Controller) -> None:
+        members = self.staff.members(job)
+        uid = _uid(job)
+        labels = {
+            "batch.kubernetes.io/controller-uid": uid,
+            "batch.kubernetes.io/job-name": job.metadata.name,
+            "controller-uid": uid,
+            "job-name": job.metadata.name,
+        }
+        if not jobs.is_indexed(job):
+            self._alike(job, jobs.n_missing(job, members), labels)
+            return
+        for index in jobs.missing_indexes(job, members):
+            mark = {INDEX_KEY: str(index)}
+            middle = f"-{index}-"
+            base = job.metadata.name[: naming.LONGEST_BASE - len(middle)] + middle
+            name = next(naming.unique(base, self._taken, job.metadata.namespace))
+            self.made.pods.append(_pod(job, name, {**labels, **mark}, annotations=mark))
+
+    def daemon_set(self, controller: Controller) -> None:
+        spec = daemons.with_tolerations(controller.spec.template.spec)
+        served = {member.node for member in self.staff.members(controller) if member.active}
+        labels = {REVISION_HASH: naming.template_hash(controller.spec.template)}
+        names = self._names(controller)
+        for node in self._nodes:
+            if node.metadata.name not in served and daemons.runs_on(spec, node):
+                bound = daemons.bound_to(spec, node.metadata.name)
+                self.made.pods.append(_pod(controller, next(names), labels, spec=bound))
+
+    def _alike(self, controller: AnyController, n_missing: int, labels: Mapping[str, str] | None = None) -> None:
+        names = self._names(controller)
+        self.made.pods.extend(_pod(controller, next(names), labels or {}) for _ in range(n_missing))
+
+    def _names(self, controller: AnyController) -> Iterator[str]:
+        return naming.unique(f"{controller.metadata.name}-", self._taken, controller.metadata.namespace)
+
+    def _with_claims(self, controller: Controller, pod_name: str) -> PodSpec:
+        """The template's spec with a volume per claim template; claims that are not in the input are made."""
+        spec, templates = controller.spec.template.spec, controller.spec.volume_claim_templates or []
+        if not templates:
+            return spec
+        replaced = {template.metadata.name for template in templates}
+        volumes = [volume for volume in spec.volumes or () if volume.name not in replaced]
+        for template in templates:
+            claim = f"{template.metadata.name}-{pod_name}"
+            source = ClaimSource(claim_name=claim)
+            volumes.append(Volume(name=template.metadata.name, persistent_volume_claim=source))
+            if (controller.metadata.namespace, claim) not in self._claims:
+                self.made.claims.append(_claim(template, controller, claim))
+        return msgspec.structs.replace(spec, volumes=volumes)
+
+
+def _n_replicas(controller: AnyController) -> int:
+    return 1 if controller.spec.replicas is None else controller.spec.replicas
+
+
+def _uid(controller: AnyController) -> str:
+    meta = controller.metadata
+    return meta.uid or naming.uid(controller.kind, meta.namespace, meta.name)
+
+
+def _owned_by(controller: AnyController) -> list[OwnerReference]:
+    version = _API_VERSION.get(controller.kind, "apps/v1")
+    owner = OwnerReference(api_version=version, kind=controller.kind, name=controller.metadata.name, controller=True)
+    owner.uid = _uid(controller)
+    return [owner]
+
+
+def _pod(
+    controller: AnyController,
+    name: str,
+    labels: Mapping[str, str],
+    *,
+    annotations: Mapping[str, str] | None = None,
+    spec: PodSpec | None = None,
+) -> Pod:
+    """A pending pod of the controller's template; equal pods share their spec."""
+    template = controller.spec.template
+    metadata = ObjectMeta(
+        name=name,
+        namespace=controller.metadata.namespace,
+        labels={**(template.metadata.labels or {}), **labels},
+        annotations={**(template.metadata.annotations or {}), **(annotations or {})} or None,
+        owner_references=_owned_by(controller),
+        creation_timestamp=controller.metadata.creation_timestamp,
+    )
+    return Pod(
+        api_version="v1", kind="Pod", metadata=metadata, spec=spec or template.spec, status=PodStatus(phase="Pending")
+    )
+
+
+def _replica_set_of(deployment: Controller, name: str) -> Controller:
+    """The Deployment's ReplicaSet: the one called `name`, of which only pods are known, else a new one."""
+    spec, meta = deployment.spec, deployment.metadata
+    stamp = name.rpartition("-")[2] or naming.template_hash(spec.template)
+    labels = {**(spec.template.metadata.labels or {}), TEMPLATE_HASH: stamp}
+    written = spec.selector or LabelSelector(match_labels=spec.template.metadata.labels)
+    selector = LabelSelector(
+        match_labels={**(written.match_labels or {}), TEMPLATE_HASH: stamp}, match_expressions=written.match_expressions
+    )
+    template_meta = msgspec.structs.replace(spec.template.metadata, labels=labels)
+    return Controller(
+        api_version="apps/v1",
+        kind="ReplicaSet",
+        metadata=ObjectMeta(
+            name=name or f"{meta.name}-{stamp}",
+            namespace=meta.namespace,
+            labels=labels,
+            owner_references=_owned_by(deployment),
+            creation_timestamp=meta.creation_timestamp,
+        ),
+        spec=ControllerSpec(
+            replicas=_n_replicas(deployment),
+            selector=selector,
+            template=PodTemplateSpec(metadata=template_meta, spec=spec.template.spec),
+        ),
+    )
+
+
+def _claim(template: PersistentVolumeClaim, controller: Controller, name: str) -> PersistentVolumeClaim:
+    selector = controller.spec.selector
+    labels = {**(template.metadata.labels or {}), **((selector.match_labels if selector else None) or {})}
+    metadata = ObjectMeta(
+        name=name,
+        namespace=controller.metadata.namespace,
+        labels=labels or None,
+        annotations=template.metadata.annotations,
+    )
+    return PersistentVolumeClaim(api_version="v1", kind="PersistentVolumeClaim", metadata=metadata, spec=template.spec)

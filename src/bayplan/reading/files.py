@@ -1,0 +1,139 @@
+"""
+The way in: everything that files, directories and standard input hold, as typed objects.
+
+All that is wrong with all of it comes as one `InputError`. Knows nothing of what objects mean.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import BinaryIO
+
+import msgspec
+
+from bayplan.errors import Fault, InputError
+from bayplan.reading import json_documents, sources, yaml_documents
+from bayplan.reading.collecting import Collector, Sink
+from bayplan.reading.documents import Document
+from bayplan.reading.inputs import Inputs
+from bayplan.reading.sources import Source
+
+BIG_YAML = 20_000_000
+_SMALL = 1_000_000
+_REPORT_EVERY = 500
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """How far reading has come. A `hint` is said once, to the person waiting."""
+
+    file: str
+    bytes_read: int
+    bytes_total: int
+    objects_read: int
+    hint: str = ""
+
+
+def load(
+    paths: Sequence[str],
+    *,
+    recursive: bool = False,
+    namespace: str = "default",
+    stdin: BinaryIO | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    strict: bool = True,
+    sinks: Mapping[str, Sink] | None = None,
+) -> Inputs:
+    """
+    The objects of all paths; raises InputError with everything that is wrong.
+
+    `namespace` is for objects that name none. A sink, by kind, gets each object instead of the list in `Inputs`, so
+    that a caller may reduce and drop it at once. Not `strict`, misspelt fields pass.
+    """
+    files, faults = sources.find(paths, recursive=recursive)
+    collector = Collector(namespace=namespace, strict=strict, sinks=sinks or {})
+    collector.faults.extend(faults)
+    reporter = _Reporter(files, progress)
+    for file in files:
+        source = sources.open_source(file, stdin or sys.stdin.buffer)
+        if isinstance(source, Fault):
+            collector.add(source)
+        else:
+            _collect(source, collector, reporter)
+    if collector.faults:
+        raise InputError(collector.faults)
+    return collector.inputs
+
+
+def read(source: Source) -> Iterator[Document | Fault]:
+    """Each object of one file in order, and what is wrong with the file."""
+    if not source.starts_with_brace():
+        yield from yaml_documents.read(source)
+        return
+    documents = json_documents.read(source)
+    first = next(documents)
+    if isinstance(first, Fault):
+        yield from _flow_yaml(source) or [first]
+    else:
+        yield first
+    yield from documents
+
+
+def _flow_yaml(source: Source) -> list[Document | Fault]:
+    """The documents of a file that starts like JSON but is YAML in braces; none if it is not that either."""
+    if source.size > _SMALL or source.name.endswith(".json"):
+        return []
+    found = list(yaml_documents.read(Source(source.name, source.data)))
+    return [] if any(isinstance(item, Fault) for item in found) else found
+
+
+def _collect(source: Source, collector: Collector, reporter: _Reporter) -> None:
+    reporter.start(source, collector.inputs.hints)
+    n_found = 0
+    for n_found, item in enumerate(read(source), 1):  # noqa: B007
+        collector.add(item)
+        reporter.count(source)
+    if not n_found:
+        collector.add(source.fault("the file holds no object"))
+    reporter.finish(source)
+
+
+class _Reporter:
+    """Tells the caller how far reading has come, now and then."""
+
+    def __init__(self, files: Sequence[str], tell: Callable[[Progress], None] | None) -> None:
+        self._tell = tell
+        self._total = sum(os.path.getsize(file) for file in files if os.path.isfile(file))  # noqa: PTH113, PTH202
+        self._before = self._n_objects = 0
+
+    def start(self, source: Source, hints: list[str]) -> None:
+        for hint in _hints(source):
+            if hint not in hints:
+                hints.append(hint)
+                self._report(source, hint)
+
+    def count(self, source: Source) -> None:
+        self._n_objects += 1
+        if self._n_objects % _REPORT_EVERY == 0:
+            self._report(source)
+
+    def finish(self, source: Source) -> None:
+        source.position = source.size
+        self._report(source)
+        self._before += source.size
+
+    def _report(self, source: Source, hint: str = "") -> None:
+        if self._tell is not None:
+            read = self._before + source.position
+            self._tell(Progress(source.name, read, max(self._total, read), self._n_objects, hint))
+
+
+def _hints(source: Source) -> Iterator[str]:
+    if source.starts_with_brace():
+        return
+    if source.size > BIG_YAML:
+        size = source.size // 1_000_000
+        yield f"{source.name} is {size} MB of YAML; JSON (kubectl get -o json) is read about thirty times faster"
+    if not yaml_documents.HAS_LIBYAML:
+        yield yaml_documents.SLOW_WARNING

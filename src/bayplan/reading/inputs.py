@@ -1,0 +1,75 @@
+"""Everything that was read, sorted by kind. Knows nothing of files, and changes nothing in the objects."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, NamedTuple
+
+import msgspec
+
+from bayplan.reading import kinds
+from bayplan.reading.census import Census
+from bayplan.reading.documents import Document
+from bayplan.wire.controllers import Controller, PriorityClass, ReplicationController, Service
+from bayplan.wire.nodes import Namespace, Node
+from bayplan.wire.pods import Pod
+from bayplan.wire.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+
+AnyController = Controller | ReplicationController
+
+
+class ObjectKey(NamedTuple):
+    """What makes an object one: no two of the input have the same."""
+
+    kind: str
+    namespace: str
+    name: str
+
+
+def _no_controllers() -> dict[str, list[AnyController]]:
+    return {kind: [] for kind in kinds.CONTROLLERS}
+
+
+class Inputs(msgspec.Struct, kw_only=True):
+    """
+    The objects of all files, each list in the order read.
+
+    `controllers` has a list for every kind of them. `documents` has the objects that people wrote, for the lines of
+    their fields. `census` says which pods there were, even if a sink took them. `skipped` counts the kinds that
+    nobody needs, `hints` is what the person at the terminal may want to know.
+    """
+
+    nodes: list[Node] = msgspec.field(default_factory=list)
+    pods: list[Pod] = msgspec.field(default_factory=list)
+    namespaces: list[Namespace] = msgspec.field(default_factory=list)
+    services: list[Service] = msgspec.field(default_factory=list)
+    controllers: dict[str, list[AnyController]] = msgspec.field(default_factory=_no_controllers)
+    volumes: list[PersistentVolume] = msgspec.field(default_factory=list)
+    claims: list[PersistentVolumeClaim] = msgspec.field(default_factory=list)
+    storage_classes: list[StorageClass] = msgspec.field(default_factory=list)
+    priority_classes: list[PriorityClass] = msgspec.field(default_factory=list)
+    disruption_budgets: list[dict[str, Any]] = msgspec.field(default_factory=list)
+    documents: dict[ObjectKey, Document] = msgspec.field(default_factory=dict)
+    census: Census = msgspec.field(default_factory=Census)
+    skipped: Counter[str] = msgspec.field(default_factory=Counter)
+    hints: list[str] = msgspec.field(default_factory=list)
+
+    def list_of(self, kind: str) -> list[Any]:
+        """Where objects of this kind are kept."""
+        if kind in self.controllers:
+            return self.controllers[kind]
+        found: list[Any] = getattr(self, _FIELDS[kind])
+        return found
+
+
+_FIELDS = {
+    "Node": "nodes",
+    "Pod": "pods",
+    "Namespace": "namespaces",
+    "Service": "services",
+    "PersistentVolume": "volumes",
+    "PersistentVolumeClaim": "claims",
+    "StorageClass": "storage_classes",
+    "PriorityClass": "priority_classes",
+    "PodDisruptionBudget": "disruption_budgets",
+}

@@ -1,0 +1,227 @@
+"""
+Objects out of JSON: single, one after another, or as the items of a `List`.
+
+The file stays where it is, mapped; a list is walked once for the extent of its items and each is handed on as a view,
+so that a dump of any size costs the memory of one object. Knows nothing of kinds or fields.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+
+from bayplan.errors import Fault
+from bayplan.reading import json_lines
+from bayplan.reading.documents import Document, Located, Mapping, from_root, is_server_made, kind_of_items
+from bayplan.reading.sources import Source
+
+_TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
+_BYTE = re.compile(r" \(byte (\d+)\)")
+_BETWEEN = re.compile(rb"[\s,]*")
+NOT_AN_OBJECT = "expected an object with apiVersion and kind"
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    name: str = ""
+    generate_name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+class _Head(msgspec.Struct, rename="camel"):
+    """As much of an object as says what it is."""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: _Meta = msgspec.field(default_factory=_Meta)
+    status: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
+class _Top(msgspec.Struct, rename="camel"):
+    api_version: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    kind: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    items: list[msgspec.Raw] | msgspec.UnsetType = msgspec.UNSET
+
+
+_decode_head: Callable[[Any], _Head] = msgspec.json.Decoder(_Head).decode
+_decode_top: Callable[[Any], _Top] = msgspec.json.Decoder(_Top).decode
+
+
+def read(source: Source) -> Iterator[Document | Fault]:
+    """Each object of the file in order; after broken syntax one fault and nothing more."""
+    view, start = memoryview(source.data), source.position
+    lines = _LineCounter(source.data, 1)
+    while (start := _skip_space(view, start)) < source.size:
+        try:
+            top, end = _next_document(view, start)
+        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+            yield _syntax_fault(source, error, start)
+            return
+        if isinstance(top.items, list):
+            for item in _items(source.name, top, start, lines):
+                source.position = lines.offset
+                yield item
+        else:
+            yield _document(source.name, lines.at(start), bytes(view[start:end]))
+        source.position = start = end
+
+
+def duplicate_keys(document: Document) -> Iterator[Fault]:
+    """A fault for each key that an object holds twice, which JSON readers pass over in silence."""
+    if _has_duplicates(document.text):
+        for key, first, again in json_lines.duplicates(document.text.decode(), document.line):
+            message = f"the key {key} is given twice, first on line {first}"
+            yield Fault(message, file=document.file, line=again, subject=document.subject)
+
+
+def root_of(document: Document) -> Mapping:
+    """The JSON object as plain values."""
+    root: Mapping = msgspec.json.decode(document.text)
+    return root
+
+
+class _LineCounter:
+    """Line numbers of growing offsets, each stretch of the text counted once."""
+
+    def __init__(self, data: bytes | mmap.mmap, line: int) -> None:
+        self.data, self.offset, self._line = data, 0, line
+
+    def at(self, offset: int) -> int:
+        self._line += self.data[self.offset : offset].count(b"\n")
+        self.offset = offset
+        return self._line
+
+
+def _skip_space(view: memoryview, start: int) -> int:
+    while start < len(view) and view[start] in b" \t\r\n":
+        start += 1
+    return start
+
+
+def _next_document(view: memoryview, start: int) -> tuple[_Top, int]:
+    """The document that begins at `start` and where it ends, found out by what the decoder calls trailing."""
+    try:
+        return _decode_top(view[start:]), len(view)
+    except msgspec.DecodeError as error:
+        trailing = _TRAILING.search(str(error))
+        if trailing is None:
+            raise
+        end = start + int(trailing[1]) - 1
+        return _decode_top(view[start:end]), end
+
+
+def _items(file: str, top: _Top, start: int, lines: _LineCounter) -> Iterator[Document | Fault]:
+    """The objects of the list that begins at `start`, and those of lists within it."""
+    kind, version = _word(top.kind), _word(top.api_version)
+    assert isinstance(top.items, list)
+    offset = start
+    for index, raw in enumerate(top.items):
+        text = bytes(raw)
+        # Between two items there is nothing but space and a comma; only the first has to be looked for.
+        gap = _BETWEEN.match(lines.data, offset)
+        offset = gap.end() if index and gap else lines.data.find(text, offset)
+        document = _document(file, lines.at(offset), text)
+        offset += len(text)
+        if not isinstance(document, Document):
+            yield document
+            continue
+        document.kind = document.kind or kind_of_items(kind)
+        document.api_version = document.api_version or version
+        yield from _unpacked(document, text)
+
+
+def _unpacked(document: Document, text: bytes) -> Iterator[Document | Fault]:
+    """The document itself, or the objects of a list within a list."""
+    inner = _decode_top(text) if document.kind.endswith("List") else _Top()
+    if isinstance(inner.items, list):
+        yield from _items(document.file, inner, 0, _LineCounter(text, document.line))
+    else:
+        yield document
+
+
+def _document(file: str, line: int, text: bytes) -> Document | Fault:
+    try:
+        head = _decode_head(text)
+    except msgspec.ValidationError:
+        return _misshapen(file, line, text)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        return Fault(f"invalid JSON: {_said(error)}", file=file, line=line)
+    metadata = {"uid": head.metadata.uid, "resourceVersion": head.metadata.resource_version}
+    has_status = head.status is not msgspec.UNSET
+    return Document(
+        file=file,
+        line=line,
+        api_version=head.api_version,
+        kind=head.kind,
+        namespace=head.metadata.namespace,
+        name=head.metadata.name or head.metadata.generate_name,
+        server_made=is_server_made(head.kind, metadata, has_status=has_status),
+        text=text,
+        locate=_Locator(text, line).locate,
+    )
+
+
+def _misshapen(file: str, line: int, text: bytes) -> Document | Fault:
+    """A document whose head has wrong types; the checker will say which."""
+    root = msgspec.json.decode(text)
+    if not isinstance(root, dict):
+        return Fault(NOT_AN_OBJECT, file=file, line=line)
+    located = _Locator(text, line).locate()
+    document = from_root(file, line, located)
+    document.text = text
+    return document
+
+
+class _Locator:
+    """The lines of one document, worked out when somebody first asks."""
+
+    def __init__(self, text: bytes, line: int) -> None:
+        self._text, self._line = text, line
+        self._located: Located | None = None
+
+    def locate(self) -> Located:
+        if self._located is None:
+            self._located = json_lines.locate(self._text.decode(), self._line)
+        return self._located
+
+
+def _has_duplicates(text: bytes) -> bool:
+    found = False
+
+    def check(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        nonlocal found
+        value = dict(pairs)
+        found = found or len(value) != len(pairs)
+        return value
+
+    json.loads(text, object_pairs_hook=check)
+    return found
+
+
+def _word(raw: msgspec.Raw | msgspec.UnsetType) -> str:
+    value = msgspec.json.decode(raw) if isinstance(raw, msgspec.Raw) else ""
+    return value if isinstance(value, str) else ""
+
+
+def _syntax_fault(source: Source, error: Exception, start: int) -> Fault:
+    if isinstance(error, msgspec.ValidationError):
+        message = "items: expected a list" if "$.items" in str(error) else NOT_AN_OBJECT
+        return source.fault(message, source.line_at(start))
+    place = _BYTE.search(str(error))
+    offset = start + int(place[1]) if place else source.size
+    return source.fault(f"invalid JSON: {_said(error)}", source.line_at(offset))
+
+
+def _said(error: Exception) -> str:
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
+    if isinstance(error, UnicodeDecodeError):
+        return "not UTF-8"
+    text = _BYTE.sub("", str(error)).removeprefix("JSON is malformed: ")
+    return "it ends too early" if "truncated" in text else text

@@ -1,0 +1,223 @@
+"""Pods as written → workloads."""
+
+from __future__ import annotations
+
+import msgspec
+
+from bayplan.model import labels as label_model
+from bayplan.model.taints import Toleration
+from bayplan.model.terms import NO_TERMS, AffinityTerms, PodTerm
+from bayplan.model.workloads import Claims, HostPort, Images, Needs, Spread, SpreadConstraint, Workload
+from bayplan.reading import annotations, requests, selectors
+from bayplan.wire.controllers import Controller, PriorityClass, ReplicationController, Service
+from bayplan.wire.meta import OwnerReference
+from bayplan.wire.pods import Affinity, Container, Pod, PodAffinity, PodAffinityTerm, TopologySpreadConstraint
+
+DEFAULT_NAMESPACE = "default"
+FINISHED = ("Succeeded", "Failed")
+ANY_ADDRESS = "0.0.0.0"  # noqa: S104 (compared, never bound)
+EXECUTION = "requiredDuringSchedulingRequiredDuringExecution"
+SCHEDULING = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+class Surroundings(msgspec.Struct):
+    """What the selector of default spread constraints is made from, and what priority classes are worth."""
+
+    services: dict[str, list[Service]] = {}
+    controllers: dict[tuple[str, str, str], label_model.Selector] = {}  # (kind, namespace, name) → its selector
+    priorities: dict[str, int] = {}
+    default_priority: int = 0
+
+    def add_service(self, service: Service) -> None:
+        if service.spec.selector:  # without one it selects nothing, not everything
+            self.services.setdefault(service.metadata.namespace or DEFAULT_NAMESPACE, []).append(service)
+
+    def add_controller(self, written: Controller | ReplicationController) -> None:
+        if isinstance(written, ReplicationController):
+            selector: label_model.Selector | None = label_model.equals(written.spec.selector or {})
+        else:
+            selector = selectors.selector_of(written.spec.selector)
+        if selector is not None:
+            namespace = written.metadata.namespace or DEFAULT_NAMESPACE
+            self.controllers[written.kind, namespace, written.metadata.name] = selector
+
+    def add_priority_class(self, written: PriorityClass) -> None:
+        self.priorities[written.metadata.name] = written.value
+        if written.global_default:
+            self.default_priority = written.value
+
+
+def finished(pod: Pod) -> bool:
+    """Whether the pod has ended: then it counts nowhere."""
+    return pod.status.phase in FINISHED
+
+
+def workload_of(pod: Pod, surroundings: Surroundings | None = None) -> Workload:
+    """The pod as a workload. Its node, if it has one, is the caller's business."""
+    meta, spec = pod.metadata, pod.spec
+    labels = meta.labels or {}
+    namespace = meta.namespace or DEFAULT_NAMESPACE
+    around = surroundings or Surroundings()
+    annotated, fault = annotations.affinity_of(meta.annotations, labels)
+    priority = spec.priority
+    if priority is None:
+        priority = around.priorities.get(spec.priority_class_name, around.default_priority)
+    return Workload(
+        namespace=namespace,
+        name=meta.name,
+        uid=meta.uid,
+        labels=labels,
+        needs=Needs(
+            requests=requests.requests_of(pod),
+            tolerations=tuple(Toleration(t.key, t.operator, t.value, t.effect) for t in spec.tolerations or ()),
+            node_affinity=selectors.node_affinity_of(
+                spec.affinity.node_affinity if spec.affinity else None, spec.node_selector
+            ),
+            host_ports=_host_ports(pod),
+            images=_images(pod),
+            spread=_spread(pod, labels, namespace, around),
+            affinity=affinity_terms(spec.affinity, annotated, labels),
+            claims=_claims(pod),
+        ),
+        priority=priority,
+        created=meta.creation_timestamp or "",
+        started=pod.status.start_time or "",
+        terminating=meta.deletion_timestamp is not None,
+        nominated_target=pod.status.nominated_node_name,
+        preempts=spec.preemption_policy != "Never",
+        gates=tuple(gate.name for gate in spec.scheduling_gates or ()),
+        scheduler_name=spec.scheduler_name,
+        unplaceable=fault,
+    )
+
+
+def affinity_terms(
+    written: Affinity | None, annotated: annotations.Annotated | None, labels: label_model.Labels
+) -> AffinityTerms:
+    """All terms of the pod: those of its spec, then those of its annotation."""
+    sources = [("spec.affinity", written), (f"metadata.annotations[{annotations.AFFINITY}]", annotated)]
+    found: dict[str, list[PodTerm]] = {"required": [], "anti_required": [], "preferred": [], "anti_preferred": []}
+    for path, affinity in sources:
+        if affinity is None:
+            continue
+        for sign, side, name in (
+            ("", affinity.pod_affinity, "podAffinity"),
+            ("anti_", affinity.pod_anti_affinity, "podAntiAffinity"),
+        ):
+            if side is not None:
+                found[f"{sign}required"] += _required(side, f"{path}.{name}", labels)
+                found[f"{sign}preferred"] += _preferred(side, f"{path}.{name}", labels)
+    if not any(found.values()):
+        return NO_TERMS
+    return AffinityTerms(**{role: tuple(terms) for role, terms in found.items()})
+
+
+def _required(side: PodAffinity, path: str, labels: label_model.Labels) -> list[PodTerm]:
+    execution = side.required_during_scheduling_required_during_execution or ()
+    scheduling = side.required_during_scheduling_ignored_during_execution or ()
+    return [
+        *(_term(t, f"{path}.{EXECUTION}[{i}]", labels, during_execution=True) for i, t in enumerate(execution)),
+        *(_term(t, f"{path}.{SCHEDULING}[{i}]", labels) for i, t in enumerate(scheduling)),
+    ]
+
+
+def _preferred(side: PodAffinity, path: str, labels: label_model.Labels) -> list[PodTerm]:
+    wishes = side.preferred_during_scheduling_ignored_during_execution or ()
+    return [
+        _term(w.pod_affinity_term, f"{path}.{PREFERRED}[{i}].podAffinityTerm", labels, weight=w.weight)
+        for i, w in enumerate(wishes)
+    ]
+
+
+def _term(
+    term: PodAffinityTerm, path: str, labels: label_model.Labels, *, weight: int = 0, during_execution: bool = False
+) -> PodTerm:
+    selector = selectors.selector_of(term.label_selector)
+    return PodTerm(
+        selectors.with_label_keys(selector, labels, term.match_label_keys, term.mismatch_label_keys),
+        term.topology_key,
+        None if term.namespaces is None else tuple(term.namespaces),
+        selectors.selector_of(term.namespace_selector),
+        tuple(term.tolerate_namespaces or ()),
+        weight,
+        term.limit or 0,
+        during_execution,
+        path,
+    )
+
+
+def _spread(pod: Pod, labels: label_model.Labels, namespace: str, around: Surroundings) -> Spread:
+    written = pod.spec.topology_spread_constraints
+    if written:
+        return Spread(tuple(spread_constraint(c, labels) for c in written))
+    selector = default_selector(labels, namespace, pod.metadata.owner_references, around)
+    return Spread(default_selector=selector)
+
+
+def spread_constraint(written: TopologySpreadConstraint, labels: label_model.Labels) -> SpreadConstraint:
+    selector = selectors.selector_of(written.label_selector)
+    return SpreadConstraint(
+        written.max_skew,
+        written.topology_key,
+        written.when_unsatisfiable == "DoNotSchedule",
+        selectors.with_label_keys(selector, labels, written.match_label_keys),
+        1 if written.min_domains is None else written.min_domains,
+        written.node_affinity_policy != "Ignore",
+        written.node_taints_policy == "Honor",
+    )
+
+
+def default_selector(
+    labels: label_model.Labels, namespace: str, owners: list[OwnerReference] | None, around: Surroundings
+) -> label_model.Selector | None:
+    """Whom default spread constraints count: the Services that select the pod and its controller; None if nobody."""
+    merged: dict[str, str] = {}
+    for service in around.services.get(namespace, ()):
+        selector = service.spec.selector or {}
+        if all(labels.get(key) == value for key, value in selector.items()):
+            merged.update(selector)
+    found = label_model.equals(merged)
+    owner = next((owner for owner in owners or () if owner.controller), None)
+    if owner is not None and _is_spread_by(owner):
+        selected = around.controllers.get((owner.kind, namespace, owner.name))
+        if selected is not None:
+            found = found.and_also(selected.requirements)
+    return found if found.requirements else None
+
+
+def _is_spread_by(owner: OwnerReference) -> bool:
+    return (owner.api_version, owner.kind) in (
+        ("v1", "ReplicationController"),
+        ("apps/v1", "ReplicaSet"),
+        ("apps/v1", "StatefulSet"),
+    )
+
+
+def _host_ports(pod: Pod) -> tuple[HostPort, ...]:
+    sidecars = [c for c in pod.spec.init_containers or () if c.restart_policy == "Always"]
+    return tuple(
+        HostPort(port.protocol or "TCP", port.host_port, port.host_ip or ANY_ADDRESS)
+        for container in (*(pod.spec.containers or ()), *sidecars)
+        for port in container.ports or ()
+        if port.host_port > 0
+    )
+
+
+def _images(pod: Pod) -> Images:
+    containers: list[Container] = [*(pod.spec.init_containers or ()), *(pod.spec.containers or ())]
+    volumes = [v.image.reference for v in pod.spec.volumes or () if v.image is not None]
+    names = [*(c.image for c in containers), *volumes]
+    return Images(tuple(_tagged(name) for name in names), len(containers))
+
+
+def _tagged(image: str) -> str:
+    """The image's name with a tag, as nodes report it."""
+    return image if image.rfind(":") > image.rfind("/") else f"{image}:latest"
+
+
+def _claims(pod: Pod) -> Claims:
+    volumes = pod.spec.volumes or ()
+    ephemeral = tuple(f"{pod.metadata.name}-{v.name}" for v in volumes if v.ephemeral is not None)
+    named = tuple(v.persistent_volume_claim.claim_name for v in volumes if v.persistent_volume_claim is not None)
+    return Claims((*named, *ephemeral), ephemeral)

@@ -1,0 +1,104 @@
+"""Questions of `decide`: one JSON object each → an index, a workload and the rules to ask."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from bayplan.errors import InputError
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.model.semantics import PRESETS, Semantics
+from bayplan.model.workloads import Workload
+from bayplan.reading import nodes, pods, scheduler_config, storage
+from bayplan.rules.profile import Profile
+from bayplan.wire.controllers import Controller, PriorityClass, ReplicationController, Service
+from bayplan.wire.nodes import Namespace, Node
+from bayplan.wire.pods import Pod
+from bayplan.wire.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+
+
+class Options(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    """How to decide: a preset, single switches on top of it, a scheduler configuration."""
+
+    semantics: str = "upstream"
+    switches: dict[str, Any] = {}
+    config: dict[str, Any] | None = None
+    daemon_namespaces: list[str] | None = None
+    affinity_label_keys: list[str] | None = None
+    anti_affinity_label_keys: list[str] | None = None
+    rules: list[Any] | None = None
+
+
+class PodQuestion(msgspec.Struct, rename="camel"):
+    nodes: list[Node]
+    pod: Pod
+    name: str = ""
+    namespaces: list[Namespace] = []
+    pods: list[Pod] = []
+    objects: list[dict[str, Any]] = []
+    options: Options = msgspec.field(default_factory=Options)
+
+
+def semantics_of(options: Options) -> Semantics:
+    """The preset with the switches set on it."""
+    if options.semantics not in PRESETS:
+        known = " or ".join(PRESETS)
+        raise InputError(f"options.semantics: expected {known}, got {options.semantics!r}")
+    preset = msgspec.to_builtins(PRESETS[options.semantics])
+    if options.daemon_namespaces is not None:
+        preset["daemonNamespaces"] = options.daemon_namespaces
+    try:
+        return msgspec.convert({**preset, **options.switches}, Semantics)
+    except msgspec.ValidationError as error:
+        raise InputError(f"options.switches: {error}") from None
+
+
+class Situation(msgspec.Struct):
+    """A question made ready to be decided."""
+
+    index: PlacementIndex
+    workload: Workload
+    profile: Profile
+
+
+def situation_of(question: PodQuestion) -> Situation:
+    """The cluster of the question in an index, its pod as a workload."""
+    index = PlacementIndex(semantics_of(question.options))
+    for namespace in question.namespaces:
+        index.set_namespace(namespace.metadata.name, namespace.metadata.labels or {})
+    surroundings = _objects(question.objects, index)
+    for node in question.nodes:
+        index.add_target(nodes.target_of(node))
+    for pod in question.pods:
+        if pod.spec.node_name and not pods.finished(pod):
+            index.add(pods.workload_of(pod, surroundings), pod.spec.node_name)
+    workload = pods.workload_of(question.pod, surroundings)
+    workload = msgspec.structs.replace(workload, requested_target=question.pod.spec.node_name)
+    profile = scheduler_config.profile_of(question.options.config, workload.scheduler_name)
+    return Situation(index, workload, profile)
+
+
+def _objects(objects: list[dict[str, Any]], index: PlacementIndex) -> pods.Surroundings:
+    """Put storage into the index; return what pods are read against."""
+    surroundings = pods.Surroundings(services={}, controllers={}, priorities={})
+    for written in objects:
+        match written.get("kind"):
+            case "Service":
+                surroundings.add_service(msgspec.convert(written, Service))
+            case "ReplicaSet" | "StatefulSet":
+                surroundings.add_controller(msgspec.convert(written, Controller))
+            case "ReplicationController":
+                surroundings.add_controller(msgspec.convert(written, ReplicationController))
+            case "PriorityClass":
+                surroundings.add_priority_class(msgspec.convert(written, PriorityClass))
+            case "PersistentVolume":
+                volume = storage.volume_of(msgspec.convert(written, PersistentVolume))
+                index.set_volume(volume.name, volume)
+            case "PersistentVolumeClaim":
+                claim = storage.claim_of(msgspec.convert(written, PersistentVolumeClaim))
+                index.set_claim(claim.key, claim)
+            case "StorageClass":
+                storage_class = storage.storage_class_of(msgspec.convert(written, StorageClass))
+                index.set_storage_class(storage_class.name, storage_class)
+    return surroundings

@@ -1,0 +1,242 @@
+"""
+Objects out of YAML, with the line of every field: libyaml's events and a constructor of our own.
+
+Built from events rather than from a composed tree, so that the items of a `List` come one at a time however long it is,
+and a file that nests or expands without end is refused where it starts to. Knows nothing of kinds or fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import yaml
+
+from bayplan.errors import Fault
+from bayplan.reading import scalars
+from bayplan.reading.documents import Document, Lines, Located, Mapping, from_root, is_list, kind_of_items
+from bayplan.reading.sources import Source
+
+HAS_LIBYAML: bool = yaml.__with_libyaml__
+SLOW_WARNING = "PyYAML is installed without its C part: YAML is read about ten times slower"
+
+DEEPEST = 200
+MOST_EXPANDED = 200_000  # nodes that aliases may add to one document
+
+_Parser = yaml.CSafeLoader if HAS_LIBYAML else yaml.SafeLoader
+
+
+class _UnreadableError(Exception):
+    """Nothing after this place can be trusted."""
+
+    def __init__(self, message: str, line: int) -> None:
+        super().__init__(message)
+        self.message, self.line = message, line
+
+
+def read(source: Source) -> Iterator[Document | Fault]:
+    """Each object of the file in order, and what is wrong on the way; after broken syntax nothing more comes."""
+    composer = _Composer(source)
+    try:
+        yield from composer.documents()
+    except _UnreadableError as error:
+        yield from composer.found()
+        yield source.fault(error.message, error.line)
+    except yaml.MarkedYAMLError as error:
+        yield from composer.found()
+        yield source.fault(f"invalid YAML: {_problem(error)}", _line(error))
+    except yaml.YAMLError as error:
+        yield from composer.found()
+        yield source.fault(f"invalid YAML: {str(error).splitlines()[0]}")
+
+
+def _problem(error: yaml.MarkedYAMLError) -> str:
+    return " ".join(part for part in (error.problem, error.context) if part)
+
+
+def _line(error: yaml.MarkedYAMLError) -> int:
+    mark = error.problem_mark or error.context_mark
+    return mark.line + 1 if mark else 0
+
+
+class _Composer:
+    """Values out of events. The names a document anchors, the lines of its fields and its faults gather here."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._parser = _Parser(source)  # type: ignore[arg-type]
+        self._next: Callable[[], Any] = self._parser.get_event
+        self._anchors: dict[str, tuple[Any, int]] = {}
+        self._lines: Lines = {}
+        self._n_nodes = self._n_expanded = 0
+        self._faults: list[Fault] = []
+
+    def found(self) -> Iterator[Fault]:
+        """The faults since the last call."""
+        yield from self._faults
+        self._faults.clear()
+
+    def documents(self) -> Iterator[Document | Fault]:
+        while (event := self._next()) is not None:
+            if type(event) is yaml.DocumentStartEvent:
+                self._anchors, self._lines = {}, {}
+                self._n_nodes = self._n_expanded = 0
+                yield from self._document(self._next())
+                yield from self.found()
+
+    def _document(self, event: Any) -> Iterator[Document | Fault]:
+        if type(event) is yaml.MappingStartEvent:
+            yield from self._root(event)
+            return
+        line = event.start_mark.line + 1
+        if self._node(event, 1) is not None:  # a document of comments alone is nobody's mistake
+            self._complain("expected an object with apiVersion and kind", line)
+
+    def _root(self, start: Any) -> Iterator[Document | Fault]:
+        """The object, or its items if it turns out to be a list: kubectl writes `kind` only after them."""
+        root: Mapping = {}
+        lines: dict[str, int] = {}
+        self._lines[id(root)] = lines
+        line, located = start.start_mark.line + 1, Located(root, self._lines)
+        nameless: list[Document] = []
+        while self._fill(root, lines, 1, stop_at="items"):
+            event = self._next()
+            if type(event) is yaml.SequenceStartEvent:
+                root["items"] = []
+                yield from self._items(nameless)
+            else:
+                root["items"] = self._node(event, 2)
+        yield from self.found()
+        document = from_root(self._source.name, line, located)
+        if not is_list(document.kind, root):
+            yield document
+        for item in nameless:
+            item.kind, item.api_version = kind_of_items(document.kind), document.api_version
+            yield item
+
+    def _items(self, nameless: list[Document]) -> Iterator[Document | Fault]:
+        """Each item of a list; those without a kind of their own are left in `nameless`."""
+        while type(event := self._next()) is not yaml.SequenceEndEvent:
+            # Aliases may point into earlier items, so lines are forgotten only where nothing is anchored.
+            self._lines = self._lines if self._anchors else {}
+            line, item = event.start_mark.line + 1, self._node(event, 2)
+            yield from self.found()
+            if not isinstance(item, dict):
+                yield self._source.fault("expected an object with apiVersion and kind", line)
+                continue
+            document = from_root(self._source.name, line, Located(item, self._lines))
+            if not document.kind:
+                nameless.append(document)
+            else:
+                yield from self._unpacked(document)
+
+    def _unpacked(self, document: Document) -> Iterator[Document]:
+        """The document itself, or the objects of a list within a list."""
+        located = document.locate()
+        if not is_list(document.kind, located.root):
+            yield document
+            return
+        for place, item in enumerate(located.root["items"]):
+            if isinstance(item, dict):
+                line = located.lines[id(located.root["items"])][place]  # type: ignore[index]
+                inner = from_root(document.file, line, Located(item, located.lines))
+                inner.kind = inner.kind or kind_of_items(document.kind)
+                inner.api_version = inner.api_version or document.api_version
+                yield from self._unpacked(inner)
+
+    def _node(self, event: Any, depth: int) -> Any:
+        kind = type(event)
+        if kind is yaml.AliasEvent:
+            return self._alias(event)
+        value: Any
+        before = self._n_nodes
+        self._n_nodes += 1
+        if kind is yaml.ScalarEvent:
+            value = self._scalar(event)
+        elif depth > DEEPEST:
+            raise _UnreadableError(f"nested more than {DEEPEST} levels deep", event.start_mark.line + 1)
+        else:
+            value = self._mapping(depth + 1) if kind is yaml.MappingStartEvent else self._sequence(depth + 1)
+        if event.anchor is not None:
+            self._anchors[event.anchor] = (value, self._n_nodes - before)
+        return value
+
+    def _mapping(self, depth: int) -> Mapping:
+        value: Mapping = {}
+        lines: dict[str, int] = {}
+        self._lines[id(value)] = lines
+        self._fill(value, lines, depth)
+        return value
+
+    def _sequence(self, depth: int) -> list[Any]:
+        value: list[Any] = []
+        lines: list[int] = []
+        self._lines[id(value)] = lines
+        while type(event := self._next()) is not yaml.SequenceEndEvent:
+            lines.append(event.start_mark.line + 1)
+            value.append(self._node(event, depth))
+        return value
+
+    def _fill(self, value: Mapping, lines: dict[str, int], depth: int, stop_at: str | None = None) -> bool:
+        """Read entries into the mapping: true if it stopped behind the key `stop_at`, false at the mapping's end."""
+        own: set[str] = set()  # a merged key may be given again, a written one may not
+        while type(event := self._next()) is not yaml.MappingEndEvent:
+            line = event.start_mark.line + 1
+            if type(event) is yaml.ScalarEvent and event.value == "<<" and event.implicit[0]:
+                self._merge(value, lines, self._node(self._next(), depth), line)
+                continue
+            key = self._key(event, depth)
+            if key in own:
+                self._complain(f"the key {key} is given twice, first on line {lines[key]}", line)
+            own.add(key)
+            lines[key] = line
+            if key == stop_at:
+                return True
+            value[key] = self._node(self._next(), depth)
+        return False
+
+    def _merge(self, value: Mapping, lines: dict[str, int], merged: Any, line: int) -> None:
+        """As kubectl merges: where it stands, so over what stands before it; of several mappings the first wins."""
+        parts = merged if isinstance(merged, list) else [merged]
+        if not all(isinstance(part, dict) for part in parts):
+            self._complain("<< expects a mapping or a list of mappings", line)
+            return
+        for part in reversed(parts):
+            value.update(part)
+            lines.update(self._lines.get(id(part), dict.fromkeys(part, line)))
+
+    def _key(self, event: Any, depth: int) -> str:
+        value = self._node(event, depth)
+        if isinstance(value, str):
+            return value
+        try:
+            if isinstance(value, dict | list):
+                raise ValueError("a mapping or a list cannot be a key")  # noqa: TRY004, TRY301
+            return scalars.key(value)
+        except ValueError as error:
+            self._complain(str(error), event.start_mark.line + 1)
+            return repr(value)
+
+    def _scalar(self, event: Any) -> scalars.Scalar:
+        try:
+            if event.tag is not None:
+                return scalars.tagged(event.tag, event.value)
+            return scalars.plain(event.value) if event.implicit[0] else str(event.value)
+        except ValueError as error:
+            self._complain(str(error), event.start_mark.line + 1)
+            return None
+
+    def _alias(self, event: Any) -> Any:
+        line = event.start_mark.line + 1
+        if event.anchor not in self._anchors:
+            self._complain(f"*{event.anchor} has no anchor before it, or stands within it", line)
+            return None
+        value, size = self._anchors[event.anchor]
+        self._n_nodes += size
+        self._n_expanded += size
+        if self._n_expanded > MOST_EXPANDED:
+            raise _UnreadableError(f"aliases expand the document by more than {MOST_EXPANDED:,} nodes", line)
+        return value
+
+    def _complain(self, message: str, line: int) -> None:
+        self._faults.append(self._source.fault(message, line))

@@ -1,0 +1,78 @@
+"""NodeResourcesBalancedAllocation: nodes whose resources fill up evenly are liked better."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayplan.indexing.evaluations import Touched
+from bayplan.indexing.journal import Change, Kind
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.indexing.slots import At
+from bayplan.model.decisions import Scores
+from bayplan.model.workloads import Workload
+from bayplan.rules.resources_fit import NATIVE
+from bayplan.rules.rule import HIGHEST, Rule
+
+Amounts = tuple[tuple[str, int], ...]
+Fractions = NDArray[np.float64]
+
+
+class BalancedAllocation(Rule):
+    name = "NodeResourcesBalancedAllocation"
+    id = "balanced-allocation"
+
+    def __init__(self, resources: tuple[str, ...] = ("cpu", "memory")) -> None:
+        self.resources = resources
+
+    def part(self, workload: Workload, index: PlacementIndex) -> Amounts | None:
+        """What it asks of the balanced resources that count for it; None if it asks for none of them."""
+        del index
+        asked = dict(workload.needs.requests.balanced)
+        if not any(asked.get(resource) for resource in self.resources):
+            return None
+        return tuple((r, asked.get(r, 0)) for r in self.resources if r in NATIVE or asked.get(r))
+
+    def score(self, plan: Amounts, index: PlacementIndex, at: At) -> Scores:
+        """kube-scheduler 1.36: how the balance changes with the pod, 50 being no change at all."""
+        capacity = index.capacity
+        rows = [capacity.row(resource) for resource, _ in plan]
+        offered = capacity.allocatable[rows][:, at]
+        taken = capacity.requested[rows][:, at]
+        asked = np.array([amount for _, amount in plan], np.int64)[:, None]
+        before, after = _balance(taken, offered), _balance(taken + asked, offered)
+        return 50 + (50 + after - before) // 2
+
+    def touched(self, plan: Amounts, change: Change, index: PlacementIndex) -> Touched:
+        if change.kind in (Kind.WORKLOAD_ADDED, Kind.WORKLOAD_REMOVED):
+            return change.slots
+        return super().touched(plan, change, index)
+
+
+def _balance(taken: NDArray[np.int64], offered: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How even the shares are, 0..100, over the resources that each node has; shape (n_resources, n) in, (n,) out."""
+    balance = np.empty(taken.shape[1], np.int64)
+    present = offered > 0
+    patterns = (present * (1 << np.arange(len(present)))[:, None]).sum(axis=0)
+    for pattern in np.unique(patterns):
+        here = np.flatnonzero(patterns == pattern)
+        rows = np.flatnonzero([bool(pattern >> row & 1) for row in range(len(present))])
+        shares = np.minimum(taken[np.ix_(rows, here)] / offered[np.ix_(rows, here)], 1.0)
+        balance[here] = ((1 - _deviation(shares)) * HIGHEST).astype(np.int64)
+    return balance
+
+
+def _deviation(shares: Fractions) -> Fractions:
+    """The standard deviation along the first axis, in kube-scheduler's order of operations."""
+    n = len(shares)
+    if n == 2:
+        return np.abs((shares[0] - shares[1]) / 2)
+    if n < 2:
+        return np.zeros(shares.shape[1])
+    total = shares[0].copy()
+    for share in shares[1:]:
+        total += share
+    mean, squares = total / n, np.zeros(shares.shape[1])
+    for share in shares:
+        squares += (share - mean) * (share - mean)
+    return np.asarray(np.sqrt(squares / n))

@@ -1,0 +1,45 @@
+"""What the three volume rules share: the claims a workload names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.model.decisions import Reason, Status
+from bayplan.model.volumes import Claim
+from bayplan.model.workloads import Claims, Workload
+
+
+class Part(msgspec.Struct, frozen=True):
+    namespace: str
+    names: Claims
+
+    def claims(self) -> Iterator[str]:
+        """The claims by `namespace/name`."""
+        return (f"{self.namespace}/{name}" for name in self.names.names)
+
+    def known(self, index: PlacementIndex) -> list[Claim]:
+        """The claims as objects; `missing_claim` has made sure that they exist."""
+        return [index.storage.claims[claim] for claim in self.claims() if claim in index.storage.claims]
+
+
+def part_of(workload: Workload) -> Part:
+    return Part(workload.namespace, workload.needs.claims)
+
+
+def has_claims(workload: Workload) -> bool:
+    return bool(workload.needs.claims.names)
+
+
+def missing_claim(part: Part, index: PlacementIndex) -> Reason | None:
+    """Why the pod cannot be tried at all: a claim that is not there."""
+    for name in part.names.names:
+        if f"{part.namespace}/{name}" not in index.storage.claims:
+            if name in part.names.ephemeral:
+                text = f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{name}"'
+            else:
+                text = f'persistentvolumeclaim "{name}" not found'
+            return Reason("claim-missing", text, Status.UNRESOLVABLE)
+    return None

@@ -1,0 +1,43 @@
+"""ImageLocality: nodes that hold the pod's images already are liked better, the more so the larger the images."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayplan.indexing.evaluations import Touched
+from bayplan.indexing.journal import Change, Kind
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.indexing.slots import ALL, At
+from bayplan.model.decisions import Scores
+from bayplan.model.workloads import Images, Workload
+from bayplan.rules.rule import HIGHEST, Rule
+
+MIB = 1024 * 1024
+LEAST = 23 * MIB  # kube-scheduler: pkg/scheduler/framework/plugins/imagelocality/image_locality.go
+MOST_PER_CONTAINER = 1000 * MIB
+
+
+class ImageLocality(Rule):
+    name = "ImageLocality"
+    id = "image-locality"
+
+    def part(self, workload: Workload, index: PlacementIndex) -> Images | None:
+        # An image that no node holds adds nothing anywhere.
+        images = workload.needs.images
+        return images if any(index.images.sizes(name) for name in images.names) else None
+
+    def score(self, plan: Images, index: PlacementIndex, at: At) -> Scores:
+        total = np.zeros(index.slots.capacity, np.int64)
+        for name in plan.names:
+            sizes = index.images.sizes(name)
+            share = len(sizes) / len(index.slots) if sizes else 0.0
+            for slot, size in sizes.items():
+                total[slot] += int(size * share)
+        most = MOST_PER_CONTAINER * max(plan.n_containers, 1)
+        return HIGHEST * (np.clip(total[at], LEAST, most) - LEAST) // (most - LEAST)
+
+    def touched(self, plan: Images, change: Change, index: PlacementIndex) -> Touched:
+        # One node more or less changes what share of the nodes holds an image.
+        if change.kind in (Kind.TARGET_ADDED, Kind.TARGET_REMOVED, Kind.TARGET_CHANGED):
+            return ALL
+        return super().touched(plan, change, index)

@@ -1,0 +1,322 @@
+"""
+InterPodAffinity: who may, must, should and should not stand beside whom, in both directions.
+
+Filter and score read counters by domain, never workloads. `docs/differences.md` lists what the semantics switch.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from bayplan.indexing.classes import VisibleLabels, WorkloadClass
+from bayplan.indexing.evaluations import Touched
+from bayplan.indexing.journal import Change, Kind
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.indexing.reach import Reach
+from bayplan.indexing.slots import ALL, At
+from bayplan.indexing.term_table import OwnerRule, Role, TermEntry
+from bayplan.model.decisions import Codes, Mask, Reason, Scores, Status
+from bayplan.model.resolved_terms import ResolvedTerms, Use, resolve
+from bayplan.model.semantics import Semantics
+from bayplan.model.terms import AffinityTerms, PeerTerm
+from bayplan.model.workloads import Workload
+from bayplan.rules.rule import HIGHEST, Failure, Rule
+
+NOT_NEAR = Reason("pod-affinity", "node(s) didn't match pod affinity rules", Status.UNRESOLVABLE)
+TOO_NEAR = Reason("pod-anti-affinity", "node(s) didn't match pod anti-affinity rules", Status.UNSCHEDULABLE)
+UNWELCOME = Reason(
+    "existing-anti-affinity", "node(s) didn't satisfy existing pods anti-affinity rules", Status.UNSCHEDULABLE
+)
+REASONS = (NOT_NEAR, TOO_NEAR, UNWELCOME)
+
+
+class Part(msgspec.Struct, frozen=True):
+    """What terms can see of the workload, and its own terms."""
+
+    namespace: str
+    labels: VisibleLabels
+    affinity: AffinityTerms
+
+
+class Near(msgspec.Struct, frozen=True):
+    """
+    A required affinity: a peer must be near in each of `reaches`.
+
+    Upstream has one for all terms together (`use` is None), because one pod must meet them all.
+    """
+
+    term: PeerTerm
+    reaches: tuple[Reach, ...]
+    self_matching: bool
+    use: Use | None
+
+
+class Wish(msgspec.Struct, frozen=True):
+    """A term of the pod's own, hard or soft, with its matches counted."""
+
+    reach: Reach
+    use: Use
+
+
+class Neighbours(msgspec.Struct, frozen=True):
+    """A rule held by placed workloads, and how many match it, where that makes a difference."""
+
+    rule: OwnerRule
+    matches: Reach | None
+
+
+class Plan(msgspec.Struct):
+    """
+    Everything looked up.
+
+    `effects` remembers per class which topology keys its comings and goings matter in, `alone` whether there was no
+    peer yet for each of `near` when all targets were last judged.
+    """
+
+    part: Part
+    near: tuple[Near, ...]
+    apart: tuple[Wish, ...]
+    liked: tuple[Wish, ...]
+    disliked: tuple[Wish, ...]
+    refusing: tuple[Neighbours, ...]
+    pulling: tuple[Neighbours, ...]
+    held: list[TermEntry]
+    generation: int
+    effects: dict[int, tuple[str, ...]]
+    alone: tuple[bool, ...] = ()
+
+
+class InterPodAffinity(Rule):
+    name = "InterPodAffinity"
+    id = "pod-affinity"
+
+    def __init__(self, hard_weight: int = 1, *, ignore_neighbours_wishes: bool = False) -> None:
+        self.hard_weight = hard_weight
+        self.ignore_neighbours_wishes = ignore_neighbours_wishes
+
+    def part(self, workload: Workload, index: PlacementIndex) -> Part:
+        affinity = workload.needs.affinity
+        return Part(workload.namespace, index.census.visible(workload.labels, affinity.label_keys), affinity)
+
+    def prepare(self, part: Part, index: PlacementIndex) -> Plan:
+        return _Planner(self, part, index).plan()
+
+    def stale(self, plan: Plan, index: PlacementIndex) -> bool:
+        return plan.generation != index.census.generation
+
+    def release(self, plan: Plan, index: PlacementIndex) -> None:
+        for entry in plan.held:
+            index.census.release(entry)
+
+    def reject(self, plan: Plan, index: PlacementIndex, at: At) -> Codes | None:
+        if not (plan.near or plan.apart or plan.refusing):
+            return None
+        codes = np.zeros(len(index.slots.alive[at]), np.int64)
+        # Later checks first, so that the one kube-scheduler makes first has the last word.
+        for neighbours in plan.refusing:
+            codes[_refuse(neighbours, at)] = 3
+        for wish in plan.apart:
+            codes[wish.reach.counts(at) > wish.use.limit] = 2
+        plan.alone = tuple(_alone(near, index.semantics) for near in plan.near)
+        for near, alone in zip(plan.near, plan.alone, strict=True):
+            codes[~_near_enough(near, at, alone=alone)] = 1
+        return codes
+
+    def score(self, plan: Plan, index: PlacementIndex, at: At) -> Scores | None:
+        if not (plan.liked or plan.disliked or plan.pulling):
+            return None
+        raw = np.zeros(len(index.slots.alive[at]), np.int64)
+        for wish in plan.liked:
+            raw += wish.use.weight * _seen(wish, index.semantics, at)
+        for wish in plan.disliked:
+            raw += wish.use.weight * _missed(wish, index.semantics, at)
+        for neighbours in plan.pulling:
+            raw += self._pull(neighbours.rule) * _pulled(neighbours, at)
+        return raw
+
+    def normalise(self, plan: Plan, raw: Scores, feasible: Mask, index: PlacementIndex) -> Scores:
+        del plan, index
+        values = raw[feasible]
+        lowest, highest = int(values.min()), int(values.max())
+        if highest == lowest:
+            return np.zeros(len(raw), np.int64)
+        # The one float expression of the plugin, truncated as Go converts.
+        return (HIGHEST * ((raw - lowest) / float(highest - lowest))).astype(np.int64)
+
+    def touched(self, plan: Plan, change: Change, index: PlacementIndex) -> Touched:
+        if change.kind in (Kind.TARGET_ADDED, Kind.TARGET_REMOVED, Kind.TARGET_CHANGED):
+            return change.slots
+        if change.kind is Kind.NAMESPACE_CHANGED:
+            plan.effects.clear()
+            return ALL
+        if change.member_of is None or not change.slots:
+            return None
+        if plan.alone != tuple(_alone(near, index.semantics) for near in plan.near):
+            return ALL  # whether there is any such peer at all decides about the first pod, everywhere
+        keys = plan.effects.get(change.member_of.id)
+        if keys is None:
+            keys = plan.effects[change.member_of.id] = self._effects(plan, change.member_of, index)
+        return _slots_around(keys, change.slots, index) if keys else None
+
+    def reasons(self, plan: Plan, code: int) -> tuple[Reason, ...]:
+        del plan
+        return (REASONS[code - 1],)
+
+    def evidence(self, plan: Plan, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
+        from bayplan.rules import inter_pod_evidence
+
+        del workload
+        return inter_pod_evidence.failures(plan, slot, index)
+
+    def _pull(self, rule: OwnerRule) -> int:
+        if rule.role is Role.REQUIRED:
+            return self.hard_weight
+        return rule.weight if rule.role is Role.PREFERRED else -rule.weight
+
+    def _effects(self, plan: Plan, cls: WorkloadClass, index: PlacementIndex) -> tuple[str, ...]:
+        """The topology keys in whose domains members of the class change what the pod finds."""
+        census, keys = index.census, set[str]()
+        for near in plan.near:
+            if census.class_matches(near.term, cls):
+                keys.update(key for reach in near.reaches for key in reach.keys)
+        for wish in (*plan.apart, *plan.liked, *plan.disliked):
+            if census.class_matches(wish.use.term, cls):
+                keys.update(wish.reach.keys)
+        labels = dict(plan.part.labels)
+        for rule in cls.owner_rules:
+            if census.matches(rule.entry.term, labels, plan.part.namespace):
+                keys.update(rule.reach.keys)
+        for neighbours in (*plan.refusing, *plan.pulling):  # what its owners see of this class may matter too
+            if neighbours.matches and census.class_matches(neighbours.rule.entry.term, cls):
+                keys.update(neighbours.matches.keys)
+        return tuple(sorted(keys))
+
+
+def _slots_around(keys: tuple[str, ...], slots: tuple[int, ...], index: PlacementIndex) -> Touched:
+    columns = [index.column(key) for key in keys]
+    around = [column.slots_in(domain) for column in columns for slot in slots for domain in column.domains(slot)]
+    return np.unique(np.concatenate(around)) if around else None
+
+
+# Filtering, per target
+
+
+def _near_enough(near: Near, at: At, *, alone: bool) -> Mask:
+    """Where a peer is near, or would be needed but the pod is the first of its kind; never without the topology."""
+    enough = near.reaches[0].present(at)
+    for reach in near.reaches[1:]:
+        enough = enough & reach.present(at)
+    if not alone:
+        for reach in near.reaches:
+            enough = enough & (reach.counts(at) > 0)
+    return enough
+
+
+def _alone(near: Near, semantics: Semantics) -> bool:
+    """Whether the pod is the first of a set that wants to be together."""
+    if not near.self_matching:
+        return False
+    if semantics.first_pod_per_term:
+        return near.reaches[0].counter.anywhere == 0
+    return not any(reach.occupied for reach in near.reaches)
+
+
+def _refuse(neighbours: Neighbours, at: At) -> Mask:
+    """Where somebody who holds the rule would get more peers than it allows."""
+    rule = neighbours.rule
+    refused = rule.reach.counts(at) > 0
+    if neighbours.matches is not None:
+        # The owner itself is not counted, the newcomer is.
+        refused &= neighbours.matches.counts(at) - rule.self_matching + 1 > rule.limit
+    return refused
+
+
+# Scoring, per target
+
+
+def _seen(wish: Wish, semantics: Semantics, at: At) -> NDArray[np.int64]:
+    counts = wish.reach.counts(at)
+    return np.minimum(counts, 1) if semantics.soft_terms_count_once else counts
+
+
+def _missed(wish: Wish, semantics: Semantics, at: At) -> NDArray[np.int64]:
+    """The seed rewards every domain without a match; kube-scheduler punishes each match."""
+    seen = _seen(wish, semantics, at)
+    return 1 - seen if semantics.soft_terms_count_once else -seen
+
+
+def _pulled(neighbours: Neighbours, at: At) -> NDArray[np.int64]:
+    """How many owners of the rule are near each target; under the seed only those whose wish would change."""
+    rule = neighbours.rule
+    owners = rule.reach.counts(at)
+    if neighbours.matches is None:
+        return owners
+    # An owner that matches its own term is among the matches and is not its own peer.
+    return np.where(neighbours.matches.counts(at) - rule.self_matching <= 0, owners, 0)
+
+
+# Planning
+
+
+class _Planner:
+    """Looks up what a part needs, holding every term whose matches it counts."""
+
+    def __init__(self, rule: InterPodAffinity, part: Part, index: PlacementIndex) -> None:
+        self.rule, self.part, self.index = rule, part, index
+        self.census, self.semantics = index.census, index.semantics
+        self.held: list[TermEntry] = []
+
+    def plan(self) -> Plan:
+        part = self.part
+        own = resolve(part.affinity, part.namespace, self.semantics, incoming=True)
+        near = self._near(own)
+        apart, liked, disliked = (
+            tuple(Wish(self._reach(use.term, use.keys), use) for use in uses)
+            for uses in (own.anti_required, own.preferred, own.anti_preferred)
+        )
+        refusing, pulling = self._neighbours()
+        return Plan(part, near, apart, liked, disliked, refusing, pulling, self.held, self.census.generation, {})
+
+    def _near(self, own: ResolvedTerms) -> tuple[Near, ...]:
+        if own.conjunction is None:
+            return ()
+        if self.semantics.affinity_terms_met_apart:
+            return tuple(
+                Near(use.term, (self._reach(use.term, use.keys),), self._matches_self(use.term), use)
+                for use in own.required
+            )
+        term = own.conjunction
+        topologies = dict.fromkeys(use.keys for use in own.required)
+        return (Near(term, tuple(self._reach(term, keys) for keys in topologies), self._matches_self(term), None),)
+
+    def _neighbours(self) -> tuple[tuple[Neighbours, ...], tuple[Neighbours, ...]]:
+        rules = list(self.census.owner_rules(dict(self.part.labels), self.part.namespace))
+        refusing = tuple(self._held_against(rule) for rule in rules if rule.role is Role.ANTI_REQUIRED)
+        has_wishes = self.part.affinity.preferred or self.part.affinity.anti_preferred
+        if self.rule.ignore_neighbours_wishes and not has_wishes:
+            return refusing, ()
+        return refusing, tuple(self._held_against(rule) for rule in rules if self._pulls(rule))
+
+    def _pulls(self, rule: OwnerRule) -> bool:
+        if rule.role is Role.REQUIRED:
+            return self.rule.hard_weight > 0
+        if rule.role is Role.ANTI_PREFERRED:
+            return self.semantics.soft_anti_affinity_symmetric
+        return rule.role is Role.PREFERRED
+
+    def _held_against(self, rule: OwnerRule) -> Neighbours:
+        if rule.role is Role.ANTI_REQUIRED:
+            compares = rule.limit > 0
+        else:
+            compares = self.semantics.neighbours_count_when_changed
+        return Neighbours(rule, self._reach(rule.entry.term, rule.reach.keys) if compares else None)
+
+    def _reach(self, term: PeerTerm, keys: tuple[str, ...]) -> Reach:
+        entry = self.census.hold(term)
+        self.held.append(entry)
+        return self.census.match_reach(entry, keys)
+
+    def _matches_self(self, term: PeerTerm) -> bool:
+        return self.census.matches(term, dict(self.part.labels), self.part.namespace)

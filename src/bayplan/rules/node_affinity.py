@@ -1,0 +1,187 @@
+"""NodeAffinity: nodeSelector, required and preferred node affinity, and what the scheduler's configuration adds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.indexing.slots import ALL, At
+from bayplan.model.decisions import Codes, Mask, Reason, Scores, Status
+from bayplan.model.node_selectors import NAME_FIELD, NodeAffinity, NodeRequirement, NodeTerm, PreferredTerm
+from bayplan.model.workloads import Workload
+from bayplan.rules.rule import Failure, Rule, normalise_by_highest
+
+NOT_MATCHED = Reason("node-affinity", "node(s) didn't match Pod's node affinity/selector", Status.UNRESOLVABLE)
+NOT_ENFORCED = Reason(
+    "scheduler-node-affinity", "node(s) didn't match scheduler-enforced node affinity", Status.UNRESOLVABLE
+)
+CONFLICT = Reason("node-affinity-conflict", "pod affinity terms conflict", Status.UNRESOLVABLE)
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """`names` are the only nodes that any required term allows; None if they allow nodes by label."""
+
+    asked: NodeAffinity
+    names: frozenset[str] | None
+
+
+class NodeAffinityRule(Rule):
+    name = "NodeAffinity"
+    id = "node-affinity"
+
+    def __init__(self, added: NodeAffinity | None = None) -> None:
+        self.added = added
+
+    def part(self, workload: Workload, index: PlacementIndex) -> NodeAffinity | None:
+        del index
+        asked = workload.needs.node_affinity
+        if self.added or asked.selector or asked.required is not None or asked.preferred:
+            return asked
+        return None
+
+    def prepare(self, part: NodeAffinity, index: PlacementIndex) -> Plan:
+        del index
+        return Plan(part, _named_nodes(part.required))
+
+    def refuse(self, plan: Plan, index: PlacementIndex) -> Reason | None:
+        del index
+        return CONFLICT if plan.names is not None and not plan.names else None
+
+    def candidates(self, plan: Plan, index: PlacementIndex) -> Mask | None:
+        if plan.names is None:
+            return None
+        mask = np.zeros(index.slots.capacity, np.bool_)
+        mask[[index.slots.by_name[name] for name in plan.names if name in index.slots.by_name]] = True
+        return mask
+
+    def reject(self, plan: Plan, index: PlacementIndex, at: At) -> Codes | None:
+        asked, added = plan.asked, self.added.required if self.added else None
+        if not asked.selector and asked.required is None and added is None:
+            return None
+        codes = np.where(matching(asked, index, at), 0, 1)
+        if added is not None:
+            codes[~_any_term(added, index, at)] = 2
+        return codes
+
+    def score(self, plan: Plan, index: PlacementIndex, at: At) -> Scores | None:
+        preferred: Sequence[PreferredTerm] = plan.asked.preferred or ()
+        if self.added and self.added.preferred:
+            preferred = (*self.added.preferred, *preferred)
+        if not preferred:
+            return None
+        raw = np.zeros(len(index.slots.alive[at]), np.int64)
+        for wish in preferred:
+            if wish.weight and (wish.term.expressions or wish.term.fields):
+                raw += wish.weight * _term(wish.term, index, at)
+        return raw
+
+    def normalise(self, plan: Plan, raw: Scores, feasible: Mask, index: PlacementIndex) -> Scores:
+        del plan, index
+        return normalise_by_highest(raw, feasible)
+
+    def reasons(self, plan: Plan, code: int) -> tuple[Reason, ...]:
+        del plan
+        return (NOT_MATCHED,) if code == 1 else (NOT_ENFORCED,)
+
+    def evidence(self, plan: Plan, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
+        del workload
+        target, asked = index.slots.at(slot), plan.asked
+        failures = [
+            Failure(self.id, NOT_MATCHED.text, term=f"nodeSelector {key}={value}", detail=_has(key, target.labels))
+            for key, value in asked.selector
+            if target.labels.get(key) != value
+        ]
+        if asked.required is not None and not any(t.matches(target.name, target.labels) for t in asked.required):
+            failures += [
+                Failure(self.id, NOT_MATCHED.text, term=str(term), detail=_missing(term, target.name, target.labels))
+                for term in asked.required
+            ] or [Failure(self.id, NOT_MATCHED.text, detail="no node selector term is given, so no node matches")]
+        added = self.added.required if self.added else None
+        if added is not None and not any(t.matches(target.name, target.labels) for t in added):
+            detail = "addedAffinity of the scheduler's configuration"
+            failures.append(Failure(self.id, NOT_ENFORCED.text, detail=detail))
+        return failures
+
+
+def matching(asked: NodeAffinity, index: PlacementIndex, at: At = ALL) -> Mask:
+    """Which targets meet the node selector and the required terms; all if there are none."""
+    mask = np.ones(len(index.slots.alive[at]), np.bool_)
+    for key, value in asked.selector:
+        mask &= _requirement(NodeRequirement(key, "In", (value,)), index, at)
+    if asked.required is not None:
+        mask &= _any_term(asked.required, index, at)
+    return mask
+
+
+def matching_terms(terms: tuple[NodeTerm, ...], index: PlacementIndex) -> Mask:
+    """Which targets meet at least one of the terms, shape (capacity,)."""
+    return _any_term(terms, index, ALL)
+
+
+def _any_term(terms: Sequence[NodeTerm], index: PlacementIndex, at: At) -> Mask:
+    # Terms are OR-ed, so an empty list of terms matches no node rather than every node.
+    mask = np.zeros(len(index.slots.alive[at]), np.bool_)
+    for term in terms:
+        if term.expressions or term.fields:
+            mask |= _term(term, index, at)
+    return mask
+
+
+def _term(term: NodeTerm, index: PlacementIndex, at: At) -> Mask:
+    mask = np.ones(len(index.slots.alive[at]), np.bool_)
+    for requirement in term.expressions:
+        mask &= _requirement(requirement, index, at)
+    for requirement in term.fields:
+        mask &= _named(requirement, index, at)
+    return mask
+
+
+def _requirement(requirement: NodeRequirement, index: PlacementIndex, at: At) -> Mask:
+    column = index.column(requirement.key)
+    by_value = np.zeros(column.n_domains, np.int64)
+    if requirement.operator in ("In", "NotIn"):
+        by_value[[column.by_value[value] for value in requirement.values if value in column.by_value]] = 1
+        if requirement.operator == "NotIn":
+            by_value = 1 - by_value
+    else:
+        by_value[:] = [requirement.matches(value) for value in column.values]  # type: ignore[arg-type]
+    return column.gather(by_value, at) > 0
+
+
+def _named(requirement: NodeRequirement, index: PlacementIndex, at: At) -> Mask:
+    mask = np.zeros(index.slots.capacity, np.bool_)
+    if requirement.key == NAME_FIELD:
+        mask[[index.slots.by_name[name] for name in requirement.values if name in index.slots.by_name]] = True
+        if requirement.operator == "NotIn":
+            mask = ~mask
+    return mask[at]
+
+
+def _named_nodes(terms: tuple[NodeTerm, ...] | None) -> frozenset[str] | None:
+    """The nodes that terms pin the pod to by name; None unless every term does."""
+    if not terms:
+        return None
+    union: set[str] = set()
+    for term in terms:
+        pinned = [set(f.values) for f in term.fields if f.key == NAME_FIELD and f.operator == "In"]
+        if not pinned:
+            return None
+        union |= set.intersection(*pinned)
+    return frozenset(union)
+
+
+def _has(key: str, labels: dict[str, str]) -> str:
+    return f"the node has {key}={labels[key]}" if key in labels else f"the node has no label {key}"
+
+
+def _missing(term: NodeTerm, name: str, labels: dict[str, str]) -> str:
+    for requirement in term.expressions:
+        if not requirement.matches(labels.get(requirement.key)):
+            return f"{requirement} does not hold: {_has(requirement.key, labels)}"
+    for requirement in term.fields:
+        if not requirement.matches(name):
+            return f"{requirement} does not hold: the node is {name}"
+    return "an empty term matches no node"

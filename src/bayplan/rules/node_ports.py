@@ -1,0 +1,62 @@
+"""NodePorts: two pods cannot have the same port of the same address."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayplan.indexing.evaluations import Touched
+from bayplan.indexing.journal import Change
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.indexing.slots import At
+from bayplan.model.decisions import Codes, Reason, Status
+from bayplan.model.workloads import HostPort, Workload
+from bayplan.rules.rule import Failure, Rule
+
+TAKEN = Reason("node-ports", "node(s) didn't have free ports for the requested pod ports", Status.UNSCHEDULABLE)
+ANY_ADDRESS = "0.0.0.0"  # noqa: S104 (compared, never bound)
+
+Ports = tuple[HostPort, ...]
+
+
+class NodePorts(Rule):
+    name = "NodePorts"
+    id = "node-ports"
+
+    def part(self, workload: Workload, index: PlacementIndex) -> Ports | None:
+        del index
+        return workload.needs.host_ports or None
+
+    def reject(self, plan: Ports, index: PlacementIndex, at: At) -> Codes:
+        codes = np.zeros(index.slots.capacity, np.int64)
+        for port in plan:
+            for slot, addresses in index.ports.taken(port.protocol, port.port).items():
+                if port.ip == ANY_ADDRESS or ANY_ADDRESS in addresses or port.ip in addresses:
+                    codes[slot] = 1
+        return codes[at]
+
+    def touched(self, plan: Ports, change: Change, index: PlacementIndex) -> Touched:
+        if change.workload is not None and change.workload.needs.host_ports:
+            return change.slots
+        return super().touched(plan, change, index)
+
+    def reasons(self, plan: Ports, code: int) -> tuple[Reason, ...]:
+        del plan, code
+        return (TAKEN,)
+
+    def evidence(self, plan: Ports, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
+        del workload
+        failures = []
+        for port in plan:
+            holders = tuple(key for key in index.workloads_on(slot) if _holds(index, key, port))
+            if holders:
+                detail = f"{port.protocol} port {port.port} of {port.ip} is taken"
+                failures.append(Failure(self.id, TAKEN.text, detail=detail, peers=holders))
+        return failures
+
+
+def _holds(index: PlacementIndex, key: str, wanted: HostPort) -> bool:
+    return any(
+        (held.protocol, held.port) == (wanted.protocol, wanted.port)
+        and (held.ip == wanted.ip or ANY_ADDRESS in (held.ip, wanted.ip))
+        for held in index.records[key].workload.needs.host_ports  # type: ignore[index]
+    )

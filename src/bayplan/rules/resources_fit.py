@@ -1,0 +1,152 @@
+"""NodeResourcesFit: there must be room, and how full a node becomes is a score."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from bayplan.indexing.capacity import COUNTED, PODS
+from bayplan.indexing.evaluations import Touched
+from bayplan.indexing.journal import Change, Kind
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.indexing.slots import At
+from bayplan.model import quantities
+from bayplan.model.decisions import Codes, Reason, Scores, Status
+from bayplan.model.workloads import Requests, Workload
+from bayplan.rules.rule import HIGHEST, Failure, Rule
+
+TOO_MANY_PODS = Reason("too-many-pods", "Too many pods", Status.UNSCHEDULABLE)
+UNRESOLVABLE_BIT = 1 << 62
+NATIVE = ("cpu", "memory", "ephemeral-storage")
+
+LEAST, MOST, RATIO = "LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"
+
+
+class Strategy(msgspec.Struct, frozen=True):
+    """How fullness is scored; `shape` holds (utilisation, score 0..100) points for the ratio."""
+
+    type: str = LEAST
+    resources: tuple[tuple[str, int], ...] = (("cpu", 1), ("memory", 1))
+    shape: tuple[tuple[int, int], ...] = ()
+
+
+class ResourcesFit(Rule):
+    name = "NodeResourcesFit"
+    id = "resources"
+
+    def __init__(
+        self,
+        strategy: Strategy | None = None,
+        ignored: frozenset[str] = frozenset(),
+        ignored_groups: frozenset[str] = frozenset(),
+    ) -> None:
+        self.strategy = strategy or Strategy()
+        self.ignored = ignored
+        self.ignored_groups = ignored_groups
+        self._score_of = _scorer(self.strategy)
+
+    def part(self, workload: Workload, index: PlacementIndex) -> Requests:
+        del index
+        return workload.needs.requests
+
+    def reject(self, plan: Requests, index: PlacementIndex, at: At) -> Codes:
+        """Bit 0: no room for one more pod; bit i+1: too little of the i-th resource asked for; bit 62: ever."""
+        capacity = index.capacity
+        pods = capacity.rows[PODS]
+        codes = (capacity.requested[pods, at] + 1 > capacity.allocatable[pods, at]).astype(np.int64)
+        for i, (resource, amount) in enumerate(plan.amounts):
+            if amount == 0 or self._is_ignored(resource):
+                continue
+            row = capacity.row(resource)
+            offered = capacity.allocatable[row, at]
+            codes |= (amount > offered - capacity.requested[row, at]).astype(np.int64) << (i + 1)
+            codes |= (amount > offered) * np.int64(UNRESOLVABLE_BIT)
+        return codes
+
+    def score(self, plan: Requests, index: PlacementIndex, at: At) -> Scores:
+        capacity, asked = index.capacity, dict(plan.scored)
+        total = np.zeros(len(index.slots.alive[at]), np.int64)
+        weights = np.zeros(len(total), np.int64)
+        for resource, weight in self.strategy.resources:
+            amount = asked.get(resource, 0)
+            if amount == 0 and resource not in NATIVE:
+                continue
+            row = capacity.row(resource)
+            taken = capacity.counted if resource in COUNTED else capacity.requested
+            offered = capacity.allocatable[row, at]
+            scored = self._score_of(taken[row, at] + amount, np.maximum(offered, 1))
+            counts = offered > 0
+            if self.strategy.type == RATIO:
+                counts &= scored > 0
+            total += np.where(counts, weight * scored, 0)
+            weights += np.where(counts, weight, 0)
+        weights_or_one = np.maximum(weights, 1)
+        if self.strategy.type == RATIO:  # rounded half away from zero, the others down
+            return np.floor(total / weights_or_one + 0.5).astype(np.int64)
+        return total // weights_or_one
+
+    def touched(self, plan: Requests, change: Change, index: PlacementIndex) -> Touched:
+        if change.kind in (Kind.WORKLOAD_ADDED, Kind.WORKLOAD_REMOVED):
+            return change.slots
+        return super().touched(plan, change, index)
+
+    def reasons(self, plan: Requests, code: int) -> tuple[Reason, ...]:
+        status = Status.UNRESOLVABLE if code & UNRESOLVABLE_BIT else Status.UNSCHEDULABLE
+        reasons = [Reason(TOO_MANY_PODS.id, TOO_MANY_PODS.text, status)] if code & 1 else []
+        reasons += [
+            Reason(f"insufficient-{resource}", f"Insufficient {resource}", status)
+            for i, (resource, _) in enumerate(plan.amounts)
+            if code & (2 << i)
+        ]
+        return tuple(reasons)
+
+    def evidence(self, plan: Requests, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
+        del workload
+        code = int(self.reject(plan, index, np.array([slot]))[0])
+        asked = {PODS: 1, **dict(plan.amounts)}
+        failures = []
+        for reason in self.reasons(plan, code):
+            resource = PODS if reason.id == TOO_MANY_PODS.id else reason.text.removeprefix("Insufficient ")
+            row = index.capacity.row(resource)
+            offered, taken = index.capacity.allocatable[row, slot], index.capacity.requested[row, slot]
+            wanted, free, whole = (
+                quantities.show(resource, int(amount)) for amount in (asked[resource], max(offered - taken, 0), offered)
+            )
+            detail = f"wants {wanted} {resource}, {free} of {whole} is free"
+            failures.append(Failure(self.id, reason.text, detail=detail, term=resource))
+        return failures
+
+    def _is_ignored(self, resource: str) -> bool:
+        # Only extended resources can be ignored: those of a domain that is not Kubernetes' own.
+        group, slash, _ = resource.partition("/")
+        if not slash or group.endswith("kubernetes.io"):
+            return False
+        return resource in self.ignored or group in self.ignored_groups
+
+
+Array = NDArray[np.int64]
+
+
+def _scorer(strategy: Strategy) -> Callable[[Array, Array], Array]:
+    """A function of what would be taken and what is offered (at least 1), each 0..100 in return."""
+    if strategy.type == MOST:
+        return lambda taken, offered: np.minimum(taken, offered) * HIGHEST // offered
+    if strategy.type == RATIO:
+        table = np.array([_broken_line(strategy.shape, u) for u in range(101)], np.int64)
+        return lambda taken, offered: table[np.where(taken > offered, 100, taken * HIGHEST // offered)]
+    return lambda taken, offered: np.where(taken > offered, 0, (offered - taken) * HIGHEST // offered)
+
+
+def _broken_line(shape: tuple[tuple[int, int], ...], at: int) -> int:
+    for i, (x, y) in enumerate(shape):
+        if at <= x:
+            if i == 0:
+                return y
+            x0, y0 = shape[i - 1]
+            rise = (y - y0) * (at - x0)
+            # Integer division as Go does it, towards zero.
+            return y0 + (abs(rise) // (x - x0)) * (1 if rise >= 0 else -1)
+    return shape[-1][1]

@@ -1,0 +1,107 @@
+"""
+What a rule is: one file, one subclass, overriding what it needs.
+
+`part` picks the hashable piece of the workload that the rule reads, so that workloads equal in it share one evaluation.
+`prepare` turns a part into a plan: counters and columns of the index, looked up once. Everything after works on plans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any, ClassVar
+
+import msgspec
+
+from bayplan.indexing.evaluations import Touched
+from bayplan.indexing.journal import Change, Kind
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.indexing.slots import ALL, At
+from bayplan.model.decisions import Codes, Mask, Reason, Scores
+from bayplan.model.workloads import Workload
+
+HIGHEST = 100  # the top of a normalised score
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """Why a rule refuses one target, with names: evidence for people."""
+
+    rule: str
+    reason: str
+    detail: str = ""
+    term: str = ""
+    domain: str = ""
+    peers: tuple[str, ...] = ()
+
+
+class Rule:
+    """`name` is kube-scheduler's name for it, `id` ours. `weight` multiplies its normalised score, `filters` lets it refuse."""
+
+    name: ClassVar[str]
+    id: ClassVar[str]
+    weight: int = 0
+    filters: bool = True
+
+    def part(self, workload: Workload, index: PlacementIndex) -> Hashable | None:
+        """The piece of the workload this rule reads; None if it has nothing to say about this workload."""
+        raise NotImplementedError
+
+    def prepare(self, part: Any, index: PlacementIndex) -> Any:
+        """The part with everything looked up that does not change from target to target."""
+        del index
+        return part
+
+    def stale(self, plan: Any, index: PlacementIndex) -> bool:
+        """Whether the plan must be prepared anew, beyond what `touched` reports."""
+        del plan, index
+        return False
+
+    def release(self, plan: Any, index: PlacementIndex) -> None:
+        """Let go of what `prepare` took hold of."""
+
+    def refuse(self, plan: Any, index: PlacementIndex) -> Reason | None:
+        """A reason against every target at once, found before any is looked at."""
+        del plan, index
+
+    def candidates(self, plan: Any, index: PlacementIndex) -> Mask | None:
+        """The only targets worth looking at, shape (capacity,); None for all."""
+        del plan, index
+
+    def reject(self, plan: Any, index: PlacementIndex, at: At) -> Codes | None:
+        """A code per target, 0 where the rule has nothing against it; None if it never rejects."""
+        del plan, index, at
+
+    def reasons(self, plan: Any, code: int) -> tuple[Reason, ...]:
+        """What a code stands for."""
+        raise NotImplementedError
+
+    def score(self, plan: Any, index: PlacementIndex, at: At) -> Scores | None:
+        """The raw score per target, shape (..., n); None if the rule does not score this workload."""
+        del plan, index, at
+
+    def normalise(self, plan: Any, raw: Scores, feasible: Mask, index: PlacementIndex) -> Scores:
+        """Raw scores brought to 0..100 by looking at the feasible targets; what it says of others means nothing."""
+        del plan, feasible, index
+        return raw
+
+    def touched(self, plan: Any, change: Change, index: PlacementIndex) -> Touched:
+        """Where a change may alter codes or raw scores. The default: on the changed target only."""
+        del plan, index
+        if change.kind in (Kind.TARGET_ADDED, Kind.TARGET_REMOVED, Kind.TARGET_CHANGED):
+            return change.slots
+        return None
+
+    def evidence(self, plan: Any, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
+        """Why this target is refused, one entry per thing in the way; only called where `reject` gave a code."""
+        raise NotImplementedError
+
+
+EVERYWHERE = ALL
+
+
+def normalise_by_highest(raw: Scores, feasible: Mask, *, reverse: bool = False) -> Scores:
+    """Scores as shares of the highest feasible one, or what is missing to it (kube-scheduler's DefaultNormalizeScore)."""
+    highest = int(raw.max(where=feasible, initial=0))
+    if highest == 0:
+        return raw * 0 + HIGHEST if reverse else raw
+    scaled = raw * HIGHEST // highest
+    return HIGHEST - scaled if reverse else scaled

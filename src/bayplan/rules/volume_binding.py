@@ -1,0 +1,181 @@
+"""VolumeBinding: bound volumes tie a pod to nodes, waiting claims to nodes where a volume can be had."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayplan.indexing.evaluations import Touched
+from bayplan.indexing.journal import Change, Kind
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.indexing.slots import ALL, At
+from bayplan.model import labels
+from bayplan.model.decisions import Codes, Mask, Reason, Status
+from bayplan.model.node_selectors import NodeTerm
+from bayplan.model.volumes import Claim, StorageClass, Volume
+from bayplan.model.workloads import Workload
+from bayplan.rules import node_affinity
+from bayplan.rules.claims import Part, has_claims, missing_claim, part_of
+from bayplan.rules.rule import Failure, Rule
+
+UNBOUND = Reason("claim-unbound", "pod has unbound immediate PersistentVolumeClaims", Status.UNRESOLVABLE)
+ELSEWHERE = Reason("volume-elsewhere", "node(s) didn't match PersistentVolume's node affinity", Status.UNRESOLVABLE)
+NO_VOLUME = Reason("volume-none", "node(s) didn't find available persistent volumes to bind", Status.UNRESOLVABLE)
+GONE = Reason(
+    "volume-gone",
+    "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)",
+    Status.UNRESOLVABLE,
+)
+BITS = ((1, ELSEWHERE), (2, NO_VOLUME), (4, GONE))
+WAITS = "WaitForFirstConsumer"
+NO_PROVISIONER = "kubernetes.io/no-provisioner"
+
+
+class VolumeBinding(Rule):
+    name = "VolumeBinding"
+    id = "volume-binding"
+
+    def part(self, workload: Workload, index: PlacementIndex) -> Part | None:
+        del index
+        return part_of(workload) if has_claims(workload) else None
+
+    def refuse(self, plan: Part, index: PlacementIndex) -> Reason | None:
+        missing = missing_claim(plan, index)
+        if missing is not None:
+            return missing
+        for claim in plan.known(index):
+            if claim.lost:
+                text = f'persistentvolumeclaim "{claim.name}" bound to non-existent persistentvolume "{claim.volume}"'
+                return Reason("claim-lost", text, Status.UNRESOLVABLE)
+            if claim.terminating:
+                text = f'persistentvolumeclaim "{claim.name}" is being deleted'
+                return Reason("claim-deleted", text, Status.UNRESOLVABLE)
+        immediate = any(not claim.bound and not _waits(claim, index) for claim in plan.known(index))
+        return UNBOUND if immediate else None
+
+    def reject(self, plan: Part, index: PlacementIndex, at: At) -> Codes:
+        """Bits: a bound volume is elsewhere, a waiting claim finds none, a bound volume is gone."""
+        codes = np.zeros(index.slots.capacity, np.int64)
+        waiting = []
+        for claim in plan.known(index):
+            if not claim.bound:
+                waiting.append(claim)
+                continue
+            volume = index.storage.volumes.get(claim.volume)
+            if volume is None:
+                codes |= 4
+            elif volume.required is not None:
+                codes |= np.where(_fits(volume, index), 0, 1)
+        if waiting:
+            codes |= np.where(_can_bind(waiting, index), 0, 2)
+        # A volume that is gone is the whole answer: nothing else is looked at.
+        return np.where(codes & 4, 4, codes)[at]
+
+    def touched(self, plan: Part, change: Change, index: PlacementIndex) -> Touched:
+        if change.kind is Kind.STORAGE_CHANGED:
+            return ALL
+        return super().touched(plan, change, index)
+
+    def reasons(self, plan: Part, code: int) -> tuple[Reason, ...]:
+        del plan
+        return tuple(reason for bit, reason in BITS if code & bit)
+
+    def evidence(self, plan: Part, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
+        del workload
+        code = int(self.reject(plan, index, np.array([slot]))[0])
+        failures = []
+        for claim in plan.known(index):
+            volume = index.storage.volumes.get(claim.volume)
+            if code & 1 and volume is not None and volume.required is not None and not _fits(volume, index)[slot]:
+                detail = f"claim {claim.key} is bound to {volume.name}, which wants {_either(volume.required)}"
+                failures.append(Failure(self.id, ELSEWHERE.text, detail=detail, term=claim.key))
+            if code & 2 and not claim.bound:
+                detail = f"no volume for claim {claim.key} of class {claim.storage_class} can be had here"
+                failures.append(Failure(self.id, NO_VOLUME.text, detail=detail, term=claim.key))
+            if code & 4 and claim.bound and volume is None:
+                detail = f"claim {claim.key} is bound to {claim.volume}, which does not exist"
+                failures.append(Failure(self.id, GONE.text, detail=detail, term=claim.key))
+        return failures
+
+
+def _waits(claim: Claim, index: PlacementIndex) -> bool:
+    """Whether the claim is bound only once its pod has a node; one that names a volume is not."""
+    storage_class = index.storage.classes.get(claim.storage_class)
+    return not claim.volume and storage_class is not None and storage_class.binding_mode == WAITS
+
+
+def _fits(volume: Volume, index: PlacementIndex) -> Mask:
+    """Where the volume can be reached; only labels are looked at, and a volume without terms is anywhere."""
+    if volume.required is None:
+        return np.ones(index.slots.capacity, np.bool_)
+    terms = tuple(NodeTerm(term.expressions) for term in volume.required)
+    return node_affinity.matching_terms(terms, index)
+
+
+def _can_bind(waiting: list[Claim], index: PlacementIndex) -> Mask:
+    """Where every waiting claim finds a volume of its own or one can be made for it."""
+    mask = index.slots.alive.copy()
+    offers = [(claim, _offers(claim, index), _can_provision(claim, index)) for claim in _smallest_first(waiting)]
+    for slot in np.flatnonzero(mask):
+        taken: set[str] = set()
+        for claim, volumes, provision in offers:
+            if claim.selected_node and claim.selected_node != index.slots.at(int(slot)).name:
+                mask[slot] = False
+                break
+            found = next((v.name for v, fits in volumes if v.name not in taken and fits[slot]), None)
+            if found is not None and not claim.selected_node:
+                taken.add(found)
+            elif not provision[slot]:
+                mask[slot] = False
+                break
+    return mask
+
+
+def _smallest_first(claims: list[Claim]) -> list[Claim]:
+    return sorted(claims, key=lambda claim: claim.requested)
+
+
+def _offers(claim: Claim, index: PlacementIndex) -> list[tuple[Volume, Mask]]:
+    """The volumes that would serve the claim, smallest first, and where each can be reached."""
+    volumes = [v for v in index.storage.volumes_of_class(claim.storage_class) if _serves(v, claim)]
+    reserved = [v for v in volumes if v.claim]
+    return [(v, _fits(v, index)) for v in (reserved or sorted(volumes, key=lambda v: v.capacity))]
+
+
+def _serves(volume: Volume, claim: Claim) -> bool:
+    if volume.claim:
+        return volume.claim == claim.key and volume.claim_uid in ("", claim.uid)
+    return (
+        volume.phase in ("Available", "")
+        and not volume.terminating
+        and volume.capacity >= claim.requested
+        and volume.volume_mode == claim.volume_mode
+        and set(claim.access_modes) <= set(volume.access_modes)
+        and (claim.selector is None or labels.matches(claim.selector, volume.labels))
+    )
+
+
+def _can_provision(claim: Claim, index: PlacementIndex) -> Mask:
+    storage_class = index.storage.classes.get(claim.storage_class)
+    if storage_class is None or storage_class.provisioner in ("", NO_PROVISIONER):
+        return np.zeros(index.slots.capacity, np.bool_)
+    return _allowed(storage_class, index)
+
+
+def _allowed(storage_class: StorageClass, index: PlacementIndex) -> Mask:
+    """Where the class may make volumes: any of its topology terms, everywhere if it has none."""
+    if not storage_class.allowed:
+        return np.ones(index.slots.capacity, np.bool_)
+    mask = np.zeros(index.slots.capacity, np.bool_)
+    for term in storage_class.allowed:
+        here = np.ones(index.slots.capacity, np.bool_)
+        for key, values in term:
+            column = index.column(key)
+            wanted = np.zeros(column.n_domains, np.int64)
+            wanted[[column.by_value[value] for value in values if value in column.by_value]] = 1
+            here &= column.gather(wanted, ALL) > 0
+        mask |= here
+    return mask
+
+
+def _either(terms: tuple[NodeTerm, ...]) -> str:
+    return " or ".join(str(term) for term in terms)

@@ -1,0 +1,61 @@
+"""VolumeRestrictions: a ReadWriteOncePod claim serves one pod; a claim that does not exist serves none."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayplan.indexing.evaluations import Touched
+from bayplan.indexing.journal import Change, Kind
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.indexing.slots import ALL, At
+from bayplan.model.decisions import Codes, Reason, Status
+from bayplan.model.workloads import Workload
+from bayplan.rules.claims import Part, has_claims, missing_claim, part_of
+from bayplan.rules.rule import Failure, Rule
+
+IN_USE = Reason(
+    "claim-in-use",
+    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod",
+    Status.UNSCHEDULABLE,
+)
+ONE_POD = "ReadWriteOncePod"
+
+
+class VolumeRestrictions(Rule):
+    name = "VolumeRestrictions"
+    id = "volume-restrictions"
+
+    def part(self, workload: Workload, index: PlacementIndex) -> Part | None:
+        del index
+        return part_of(workload) if has_claims(workload) else None
+
+    def refuse(self, plan: Part, index: PlacementIndex) -> Reason | None:
+        return missing_claim(plan, index)
+
+    def reject(self, plan: Part, index: PlacementIndex, at: At) -> Codes:
+        return np.full(len(index.slots.alive[at]), 1 if self._conflicts(plan, index) else 0, np.int64)
+
+    def touched(self, plan: Part, change: Change, index: PlacementIndex) -> Touched:
+        if change.kind is Kind.STORAGE_CHANGED or (change.workload is not None and has_claims(change.workload)):
+            return ALL
+        return super().touched(plan, change, index)
+
+    def reasons(self, plan: Part, code: int) -> tuple[Reason, ...]:
+        del plan, code
+        return (IN_USE,)
+
+    def evidence(self, plan: Part, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
+        del workload, slot
+        return [
+            Failure(self.id, IN_USE.text, detail=f"claim {claim} is ReadWriteOncePod", term=claim, peers=users)
+            for claim, users in self._conflicts(plan, index)
+        ]
+
+    def _conflicts(self, plan: Part, index: PlacementIndex) -> list[tuple[str, tuple[str, ...]]]:
+        found = []
+        for claim in plan.claims():
+            known = index.storage.claims.get(claim)
+            users = index.claim_users.users(claim)
+            if known is not None and ONE_POD in known.access_modes and users:
+                found.append((claim, tuple(sorted(users))))
+        return found

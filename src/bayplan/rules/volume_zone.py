@@ -1,0 +1,116 @@
+"""VolumeZone: a volume labelled with zones or regions keeps its pod in them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayplan.indexing.evaluations import Touched
+from bayplan.indexing.journal import Change, Kind
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.indexing.slots import ALL, At
+from bayplan.model.decisions import Codes, Mask, Reason, Status
+from bayplan.model.terms import REGION, ZONE
+from bayplan.model.workloads import Workload
+from bayplan.rules.claims import Part, has_claims, missing_claim, part_of
+from bayplan.rules.rule import Failure, Rule
+from bayplan.rules.volume_binding import WAITS
+
+ELSEWHERE = Reason("volume-zone", "node(s) had no available volume zone", Status.UNRESOLVABLE)
+OLD_ZONE = "failure-domain.beta.kubernetes.io/zone"
+OLD_REGION = "failure-domain.beta.kubernetes.io/region"
+TODAYS_NAME = {OLD_ZONE: ZONE, OLD_REGION: REGION}
+TOPOLOGY_LABELS = (OLD_ZONE, OLD_REGION, ZONE, REGION)
+SEPARATOR = "__"  # a volume in several zones names them all in one label
+
+
+class VolumeZone(Rule):
+    name = "VolumeZone"
+    id = "volume-zone"
+
+    def part(self, workload: Workload, index: PlacementIndex) -> Part | None:
+        del index
+        return part_of(workload) if has_claims(workload) else None
+
+    def refuse(self, plan: Part, index: PlacementIndex) -> Reason | None:
+        missing = missing_claim(plan, index)
+        if missing is not None:
+            return missing
+        for claim in plan.known(index):
+            if claim.volume:
+                if claim.volume not in index.storage.volumes:
+                    return _never("volume-missing", f'persistentvolume "{claim.volume}" not found')
+                continue
+            if not claim.storage_class:
+                return _never("claim-unnamed", "PersistentVolumeClaim had no pv name and storageClass name")
+            storage_class = index.storage.classes.get(claim.storage_class)
+            if storage_class is None:
+                text = f'storageclass.storage.k8s.io "{claim.storage_class}" not found'
+                return _never("class-missing", text)
+            if storage_class.binding_mode is None:
+                text = f'VolumeBindingMode not set for StorageClass "{claim.storage_class}"'
+                return _never("class-unclear", text)
+            if storage_class.binding_mode != WAITS:
+                return _never("volume-unnamed", "PersistentVolume had no name")
+        return None
+
+    def reject(self, plan: Part, index: PlacementIndex, at: At) -> Codes | None:
+        wanted = _zones(plan, index)
+        if not wanted:
+            return None
+        labelled = np.zeros(index.slots.capacity, np.bool_)
+        for key in TOPOLOGY_LABELS:
+            labelled |= index.column(key).present(ALL)
+        allowed = np.ones(index.slots.capacity, np.bool_)
+        for _, key, values in wanted:
+            allowed &= _in(key, values, index)
+        # A node that says nothing of zones is not held to them: kube-scheduler's single-zone clusters.
+        return np.where(labelled & ~allowed, 1, 0)[at]
+
+    def touched(self, plan: Part, change: Change, index: PlacementIndex) -> Touched:
+        if change.kind is Kind.STORAGE_CHANGED:
+            return ALL
+        return super().touched(plan, change, index)
+
+    def reasons(self, plan: Part, code: int) -> tuple[Reason, ...]:
+        del plan, code
+        return (ELSEWHERE,)
+
+    def evidence(self, plan: Part, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
+        del workload
+        return [
+            Failure(self.id, ELSEWHERE.text, detail=f"the volume of {claim} is in {key}={'|'.join(values)}", term=claim)
+            for claim, key, values in _zones(plan, index)
+            if not _in(key, values, index)[slot]
+        ]
+
+
+def _zones(plan: Part, index: PlacementIndex) -> list[tuple[str, str, tuple[str, ...]]]:
+    """(claim, label key, allowed values) for each topology label of each bound volume."""
+    found = []
+    for claim in plan.known(index):
+        volume = index.storage.volumes.get(claim.volume)
+        for key in TOPOLOGY_LABELS:
+            if volume is not None and key in volume.labels:
+                found.append((claim.key, key, tuple(volume.labels[key].split(SEPARATOR))))
+    return found
+
+
+def _in(key: str, values: tuple[str, ...], index: PlacementIndex) -> Mask:
+    """Which targets have one of the values, under the label's own or today's name."""
+    column = index.column(key)
+    mask = _has(key, values, index)
+    today = TODAYS_NAME.get(key)
+    if today is not None:
+        mask |= ~column.present(ALL) & _has(today, values, index)
+    return mask
+
+
+def _has(key: str, values: tuple[str, ...], index: PlacementIndex) -> Mask:
+    column = index.column(key)
+    wanted = np.zeros(column.n_domains, np.int64)
+    wanted[[column.by_value[value] for value in values if value in column.by_value]] = 1
+    return column.gather(wanted, ALL) > 0
+
+
+def _never(reason_id: str, text: str) -> Reason:
+    return Reason(reason_id, text, Status.UNRESOLVABLE)

@@ -1,0 +1,74 @@
+"""
+One reason for refusing an object, worded as in an API server's Status.
+
+Mirrors apimachinery's util/validation/field/errors.go. Values arrive already rendered (`go_text`), because the
+wording depends on the type a value has in Go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from bayplan.validating import go_text
+
+INVALID = "FieldValueInvalid"
+REQUIRED = "FieldValueRequired"
+FORBIDDEN = "FieldValueForbidden"
+DUPLICATE = "FieldValueDuplicate"
+NOT_SUPPORTED = "FieldValueNotSupported"
+TOO_LONG = "FieldValueTooLong"
+TYPE_INVALID = "FieldValueTypeInvalid"
+
+
+class Cause(msgspec.Struct, frozen=True, order=True):
+    """The reason, the field and the message of one cause, as they stand in a Status."""
+
+    reason: str
+    field: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.message}"
+
+
+def invalid(path: str, shown: str, detail: str) -> Cause:
+    """A value that breaks a rule."""
+    return Cause(INVALID, path, f"Invalid value: {shown}: {detail}")
+
+
+def malformed(path: str, detail: str) -> Cause:
+    """An invalid value too long or too broken to repeat."""
+    return Cause(INVALID, path, f"Invalid value: {detail}")
+
+
+def required(path: str, detail: str = "") -> Cause:
+    """A value that is missing."""
+    return Cause(REQUIRED, path, f"Required value: {detail}" if detail else "Required value")
+
+
+def forbidden(path: str, detail: str) -> Cause:
+    """A value that must not stand here."""
+    return Cause(FORBIDDEN, path, f"Forbidden: {detail}")
+
+
+def duplicate(path: str, shown: str) -> Cause:
+    """A value that stands elsewhere already."""
+    return Cause(DUPLICATE, path, f"Duplicate value: {shown}")
+
+
+def unsupported(path: str, shown: str, supported: Iterable[str]) -> Cause:
+    """A value that is none of those there are."""
+    listed = ", ".join(go_text.quoted(value) for value in supported)
+    return Cause(NOT_SUPPORTED, path, f"Unsupported value: {shown}: supported values: {listed}")
+
+
+def too_long(path: str, detail: str) -> Cause:
+    """A value that takes too much room; it is not repeated."""
+    return Cause(TOO_LONG, path, f"Too long: {detail}")
+
+
+def wrong_type(path: str, shown: str, detail: str) -> Cause:
+    """A value of a type that the field does not have."""
+    return Cause(TYPE_INVALID, path, f"Invalid value: {shown}: {detail}")

@@ -1,0 +1,39 @@
+"""Decisions as the answers of `decide`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bayplan.assigning import best_target
+from bayplan.explaining import tally
+from bayplan.filtering import Verdicts
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.model.decisions import Status
+from bayplan.schedule import Decision
+from bayplan.scoring import Ranking
+
+
+def pod_answer(name: str, decision: Decision, index: PlacementIndex) -> dict[str, Any]:
+    """The answer to one question of `decide pods`: every node with its verdict, the best ones, the sentence."""
+    verdicts, ranking = decision.verdicts, decision.ranking
+    nodes = {target: _node(verdicts, ranking, slot) for target, slot in sorted(index.slots.by_name.items())}
+    best = best_target.best(ranking.totals, verdicts.feasible).tolist() if ranking is not None else []
+    return {
+        "name": name,
+        "message": "" if decision.placed else tally.sentence(verdicts, index),
+        "nodes": nodes,
+        "best": sorted(index.slots.at(slot).name for slot in best),
+    }
+
+
+def _node(verdicts: Verdicts, ranking: Ranking | None, slot: int) -> dict[str, Any]:
+    if verdicts.feasible[slot] and ranking is not None:
+        scores = {rule: int(weighted[slot]) for rule, weighted in ranking.by_rule.items()}
+        return {"code": Status.SUCCESS.value, "total": int(ranking.totals[slot]), "scores": scores}
+    if verdicts.refusal is not None:
+        rule, reason = verdicts.refusal
+        return {"code": reason.status.value, "plugin": rule.name, "reasons": [reason.text]}
+    if verdicts.excluded is not None and verdicts.excluded[slot]:
+        return {"code": Status.EXCLUDED.value}
+    plugin, reasons = tally.reasons_at(verdicts, slot)
+    return {"code": reasons[0].status.value, "plugin": plugin, "reasons": [reason.text for reason in reasons]}

@@ -1,0 +1,77 @@
+"""KubeSchedulerConfiguration."""
+
+import gzip
+import json
+import pathlib
+
+import pytest
+
+from bayplan.validating import scheduler_config
+from validating import writing
+
+RECORDED = pathlib.Path(__file__).parents[1] / "upstream" / "pods.jsonl.gz"
+ARGS = "profiles[0].pluginConfig[0].args"
+
+
+def with_args(plugin, args):
+    return {"profiles": [{"pluginConfig": [{"name": plugin, "args": writing.read(args)}]}]}
+
+
+@pytest.mark.parametrize("config, wrong", [
+    ("{}", []),
+    ("{profiles: [{}]}", []),
+    ("{parallelism: 0}", ["parallelism: Invalid value: 0: should be an integer value greater than zero"]),
+    ("{percentageOfNodesToScore: 101}", ["percentageOfNodesToScore: Invalid value: 101: not in valid range [0-100]"]),
+    ("{podInitialBackoffSeconds: 0}", ["podInitialBackoffSeconds: Invalid value: 0: must be greater than 0"]),
+    ("{podInitialBackoffSeconds: 20}", ["podMaxBackoffSeconds: Invalid value: 10: must be greater than or equal to PodInitialBackoffSeconds"]),
+    ("{profiles: [{schedulerName: a}, {schedulerName: a}]}", ["profiles[1].schedulerName: Duplicate value: profiles[0].schedulerName"]),
+    ("{profiles: [{schedulerName: a}, {}]}", ["profiles[1].schedulerName: Required value"]),
+    ("{profiles: [{percentageOfNodesToScore: -1}]}", ["profiles[0].percentageOfNodesToScore: Invalid value: -1: not in valid range [0-100]"]),
+    ("{profiles: [{plugins: {score: {enabled: [{name: x, weight: -1}]}}}]}", ["profiles[0].plugins.score.enabled[0].weight: Invalid value: -1: not in valid range [0, inf)"]),
+    ("{profiles: [{plugins: {multiPoint: {enabled: [{name: x, weight: heavy}]}}}]}", ['profiles[0].plugins.multiPoint.enabled[0].weight: Invalid value: "heavy": expected a whole number']),
+    ("{profiles: [{pluginConfig: [{name: x}, {name: x}]}]}", ['profiles[0].pluginConfig[1]: Duplicate value: "x"']),
+])  # fmt: skip
+def test_profile(config, wrong):
+    assert scheduler_config.faults(writing.read(config)) == wrong
+
+
+RATIO = "scoringStrategy: {type: RequestedToCapacityRatio, requestedToCapacityRatio: {shape: %s}}"
+SHAPE = ".scoringStrategy.requestedToCapacityRatio.shape"
+
+
+@pytest.mark.parametrize("plugin, args, wrong", [
+    ("InterPodAffinity", "hardPodAffinityWeight: 100", []),
+    ("InterPodAffinity", "hardPodAffinityWeight: 101", [".hardPodAffinityWeight: Invalid value: 101: not in valid range [0, 100]"]),
+    ("InterPodAffinity", "hardPodAffinityWeight: -1", [".hardPodAffinityWeight: Invalid value: -1: not in valid range [0, 100]"]),
+    ("NodeResourcesFit", "scoringStrategy: {type: MostAllocated, resources: [{name: cpu}]}", []),
+    ("NodeResourcesFit", "scoringStrategy: {type: Best}", ['.scoringStrategy.type: Unsupported value: "Best": supported values: "LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"']),
+    ("NodeResourcesFit", "scoringStrategy: {type: LeastAllocated, resources: [{name: cpu, weight: 101}]}", [".scoringStrategy.resources[0].weight: Invalid value: 101: resource weight of cpu not in valid range (0, 100]"]),
+    ("NodeResourcesFit", "scoringStrategy: {type: LeastAllocated, requestedToCapacityRatio: {}}", [".scoringStrategy.requestedToCapacityRatio: Forbidden: must be nil when type is not RequestedToCapacityRatio"]),
+    ("NodeResourcesFit", "scoringStrategy: {type: RequestedToCapacityRatio}", [".scoringStrategy.requestedToCapacityRatio: Required value: must be specified when type is RequestedToCapacityRatio"]),
+    ("NodeResourcesFit", RATIO % "[]", [f"{SHAPE}: Required value: at least one point must be specified"]),
+    ("NodeResourcesFit", RATIO % "[{utilization: 0, score: 10}, {utilization: 100}]", []),
+    ("NodeResourcesFit", RATIO % "[{utilization: 5, score: 1}, {utilization: 5, score: 2}]", [f"{SHAPE}[1].utilization: Invalid value: 5: values must be sorted in increasing order"]),
+    ("NodeResourcesFit", RATIO % "[{utilization: 101, score: 11}]", [f"{SHAPE}[0].utilization: Invalid value: 101: not in valid range [0, 100]", f"{SHAPE}[0].score: Invalid value: 11: not in valid range [0, 10]"]),
+    ("NodeResourcesFit", "ignoredResourceGroups: [a/b]", ['.ignoredResourceGroups[0]: Invalid value: "a/b": resource group name can\'t contain \'/\'']),
+    ("NodeResourcesBalancedAllocation", "resources: [{name: cpu, weight: 1}, {name: cpu, weight: 2}]", ['.resources[1].name: Duplicate value: "cpu"', ".resources[1].weight: Invalid value: 2: must be 1"]),
+    ("PodTopologySpread", "{defaultingType: List, defaultConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway}]}", []),
+    ("PodTopologySpread", "defaultingType: Some", ['.defaultingType: Unsupported value: "Some": supported values: "System", "List"']),
+    ("PodTopologySpread", "{defaultConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}]}", ['.defaultingType: Invalid value: "System": when .defaultConstraints are not empty']),
+    ("PodTopologySpread", "{defaultingType: List, defaultConstraints: [{labelSelector: {}}]}", [".defaultConstraints[0].maxSkew: Invalid value: 0: not in valid range (0, inf)", ".defaultConstraints[0].topologyKey: Required value: can not be empty", ".defaultConstraints[0].whenUnsatisfiable: Required value: can not be empty", ".defaultConstraints[0].labelSelector: Forbidden: constraint must not define a selector, as they deduced for each pod"]),
+    ("DefaultPreemption", "{minCandidateNodesPercentage: 0}", []),
+    ("DefaultPreemption", "{minCandidateNodesPercentage: 0, minCandidateNodesAbsolute: 0}", [".minCandidateNodesPercentage: Invalid value: 0: cannot be zero at the same time as minCandidateNodesAbsolute", ".minCandidateNodesAbsolute: Invalid value: 0: cannot be zero at the same time as minCandidateNodesPercentage"]),
+    ("NodeAffinity", "addedAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: In}]}]}}", [".addedAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].values: Required value: must be specified when `operator` is 'In' or 'NotIn'"]),
+    ("SomebodyElses", "x: 1", []),
+])  # fmt: skip
+def test_arguments(plugin, args, wrong):
+    found = scheduler_config.faults(with_args(plugin, args))
+    assert [fault.removeprefix(ARGS) for fault in found] == wrong
+
+
+def test_a_configuration_that_kube_scheduler_ran_with_has_no_faults():
+    with gzip.open(RECORDED, "rt") as lines:
+        options = [json.loads(line).get("options", {}) for line in lines]
+    configs = [option["config"] for option in options if "config" in option]
+    assert configs
+    for config in configs:
+        assert scheduler_config.faults(config) == []

@@ -1,0 +1,49 @@
+"""Short ways to write the objects under test, and to read what was held against them."""
+
+import copy
+
+import yaml
+
+from bayplan.validating import admission
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+RUNNING = "requiredDuringSchedulingRequiredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+CONTAINERS = [{"name": "c", "image": "x"}]
+
+
+def read(text):
+    """YAML as written on one line of a table."""
+    return yaml.safe_load(text) if isinstance(text, str) else text
+
+
+def pod(spec=None, **metadata):
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p", "namespace": "default", **metadata},
+        "spec": {"containers": CONTAINERS, **(spec or {})},
+    }
+
+
+def workload(kind, api_version, spec, labels=None):
+    """An object of this kind whose pods have the spec."""
+    template = {"metadata": {"labels": labels or {"app": "web"}}, "spec": {"containers": CONTAINERS, **spec}}
+    inner = {"template": template}
+    if kind == "CronJob":
+        inner = {"jobTemplate": {"spec": inner}}
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": "w"}, "spec": inner}
+
+
+def with_term(term, sign="podAffinity", when=REQUIRED):
+    """A spec with one affinity term; the term may be YAML."""
+    item = {"weight": 1, "podAffinityTerm": read(term)} if when == PREFERRED else read(term)
+    return {"affinity": {sign: {when: [item]}}}
+
+
+def held_against(obj, below=""):
+    """Every cause as `field: message`, the regular expressions cut off and `below` cut from the front."""
+    before = copy.deepcopy(obj)
+    found = [str(cause).split(" (e.g.")[0].removeprefix(below) for cause in admission.causes(obj)]
+    assert obj == before, "checking changed the object"
+    return found
