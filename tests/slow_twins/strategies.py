@@ -79,7 +79,7 @@ def seeded(seed, **choices):
     return question(Dice(random.Random(seed).randrange), **choices)
 
 
-def question(dice, presets=("upstream", "design"), switches=True, most_nodes=6, most_pods=12):
+def question(dice, presets=("upstream", "design"), switches=True, most_nodes=8, most_pods=16):
     """A whole question for `decide pods`; `switches` says whether single ones may be flipped."""
     node_names = [f"n{i}" for i in range(dice.number(2, most_nodes))]
     calm = dice.often(2)  # nothing but affinity keeps pods from nodes, so that there is more to score
@@ -257,8 +257,8 @@ def pending_pod(dice, name, claims=(), calm=False, lively=1):
     if dice.rarely(6):
         spec["initContainers"] = [init_container(dice, f"i{i}", calm) for i in range(dice.number(1, 2))]
     affinity = {sign: one_sign(dice) for sign in ("podAffinity", "podAntiAffinity") if dice.rarely(2)}
-    if not calm and dice.rarely(4 * lively):
-        affinity["nodeAffinity"] = node_affinity(dice)
+    if dice.rarely(4 * lively):
+        affinity["nodeAffinity"] = node_affinity(dice, soft=calm)
     if affinity:
         spec["affinity"] = affinity
     if not calm and dice.rarely(10 * lively):
@@ -340,9 +340,9 @@ def node_requirement(dice):
     return requirement(dice, NODE_LABELS)
 
 
-def node_affinity(dice):
+def node_affinity(dice, soft=False):
     affinity = {}
-    if dice.rarely(2):
+    if not soft and dice.rarely(2):
         terms = [node_term(dice) for _ in range(dice.number(1, 2))]
         affinity["requiredDuringSchedulingIgnoredDuringExecution"] = {"nodeSelectorTerms": terms}
     if dice.rarely(2):

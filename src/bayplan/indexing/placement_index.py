@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
+
+import msgspec
 
 from bayplan.errors import InputError
 from bayplan.indexing.capacity import Capacity
@@ -24,6 +27,13 @@ from bayplan.model.semantics import UPSTREAM, Semantics
 from bayplan.model.targets import Target
 from bayplan.model.volumes import Claim, StorageClass, Volume
 from bayplan.model.workloads import Workload, WorkloadKey
+
+
+class _StoredBefore(msgspec.Struct, frozen=True):
+    """What a storage table held before a change; None if nothing."""
+
+    table: dict[str, Any]
+    value: object
 
 
 class PlacementIndex:
@@ -216,8 +226,8 @@ class PlacementIndex:
             case Kind.NAMESPACE_CHANGED:
                 self.set_namespace(change.name, change.before)  # type: ignore[arg-type]
             case Kind.STORAGE_CHANGED:
-                table, before = change.before  # type: ignore[misc]
-                self._set_storage(table, change.name, before)
+                assert isinstance(change.before, _StoredBefore)
+                self._set_storage(change.before.table, change.name, change.before.value)
 
     # Counting
 
@@ -286,10 +296,10 @@ class PlacementIndex:
         for column in self._columns.values():
             column.grow(capacity)
 
-    def _set_storage(self, table: dict[str, object], name: str, value: object) -> None:
+    def _set_storage(self, table: dict[str, Any], name: str, value: object) -> None:
         before = table.get(name)
         if value is None:
             table.pop(name, None)
         else:
             table[name] = value
-        self.journal.append(Change(Kind.STORAGE_CHANGED, name=name, before=(table, before)))
+        self.journal.append(Change(Kind.STORAGE_CHANGED, name=name, before=_StoredBefore(table, before)))

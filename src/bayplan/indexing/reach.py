@@ -38,14 +38,18 @@ class Reach:
         """Whether any domain holds one."""
         return bool(self.counter.by_domain)
 
-    def counts(self, at: At) -> NDArray[np.int64]:
-        """How many are near each target, shape (n,)."""
+    def counts(self, at: At, only: Mask | None = None) -> NDArray[np.int64]:
+        """How many are near each target, shape (n,); `only` counts those on some targets, shape (capacity,)."""
         if len(self.columns) == 1:
-            return self.columns[0].gather(self.counter.array(), at)
+            counts = self.columns[0].gather(self.counter.array(), at)
+            # Targets of one domain see the same, so what holds here holds where the counted ones stand.
+            return counts if only is None else np.where(only[at], counts, 0)
         near = np.zeros(len(self.columns[0].of_slot), np.int64)
         targets = self.counter.column
         for domain, count in self.counter.by_domain.items():
-            near[self.around(int(targets.slots_in(domain)[0]))] += count
+            slot = int(targets.slots_in(domain)[0])
+            if only is None or only[slot]:
+                near[self.around(slot)] += count
         return near[at]
 
     def present(self, at: At) -> Mask:

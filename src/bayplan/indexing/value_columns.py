@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.indexing.slots import At, grown
-from bayplan.model.decisions import Slots
+from bayplan.model.decisions import Mask, Slots
 from bayplan.model.targets import Target
 
 ABSENT = 0  # the domain of targets without the label: one spare entry, so that gathers need no branch
@@ -101,9 +101,10 @@ class ValueColumn:
             self._widen(by_domain, at, gathered)
         return gathered
 
-    def present(self, at: At) -> NDArray[np.bool_]:
+    def present(self, at: At) -> Mask:
         """Which targets have the label."""
-        return self.of_slot[at] != ABSENT
+        present: Mask = self.of_slot[at] != ABSENT
+        return present
 
     def grow(self, capacity: int) -> None:
         self.of_slot = grown(self.of_slot, capacity)

@@ -88,9 +88,9 @@ class Collector:
         key = f"{document.kind}/{document.namespace}/{document.name}"
         if not self._files or self._files[-1] != document.file:
             self._files.append(document.file)
-        place = (len(self._files) - 1) << 32 | document.line
-        first = self._places.setdefault(key, place)
-        if first == place:
+        first = self._places.get(key)
+        if first is None:
+            self._places[key] = (len(self._files) - 1) << 32 | document.line
             return True
         where = f"{self._files[first >> 32]}:{first & 0xFFFFFFFF}"
         self.faults.append(document.fault(f"the same object is given twice, first in {where}"))

@@ -15,7 +15,7 @@ from bayplan.reading import daemons, jobs, naming
 from bayplan.reading.census import INDEX_KEY, Member
 from bayplan.reading.inputs import AnyController, Inputs
 from bayplan.reading.staff import Staff
-from bayplan.wire.controllers import Controller, ControllerSpec, PodTemplateSpec, ReplicationController
+from bayplan.wire.controllers import Controller, ControllerSpec, PodTemplateSpec
 from bayplan.wire.meta import LabelSelector, ObjectMeta, OwnerReference
 from bayplan.wire.nodes import Node
 from bayplan.wire.pods import ClaimSource, Pod, PodSpec, PodStatus, Volume

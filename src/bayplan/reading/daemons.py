@@ -7,8 +7,15 @@ import msgspec
 from bayplan.model import taints
 from bayplan.reading import selectors
 from bayplan.wire.nodes import Node
-from bayplan.wire.pods import Affinity, NodeAffinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from bayplan.wire.pods import PodSpec, Toleration
+from bayplan.wire.pods import (
+    Affinity,
+    NodeAffinity,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    PodSpec,
+    Toleration,
+)
 
 # pkg/controller/daemon/util/daemonset_util.go, AddOrUpdateDaemonPodTolerations
 _TOLERATED = (

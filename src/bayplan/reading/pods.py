@@ -8,7 +8,7 @@ from bayplan.model import labels as label_model
 from bayplan.model.taints import Toleration
 from bayplan.model.terms import NO_TERMS, AffinityTerms, PodTerm
 from bayplan.model.workloads import Claims, HostPort, Images, Needs, Spread, SpreadConstraint, Workload
-from bayplan.reading import annotations, requests, selectors
+from bayplan.reading import annotated_rules, requests, selectors
 from bayplan.wire.controllers import Controller, PriorityClass, ReplicationController, Service
 from bayplan.wire.meta import OwnerReference
 from bayplan.wire.pods import Affinity, Container, Pod, PodAffinity, PodAffinityTerm, TopologySpreadConstraint
@@ -59,7 +59,7 @@ def workload_of(pod: Pod, surroundings: Surroundings | None = None) -> Workload:
     labels = meta.labels or {}
     namespace = meta.namespace or DEFAULT_NAMESPACE
     around = surroundings or Surroundings()
-    annotated, fault = annotations.affinity_of(meta.annotations, labels)
+    annotated, fault = annotated_rules.affinity_of(meta.annotations, labels)
     priority = spec.priority
     if priority is None:
         priority = around.priorities.get(spec.priority_class_name, around.default_priority)
@@ -93,10 +93,10 @@ def workload_of(pod: Pod, surroundings: Surroundings | None = None) -> Workload:
 
 
 def affinity_terms(
-    written: Affinity | None, annotated: annotations.Annotated | None, labels: label_model.Labels
+    written: Affinity | None, annotated: annotated_rules.Annotated | None, labels: label_model.Labels
 ) -> AffinityTerms:
     """All terms of the pod: those of its spec, then those of its annotation."""
-    sources = [("spec.affinity", written), (f"metadata.annotations[{annotations.AFFINITY}]", annotated)]
+    sources = [("spec.affinity", written), (f"metadata.annotations[{annotated_rules.AFFINITY}]", annotated)]
     found: dict[str, list[PodTerm]] = {"required": [], "anti_required": [], "preferred": [], "anti_preferred": []}
     for path, affinity in sources:
         if affinity is None:

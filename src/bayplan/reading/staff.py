@@ -28,7 +28,7 @@ class Staff:
         return [m for m in owned if _same(m.owner_uid, meta.uid)] + list(self._adopted(controller))
 
     def members_by_set(self, deployment: Controller) -> dict[str, list[Member]]:
-        """The Deployment's pods by the name of their ReplicaSet where that is not in the input; "" for those of none."""
+        """The Deployment's pods by ReplicaSet where that is not in the input; those of none under ""."""
         meta = deployment.metadata
         found = {
             name: self._census.owned[meta.namespace, "ReplicaSet", name]

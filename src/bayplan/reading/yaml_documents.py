@@ -104,6 +104,7 @@ class _Composer:
             if type(event) is yaml.SequenceStartEvent:
                 root["items"] = []
                 yield from self._items(nameless)
+                self._lines = located.lines
             else:
                 root["items"] = self._node(event, 2)
         yield from self.found()

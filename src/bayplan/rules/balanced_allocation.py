@@ -66,7 +66,7 @@ def _deviation(shares: Fractions) -> Fractions:
     """The standard deviation along the first axis, in kube-scheduler's order of operations."""
     n = len(shares)
     if n == 2:
-        return np.abs((shares[0] - shares[1]) / 2)
+        return np.asarray(np.abs((shares[0] - shares[1]) / 2))
     if n < 2:
         return np.zeros(shares.shape[1])
     total = shares[0].copy()

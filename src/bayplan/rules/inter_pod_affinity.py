@@ -116,12 +116,12 @@ class InterPodAffinity(Rule):
         codes = np.zeros(len(index.slots.alive[at]), np.int64)
         # Later checks first, so that the one kube-scheduler makes first has the last word.
         for neighbours in plan.refusing:
-            codes[_refuse(neighbours, at)] = 3
+            codes[refuse(neighbours, at)] = 3
         for wish in plan.apart:
             codes[wish.reach.counts(at) > wish.use.limit] = 2
-        plan.alone = tuple(_alone(near, index.semantics) for near in plan.near)
+        plan.alone = tuple(alone_of_its_kind(near, index.semantics) for near in plan.near)
         for near, alone in zip(plan.near, plan.alone, strict=True):
-            codes[~_near_enough(near, at, alone=alone)] = 1
+            codes[~near_enough(near, at, alone=alone)] = 1
         return codes
 
     def score(self, plan: Plan, index: PlacementIndex, at: At) -> Scores | None:
@@ -153,7 +153,7 @@ class InterPodAffinity(Rule):
             return ALL
         if change.member_of is None or not change.slots:
             return None
-        if plan.alone != tuple(_alone(near, index.semantics) for near in plan.near):
+        if plan.alone != tuple(alone_of_its_kind(near, index.semantics) for near in plan.near):
             return ALL  # whether there is any such peer at all decides about the first pod, everywhere
         keys = plan.effects.get(change.member_of.id)
         if keys is None:
@@ -165,7 +165,7 @@ class InterPodAffinity(Rule):
         return (REASONS[code - 1],)
 
     def evidence(self, plan: Plan, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
-        from bayplan.rules import inter_pod_evidence
+        from bayplan.rules import inter_pod_evidence  # which reads plans, so it cannot be imported above
 
         del workload
         return inter_pod_evidence.failures(plan, slot, index)
@@ -203,7 +203,7 @@ def _slots_around(keys: tuple[str, ...], slots: tuple[int, ...], index: Placemen
 # Filtering, per target
 
 
-def _near_enough(near: Near, at: At, *, alone: bool) -> Mask:
+def near_enough(near: Near, at: At, *, alone: bool) -> Mask:
     """Where a peer is near, or would be needed but the pod is the first of its kind; never without the topology."""
     enough = near.reaches[0].present(at)
     for reach in near.reaches[1:]:
@@ -214,7 +214,7 @@ def _near_enough(near: Near, at: At, *, alone: bool) -> Mask:
     return enough
 
 
-def _alone(near: Near, semantics: Semantics) -> bool:
+def alone_of_its_kind(near: Near, semantics: Semantics) -> bool:
     """Whether the pod is the first of a set that wants to be together."""
     if not near.self_matching:
         return False
@@ -223,14 +223,15 @@ def _alone(near: Near, semantics: Semantics) -> bool:
     return not any(reach.occupied for reach in near.reaches)
 
 
-def _refuse(neighbours: Neighbours, at: At) -> Mask:
+def refuse(neighbours: Neighbours, at: At) -> Mask:
     """Where somebody who holds the rule would get more peers than it allows."""
     rule = neighbours.rule
-    refused = rule.reach.counts(at) > 0
-    if neighbours.matches is not None:
-        # The owner itself is not counted, the newcomer is.
-        refused &= neighbours.matches.counts(at) - rule.self_matching + 1 > rule.limit
-    return refused
+    if neighbours.matches is None:
+        refused: Mask = rule.reach.counts(at) > 0
+        return refused
+    # The owner itself is not counted, the newcomer is.
+    crowded = neighbours.matches.counts(ALL) - rule.self_matching + 1 > rule.limit
+    return rule.reach.counts(at, only=crowded) > 0
 
 
 # Scoring, per target
@@ -250,11 +251,11 @@ def _missed(wish: Wish, semantics: Semantics, at: At) -> NDArray[np.int64]:
 def _pulled(neighbours: Neighbours, at: At) -> NDArray[np.int64]:
     """How many owners of the rule are near each target; under the seed only those whose wish would change."""
     rule = neighbours.rule
-    owners = rule.reach.counts(at)
     if neighbours.matches is None:
-        return owners
+        return rule.reach.counts(at)
     # An owner that matches its own term is among the matches and is not its own peer.
-    return np.where(neighbours.matches.counts(at) - rule.self_matching <= 0, owners, 0)
+    lonely = neighbours.matches.counts(ALL) - rule.self_matching <= 0
+    return rule.reach.counts(at, only=lonely)
 
 
 # Planning

@@ -61,14 +61,17 @@ class Rule:
     def refuse(self, plan: Any, index: PlacementIndex) -> Reason | None:
         """A reason against every target at once, found before any is looked at."""
         del plan, index
+        return None
 
     def candidates(self, plan: Any, index: PlacementIndex) -> Mask | None:
         """The only targets worth looking at, shape (capacity,); None for all."""
         del plan, index
+        return None
 
     def reject(self, plan: Any, index: PlacementIndex, at: At) -> Codes | None:
         """A code per target, 0 where the rule has nothing against it; None if it never rejects."""
         del plan, index, at
+        return None
 
     def reasons(self, plan: Any, code: int) -> tuple[Reason, ...]:
         """What a code stands for."""
@@ -77,6 +80,7 @@ class Rule:
     def score(self, plan: Any, index: PlacementIndex, at: At) -> Scores | None:
         """The raw score per target, shape (..., n); None if the rule does not score this workload."""
         del plan, index, at
+        return None
 
     def normalise(self, plan: Any, raw: Scores, feasible: Mask, index: PlacementIndex) -> Scores:
         """Raw scores brought to 0..100 by looking at the feasible targets; what it says of others means nothing."""
@@ -99,7 +103,7 @@ EVERYWHERE = ALL
 
 
 def normalise_by_highest(raw: Scores, feasible: Mask, *, reverse: bool = False) -> Scores:
-    """Scores as shares of the highest feasible one, or what is missing to it (kube-scheduler's DefaultNormalizeScore)."""
+    """Scores as shares of the highest feasible one, or what is missing to it (upstream: DefaultNormalizeScore)."""
     highest = int(raw.max(where=feasible, initial=0))
     if highest == 0:
         return raw * 0 + HIGHEST if reverse else raw

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.indexing.slots import At
+from bayplan.indexing.slots import ALL, At
 from bayplan.indexing.value_columns import TAINTS, Value
 from bayplan.model.decisions import Codes, Mask, Reason, Scores, Status
 from bayplan.model.taints import HARD_EFFECTS, PREFER_NO_SCHEDULE, Taint, Toleration, tolerated
@@ -66,4 +66,5 @@ def first_hard(taints: tuple[Taint, ...], tolerations: Tolerations) -> Taint | N
 
 def tolerated_mask(tolerations: Tolerations, index: PlacementIndex) -> Mask:
     """Which targets have no hard taint that these tolerations leave, shape (capacity,)."""
-    return TaintToleration().reject(tolerations, index, slice(None)) == 0
+    mask: Mask = TaintToleration().reject(tolerations, index, ALL) == 0
+    return mask

@@ -15,7 +15,7 @@ from bayplan.indexing.journal import Change, Kind
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ALL, At
 from bayplan.indexing.term_table import TermEntry
-from bayplan.indexing.value_columns import TARGET, ValueColumn
+from bayplan.indexing.value_columns import ABSENT, TARGET, ValueColumn
 from bayplan.model.decisions import Codes, Mask, Reason, Scores, Status
 from bayplan.model.labels import EVERYTHING
 from bayplan.model.node_selectors import ANYWHERE, NodeAffinity
@@ -39,7 +39,7 @@ SYSTEM_DEFAULTS = (
 
 
 class Part(msgspec.Struct, frozen=True):
-    """`selves[i]` is whether the pod counts in its own i-th constraint; `strict` whether a node needs all keys to score."""
+    """`selves[i]`: the pod counts in its own i-th constraint; `strict`: a node needs all keys to be scored."""
 
     namespace: str
     constraints: tuple[SpreadConstraint, ...]
@@ -74,8 +74,9 @@ class Spreading(msgspec.Struct, frozen=True):
 
     def eligible_domains(self) -> NDArray[np.intp]:
         """The domains that the smallest count is taken over."""
-        domains = np.unique(self.column.of_slot[self.eligible])
-        return domains[domains != 0]
+        domains: NDArray[np.intp] = np.unique(self.column.of_slot[self.eligible])
+        present: NDArray[np.intp] = domains[domains != ABSENT]
+        return present
 
     def smallest(self, counts: NDArray[np.int64]) -> int:
         domains = self.eligible_domains()
@@ -124,7 +125,9 @@ class TopologySpread(Rule):
 
     def prepare(self, part: Part, index: PlacementIndex) -> Plan:
         terms: list[TermEntry] = []
-        spreadings = [_spreading(c, counts, part, index, terms) for c, counts in zip(part.constraints, part.selves)]
+        spreadings = [
+            _spreading(c, counts, part, index, terms) for c, counts in zip(part.constraints, part.selves, strict=True)
+        ]
         hard = tuple(s for s in spreadings if s.constraint.hard)
         soft = tuple(s for s in spreadings if not s.constraint.hard)
         for group, strict in ((hard, True), (soft, part.strict)):
@@ -142,7 +145,7 @@ class TopologySpread(Rule):
             index.census.release(entry)
 
     def reject(self, plan: Plan, index: PlacementIndex, at: At) -> Codes | None:
-        """Code 2i+1: skewed by the i-th hard constraint; 2i+2: its label is missing. The first one that fails counts."""
+        """Code 2i+1: skewed by the i-th hard constraint; 2i+2: its label is missing. The first to fail counts."""
         if not plan.hard:
             return None
         codes = np.zeros(len(index.slots.alive[at]), np.int64)

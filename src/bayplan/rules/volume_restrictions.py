@@ -52,7 +52,7 @@ class VolumeRestrictions(Rule):
         ]
 
     def _conflicts(self, plan: Part, index: PlacementIndex) -> list[tuple[str, tuple[str, ...]]]:
-        found = []
+        found: list[tuple[str, tuple[str, ...]]] = []
         for claim in plan.claims():
             known = index.storage.claims.get(claim)
             users = index.claim_users.users(claim)

@@ -1,0 +1,146 @@
+"""Remedies for what stands beside what: affinity, anti-affinity, spread, claims that one pod at a time may use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from bayplan.explaining.remedies import Alternatives, Edit, Remedy, change_needs, labelling, moving
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.indexing.reach import Reach
+from bayplan.model.terms import AffinityTerms, PodTerm
+from bayplan.model.workloads import SpreadConstraint, Workload, WorkloadKey
+from bayplan.rules import inter_pod_affinity, topology_spread
+from bayplan.rules.inter_pod_evidence import show_term
+
+
+def for_affinity(
+    plan: inter_pod_affinity.Plan, workload: Workload, slot: int, index: PlacementIndex
+) -> list[Alternatives]:
+    """One list of alternatives for each thing that affinity has against the target."""
+    at, found = np.array([slot]), []
+    for near in plan.near:
+        alone = inter_pod_affinity.alone_of_its_kind(near, index.semantics)
+        if not inter_pod_affinity.near_enough(near, at, alone=alone)[0]:
+            terms = (near.use.source,) if near.use else workload.needs.affinity.required
+            found.append([*_dropping(terms), *_labels_for(near.reaches, slot, index)])
+    for wish in plan.apart:
+        if wish.reach.counts(at)[0] > wish.use.limit:
+            peers = tuple(index.census.peers(wish.use.term, wish.reach.around(slot).tolist()))
+            found.append([*_dropping((wish.use.source,)), *_raising(wish, len(peers)), *moving(peers, "anti-affinity")])
+    for neighbours in plan.refusing:
+        if inter_pod_affinity.refuse(neighbours, at)[0]:
+            rule = neighbours.rule
+            owners = tuple(index.census.owners(rule, rule.reach.around(slot).tolist()))
+            found.append([*moving(owners, "its anti-affinity refuses this pod"), _disarming(owners, rule.source)])
+    return found
+
+
+def _dropping(terms: tuple[PodTerm, ...]) -> Alternatives:
+    if len(terms) == 1:
+        return [Remedy(f"drop {terms[0].path} ({show_term(terms[0])})", _without_terms(terms))]
+    one_by_one = [Remedy(f"drop {term.path} ({show_term(term)})", _without_terms((term,))) for term in terms]
+    return [*one_by_one, Remedy("drop all required pod affinity", _without_terms(terms))]
+
+
+def _raising(wish: inter_pod_affinity.Wish, n_peers: int) -> Alternatives:
+    term = wish.use.source
+    if not term.limit:
+        return []
+    raised = msgspec.structs.replace(term, limit=n_peers)
+
+    def edit(workload: Workload, index: PlacementIndex) -> Workload:
+        affinity = workload.needs.affinity
+        terms = tuple(raised if t == term else t for t in affinity.anti_required)
+        return change_needs(affinity=msgspec.structs.replace(affinity, anti_required=terms))(workload, index)
+
+    return [Remedy(f"raise the limit of {term.path} from {term.limit} to {n_peers}", edit)]
+
+
+def _without_terms(terms: tuple[PodTerm, ...]) -> Edit:
+    def edit(workload: Workload, index: PlacementIndex) -> Workload:
+        return change_needs(affinity=_left(workload.needs.affinity, terms))(workload, index)
+
+    return edit
+
+
+def _left(affinity: AffinityTerms, gone: tuple[PodTerm, ...]) -> AffinityTerms:
+    return msgspec.structs.replace(
+        affinity,
+        required=tuple(t for t in affinity.required if t not in gone),
+        anti_required=tuple(t for t in affinity.anti_required if t not in gone),
+    )
+
+
+def _labels_for(reaches: tuple[Reach, ...], slot: int, index: PlacementIndex) -> Alternatives:
+    """Where the node only lacks a topology label: the value of a domain that has the peers."""
+    found = []
+    for reach in reaches:
+        column = reach.columns[0]
+        if len(reach.columns) == 1 and not column.domains(slot) and column.by_value:
+            domains = sorted(
+                reach.counter.by_domain, key=lambda d: (-reach.counter.by_domain[d], str(column.values[d]))
+            )
+            value = column.values[domains[0]] if domains else sorted(map(str, column.by_value))[0]
+            found.append(labelling(slot, column.key, str(value), index))
+    return found
+
+
+def _disarming(owners: tuple[WorkloadKey, ...], term: PodTerm) -> Remedy:
+    """The same pods without the term that refuses us."""
+
+    def edit(workload: Workload, index: PlacementIndex) -> Workload:
+        for key in owners:
+            holder = index.records[key].workload
+            affinity = holder.needs.affinity
+            kept = tuple(t for t in affinity.anti_required if not _same(t, term))
+            needs = msgspec.structs.replace(
+                holder.needs, affinity=msgspec.structs.replace(affinity, anti_required=kept)
+            )
+            index.replace(msgspec.structs.replace(holder, needs=needs))
+        return workload
+
+    whose = " and ".join(owners) if len(owners) <= 3 else f"{len(owners)} pods such as {owners[0]}"
+    return Remedy(f"drop the required anti-affinity to {show_term(term)} from {whose}", edit)
+
+
+def _same(one: PodTerm, other: PodTerm) -> bool:
+    return msgspec.structs.replace(one, path="") == msgspec.structs.replace(other, path="")
+
+
+def for_spread(plan: topology_spread.Plan, workload: Workload, slot: int, index: PlacementIndex) -> list[Alternatives]:
+    found = []
+    for spreading in plan.hard:
+        constraint, column = spreading.constraint, spreading.column
+        drop = Remedy(f"drop the spread constraint on {constraint.topology_key}", _spread_without(constraint, None))
+        if not column.domains(slot):
+            values = sorted(map(str, column.by_value))
+            found.append([drop, *(labelling(slot, column.key, value, index) for value in values[:1])])
+            continue
+        counts = spreading.count_by_domain()
+        skew = int(counts[column.domains(slot)[0]]) + spreading.counts_self - spreading.smallest(counts)
+        if skew > constraint.max_skew:
+            wider = msgspec.structs.replace(constraint, max_skew=skew)
+            text = f"raise maxSkew on {constraint.topology_key} from {constraint.max_skew} to {skew}"
+            found.append([Remedy(text, _spread_without(constraint, wider)), drop])
+    del workload
+    return found
+
+
+def _spread_without(gone: SpreadConstraint, instead: SpreadConstraint | None) -> Edit:
+    def edit(workload: Workload, index: PlacementIndex) -> Workload:
+        spread = workload.needs.spread
+        kept = tuple(instead if c == gone else c for c in spread.constraints)
+        constraints = tuple(c for c in kept if c is not None)
+        return change_needs(spread=msgspec.structs.replace(spread, constraints=constraints))(workload, index)
+
+    return edit
+
+
+def for_claims(plan: Any, workload: Workload, slot: int, index: PlacementIndex) -> list[Alternatives]:
+    """A ReadWriteOncePod claim is free once its pod is gone."""
+    del workload, slot
+    users = tuple(sorted({key for claim in plan.claims() for key in index.claim_users.users(claim)}))
+    return [moving(users, "it uses the same ReadWriteOncePod claim")]

@@ -1,0 +1,210 @@
+"""
+What could be changed to take away each thing a rule has against a target.
+
+Every remedy is an edit that can be applied to a workload or an index, so that it is proven and not merely plausible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from bayplan.indexing.capacity import PODS
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.model import quantities
+from bayplan.model.node_selectors import NodeAffinity
+from bayplan.model.taints import HARD_EFFECTS, Taint, Toleration, tolerated
+from bayplan.model.targets import Target
+from bayplan.model.workloads import Needs, Requests, Workload, WorkloadKey
+from bayplan.rules import resources_fit
+
+Edit = Callable[[Workload, PlacementIndex], Workload]
+
+MOST_PODS_TO_MOVE = 3  # a fix that moves more pods than this is a plan, not a fix
+
+
+class Remedy(msgspec.Struct, frozen=True):
+    """One change, told to people by `text` and carried out by `edit`; equal texts are equal changes."""
+
+    text: str
+    edit: Edit
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Remedy) and other.text == self.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+
+Alternatives = list[Remedy]
+
+
+def change_needs(**fields: Any) -> Edit:
+    """An edit that replaces parts of what the workload needs."""
+
+    def edit(workload: Workload, index: PlacementIndex) -> Workload:
+        del index
+        needs: Needs = msgspec.structs.replace(workload.needs, **fields)
+        return msgspec.structs.replace(workload, needs=needs)
+
+    return edit
+
+
+def change_target(slot: int, **fields: Any) -> Edit:
+    """An edit that replaces parts of one target."""
+
+    def edit(workload: Workload, index: PlacementIndex) -> Workload:
+        index.update_target(msgspec.structs.replace(index.slots.at(slot), **fields))
+        return workload
+
+    return edit
+
+
+def move_away(keys: tuple[WorkloadKey, ...]) -> Edit:
+    def edit(workload: Workload, index: PlacementIndex) -> Workload:
+        for key in keys:
+            if key in index.records:
+                index.remove(key)
+        return workload
+
+    return edit
+
+
+def moving(keys: tuple[WorkloadKey, ...], why: str) -> Alternatives:
+    """Moving these pods away, if they are few enough."""
+    if not 0 < len(keys) <= MOST_PODS_TO_MOVE:
+        return []
+    return [Remedy(f"move {' and '.join(keys)} away ({why})", move_away(keys))]
+
+
+def labelling(slot: int, key: str, value: str, index: PlacementIndex) -> Remedy:
+    target = index.slots.at(slot)
+    edit = change_target(slot, labels={**target.labels, key: value})
+    return Remedy(f"label node {target.name} with {key}={value}", edit)
+
+
+# One function per rule
+
+
+def for_cordon(plan: str, workload: Workload, slot: int, index: PlacementIndex) -> list[Alternatives]:
+    del plan, workload
+    return [[Remedy(f"uncordon node {index.slots.at(slot).name}", change_target(slot, unschedulable=False))]]
+
+
+def for_name(plan: str, workload: Workload, slot: int, index: PlacementIndex) -> list[Alternatives]:
+    del workload, slot, index
+
+    def edit(workload: Workload, index: PlacementIndex) -> Workload:
+        del index
+        return msgspec.structs.replace(workload, requested_target="")
+
+    return [[Remedy(f"drop spec.nodeName {plan}", edit)]]
+
+
+def for_taints(
+    plan: tuple[Toleration, ...], workload: Workload, slot: int, index: PlacementIndex
+) -> list[Alternatives]:
+    target = index.slots.at(slot)
+    hard = [t for t in target.taints if t.effect in HARD_EFFECTS and not tolerated(t, plan)]
+    return [_for_taint(taint, workload, slot, target) for taint in hard]
+
+
+def _for_taint(taint: Taint, workload: Workload, slot: int, target: Target) -> Alternatives:
+    toleration = Toleration(taint.key, "Equal", taint.value, taint.effect)
+
+    def tolerate(asking: Workload, index: PlacementIndex) -> Workload:
+        return change_needs(tolerations=(*asking.needs.tolerations, toleration))(asking, index)
+
+    def remove(asking: Workload, index: PlacementIndex) -> Workload:
+        here = index.slots.at(slot)
+        index.update_target(msgspec.structs.replace(here, taints=tuple(t for t in here.taints if t != taint)))
+        return asking
+
+    del workload
+    return [
+        Remedy(f"tolerate {taint}", tolerate),
+        Remedy(f"remove taint {taint} from node {target.name}", remove),
+    ]
+
+
+def for_node_affinity(plan: Any, workload: Workload, slot: int, index: PlacementIndex) -> list[Alternatives]:
+    asked: NodeAffinity = plan.asked
+    target = index.slots.at(slot)
+    found = [
+        [
+            Remedy(f"drop nodeSelector {key}={value}", _without_selector(key)),
+            labelling(slot, key, value, index),
+        ]
+        for key, value in asked.selector
+        if target.labels.get(key) != value
+    ]
+    if asked.required is not None and not any(t.matches(target.name, target.labels) for t in asked.required):
+        found.append([Remedy("drop the required node affinity", _without_required_affinity)])
+    del workload
+    return found
+
+
+def _without_selector(key: str) -> Edit:
+    def edit(workload: Workload, index: PlacementIndex) -> Workload:
+        asked = workload.needs.node_affinity
+        left = tuple(pair for pair in asked.selector if pair[0] != key)
+        return change_needs(node_affinity=msgspec.structs.replace(asked, selector=left))(workload, index)
+
+    return edit
+
+
+def _without_required_affinity(workload: Workload, index: PlacementIndex) -> Workload:
+    asked = workload.needs.node_affinity
+    return change_needs(node_affinity=msgspec.structs.replace(asked, required=None))(workload, index)
+
+
+def for_ports(plan: Any, workload: Workload, slot: int, index: PlacementIndex) -> list[Alternatives]:
+    del workload
+    holders = tuple(
+        key
+        for key in index.workloads_on(slot)
+        if {(p.protocol, p.port) for p in index.records[key].workload.needs.host_ports}
+        & {(p.protocol, p.port) for p in plan}
+    )
+    ports = ", ".join(str(port.port) for port in plan)
+    return [[Remedy(f"drop host port {ports}", change_needs(host_ports=())), *moving(holders, f"host port {ports}")]]
+
+
+def for_resources(plan: Requests, workload: Workload, slot: int, index: PlacementIndex) -> list[Alternatives]:
+    del workload
+    capacity, found = index.capacity, []
+    asked = {PODS: 1, **dict(plan.amounts)}
+    code = int(resources_fit.ResourcesFit().reject(plan, index, np.array([slot]))[0])
+    short = ([PODS] if code & 1 else []) + [r for i, (r, _) in enumerate(plan.amounts) if code & (2 << i)]
+    for resource in short:
+        row = capacity.row(resource)
+        free = int(capacity.allocatable[row, slot] - capacity.requested[row, slot])
+        found.append(_for_shortage(resource, asked[resource], max(free, 0), asked[resource] - free, slot, index))
+    return found
+
+
+def _for_shortage(resource: str, asked: int, free: int, missing: int, slot: int, index: PlacementIndex) -> Alternatives:
+    name = index.slots.at(slot).name
+    amount = quantities.show(resource, missing)
+    what = "a place for one more pod" if resource == PODS and missing == 1 else f"{amount} {resource}"
+
+    def grow(workload: Workload, index: PlacementIndex) -> Workload:
+        here = index.slots.at(slot)
+        offered = dict(here.allocatable)
+        offered[resource] = offered.get(resource, 0) + missing
+        index.update_target(msgspec.structs.replace(here, allocatable=tuple(offered.items())))
+        return workload
+
+    def ask_less(workload: Workload, index: PlacementIndex) -> Workload:
+        requests = workload.needs.requests
+        amounts = tuple((r, free if r == resource else a) for r, a in requests.amounts)
+        return change_needs(requests=msgspec.structs.replace(requests, amounts=amounts))(workload, index)
+
+    remedies = [Remedy(f"free {what} on node {name}", grow)]
+    if resource != PODS and free > 0:
+        before, after = quantities.show(resource, asked), quantities.show(resource, free)
+        remedies.insert(0, Remedy(f"ask for {after} {resource} instead of {before}", ask_less))
+    return remedies

@@ -1,0 +1,85 @@
+"""Place many workloads one after another, each seeing those before it. Knows nothing of files or terminals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import msgspec
+
+from bayplan import schedule
+from bayplan.explaining import tally
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.model.terms import REGION, ZONE
+from bayplan.model.workloads import Workload
+from bayplan.rules.rule import Rule
+
+GATED = "Scheduling is blocked due to non-empty scheduling gates"
+ENDLESS = 1_000_000  # more replicas than any cluster holds: a workload that needs nothing fits for ever
+
+
+class Placement(msgspec.Struct, frozen=True):
+    """Where one workload goes; `target` is empty if nowhere, and then `message` and `reasons` say why."""
+
+    workload: Workload
+    target: str = ""
+    total: int = 0
+    message: str = ""
+    reasons: dict[str, int] = {}
+
+
+class Room(msgspec.Struct, frozen=True):
+    """How many more of a workload fit: where each goes, and what stops the next one (empty if nothing did)."""
+
+    placed: list[str]
+    message: str
+
+
+def place_all(
+    pending: Iterable[Workload],
+    index: PlacementIndex,
+    rules: Sequence[Rule],
+    on_step: Callable[[Placement], None] | None = None,
+) -> Iterator[Placement]:
+    """Decide and add to the index, in the order given."""
+    for workload in pending:
+        placement = place(workload, index, rules)
+        if on_step is not None:
+            on_step(placement)
+        yield placement
+
+
+def place(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -> Placement:
+    """Decide where one workload goes and, if it goes somewhere, put it there."""
+    if workload.gates:
+        return Placement(workload, message=f"{GATED}: {', '.join(workload.gates)}")
+    decision = schedule.schedule(workload, index, rules)
+    if not decision.placed:
+        reasons = dict(tally.count(decision.verdicts, index)) if decision.verdicts.refusal is None else {}
+        return Placement(workload, message=tally.sentence(decision.verdicts, index), reasons=reasons)
+    target = index.slots.at(decision.slot)
+    total = 0 if decision.ranking is None else int(decision.ranking.totals[decision.slot])
+    index.add(bound(workload, target.labels), target.name)
+    return Placement(workload, target.name, total)
+
+
+def bound(workload: Workload, node_labels: dict[str, str]) -> Workload:
+    """The workload as it is once bound: since Kubernetes 1.35 it carries its node's zone and region as labels."""
+    copied = {key: node_labels[key] for key in (ZONE, REGION) if key in node_labels}
+    if not copied:
+        return workload
+    return msgspec.structs.replace(workload, labels={**workload.labels, **copied})
+
+
+def how_many_more(workload: Workload, index: PlacementIndex, rules: Sequence[Rule], most: int | None) -> Room:
+    """Place copies of the workload until one does not fit or `most` are placed; the index is left as it was."""
+    placed: list[str] = []
+    message = ""
+    with index.tentatively():
+        while len(placed) < (ENDLESS if most is None else most):
+            copy = msgspec.structs.replace(workload, name=f"{workload.name}-copy-{len(placed)}", uid="")
+            placement = place(copy, index, rules)
+            if not placement.target:
+                message = placement.message
+                break
+            placed.append(placement.target)
+    return Room(placed, message)

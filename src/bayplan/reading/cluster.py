@@ -1,0 +1,144 @@
+"""Files → a cluster: an index of what runs, and what waits for a place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import BinaryIO
+
+import msgspec
+
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.model.semantics import UPSTREAM, Semantics
+from bayplan.model.workloads import Needs, Workload
+from bayplan.reading import controllers, files, nodes, pods, storage
+from bayplan.reading.files import Progress
+from bayplan.reading.inputs import Inputs
+from bayplan.wire.pods import Pod
+
+IS_DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
+
+
+class PodSink:
+    """Takes pods as they are read: those that run are reduced at once, those that wait are kept as written."""
+
+    def __init__(self) -> None:
+        self.running: list[tuple[Workload, str]] = []
+        self.waiting: list[Pod] = []
+        self._needs: dict[Needs, Needs] = {}
+
+    def __call__(self, pod: Pod) -> None:
+        if pods.finished(pod):
+            return
+        if not pod.spec.node_name:
+            self.waiting.append(pod)
+            return
+        workload = pods.workload_of(pod)
+        # Thousands of pods of one template share what they need.
+        needs = self._needs.setdefault(workload.needs, workload.needs)
+        self.running.append((msgspec.structs.replace(workload, needs=needs), pod.spec.node_name))
+
+
+class Cluster(msgspec.Struct):
+    """`pending` is in the order in which a scheduler would take them; `notes` say what was left out or made up."""
+
+    index: PlacementIndex
+    pending: list[Workload]
+    surroundings: pods.Surroundings
+    notes: list[str]
+
+
+def load(
+    paths: Sequence[str],
+    *,
+    semantics: Semantics = UPSTREAM,
+    seed: str = "",
+    recursive: bool = False,
+    namespace: str = "default",
+    stdin: BinaryIO | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    strict: bool = True,
+) -> Cluster:
+    """The cluster that the files describe, however large: pods are reduced as they are read."""
+    sink = PodSink()
+    inputs = files.load(
+        paths,
+        recursive=recursive,
+        namespace=namespace,
+        stdin=stdin,
+        progress=progress,
+        strict=strict,
+        sinks={"Pod": sink},
+    )
+    return cluster_of(inputs, semantics=semantics, seed=seed, sink=sink)
+
+
+def cluster_of(
+    inputs: Inputs, *, semantics: Semantics = UPSTREAM, seed: str = "", sink: PodSink | None = None
+) -> Cluster:
+    """An index of the inputs' nodes and running pods, and everything that waits, controllers' missing pods included."""
+    sink = sink or PodSink()
+    for pod in inputs.pods:
+        sink(pod)
+    made = controllers.expand(inputs)
+    surroundings = _surroundings(inputs, made)
+    index = PlacementIndex(semantics, seed)
+    for namespace in inputs.namespaces:
+        index.set_namespace(namespace.metadata.name, namespace.metadata.labels or {})
+    _add_storage(inputs, made, index)
+    for node in inputs.nodes:
+        index.add_target(nodes.target_of(node))
+    for workload, target in sink.running:
+        index.add(workload, target)
+    waiting = [pods.workload_of(pod, surroundings) for pod in (*sink.waiting, *made.pods)]
+    return Cluster(index, sorted(waiting, key=queue_order), surroundings, _notes(inputs, made, sink, index))
+
+
+def queue_order(workload: Workload) -> tuple[int, str, str, str]:
+    """Higher priority first, then the older one, then by name, so that equal inputs give equal plans."""
+    return -workload.priority, workload.created or "9999", workload.namespace, workload.name
+
+
+def _surroundings(inputs: Inputs, made: controllers.Made) -> pods.Surroundings:
+    around = pods.Surroundings(services={}, controllers={}, priorities={})
+    for service in inputs.services:
+        around.add_service(service)
+    for kind in ("ReplicaSet", "StatefulSet", "ReplicationController"):
+        for controller in inputs.controllers.get(kind, ()):
+            around.add_controller(controller)
+    for controller in made.replica_sets:
+        around.add_controller(controller)
+    for priority_class in inputs.priority_classes:
+        around.add_priority_class(priority_class)
+    return around
+
+
+def _add_storage(inputs: Inputs, made: controllers.Made, index: PlacementIndex) -> None:
+    default = next(
+        (
+            c.metadata.name
+            for c in inputs.storage_classes
+            if (c.metadata.annotations or {}).get(IS_DEFAULT_CLASS) == "true"
+        ),
+        "",
+    )
+    for volume in inputs.volumes:
+        index.set_volume(volume.metadata.name, storage.volume_of(volume))
+    for written in (*inputs.claims, *made.claims):
+        claim = storage.claim_of(written, default)
+        index.set_claim(claim.key, claim)
+    for storage_class in inputs.storage_classes:
+        index.set_storage_class(storage_class.metadata.name, storage.storage_class_of(storage_class))
+
+
+def _notes(inputs: Inputs, made: controllers.Made, sink: PodSink, index: PlacementIndex) -> list[str]:
+    notes = list(inputs.hints)
+    if made.pods:
+        notes.append(f"{len(made.pods)} pods were made from controllers whose pods are not in the input")
+    adrift = sorted({target for _, target in sink.running if target not in index.slots.by_name})
+    if adrift:
+        shown = ", ".join(adrift[:3]) + (" …" if len(adrift) > 3 else "")
+        notes.append(f"pods on {len(adrift)} unknown nodes ({shown}) are not counted")
+    if inputs.skipped:
+        kinds = ", ".join(f"{n} {kind}" for kind, n in sorted(inputs.skipped.items()))
+        notes.append(f"left aside, as nothing here depends on them: {kinds}")
+    return notes

@@ -1,0 +1,115 @@
+"""Who stands in the way of a pod's affinity on one target, term by term: for people, on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.indexing.reach import Reach
+from bayplan.model.semantics import Semantics
+from bayplan.model.terms import PodTerm
+from bayplan.rules.inter_pod_affinity import (
+    NOT_NEAR,
+    TOO_NEAR,
+    UNWELCOME,
+    Near,
+    Neighbours,
+    Plan,
+    Wish,
+    alone_of_its_kind,
+    near_enough,
+    refuse,
+)
+from bayplan.rules.rule import Failure
+
+RULE = "pod-affinity"
+
+
+def failures(plan: Plan, slot: int, index: PlacementIndex) -> list[Failure]:
+    """Everything that affinity and anti-affinity have against the target, in kube-scheduler's order of checks."""
+    at = np.array([slot])
+    found: list[Failure] = []
+    for near in plan.near:
+        if not near_enough(near, at, alone=alone_of_its_kind(near, index.semantics))[0]:
+            found.extend(_not_near(near, plan, slot, index))
+    for wish in plan.apart:
+        if wish.reach.counts(at)[0] > wish.use.limit:
+            found.append(_too_near(wish, slot, index))
+    for neighbours in plan.refusing:
+        if refuse(neighbours, at)[0]:
+            found.append(_unwelcome(neighbours, slot, index))
+    return found
+
+
+def _not_near(near: Near, plan: Plan, slot: int, index: PlacementIndex) -> Iterable[Failure]:
+    terms = [near.use.source] if near.use else list(plan.part.affinity.required)
+    for reach in near.reaches:
+        concerned = [t for t in terms if set(reach.keys) & set(_keys(t, index.semantics))] or terms
+        shown = " and ".join(show_term(term) for term in concerned)
+        domain = _domain(reach, slot)
+        if not domain:
+            detail = f"the node has no label {' or '.join(reach.keys)}"
+        elif reach.counts(np.array([slot]))[0] > 0:
+            continue
+        elif reach.counter.anywhere == 0:
+            detail = f"no placed pod matches {shown}"
+        else:
+            detail = f"no pod in {domain} matches {shown}; they are in {_elsewhere(reach)}"
+        yield Failure(RULE, NOT_NEAR.text, detail=detail, term=concerned[0].path, domain=domain)
+
+
+def _too_near(wish: Wish, slot: int, index: PlacementIndex) -> Failure:
+    domain, term = _domain(wish.reach, slot), wish.use.source
+    peers = tuple(index.census.peers(wish.use.term, wish.reach.around(slot).tolist()))
+    allowed = f", more than the {term.limit} allowed" if term.limit else ""
+    detail = f"{_count(peers)} in {domain} match{'es' if len(peers) == 1 else ''} {show_term(term)}{allowed}"
+    return Failure(RULE, TOO_NEAR.text, detail=detail, term=term.path, domain=domain, peers=peers)
+
+
+def _unwelcome(neighbours: Neighbours, slot: int, index: PlacementIndex) -> Failure:
+    rule = neighbours.rule
+    domain = _domain(rule.reach, slot)
+    owners = tuple(index.census.owners(rule, rule.reach.around(slot).tolist()))
+    allowed = f" more than {rule.limit} of" if rule.limit else ""
+    detail = f"{_count(owners)} in {domain} refuse{'s' if len(owners) == 1 else ''}{allowed} {show_term(rule.source)}"
+    return Failure(RULE, UNWELCOME.text, detail=detail, term=rule.source.path, domain=domain, peers=owners)
+
+
+def show_term(term: PodTerm) -> str:
+    """The term in kubectl's grammar, with its namespaces where they are not simply the owner's."""
+    selector = "nothing (a null selector)" if term.selector is None else str(term.selector)
+    scope = ""
+    if term.namespaces:
+        scope = f" in namespace {', '.join(term.namespaces)}"
+    if term.namespace_selector is not None:
+        scope += (
+            f" in namespaces with {term.namespace_selector}"
+            if term.namespace_selector.requirements
+            else " in any namespace"
+        )
+    return selector + scope
+
+
+def _keys(term: PodTerm, semantics: Semantics) -> tuple[str, ...]:
+    return (term.topology_key,) if term.topology_key else semantics.default_topology_keys
+
+
+def _domain(reach: Reach, slot: int) -> str:
+    """The target's domains as `key=value`, empty if it has none."""
+    pairs = [f"{c.key}={c.values[domain]}" for c in reach.columns for domain in c.domains(slot)]
+    return ", ".join(pairs)
+
+
+def _elsewhere(reach: Reach, most: int = 3) -> str:
+    column = reach.counter.column
+    names = sorted(str(column.values[domain]) for domain in reach.counter.by_domain)
+    if not names:
+        return f"nodes without {column.key}"
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def _count(peers: tuple[str, ...]) -> str:
+    return peers[0] if len(peers) == 1 else f"{len(peers)} pods"

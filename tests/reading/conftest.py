@@ -1,0 +1,58 @@
+"""Files on the spot, and what reading them says."""
+
+import io
+import textwrap
+
+import pytest
+
+from bayplan import errors
+from bayplan.reading import files, sources, yaml_documents
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Write a file and give its path."""
+
+    def write(text, name="a.yaml"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text if isinstance(text, bytes) else textwrap.dedent(text).encode())
+        return str(path)
+
+    return write
+
+
+@pytest.fixture
+def complaints(write, tmp_path):
+    """What is wrong with a text, as lines without the folder."""
+
+    def complaints(text, name="a.yaml", **options):
+        with pytest.raises(errors.InputError) as caught:
+            files.load([write(text, name)], **options)
+        return [str(fault).replace(f"{tmp_path}/", "") for fault in caught.value.faults]
+
+    return complaints
+
+
+@pytest.fixture
+def load(write):
+    def load(text, name="a.yaml", **options):
+        return files.load([write(text, name)], **options)
+
+    return load
+
+
+@pytest.fixture
+def values():
+    """The values of every document of a YAML text; faults as they are."""
+
+    def values(text):
+        source = sources.Source("a.yaml", textwrap.dedent(text).encode())
+        return [getattr(item, "root", item) for item in yaml_documents.read(source)]
+
+    return values
+
+
+@pytest.fixture
+def no_input():
+    return io.BytesIO(b"")

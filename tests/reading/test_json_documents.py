@@ -1,0 +1,79 @@
+"""JSON as text: one object, many, lists, and what is wrong with it."""
+
+import json
+
+import pytest
+
+from bayplan.reading import documents, json_documents, sources
+
+
+def read(text):
+    return list(json_documents.read(sources.Source("a.json", text.encode())))
+
+
+def obj(kind, name, **more):
+    return {"apiVersion": "v1", "kind": kind, "metadata": {"name": name}, **more}
+
+
+def summary(found):
+    return [(item.kind, item.name, item.line) for item in found]
+
+
+def test_one_object():
+    assert summary(read(json.dumps(obj("Pod", "a"), indent=2))) == [("Pod", "a", 1)]
+
+
+@pytest.mark.parametrize("between, lines", [("\n", (1, 2, 3)), ("", (1, 1, 1)), (" \n\n ", (1, 3, 5))])
+def test_one_object_after_another(between, lines):
+    text = between.join(json.dumps(obj("Pod", name)) for name in "abc")
+    assert summary(read(text)) == [("Pod", name, line) for name, line in zip("abc", lines, strict=True)]
+
+
+def test_items_of_a_list_with_their_lines():
+    listed = {"apiVersion": "v1", "items": [obj("Pod", "a"), obj("Node", "b"), obj("Pod", "a")], "kind": "List"}
+    assert summary(read(json.dumps(listed, indent=1))) == [("Pod", "a", 4), ("Node", "b", 11), ("Pod", "a", 18)]
+
+
+def test_lists_within_lists_and_typed_lists():
+    inner = {"kind": "PodList", "apiVersion": "v1", "items": [{"metadata": {"name": "a"}}, {"metadata": {"name": "b"}}]}
+    found = read(json.dumps({"kind": "List", "apiVersion": "v1", "items": [inner, obj("Node", "n")]}, indent=0))
+    assert [(item.api_version, item.kind, item.name) for item in found] == [
+        ("v1", "Pod", "a"),
+        ("v1", "Pod", "b"),
+        ("v1", "Node", "n"),
+    ]
+    assert [item.line for item in found] == [9, 14, 21]
+
+
+def test_a_path_has_a_line():
+    text = json.dumps(
+        {"items": [obj("Pod", "a"), obj("Pod", "b", spec={"x": [1, {"y": None}]})], "kind": "List"}, indent=1
+    )
+    document = read(text)[1]
+    for path, line in [("spec", 16), ("spec.x[0]", 18), ("spec.x[1].y", 20), ("spec.nothing", 16)]:
+        assert documents.line_of(document, path) == line, path
+
+
+def test_text_that_looks_like_structure_does_not_mislead_lines():
+    text = '{"kind": "Pod",\n "a": "}],{\\"\\n",\n "b": [1,\n  2.5e3, true]\n}'
+    document = read(text)[0]
+    assert [documents.line_of(document, path) for path in ("a", "b", "b[0]", "b[1]")] == [2, 3, 3, 4]
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ('{"kind": "Pod",', "a.json:1: invalid JSON: it ends too early"),
+        ('{"kind":\n "Pod",\n}', "a.json:3: invalid JSON: trailing comma in object"),
+        ('{"kind": "Pod"}\n]', "a.json:2: "),
+        ('{"kind": NaN}', "a.json:1: invalid JSON: invalid character"),
+        ('{"items": {}, "kind": "List"}', "a.json:1: items: expected a list"),
+        ('{"kind": "List",\n"items": [\n5]}', "a.json:3: expected an object with apiVersion and kind"),
+        ('{"a":' * 100_000, "a.json:1: invalid JSON: "),
+        ('{"kind": "Pod", "a": ' + "[" * 5_000 + "]" * 5_000 + "}", "a.json:1: invalid JSON: nested too deeply"),
+    ],
+)
+def test_broken_text_is_one_line(text, message):
+    faults = [str(item) for item in read(text) if not isinstance(item, documents.Document)]
+    assert len(faults) == 1
+    assert faults[0].startswith(message), faults
