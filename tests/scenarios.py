@@ -31,7 +31,7 @@ POD = {"nodeName", "labels", "namespace", "annotations", "terminating", "phase",
 OPTIONS = {"semantics", "switches", "config", "daemonNamespaces"}
 EXPECTATION = {"node", "nowhere", "best", "prefers", "rejected", "message"}
 
-ROOM = {"cpu": "8", "memory": "32Gi", "pods": "110"}
+ROOM = {"cpu": "4", "memory": "8Gi", "pods": "110"}  # so small that a pod more or less shows in the score
 KNOWN_NAMESPACES = {"default", "kube-system"}
 
 
@@ -123,7 +123,13 @@ def node(name, short):
     status = {"capacity": room, "allocatable": room, "images": short.get("images") or []}
     found = {"kubernetes.io/hostname": name, **(short.get("labels") or {})}
     labels = {key: value for key, value in found.items() if value is not None}  # null takes the host name away
-    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}, "spec": spec, "status": status}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels},
+        "spec": spec,
+        "status": status,
+    }
 
 
 def pod(name, short, scene):
@@ -131,7 +137,12 @@ def pod(name, short, scene):
     namespace = short.get("namespace") or "default"
     if namespace not in KNOWN_NAMESPACES and namespace not in (scene.get("namespaces") or {}):
         raise BadSceneError(f"pod {name} is in namespace {namespace!r}, which is not there")
-    metadata = {"name": name, "namespace": namespace, "uid": short.get("uid") or name, "labels": short.get("labels") or {}}
+    metadata = {
+        "name": name,
+        "namespace": namespace,
+        "uid": short.get("uid") or name,
+        "labels": short.get("labels") or {},
+    }
     for key in ("annotations", "ownerReferences"):
         if key in short:
             metadata[key] = short[key]

@@ -1,9 +1,9 @@
 """Every scenario holds, whoever answers."""
 
 import pytest
+
 import scenarios
 from scenarios import BadSceneError
-
 from slow_twins import pods as slow_twin
 
 ENGINES = {

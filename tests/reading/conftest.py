@@ -1,6 +1,5 @@
 """Files on the spot, and what reading them says."""
 
-import io
 import textwrap
 
 import pytest
@@ -51,8 +50,3 @@ def values():
         return [getattr(item, "root", item) for item in yaml_documents.read(source)]
 
     return values
-
-
-@pytest.fixture
-def no_input():
-    return io.BytesIO(b"")

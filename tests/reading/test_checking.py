@@ -32,6 +32,7 @@ REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
         ({"affinity": {"podAffinity": {"required": []}}}, "spec.affinity.podAffinity.required: unknown field"),
         ({"priority": "7"}, 'spec.priority: expected a whole number, got the string "7"'),
         ({"priority": 7.5}, "spec.priority: expected a whole number, got the number 7.5"),
+        ({"priority": 1e23}, "spec.priority: expected a whole number, got the number 1e+23"),
         ({"priority": True}, "spec.priority: expected a whole number, got true"),
         ({"hostNetwork": "yes"}, 'spec.hostNetwork: expected true or false, got the string "yes"'),
         ({"nodeSelector": {"disk": True}}, "spec.nodeSelector[disk]: expected a string, got true (put it in quotes)"),

@@ -76,6 +76,7 @@ def test_a_byte_order_mark_is_passed_over(load):
         (b"kind: Pod\nmetadata: {name: \xff}\n", "a.yaml:2: not UTF-8: byte 0xff at offset 27"),
         ("kind: Pod\n".encode("utf-16"), "a.yaml: the text is UTF-16, expected UTF-8; save it again as UTF-8"),
         (b'{"kind": "Pod",\n"x": "\xc3"}', "a.yaml:2: not UTF-8: byte 0xc3 at offset 22"),
+        (b"%YAML 3.0\n---\na: 1\n", "a.yaml:1: invalid YAML: found incompatible YAML document"),
         (b"a: 1\n", "a.yaml:1: kind: expected an object with apiVersion and kind"),
         (b"kind: Pod\n", "a.yaml:1, Pod: apiVersion: expected an object with apiVersion and kind"),
         (b"kind: pod\napiVersion: v1\n", "a.yaml:1, pod: kind: unknown kind pod, did you mean Pod?"),
@@ -88,6 +89,20 @@ def test_a_byte_order_mark_is_passed_over(load):
 )
 def test_bad_files_are_one_clear_line(complaints, text, message):
     assert complaints(text) == [message]
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ('"spec":\n{"priority":1e400}', "a.json:1, Pod default/a: invalid JSON: Number out of range"),
+        ('"spec":\n{"nodeName":"\\ud800"}', "a.json:2: invalid JSON: "),
+        ('"spec":\n{"nodeName":"\\x"}', "a.json:2: invalid JSON: invalid escaped character"),
+        ('"x": ' + '{"a":' * 900 + "1" + "}" * 900, "a.json:1"),
+    ],
+)
+def test_json_with_values_that_nobody_can_read(complaints, text, message):
+    (told,) = complaints('{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},' + text + "}", "a.json")
+    assert told.startswith(message)
 
 
 def test_bad_paths_are_one_clear_line_each(tmp_path, write):
@@ -119,6 +134,13 @@ def test_everything_wrong_in_all_files_is_told_at_once(write, tmp_path):
         "3.yaml:4, Pod default/a: spec.nodename: unknown field, did you mean nodeName?",
         "4.json:1: invalid JSON: trailing comma in object",
     ]
+
+
+@pytest.mark.parametrize("items", ["[]", "null"])
+@pytest.mark.parametrize("name", ["a.yaml", "a.json"])
+def test_a_list_without_items_is_no_mistake(load, items, name):
+    assert load(f'{{"apiVersion": "v1", "kind": "List", "items": {items}}}', name).pods == []
+    assert load(f"apiVersion: v1\nitems: {items}\nkind: PodList\n").pods == []
 
 
 def test_the_same_object_twice_names_both_places(write, tmp_path):

@@ -143,13 +143,11 @@ def label_selector(dice, values_by_key=POD_LABELS):
 # Affinity terms
 
 
-def affinity_term(dice, ours=False):
-    """A term; `ours` adds what only Bayplan knows."""
+def affinity_term(dice, ours=False, exempting=False):
+    """A term; `ours` adds what only Bayplan knows, `exempting` what only required anti-affinity may have."""
     term = {"topologyKey": dice.pick(TOPOLOGY_KEYS)}
     if dice.often(12):
-        term["labelSelector"] = label_selector(dice)
-        if dice.rarely(6):
-            term["matchLabelKeys"] = ["version"]
+        term.update(selector_with_keys(dice))
         if dice.rarely(6):
             term["mismatchLabelKeys"] = ["tier"]
     if dice.rarely(3):
@@ -157,21 +155,29 @@ def affinity_term(dice, ours=False):
     if dice.rarely(3):
         negative = {"matchExpressions": [{"key": "team", "operator": "DoesNotExist"}]}
         term["namespaceSelector"] = negative if dice.rarely() else label_selector(dice, {"team": ("a", "b")})
-    if ours and dice.rarely(2):
+    if exempting and dice.rarely(2):
         term["limit"] = dice.number(0, 2)
-    if ours and dice.rarely(3):
+    if exempting and dice.rarely(3):
         term["tolerateNamespaces"] = dice.some(NAMESPACES)
     if ours and dice.rarely():
         term["topologyKey"] = ""
     return term
 
 
-def one_sign(dice, ours=False):
+def selector_with_keys(dice):
+    """A selector, perhaps with `matchLabelKeys`, which must not name a key of the selector."""
+    if dice.rarely(6):
+        others = {key: values for key, values in POD_LABELS.items() if key != "version"}
+        return {"labelSelector": label_selector(dice, others), "matchLabelKeys": ["version"]}
+    return {"labelSelector": label_selector(dice)}
+
+
+def one_sign(dice, sign, ours=False):
     """A `podAffinity` or `podAntiAffinity`."""
-    side = {}
+    side, exempting = {}, ours and sign == "podAntiAffinity"
     if dice.rarely(3):
         side["requiredDuringSchedulingIgnoredDuringExecution"] = [
-            affinity_term(dice, ours) for _ in range(dice.number(1, 2))
+            affinity_term(dice, ours, exempting) for _ in range(dice.number(1, 2))
         ]
     if dice.often(3):
         side["preferredDuringSchedulingIgnoredDuringExecution"] = [
@@ -179,7 +185,7 @@ def one_sign(dice, ours=False):
             for _ in range(dice.number(1, 2))
         ]
     if ours and dice.rarely(2):
-        side["requiredDuringSchedulingRequiredDuringExecution"] = [affinity_term(dice, ours)]
+        side["requiredDuringSchedulingRequiredDuringExecution"] = [affinity_term(dice, ours, exempting)]
     return side
 
 
@@ -249,14 +255,14 @@ def pending_pod(dice, name, claims=(), calm=False, lively=1):
     """A pod without a place; the higher `lively`, the rarer the rules it brings along; `calm` asks for no node."""
     metadata = {"name": name, "namespace": dice.pick(HOMES), "uid": name, "labels": labels(dice, one_in=3)}
     if dice.rarely(3 * lively):
-        sides = {sign: one_sign(dice, ours=True) for sign in dice.some(("podAffinity", "podAntiAffinity"), 1)}
+        sides = {sign: one_sign(dice, sign, ours=True) for sign in dice.some(("podAffinity", "podAntiAffinity"), 1)}
         metadata["annotations"] = {"bayplan.io/affinity": json.dumps(sides)}
     spec = {"schedulerName": "default-scheduler", "containers": [container(dice, "c", calm)]}
     if dice.rarely(3):
         spec["containers"].append(container(dice, "d", calm))
     if dice.rarely(6):
         spec["initContainers"] = [init_container(dice, f"i{i}", calm) for i in range(dice.number(1, 2))]
-    affinity = {sign: one_sign(dice) for sign in ("podAffinity", "podAntiAffinity") if dice.rarely(2)}
+    affinity = {sign: one_sign(dice, sign) for sign in ("podAffinity", "podAntiAffinity") if dice.rarely(2)}
     if dice.rarely(4 * lively):
         affinity["nodeAffinity"] = node_affinity(dice, soft=calm)
     if affinity:
@@ -359,9 +365,7 @@ def spread_constraints(dice):
     for key, action in dice.some(pairs, 1, 3):
         constraint = {"topologyKey": key, "whenUnsatisfiable": action, "maxSkew": dice.number(1, 3)}
         if dice.often(12):
-            constraint["labelSelector"] = label_selector(dice)
-            if dice.rarely(5):
-                constraint["matchLabelKeys"] = ["version"]
+            constraint.update(selector_with_keys(dice))
         for policy in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
             if dice.rarely(3):
                 constraint[policy] = dice.pick(("Honor", "Ignore"))

@@ -18,12 +18,11 @@ class Requests(msgspec.Struct, frozen=True):
     """
     What it asks of each resource, cpu in thousandths.
 
-    `amounts` is what must fit. `scored` is what the incoming pod brings into the allocation scores and `counted` what it
-    weighs there once it runs: cpu and memory that nobody asked for count as 100m and 200Mi in both.
+    `amounts` is what must fit. `scored` is what the incoming pod brings into the allocation scores and `counted` what
+    it weighs there once it runs: cpu and memory that nobody asked for count as 100m and 200Mi in both.
     """
 
     amounts: tuple[tuple[str, int], ...] = ()
-    balanced: tuple[tuple[str, int], ...] = ()
     scored: tuple[tuple[str, int], ...] = ()
     counted: tuple[tuple[str, int], ...] = ()
 

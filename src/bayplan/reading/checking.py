@@ -120,7 +120,7 @@ def _fits(value: Any, type_name: str) -> bool:
         case "Quantity":
             return _is_quantity(value)
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    whole = number and float(value).is_integer()
+    whole = number and float(value).is_integer() and -(2**63) <= value < 2**63
     if type_name == "IntOrString":
         return whole or isinstance(value, str)
     return whole if type_name == "int" else number

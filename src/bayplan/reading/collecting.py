@@ -11,7 +11,7 @@ from typing import Any
 
 from bayplan import errors
 from bayplan.errors import Fault
-from bayplan.reading import checking, decoding, kinds, naming
+from bayplan.reading import checking, decoding, json_documents, kinds, naming
 from bayplan.reading.documents import Document
 from bayplan.reading.inputs import Inputs, ObjectKey
 from bayplan.wire import meta
@@ -59,15 +59,19 @@ class Collector:
         return self._strict and not document.server_made
 
     def _take(self, document: Document, wire_type: kinds.WireType) -> None:
-        wrong = checking.check(document) if self._is_handwritten(document) else []
-        if wrong:
-            self.faults.extend(wrong)
-            return
-        found = decoding.decode(document, wire_type)
+        found = self._checked(document, wire_type)
         if isinstance(found, list):
             self.faults.extend(found)
         elif self._name(document, found) and self._is_first(document):
             self._hand_on(document, found)
+
+    def _checked(self, document: Document, wire_type: kinds.WireType) -> Any:
+        """The typed object, or a list of what is wrong with it."""
+        try:
+            wrong = checking.check(document) if self._is_handwritten(document) else []
+            return wrong or decoding.decode(document, wire_type)
+        except json_documents.UNDECODABLE as error:
+            return [document.fault(json_documents.invalid(error))]
 
     def _name(self, document: Document, found: Any) -> bool:
         """Give the object the name and namespace that it will have in the cluster; false if it has no name."""

@@ -104,7 +104,7 @@ def is_server_made(kind: str, metadata: Mapping, *, has_status: bool) -> bool:
 
 def is_list(kind: str, root: Mapping) -> bool:
     """Whether the object is but a wrapping for others."""
-    return kind.endswith("List") and isinstance(root.get("items"), list)
+    return kind.endswith("List") and isinstance(root.get("items", False), list | None)
 
 
 def kind_of_items(kind: str) -> str:

@@ -6,6 +6,7 @@ All that is wrong with all of it comes as one `InputError`. Knows nothing of wha
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -72,11 +73,8 @@ def read(source: Source) -> Iterator[Document | Fault]:
         yield from yaml_documents.read(source)
         return
     documents = json_documents.read(source)
-    first = next(documents)
-    if isinstance(first, Fault):
-        yield from _flow_yaml(source) or [first]
-    else:
-        yield first
+    for first in itertools.islice(documents, 1):
+        yield from (_flow_yaml(source) if isinstance(first, Fault) else []) or [first]
     yield from documents
 
 
@@ -90,11 +88,11 @@ def _flow_yaml(source: Source) -> list[Document | Fault]:
 
 def _collect(source: Source, collector: Collector, reporter: _Reporter) -> None:
     reporter.start(source, collector.inputs.hints)
-    n_found = 0
-    for n_found, item in enumerate(read(source), 1):  # noqa: B007
+    n_before = len(collector.faults)
+    for item in read(source):
         collector.add(item)
         reporter.count(source)
-    if not n_found:
+    if not source.n_documents and len(collector.faults) == n_before:
         collector.add(source.fault("the file holds no object"))
     reporter.finish(source)
 

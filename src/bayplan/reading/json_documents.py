@@ -23,6 +23,7 @@ from bayplan.reading.sources import Source
 _TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
 _BYTE = re.compile(r" \(byte (\d+)\)")
 _BETWEEN = re.compile(rb"[\s,]*")
+UNDECODABLE = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 NOT_AN_OBJECT = "expected an object with apiVersion and kind"
 
 
@@ -46,7 +47,7 @@ class _Head(msgspec.Struct, rename="camel"):
 class _Top(msgspec.Struct, rename="camel"):
     api_version: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     kind: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
-    items: list[msgspec.Raw] | msgspec.UnsetType = msgspec.UNSET
+    items: list[msgspec.Raw] | msgspec.UnsetType | None = msgspec.UNSET
 
 
 _decode_head: Callable[[Any], _Head] = msgspec.json.Decoder(_Head).decode
@@ -58,12 +59,13 @@ def read(source: Source) -> Iterator[Document | Fault]:
     view, start = memoryview(source.data), source.position
     lines = _LineCounter(source.data, 1)
     while (start := _skip_space(view, start)) < source.size:
+        source.n_documents += 1
         try:
             top, end = _next_document(view, start)
-        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        except UNDECODABLE as error:
             yield _syntax_fault(source, error, start)
             return
-        if isinstance(top.items, list):
+        if top.items is not msgspec.UNSET:
             for item in _items(source.name, top, start, lines):
                 source.position = lines.offset
                 yield item
@@ -119,9 +121,8 @@ def _next_document(view: memoryview, start: int) -> tuple[_Top, int]:
 def _items(file: str, top: _Top, start: int, lines: _LineCounter) -> Iterator[Document | Fault]:
     """The objects of the list that begins at `start`, and those of lists within it."""
     kind, version = _word(top.kind), _word(top.api_version)
-    assert isinstance(top.items, list)
     offset = start
-    for index, raw in enumerate(top.items):
+    for index, raw in enumerate(top.items or ()):
         text = bytes(raw)
         # Between two items there is nothing but space and a comma; only the first has to be looked for.
         gap = _BETWEEN.match(lines.data, offset)
@@ -139,7 +140,7 @@ def _items(file: str, top: _Top, start: int, lines: _LineCounter) -> Iterator[Do
 def _unpacked(document: Document, text: bytes) -> Iterator[Document | Fault]:
     """The document itself, or the objects of a list within a list."""
     inner = _decode_top(text) if document.kind.endswith("List") else _Top()
-    if isinstance(inner.items, list):
+    if inner.items is not msgspec.UNSET:
         yield from _items(document.file, inner, 0, _LineCounter(text, document.line))
     else:
         yield document
@@ -147,11 +148,11 @@ def _unpacked(document: Document, text: bytes) -> Iterator[Document | Fault]:
 
 def _document(file: str, line: int, text: bytes) -> Document | Fault:
     try:
-        head = _decode_head(text)
-    except msgspec.ValidationError:
-        return _misshapen(file, line, text)
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        return Fault(f"invalid JSON: {_said(error)}", file=file, line=line)
+        head = _head(text)
+        if head is None:
+            return _misshapen(file, line, text)
+    except UNDECODABLE as error:
+        return Fault(invalid(error), file=file, line=line)
     metadata = {"uid": head.metadata.uid, "resourceVersion": head.metadata.resource_version}
     has_status = head.status is not msgspec.UNSET
     return Document(
@@ -165,6 +166,13 @@ def _document(file: str, line: int, text: bytes) -> Document | Fault:
         text=text,
         locate=_Locator(text, line).locate,
     )
+
+
+def _head(text: bytes) -> _Head | None:
+    try:
+        return _decode_head(text)
+    except msgspec.ValidationError:
+        return None
 
 
 def _misshapen(file: str, line: int, text: bytes) -> Document | Fault:
@@ -187,7 +195,10 @@ class _Locator:
 
     def locate(self) -> Located:
         if self._located is None:
-            self._located = json_lines.locate(self._text.decode(), self._line)
+            try:
+                self._located = json_lines.locate(self._text.decode(), self._line)
+            except (ValueError, RecursionError):  # whoever reads it in full says what is wrong
+                self._located = Located({}, {})
         return self._located
 
 
@@ -215,13 +226,14 @@ def _syntax_fault(source: Source, error: Exception, start: int) -> Fault:
         return source.fault(message, source.line_at(start))
     place = _BYTE.search(str(error))
     offset = start + int(place[1]) if place else source.size
-    return source.fault(f"invalid JSON: {_said(error)}", source.line_at(offset))
+    return source.fault(invalid(error), source.line_at(offset))
 
 
-def _said(error: Exception) -> str:
+def invalid(error: Exception) -> str:
+    """What a decoder said, for people; skipping over a value checks less than reading it."""
     if isinstance(error, RecursionError):
-        return "nested too deeply"
+        return "invalid JSON: nested too deeply"
     if isinstance(error, UnicodeDecodeError):
-        return "not UTF-8"
-    text = _BYTE.sub("", str(error)).removeprefix("JSON is malformed: ")
-    return "it ends too early" if "truncated" in text else text
+        return "invalid JSON: not UTF-8"
+    text = _BYTE.sub("", str(error)).removeprefix("JSON is malformed: ").partition(" - at ")[0]
+    return "invalid JSON: it ends too early" if "truncated" in text else f"invalid JSON: {text}"

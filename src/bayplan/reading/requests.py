@@ -21,19 +21,18 @@ def requests_of(pod: Pod) -> Requests:
     """The pod's requests for fitting and for scoring."""
     pod_level = _pod_level(pod)
     real = _with_overhead(pod, {**_sum(pod, {}), **pod_level})
-    without_level = _with_overhead(pod, _sum(pod, {})) if pod_level else real
+    # The allocation score of an incoming pod does not look at pod-level requests: an oversight upstream, and kept.
     scored = _with_overhead(pod, _sum(pod, ASSUMED))
-    # Once it runs, a pod with requests of its own has defaults only for what it leaves out.
-    missing = {name: amount for name, amount in ASSUMED.items() if not pod_level or not real.get(name)}
-    counted = _with_overhead(pod, {**_sum(pod, missing), **pod_level}) if pod_level else scored
-    return _requests(
-        *(_frozen(a) for a in (real, without_level, scored, {r: counted.get(r, Fraction()) for r in ASSUMED}))
-    )
+    counted = scored
+    if pod_level:  # once it runs, such a pod has defaults only for what it leaves out
+        missing = {name: amount for name, amount in ASSUMED.items() if name not in real}
+        counted = _with_overhead(pod, {**_sum(pod, missing), **pod_level})
+    return _requests(_frozen(real), _frozen(scored), _frozen({r: counted.get(r, Fraction()) for r in ASSUMED}))
 
 
 @lru_cache(maxsize=65536)
-def _requests(real: _Frozen, balanced: _Frozen, scored: _Frozen, counted: _Frozen) -> Requests:
-    return Requests(*(tuple((r, _whole(r, a)) for r, a in part) for part in (real, balanced, scored, counted)))
+def _requests(real: _Frozen, scored: _Frozen, counted: _Frozen) -> Requests:
+    return Requests(*(tuple((r, _whole(r, a)) for r, a in part) for part in (real, scored, counted)))
 
 
 _Frozen = tuple[tuple[str, Fraction], ...]

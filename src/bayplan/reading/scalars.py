@@ -102,5 +102,5 @@ def _float(bare: str, otherwise: str = "") -> Scalar:
 def _decoded(text: str) -> str:
     try:
         return base64.b64decode(text, validate=False).decode()
-    except (binascii.Error, UnicodeDecodeError) as error:
+    except (binascii.Error, ValueError) as error:
         raise ValueError("!!binary does not hold base64 of text") from error

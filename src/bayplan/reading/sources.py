@@ -19,13 +19,18 @@ _SNIFFED = 8192
 
 
 class Source:
-    """The bytes of one file, mapped rather than read where possible. `position` is how far a reader has come."""
+    """
+    The bytes of one file, mapped rather than read where possible.
+
+    `position` is how far a reader has come, `n_documents` how many it has met: a list without items is one, too.
+    """
 
     def __init__(self, name: str, data: bytes | mmap.mmap) -> None:
         self.name = name
         self.data = data
         self.size = len(data)
         self.position = 3 if data[:3] == codecs.BOM_UTF8 else 0
+        self.n_documents = 0
 
     def read(self, size: int) -> bytes:
         """The next bytes, as a YAML parser asks for them."""

@@ -90,10 +90,12 @@ class _Composer:
             return
         line = event.start_mark.line + 1
         if self._node(event, 1) is not None:  # a document of comments alone is nobody's mistake
+            self._source.n_documents += 1
             self._complain("expected an object with apiVersion and kind", line)
 
     def _root(self, start: Any) -> Iterator[Document | Fault]:
         """The object, or its items if it turns out to be a list: kubectl writes `kind` only after them."""
+        self._source.n_documents += 1
         root: Mapping = {}
         lines: dict[str, int] = {}
         self._lines[id(root)] = lines
@@ -137,7 +139,7 @@ class _Composer:
         if not is_list(document.kind, located.root):
             yield document
             return
-        for place, item in enumerate(located.root["items"]):
+        for place, item in enumerate(located.root["items"] or ()):
             if isinstance(item, dict):
                 line = located.lines[id(located.root["items"])][place]  # type: ignore[index]
                 inner = from_root(document.file, line, Located(item, located.lines))

@@ -28,7 +28,7 @@ class BalancedAllocation(Rule):
     def part(self, workload: Workload, index: PlacementIndex) -> Amounts | None:
         """What it asks of the balanced resources that count for it; None if it asks for none of them."""
         del index
-        asked = dict(workload.needs.requests.balanced)
+        asked = dict(workload.needs.requests.amounts)
         if not any(asked.get(resource) for resource in self.resources):
             return None
         return tuple((r, asked.get(r, 0)) for r in self.resources if r in NATIVE or asked.get(r))

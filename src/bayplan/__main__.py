@@ -1,0 +1,8 @@
+"""`python -m bayplan` is `bayplan`."""
+
+from __future__ import annotations
+
+from bayplan.cli.main import main
+
+if __name__ == "__main__":
+    main()

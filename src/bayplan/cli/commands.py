@@ -1,0 +1,127 @@
+"""
+What our commands have in common: options in groups, examples before options, variables for every option.
+
+Knows none of the commands.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+import msgspec
+
+from bayplan.cli import outcomes
+from bayplan.cli.console import Console
+from bayplan.errors import BayplanError
+
+PREFIX = "BAYPLAN"
+
+
+class Option(click.Option):
+    """
+    An option that stands under a heading in the help.
+
+    Besides `BAYPLAN_PLACE_OUTPUT`, which is for one command, `BAYPLAN_OUTPUT` is for all of them.
+    """
+
+    def __init__(self, *declarations: str, heading: str = "Options", **settings: Any) -> None:
+        super().__init__(declarations, **settings)
+        self.heading = heading
+
+    def resolve_envvar_value(self, ctx: click.Context) -> str | None:
+        """The value of the command's own variable, else of the one for all commands."""
+        assert self.name is not None
+        return super().resolve_envvar_value(ctx) or os.environ.get(f"{PREFIX}_{self.name.upper()}") or None
+
+
+class OptionGroup(msgspec.Struct, frozen=True):
+    """Options that a command takes as one value: `build` makes it from them, `name` is its parameter."""
+
+    name: str
+    build: Callable[..., Any]
+    options: tuple[Option, ...]
+
+    def of(self, given: dict[str, Any]) -> Any:
+        """The value of the group, out of all that was given."""
+        return self.build(**{option.name or "": given[option.name or ""] for option in self.options})
+
+
+class Command(click.Command):
+    """A command whose help has a summary, examples, then the rest; what goes wrong outside of us is its exit code."""
+
+    def __init__(self, *args: Any, examples: Sequence[str] = (), details: str = "", **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self.examples, self.details = examples, details
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Summary, examples, details."""
+        super().format_help_text(ctx, formatter)
+        if self.examples:
+            with formatter.section("Examples"):
+                program = ctx.find_root().info_name or ""
+                for example in self.examples:
+                    formatter.write(f"{'':{formatter.current_indent}}{example.replace('bayplan', program, 1)}\n")
+        if self.details:
+            formatter.write_paragraph()
+            formatter.write_text(self.details)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Options under their headings, click's own `--help` last."""
+        headings: dict[str, list[tuple[str, str]]] = {}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record is not None:
+                headings.setdefault(getattr(param, "heading", "Help"), []).append(record)
+        for heading, records in headings.items():
+            with formatter.section(heading):
+                formatter.write_dl(records)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """The exit code; errors of the input or of a server are told here, where it is known how to talk."""
+        try:
+            return super().invoke(ctx)
+        except BayplanError as error:
+            ctx.meta.get(CONSOLE_KEY, Console()).error(error)
+            return outcomes.of_error(error)
+
+
+CONSOLE_KEY = "bayplan.console"
+
+
+def command(
+    name: str,
+    *,
+    summary: str,
+    examples: Sequence[str] = (),
+    details: str = "",
+    groups: Sequence[OptionGroup] = (),
+    params: Sequence[click.Parameter] = (),
+) -> Callable[[Callable[..., int]], Command]:
+    """A decorator that makes a function, which takes the groups' values and returns an exit code, a command."""
+
+    def decorate(function: Callable[..., int]) -> Command:
+        @functools.wraps(function)
+        def call(**given: Any) -> int:
+            values = {group.name: group.of(given) for group in groups}
+            own = {param.name or "": given[param.name or ""] for param in params if param.expose_value}
+            context = click.get_current_context()
+            if isinstance(values.get("console"), Console):
+                context.meta[CONSOLE_KEY] = values["console"]
+            return function(**own, **values)
+
+        options = [option for group in groups for option in group.options]
+        return Command(
+            name,
+            callback=call,
+            params=[*params, *options],
+            help=summary,
+            short_help=summary,
+            examples=examples,
+            details=details,
+        )
+
+    return decorate

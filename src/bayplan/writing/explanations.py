@@ -1,0 +1,139 @@
+"""
+An explanation as text and as a document.
+
+Of thousands of refused targets those with the same rules against them are told together. Knows nothing of rules.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from bayplan.explaining.explanation import Explanation, TargetVerdict
+from bayplan.rules.rule import Failure
+from bayplan.writing import untrusted, versioned
+
+MOST_LINES = 20  # refused targets told one by one
+MOST_FITTING = 10
+MOST_PEERS = 5
+_INDENT = "  "
+
+
+class Line(msgspec.Struct, frozen=True):
+    """One failure: `name` is whom it concerns, empty where it is the same as on the line above."""
+
+    name: str
+    failure: Failure
+
+
+def text(explanation: Explanation, *, every: bool = False) -> str:
+    """The sentence, the targets with what is for and against them, and what would help."""
+    blocks = [
+        [_headline(explanation)],
+        _fitting([verdict for verdict in explanation.targets if verdict.fits], every=every),
+        _refused([verdict for verdict in explanation.targets if not verdict.fits], every=every),
+    ]
+    lines = [line for block in blocks for line in block]
+    if explanation.fixes:
+        lines += ["", "What would make it fit:", *_fixes(explanation)]
+    return "".join(f"{untrusted.clean(line)}\n" for line in lines)
+
+
+def _headline(explanation: Explanation) -> str:
+    if not explanation.target:
+        return explanation.message
+    best = next(verdict for verdict in explanation.targets if verdict.chosen)
+    return f"{explanation.workload} goes to {explanation.target}, which scores {best.score}."
+
+
+def _fitting(verdicts: Sequence[TargetVerdict], *, every: bool) -> Iterator[str]:
+    ranked = sorted(verdicts, key=lambda verdict: (not verdict.chosen, -verdict.score, verdict.name))
+    kept = ranked if every else ranked[:MOST_FITTING]
+    width = max((len(verdict.name) for verdict in kept), default=0)
+    for verdict in kept:
+        scores = ", ".join(f"{rule} {score}" for rule, score in verdict.scores.items() if score)
+        yield f"{_INDENT}{verdict.name.ljust(width)}  fits  {verdict.score}  {scores}".rstrip()
+    if len(ranked) > len(kept):
+        yield f"{_INDENT}and {len(ranked) - len(kept)} more that fit (--all shows them)"
+
+
+def _refused(verdicts: Sequence[TargetVerdict], *, every: bool) -> Iterator[str]:
+    grouped = not every and len(verdicts) > MOST_LINES
+    lines = list(_grouped(verdicts) if grouped else _each(verdicts))
+    name_width = max((len(line.name) for line in lines), default=0)
+    rule_width = max((len(line.failure.rule) for line in lines), default=0)
+    for line in lines:
+        head = f"{_INDENT}{line.name.ljust(name_width)}  {line.failure.rule.ljust(rule_width)}  "
+        yield head + (line.failure.detail or line.failure.reason)
+        for further in _evidence(line.failure, every=every):
+            yield " " * len(head) + further
+    if grouped:
+        yield f"{_INDENT}(each line tells of its first node; --all shows every node)"
+
+
+def _each(verdicts: Iterable[TargetVerdict]) -> Iterator[Line]:
+    for verdict in verdicts:
+        for position, failure in enumerate(verdict.failures):
+            yield Line("" if position else verdict.name, failure)
+
+
+def _grouped(verdicts: Sequence[TargetVerdict]) -> Iterator[Line]:
+    """The failures of the first target of each group, the largest group first."""
+    groups: dict[tuple[tuple[str, str], ...], list[TargetVerdict]] = {}
+    for verdict in verdicts:
+        groups.setdefault(tuple((f.rule, f.reason) for f in verdict.failures), []).append(verdict)
+    for members in sorted(groups.values(), key=len, reverse=True):
+        first = members[0]
+        name = first.name if len(members) == 1 else f"{first.name} and {len(members) - 1} more"
+        for position, failure in enumerate(first.failures):
+            yield Line("" if position else name, failure)
+
+
+def _evidence(failure: Failure, *, every: bool) -> Iterator[str]:
+    """What the detail does not say: the term behind it and the pods in the way."""
+    if failure.term and failure.term not in failure.detail:
+        yield f"by {failure.term}"
+    if failure.peers:
+        yield f"peers: {_some(failure.peers, None if every else MOST_PEERS)}"
+
+
+def _some(names: Sequence[str], most: int | None) -> str:
+    kept = list(itertools.islice(names, most))
+    rest = len(names) - len(kept)
+    return ", ".join(kept) + (f" and {rest} more" if rest else "")
+
+
+def _fixes(explanation: Explanation) -> Iterator[str]:
+    for fix in explanation.fixes:
+        yield f"{_INDENT}- {fix.change}: fits on {_some(fix.fits_on, MOST_PEERS)}"
+
+
+def document(explanation: Explanation) -> dict[str, Any]:
+    """The explanation as a versioned document: a verdict per target, and the fixes."""
+    return versioned.document("Explanation", content(explanation))
+
+
+def content(explanation: Explanation) -> dict[str, Any]:
+    """The explanation without version and kind, to stand inside another document."""
+    return {
+        "workload": explanation.workload,
+        "target": explanation.target,
+        "message": explanation.message,
+        "verdicts": {verdict.name: _verdict(verdict) for verdict in explanation.targets},
+        "fixes": [{"change": fix.change, "fitsOn": list(fix.fits_on)} for fix in explanation.fixes],
+    }
+
+
+def _verdict(verdict: TargetVerdict) -> dict[str, Any]:
+    """Tiers and available replicas are of clusters; a node has neither."""
+    return {
+        "fits": verdict.fits,
+        "tier": None,
+        "score": verdict.score if verdict.fits else None,
+        "available": None,
+        "scores": verdict.scores,
+        "failures": [msgspec.to_builtins(failure) for failure in verdict.failures],
+    }

@@ -1,0 +1,106 @@
+"""
+A plan as one self-contained page: no scripts, nothing fetched from anywhere.
+
+Everything that comes from an object is escaped. Knows nothing of how the plan was made.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping, Sequence
+
+from bayplan.placing import Placement
+from bayplan.writing import untrusted
+from bayplan.writing.tables import Table
+
+_STYLE = """
+:root { color-scheme: light dark; --line: #8884; --bad: #c62828; --good: #2e7d32; }
+@media (prefers-color-scheme: dark) { :root { --bad: #ef9a9a; --good: #a5d6a7; } }
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 75rem; padding: 0 1rem; }
+table { border-collapse: collapse; width: 100%; margin: 1rem 0 2rem; }
+th, td { text-align: left; padding: .35rem .75rem .35rem 0; border-bottom: 1px solid var(--line); vertical-align: top; }
+td { overflow-wrap: anywhere; }
+.number { text-align: right; }
+.nowhere { color: var(--bad); }
+.placed { color: var(--good); }
+pre { overflow-x: auto; padding: .75rem; border: 1px solid var(--line); }
+"""
+# The page forbids itself to fetch or run anything, whatever an object is called.
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+
+
+def page(placements: Sequence[Placement], explanations: Mapping[str, str]) -> str:
+    """The report; `explanations` are texts by workload, told below the table."""
+    n_placed = sum(bool(p.target) for p in placements)
+    rows = "".join(_row(p, explained=p.workload.key in explanations) for p in placements)
+    body = (
+        f"<h1>Placement plan</h1><p>{n_placed} of {len(placements)} placed.</p>"
+        + _table(("Namespace", "Name", "Node", "Priority", "Score", "Why"), rows)
+        + _reasons(placements)
+        + "".join(_explanation(key, text) for key, text in explanations.items())
+    )
+    return _document("Placement plan", body)
+
+
+def rows_page(title: str, content: Table) -> str:
+    """Any other table as a page."""
+    rows = "".join(f"<tr>{''.join(f'<td>{_safe(cell)}</td>' for cell in row)}</tr>\n" for row in content.rows)
+    return _document(title, f"<h1>{_safe(title)}</h1>{_table(content.columns, rows)}")
+
+
+def _row(placement: Placement, *, explained: bool) -> str:
+    workload = placement.workload
+    name = _safe(workload.name)
+    if explained:
+        name = f'<a href="#{_anchor(workload.key)}">{name}</a>'
+    where = (
+        f'<td class="placed">✓ {_safe(placement.target)}</td>'
+        if placement.target
+        else '<td class="nowhere">✗ nowhere</td>'
+    )
+    score = placement.total if placement.target else ""
+    return (
+        f"<tr><td>{_safe(workload.namespace)}</td><td>{name}</td>{where}"
+        f'<td class="number">{workload.priority}</td><td class="number">{score}</td>'
+        f"<td>{_safe(placement.message)}</td></tr>\n"
+    )
+
+
+def _reasons(placements: Sequence[Placement]) -> str:
+    """For each reason, how many workloads it stands against; nothing if everything was placed."""
+    workloads: dict[str, int] = {}
+    for placement in placements:
+        for reason in placement.reasons:
+            workloads[reason] = workloads.get(reason, 0) + 1
+    if not workloads:
+        return ""
+    counted = sorted(workloads.items(), key=lambda entry: (-entry[1], entry[0]))
+    rows = "".join(f'<tr><td>{_safe(text)}</td><td class="number">{n}</td></tr>\n' for text, n in counted)
+    return f"<h2>Reasons</h2>{_table(('Reason', 'Workloads'), rows)}"
+
+
+def _explanation(key: str, text: str) -> str:
+    safe = html.escape(untrusted.clean_lines(text))
+    return f'<h2 id="{_anchor(key)}">{_safe(key)}</h2><pre>{safe}</pre>'
+
+
+def _table(columns: Sequence[str], rows: str) -> str:
+    head = "".join(f'<th scope="col">{_safe(column)}</th>' for column in columns)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>\n{rows}</tbody></table>\n"
+
+
+def _document(title: str, body: str) -> str:
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{_safe(title)}</title><style>{_STYLE}</style></head>\n<body>\n{body}\n</body></html>\n"
+    )
+
+
+def _anchor(key: str) -> str:
+    return _safe(f"why-{key}")
+
+
+def _safe(text: str) -> str:
+    return html.escape(untrusted.clean(text))

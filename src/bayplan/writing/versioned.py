@@ -1,0 +1,48 @@
+"""Answers for machines: JSON and YAML with an apiVersion and a kind. Knows nothing of what is in them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+API_VERSION = "bayplan.io/v1alpha1"
+# What a terminal might obey, or show in another order, although JSON lets it stand as it is.
+_RAW = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+# Text that YAML 1.2 reads as a number although PyYAML, which is of 1.1, would leave it bare.
+_NUMBERLIKE = re.compile(r"[-+]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|0o[0-7]+|0x[0-9a-fA-F]+")
+
+
+def document(kind: str, content: Mapping[str, Any]) -> dict[str, Any]:
+    """The content under its version and kind."""
+    return {"apiVersion": API_VERSION, "kind": kind, **content}
+
+
+def as_json(content: Mapping[str, Any]) -> str:
+    """Indented JSON that ends with a line break."""
+    text = msgspec.json.format(msgspec.json.encode(content), indent=2).decode()
+    return _RAW.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
+
+
+def as_yaml(content: Mapping[str, Any]) -> str:
+    """Block-style YAML in the order of the content."""
+    import yaml
+
+    class Dumper(yaml.SafeDumper):
+        """Quotes what another reader might take for a number."""
+
+    def text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+        style = '"' if _NUMBERLIKE.fullmatch(value) else None
+        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+    Dumper.add_representer(str, text)
+    Dumper.ignore_aliases = lambda *_: True  # type: ignore[method-assign, assignment]
+    plain = msgspec.to_builtins(content)
+    return str(yaml.dump(plain, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=120))
+
+
+def written(content: Mapping[str, Any], output: str) -> str:
+    """The content as `json` or `yaml`."""
+    return as_yaml(content) if output == "yaml" else as_json(content)
