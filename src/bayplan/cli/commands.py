@@ -19,6 +19,7 @@ from bayplan.cli.console import Console
 from bayplan.errors import BayplanError
 
 PREFIX = "BAYPLAN"
+CONSOLE_KEY = "bayplan.console"
 
 
 class Option(click.Option):
@@ -47,7 +48,7 @@ class OptionGroup(msgspec.Struct, frozen=True):
 
     def of(self, given: dict[str, Any]) -> Any:
         """The value of the group, out of all that was given."""
-        return self.build(**{option.name or "": given[option.name or ""] for option in self.options})
+        return self.build(**_own(self.options, given))
 
 
 class Command(click.Command):
@@ -60,11 +61,7 @@ class Command(click.Command):
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Summary, examples, details."""
         super().format_help_text(ctx, formatter)
-        if self.examples:
-            with formatter.section("Examples"):
-                program = ctx.find_root().info_name or ""
-                for example in self.examples:
-                    formatter.write(f"{'':{formatter.current_indent}}{example.replace('bayplan', program, 1)}\n")
+        format_examples(self.examples, ctx, formatter)
         if self.details:
             formatter.write_paragraph()
             formatter.write_text(self.details)
@@ -89,7 +86,14 @@ class Command(click.Command):
             return outcomes.of_error(error)
 
 
-CONSOLE_KEY = "bayplan.console"
+def format_examples(examples: Sequence[str], ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    """Examples as they would be typed, never wrapped."""
+    if not examples:
+        return
+    program = ctx.find_root().info_name or ""
+    with formatter.section("Examples"):
+        for example in examples:
+            formatter.write(f"{'':{formatter.current_indent}}{example.replace('bayplan', program, 1)}\n")
 
 
 def command(
@@ -107,11 +111,9 @@ def command(
         @functools.wraps(function)
         def call(**given: Any) -> int:
             values = {group.name: group.of(given) for group in groups}
-            own = {param.name or "": given[param.name or ""] for param in params if param.expose_value}
-            context = click.get_current_context()
-            if isinstance(values.get("console"), Console):
-                context.meta[CONSOLE_KEY] = values["console"]
-            return function(**own, **values)
+            if "console" in values:
+                click.get_current_context().meta[CONSOLE_KEY] = values["console"]
+            return function(**_own(params, given), **values)
 
         options = [option for group in groups for option in group.options]
         return Command(
@@ -125,3 +127,7 @@ def command(
         )
 
     return decorate
+
+
+def _own(params: Sequence[click.Parameter], given: dict[str, Any]) -> dict[str, Any]:
+    return {str(param.name): given[str(param.name)] for param in params if param.expose_value}

@@ -45,6 +45,16 @@ class Change(msgspec.Struct, frozen=True, gc=False):
     before: object = None
     follows: bool = False
 
+    @property
+    def moves_domains(self) -> bool:
+        """Whether a target left domains it was in."""
+        if self.kind is Kind.TARGET_REMOVED:
+            return True
+        before, after = self.before, self.target
+        if self.kind is not Kind.TARGET_CHANGED or not isinstance(before, Target) or after is None:
+            return False
+        return (before.labels, before.further_labels) != (after.labels, after.further_labels)
+
 
 class Journal:
     """The changes since `start`; positions never repeat."""

@@ -146,7 +146,11 @@ class InterPodAffinity(Rule):
         return (HIGHEST * ((raw - lowest) / float(highest - lowest))).astype(np.int64)
 
     def touched(self, plan: Plan, change: Change, index: PlacementIndex) -> Touched:
-        if change.kind in (Kind.TARGET_ADDED, Kind.TARGET_REMOVED, Kind.TARGET_CHANGED):
+        if change.kind is Kind.TARGET_ADDED:
+            return change.slots
+        if change.moves_domains:
+            return ALL  # who came or went there before did so in domains that are no longer known
+        if change.kind is Kind.TARGET_CHANGED:
             return change.slots
         if change.kind is Kind.NAMESPACE_CHANGED:
             plan.effects.clear()

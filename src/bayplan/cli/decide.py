@@ -1,0 +1,97 @@
+"""`bayplan decide`: questions as JSON lines in, answers as JSON lines out, each line on its own."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, BinaryIO
+
+import click
+import msgspec
+
+from bayplan.cli import commands, options, outcomes
+from bayplan.cli.console import Console
+from bayplan.errors import InputError
+
+Answerer = Callable[[bytes], Any]
+
+
+class AdmissionQuestion(msgspec.Struct):
+    """Would an API server admit this object?"""
+
+    object: dict[str, Any]
+    name: str = ""
+
+
+def _pods() -> Answerer:
+    from bayplan import schedule
+    from bayplan.reading import questions
+    from bayplan.rules import profile
+    from bayplan.writing import answers
+
+    decode = msgspec.json.Decoder(questions.PodQuestion).decode
+
+    def answer(line: bytes) -> Any:
+        question = decode(line)
+        situation = questions.situation_of(question)
+        rules = profile.rules(situation.profile)
+        decision = schedule.schedule(situation.workload, situation.index, rules)
+        return answers.pod_answer(question.name, decision, situation.index)
+
+    return answer
+
+
+def _admission() -> Answerer:
+    from bayplan.validating import admission
+
+    decode = msgspec.json.Decoder(AdmissionQuestion).decode
+
+    def answer(line: bytes) -> Any:
+        question = decode(line)
+        return {"name": question.name, "causes": admission.causes(question.object)}
+
+    return answer
+
+
+# What can be asked; each entry imports what it needs when it is asked for.
+ANSWERERS: dict[str, Callable[[], Answerer]] = {"pods": _pods, "admission": _admission}
+
+
+def answers(lines: Iterable[bytes], answer: Answerer) -> Iterator[tuple[Any, bool]]:
+    """Each line's answer and whether the line was a question; what is wrong with a line is its answer."""
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            yield answer(line), True
+        except InputError as error:
+            yield {"line": number, "error": "; ".join(str(fault) for fault in error.faults)}, False
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            yield {"line": number, "error": str(error)}, False
+        except RecursionError:
+            yield {"line": number, "error": "the JSON is nested too deeply"}, False
+
+
+@commands.command(
+    "decide",
+    summary="Answer questions as a scheduler would: JSON lines in, JSON lines out.",
+    examples=("bayplan decide pods < questions.jsonl > answers.jsonl", "bayplan decide admission < objects.jsonl"),
+    details=(
+        "Every line is one independent question and gets one line, in order. A line that is no question is answered "
+        'with {"line","error"} and makes the exit code 2; that a pod does not fit is an answer, and the exit code 0.'
+    ),
+    groups=(options.CONSOLE,),
+    params=(click.Argument(["kind"], type=click.Choice(list(ANSWERERS))),),
+)
+def decide(kind: str, console: Console) -> int:
+    """Answer standard input line by line: 2 if any line was no question."""
+    out: BinaryIO = sys.stdout.buffer
+    all_good = True
+    encoder = msgspec.json.Encoder()
+    for given, good in answers(sys.stdin.buffer, ANSWERERS[kind]()):
+        out.write(encoder.encode(given) + b"\n")
+        out.flush()
+        all_good = all_good and good
+    if not all_good:
+        console.detail("some lines were no questions")
+    return outcomes.YES if all_good else outcomes.BAD_INPUT

@@ -1,0 +1,34 @@
+"""`bayplan version`: ours, and the schedulers whose decisions it equals."""
+
+from __future__ import annotations
+
+import platform
+
+import bayplan
+from bayplan.cli import commands, options, outcomes
+from bayplan.cli.console import Console
+
+KUBERNETES, KARMADA = "1.36", "1.18"
+
+
+@commands.command(
+    "version",
+    summary="Say which version this is and which schedulers it equals.",
+    examples=("bayplan version", "bayplan version -o json"),
+    groups=(options.CONSOLE,),
+    params=(options.output("text", "json", "yaml"),),
+)
+def version(output: str, console: Console) -> int:
+    """Write the versions."""
+    if output == "text":
+        console.answer(f"bayplan {bayplan.__version__} (Kubernetes {KUBERNETES}, Karmada {KARMADA})\n")
+        return outcomes.YES
+    from bayplan.writing import versioned
+
+    content = {
+        "version": bayplan.__version__,
+        "python": platform.python_version(),
+        "supported": {"kubernetes": KUBERNETES, "karmada": KARMADA},
+    }
+    console.answer(versioned.written(versioned.document("Version", content), output))
+    return outcomes.YES

@@ -1,0 +1,141 @@
+"""A cluster that changes at random, kept twice: in one index that lives through it all, and as plain objects."""
+
+import random
+
+import msgspec
+
+from bayplan import schedule
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.reading import nodes, pods
+from bayplan.rules import profile
+from bayplan.wire.nodes import Node
+from bayplan.wire.pods import Pod
+from bayplan.writing import answers
+from slow_twins import strategies
+
+
+class ChangingCluster:
+    """`step` makes one random change; `answers` asks the living index, `fresh_answers` one built from scratch."""
+
+    def __init__(self, seed, semantics, n_kinds=4):
+        self.chance = random.Random(seed)
+        self.dice = strategies.Dice(self.chance.randrange)
+        self.semantics = semantics
+        self.targets, self.placed, self.namespaces = {}, {}, {}
+        self.index = PlacementIndex(semantics)
+        self.rules = profile.rules()
+        self.serial = 0
+        for _ in range(4):
+            self.add_target()
+        self.asking = [self._workload(strategies.pending_pod(self.dice, f"asking-{i}")) for i in range(n_kinds)]
+
+    # Asking
+
+    def answers(self, index=None):
+        index = index or self.index
+        decided = (schedule.schedule(workload, index, self.rules) for workload in self.asking)
+        return [
+            _comparable(answers.pod_answer(w.name, d, index)) for w, d in zip(self.asking, decided, strict=True)
+        ]
+
+    def fresh_answers(self):
+        return self.answers(self.fresh())
+
+    def fresh(self):
+        index = PlacementIndex(self.semantics)
+        for name, labels in self.namespaces.items():
+            index.set_namespace(name, labels)
+        for name in self._shuffled(self.targets):
+            index.add_target(self.targets[name])
+        for key in self._shuffled(self.placed):
+            index.add_shares(*self.placed[key])
+        return index
+
+    # Changing
+
+    def step(self):
+        changes = [self.add, self.add, self.add, self.remove, self.replace, self.relabel_namespace]
+        changes += [self.add_target, self.remove_target, self.update_target]
+        self.chance.choice(changes)()
+
+    def add(self):
+        workload = self._workload(strategies.placed_pod(self.dice, self._name("pod"), self._target_names() or ["nowhere"]))
+        shares = [(name, 1) for name in self.chance.sample(self._target_names(), self._n_shares())] or [("nowhere", 1)]
+        self.placed[workload.key] = (workload, tuple(shares))
+        self.index.add_shares(workload, shares)
+
+    def remove(self):
+        if self.placed:
+            key = self.chance.choice(list(self.placed))
+            del self.placed[key]
+            self.index.remove(key)
+
+    def replace(self):
+        if self.placed:
+            key = self.chance.choice(list(self.placed))
+            before, shares = self.placed[key]
+            other = self._workload(strategies.placed_pod(self.dice, before.name, ["nowhere"]))
+            after = msgspec.structs.replace(other, namespace=before.namespace, name=before.name)
+            self.placed[key] = (after, shares)
+            self.index.replace(after)
+
+    def add_target(self):
+        target = self._target(self._name("node"))
+        self.targets[target.name] = target
+        self.index.add_target(target)
+
+    def remove_target(self):
+        if len(self.targets) > 2:
+            name = self.chance.choice(self._target_names())
+            del self.targets[name]
+            self.index.remove_target(name)
+
+    def update_target(self):
+        target = self._target(self.chance.choice(self._target_names()))
+        self.targets[target.name] = target
+        self.index.update_target(target)
+
+    def relabel_namespace(self):
+        name = self.chance.choice(strategies.NAMESPACES)
+        labels = self.chance.choice([None, {}, {"team": "a"}, {"team": "b"}])
+        if labels is None:
+            self.namespaces.pop(name, None)
+        else:
+            self.namespaces[name] = labels
+        self.index.set_namespace(name, labels)
+
+    # Drawing
+
+    def _name(self, stem):
+        self.serial += 1
+        return f"{stem}-{self.serial}"
+
+    def _n_shares(self):
+        # Bindings sit on several targets; a pod on one.
+        return min(len(self.targets), self.chance.choice([1, 1, 1, 1, 2, 3]))
+
+    def _target_names(self):
+        return list(self.targets)
+
+    def _shuffled(self, keys):
+        return self.chance.sample(list(keys), len(keys))
+
+    def _target(self, name):
+        written = strategies.node(self.dice, name)
+        target = nodes.target_of(msgspec.convert(written, Node))
+        # A cluster of a fleet may span zones: one more value of a key it has.
+        if self.chance.random() < 0.2 and strategies.ZONE in target.labels:
+            further = self.chance.choice([z for z in strategies.ZONES if z != target.labels[strategies.ZONE]])
+            return msgspec.structs.replace(target, further_labels=((strategies.ZONE, further),))
+        return target
+
+    def _workload(self, written):
+        return pods.workload_of(msgspec.convert(written, Pod))
+
+
+def _comparable(answer):
+    """The answer without the name; scores of nothing are left out, as a rule may give 0 or say nothing."""
+    for verdict in answer["nodes"].values():
+        verdict["reasons"] = sorted(verdict.get("reasons", ()))
+        verdict["scores"] = {rule: score for rule, score in verdict.get("scores", {}).items() if score}
+    return answer

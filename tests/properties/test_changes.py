@@ -1,0 +1,76 @@
+"""However an index came to be, it answers like one built from scratch, and undoing leaves no trace."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bayplan.model.semantics import DESIGN, UPSTREAM
+from properties.changing import ChangingCluster
+
+SEEDS = st.integers(0, 2**32)
+BOTH = pytest.mark.parametrize("semantics", [UPSTREAM, DESIGN], ids=["upstream", "design"])
+
+
+@BOTH
+@settings(max_examples=40, deadline=None)
+@given(seed=SEEDS)
+def test_index_after_changes_answers_like_a_fresh_one(semantics, seed):
+    cluster = ChangingCluster(seed, semantics)
+    for _ in range(30):
+        cluster.step()
+        if cluster.chance.random() < 0.4:  # asked now and then, so that caches have several changes to catch up with
+            assert cluster.answers() == cluster.fresh_answers()
+    assert cluster.answers() == cluster.fresh_answers()
+
+
+@BOTH
+@settings(max_examples=40, deadline=None)
+@given(seed=SEEDS)
+def test_undone_changes_leave_no_trace(semantics, seed):
+    cluster = ChangingCluster(seed, semantics)
+    for _ in range(12):
+        cluster.step()
+    before, targets, placed = cluster.answers(), dict(cluster.targets), dict(cluster.placed)
+    namespaces, mark = dict(cluster.namespaces), cluster.index.mark()
+    for _ in range(12):
+        cluster.step()
+        if cluster.chance.random() < 0.3:
+            cluster.answers()
+    cluster.index.undo_to(mark)
+    cluster.targets, cluster.placed, cluster.namespaces = targets, placed, namespaces
+    assert cluster.answers() == before == cluster.fresh_answers()
+    for _ in range(6):  # and it goes on living
+        cluster.step()
+    assert cluster.answers() == cluster.fresh_answers()
+
+
+@BOTH
+@settings(max_examples=30, deadline=None)
+@given(seed=SEEDS)
+def test_leaving_one_out_is_as_if_it_were_never_placed(semantics, seed):
+    cluster = ChangingCluster(seed, semantics)
+    for _ in range(20):
+        cluster.step()
+    cluster.answers()
+    for key in list(cluster.placed)[:3]:
+        kept = cluster.placed.pop(key)
+        with cluster.index.without(key):
+            assert cluster.answers() == cluster.fresh_answers()
+        cluster.placed[key] = kept
+    assert cluster.answers() == cluster.fresh_answers()
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=SEEDS)
+def test_emptied_index_keeps_no_terms_and_no_classes(seed):
+    cluster = ChangingCluster(seed, UPSTREAM)
+    for _ in range(25):
+        cluster.step()
+        cluster.answers()
+    for key in list(cluster.placed):
+        cluster.index.remove(key)
+    cluster.index.evaluations.clear(cluster.index)
+    census = cluster.index.census
+    assert len(census.classes) == 0
+    assert len(census.terms) == 0
+    assert not census.terms.live_keys
