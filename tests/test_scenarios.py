@@ -4,12 +4,10 @@ import pytest
 
 import scenarios
 from scenarios import BadSceneError
+from asking import engine_answer
 from slow_twins import pods as slow_twin
 
-ENGINES = {
-    "slow twin": slow_twin.answer,
-    # "engine": the product itself, with the same question in and the same answer out
-}
+ENGINES = {"slow twin": slow_twin.answer, "engine": engine_answer}
 CASES = scenarios.all_cases()
 
 

@@ -34,9 +34,7 @@ class ChangingCluster:
     def answers(self, index=None):
         index = index or self.index
         decided = (schedule.schedule(workload, index, self.rules) for workload in self.asking)
-        return [
-            _comparable(answers.pod_answer(w.name, d, index)) for w, d in zip(self.asking, decided, strict=True)
-        ]
+        return [_comparable(answers.pod_answer(w.name, d, index)) for w, d in zip(self.asking, decided, strict=True)]
 
     def fresh_answers(self):
         return self.answers(self.fresh())
@@ -59,7 +57,9 @@ class ChangingCluster:
         self.chance.choice(changes)()
 
     def add(self):
-        workload = self._workload(strategies.placed_pod(self.dice, self._name("pod"), self._target_names() or ["nowhere"]))
+        workload = self._workload(
+            strategies.placed_pod(self.dice, self._name("pod"), self._target_names() or ["nowhere"])
+        )
         shares = [(name, 1) for name in self.chance.sample(self._target_names(), self._n_shares())] or [("nowhere", 1)]
         self.placed[workload.key] = (workload, tuple(shares))
         self.index.add_shares(workload, shares)

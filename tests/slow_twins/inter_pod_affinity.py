@@ -78,10 +78,10 @@ def met_domains(cycle, term):
 
 
 def first_of_term(cycle, term):
-    """The pod matches its own term and no other pod anywhere does, wherever that one stands."""
+    """The pod matches its own term and no other pod on any node does, labelled or not."""
     if not own_match(cycle, term, cycle.pod):
         return False
-    return not any(own_match(cycle, term, pod) for pod in cycle.cluster.placed)
+    return not any(own_match(cycle, term, pod) for _, pod in placed(cycle))
 
 
 def own_anti_domains(cycle):

@@ -28,11 +28,16 @@ from bayplan.cli import (
 from bayplan.cli.console import Console
 from bayplan.errors import BayplanError
 
-SUMMARY = "Say where pods go on Kubernetes when it matters what stands beside what, and why."
+SUMMARY = "Say where pods go on Kubernetes when neighbours matter, and why."
 EPILOG = (
-    "Every option is also a variable (BAYPLAN_OUTPUT for all commands, BAYPLAN_PLACE_OUTPUT for one) and a field of the "
-    "configuration file. Exit codes: 0 yes, 1 the answer is no, 2 bad input or usage, 3 no access."
+    "Every option is also a variable (BAYPLAN_OUTPUT for all commands, BAYPLAN_PLACE_OUTPUT for one) and a field of "
+    "the configuration file. Exit codes: 0 yes, 1 the answer is no, 2 bad input or usage, 3 no access."
 )
+SETTINGS = {
+    "auto_envvar_prefix": commands.PREFIX,
+    "help_option_names": ["-h", "--help"],
+    "max_content_width": 100,
+}
 EXAMPLES = (
     "bayplan place -f cluster.yaml -f app.yaml",
     "bayplan explain pod/web-4 -f cluster.yaml -f app.yaml",
@@ -75,7 +80,7 @@ class Bayplan(click.Group):
         commands.format_examples(EXAMPLES, ctx, formatter)
 
 
-@click.group(cls=Bayplan, help=SUMMARY, epilog=EPILOG, context_settings={"auto_envvar_prefix": commands.PREFIX})
+@click.group(cls=Bayplan, help=SUMMARY, epilog=EPILOG, context_settings=SETTINGS)
 @click.version_option(bayplan.__version__, message="bayplan %(version)s")
 def cli() -> None:
     """Nothing of its own: everything is in the commands."""

@@ -76,18 +76,19 @@ class Deciding(msgspec.Struct, frozen=True):
 
         return switches.semantics(self.semantics, self.switch)
 
-    def rules(self) -> tuple[Rule, ...]:
-        """The rules as the configured scheduler has them."""
-        from bayplan.errors import Fault, InputError
-        from bayplan.reading import scheduler_config
-        from bayplan.rules import profile
 
-        found = configuration.current()
-        try:
-            return profile.rules(scheduler_config.profile_of(found.scheduler, "default-scheduler"))
-        except InputError as error:
-            faults = [Fault(f.message, file=found.file, subject=f.subject, path=f.path) for f in error.faults]
-            raise InputError(faults) from None
+def configured_rules() -> tuple[Rule, ...]:
+    """The rules as the scheduler of the configuration has them, else kube-scheduler's defaults."""
+    from bayplan.errors import Fault, InputError
+    from bayplan.reading import scheduler_config
+    from bayplan.rules import profile
+
+    found = configuration.current()
+    try:
+        return profile.rules(scheduler_config.profile_of(found.scheduler, "default-scheduler"))
+    except InputError as error:
+        faults = [Fault(f.message, file=found.file, subject=f.subject, path=f.path) for f in error.faults]
+        raise InputError(faults) from None
 
 
 def _console(
@@ -114,7 +115,9 @@ SOURCES = OptionGroup(
             help="File or directory with manifests or a dump of kubectl get; - for standard input. May be repeated.",
         ),
         Option("-R", "--recursive", is_flag=True, heading=_INPUT, help="Look into subdirectories too."),
-        Option("--context", metavar="NAME", heading=_INPUT, help="Context of the kubeconfig (with `run` only, so far)."),
+        Option(
+            "--context", metavar="NAME", heading=_INPUT, help="Context of the kubeconfig (with `run` only, so far)."
+        ),
         Option("--kubeconfig", metavar="FILE", heading=_INPUT, help="The kubeconfig (with `run` only, so far)."),
     ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import TextIO
+from typing import Self, TextIO
 
 from bayplan.writing import untrusted
 
@@ -22,7 +22,7 @@ class Progress:
         self._next = clock() + PATIENCE
         self._shown = False
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:

@@ -28,12 +28,12 @@ def for_affinity(
             found.append([*_dropping(terms), *_labels_for(near.reaches, slot, index)])
     for wish in plan.apart:
         if wish.reach.counts(at)[0] > wish.use.limit:
-            peers = tuple(index.census.peers(wish.use.term, wish.reach.around(slot).tolist()))
+            peers = index.census.peers(wish.use.term, wish.reach.around(slot).tolist())
             found.append([*_dropping((wish.use.source,)), *_raising(wish, len(peers)), *moving(peers, "anti-affinity")])
     for neighbours in plan.refusing:
         if inter_pod_affinity.refuse(neighbours, at)[0]:
             rule = neighbours.rule
-            owners = tuple(index.census.owners(rule, rule.reach.around(slot).tolist()))
+            owners = index.census.owners(rule, rule.reach.around(slot).tolist())
             found.append([*moving(owners, "its anti-affinity refuses this pod"), _disarming(owners, rule.source)])
     return found
 

@@ -123,8 +123,6 @@ def _nearest(verdicts: Verdicts, index: PlacementIndex) -> list[int]:
     """The refused targets with the fewest rules against them, one for each combination of codes first."""
     codes = [one.evaluation.codes for one in verdicts.judged if one.evaluation.codes is not None and one.rule.filters]
     refused = np.flatnonzero(index.slots.alive & ~verdicts.feasible)
-    if verdicts.excluded is not None:
-        refused = refused[~verdicts.excluded[refused]]
     if not codes or not len(refused):
         return []
     table = np.stack(codes)[:, refused]

@@ -75,22 +75,14 @@ class Census:
             if entry.owner_rules and self.matches(entry.term, labels, namespace):
                 yield from entry.owner_rules.values()
 
-    def peers(self, term: PeerTerm, slots: Iterable[int]) -> Iterator[WorkloadKey]:
-        """The placed workloads that a term matches on these targets: evidence, not for the fast path."""
-        slots = list(slots)
-        probe = TermEntry(term)
-        for cls in self.classes.candidates(probe):
-            if self.class_matches(term, cls):
-                for slot in slots:
-                    yield from sorted(cls.members.get(slot, ()))
+    def peers(self, term: PeerTerm, slots: Iterable[int]) -> tuple[WorkloadKey, ...]:
+        """The placed workloads that a term matches on these targets, by name: evidence, not for the fast path."""
+        classes = (cls for cls in self.classes.candidates(TermEntry(term)) if self.class_matches(term, cls))
+        return _members(classes, slots)
 
-    def owners(self, rule: OwnerRule, slots: Iterable[int]) -> Iterator[WorkloadKey]:
-        """The placed workloads that hold a rule on these targets: evidence, not for the fast path."""
-        slots = list(slots)
-        for cls in self.classes.by_id.values():
-            if rule in cls.owner_rules:
-                for slot in slots:
-                    yield from sorted(cls.members.get(slot, ()))
+    def owners(self, rule: OwnerRule, slots: Iterable[int]) -> tuple[WorkloadKey, ...]:
+        """The placed workloads that hold a rule on these targets, by name: evidence, not for the fast path."""
+        return _members((cls for cls in self.classes.by_id.values() if rule in cls.owner_rules), slots)
 
     # Terms in use by evaluations
 
@@ -257,3 +249,8 @@ class Census:
             record.member_of = new
             if not old.n_members:
                 self._drop(old)
+
+
+def _members(classes: Iterable[WorkloadClass], slots: Iterable[int]) -> tuple[WorkloadKey, ...]:
+    slots = list(slots)
+    return tuple(sorted({key for cls in classes for slot in slots for key in cls.members.get(slot, ())}))

@@ -46,20 +46,24 @@ class ResolvedTerms(msgspec.Struct, frozen=True):
 def resolve(affinity: AffinityTerms, namespace: str, semantics: Semantics, *, incoming: bool) -> ResolvedTerms:
     """The terms of a workload in `namespace`, as it asks on its way in or as it holds them once placed."""
 
-    def use(term: PodTerm, *, hard: bool = False, anti: bool = False) -> Use:
-        excluding = semantics.daemon_namespaces if hard and anti else ()
+    def use(term: PodTerm, keys: tuple[str, ...] | None = None, excluding: tuple[str, ...] = ()) -> Use:
         part = scope(term, namespace, semantics, excluding=excluding)
         if incoming and semantics.negative_namespace_selector_matches_all:
             part = _as_seen_by_kube_scheduler(part)
-        return Use(PeerTerm((part,)), topology_keys(term, semantics), term)
+        return Use(PeerTerm((part,)), keys or topology_keys(term, semantics), term)
 
-    required = tuple(use(term, hard=True) for term in affinity.required)
+    required = tuple(use(term) for term in affinity.required)
     # Pods of daemon namespaces neither block nor are blocked, so their own hard anti-affinity says nothing either.
     anti_required = () if namespace in semantics.daemon_namespaces else affinity.anti_required
     return ResolvedTerms(
         required=required,
         conjunction=PeerTerm(tuple(part for u in required for part in u.term.parts)) if required else None,
-        anti_required=tuple(use(term, hard=True, anti=True) for term in anti_required),
+        anti_required=tuple(
+            # A term over several topologies is broken in any of them, as if it were written once for each.
+            use(term, (key,), semantics.daemon_namespaces)
+            for term in anti_required
+            for key in topology_keys(term, semantics)
+        ),
         preferred=tuple(use(term) for term in affinity.preferred),
         anti_preferred=tuple(use(term) for term in affinity.anti_preferred),
     )

@@ -45,9 +45,11 @@ def failures(plan: Plan, slot: int, index: PlacementIndex) -> list[Failure]:
 
 def _not_near(near: Near, plan: Plan, slot: int, index: PlacementIndex) -> Iterable[Failure]:
     terms = [near.use.source] if near.use else list(plan.part.affinity.required)
+    shown = " and ".join(show_term(term) for term in terms)
+    if len(terms) > 1:
+        shown = f"all of {shown} at once"
     for reach in near.reaches:
-        concerned = [t for t in terms if set(reach.keys) & set(_keys(t, index.semantics))] or terms
-        shown = " and ".join(show_term(term) for term in concerned)
+        concerned = [t for t in terms if set(reach.keys) & set(_keys(t, index.semantics))]
         domain = _domain(reach, slot)
         if not domain:
             detail = f"the node has no label {' or '.join(reach.keys)}"
@@ -57,12 +59,12 @@ def _not_near(near: Near, plan: Plan, slot: int, index: PlacementIndex) -> Itera
             detail = f"no placed pod matches {shown}"
         else:
             detail = f"no pod in {domain} matches {shown}; they are in {_elsewhere(reach)}"
-        yield Failure(RULE, NOT_NEAR.text, detail=detail, term=concerned[0].path, domain=domain)
+        yield Failure(RULE, NOT_NEAR.text, detail=detail, term=", ".join(t.path for t in concerned), domain=domain)
 
 
 def _too_near(wish: Wish, slot: int, index: PlacementIndex) -> Failure:
     domain, term = _domain(wish.reach, slot), wish.use.source
-    peers = tuple(index.census.peers(wish.use.term, wish.reach.around(slot).tolist()))
+    peers = index.census.peers(wish.use.term, wish.reach.around(slot).tolist())
     allowed = f", more than the {term.limit} allowed" if term.limit else ""
     detail = f"{_count(peers)} in {domain} match{'es' if len(peers) == 1 else ''} {show_term(term)}{allowed}"
     return Failure(RULE, TOO_NEAR.text, detail=detail, term=term.path, domain=domain, peers=peers)
@@ -71,7 +73,7 @@ def _too_near(wish: Wish, slot: int, index: PlacementIndex) -> Failure:
 def _unwelcome(neighbours: Neighbours, slot: int, index: PlacementIndex) -> Failure:
     rule = neighbours.rule
     domain = _domain(rule.reach, slot)
-    owners = tuple(index.census.owners(rule, rule.reach.around(slot).tolist()))
+    owners = index.census.owners(rule, rule.reach.around(slot).tolist())
     allowed = f" more than {rule.limit} of" if rule.limit else ""
     detail = f"{_count(owners)} in {domain} refuse{'s' if len(owners) == 1 else ''}{allowed} {show_term(rule.source)}"
     return Failure(RULE, UNWELCOME.text, detail=detail, term=rule.source.path, domain=domain, peers=owners)

@@ -225,7 +225,7 @@ class TopologySpread(Rule):
             detail=f"{name} would hold {would_hold} while {least}; maxSkew is {constraint.max_skew}",
             term=_show(constraint),
             domain=name,
-            peers=tuple(index.census.peers(spreading.term, column.slots_in(domain))) if spreading.term else (),
+            peers=index.census.peers(spreading.term, column.slots_in(domain)) if spreading.term else (),
         )
 
 

@@ -1,0 +1,1 @@
+"""Answers in the forms that people and machines read: model → text, JSON, YAML, HTML. Decides nothing."""

@@ -29,9 +29,10 @@ class Line(msgspec.Struct, frozen=True):
     failure: Failure
 
 
-def text(explanation: Explanation, *, every: bool = False) -> str:
-    """The sentence, the targets with what is for and against them, and what would help."""
+def text(explanation: Explanation, *, current: str = "", every: bool = False) -> str:
+    """The sentence, the targets with what is for and against them, and what would help; `current` is where it runs."""
     blocks = [
+        [f"{explanation.workload} runs on {current}. Placed anew:"] if current else [],
         [_headline(explanation)],
         _fitting([verdict for verdict in explanation.targets if verdict.fits], every=every),
         _refused([verdict for verdict in explanation.targets if not verdict.fits], every=every),
@@ -111,9 +112,9 @@ def _fixes(explanation: Explanation) -> Iterator[str]:
         yield f"{_INDENT}- {fix.change}: fits on {_some(fix.fits_on, MOST_PEERS)}"
 
 
-def document(explanation: Explanation) -> dict[str, Any]:
-    """The explanation as a versioned document: a verdict per target, and the fixes."""
-    return versioned.document("Explanation", content(explanation))
+def document(explanation: Explanation, *, current: str = "") -> dict[str, Any]:
+    """The explanation as a versioned document: a verdict per target, and the fixes; `current` is where it runs."""
+    return versioned.document("Explanation", {**content(explanation), "current": current})
 
 
 def content(explanation: Explanation) -> dict[str, Any]:

@@ -75,7 +75,9 @@ def fill_table(fills: Sequence[Fill]) -> Table:
         (f.workload, f"{len(f.room.placed)}{_of(f)}", str(len(set(f.room.placed))), f.room.message or "-")
         for f in fills
     ]
-    return Table(("WORKLOAD", "FIT", "NODES", "WHAT STOPS THE NEXT"), rows, ["" if f.enough else _REFUSED for f in fills])
+    return Table(
+        ("WORKLOAD", "FIT", "NODES", "WHAT STOPS THE NEXT"), rows, ["" if f.enough else _REFUSED for f in fills]
+    )
 
 
 def _of(fill: Fill) -> str:

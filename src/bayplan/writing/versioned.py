@@ -38,7 +38,7 @@ def as_yaml(content: Mapping[str, Any]) -> str:
         return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
     Dumper.add_representer(str, text)
-    Dumper.ignore_aliases = lambda *_: True  # type: ignore[method-assign, assignment]
+    Dumper.ignore_aliases = lambda *_: True  # type: ignore[method-assign]
     plain = msgspec.to_builtins(content)
     return str(yaml.dump(plain, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=120))
 

@@ -1,0 +1,120 @@
+"""`bayplan config view`: what flags, variables and the configuration file come to together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from bayplan.cli import commands, configuration, options, outcomes
+from bayplan.cli.console import Console
+
+_ORIGINS = {
+    click.core.ParameterSource.COMMANDLINE: "flag",
+    click.core.ParameterSource.ENVIRONMENT: "variable",
+    click.core.ParameterSource.DEFAULT_MAP: "file",
+    click.core.ParameterSource.DEFAULT: "default",
+}
+
+
+@click.group("config", help="Look at the configuration.", short_help="Look at the configuration.")
+def config() -> None:
+    """Nothing of its own."""
+
+
+@commands.command(
+    "view",
+    summary="Print the settings in force: flags over variables over the file.",
+    examples=(
+        "bayplan config view",
+        "bayplan config view --config team.yaml",
+        "bayplan config view --origins place -f app.yaml -o wide",
+    ),
+    details=(
+        "Without a command, every setting that a variable or the file makes, and the file's scheduler. With one, all "
+        "its options as they would be with the arguments that follow."
+    ),
+    groups=(options.CONSOLE,),
+    params=(
+        click.Argument(["arguments"], nargs=-1, type=click.UNPROCESSED, metavar="[COMMAND [ARGUMENTS]...]"),
+        commands.Option("--origins", is_flag=True, help="Say for each setting where it comes from."),
+        options.output("yaml", "json"),
+    ),
+)
+def view(arguments: tuple[str, ...], origins: bool, output: str, console: Console) -> int:
+    """Write the settings as a configuration file."""
+    from bayplan.writing import versioned
+
+    root = click.get_current_context().find_root()
+    if arguments:
+        name, settings = _of_command(list(arguments), root)
+        found = {name: settings}
+    else:
+        every = configuration.all_commands(root.command)
+        found = {name: _made(_settings(_context(command, name, [], root))) for name, command in every}
+    content: dict[str, Any] = {
+        "commands": {name: _shown(settings, origins=origins) for name, settings in found.items() if settings}
+    }
+    loaded = configuration.current()
+    if loaded.file:
+        content = {"metadata": {"name": loaded.file}, **content}
+    if loaded.scheduler is not None:
+        content["scheduler"] = loaded.scheduler
+    console.answer(versioned.written(versioned.document(configuration.KIND, content), output))
+    return outcomes.YES
+
+
+# What follows a command is for that command, options included.
+view.allow_interspersed_args = False
+config.add_command(view)
+
+Settings = dict[str, tuple[Any, str]]
+
+
+def _of_command(arguments: list[str], root: click.Context) -> tuple[str, Settings]:
+    """The command named by the first words, and all its settings under the arguments that follow."""
+    command: click.Command = root.command
+    words: list[str] = []
+    while isinstance(command, click.Group):
+        if not arguments:
+            raise click.UsageError(f"{' '.join(words)} needs a command of its own")
+        name = arguments.pop(0)
+        child = command.get_command(root, name)
+        if child is None:
+            raise click.exceptions.NoSuchCommand(name, possibilities=command.commands, ctx=root)
+        words.append(name)
+        command = child
+    return " ".join(words), _settings(_context(command, " ".join(words), arguments, root))
+
+
+def _context(command: click.Command, name: str, arguments: list[str], root: click.Context) -> click.Context:
+    """The command's context with its parameters settled; what is missing is no fault here."""
+    bare = click.Context(root.command, info_name=root.info_name, auto_envvar_prefix=commands.PREFIX)
+    bare.meta.update(root.meta)
+    defaults = configuration.current().defaults(name)
+    prefix = f"{commands.PREFIX}_{name.upper().replace(' ', '_')}"
+    return command.make_context(
+        name, arguments, parent=bare, resilient_parsing=True, default_map=defaults, auto_envvar_prefix=prefix
+    )
+
+
+def _settings(context: click.Context) -> Settings:
+    """Option → value and origin."""
+    found: Settings = {}
+    for param in context.command.params:
+        if isinstance(param, commands.Option) and param.expose_value:
+            name = str(param.name)
+            origin = context.get_parameter_source(name)
+            found[configuration.option_name(param)] = context.params.get(name), _ORIGINS.get(origin, "default")  # type: ignore[arg-type]
+    return found
+
+
+def _made(settings: Settings) -> Settings:
+    """Those that somebody made."""
+    return {name: (value, origin) for name, (value, origin) in settings.items() if origin != "default"}
+
+
+def _shown(settings: Settings, *, origins: bool) -> dict[str, Any]:
+    if origins:
+        return {name: {"value": value, "origin": origin} for name, (value, origin) in settings.items()}
+    return {name: value for name, (value, _) in settings.items() if value not in (None, (), "")}

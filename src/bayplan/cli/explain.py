@@ -1,0 +1,162 @@
+"""`bayplan explain`: one workload, every target, every rule, the pods in the way, and what would help."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from bayplan.cli import commands, loading, options, outcomes
+from bayplan.cli.console import Console
+from bayplan.errors import InputError
+
+if TYPE_CHECKING:
+    from bayplan.explaining.explanation import Explanation
+    from bayplan.model.workloads import Workload
+    from bayplan.reading.cluster import Cluster
+    from bayplan.rules.rule import Rule
+
+# How the pods of each kind are called, after its own name.
+_PODS_OF = {
+    "pod": "",
+    "deployment": r"-[a-z0-9]+-[a-z0-9]{5}",
+    "replicaset": r"-[a-z0-9]{5}",
+    "replicationcontroller": r"-[a-z0-9]{5}",
+    "daemonset": r"-[a-z0-9]{5}",
+    "statefulset": r"-[0-9]+",
+    "job": r"(-[0-9]+)?-[a-z0-9]{5}",
+}
+_SHORT = {"po": "pod", "deploy": "deployment", "rs": "replicaset", "rc": "replicationcontroller"} | {
+    "ds": "daemonset",
+    "sts": "statefulset",
+}
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """What the user wants to know about; a bare name is a pod's."""
+
+    kind: str
+    name: str
+
+    def means(self, name: str) -> bool:
+        """Whether a pod of this name is asked about."""
+        return re.fullmatch(re.escape(self.name) + _PODS_OF[self.kind], name) is not None
+
+
+class Subject(msgspec.Struct, frozen=True):
+    """The workload to explain, and where it runs now; empty if it waits."""
+
+    explanation: Explanation
+    current: str = ""
+
+
+@commands.command(
+    "explain",
+    summary="Say for one workload where it goes, or what is in its way on every node.",
+    examples=(
+        "bayplan explain pod/web-4 -n shop -f cluster.yaml",
+        "bayplan explain deploy/web -f cluster.json -f web.yaml",
+        "bayplan explain pod/web-4 -f cluster.json -o json",
+    ),
+    details=(
+        "What waits before it in the queue is placed first, as `place` does; a pod that runs is explained as if it "
+        "were placed anew. Of a controller the first pod that fits nowhere is explained. Exit code 0 if it fits, 1 if not."
+    ),
+    groups=(options.SOURCES, options.SCOPE, options.DECIDING, options.CONSOLE),
+    params=(
+        click.Argument(["workload"], metavar="KIND/NAME"),
+        commands.Option("--all", "every", is_flag=True, help="Show every node and every peer, however many."),
+        commands.Option("--alone", is_flag=True, help="As if nothing else were waiting."),
+        options.output("text", "json", "yaml"),
+        options.EXIT_ZERO,
+    ),
+)
+def explain(
+    *,
+    workload: str,
+    every: bool,
+    alone: bool,
+    output: str,
+    exit_zero: bool,
+    sources: options.Sources,
+    scope: options.Scope,
+    deciding: options.Deciding,
+    console: Console,
+) -> int:
+    """Write the explanation: 1 if the workload fits nowhere."""
+    asked, rules, selector = parse(workload), options.configured_rules(), scope.parsed_selector()
+    cluster = loading.load(sources, scope, deciding, console)
+    subject = find(asked, cluster, rules, lambda one: scope.includes(one, selector), alone=alone)
+    console.answer(_written(subject, output, every=every))
+    return outcomes.of(bool(subject.explanation.target), exit_zero=exit_zero)
+
+
+def parse(text: str) -> Asked:
+    """`KIND/NAME` in kubectl's spelling; raises a usage error for a kind that has no pods."""
+    kind, slash, name = text.rpartition("/")
+    singular = kind.lower().removesuffix("s") if kind.lower() not in _SHORT else kind.lower()
+    kind = _SHORT.get(singular, singular) if slash else "pod"
+    if kind not in _PODS_OF or not name:
+        known = ", ".join(_PODS_OF)
+        raise click.BadParameter(f"expected KIND/NAME with a kind of {known}; got {text!r}", param_hint="KIND/NAME")
+    return Asked(kind, name)
+
+
+def find(
+    asked: Asked, cluster: Cluster, rules: Sequence[Rule], included: Callable[[Workload], bool], *, alone: bool
+) -> Subject:
+    """The explanation of what is asked about; raises InputError if there is no such workload, or more than one."""
+    waiting = [w for w in cluster.pending if asked.means(w.name) and included(w)]
+    running = [r for r in cluster.index.records.values() if asked.means(r.workload.name) and included(r.workload)]
+    _check_one_namespace({w.namespace for w in waiting} | {r.workload.namespace for r in running}, asked)
+    if waiting:
+        return Subject(_of_waiting(waiting, cluster, rules, alone=alone))
+    if running:
+        from bayplan.explaining import explanation
+
+        found = explanation.explain(running[0].workload, cluster.index, rules)
+        return Subject(found, running[0].shares[0][0])
+    raise InputError(_not_found(asked, cluster))
+
+
+def _of_waiting(waiting: Sequence[Workload], cluster: Cluster, rules: Sequence[Rule], *, alone: bool) -> Explanation:
+    """Of those asked about the first that fits nowhere, else the first of all."""
+    from bayplan import placing
+    from bayplan.explaining import explanation
+
+    keys = {workload.key for workload in waiting}
+    for placement in placing.place_all(waiting if alone else cluster.pending, cluster.index, rules):
+        workload = placement.workload
+        keys.discard(workload.key)
+        if workload in waiting and not placement.target:
+            found = explanation.explain(workload, cluster.index, rules)
+            # A gated pod would fit, perhaps, but nobody tries it.
+            return msgspec.structs.replace(found, target="", message=placement.message)
+        if not keys:
+            break
+    return explanation.explain(waiting[0], cluster.index, rules)
+
+
+def _check_one_namespace(namespaces: set[str], asked: Asked) -> None:
+    if len(namespaces) > 1:
+        listed = ", ".join(sorted(namespaces))
+        raise InputError(f"{asked.kind}/{asked.name} is in several namespaces ({listed}): say which with -n")
+
+
+def _not_found(asked: Asked, cluster: Cluster) -> str:
+    names = {w.name for w in cluster.pending} | {r.workload.name for r in cluster.index.records.values()}
+    near = difflib.get_close_matches(asked.name, names, n=3)
+    advice = f", did you mean {' or '.join(near)}?" if near else ""
+    return f"no pod of {asked.kind}/{asked.name} is in the input{advice}"
+
+
+def _written(subject: Subject, output: str, *, every: bool) -> str:
+    from bayplan.writing import explanations, versioned
+
+    if output == "text":
+        return explanations.text(subject.explanation, current=subject.current, every=every)
+    return versioned.written(explanations.document(subject.explanation, current=subject.current), output)

@@ -1,0 +1,109 @@
+"""`bayplan validate`: everything that an API server or Bayplan itself would refuse, found offline."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from bayplan.cli import commands, configuration, options, outcomes
+from bayplan.cli.console import Console
+from bayplan.errors import Fault
+
+if TYPE_CHECKING:
+    from bayplan.reading.collecting import Collector
+    from bayplan.reading.documents import Document
+    from bayplan.writing.findings import Finding, Report
+
+
+@commands.command(
+    "validate",
+    summary="Check manifests against every admission rule, without a server.",
+    examples=(
+        "bayplan validate -f app.yaml",
+        "bayplan validate -f manifests/ -R -o sarif --output-file bayplan.sarif",
+        "helm template . | bayplan validate -f -",
+    ),
+    details="Exit code 0 if everything would be admitted, 2 if not. Warnings go to standard error and change nothing.",
+    groups=(options.SOURCES, options.CONSOLE),
+    params=(options.output("table", "json", "yaml", "sarif"), options.NAMESPACE, options.EXIT_ZERO),
+)
+def validate(output: str, namespace: str | None, exit_zero: bool, sources: options.Sources, console: Console) -> int:
+    """Write what was found: 2 if anything would be refused."""
+    sources.check()
+    report = examine(sources, namespace or "default")
+    for finding in report.warnings:
+        console.warning(str(finding.fault), finding.fault)
+    _write(report, output, console)
+    return outcomes.YES if exit_zero or not report.errors else outcomes.BAD_INPUT
+
+
+def examine(given: options.Sources, namespace: str) -> Report:
+    """Everything wrong with the structure and the content of all objects."""
+    from bayplan.reading import files, kinds, sources
+    from bayplan.reading.collecting import Collector
+    from bayplan.writing.findings import Finding, Report
+
+    paths, faults = sources.find(given.filename, recursive=given.recursive)
+    # Nothing is kept: what counts is whether an object is the first of its name, and the faults.
+    collector = Collector(namespace=namespace, strict=True, sinks=dict.fromkeys(kinds.BUILT_IN, _drop))
+    findings = [Finding(fault) for fault in faults]
+    n_objects = 0
+    for path in paths:
+        source = sources.open_source(path, sys.stdin.buffer)
+        if isinstance(source, Fault):
+            findings.append(Finding(source))
+            continue
+        items = list(files.read(source)) or [source.fault("the file holds no object")]
+        for item in items:
+            n_objects += not isinstance(item, Fault)
+            findings.extend(_of_item(item, collector))
+    return Report(findings, n_objects, len(paths))
+
+
+def _drop(_: object) -> None:
+    pass
+
+
+def _of_item(item: Document | Fault, collector: Collector) -> Iterator[Finding]:
+    """What is wrong with the structure; if nothing is, what an API server would say to the content."""
+    from bayplan.writing.findings import Finding
+
+    collector.faults.clear()
+    collector.add(item)
+    yield from (Finding(fault) for fault in collector.faults)
+    if not collector.faults and not isinstance(item, Fault):
+        yield from _of_content(item)
+
+
+def _of_content(document: Document) -> Iterator[Finding]:
+    from bayplan.validating import admission, scheduler_config, warnings
+    from bayplan.writing.findings import WARNING, Finding
+
+    root = document.locate().root
+    for cause in admission.causes(root):
+        yield Finding(document.fault(cause.message, cause.field), cause.reason)
+    if document.kind == configuration.SCHEDULER_KIND:
+        for text in scheduler_config.faults(root):
+            yield Finding(_placed(document, text), "FieldValueInvalid")
+    for text in warnings.of_pod(root):
+        yield Finding(_placed(document, text), "Warning", WARNING)
+
+
+def _placed(document: Document, text: str) -> Fault:
+    """`path: message` at its place in the file."""
+    path, _, message = text.partition(": ")
+    return document.fault(message, path)
+
+
+def _write(report: Report, output: str, console: Console) -> None:
+    import bayplan
+    from bayplan.writing import findings, tables, versioned
+
+    if output == "sarif":
+        console.answer(versioned.as_json(findings.sarif(report, bayplan.__version__)))
+    elif output != "table":
+        console.answer(versioned.written(findings.document(report), output))
+    else:
+        drawn = tables.rendered(findings.table(report), console.table_width) if report.errors else ""
+        console.answer(f"{drawn}{findings.summary(report)}\n")

@@ -1,0 +1,32 @@
+"""Ask the engine a question of `decide pods`, and compare answers as people would."""
+
+import msgspec
+
+from bayplan import schedule
+from bayplan.reading import questions
+from bayplan.rules import profile
+from bayplan.writing import answers
+
+
+def engine_answer(question):
+    """What `bayplan decide pods` would say."""
+    asked = msgspec.convert(question, questions.PodQuestion)
+    situation = questions.situation_of(asked)
+    rules = profile.rules(situation.profile)
+    decision = schedule.schedule(situation.workload, situation.index, rules)
+    return answers.pod_answer(asked.name, decision, situation.index)
+
+
+def comparable(answer):
+    """The parts that must agree: a score of 0 is as good as none, reasons of one node have no order."""
+    nodes = {
+        name: (
+            verdict.get("code"),
+            verdict.get("plugin") or "",
+            sorted(verdict.get("reasons") or ()),
+            verdict.get("total"),
+            {rule: score for rule, score in (verdict.get("scores") or {}).items() if score},
+        )
+        for name, verdict in answer["nodes"].items()
+    }
+    return {"nodes": nodes, "best": sorted(answer.get("best") or ()), "message": answer.get("message") or ""}
