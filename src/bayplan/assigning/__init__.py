@@ -1,0 +1,1 @@
+"""From scores to targets: which one, or how many replicas on which."""

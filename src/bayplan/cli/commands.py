@@ -84,6 +84,8 @@ class Command(click.Command):
         except BayplanError as error:
             ctx.meta.get(CONSOLE_KEY, Console()).error(error)
             return outcomes.of_error(error)
+        except BrokenPipeError:  # here and not further up, where click would call it a failure
+            return outcomes.let_go_of_output()
 
 
 def format_examples(examples: Sequence[str], ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -48,13 +48,11 @@ def view(arguments: tuple[str, ...], origins: bool, output: str, console: Consol
     root = click.get_current_context().find_root()
     if arguments:
         name, settings = _of_command(list(arguments), root)
-        found = {name: settings}
+        content: dict[str, Any] = {"commands": {name: _shown(settings, origins=origins)}}
     else:
         every = configuration.all_commands(root.command)
-        found = {name: _made(_settings(_context(command, name, [], root))) for name, command in every}
-    content: dict[str, Any] = {
-        "commands": {name: _shown(settings, origins=origins) for name, settings in found.items() if settings}
-    }
+        made = {name: _made(_settings(_context(command, name, [], root))) for name, command in every}
+        content = _parted({name: _shown(settings, origins=origins) for name, settings in made.items()})
     loaded = configuration.current()
     if loaded.file:
         content = {"metadata": {"name": loaded.file}, **content}
@@ -107,6 +105,14 @@ def _settings(context: click.Context) -> Settings:
             origin = context.get_parameter_source(name)
             found[configuration.option_name(param)] = context.params.get(name), _ORIGINS.get(origin, "default")  # type: ignore[arg-type]
     return found
+
+
+def _parted(shown: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """What all commands have in common, and what each has besides."""
+    first, *others = shown.values()
+    shared = {name: value for name, value in first.items() if all(o.get(name) == value for o in others)}
+    own = {name: {k: v for k, v in settings.items() if k not in shared} for name, settings in shown.items()}
+    return {"options": shared, "commands": {name: settings for name, settings in own.items() if settings}}
 
 
 def _made(settings: Settings) -> Settings:

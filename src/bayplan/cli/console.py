@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pathlib
 import shutil
 import sys
 import time
@@ -36,8 +37,7 @@ class Console(msgspec.Struct, frozen=True):
             sys.stdout.flush()
             return
         try:
-            with open(self.output_file, "w", encoding="utf-8", newline="\n") as file:  # noqa: PTH123
-                file.write(text)
+            pathlib.Path(self.output_file).write_text(text, encoding="utf-8", newline="\n")
         except OSError as error:
             message = f"cannot be written: {error.strerror or error}"
             raise InputError(Fault(message, file=self.output_file)) from None

@@ -64,12 +64,12 @@ class Subject(msgspec.Struct, frozen=True):
     ),
     details=(
         "What waits before it in the queue is placed first, as `place` does; a pod that runs is explained as if it "
-        "were placed anew. Of a controller the first pod that fits nowhere is explained. Exit code 0 if it fits, 1 if not."
+        "were placed anew. Of a controller the first pod that fits nowhere is told. Exit code 0 if it fits, 1 if not."
     ),
     groups=(options.SOURCES, options.SCOPE, options.DECIDING, options.CONSOLE),
     params=(
         click.Argument(["workload"], metavar="KIND/NAME"),
-        commands.Option("--all", "every", is_flag=True, help="Show every node and every peer, however many."),
+        commands.Option("--all-targets", "--all", is_flag=True, help="Show every node and every peer, however many."),
         commands.Option("--alone", is_flag=True, help="As if nothing else were waiting."),
         options.output("text", "json", "yaml"),
         options.EXIT_ZERO,
@@ -78,7 +78,7 @@ class Subject(msgspec.Struct, frozen=True):
 def explain(
     *,
     workload: str,
-    every: bool,
+    all_targets: bool,
     alone: bool,
     output: str,
     exit_zero: bool,
@@ -91,7 +91,7 @@ def explain(
     asked, rules, selector = parse(workload), options.configured_rules(), scope.parsed_selector()
     cluster = loading.load(sources, scope, deciding, console)
     subject = find(asked, cluster, rules, lambda one: scope.includes(one, selector), alone=alone)
-    console.answer(_written(subject, output, every=every))
+    console.answer(_written(subject, output, every=all_targets))
     return outcomes.of(bool(subject.explanation.target), exit_zero=exit_zero)
 
 

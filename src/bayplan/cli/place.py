@@ -58,7 +58,7 @@ class Plan(msgspec.Struct):
     ),
     groups=(options.SOURCES, options.SCOPE, options.DECIDING, options.CONSOLE),
     params=(
-        commands.Option("--explain", "explains", is_flag=True, help="Say for every node why not, and what would help."),
+        commands.Option("--explain", is_flag=True, help="Say for every node why not, and what would help."),
         commands.Option("--replicas", type=Replicas(), help="How many more of each waiting workload fit, on its own."),
         options.output("table", "wide", "json", "yaml", "name", "html"),
         options.EXIT_ZERO,
@@ -66,7 +66,7 @@ class Plan(msgspec.Struct):
 )
 def place(
     *,
-    explains: bool,
+    explain: bool,
     replicas: int | str | None,
     output: str,
     exit_zero: bool,
@@ -86,7 +86,7 @@ def place(
         fills = fill(pending, cluster.index, rules, most)
         console.answer(_fills_as(output, fills, console.table_width))
         return outcomes.of(all(f.enough for f in fills), exit_zero=exit_zero)
-    plan = plan_of(pending, cluster.index, rules, explains=explains, console=console)
+    plan = plan_of(pending, cluster.index, rules, explains=explain, console=console)
     console.answer(_plan_as(output, plan, console.table_width))
     n_placed = sum(bool(p.target) for p in plan.placements)
     console.note(f"{n_placed} of {len(plan.placements)} placed")

@@ -24,6 +24,8 @@ class Page(msgspec.Struct, frozen=True):
 
     def says(self, message: str) -> bool:
         """Whether the message is, or holds, this reason's text, or is a piece of it long enough to be meant."""
+        if not re.sub(r"<[a-z]+>", "", self.text):  # all of it is filled in, so it says nothing by itself
+            return False
         pattern = ".+?".join(re.escape(piece) for piece in re.split(r"<[a-z]+>", self.text))
         return re.search(pattern, message, re.IGNORECASE) is not None or (
             len(message) > 8 and message.casefold() in self.text.casefold()

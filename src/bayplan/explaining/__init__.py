@@ -1,0 +1,1 @@
+"""Why a workload goes where it goes, on demand, from the same index. Decides nothing itself."""

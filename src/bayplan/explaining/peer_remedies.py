@@ -21,11 +21,11 @@ def for_affinity(
 ) -> list[Alternatives]:
     """One list of alternatives for each thing that affinity has against the target."""
     at, found = np.array([slot]), []
-    for near in plan.near:
-        alone = inter_pod_affinity.alone_of_its_kind(near, index.semantics)
-        if not inter_pod_affinity.near_enough(near, at, alone=alone)[0]:
-            terms = (near.use.source,) if near.use else workload.needs.affinity.required
-            found.append([*_dropping(terms), *_labels_for(near.reaches, slot, index)])
+    for near, first in zip(plan.near, inter_pod_affinity.alone(plan), strict=True):
+        if not inter_pod_affinity.near_enough(near, at, first=first)[0]:
+            # Where one pod must meet all terms, dropping another term may be what helps.
+            terms = (near.use.source,) if near.term == near.use.term else workload.needs.affinity.required
+            found.append([*_dropping(terms), *_label_for(near.reach, slot, index)])
     for wish in plan.apart:
         if wish.reach.counts(at)[0] > wish.use.limit:
             peers = index.census.peers(wish.use.term, wish.reach.around(slot).tolist())
@@ -74,18 +74,15 @@ def _left(affinity: AffinityTerms, gone: tuple[PodTerm, ...]) -> AffinityTerms:
     )
 
 
-def _labels_for(reaches: tuple[Reach, ...], slot: int, index: PlacementIndex) -> Alternatives:
-    """Where the node only lacks a topology label: the value of a domain that has the peers."""
-    found = []
-    for reach in reaches:
-        column = reach.columns[0]
-        if len(reach.columns) == 1 and not column.domains(slot) and column.by_value:
-            domains = sorted(
-                reach.counter.by_domain, key=lambda d: (-reach.counter.by_domain[d], str(column.values[d]))
-            )
-            value = column.values[domains[0]] if domains else sorted(map(str, column.by_value))[0]
-            found.append(labelling(slot, column.key, str(value), index))
-    return found
+def _label_for(reach: Reach, slot: int, index: PlacementIndex) -> Alternatives:
+    """Where the node only lacks the topology label: the value of a domain that has the peers."""
+    column = reach.columns[0]
+    if len(reach.columns) > 1 or column.domains(slot) or not column.by_value:
+        return []
+    counts = reach.counter.by_domain
+    domains = sorted(counts, key=lambda domain: (-counts[domain], str(column.values[domain])))
+    value = str(column.values[domains[0]]) if domains else min(map(str, column.by_value))
+    return [labelling(slot, column.key, value, index)]
 
 
 def _disarming(owners: tuple[WorkloadKey, ...], term: PodTerm) -> Remedy:

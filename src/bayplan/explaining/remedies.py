@@ -175,19 +175,19 @@ def for_ports(plan: Any, workload: Workload, slot: int, index: PlacementIndex) -
 
 def for_resources(plan: Requests, workload: Workload, slot: int, index: PlacementIndex) -> list[Alternatives]:
     del workload
-    capacity, found = index.capacity, []
+    found = []
     asked = {PODS: 1, **dict(plan.amounts)}
     code = int(resources_fit.ResourcesFit().reject(plan, index, np.array([slot]))[0])
     short = ([PODS] if code & 1 else []) + [r for i, (r, _) in enumerate(plan.amounts) if code & (2 << i)]
     for resource in short:
-        row = capacity.row(resource)
-        free = int(capacity.allocatable[row, slot] - capacity.requested[row, slot])
-        found.append(_for_shortage(resource, asked[resource], max(free, 0), asked[resource] - free, slot, index))
+        found.append(_for_shortage(resource, asked[resource], slot, index))
     return found
 
 
-def _for_shortage(resource: str, asked: int, free: int, missing: int, slot: int, index: PlacementIndex) -> Alternatives:
-    name = index.slots.at(slot).name
+def _for_shortage(resource: str, asked: int, slot: int, index: PlacementIndex) -> Alternatives:
+    row, name = index.capacity.row(resource), index.slots.at(slot).name
+    left = int(index.capacity.allocatable[row, slot] - index.capacity.requested[row, slot])
+    free, missing = max(left, 0), asked - left
     amount = quantities.show(resource, missing)
     what = "a place for one more pod" if resource == PODS and missing == 1 else f"{amount} {resource}"
 

@@ -155,35 +155,40 @@ class Census:
             self.namespaces[name] = labels
         self.generation += 1
         for cls in self.classes.in_namespace(name):
-            before = {id(counter): counter for counter in cls.matched}
+            matched, owner_rules = cls.matched, cls.owner_rules
             cls.matched = self._matched_by(cls)
-            after = {id(counter): counter for counter in cls.matched}
-            for counter in (c for key, c in before.items() if key not in after):
+            self._recount(cls, matched, cls.matched)
+            # Whether an owner matches its own term may depend on its namespace's labels too.
+            cls.owner_rules = self._owner_rules(cls)
+            self._recount(cls, [r.reach.counter for r in owner_rules], [r.reach.counter for r in cls.owner_rules])
+            self._let_go(owner_rules)
+
+    def _recount(self, cls: WorkloadClass, before: list[Counter], after: list[Counter]) -> None:
+        """Let the class's members count where they now do instead of where they did."""
+        for counter in before:
+            if not any(counter is other for other in after):
                 self._count_members(cls, counter, -1)
-            for counter in (c for key, c in after.items() if key not in before):
+        for counter in after:
+            if not any(counter is other for other in before):
                 self._count_members(cls, counter, +1)
 
     # Classes
 
     def _class_of(self, workload: Workload) -> WorkloadClass:
         affinity = workload.needs.affinity
-        owned = self._owned_by(workload.namespace, affinity)
+        self._own(workload.namespace, affinity)
         key = (workload.namespace, self.visible(workload.labels), workload.terminating, affinity)
         cls = self.classes.find(key)
         if cls is None:
             cls = self.classes.create(key)
             cls.matched = self._matched_by(cls)
-            owned.classes += 1
-            cls.owner_rules = [self._owner_rule(cls, role, use, entry) for role, use, entry in owned.entries]
+            cls.owner_rules = self._owner_rules(cls)
+            self._owned[workload.namespace, affinity].classes += 1
         return cls
 
     def _drop(self, cls: WorkloadClass) -> None:
         self.classes.drop(cls)
-        for rule in cls.owner_rules:
-            rule.uses -= 1
-            if not rule.uses:
-                rule.entry.owner_rules = {k: r for k, r in rule.entry.owner_rules.items() if r is not rule}
-                self.generation += 1
+        self._let_go(cls.owner_rules)
         owned = self._owned[cls.namespace, cls.affinity]
         owned.classes -= 1
         if not owned.classes:
@@ -191,9 +196,9 @@ class Census:
             for _, _, entry in owned.entries:
                 self.release(entry)
 
-    def _owned_by(self, namespace: str, affinity: AffinityTerms) -> _Owned:
-        owned = self._owned.get((namespace, affinity))
-        if owned is None:
+    def _own(self, namespace: str, affinity: AffinityTerms) -> None:
+        """Bring the terms that workloads of this sort hold into use, if they are not yet."""
+        if (namespace, affinity) not in self._owned:
             resolved = resolve(affinity, namespace, self.semantics, incoming=False)
             uses = [
                 *((Role.REQUIRED, use) for use in resolved.required),
@@ -201,8 +206,18 @@ class Census:
                 *((Role.PREFERRED, use) for use in resolved.preferred),
                 *((Role.ANTI_PREFERRED, use) for use in resolved.anti_preferred),
             ]
-            owned = self._owned[namespace, affinity] = _Owned([(role, use, self.hold(use.term)) for role, use in uses])
-        return owned
+            self._owned[namespace, affinity] = _Owned([(role, use, self.hold(use.term)) for role, use in uses])
+
+    def _owner_rules(self, cls: WorkloadClass) -> list[OwnerRule]:
+        owned = self._owned[cls.namespace, cls.affinity]
+        return [self._owner_rule(cls, role, use, entry) for role, use, entry in owned.entries]
+
+    def _let_go(self, rules: list[OwnerRule]) -> None:
+        for rule in rules:
+            rule.uses -= 1
+            if not rule.uses:
+                rule.entry.owner_rules = {k: r for k, r in rule.entry.owner_rules.items() if r is not rule}
+                self.generation += 1
 
     def _owner_rule(self, cls: WorkloadClass, role: Role, use: Use, entry: TermEntry) -> OwnerRule:
         self_matching = self.class_matches(entry.term, cls)

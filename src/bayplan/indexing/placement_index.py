@@ -18,10 +18,10 @@ from bayplan.indexing.capacity import Capacity
 from bayplan.indexing.census import Census, Record
 from bayplan.indexing.evaluations import EvaluationCache
 from bayplan.indexing.journal import Change, Journal, Kind
-from bayplan.indexing.value_columns import ValueColumn
 from bayplan.indexing.occupancy import ClaimUsers, ImageSizes, Ports
 from bayplan.indexing.slots import TargetSlots, next_capacity
 from bayplan.indexing.storage import Storage
+from bayplan.indexing.value_columns import ValueColumn
 from bayplan.model.labels import Labels
 from bayplan.model.semantics import UPSTREAM, Semantics
 from bayplan.model.targets import Target

@@ -19,8 +19,8 @@ class Reach:
     """
     A counter seen from targets through topology columns.
 
-    With one column, the counter counts by that column's domains. With several (the seed's empty topology key), it counts
-    by target, and "near" is the union of the target's domains, in which each workload counts once.
+    With one column, the counter counts by that column's domains. With several (the seed's empty topology key), it
+    counts by target, and "near" is the union of the target's domains, in which each workload counts once.
     """
 
     __slots__ = ("columns", "counter")

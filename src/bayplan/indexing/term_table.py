@@ -62,7 +62,7 @@ class TermEntry:
 
 
 class TermTable:
-    """All terms in use. `live_keys` are the label keys that any of them mentions: the only ones that tell classes apart."""
+    """All terms in use. `live_keys` are the label keys that any of them mentions: only these tell classes apart."""
 
     def __init__(self) -> None:
         self._entries: dict[PeerTerm, TermEntry] = {}

@@ -1,4 +1,4 @@
-"""Kubernetes quantities as exact integers, rounded up as the scheduler rounds them. Knows nothing of resources but cpu."""
+"""Kubernetes quantities as exact integers, rounded up as the scheduler does. Of resources it knows only cpu."""
 
 from __future__ import annotations
 
@@ -54,6 +54,6 @@ def show(resource: str, value: int) -> str:
         scale = int(_SCALE[suffix])
         if value and value % scale == 0:
             return f"{value // scale}{suffix}"
-    if value >= 1024**2 and resource not in ("pods",) and "/" not in resource:
+    if value >= 1024**2 and resource != "pods" and "/" not in resource:
         return f"{value / 1024**2:.1f}Mi"
     return str(value)

@@ -30,6 +30,7 @@ UNWELCOME = Reason(
     "existing-anti-affinity", "node(s) didn't satisfy existing pods anti-affinity rules", Status.UNSCHEDULABLE
 )
 REASONS = (NOT_NEAR, TOO_NEAR, UNWELCOME)
+EVERYWHERE = ("\0everywhere",)  # in place of topology keys: a change that may matter on any target
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -42,15 +43,17 @@ class Part(msgspec.Struct, frozen=True):
 
 class Near(msgspec.Struct, frozen=True):
     """
-    A required affinity: a peer must be near in each of `reaches`.
+    A required affinity term: one of the peers that `term` selects must be near.
 
-    Upstream has one for all terms together (`use` is None), because one pod must meet them all.
+    Upstream wants one pod that meets all required terms, so there `term` is their conjunction. `kind` counts who meets
+    this term alone, where the first pod of a set is judged by that.
     """
 
+    use: Use
     term: PeerTerm
-    reaches: tuple[Reach, ...]
+    reach: Reach
     self_matching: bool
-    use: Use | None
+    kind: Reach | None
 
 
 class Wish(msgspec.Struct, frozen=True):
@@ -119,9 +122,9 @@ class InterPodAffinity(Rule):
             codes[refuse(neighbours, at)] = 3
         for wish in plan.apart:
             codes[wish.reach.counts(at) > wish.use.limit] = 2
-        plan.alone = tuple(alone_of_its_kind(near, index.semantics) for near in plan.near)
-        for near, alone in zip(plan.near, plan.alone, strict=True):
-            codes[~near_enough(near, at, alone=alone)] = 1
+        plan.alone = alone(plan)
+        for near, first in zip(plan.near, plan.alone, strict=True):
+            codes[~near_enough(near, at, first=first)] = 1
         return codes
 
     def score(self, plan: Plan, index: PlacementIndex, at: At) -> Scores | None:
@@ -157,7 +160,7 @@ class InterPodAffinity(Rule):
             return ALL
         if change.member_of is None or not change.slots:
             return None
-        if plan.alone != tuple(alone_of_its_kind(near, index.semantics) for near in plan.near):
+        if plan.alone != alone(plan):
             return ALL  # whether there is any such peer at all decides about the first pod, everywhere
         keys = plan.effects.get(change.member_of.id)
         if keys is None:
@@ -184,7 +187,7 @@ class InterPodAffinity(Rule):
         census, keys = index.census, set[str]()
         for near in plan.near:
             if census.class_matches(near.term, cls):
-                keys.update(key for reach in near.reaches for key in reach.keys)
+                keys.update(near.reach.keys)
         for wish in (*plan.apart, *plan.liked, *plan.disliked):
             if census.class_matches(wish.use.term, cls):
                 keys.update(wish.reach.keys)
@@ -194,11 +197,15 @@ class InterPodAffinity(Rule):
                 keys.update(rule.reach.keys)
         for neighbours in (*plan.refusing, *plan.pulling):  # what its owners see of this class may matter too
             if neighbours.matches and census.class_matches(neighbours.rule.entry.term, cls):
+                if len(neighbours.matches.keys) > 1:
+                    return EVERYWHERE  # owners near the change reach further than the change itself
                 keys.update(neighbours.matches.keys)
         return tuple(sorted(keys))
 
 
 def _slots_around(keys: tuple[str, ...], slots: tuple[int, ...], index: PlacementIndex) -> Touched:
+    if keys == EVERYWHERE:
+        return ALL
     columns = [index.column(key) for key in keys]
     around = [column.slots_in(domain) for column in columns for slot in slots for domain in column.domains(slot)]
     return np.unique(np.concatenate(around)) if around else None
@@ -207,24 +214,18 @@ def _slots_around(keys: tuple[str, ...], slots: tuple[int, ...], index: Placemen
 # Filtering, per target
 
 
-def near_enough(near: Near, at: At, *, alone: bool) -> Mask:
-    """Where a peer is near, or would be needed but the pod is the first of its kind; never without the topology."""
-    enough = near.reaches[0].present(at)
-    for reach in near.reaches[1:]:
-        enough = enough & reach.present(at)
-    if not alone:
-        for reach in near.reaches:
-            enough = enough & (reach.counts(at) > 0)
-    return enough
+def near_enough(near: Near, at: At, *, first: bool) -> Mask:
+    """Where a peer is near, or none is needed as the pod is the first of its kind; never without the topology."""
+    present = near.reach.present(at)
+    return present if first else present & (near.reach.counts(at) > 0)
 
 
-def alone_of_its_kind(near: Near, semantics: Semantics) -> bool:
-    """Whether the pod is the first of a set that wants to be together."""
-    if not near.self_matching:
-        return False
-    if semantics.first_pod_per_term:
-        return near.reaches[0].counter.anywhere == 0
-    return not any(reach.occupied for reach in near.reaches)
+def alone(plan: Plan) -> tuple[bool, ...]:
+    """For each required term, whether the pod is the first of a set that wants to be together and so need not be."""
+    if any(near.kind for near in plan.near):
+        return tuple(n.self_matching and n.kind is not None and n.kind.counter.anywhere == 0 for n in plan.near)
+    first = all(near.self_matching for near in plan.near) and not any(near.reach.occupied for near in plan.near)
+    return (first,) * len(plan.near)
 
 
 def refuse(neighbours: Neighbours, at: At) -> Mask:
@@ -285,16 +286,13 @@ class _Planner:
         return Plan(part, near, apart, liked, disliked, refusing, pulling, self.held, self.census.generation, {})
 
     def _near(self, own: ResolvedTerms) -> tuple[Near, ...]:
-        if own.conjunction is None:
-            return ()
-        if self.semantics.affinity_terms_met_apart:
-            return tuple(
-                Near(use.term, (self._reach(use.term, use.keys),), self._matches_self(use.term), use)
-                for use in own.required
-            )
-        term = own.conjunction
-        topologies = dict.fromkeys(use.keys for use in own.required)
-        return (Near(term, tuple(self._reach(term, keys) for keys in topologies), self._matches_self(term), None),)
+        found = []
+        for use in own.required:
+            together = own.conjunction is not None and not self.semantics.affinity_terms_met_apart
+            term = own.conjunction if together and own.conjunction else use.term
+            kind = self._reach(use.term, use.keys) if self.semantics.first_pod_per_term else None
+            found.append(Near(use, term, self._reach(term, use.keys), self._matches_self(use.term), kind))
+        return tuple(found)
 
     def _neighbours(self) -> tuple[tuple[Neighbours, ...], tuple[Neighbours, ...]]:
         rules = list(self.census.owner_rules(dict(self.part.labels), self.part.namespace))
@@ -312,10 +310,8 @@ class _Planner:
         return rule.role is Role.PREFERRED
 
     def _held_against(self, rule: OwnerRule) -> Neighbours:
-        if rule.role is Role.ANTI_REQUIRED:
-            compares = rule.limit > 0
-        else:
-            compares = self.semantics.neighbours_count_when_changed
+        hard = rule.role is Role.ANTI_REQUIRED
+        compares = rule.limit > 0 if hard else self.semantics.neighbours_count_when_changed
         return Neighbours(rule, self._reach(rule.entry.term, rule.reach.keys) if compares else None)
 
     def _reach(self, term: PeerTerm, keys: tuple[str, ...]) -> Reach:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.reach import Reach
-from bayplan.model.semantics import Semantics
 from bayplan.model.terms import PodTerm
 from bayplan.rules.inter_pod_affinity import (
     NOT_NEAR,
@@ -18,7 +15,7 @@ from bayplan.rules.inter_pod_affinity import (
     Neighbours,
     Plan,
     Wish,
-    alone_of_its_kind,
+    alone,
     near_enough,
     refuse,
 )
@@ -30,36 +27,29 @@ RULE = "pod-affinity"
 def failures(plan: Plan, slot: int, index: PlacementIndex) -> list[Failure]:
     """Everything that affinity and anti-affinity have against the target, in kube-scheduler's order of checks."""
     at = np.array([slot])
-    found: list[Failure] = []
-    for near in plan.near:
-        if not near_enough(near, at, alone=alone_of_its_kind(near, index.semantics))[0]:
-            found.extend(_not_near(near, plan, slot, index))
-    for wish in plan.apart:
-        if wish.reach.counts(at)[0] > wish.use.limit:
-            found.append(_too_near(wish, slot, index))
-    for neighbours in plan.refusing:
-        if refuse(neighbours, at)[0]:
-            found.append(_unwelcome(neighbours, slot, index))
-    return found
+    not_near = [
+        _not_near(near, plan, slot)
+        for near, first in zip(plan.near, alone(plan), strict=True)
+        if not near_enough(near, at, first=first)[0]
+    ]
+    too_near = [_too_near(wish, slot, index) for wish in plan.apart if wish.reach.counts(at)[0] > wish.use.limit]
+    unwelcome = [_unwelcome(others, slot, index) for others in plan.refusing if refuse(others, at)[0]]
+    # In no order of their own, so the same question would be explained in different words.
+    return [*not_near, *too_near, *sorted(unwelcome, key=lambda failure: failure.detail)]
 
 
-def _not_near(near: Near, plan: Plan, slot: int, index: PlacementIndex) -> Iterable[Failure]:
-    terms = [near.use.source] if near.use else list(plan.part.affinity.required)
-    shown = " and ".join(show_term(term) for term in terms)
-    if len(terms) > 1:
-        shown = f"all of {shown} at once"
-    for reach in near.reaches:
-        concerned = [t for t in terms if set(reach.keys) & set(_keys(t, index.semantics))]
-        domain = _domain(reach, slot)
-        if not domain:
-            detail = f"the node has no label {' or '.join(reach.keys)}"
-        elif reach.counts(np.array([slot]))[0] > 0:
-            continue
-        elif reach.counter.anywhere == 0:
-            detail = f"no placed pod matches {shown}"
-        else:
-            detail = f"no pod in {domain} matches {shown}; they are in {_elsewhere(reach)}"
-        yield Failure(RULE, NOT_NEAR.text, detail=detail, term=", ".join(t.path for t in concerned), domain=domain)
+def _not_near(near: Near, plan: Plan, slot: int) -> Failure:
+    shown = show_term(near.use.source)
+    if near.term != near.use.term:
+        shown = f"all of {' and '.join(show_term(n.use.source) for n in plan.near)} at once"
+    domain = _domain(near.reach, slot)
+    if not domain:
+        detail = f"the node has no label {' or '.join(near.reach.keys)}"
+    elif near.reach.counter.anywhere == 0:
+        detail = f"no placed pod matches {shown}"
+    else:
+        detail = f"no pod in {domain} matches {shown}; they are in {_elsewhere(near.reach)}"
+    return Failure(RULE, NOT_NEAR.text, detail=detail, term=near.use.source.path, domain=domain)
 
 
 def _too_near(wish: Wish, slot: int, index: PlacementIndex) -> Failure:
@@ -92,10 +82,6 @@ def show_term(term: PodTerm) -> str:
             else " in any namespace"
         )
     return selector + scope
-
-
-def _keys(term: PodTerm, semantics: Semantics) -> tuple[str, ...]:
-    return (term.topology_key,) if term.topology_key else semantics.default_topology_keys
 
 
 def _domain(reach: Reach, slot: int) -> str:

@@ -15,7 +15,7 @@ import msgspec
 from bayplan.indexing.evaluations import Touched
 from bayplan.indexing.journal import Change, Kind
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.indexing.slots import ALL, At
+from bayplan.indexing.slots import At
 from bayplan.model.decisions import Codes, Mask, Reason, Scores
 from bayplan.model.workloads import Workload
 
@@ -34,7 +34,7 @@ class Failure(msgspec.Struct, frozen=True):
 
 
 class Rule:
-    """`name` is kube-scheduler's name for it, `id` ours. `weight` multiplies its normalised score, `filters` lets it refuse."""
+    """`name` is kube-scheduler's, `id` ours. `weight` multiplies its normalised score, `filters` lets it refuse."""
 
     name: ClassVar[str]
     id: ClassVar[str]
@@ -97,9 +97,6 @@ class Rule:
     def evidence(self, plan: Any, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
         """Why this target is refused, one entry per thing in the way; only called where `reject` gave a code."""
         raise NotImplementedError
-
-
-EVERYWHERE = ALL
 
 
 def normalise_by_highest(raw: Scores, feasible: Mask, *, reverse: bool = False) -> Scores:

@@ -86,13 +86,13 @@ class VolumeZone(Rule):
 
 def _zones(plan: Part, index: PlacementIndex) -> list[tuple[str, str, tuple[str, ...]]]:
     """(claim, label key, allowed values) for each topology label of each bound volume."""
-    found = []
-    for claim in plan.known(index):
-        volume = index.storage.volumes.get(claim.volume)
-        for key in TOPOLOGY_LABELS:
-            if volume is not None and key in volume.labels:
-                found.append((claim.key, key, tuple(volume.labels[key].split(SEPARATOR))))
-    return found
+    bound = [(claim, index.storage.volumes.get(claim.volume)) for claim in plan.known(index)]
+    return [
+        (claim.key, key, tuple(volume.labels[key].split(SEPARATOR)))
+        for claim, volume in bound
+        for key in TOPOLOGY_LABELS
+        if volume is not None and key in volume.labels
+    ]
 
 
 def _in(key: str, values: tuple[str, ...], index: PlacementIndex) -> Mask:

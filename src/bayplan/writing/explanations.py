@@ -97,7 +97,7 @@ def _evidence(failure: Failure, *, every: bool) -> Iterator[str]:
     """What the detail does not say: the term behind it and the pods in the way."""
     if failure.term and failure.term not in failure.detail:
         yield f"by {failure.term}"
-    if failure.peers:
+    if any(peer not in failure.detail for peer in failure.peers):
         yield f"peers: {_some(failure.peers, None if every else MOST_PEERS)}"
 
 

@@ -1,0 +1,116 @@
+import json
+
+import pytest
+
+from bayplan.cli import explain
+
+TEXT = """\
+0/2 nodes are available: 1 node(s) didn't match pod anti-affinity rules, 1 node(s) had untolerated taint(s).
+  a1  pod-affinity  shop/web-1 in kubernetes.io/hostname=a1 matches app=web
+                    by spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[0]
+  b1  taint         dedicated=db:NoSchedule is not tolerated
+
+What would make it fit:
+"""
+
+
+def test_what_fits_nowhere(run, scene):
+    result = run("explain", "pod/web-2", "-f", ".")
+    assert result.stdout.startswith(TEXT)
+    assert "  - tolerate dedicated=db:NoSchedule: fits on b1\n" in result.stdout
+    assert result.exit_code == 1
+
+
+def test_what_fits(run, scene):
+    result = run("explain", "pod/db-0", "-f", ".")
+    first, *targets = result.stdout.splitlines()
+    assert first.startswith("store/db-0 goes to b1, which scores ")
+    assert targets[0].startswith("  b1  fits  ")
+    assert targets[1].startswith("  a1  node-affinity  ")
+    assert result.exit_code == 0
+
+
+def test_a_running_pod_is_placed_anew(run, scene):
+    result = run("explain", "web-1", "-f", ".")
+    assert result.stdout.startswith("shop/web-1 runs on a1. Placed anew:\nshop/web-1 goes to a1")
+
+
+def test_the_document(run, scene):
+    found = json.loads(run("explain", "pod/web-2", "-f", ".", "-o", "json").stdout)
+    assert (found["apiVersion"], found["kind"], found["workload"]) == ("bayplan.io/v1alpha1", "Explanation", "shop/web-2")
+    verdict = found["verdicts"]["a1"]
+    assert set(verdict) >= {"fits", "tier", "score", "available", "failures"}
+    assert set(verdict["failures"][0]) >= {"rule", "reason", "term", "domain", "peers"}
+    assert {"change": "tolerate dedicated=db:NoSchedule", "fitsOn": ["b1"]} in found["fixes"]
+
+
+def test_of_a_controller_the_first_pod_that_fits_nowhere(run, scene):
+    (scene / "api.yaml").write_text(
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: api, namespace: shop}\n"
+        "spec: {replicas: 3, selector: {matchLabels: {app: api}}, template: {metadata: {labels: {app: api}},"
+        " spec: {containers: [{name: c, image: i, resources: {requests: {cpu: 1500m}}}]}}}\n"
+    )
+    result = run("explain", "deploy/api", "-f", ".")
+    assert result.stdout.startswith("0/2 nodes are available: 1 Insufficient cpu, ")
+    assert run("explain", "deploy/api", "-f", ".", "--alone").exit_code == 1
+
+
+def test_what_waits_before_it_is_placed_first(run, scene):
+    (scene / "first.yaml").write_text(
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: big, namespace: store}\n"
+        "spec: {priority: 5, tolerations: [{operator: Exists}], nodeSelector: {zone: b},"
+        " containers: [{name: c, image: i, resources: {requests: {cpu: 3500m}}}]}\n"
+    )
+    assert run("explain", "pod/db-0", "-f", ".").exit_code == 1
+    assert run("explain", "pod/db-0", "-f", ".", "--alone").exit_code == 0
+
+
+def test_a_gated_pod_is_not_tried(run, scene):
+    gated = (scene / "db.yaml").read_text() + "  schedulingGates: [{name: quota}]\n"
+    (scene / "db.yaml").write_text(gated)
+    result = run("explain", "pod/db-0", "-f", ".")
+    assert result.stdout.startswith("Scheduling is blocked due to non-empty scheduling gates: quota\n")
+    assert result.exit_code == 1
+
+
+def test_an_unknown_pod(run, scene):
+    result = run("explain", "pod/web2", "-f", ".")
+    assert result.exit_code == 2
+    assert "did you mean web-2" in result.stderr
+
+
+def test_two_namespaces(run, scene):
+    (scene / "other.yaml").write_text((scene / "db.yaml").read_text().replace("store", "other"))
+    result = run("explain", "pod/db-0", "-f", ".")
+    assert result.exit_code == 2
+    assert "several namespaces (other, store): say which with -n" in result.stderr
+    assert run("explain", "pod/db-0", "-f", ".", "-n", "store").exit_code == 0
+
+
+@pytest.mark.parametrize("text, kind, name", [
+    ("web-1", "pod", "web-1"),
+    ("po/web-1", "pod", "web-1"),
+    ("Pods/web-1", "pod", "web-1"),
+    ("deploy/web", "deployment", "web"),
+    ("sts/db", "statefulset", "db"),
+    ("ds/agent", "daemonset", "agent"),
+    ("rs/web", "replicaset", "web"),
+    ("jobs/once", "job", "once"),
+])  # fmt: skip
+def test_kinds_are_spelt_as_kubectl_spells_them(text, kind, name):
+    assert explain.parse(text) == explain.Asked(kind, name)
+
+
+@pytest.mark.parametrize("asked, pod, means", [
+    ("pod/web", "web", True),
+    ("pod/web", "web-1", False),
+    ("deploy/web", "web-6d9f-abcde", True),
+    ("deploy/web", "web-front-6d9f-abcde", False),
+    ("sts/db", "db-12", True),
+    ("sts/db", "db-x", False),
+    ("job/once", "once-abcde", True),
+    ("job/once", "once-3-abcde", True),
+    ("ds/agent", "agent-abcde", True),
+])  # fmt: skip
+def test_which_pods_a_controller_has(asked, pod, means):
+    assert explain.parse(asked).means(pod) is means

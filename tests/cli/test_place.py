@@ -1,0 +1,165 @@
+import json
+
+import pytest
+import yaml
+
+SENTENCE = (
+    "0/2 nodes are available: 1 node(s) didn't match pod anti-affinity rules, 1 node(s) had untolerated taint(s)."
+)
+TABLE = f"""\
+NAMESPACE  NAME   NODE    MESSAGE
+shop       web-2  <none>  {SENTENCE}
+store      db-0   b1      -
+"""
+
+
+def test_the_table(run, scene):
+    result = run("place", "-f", ".")
+    assert result.stdout == TABLE
+    assert result.stderr == "note: 1 of 2 placed\n"
+    assert result.exit_code == 1
+
+
+def test_wide_adds_priority_and_score(run, scene):
+    lines = run("place", "-f", ".", "-o", "wide").stdout.splitlines()
+    assert lines[0].split() == ["NAMESPACE", "NAME", "NODE", "PRIORITY", "SCORE", "MESSAGE"]
+    assert lines[1].split()[:5] == ["shop", "web-2", "<none>", "0", "<none>"]
+    assert int(lines[2].split()[4]) > 0
+
+
+def test_everything_placed_is_0(run, scene):
+    assert run("place", "-f", "nodes.yaml", "-f", "db.yaml").exit_code == 0
+
+
+def test_exit_zero(run, scene):
+    assert run("place", "-f", ".", "--exit-zero").exit_code == 0
+
+
+def test_nothing_to_place(run, scene):
+    result = run("place", "-f", "nodes.yaml")
+    assert (result.exit_code, "nothing waits for a place" in result.stderr) == (0, True)
+
+
+def test_names_are_kubectls(run, scene):
+    assert run("place", "-f", ".", "-o", "name").stdout == "pod/web-2\npod/db-0\n"
+
+
+@pytest.mark.parametrize("output, parse", [("json", json.loads), ("yaml", yaml.safe_load)])
+def test_documents_are_versioned(output, parse, run, scene):
+    plan = parse(run("place", "-f", ".", "-o", output).stdout)
+    assert (plan["apiVersion"], plan["kind"]) == ("bayplan.io/v1alpha1", "PlacementList")
+    assert plan["summary"] == {"placed": 1, "unplaced": 1}
+    refused, placed = plan["items"]
+    assert (refused["name"], refused["target"], refused["message"]) == ("web-2", "", SENTENCE)
+    assert refused["reasons"] == {"node(s) didn't match pod anti-affinity rules": 1, "node(s) had untolerated taint(s)": 1}
+    assert (placed["name"], placed["target"]) == ("db-0", "b1")
+
+
+@pytest.mark.parametrize("scope, names", [
+    (("-n", "store"), ["db-0"]),
+    (("-n", "store", "-A"), ["web-2", "db-0"]),
+    (("-l", "app=web"), ["web-2"]),
+    (("-l", "app notin (web)"), ["db-0"]),
+    (("-l", "app in (web,db),!old"), ["web-2", "db-0"]),
+])  # fmt: skip
+def test_scope_says_what_is_placed(scope, names, run, scene):
+    plan = json.loads(run("place", "-f", ".", "-o", "json", *scope).stdout)
+    assert [item["name"] for item in plan["items"]] == names
+
+
+def test_explain_tells_why_and_what_would_help(run, scene):
+    result = run("place", "-f", ".", "--explain")
+    assert result.stdout.startswith(TABLE + f"\nshop/web-2: {SENTENCE}\n  a1  pod-affinity")
+    assert "What would make it fit:" in result.stdout
+
+
+def test_explanations_stand_in_the_document(run, scene):
+    refused, placed = json.loads(run("place", "-f", ".", "--explain", "-o", "json").stdout)["items"]
+    assert refused["explanation"]["verdicts"]["a1"]["failures"][0]["peers"] == ["shop/web-1"]
+    assert "explanation" not in placed
+
+
+def test_replicas_that_fail_alike_are_explained_once(run, scene):
+    again = (scene / "web.yaml").read_text().replace("web-2", "web-3")
+    (scene / "more.yaml").write_text(again)
+    result = run("place", "-f", ".", "--explain")
+    assert result.stdout.count("What would make it fit:") == 1
+
+
+def test_how_many_more_fit(run, scene):
+    result = run("place", "-f", ".", "--replicas", "max")
+    lines = result.stdout.splitlines()
+    assert lines[0].split("  ")[0] == "WORKLOAD"
+    assert lines[1].split()[:3] == ["shop/web-2", "0", "0"]
+    assert lines[2].split()[:3] == ["store/db-0", "4", "1"]
+    assert lines[2].endswith("1 Insufficient cpu, 1 node(s) didn't match Pod's node affinity/selector.")
+    assert result.exit_code == 1
+
+
+@pytest.mark.parametrize("asked, code", [("4", 0), ("5", 1), ("max", 0)])
+def test_so_many_more_fit_or_not(asked, code, run, scene):
+    assert run("place", "-f", ".", "-l", "app=db", "--replicas", asked).exit_code == code
+
+
+def test_room_as_document_names_and_page(run, scene):
+    words = ("place", "-f", ".", "-l", "app=db", "--replicas", "2", "-o")
+    room = json.loads(run(*words, "json").stdout)
+    assert (room["kind"], room["items"][0]["fit"], room["items"][0]["targets"]) == ("RoomList", 2, ["b1", "b1"])
+    assert run(*words, "name").stdout == "node/b1\nnode/b1\n"
+    assert "<td>store/db-0</td>" in run(*words, "html").stdout
+
+
+def test_the_page_needs_nothing_from_outside(run, scene):
+    page = run("place", "-f", ".", "--explain", "-o", "html").stdout
+    assert "://" not in page
+    assert "<script" not in page
+    assert "✗ nowhere" in page
+    assert "What would make it fit:" in page
+
+
+def test_standard_input_is_a_source(run, scene):
+    given = (scene / "db.yaml").read_bytes()
+    assert run("place", "-f", "nodes.yaml", "-f", "-", given=given).stdout.splitlines()[1].split()[:3] == [
+        "store", "db-0", "b1",
+    ]  # fmt: skip
+
+
+def test_unnamed_namespace_is_the_given_one(run, scene):
+    (scene / "db.yaml").write_text((scene / "db.yaml").read_text().replace("namespace: store, ", ""))
+    assert "infra      db-0" in run("place", "-f", ".", "-n", "infra").stdout
+
+
+def test_the_answer_goes_to_a_file(run, scene):
+    result = run("place", "-f", ".", "--output-file", "plan.txt")
+    assert result.stdout == ""
+    assert (scene / "plan.txt").read_text() == TABLE
+
+
+def test_an_unwritable_file_is_the_users_business(run, scene):
+    result = run("place", "-f", ".", "--output-file", "no/such/folder/plan.txt")
+    assert result.exit_code == 2
+    assert "cannot be written" in result.stderr
+
+
+def test_the_scheduler_configuration_counts(run, scene):
+    (scene / "config").mkdir()
+    config = scene / "config" / "scheduler.yaml"
+    config.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        "profiles: [{plugins: {filter: {disabled: [{name: InterPodAffinity}]}}}]\n"
+    )
+    assert run("place", "-f", ".", "--config", config).exit_code == 0
+
+
+def test_a_bad_scheduler_configuration_is_named(run, scene):
+    config = scene / "scheduler.yaml"
+    config.write_text("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nparallelism: -1\n")
+    result = run("place", "-f", "nodes.yaml", "--config", config)
+    assert result.exit_code == 2
+    assert "scheduler.yaml, KubeSchedulerConfiguration: parallelism: Invalid value: -1" in result.stderr
+
+
+def test_switches_reach_the_engine(run, scene):
+    words = ("place", "-f", ".", "-l", "app=web", "--switch", "daemonNamespaces=shop")
+    # Pods of a daemon namespace neither block nor are blocked by hard anti-affinity.
+    assert run(*words).stdout.splitlines()[1].split()[:3] == ["shop", "web-2", "a1"]

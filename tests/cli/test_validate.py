@@ -1,0 +1,87 @@
+import json
+
+WRONG = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: x, namespace: shop}
+spec:
+  containers: [{name: c, image: i}]
+  affinity:
+    podAntiAffinity:
+      preferredDuringSchedulingIgnoredDuringExecution:
+      - weight: 500
+        podAffinityTerm: {topologyKey: zone, labelSelector: {}}
+  topologySpreadConstraints:
+  - maxSkew: 0
+    topologyKey: zone
+    whenUnsatisfiable: DoNotSchedule
+"""
+WEIGHT = "spec.affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight"
+
+
+def write(folder, text=WRONG, name="wrong.yaml"):
+    (folder / name).write_text(text)
+
+
+def test_valid_objects(run, scene):
+    result = run("validate", "-f", ".")
+    assert result.stdout == "5 objects in 3 files: all valid\n"
+    assert (result.stderr, result.exit_code) == ("", 0)
+
+
+def test_every_cause_has_its_place(run, scene):
+    write(scene)
+    result = run("validate", "-f", "wrong.yaml")
+    header, weight, skew, summary = result.stdout.splitlines()
+    assert header.split() == ["FILE", "OBJECT", "FIELD", "PROBLEM"]
+    assert weight.split() == ["wrong.yaml:9", "Pod", "shop/x", WEIGHT, *"Invalid value: 500: must be in the range 1-100".split()]
+    assert skew.startswith("wrong.yaml:12  Pod shop/x  spec.topologySpreadConstraints[0].maxSkew ")
+    assert summary == "1 object in 1 file: 2 errors"
+    assert result.exit_code == 2
+
+
+def test_warnings_go_to_standard_error(run, scene):
+    write(scene, WRONG.replace("500", "5").replace("maxSkew: 0", "maxSkew: 1"))
+    result = run("validate", "-f", "wrong.yaml")
+    assert result.exit_code == 0
+    assert result.stderr.startswith(
+        "warning: wrong.yaml:12, Pod shop/x: spec.topologySpreadConstraints[0].labelSelector: a null labelSelector"
+    )
+    assert run("validate", "-f", "wrong.yaml", "-q").stderr == ""
+
+
+def test_structure_and_content_are_told_together(run, scene):
+    write(scene)
+    write(scene, WRONG.replace("topologyKey: zone, ", "topologykey: zone, ").replace("name: x", "name: y"), "typo.yaml")
+    report = json.loads(run("validate", "-f", "wrong.yaml", "-f", "typo.yaml", "-o", "json").stdout)
+    assert (report["kind"], report["valid"], report["summary"]["objects"]) == ("ValidationReport", False, 2)
+    found = [(f["file"], f["line"], f["field"].rpartition(".")[2]) for f in report["findings"] if f["severity"] == "error"]
+    assert found == [("wrong.yaml", 9, "weight"), ("wrong.yaml", 12, "maxSkew"), ("typo.yaml", 10, "topologykey")]
+    assert report["findings"][0]["reason"] == "FieldValueInvalid"
+
+
+def test_sarif(run, scene):
+    write(scene)
+    report = json.loads(run("validate", "-f", "wrong.yaml", "-o", "sarif").stdout)
+    result = report["runs"][0]["results"][0]
+    assert (report["version"], result["level"]) == ("2.1.0", "error")
+    place = result["locations"][0]["physicalLocation"]
+    assert (place["artifactLocation"]["uri"], place["region"]["startLine"]) == ("wrong.yaml", 9)
+
+
+def test_a_scheduler_configuration_is_checked_too(run, scene):
+    write(scene, "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nparallelism: -1\n")
+    result = run("validate", "-f", "wrong.yaml")
+    assert "wrong.yaml:3  KubeSchedulerConfiguration  parallelism  Invalid value: -1" in result.stdout
+    assert result.exit_code == 2
+
+
+def test_exit_zero(run, scene):
+    write(scene)
+    assert run("validate", "-f", "wrong.yaml", "--exit-zero").exit_code == 0
+
+
+def test_json_log_names_the_place(run, scene):
+    write(scene)
+    line = json.loads(run("validate", "-f", "wrong.yaml", "--log-format", "json").stderr.splitlines()[0])
+    assert (line["level"], line["file"], line["line"], line["object"]) == ("warning", "wrong.yaml", 12, "Pod shop/x")

@@ -1,0 +1,10 @@
+"""A cluster that the workload is being evicted from is no place for it, even if it is still listed there."""
+
+RULE = "ClusterEviction"
+REASON = "cluster(s) is in the process of eviction"
+
+
+def check(attempt, cluster):
+    if attempt.binding.evicted_from(cluster.name):
+        return [{"rule": RULE, "reason": REASON}]
+    return []

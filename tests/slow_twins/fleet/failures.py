@@ -1,0 +1,25 @@
+"""Why an attempt found no place. The class decides the reason that the binding's condition shows."""
+
+
+class Failure(Exception):
+    reason = "SchedulerError"
+
+    def __init__(self, message):
+        super().__init__(message)
+        self.message = message
+
+    def during(self, step):
+        """The same failure with the step that met it in front, as Go wraps errors."""
+        return type(self)(f"{step}: {self.message}")
+
+
+class NoClusterFit(Failure):
+    reason = "NoClusterFit"
+
+
+class Unschedulable(Failure):
+    reason = "Unschedulable"
+
+
+class SchedulerError(Failure):
+    reason = "SchedulerError"
