@@ -71,7 +71,9 @@ def run():
     """Runs a command line, given as words."""
 
     def invoke(*words, given=None, **variables):
-        return CliRunner().invoke(main.cli, [str(word) for word in words], input=given, env=variables, prog_name="bayplan")
+        return CliRunner().invoke(
+            main.cli, [str(word) for word in words], input=given, env=variables, prog_name="bayplan"
+        )
 
     return invoke
 

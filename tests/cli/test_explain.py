@@ -37,7 +37,11 @@ def test_a_running_pod_is_placed_anew(run, scene):
 
 def test_the_document(run, scene):
     found = json.loads(run("explain", "pod/web-2", "-f", ".", "-o", "json").stdout)
-    assert (found["apiVersion"], found["kind"], found["workload"]) == ("bayplan.io/v1alpha1", "Explanation", "shop/web-2")
+    assert (found["apiVersion"], found["kind"], found["workload"]) == (
+        "bayplan.io/v1alpha1",
+        "Explanation",
+        "shop/web-2",
+    )
     verdict = found["verdicts"]["a1"]
     assert set(verdict) >= {"fits", "tier", "score", "available", "failures"}
     assert set(verdict["failures"][0]) >= {"rule", "reason", "term", "domain", "peers"}

@@ -51,7 +51,10 @@ def test_documents_are_versioned(output, parse, run, scene):
     assert plan["summary"] == {"placed": 1, "unplaced": 1}
     refused, placed = plan["items"]
     assert (refused["name"], refused["target"], refused["message"]) == ("web-2", "", SENTENCE)
-    assert refused["reasons"] == {"node(s) didn't match pod anti-affinity rules": 1, "node(s) had untolerated taint(s)": 1}
+    assert refused["reasons"] == {
+        "node(s) didn't match pod anti-affinity rules": 1,
+        "node(s) had untolerated taint(s)": 1,
+    }
     assert (placed["name"], placed["target"]) == ("db-0", "b1")
 
 

@@ -87,7 +87,7 @@ def _of_command(arguments: list[str], root: click.Context) -> tuple[str, Setting
 
 def _context(command: click.Command, name: str, arguments: list[str], root: click.Context) -> click.Context:
     """The command's context with its parameters settled; what is missing is no fault here."""
-    bare = click.Context(root.command, info_name=root.info_name, auto_envvar_prefix=commands.PREFIX)
+    bare = click.Context(root.command, info_name=root.info_name, **root.command.context_settings)
     bare.meta.update(root.meta)
     defaults = configuration.current().defaults(name)
     prefix = f"{commands.PREFIX}_{name.upper().replace(' ', '_')}"

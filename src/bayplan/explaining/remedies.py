@@ -175,13 +175,10 @@ def for_ports(plan: Any, workload: Workload, slot: int, index: PlacementIndex) -
 
 def for_resources(plan: Requests, workload: Workload, slot: int, index: PlacementIndex) -> list[Alternatives]:
     del workload
-    found = []
     asked = {PODS: 1, **dict(plan.amounts)}
     code = int(resources_fit.ResourcesFit().reject(plan, index, np.array([slot]))[0])
     short = ([PODS] if code & 1 else []) + [r for i, (r, _) in enumerate(plan.amounts) if code & (2 << i)]
-    for resource in short:
-        found.append(_for_shortage(resource, asked[resource], slot, index))
-    return found
+    return [_for_shortage(resource, asked[resource], slot, index) for resource in short]
 
 
 def _for_shortage(resource: str, asked: int, slot: int, index: PlacementIndex) -> Alternatives:

@@ -51,15 +51,21 @@ class BalancedAllocation(Rule):
 
 def _balance(taken: NDArray[np.int64], offered: NDArray[np.int64]) -> NDArray[np.int64]:
     """How even the shares are, 0..100, over the resources that each node has; shape (n_resources, n) in, (n,) out."""
-    balance = np.empty(taken.shape[1], np.int64)
     present = offered > 0
+    if present.all():
+        return _evenness(taken, offered)
+    balance = np.empty(taken.shape[1], np.int64)
     patterns = (present * (1 << np.arange(len(present)))[:, None]).sum(axis=0)
     for pattern in np.unique(patterns):
         here = np.flatnonzero(patterns == pattern)
         rows = np.flatnonzero([bool(pattern >> row & 1) for row in range(len(present))])
-        shares = np.minimum(taken[np.ix_(rows, here)] / offered[np.ix_(rows, here)], 1.0)
-        balance[here] = ((1 - _deviation(shares)) * HIGHEST).astype(np.int64)
+        balance[here] = _evenness(taken[np.ix_(rows, here)], offered[np.ix_(rows, here)])
     return balance
+
+
+def _evenness(taken: NDArray[np.int64], offered: NDArray[np.int64]) -> NDArray[np.int64]:
+    shares = np.minimum(taken / offered, 1.0)
+    return ((1 - _deviation(shares)) * HIGHEST).astype(np.int64)
 
 
 def _deviation(shares: Fractions) -> Fractions:

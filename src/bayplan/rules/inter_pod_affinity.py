@@ -208,6 +208,8 @@ def _slots_around(keys: tuple[str, ...], slots: tuple[int, ...], index: Placemen
         return ALL
     columns = [index.column(key) for key in keys]
     around = [column.slots_in(domain) for column in columns for slot in slots for domain in column.domains(slot)]
+    if len(around) == 1:
+        return around[0]
     return np.unique(np.concatenate(around)) if around else None
 
 

@@ -136,5 +136,16 @@ def _verdict(verdict: TargetVerdict) -> dict[str, Any]:
         "score": verdict.score if verdict.fits else None,
         "available": None,
         "scores": verdict.scores,
-        "failures": [msgspec.to_builtins(failure) for failure in verdict.failures],
+        "failures": [_failure(failure) for failure in verdict.failures],
+    }
+
+
+def _failure(failure: Failure) -> dict[str, Any]:
+    return {
+        "rule": failure.rule,
+        "reason": failure.reason,
+        "detail": failure.detail,
+        "term": failure.term,
+        "domain": failure.domain,
+        "peers": list(failure.peers),
     }

@@ -1,0 +1,38 @@
+import pytest
+
+from bayplan.cli import completion
+
+
+@pytest.mark.parametrize("shell, mark", [
+    ("bash", "complete -o nosort"),
+    ("zsh", "#compdef bayplan"),
+    ("fish", "complete --no-files --command bayplan"),
+    ("powershell", "Register-ArgumentCompleter"),
+])  # fmt: skip
+def test_scripts(shell, mark, run):
+    result = run("completion", shell)
+    assert mark in result.stdout
+    assert "_BAYPLAN_COMPLETE" in result.stdout
+
+
+@pytest.mark.parametrize("typed, expected", [
+    (["pl"], "place\tShow where everything that waits would go, one after another.\n:4\n"),
+    (["place", "-o", "w"], "wide\n:4\n"),
+    (["place", "-f", ""], ":0\n"),  # files, which the shell knows best
+    (["explain-rule", "too"], "too-many-pods\n:4\n"),
+    (["config", ""], "view\tPrint the settings in force: flags over variables over the file.\n:4\n"),
+    (["nothing-of-ours"], ":4\n"),
+])  # fmt: skip
+def test_candidates_in_kubectls_form(typed, expected):
+    assert completion.candidates(typed) == expected
+
+
+def test_no_word_at_all_lists_the_commands():
+    lines = completion.candidates([]).splitlines()
+    assert {line.split("\t")[0] for line in lines} >= {"place", "explain", "validate", ":4"}
+
+
+def test_kubectls_entry_point(capsys, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["kubectl_complete-bayplan", "vers"])
+    completion.kubectl_complete()
+    assert capsys.readouterr().out.startswith("version\t")

@@ -1,0 +1,116 @@
+"""Flag over variable over file, and what is wrong with a file."""
+
+import json
+
+import pytest
+import yaml
+
+HEAD = "apiVersion: bayplan.io/v1alpha1\nkind: BayplanConfiguration\n"
+
+
+def write(folder, text):
+    path = folder / "settings" / "config.yaml"
+    path.parent.mkdir(exist_ok=True, parents=True)
+    path.write_text(HEAD + text)
+    return path
+
+
+def output_of(result):
+    """Which -o was in force."""
+    text = result.stdout
+    return "json" if text.startswith("{") else "yaml" if text.startswith("apiVersion") else text.split("/")[0]
+
+
+@pytest.mark.parametrize("flags, variables, settings, wins", [
+    ((), {}, "commands: {place: {output: yaml}}", "yaml"),
+    ((), {}, "options: {output: yaml}", "yaml"),
+    ((), {}, "{options: {output: yaml}, commands: {place: {output: json}}}", "json"),
+    ((), {"BAYPLAN_OUTPUT": "json"}, "options: {output: yaml}", "json"),
+    ((), {"BAYPLAN_OUTPUT": "json", "BAYPLAN_PLACE_OUTPUT": "name"}, "options: {output: yaml}", "pod"),
+    (("-o", "name"), {"BAYPLAN_PLACE_OUTPUT": "json"}, "options: {output: yaml}", "pod"),
+])  # fmt: skip
+def test_flag_over_variable_over_file(flags, variables, settings, wins, run, scene):
+    path = write(scene, yaml.safe_dump(yaml.safe_load(settings)))
+    assert output_of(run("place", "-f", "nodes.yaml", "-f", "db.yaml", "--config", path, *flags, **variables)) == wins
+
+
+def test_the_file_may_be_named_by_a_variable(run, scene):
+    path = write(scene, "options: {output: json}\n")
+    assert output_of(run("place", "-f", "nodes.yaml", "-f", "db.yaml", BAYPLAN_CONFIG=str(path))) == "json"
+
+
+def test_the_file_has_a_usual_place(run, scene, tmp_path):
+    folder = tmp_path / "config" / "bayplan"
+    folder.mkdir(parents=True)
+    (folder / "config.yaml").write_text(HEAD + "commands: {version: {output: json}}\n")
+    assert json.loads(run("version").stdout)["kind"] == "Version"
+
+
+def test_files_to_read_may_stand_in_the_file(run, scene):
+    path = write(scene, "commands: {place: {filename: [nodes.yaml, db.yaml], outputFile: plan.txt}}\n")
+    assert run("place", "--config", path).exit_code == 0
+    assert (scene / "plan.txt").exists()
+
+
+def test_the_scheduler_may_stand_in_the_file(run, scene):
+    path = write(scene, "scheduler: {profiles: [{plugins: {filter: {disabled: [{name: InterPodAffinity}]}}}]}\n")
+    assert run("place", "-f", ".", "--config", path).exit_code == 0
+
+
+@pytest.mark.parametrize("text, said", [
+    ("options: {colour: never}", "config.yaml:3, BayplanConfiguration: options.colour: unknown option, did you mean color?"),
+    ("commands: {plaze: {}}", "commands.plaze: unknown command, did you mean place?"),
+    ("commands: {place: {repeat: 2}}", "commands[place].repeat: unknown option"),
+    ("option: {}", "option: unknown field, did you mean options?"),
+    ("options: [color]", "options: expected a mapping"),
+    ("scheduler: 1", "scheduler: expected a KubeSchedulerConfiguration"),
+    ("options: {color: pink}", "'pink' is not one of"),
+])  # fmt: skip
+def test_a_bad_file_is_never_read_in_part(text, said, run, scene):
+    result = run("version", "--config", write(scene, text + "\n"))
+    assert result.exit_code == 2
+    assert said in result.stderr
+
+
+@pytest.mark.parametrize("text, said", [
+    ("kind: Other\napiVersion: v1\n", "expected BayplanConfiguration or KubeSchedulerConfiguration, got Other"),
+    ("kind: BayplanConfiguration\napiVersion: bayplan.io/v2\n", "expected bayplan.io/v1alpha1, got bayplan.io/v2"),
+    (f"{HEAD}---\n{HEAD}", "expected one BayplanConfiguration, got 2 objects"),
+    ("", "empty"),
+])  # fmt: skip
+def test_a_file_of_another_kind(text, said, run, tmp_path):
+    path = tmp_path / "other.yaml"
+    path.write_text(text)
+    result = run("version", "--config", path)
+    assert result.exit_code == 2
+    assert said in result.stderr
+
+
+def test_view_merges_everything(run, scene):
+    path = write(scene, "options: {color: never}\ncommands: {place: {output: wide}}\nscheduler: {parallelism: 4}\n")
+    shown = yaml.safe_load(run("config", "view", "--config", path, BAYPLAN_SEED="s").stdout)
+    assert shown["kind"] == "BayplanConfiguration"
+    assert shown["options"] == {"color": "never"}
+    assert shown["commands"] == {"place": {"output": "wide", "seed": "s"}, "explain": {"seed": "s"}}
+    assert shown["scheduler"] == {"parallelism": 4}
+
+
+def test_view_is_itself_a_configuration(run, scene):
+    path = write(scene, "options: {color: never}\ncommands: {place: {output: wide}}\n")
+    again = scene / "again.yaml"
+    again.write_text(run("config", "view", "--config", path).stdout)
+    assert run("version", "--config", again).exit_code == 0
+
+
+def test_view_of_one_command_with_its_arguments(run, scene):
+    path = write(scene, "options: {color: never}\n")
+    words = ("config", "view", "--origins", "-o", "json", "--config", path, "place", "-o", "wide", "-f", "x")
+    place = json.loads(run(*words, BAYPLAN_SEED="s").stdout)["commands"]["place"]
+    assert place["output"] == {"value": "wide", "origin": "flag"}
+    assert place["seed"] == {"value": "s", "origin": "variable"}
+    assert place["color"] == {"value": "never", "origin": "file"}
+    assert place["semantics"] == {"value": "upstream", "origin": "default"}
+
+
+def test_view_of_an_unknown_command(run):
+    assert "Did you mean 'place'?" in run("config", "view", "plcae").stderr

@@ -1,0 +1,83 @@
+import ast
+import json
+from pathlib import Path
+
+import pytest
+
+from bayplan import rules
+from bayplan.cli import reason_pages
+from bayplan.rules import profile
+
+
+def _text(node):
+    """A string of the source, with X for what it fills in; None if it is no string."""
+    if isinstance(node, ast.Constant):
+        return node.value
+    if isinstance(node, ast.JoinedStr):
+        return "".join(part.value if isinstance(part, ast.Constant) else "X" for part in node.values)
+    return None
+
+
+def reasons():
+    """(id, text or nothing) of every reason that a rule can give, read from the source of the rules."""
+    for path in sorted(Path(rules.__file__).parent.glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("Reason", "_never"):
+                name, text = _text(node.args[0]), _text(node.args[1])
+                if name is not None:
+                    yield pytest.param(name, text, id=f"{path.stem}-{name}")
+
+
+@pytest.mark.parametrize("name, text", list(reasons()))
+def test_every_reason_has_a_page(name, text):
+    (page,) = reason_pages.find(name)
+    if text is not None:
+        assert page.says(text)
+
+
+def test_pages_name_rules_that_exist():
+    known = {(rule.id, rule.name) for rule in profile.rules()} | {("placeable", "SchedulingGates")}
+    assert {(page.rule, page.plugin) for page in reason_pages.PAGES} <= known
+
+
+def test_no_reason_is_told_twice():
+    ids = [page.id for page in reason_pages.PAGES]
+    assert len(ids) == len(set(ids))
+
+
+@pytest.mark.parametrize("code, ids", [
+    ("taint", ["taint"]),
+    ("TAINT", ["taint"]),
+    ("TaintToleration", ["taint"]),
+    ("InterPodAffinity", ["pod-affinity", "pod-anti-affinity", "existing-anti-affinity"]),
+    ("insufficient-nvidia.com/gpu", ["insufficient-<resource>"]),
+    ("Insufficient memory", ["insufficient-<resource>"]),
+    ("node(s) were unschedulable", ["node-unschedulable"]),
+    ('persistentvolumeclaim "data" not found', ["claim-missing"]),
+    ("node(s) didn't match pod topology spread constraints (missing required label)", ["topology-spread-label"]),
+    ("0/3 nodes are available: 1 Too many pods, 2 node(s) had untolerated taint(s).", ["taint", "too-many-pods"]),
+    ("nothing of the kind", []),
+])  # fmt: skip
+def test_a_reason_is_found_by_all_its_names(code, ids):
+    assert [page.id for page in reason_pages.find(code)] == ids
+
+
+def test_a_page(run):
+    assert run("explain-rule", "too-many-pods").stdout == (
+        "too-many-pods\n  rule    resources\n  plugin  NodeResourcesFit\n  text    Too many pods\n"
+        "\nWhat it means\n"
+        "  The node runs as many pods as its kubelet allows (allocatable pods, often 110).\n"
+        "\nWhat to do\n"
+        "  Add nodes, or raise the kubelet's maxPods where the network has addresses for more.\n"
+    )
+
+
+def test_the_list(run):
+    lines = run("explain-rule").stdout.splitlines()
+    assert lines[0].split() == ["CODE", "PLUGIN", "TEXT"]
+    assert len(lines) == len(reason_pages.PAGES) + 1
+
+
+def test_the_document(run):
+    found = json.loads(run("explain-rule", "taint", "-o", "json").stdout)
+    assert (found["kind"], found["items"][0]["plugin"]) == ("ReasonList", "TaintToleration")

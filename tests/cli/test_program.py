@@ -1,0 +1,119 @@
+"""The program as a process: how fast it may start, how it ends, what it says to whom."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from bayplan.cli import main
+
+HEAVY = ("numpy", "rich", "yaml", "aiohttp", "bayplan.indexing")
+QUESTION = '{"nodes":[],"pod":{}}\n'
+
+
+@pytest.fixture
+def command(source_folder):
+    """Everything to start a process of ours with."""
+    variables = {**os.environ, "PYTHONPATH": str(source_folder)}
+    return {"args": [sys.executable, "-m", "bayplan"], "env": variables}
+
+
+@pytest.mark.parametrize(
+    "words", [["--help"], ["--version"], ["place", "--help"], ["version"], ["explain-rule", "taint"]]
+)
+def test_quick_answers_import_nothing_heavy(words, command):
+    code = (
+        "import sys; from bayplan.cli import main\n"
+        "try: main.cli.main(sys.argv[1:], prog_name='bayplan')\n"
+        f"finally: sys.stderr.write(' '.join(m for m in {HEAVY!r} if m in sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words], env=command["env"], capture_output=True, text=True, check=True
+    )
+    assert done.stderr == ""
+    assert done.stdout
+
+
+def test_a_reader_who_leaves_is_no_error(command):
+    process = subprocess.Popen(
+        [*command["args"], "decide", "pods"],
+        env=command["env"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    process.stdout.close()
+    process.stdin.write(QUESTION.encode())
+    process.stdin.close()
+    with process.stderr:
+        assert process.stderr.read() == b""
+    assert process.wait(timeout=60) == 141
+
+
+def test_answers_do_not_wait_for_the_next_question(command):
+    with subprocess.Popen(
+        [*command["args"], "decide", "pods"], env=command["env"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        process.stdin.write(QUESTION.encode())
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())["best"] == []
+        process.stdin.close()
+
+
+def test_an_interrupt_ends_with_130_and_no_traceback(command):
+    with subprocess.Popen(
+        [*command["args"], "decide", "pods"],
+        env=command["env"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        process.stdin.write(QUESTION.encode())
+        process.stdin.flush()
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        assert b"Traceback" not in process.stderr.read()
+        assert process.wait(timeout=60) == 130
+
+
+def test_our_own_bug_is_loud_and_no_answer(monkeypatch, capsys):
+    def broken(**_):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(main.cli, "main", broken)
+    with pytest.raises(SystemExit) as ended:
+        main.main()
+    assert ended.value.code == 70
+    assert "ZeroDivisionError" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("path, name", [
+    ("/usr/bin/bayplan", "bayplan"),
+    ("/usr/bin/kubectl-bayplan", "kubectl bayplan"),
+    ("/lib/bayplan/__main__.py", "bayplan"),
+])  # fmt: skip
+def test_we_are_called_as_people_call_us(path, name):
+    assert main.program_name(path) == name
+
+
+def test_help_has_a_summary_and_examples_first(run):
+    lines = [line.strip() for line in run("place", "--help").stdout.splitlines() if line.strip()]
+    assert lines[1] == "Show where everything that waits would go, one after another."
+    assert lines[2] == "Examples:"
+    assert lines[3] == "bayplan place -f cluster.yaml -f app.yaml"
+
+
+def test_every_command_has_help(run):
+    for name in main.cli.commands:
+        result = run(name, "-h")
+        assert result.exit_code == 0
+        assert name == "config" or "Examples:" in result.stdout
+
+
+def test_version(run):
+    assert run("version").stdout == "bayplan 0.1.0 (Kubernetes 1.36, Karmada 1.18)\n"
+    found = json.loads(run("version", "-o", "json").stdout)
+    assert found["supported"] == {"kubernetes": "1.36", "karmada": "1.18"}

@@ -1,0 +1,32 @@
+import click
+import pytest
+
+from bayplan.cli import selector_text
+
+YES, NO = True, False
+
+
+@pytest.mark.parametrize("text, labels, matches", [
+    ("app=web", {"app": "web"}, YES),
+    ("app==web", {"app": "web"}, YES),
+    ("app = web", {"app": "db"}, NO),
+    ("app=", {"app": ""}, YES),
+    ("app!=web", {}, YES),  # an absent key is not equal either
+    ("app", {"app": ""}, YES),
+    ("!app", {"app": ""}, NO),
+    ("app in (web, db)", {"app": "db"}, YES),
+    ("app notin (web,db),tier=1", {"tier": "1"}, YES),
+    ("example.com/app=web,tier", {"example.com/app": "web"}, NO),
+    ("", {}, YES),
+    ("in in (in)", {"in": "in"}, YES),
+])  # fmt: skip
+def test_kubectls_grammar(text, labels, matches):
+    assert selector_text.parse(text).matches(labels) is matches
+
+
+@pytest.mark.parametrize(
+    "text", ["a b", "=web", "app=web,", "app in web", "app in (a b)", "a=b=c", "app in (a,b", "-a"]
+)
+def test_what_is_no_selector(text):
+    with pytest.raises(click.BadParameter):
+        selector_text.parse(text)

@@ -1,0 +1,115 @@
+"""What a decision costs does not depend on how much runs already: counted in operations, never in seconds."""
+
+import msgspec
+import pytest
+
+from bayplan import placing, schedule
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.model.labels import equals
+from bayplan.model.targets import Target
+from bayplan.model.terms import HOSTNAME, ZONE, AffinityTerms, PodTerm
+from bayplan.model.workloads import Needs, Requests, Workload
+from bayplan.rules import profile
+
+REQUESTS = Requests((("cpu", 100),), (("cpu", 100), ("memory", 1)), (("cpu", 100), ("memory", 1)))
+
+
+def target(i):
+    room = (("cpu", 1_000_000), ("memory", 10**12), ("pods", 1000))
+    return Target(name=f"n{i}", labels={HOSTNAME: f"n{i}", ZONE: f"z{i % 3}"}, allocatable=room)
+
+
+def workload(name, app="web", terms=None, **labels):
+    needs = Needs(requests=REQUESTS, affinity=terms or AffinityTerms())
+    return Workload(namespace="default", name=name, labels={"app": app, **labels}, needs=needs)
+
+
+def near(app, key=ZONE):
+    return AffinityTerms(preferred=(PodTerm(equals({"app": app}), key, weight=10),))
+
+
+def apart(app, key=HOSTNAME):
+    return AffinityTerms(anti_required=(PodTerm(equals({"app": app}), key),))
+
+
+def cluster(n_targets, n_workloads, **fields):
+    index = PlacementIndex()
+    for i in range(n_targets):
+        index.add_target(target(i))
+    for i in range(n_workloads):
+        index.add(workload(f"old-{i}", **fields), f"n{i % n_targets}")
+    return index
+
+
+def test_pods_of_one_template_share_one_full_evaluation_per_rule():
+    index, rules = cluster(50, 0), profile.rules()
+    for i in range(100):
+        placing.place(workload(f"new-{i}", terms=near("web")), index, rules)
+    assert index.evaluations.n_full <= 6  # one for each rule that has something to say
+    assert index.evaluations.n_corrected >= 2 * 99
+
+
+@pytest.mark.parametrize("n_workloads", [100, 1000])
+def test_a_fuller_cluster_means_no_more_work(n_workloads):
+    index, rules = cluster(50, n_workloads), profile.rules()
+    for i in range(20):
+        placing.place(workload(f"new-{i}", terms=near("web")), index, rules)
+    assert index.evaluations.n_full <= 6
+    assert len(index.census.classes) == 2
+
+
+def test_unique_labels_do_not_tell_classes_apart_until_a_term_looks_at_them():
+    index = PlacementIndex()
+    index.add_target(target(0))
+    for i in range(30):
+        index.add(workload(f"db-{i}", app="db", ordinal=str(i)), "n0")
+    assert len(index.census.classes) == 1
+    index.add(
+        workload("watcher", terms=AffinityTerms(anti_required=(PodTerm(equals({"ordinal": "7"}), HOSTNAME),))), "n0"
+    )
+    assert len(index.census.classes) == 31
+    index.remove("default/watcher")
+    assert not index.census.terms.live_keys
+
+
+def test_rollouts_leave_nothing_behind():
+    index, rules = cluster(10, 0), profile.rules()
+    for rollout in range(30):
+        for i in range(5):
+            placing.place(workload(f"web-{rollout}-{i}", app=f"v{rollout}", terms=apart(f"v{rollout}")), index, rules)
+        for i in range(5):
+            index.remove(f"default/web-{rollout}-{i}")
+    index.evaluations.clear(index)
+    assert len(index.census.classes) == 0
+    assert len(index.census.terms) == 0
+    assert index.evaluations.n_full < 30 * 8
+
+
+def test_coming_and_going_nodes_reuse_their_slots_and_domains():
+    index = cluster(20, 40)
+    column = index.column(HOSTNAME)
+    before = (index.slots.capacity, column.n_domains)
+    for i in range(200):
+        index.add_target(target(1000 + i))
+        index.remove_target(f"n{1000 + i}")
+    assert (index.slots.capacity, column.n_domains) == (before[0], before[1] + 1)
+
+
+def test_thousands_of_nodes_are_all_scored():
+    index, rules = cluster(3000, 3000, app="db"), profile.rules()
+    index.remove("default/old-2345")
+    decision = schedule.schedule(workload("new", terms=apart("db")), index, rules)
+    assert index.slots.at(decision.slot).name == "n2345"
+
+
+def test_relabelling_a_namespace_moves_its_pods_between_terms():
+    index, rules = cluster(3, 0), profile.rules()
+    shops = PodTerm(equals({"app": "web"}), HOSTNAME, namespace_selector=equals({"team": "shop"}))
+    asking = workload("asking", app="x", terms=AffinityTerms(anti_required=(shops,)))
+    other = msgspec.structs.replace(workload("web"), namespace="elsewhere")
+    index.add(other, "n0")
+    assert schedule.schedule(asking, index, rules).verdicts.feasible.sum() == 3
+    index.set_namespace("elsewhere", {"team": "shop"})
+    assert schedule.schedule(asking, index, rules).verdicts.feasible.sum() == 2
+    index.set_namespace("elsewhere", {"team": "office"})
+    assert schedule.schedule(asking, index, rules).verdicts.feasible.sum() == 3

@@ -1,0 +1,47 @@
+import pytest
+
+from bayplan.model import quantities
+
+
+@pytest.mark.parametrize(
+    "written, milli, whole",
+    [
+        ("1", 1000, 1),
+        (2, 2000, 2),
+        ("500m", 500, 1),  # half a byte is a whole one
+        ("0.1", 100, 1),
+        ("1.5Gi", 1_610_612_736_000, 1_610_612_736),
+        ("1500M", 1_500_000_000_000, 1_500_000_000),
+        ("1e3", 1_000_000, 1000),
+        ("1E3", 1_000_000, 1000),
+        ("1E", 10**21 if 10**21 < 2**63 else 2**63 - 1, 10**18),  # a lone E is exa, not an exponent
+        ("1n", 1, 1),
+        ("100u", 1, 1),
+        ("-1", -1000, -1),
+        (".5", 500, 1),
+        ("16Ei", 2**63 - 1, 2**63 - 1),  # more than 64 bits hold stays at what they hold
+    ],
+)
+def test_quantities_are_rounded_up(written, milli, whole):
+    assert quantities.milli(written) == milli
+    assert quantities.units(written) == whole
+
+
+@pytest.mark.parametrize("written", ["", "1 Gi", "Gi", "1gi", "1KiB", "one", "1e", "--1", "0x10", "1e3Mi"])
+def test_what_is_no_quantity_is_refused(written):
+    with pytest.raises(ValueError, match="expected a quantity"):
+        quantities.parse(written)
+
+
+@pytest.mark.parametrize(
+    "resource, amount, shown",
+    [
+        ("cpu", 1500, "1500m"),
+        ("cpu", 2000, "2"),
+        ("memory", 2**30, "1Gi"),
+        ("memory", 1_500_000_000, "1430.5Mi"),
+        ("pods", 3, "3"),
+    ],
+)
+def test_amounts_are_shown_as_people_write_them(resource, amount, shown):
+    assert quantities.show(resource, amount) == shown

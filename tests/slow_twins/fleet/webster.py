@@ -1,0 +1,35 @@
+"""Seats by votes after Webster: every replica goes to the cluster with the largest claim. Knows nothing of clusters."""
+
+
+def seats(number, votes, uid):
+    """{name: seats} for {name: votes}, in the order of names."""
+    won = dict.fromkeys(sorted(votes), 0)
+    for _ in range(number if votes else 0):
+        best = None
+        for name in won:
+            if best is None or ahead(name, best, won, votes, uid):
+                best = name
+        won[best] += 1
+    return won
+
+
+def ahead(one, other, won, votes, uid):
+    """Fewer seats win a tie, then the name, whose direction is drawn from the template's uid."""
+    claim, rival = votes[one] / (2 * won[one] + 1), votes[other] / (2 * won[other] + 1)
+    if claim != rival:
+        return claim > rival
+    if won[one] != won[other]:
+        return won[one] < won[other]
+    return one > other if descending(uid) else one < other
+
+
+def descending(uid):
+    return bool(uid) and fnv1a(uid.encode()) & 1 == 1
+
+
+def fnv1a(data):
+    """The 32-bit hash of that name."""
+    value = 0x811C9DC5
+    for byte in data:
+        value = (value ^ byte) * 0x01000193 % 2**32
+    return value

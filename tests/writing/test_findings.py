@@ -1,0 +1,40 @@
+from bayplan.errors import Fault
+from bayplan.writing import findings, tables
+from bayplan.writing.findings import Finding, Report
+
+REPORT = Report(
+    [
+        Finding(Fault("Invalid value: 0", "a.yaml", 3, "Pod shop/x", "spec.maxSkew"), "FieldValueInvalid"),
+        Finding(Fault("a binary file", "b.yaml")),
+        Finding(Fault("deprecated", "a.yaml", 5, "Pod shop/x", "spec"), "Warning", findings.WARNING),
+    ],
+    n_objects=1,
+    n_files=2,
+)
+
+
+def test_the_table_has_the_errors():
+    assert tables.plain(findings.table(REPORT)) == (
+        "FILE      OBJECT      FIELD         PROBLEM\n"
+        "a.yaml:3  Pod shop/x  spec.maxSkew  Invalid value: 0\n"
+        "b.yaml    <none>      <none>        a binary file\n"
+    )
+
+
+def test_the_summary():
+    assert findings.summary(REPORT) == "1 object in 2 files: 2 errors"
+    assert findings.summary(Report([], 2, 1)) == "2 objects in 1 file: all valid"
+
+
+def test_the_document_has_everything():
+    document = findings.document(REPORT)
+    assert document["summary"] == {"objects": 1, "files": 2, "errors": 2, "warnings": 1}
+    assert [f["severity"] for f in document["findings"]] == ["error", "error", "warning"]
+
+
+def test_sarif_has_a_line_for_every_result():
+    results = findings.sarif(REPORT, "1")["runs"][0]["results"]
+    lines = [r["locations"][0]["physicalLocation"]["region"]["startLine"] for r in results]
+    assert lines == [3, 1, 5]
+    assert [r["level"] for r in results] == ["error", "error", "warning"]
+    assert results[0]["message"]["text"] == "Pod shop/x: spec.maxSkew: Invalid value: 0"

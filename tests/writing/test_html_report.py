@@ -1,0 +1,37 @@
+from bayplan.model.workloads import Needs, Workload
+from bayplan.placing import Placement
+from bayplan.writing import html_report
+
+NASTY = '<script>alert("x")</script>'
+
+
+def placement(name, target="", message="", **reasons):
+    workload = Workload(namespace="shop", name=name, labels={}, needs=Needs())
+    return Placement(workload, target, 12, message, reasons)
+
+
+def test_names_are_text_wherever_they_stand():
+    page = html_report.page(
+        [placement(NASTY, NASTY), placement("b", "", NASTY, **{NASTY: 1})], {f"shop/{NASTY}": NASTY}
+    )
+    assert "<script" not in page
+    assert page.count("&lt;script&gt;") >= 5
+
+
+def test_attributes_cannot_be_left():
+    page = html_report.page([placement('"onload="x')], {'shop/"onload="x': "why"})
+    assert 'id="why-shop/&quot;onload=&quot;x"' in page
+
+
+def test_the_page_counts_and_tells_reasons():
+    page = html_report.page([placement("a", "n1"), placement("b", "", "0/1 …", full=1)], {"shop/b": "why\nnot"})
+    assert "1 of 2 placed." in page
+    assert "<td>full</td>" in page
+    assert "<pre>why\nnot</pre>" in page
+    assert '<a href="#why-shop/b">b</a>' in page
+
+
+def test_nothing_is_fetched_or_run():
+    page = html_report.page([], {})
+    assert "default-src 'none'" in page
+    assert "://" not in page
