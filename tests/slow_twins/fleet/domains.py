@@ -1,0 +1,36 @@
+"""The domains of a cluster by topology key; by zone a cluster may be in several."""
+
+PREFIX = "topology.karmada.io/"
+CLUSTER = "cluster"
+
+
+def plain(key):
+    """The four built-in keys also go by the seed's prefix; no key means the cluster."""
+    return (key or CLUSTER).removeprefix(PREFIX) if (key or "").removeprefix(PREFIX) in BUILT_IN else key
+
+
+BUILT_IN = ("", CLUSTER, "zone", "region", "provider")
+
+
+def values(cluster, key):
+    key = plain(key)
+    if key == CLUSTER:
+        return {cluster.name}
+    if key == "zone":
+        return set(cluster.zones)
+    if key == "region":
+        return {cluster.region} if cluster.region else set()
+    if key == "provider":
+        return {cluster.provider} if cluster.provider else set()
+    return {cluster.labels[key]} if key in cluster.labels else set()
+
+
+def values_of(fleet, names, key):
+    """All domains of the clusters of these names; one that is not there is known by its name alone."""
+    found = set()
+    for name in names:
+        if name in fleet.cluster_by_name:
+            found |= values(fleet.cluster_by_name[name], key)
+        elif plain(key) == CLUSTER:
+            found.add(name)
+    return found
