@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from bayplan.explaining.remedies import Alternatives, Edit, Remedy, change_needs, labelling, moving
+from bayplan.explaining.remedies import OTHERS, Alternatives, Edit, Remedy, change_needs, labelling, moving
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.reach import Reach
 from bayplan.model.terms import AffinityTerms, PodTerm
@@ -29,12 +29,12 @@ def for_affinity(
     for wish in plan.apart:
         if wish.reach.counts(at)[0] > wish.use.limit:
             peers = index.census.peers(wish.use.term, wish.reach.around(slot).tolist())
-            found.append([*_dropping((wish.use.source,)), *_raising(wish, len(peers)), *moving(peers, "anti-affinity")])
+            found.append([*_dropping((wish.use.source,)), *_raising(wish, len(peers)), *moving(peers)])
     for neighbours in plan.refusing:
         if inter_pod_affinity.refuse(neighbours, at)[0]:
             rule = neighbours.rule
             owners = index.census.owners(rule, rule.reach.around(slot).tolist())
-            found.append([*moving(owners, "its anti-affinity refuses this pod"), _disarming(owners, rule.source)])
+            found.append([*moving(owners), _disarming(owners, rule.source)])
     return found
 
 
@@ -100,7 +100,7 @@ def _disarming(owners: tuple[WorkloadKey, ...], term: PodTerm) -> Remedy:
         return workload
 
     whose = " and ".join(owners) if len(owners) <= 3 else f"{len(owners)} pods such as {owners[0]}"
-    return Remedy(f"drop the required anti-affinity to {show_term(term)} from {whose}", edit)
+    return Remedy(f"drop the required anti-affinity to {show_term(term)} from {whose}", edit, OTHERS)
 
 
 def _same(one: PodTerm, other: PodTerm) -> bool:
@@ -140,4 +140,4 @@ def for_claims(plan: Any, workload: Workload, slot: int, index: PlacementIndex) 
     """A ReadWriteOncePod claim is free once its pod is gone."""
     del workload, slot
     users = tuple(sorted({key for claim in plan.claims() for key in index.claim_users.users(claim)}))
-    return [moving(users, "it uses the same ReadWriteOncePod claim")]
+    return [moving(users)]

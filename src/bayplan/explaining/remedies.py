@@ -26,11 +26,19 @@ Edit = Callable[[Workload, PlacementIndex], Workload]
 MOST_PODS_TO_MOVE = 3  # a fix that moves more pods than this is a plan, not a fix
 
 
+ITSELF, NODE, OTHERS, NEW_NODE = range(4)
+
+
 class Remedy(msgspec.Struct, frozen=True):
-    """One change, told to people by `text` and carried out by `edit`; equal texts are equal changes."""
+    """
+    One change, told to people by `text` and carried out by `edit`; equal texts are equal changes.
+
+    `effort` ranks changes of equal number: to the workload itself, to a node, to other pods, a new node.
+    """
 
     text: str
     edit: Edit
+    effort: int = ITSELF
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Remedy) and other.text == self.text
@@ -73,17 +81,17 @@ def move_away(keys: tuple[WorkloadKey, ...]) -> Edit:
     return edit
 
 
-def moving(keys: tuple[WorkloadKey, ...], why: str) -> Alternatives:
+def moving(keys: tuple[WorkloadKey, ...]) -> Alternatives:
     """Moving these pods away, if they are few enough."""
     if not 0 < len(keys) <= MOST_PODS_TO_MOVE:
         return []
-    return [Remedy(f"move {' and '.join(keys)} away ({why})", move_away(keys))]
+    return [Remedy(f"move {' and '.join(keys)} away", move_away(keys), OTHERS)]
 
 
 def labelling(slot: int, key: str, value: str, index: PlacementIndex) -> Remedy:
     target = index.slots.at(slot)
     edit = change_target(slot, labels={**target.labels, key: value})
-    return Remedy(f"label node {target.name} with {key}={value}", edit)
+    return Remedy(f"label node {target.name} with {key}={value}", edit, NODE)
 
 
 # One function per rule
@@ -91,7 +99,7 @@ def labelling(slot: int, key: str, value: str, index: PlacementIndex) -> Remedy:
 
 def for_cordon(plan: str, workload: Workload, slot: int, index: PlacementIndex) -> list[Alternatives]:
     del plan, workload
-    return [[Remedy(f"uncordon node {index.slots.at(slot).name}", change_target(slot, unschedulable=False))]]
+    return [[Remedy(f"uncordon node {index.slots.at(slot).name}", change_target(slot, unschedulable=False), NODE)]]
 
 
 def for_name(plan: str, workload: Workload, slot: int, index: PlacementIndex) -> list[Alternatives]:
@@ -126,7 +134,7 @@ def _for_taint(taint: Taint, workload: Workload, slot: int, target: Target) -> A
     del workload
     return [
         Remedy(f"tolerate {taint}", tolerate),
-        Remedy(f"remove taint {taint} from node {target.name}", remove),
+        Remedy(f"remove taint {taint} from node {target.name}", remove, NODE),
     ]
 
 
@@ -170,7 +178,7 @@ def for_ports(plan: Any, workload: Workload, slot: int, index: PlacementIndex) -
         & {(p.protocol, p.port) for p in plan}
     )
     ports = ", ".join(str(port.port) for port in plan)
-    return [[Remedy(f"drop host port {ports}", change_needs(host_ports=())), *moving(holders, f"host port {ports}")]]
+    return [[Remedy(f"drop host port {ports}", change_needs(host_ports=())), *moving(holders)]]
 
 
 def for_resources(plan: Requests, workload: Workload, slot: int, index: PlacementIndex) -> list[Alternatives]:
@@ -200,7 +208,7 @@ def _for_shortage(resource: str, asked: int, slot: int, index: PlacementIndex) -
         amounts = tuple((r, free if r == resource else a) for r, a in requests.amounts)
         return change_needs(requests=msgspec.structs.replace(requests, amounts=amounts))(workload, index)
 
-    remedies = [Remedy(f"free {what} on node {name}", grow)]
+    remedies = [Remedy(f"free {what} on node {name}", grow, NODE)]
     if resource != PODS and free > 0:
         before, after = quantities.show(resource, asked), quantities.show(resource, free)
         remedies.insert(0, Remedy(f"ask for {after} {resource} instead of {before}", ask_less))

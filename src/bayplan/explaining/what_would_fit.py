@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from bayplan import filtering
-from bayplan.explaining import peer_remedies, remedies
+from bayplan.explaining import new_nodes, peer_remedies, remedies
 from bayplan.explaining.remedies import Alternatives, Remedy
 from bayplan.filtering import Verdicts
 from bayplan.indexing.placement_index import PlacementIndex
@@ -24,6 +24,7 @@ from bayplan.rules.rule import Rule
 MOST_FIXES = 8
 MOST_TRIES = 120
 MOST_TARGETS = 40  # targets looked at: those with the fewest rules against them come first
+MOST_MODELS = 3  # nodes that a new one is modelled on
 MOST_CHANGES = 4  # in one fix; more is a redesign
 
 BY_RULE: dict[str, Callable[[Any, Workload, int, PlacementIndex], list[Alternatives]]] = {
@@ -62,7 +63,7 @@ def proposals(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) 
     verdicts = filtering.run(rules, workload, index)
     if verdicts.refusal is not None:
         return []  # a missing claim or an unreadable rule: nothing the index could stand in for
-    plans = sorted(set(_plans(verdicts, workload, index)), key=lambda plan: (len(plan), sorted(r.text for r in plan)))
+    plans = sorted(set(_plans(verdicts, workload, index)), key=_effort)
     found: list[Proposal] = []
     for plan in itertools.islice(plans, MOST_TRIES):
         if len(found) == MOST_FIXES:
@@ -73,6 +74,10 @@ def proposals(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) 
         if proven is not None:
             found.append(proven)
     return found
+
+
+def _effort(plan: frozenset[Remedy]) -> tuple[int, int, list[str]]:
+    return len(plan), sum(remedy.effort for remedy in plan), sorted(remedy.text for remedy in plan)
 
 
 def apply(changes: Iterable[Remedy], workload: Workload, index: PlacementIndex) -> Workload:
@@ -96,7 +101,10 @@ def _proven(
 
 
 def _plans(verdicts: Verdicts, workload: Workload, index: PlacementIndex) -> Iterator[frozenset[Remedy]]:
-    for slot in _nearest(verdicts, index):
+    nearest = _nearest(verdicts, index)
+    for slot in nearest[:MOST_MODELS]:
+        yield from (frozenset((remedy,)) for remedy in new_nodes.like(slot, workload, index))
+    for slot in nearest:
         in_the_way = _in_the_way(verdicts, workload, slot, index)
         if in_the_way is None or not 0 < len(in_the_way) <= MOST_CHANGES:
             continue

@@ -6,6 +6,8 @@ import re
 from fractions import Fraction
 from functools import lru_cache
 
+from bayplan.errors import InputError
+
 _FORM = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(?:([eE][+-]?\d+)|([numkMGTPE]|[KMGTPE]i)?)")
 _SCALE = {
     "": Fraction(1),
@@ -16,15 +18,22 @@ _SCALE = {
     **{suffix: Fraction(1024**power) for power, suffix in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"), 1)},
 }
 LARGEST = 2**63 - 1
+LARGEST_EXPONENT = 100  # beyond it nothing fits into 64 bits, and computing it would take for ever
+
+
+class QuantityError(InputError, ValueError):
+    """Text that is no quantity."""
 
 
 @lru_cache(maxsize=65536)
 def parse(text: str | float) -> Fraction:
-    """The exact amount; raises ValueError on anything that is no quantity."""
+    """The exact amount; raises QuantityError on anything that is no quantity."""
     found = _FORM.fullmatch(str(text))
     if found is None:
-        raise ValueError(f"expected a quantity such as 500m, 2 or 1.5Gi, got {text!r}")
+        raise QuantityError(f"expected a quantity such as 500m, 2 or 1.5Gi, got {text!r}")
     digits, exponent, suffix = found.groups()
+    if exponent and abs(int(exponent[1:])) > LARGEST_EXPONENT:
+        raise QuantityError(f"expected a quantity of at most 64 bits, got {text!r}")
     scale = Fraction(10) ** int(exponent[1:]) if exponent else _SCALE[suffix or ""]
     return Fraction(digits) * scale
 

@@ -27,7 +27,7 @@ def with_label_keys(
     """
     The selector with matchLabelKeys and mismatchLabelKeys merged in, as the API server does at creation.
 
-    Keys that the pod lacks are passed over. Merging again changes nothing, so objects from an API server stay as they are.
+    Keys that the pod lacks are passed over. Merging again changes nothing: objects from an API server stay as they are.
     """
     if selector is None:
         return None

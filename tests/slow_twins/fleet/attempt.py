@@ -104,7 +104,5 @@ class Attempt:
         for cluster in self.fleet.clusters:
             found[cluster.name] = {"fits": not self.failures[cluster.name], "failures": self.failures[cluster.name]}
         for candidate in self.candidates:
-            found[candidate.name].update(
-                tier=candidate.tier, score=candidate.score, available=candidate.available
-            )
+            found[candidate.name].update(tier=candidate.tier, score=candidate.score, available=candidate.available)
         return found

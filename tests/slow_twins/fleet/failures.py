@@ -1,7 +1,7 @@
 """Why an attempt found no place. The class decides the reason that the binding's condition shows."""
 
 
-class Failure(Exception):
+class Failure(Exception):  # noqa: N818, an outcome and no error
     reason = "SchedulerError"
 
     def __init__(self, message):

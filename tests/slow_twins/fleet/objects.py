@@ -104,11 +104,9 @@ class Fleet:
 
     def template(self, binding):
         """The object that the binding propagates, or None when nobody showed it."""
+        wanted = tuple(binding.resource.get(key) or "" for key in ("apiVersion", "kind", "namespace", "name"))
         for thing in self.resources:
-            if _reference(thing) == tuple(binding.resource.get(key) or "" for key in ("apiVersion", "kind")) + (
-                binding.resource.get("namespace") or "",
-                binding.resource.get("name") or "",
-            ):
+            if _reference(thing) == wanted:
                 return thing
         return None
 

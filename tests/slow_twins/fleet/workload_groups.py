@@ -5,7 +5,7 @@ Affinity wants the cluster to hold every placed peer of the group, anti-affinity
 hold the workload already pass both.
 """
 
-from slow_twins.fleet.peers import occupied, left_behind
+from slow_twins.fleet.peers import left_behind, occupied
 
 AFFINITY, ANTI_AFFINITY = "WorkloadAffinity", "WorkloadAntiAffinity"
 APART = "ResourceBinding with the same affinity group does not target this cluster"

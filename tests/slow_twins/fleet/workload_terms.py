@@ -99,7 +99,9 @@ def read(fleet, binding):
     terms = {}
     for sign in FLAGS:
         side = placement.get(sign) or {}
-        required = [Term(fleet, binding, f"{sign}.{REQUIRED}[{i}]", raw) for i, raw in enumerate(side.get(REQUIRED) or [])]
+        required = [
+            Term(fleet, binding, f"{sign}.{REQUIRED}[{i}]", raw) for i, raw in enumerate(side.get(REQUIRED) or [])
+        ]
         preferred = [
             Term(
                 fleet,
@@ -151,7 +153,9 @@ def check_anti_affinity(attempt, cluster):
     if attempt.binding.targets(cluster.name):
         return failures
     for term in attempt.workload_terms["workloadAntiAffinity"][REQUIRED]:
-        failures += refused_by(attempt, cluster, PEER, [(term, peer) for peer in others(attempt.fleet) if term.matches(peer)])
+        failures += refused_by(
+            attempt, cluster, PEER, [(term, peer) for peer in others(attempt.fleet) if term.matches(peer)]
+        )
     for peer in others(attempt.fleet):
         matching = [(term, peer) for term in owned(attempt.fleet, peer) if term.matches(attempt.binding)]
         failures += refused_by(attempt, cluster, OWNER, matching)
@@ -167,11 +171,11 @@ def owned(fleet, peer):
 
 
 def refused_by(attempt, cluster, reason, pairs):
-    failures = []
-    for term, peer in pairs:
-        for domain in term.shared(cluster, occupied(peer, attempt.fleet.semantics)):
-            failures.append(failure(ANTI_AFFINITY, reason, term, domain, [peer]))
-    return failures
+    return [
+        failure(ANTI_AFFINITY, reason, term, domain, [peer])
+        for term, peer in pairs
+        for domain in term.shared(cluster, occupied(peer, attempt.fleet.semantics))
+    ]
 
 
 def failure(rule, reason, term, domain, blocking):
@@ -200,5 +204,6 @@ def score(attempt, cluster):
 
 def beside_a_peer(attempt, term, cluster):
     return any(
-        term.matches(peer) and term.shared(cluster, {name for name, _ in peer.clusters}) for peer in others(attempt.fleet)
+        term.matches(peer) and term.shared(cluster, {name for name, _ in peer.clusters})
+        for peer in others(attempt.fleet)
     )

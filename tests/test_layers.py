@@ -1,0 +1,113 @@
+"""Imports point downwards only, and the middle of the line touches nothing outside it."""
+
+import ast
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+SOURCE = pathlib.Path(__file__).parent.parent / "src"
+PACKAGE = "bayplan"
+
+# From the bottom up: a unit imports itself and what stands on lines above its own here, never its neighbours.
+# `explaining` is two units: what schedule's answers are told with, and the explanation, which asks schedule itself.
+LAYERS = (
+    ("errors",),
+    ("wire",),
+    ("model",),
+    ("indexing",),
+    ("rules",),
+    ("filtering",),
+    ("scoring", "assigning", "explaining"),
+    ("schedule",),
+    ("explaining.explanation", "placing", "validating", "preempting", "grouping", "enforcing", "auditing"),
+    ("kube_api", "reading", "writing"),
+    ("live", "webhook", "web"),
+    ("cli",),
+    ("__main__",),
+)
+LEVELS = {unit: level for level, units in enumerate(LAYERS) for unit in units}
+
+# From `model` to `explaining`: no files, network, clock, randomness or async.
+PURE = LEVELS["explaining.explanation"]
+OUTSIDE = frozenset({
+    "aiohttp", "asyncio", "click", "datetime", "http", "io", "mmap", "os", "pathlib", "random", "rich", "secrets",
+    "shutil", "socket", "subprocess", "sys", "tempfile", "threading", "time", "urllib", "yaml",
+})  # fmt: skip
+# The text of an annotation is YAML, and whoever validates the pod must read it.
+READS_YAML = "bayplan.validating.yaml_text"
+
+MODULES = {
+    ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__"): path
+    for path in sorted(SOURCE.rglob("*.py"))
+}
+
+
+def unit_of(module):
+    """The unit a module of ours belongs to; empty for the package itself, which only has the version."""
+    name = module.removeprefix(PACKAGE).lstrip(".")
+    return name if name in LEVELS else name.partition(".")[0]
+
+
+def imports_of(module):
+    """Everything a module imports, wherever in the module: at its top, for types only, or inside a function."""
+    for node in ast.walk(ast.parse(MODULES[module].read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{module} imports relative to itself, which hides the layer"
+            for alias in node.names:
+                deeper = f"{node.module}.{alias.name}"
+                yield deeper if deeper in MODULES else node.module
+
+
+def own_imports(module):
+    return sorted({name for name in imports_of(module) if name.partition(".")[0] == PACKAGE})
+
+
+def test_every_module_has_a_layer():
+    assert {unit_of(module) for module in MODULES} - {""} <= LEVELS.keys()
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_imports_point_downwards(module):
+    unit = unit_of(module)
+    wrong = [
+        name
+        for name in own_imports(module)
+        if unit_of(name) not in ("", unit) and LEVELS[unit_of(name)] >= LEVELS.get(unit, 0)
+    ]
+    assert not wrong, f"{module} stands beside or below what it imports"
+
+
+@pytest.mark.parametrize("module", [m for m in sorted(MODULES) if unit_of(m) and LEVELS[unit_of(m)] <= PURE])
+def test_the_middle_is_pure(module):
+    allowed = {"yaml"} if module == READS_YAML else set()
+    outside = {name.partition(".")[0] for name in imports_of(module)} & OUTSIDE
+    assert outside <= allowed
+
+
+def test_validating_needs_no_index():
+    above_the_model = {
+        f"{module} imports {name}"
+        for module in MODULES
+        if unit_of(module) == "validating"
+        for name in own_imports(module)
+        if unit_of(name) not in ("errors", "wire", "model", "validating")
+    }
+    assert not above_the_model
+
+
+def test_the_order_has_teeth():
+    assert LEVELS[unit_of("bayplan.explaining.tally")] < LEVELS["schedule"]
+    assert LEVELS[unit_of("bayplan.explaining.explanation")] > LEVELS["schedule"]
+    assert "bayplan.schedule" in own_imports("bayplan.explaining.explanation")
+    assert "bayplan.reading.cluster" in own_imports("bayplan.cli.loading")  # found inside a function
+
+
+def test_help_loads_nothing_heavy():
+    heavy = {"numpy", "yaml", "rich", "bayplan.schedule"}
+    code = f"import sys, bayplan.cli.main; print(*sorted({heavy!r} & set(sys.modules)))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=SOURCE)
+    assert loaded.stdout.split() == []
