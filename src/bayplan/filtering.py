@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bayplan.indexing.evaluations import Evaluation
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.model.decisions import Mask, Reason
+from bayplan.model.decisions import Mask, Reason, Slots
 from bayplan.model.workloads import Workload
 from bayplan.rules.rule import Rule
 
@@ -21,10 +21,20 @@ class Judged(msgspec.Struct, frozen=True):
 
     rule: Rule
     evaluation: Evaluation
+    spared: Slots | None = None
 
     @property
     def plan(self) -> Any:
         return self.evaluation.plan
+
+    def refused(self) -> Mask | None:
+        """Which targets the rule is against, shape (capacity,); None if it has nothing against any."""
+        if self.evaluation.codes is None or not self.rule.filters:
+            return None
+        refused: Mask = self.evaluation.codes != 0
+        if self.spared is not None:
+            refused[self.spared] = False
+        return refused
 
 
 class Verdicts(msgspec.Struct, frozen=True):
@@ -58,8 +68,9 @@ def run(rules: Sequence[Rule], workload: Workload, index: PlacementIndex) -> Ver
                 by.append(one.rule.name)
     feasible = index.slots.alive.copy() if candidates is None else index.slots.alive & candidates
     for one in judged:
-        if one.evaluation.codes is not None and one.rule.filters:
-            feasible &= one.evaluation.codes == 0
+        refused = one.refused()
+        if refused is not None:
+            feasible &= ~refused
     excluded = None if candidates is None else index.slots.alive & ~candidates
     return Verdicts(judged, feasible, excluded=excluded, excluded_by=tuple(by))
 
@@ -69,7 +80,7 @@ def _judged(rules: Sequence[Rule], workload: Workload, index: PlacementIndex) ->
     for rule in rules:
         part = rule.part(workload, index)
         if part is not None:
-            found.append(Judged(rule, index.evaluations.get(rule, part, index)))
+            found.append(Judged(rule, index.evaluations.get(rule, part, index), rule.spared(workload, index)))
     return found
 
 
@@ -77,6 +88,7 @@ def first_failures(verdicts: Verdicts) -> NDArray[np.int64]:
     """For each target the position in `judged` of the first rule against it, -1 if none; shape (capacity,)."""
     first = np.full(len(verdicts.feasible), -1, np.int64)
     for position, one in enumerate(verdicts.judged):
-        if one.evaluation.codes is not None and one.rule.filters:
-            first[(first == -1) & (one.evaluation.codes != 0)] = position
+        refused = one.refused()
+        if refused is not None:
+            first[(first == -1) & refused] = position
     return first

@@ -41,6 +41,23 @@ def _pods() -> Answerer:
     return answer
 
 
+def _fleet() -> Answerer:
+    from bayplan import scheduling_groups
+    from bayplan.reading import questions
+    from bayplan.rules import fleet_profile
+    from bayplan.writing import answers
+
+    decode, rules = msgspec.json.Decoder(questions.FleetQuestion).decode, fleet_profile.rules()
+
+    def answer(line: bytes) -> Any:
+        question = decode(line)
+        situation = questions.fleet_situation_of(question)
+        decision = scheduling_groups.schedule(situation.workload, situation.index, rules)
+        return answers.fleet_answer(question.name, decision, situation.workload, situation.index)
+
+    return answer
+
+
 def _admission() -> Answerer:
     from bayplan.validating import admission
 
@@ -54,7 +71,7 @@ def _admission() -> Answerer:
 
 
 # What can be asked; each entry imports what it needs when it is asked for.
-ANSWERERS: dict[str, Callable[[], Answerer]] = {"pods": _pods, "admission": _admission}
+ANSWERERS: dict[str, Callable[[], Answerer]] = {"pods": _pods, "fleet": _fleet, "admission": _admission}
 
 
 def answers(lines: Iterable[bytes], answer: Answerer) -> Iterator[tuple[Any, bool]]:

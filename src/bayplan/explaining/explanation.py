@@ -9,6 +9,7 @@ import msgspec
 from bayplan import schedule
 from bayplan.explaining import tally
 from bayplan.explaining.what_would_fit import Fix, fixes
+from bayplan.filtering import Verdicts
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.rules.rule import Failure, Rule
@@ -61,19 +62,18 @@ def _verdict(
     if verdicts.feasible[slot] and ranking is not None:
         scores = {rule: int(weighted[slot]) for rule, weighted in ranking.by_rule.items()}
         return TargetVerdict(name, True, slot == decision.slot, int(ranking.totals[slot]), scores)
-    return TargetVerdict(name, False, failures=failures_at(decision, workload, slot, index))
+    return TargetVerdict(name, False, failures=failures_at(verdicts, workload, slot, index))
 
 
-def failures_at(decision: schedule.Decision, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
+def failures_at(verdicts: Verdicts, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
     """Everything against a target: all rules that fail there, not only the first."""
-    verdicts = decision.verdicts
     found = []
     if verdicts.refusal is not None:
         rule, reason = verdicts.refusal
         found.append(Failure(rule.id, reason.text, detail="refused before any node was looked at"))
     for one in verdicts.judged:
-        codes = one.evaluation.codes
-        if codes is not None and one.rule.filters and codes[slot]:
+        refused = one.refused()
+        if refused is not None and refused[slot]:
             found.extend(one.rule.evidence(one.plan, workload, slot, index))
     if not found and verdicts.excluded is not None and verdicts.excluded[slot]:
         names = " ".join(sorted(verdicts.excluded_by))

@@ -15,8 +15,8 @@ from bayplan.model.decisions import Reason
 def reasons_at(verdicts: Verdicts, slot: int) -> tuple[str, tuple[Reason, ...]]:
     """The first rule against a target and its reasons; an empty name if no rule is."""
     for one in verdicts.judged:
-        codes = one.evaluation.codes
-        if codes is not None and one.rule.filters and codes[slot]:
+        refused, codes = one.refused(), one.evaluation.codes
+        if refused is not None and codes is not None and refused[slot]:
             return one.rule.name, one.rule.reasons(one.plan, int(codes[slot]))
     return "", ()
 
@@ -33,7 +33,7 @@ def count(verdicts: Verdicts, index: PlacementIndex) -> Counter[str]:
     first = filtering.first_failures(verdicts)
     for position, one in enumerate(verdicts.judged):
         here = considered & (first == position)
-        if one.evaluation.codes is None or not here.any():
+        if one.evaluation.codes is None or one.rule.silent or not here.any():
             continue
         codes, counts = np.unique(one.evaluation.codes[here], return_counts=True)
         for code, n in zip(codes.tolist(), counts.tolist(), strict=True):
@@ -42,12 +42,12 @@ def count(verdicts: Verdicts, index: PlacementIndex) -> Counter[str]:
     return +tally
 
 
-def sentence(verdicts: Verdicts, index: PlacementIndex) -> str:
-    """`0/N nodes are available: …`, as kube-scheduler would say it."""
+def sentence(verdicts: Verdicts, index: PlacementIndex, noun: str = "nodes") -> str:
+    """`0/N nodes are available: …`, as kube-scheduler would say it, or Karmada's of clusters."""
     n = len(index.slots)
-    if n == 0:
+    if n == 0 and noun == "nodes":
         return "no nodes available to schedule pods"
     if verdicts.refusal is not None:
-        return f"0/{n} nodes are available: {verdicts.refusal[1].text}."
+        return f"0/{n} {noun} are available: {verdicts.refusal[1].text}."
     counted = sorted(f"{times} {text}" for text, times in count(verdicts, index).items())
-    return f"0/{n} nodes are available: {', '.join(counted)}."
+    return f"0/{n} {noun} are available: {', '.join(counted) or 'no cluster exists'}."

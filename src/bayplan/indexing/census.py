@@ -80,6 +80,16 @@ class Census:
         classes = (cls for cls in self.classes.candidates(TermEntry(term)) if self.class_matches(term, cls))
         return _members(classes, slots)
 
+    def all_peers(self, term: PeerTerm) -> tuple[WorkloadKey, ...]:
+        """The placed workloads that a term matches anywhere, lost targets included, by name."""
+        return tuple(
+            sorted(
+                key
+                for key, record in self.records.items()
+                if record.member_of is not None and self.class_matches(term, record.member_of)
+            )
+        )
+
     def owners(self, rule: OwnerRule, slots: Iterable[int]) -> tuple[WorkloadKey, ...]:
         """The placed workloads that hold a rule on these targets, by name: evidence, not for the fast path."""
         return _members((cls for cls in self.classes.by_id.values() if rule in cls.owner_rules), slots)

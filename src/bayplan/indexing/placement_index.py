@@ -39,8 +39,10 @@ class _StoredBefore(msgspec.Struct, frozen=True):
 class PlacementIndex:
     """What is where. Add and remove through the methods; read the parts, never write to them."""
 
-    def __init__(self, semantics: Semantics = UPSTREAM, seed: str = "") -> None:
+    def __init__(self, semantics: Semantics = UPSTREAM, seed: str = "", *, lost_targets_count: bool = False) -> None:
+        """`lost_targets_count`: a workload on unknown targets alone still counts as being somewhere."""
         self.semantics = semantics
+        self.lost_targets_count = lost_targets_count
         self.slots = TargetSlots(seed)
         self.capacity = Capacity(self.slots.capacity)
         self.ports = Ports()
@@ -252,7 +254,7 @@ class PlacementIndex:
 
     def _count(self, record: Record, *, follows: bool = False) -> None:
         workload, needs, cls = record.workload, record.workload.needs, record.member_of
-        if record.slots:
+        if record.slots or (self.lost_targets_count and record.shares):
             cls = self.census.join(record)
             self.claim_users.add(workload)
             for slot in record.slots:
@@ -264,7 +266,7 @@ class PlacementIndex:
 
     def _uncount(self, record: Record, *, follows: bool = False) -> None:
         workload, needs, cls = record.workload, record.workload.needs, record.member_of
-        if record.slots:
+        if record.member_of is not None:
             cls = self.census.leave(record)
             self.claim_users.remove(workload)
             for slot in record.slots:

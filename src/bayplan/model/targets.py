@@ -6,13 +6,18 @@ from typing import NewType
 
 import msgspec
 
+from bayplan.model.clusters import ClusterFacts
 from bayplan.model.taints import Taint
 
 TargetName = NewType("TargetName", str)
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
-    """`labels` may hold several values for one key (a cluster that spans three zones) in `further_labels`."""
+    """
+    `labels` may hold several values for one key (a cluster that spans three zones) in `further_labels`.
+
+    `cluster` is what only a cluster has; None for a node.
+    """
 
     name: TargetName
     labels: dict[str, str]
@@ -21,3 +26,4 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     unschedulable: bool = False
     allocatable: tuple[tuple[str, int], ...] = ()
     images: tuple[tuple[str, int], ...] = ()
+    cluster: ClusterFacts | None = None

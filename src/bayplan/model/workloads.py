@@ -6,6 +6,7 @@ from typing import NewType
 
 import msgspec
 
+from bayplan.model.bindings import Binding
 from bayplan.model.labels import Selector
 from bayplan.model.node_selectors import ANYWHERE, NodeAffinity
 from bayplan.model.taints import Toleration
@@ -82,6 +83,7 @@ class Needs(msgspec.Struct, frozen=True, kw_only=True):
 class Workload(msgspec.Struct, frozen=True, kw_only=True):
     """
     One thing to place. `requested_target` is a node the pod itself names; `unplaceable` says why it may not be tried.
+    `binding` is what only a binding has; None for a pod.
 
     `labels` is never changed in place, only replaced.
     """
@@ -101,6 +103,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     gates: tuple[str, ...] = ()
     scheduler_name: str = ""
     unplaceable: str = ""
+    binding: Binding | None = None
 
     @property
     def key(self) -> WorkloadKey:

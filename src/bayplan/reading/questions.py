@@ -10,9 +10,10 @@ from bayplan.errors import InputError
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.semantics import PRESETS, Semantics
 from bayplan.model.workloads import Workload
-from bayplan.reading import nodes, pods, scheduler_config, storage
+from bayplan.reading import bindings, clusters, nodes, pods, scheduler_config, storage
 from bayplan.rules.profile import Profile
 from bayplan.wire.controllers import Controller, PriorityClass, ReplicationController, Service
+from bayplan.wire.fleets import Cluster, ResourceBinding
 from bayplan.wire.nodes import Namespace, Node
 from bayplan.wire.pods import Pod
 from bayplan.wire.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
@@ -102,3 +103,32 @@ def _objects(objects: list[dict[str, Any]], index: PlacementIndex) -> pods.Surro
                 storage_class = storage.storage_class_of(msgspec.convert(written, StorageClass))
                 index.set_storage_class(storage_class.name, storage_class)
     return surroundings
+
+
+class FleetQuestion(msgspec.Struct, rename="camel"):
+    clusters: list[Cluster]
+    binding: ResourceBinding
+    name: str = ""
+    bindings: list[ResourceBinding] = []
+    resources: list[dict[str, Any]] = []
+    options: Options = msgspec.field(default_factory=Options)
+
+
+class FleetSituation(msgspec.Struct):
+    """A question about a fleet made ready to be decided."""
+
+    index: PlacementIndex
+    workload: Workload
+
+
+def fleet_situation_of(question: FleetQuestion) -> FleetSituation:
+    """The fleet of the question in an index, its binding as a workload."""
+    index = PlacementIndex(semantics_of(question.options), lost_targets_count=True)
+    for cluster in question.clusters:
+        index.add_target(clusters.target_of(cluster))
+    asked = question.binding
+    own = (asked.spec.resource.namespace, bindings.binding_name(asked))
+    for other in question.bindings:
+        if (other.metadata.namespace, other.metadata.name) != own and other.spec.clusters:
+            index.add_shares(bindings.workload_of(other), bindings.shares_of(other))
+    return FleetSituation(index, bindings.workload_of(asked))

@@ -11,12 +11,13 @@ from collections.abc import Hashable
 from typing import Any, ClassVar
 
 import msgspec
+import numpy as np
 
 from bayplan.indexing.evaluations import Touched
 from bayplan.indexing.journal import Change, Kind
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import At
-from bayplan.model.decisions import Codes, Mask, Reason, Scores
+from bayplan.model.decisions import Codes, Mask, Reason, Scores, Slots
 from bayplan.model.workloads import Workload
 
 HIGHEST = 100  # the top of a normalised score
@@ -40,6 +41,7 @@ class Rule:
     id: ClassVar[str]
     weight: int = 0
     filters: bool = True
+    silent: ClassVar[bool] = False  # left out of the sentence that counts reasons
 
     def part(self, workload: Workload, index: PlacementIndex) -> Hashable | None:
         """The piece of the workload this rule reads; None if it has nothing to say about this workload."""
@@ -57,6 +59,11 @@ class Rule:
 
     def release(self, plan: Any, index: PlacementIndex) -> None:
         """Let go of what `prepare` took hold of."""
+
+    def spared(self, workload: Workload, index: PlacementIndex) -> Slots | None:
+        """Targets that pass for this workload whatever the rule says; None if there are none."""
+        del workload, index
+        return None
 
     def refuse(self, plan: Any, index: PlacementIndex) -> Reason | None:
         """A reason against every target at once, found before any is looked at."""
@@ -97,6 +104,15 @@ class Rule:
     def evidence(self, plan: Any, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
         """Why this target is refused, one entry per thing in the way; only called where `reject` gave a code."""
         raise NotImplementedError
+
+
+def assigned_slots(workload: Workload, index: PlacementIndex) -> Slots | None:
+    """Where the workload is already: what must hold while scheduling may fail while it runs."""
+    if workload.binding is None or not workload.binding.previous:
+        return None
+    known = index.slots.by_name
+    slots = [known[name] for name, _ in workload.binding.previous if name in known]
+    return np.array(slots, np.intp) if slots else None
 
 
 def normalise_by_highest(raw: Scores, feasible: Mask, *, reverse: bool = False) -> Scores:

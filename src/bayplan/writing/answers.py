@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from bayplan.assigning import best_target
-from bayplan.explaining import tally
+from bayplan.explaining import explanation, tally
 from bayplan.filtering import Verdicts
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.decisions import Status
+from bayplan.model.workloads import Workload
 from bayplan.schedule import Decision
+from bayplan.scheduling_groups import FleetDecision
 from bayplan.scoring import Ranking
 
 
@@ -37,3 +41,27 @@ def _node(verdicts: Verdicts, ranking: Ranking | None, slot: int) -> dict[str, A
         return {"code": Status.EXCLUDED.value}
     plugin, reasons = tally.reasons_at(verdicts, slot)
     return {"code": reasons[0].status.value, "plugin": plugin, "reasons": [reason.text for reason in reasons]}
+
+
+def fleet_answer(name: str, decision: FleetDecision, workload: Workload, index: PlacementIndex) -> dict[str, Any]:
+    """The answer to one question of `decide fleet`."""
+    return {
+        "name": name,
+        "observedAffinityName": decision.observed,
+        "clusters": [{"name": cluster, "replicas": replicas} for cluster, replicas in decision.shares],
+        "reason": decision.reason,
+        "errors": list(decision.errors),
+        "verdicts": _fleet_verdicts(decision, workload, index),
+    }
+
+
+def _fleet_verdicts(decision: FleetDecision, workload: Workload, index: PlacementIndex) -> dict[str, Any]:
+    if decision.verdicts is None:
+        return {}
+    found: dict[str, Any] = {}
+    for name, slot in sorted(index.slots.by_name.items()):
+        failures = explanation.failures_at(decision.verdicts, workload, slot, index)
+        found[name] = {"fits": not failures, "failures": msgspec.to_builtins(failures)}
+    for candidate in decision.ranked:
+        found[candidate.name].update(tier=candidate.tier, score=candidate.score, available=candidate.available)
+    return found

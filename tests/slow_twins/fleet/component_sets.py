@@ -7,6 +7,7 @@ looking whether both sides have the same form; that is kept.
 
 from slow_twins.fleet import resource_models
 from slow_twins.fleet.go_numbers import int32
+from slow_twins.fleet.reported_room import free_pods
 from slow_twins.objects import exact, rounded
 
 
@@ -25,7 +26,7 @@ def applicable(binding):
 def most(components, cluster):
     if cluster.summary is None:
         return 0
-    pods = _free_pods(cluster.summary)
+    pods = free_pods(cluster.summary)
     if pods <= 0:
         return 0
     per_set = sum(component.get("replicas") or 0 for component in components)
@@ -42,14 +43,6 @@ def most(components, cluster):
     if resource_models.usable(cluster):
         sets = min(sets, on_models(components, cluster, sets))
     return sets
-
-
-def _free_pods(summary):
-    parts = [rounded("pods", exact((summary.get(part) or {}).get("pods") or 0)) for part in PARTS]
-    return max(0, parts[0] - parts[1] - parts[2])
-
-
-PARTS = ("allocatable", "allocated", "allocating")
 
 
 def _per_set(components):

@@ -2,14 +2,13 @@
 
 PREFIX = "topology.karmada.io/"
 CLUSTER = "cluster"
+BUILT_IN = (CLUSTER, "zone", "region", "provider")
 
 
 def plain(key):
     """The four built-in keys also go by the seed's prefix; no key means the cluster."""
-    return (key or CLUSTER).removeprefix(PREFIX) if (key or "").removeprefix(PREFIX) in BUILT_IN else key
-
-
-BUILT_IN = ("", CLUSTER, "zone", "region", "provider")
+    short = (key or CLUSTER).removeprefix(PREFIX)
+    return short if short in BUILT_IN else key
 
 
 def values(cluster, key):

@@ -2,6 +2,7 @@
 
 from slow_twins.fleet import component_sets, resource_models
 from slow_twins.fleet.go_numbers import MAX_INT32, int32
+from slow_twins.fleet.reported_room import free_amount, free_pods
 from slow_twins.objects import exact, rounded
 
 
@@ -31,15 +32,6 @@ def most_replicas(requirements, cluster):
     return int32(min(pods, by_summary(requests, cluster.summary, pods)))
 
 
-def free_pods(summary):
-    """Each of the three is rounded up by itself."""
-    return max(0, _pods(summary, "allocatable") - _pods(summary, "allocated") - _pods(summary, "allocating"))
-
-
-def _pods(summary, part):
-    return rounded("pods", exact((summary.get(part) or {}).get("pods") or 0))
-
-
 def by_summary(requests, summary, most):
     """The scarcest resource decides; a resource that the cluster does not report is not there."""
     for resource, text in requests.items():
@@ -52,10 +44,3 @@ def by_summary(requests, summary, most):
             return 0
         most = min(most, rounded(resource, free) // rounded(resource, exact(text)))
     return most
-
-
-def free_amount(resource, summary):
-    amounts = [
-        exact((summary.get(part) or {}).get(resource) or 0) for part in ("allocatable", "allocated", "allocating")
-    ]
-    return amounts[0] - amounts[1] - amounts[2]

@@ -4,6 +4,7 @@ import json
 from datetime import datetime
 
 from slow_twins.fleet import semantics
+from slow_twins.fleet.failures import Failure, SchedulerError
 from slow_twins.objects import annotations_of, labels_of, name_of
 
 LABELS_ANNOTATION = "bayplan.io/workload-labels"
@@ -111,10 +112,25 @@ class Fleet:
         return None
 
     def workload_labels(self, binding):
+        """The template's labels, else the annotation's, else none; raises where the annotation makes no sense."""
         template = self.template(binding)
         if template is not None:
             return labels_of(template)
-        return json.loads(binding.annotations.get(LABELS_ANNOTATION) or "{}")
+        text = binding.annotations.get(LABELS_ANNOTATION)
+        try:
+            found = json.loads(text) if text else {}
+        except ValueError:
+            found = None
+        if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
+            raise SchedulerError(f"metadata.annotations[{LABELS_ANNOTATION}]: expected labels in JSON, got {text!r}")
+        return found
+
+    def peer_labels(self, peer):
+        """A peer whose labels cannot be read has none."""
+        try:
+            return self.workload_labels(peer)
+        except Failure:
+            return {}
 
     def namespace_labels(self, namespace):
         """Of a Namespace among the resources; one that nobody described has no labels."""

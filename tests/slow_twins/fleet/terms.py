@@ -10,6 +10,7 @@ def answer(question):
     """The verdicts are those of the term that was chosen, or else of the first that failed."""
     fleet, name = Fleet(question), question.get("name") or ""
     try:
+        fleet.workload_labels(fleet.binding)
         terms = tiers.read(placement_fields.read(fleet, fleet.binding), fleet.semantics)
         wanted_peers = workload_terms.read(fleet, fleet.binding)
     except Failure as failure:

@@ -68,7 +68,7 @@ class Term:
         """Whether the other workload, perhaps the owner itself, is one that the term speaks of."""
         if not self._looks_into(other.namespace):
             return False
-        mine, theirs = self.fleet.workload_labels(self.owner), self.fleet.workload_labels(other)
+        mine, theirs = self.fleet.peer_labels(self.owner), self.fleet.peer_labels(other)
         if any(key not in mine or theirs.get(key) != mine[key] for key in self.same):
             return False
         if self.selector is None:
@@ -99,23 +99,28 @@ def read(fleet, binding):
     terms = {}
     for sign in FLAGS:
         side = placement.get(sign) or {}
-        required = [
-            Term(fleet, binding, f"{sign}.{REQUIRED}[{i}]", raw) for i, raw in enumerate(side.get(REQUIRED) or [])
-        ]
+        required = [Term(fleet, binding, path, raw) for path, raw in entries(side, sign, REQUIRED)]
         preferred = [
             Term(
                 fleet,
                 binding,
-                f"{sign}.{PREFERRED}[{i}].workloadAffinityTerm",
+                f"{path}.workloadAffinityTerm",
                 entry.get("workloadAffinityTerm") or {},
                 entry.get("weight") or 0,
             )
-            for i, entry in enumerate(side.get(PREFERRED) or [])
+            for path, entry in entries(side, sign, PREFERRED)
         ]
         for term in [*required, *preferred]:
             term.check()
         terms[sign] = {REQUIRED: required, PREFERRED: preferred}
     return terms
+
+
+def entries(side, sign, name):
+    written = side.get(name) or []
+    if not isinstance(written, list) or not all(isinstance(entry, dict) for entry in written):
+        raise SchedulerError(f"placement.{sign}.{name}: expected a list of terms")
+    return [(f"{sign}.{name}[{position}]", entry) for position, entry in enumerate(written)]
 
 
 def others(fleet):

@@ -1,0 +1,75 @@
+"""Where a policy lets a workload go: cluster affinities, tiers, spread, division. Knows nothing of clusters' state."""
+
+from __future__ import annotations
+
+import msgspec
+
+from bayplan.model.clusters import CLUSTER, REGION
+from bayplan.model.labels import Selector
+from bayplan.model.node_selectors import NodeRequirement
+from bayplan.model.taints import Toleration
+
+DUPLICATED, STATIC_WEIGHT, DYNAMIC_WEIGHT, AGGREGATED = "Duplicated", "StaticWeight", "DynamicWeight", "Aggregated"
+
+
+class ClusterAffinity(msgspec.Struct, frozen=True):
+    """Conditions that must all hold; `labels` None asks nothing of labels; empty `names` allows every name."""
+
+    labels: Selector | None = None
+    fields: tuple[NodeRequirement, ...] = ()
+    names: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    impossible: bool = False  # a selector that makes no sense matches nothing
+
+
+ANY_CLUSTER = ClusterAffinity()
+
+
+class AffinityGroup(msgspec.Struct, frozen=True):
+    """One group of clusters with its tiers, first tier first. `tiered`: replicas fill the tiers in order."""
+
+    name: str = ""
+    tiers: tuple[ClusterAffinity, ...] = (ANY_CLUSTER,)
+    tiered: bool = False
+
+
+class SpreadField(msgspec.Struct, frozen=True):
+    field: str = ""
+    label: str = ""
+    min_groups: int = 0
+    max_groups: int = 0
+
+
+class Division(msgspec.Struct, frozen=True):
+    """
+    How replicas are divided. `strategy` is empty for a combination that nobody knows; `type` and `preference` are as
+    written, for the message. `heeds_spread` is false where static weights ignore spread constraints.
+    """
+
+    strategy: str = DUPLICATED
+    type: str = ""
+    preference: str = ""
+    weights: tuple[tuple[ClusterAffinity, int], ...] | None = None
+    heeds_spread: bool = True
+    counts_capacity: bool = False
+
+
+class Placement(msgspec.Struct, frozen=True):
+    """`groups` are tried in order; none at all means that the scheduler has nothing to try."""
+
+    groups: tuple[AffinityGroup, ...] = (AffinityGroup(),)
+    tolerations: tuple[Toleration, ...] = ()
+    spread: tuple[SpreadField, ...] = ()
+    division: Division = Division()
+
+    def spread_by(self, field: str) -> SpreadField | None:
+        """The constraint on a field; the last one if there are several."""
+        return next((constraint for constraint in reversed(self.spread) if constraint.field == field), None)
+
+    @property
+    def by_region(self) -> SpreadField | None:
+        return self.spread_by(REGION)
+
+    @property
+    def by_cluster(self) -> SpreadField | None:
+        return self.spread_by(CLUSTER)

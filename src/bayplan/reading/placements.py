@@ -1,0 +1,126 @@
+"""A placement as written → groups of clusters with their tiers, spread and division."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from bayplan.model import placements as model
+from bayplan.model.clusters import ZONE
+from bayplan.model.labels import DOES_NOT_EXIST, EXISTS, IN, NOT_IN, Selector
+from bayplan.model.node_selectors import NodeRequirement
+from bayplan.model.taints import Toleration
+from bayplan.reading import selectors
+from bayplan.validating import names
+from bayplan.wire.meta import LabelSelector
+
+KNOWN_OPERATORS = (IN, NOT_IN, EXISTS, DOES_NOT_EXIST)
+
+
+def placement_of(written: Mapping[str, Any]) -> model.Placement:
+    """What Karmada's scheduler would read from the placement."""
+    return model.Placement(
+        _groups(written),
+        tuple(
+            Toleration(t.get("key") or "", t.get("operator") or "", t.get("value") or "", t.get("effect") or "")
+            for t in written.get("clusterTolerations") or ()
+        ),
+        tuple(_spread(constraint) for constraint in written.get("spreadConstraints") or ()),
+        _division(written.get("replicaScheduling")),
+    )
+
+
+def cluster_affinity(written: Mapping[str, Any]) -> model.ClusterAffinity:
+    labels = _labels(written.get("labelSelector"))
+    fields = tuple(
+        NodeRequirement(e.get("key") or "", e.get("operator") or "", tuple(e.get("values") or ()))
+        for e in (written.get("fieldSelector") or {}).get("matchExpressions") or ()
+    )
+    return model.ClusterAffinity(
+        labels,
+        fields,
+        tuple(written.get("clusterNames") or ()),
+        tuple(written.get("exclude") or ()),
+        impossible=(labels is None and written.get("labelSelector") is not None) or not all(map(_sensible, fields)),
+    )
+
+
+def _sensible(field: NodeRequirement) -> bool:
+    """Whether a requirement on a field can hold at all; Karmada crashes on some that cannot."""
+    if field.operator in (EXISTS, DOES_NOT_EXIST):
+        return not field.values or field.key == ZONE
+    if field.operator in (IN, NOT_IN):
+        return field.key == ZONE or (bool(field.values) and not any(map(names.label_value, field.values)))
+    return field.operator in ("Gt", "Lt") and field.key != ZONE and len(field.values) == 1
+
+
+def _labels(written: Mapping[str, Any] | None) -> Selector | None:
+    """The label selector; None where there is none or it makes no sense."""
+    if written is None:
+        return None
+    selector = selectors.selector_of(msgspec.convert(written, LabelSelector))
+    assert selector is not None
+    for requirement in selector.requirements:
+        listed = requirement.operator in (IN, NOT_IN)
+        if requirement.operator not in KNOWN_OPERATORS or listed != bool(requirement.values):
+            return None
+    return selector
+
+
+def _groups(written: Mapping[str, Any]) -> tuple[model.AffinityGroup, ...]:
+    single, terms = written.get("clusterAffinity"), written.get("clusterAffinities")
+    if terms is None:
+        tiers = (cluster_affinity(single),) if single is not None else (model.ANY_CLUSTER,)
+        return (model.AffinityGroup("", tiers),)
+    return tuple(_group(term.get("affinityName") or "", single, terms) for term in terms)
+
+
+def _group(name: str, single: Mapping[str, Any] | None, terms: Sequence[Mapping[str, Any]]) -> model.AffinityGroup:
+    """Karmada looks terms up by name, so of two with the same name the first is meant both times."""
+    if single is not None:  # comes first wherever both are there
+        return model.AffinityGroup(name, (cluster_affinity(single),))
+    same = [term for term in terms if (term.get("affinityName") or "") == name]
+    tiers = [same[0], *(same[0].get("overflowAffinities") or ())]
+    # An empty list counts too: one tier, filled by capacity.
+    tiered = name != "" and any(term.get("overflowAffinities") is not None for term in same)
+    return model.AffinityGroup(name, tuple(cluster_affinity(tier) for tier in tiers), tiered)
+
+
+def _spread(written: Mapping[str, Any]) -> model.SpreadField:
+    return model.SpreadField(
+        written.get("spreadByField") or "",
+        written.get("spreadByLabel") or "",
+        written.get("minGroups") or 0,
+        written.get("maxGroups") or 0,
+    )
+
+
+def _division(written: Mapping[str, Any] | None) -> model.Division:
+    if written is None:
+        return model.Division()
+    kind, preference = written.get("replicaSchedulingType") or "", written.get("replicaDivisionPreference") or ""
+    weights = written.get("weightPreference")
+    strategy = _strategy(kind, preference, weights or {})
+    listed = (weights or {}).get("staticWeightList") or ()
+    return model.Division(
+        strategy,
+        kind,
+        preference,
+        tuple((cluster_affinity(rule.get("targetCluster") or {}), rule.get("weight") or 0) for rule in listed),
+        heeds_spread=strategy != model.STATIC_WEIGHT or (weights is not None and not listed),
+        counts_capacity=kind != model.DUPLICATED,
+    )
+
+
+def _strategy(kind: str, preference: str, weights: Mapping[str, Any]) -> str:
+    if kind == model.DUPLICATED:
+        return model.DUPLICATED
+    if kind != "Divided":
+        return ""
+    if preference == "Aggregated":
+        return model.AGGREGATED
+    if preference == "Weighted":
+        return model.DYNAMIC_WEIGHT if weights.get("dynamicWeight") else model.STATIC_WEIGHT
+    return ""

@@ -1,0 +1,99 @@
+"""ClusterAffinity: the clusters that the current group of the placement names, in any of its tiers."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.indexing.slots import ALL, At
+from bayplan.model.clusters import FIELD_KEYS
+from bayplan.model.decisions import Codes, Mask, Reason, Status
+from bayplan.model.labels import Requirement
+from bayplan.model.node_selectors import NodeRequirement
+from bayplan.model.placements import ClusterAffinity
+from bayplan.model.workloads import Workload
+from bayplan.rules.rule import Failure, Rule
+
+NOT_NAMED = Reason(
+    "cluster-affinity",
+    "cluster(s) did not match the placement cluster affinity constraint",
+    Status.UNSCHEDULABLE,
+)
+NOWHERE = 1000  # the tier of a cluster that no affinity names: it sorts last
+
+
+class Part(msgspec.Struct, frozen=True):
+    tiers: tuple[ClusterAffinity, ...]
+
+
+class ClusterAffinityRule(Rule):
+    name = "ClusterAffinity"
+    id = "cluster-affinity"
+
+    def part(self, workload: Workload, index: PlacementIndex) -> Part | None:
+        del index
+        assert workload.binding is not None
+        # Karmada lets things without replicas use the first tier only.
+        tiers = workload.binding.group.tiers
+        return Part(tiers if workload.binding.is_workload else tiers[:1])
+
+    def reject(self, plan: Part, index: PlacementIndex, at: At) -> Codes:
+        nowhere: Mask = tier_by_target(plan.tiers, index)[at] == NOWHERE
+        return nowhere.astype(np.int64)
+
+    def reasons(self, plan: Part, code: int) -> tuple[Reason, ...]:
+        del plan, code
+        return (NOT_NAMED,)
+
+    def evidence(self, plan: Part, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
+        del plan, slot, index
+        assert workload.binding is not None
+        group = workload.binding.group.name
+        return [Failure(self.id, NOT_NAMED.text, term=f"affinity {group}" if group else "clusterAffinity")]
+
+
+def tier_by_target(tiers: tuple[ClusterAffinity, ...], index: PlacementIndex) -> NDArray[np.int64]:
+    """The first tier that names each cluster, `NOWHERE` if none does; shape (capacity,)."""
+    found = np.full(index.slots.capacity, NOWHERE, np.int64)
+    for number in reversed(range(len(tiers))):
+        found[matching(tiers[number], index)] = number
+    return found
+
+
+def matching(affinity: ClusterAffinity, index: PlacementIndex) -> Mask:
+    """The clusters that meet all conditions, shape (capacity,); an empty affinity names every cluster."""
+    if affinity.impossible:
+        return np.zeros(index.slots.capacity, np.bool_)
+    mask = _named(affinity.names, index) if affinity.names else np.ones(index.slots.capacity, np.bool_)
+    if affinity.exclude:
+        mask &= ~_named(affinity.exclude, index)
+    for requirement in affinity.labels.requirements if affinity.labels else ():
+        mask &= _holds(requirement, requirement.key, index)
+    for field in affinity.fields:
+        mask &= _holds(field, FIELD_KEYS.get(field.key, field.key), index)
+    return mask
+
+
+def _named(names: tuple[str, ...], index: PlacementIndex) -> Mask:
+    mask = np.zeros(index.slots.capacity, np.bool_)
+    mask[[index.slots.by_name[name] for name in names if name in index.slots.by_name]] = True
+    return mask
+
+
+def _holds(requirement: Requirement | NodeRequirement, key: str, index: PlacementIndex) -> Mask:
+    """A cluster may have several values of one key: any is enough for a positive requirement, none for a negative."""
+    column = index.column(key)
+    if requirement.operator == "Exists":
+        return column.present(ALL)
+    if requirement.operator == "DoesNotExist":
+        return ~column.present(ALL)
+    by_value = np.zeros(column.n_domains, np.int64)
+    if requirement.operator in ("In", "NotIn"):
+        by_value[[column.by_value[value] for value in requirement.values if value in column.by_value]] = 1
+    else:
+        compared = NodeRequirement(key, requirement.operator, requirement.values)
+        by_value[:] = [isinstance(value, str) and compared.matches(value) for value in column.values]
+    found: Mask = column.gather(by_value, ALL) > 0
+    return ~found if requirement.operator == "NotIn" else found

@@ -1,0 +1,120 @@
+"""
+Karmada's landed workload affinity: one group per sign (`groupByLabelKey`), in the template's namespace.
+
+Affinity wants the cluster to hold every placed peer of the group, anti-affinity wants it to hold none. Both read one
+counter, however many peers there are.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from bayplan.indexing.evaluations import Touched
+from bayplan.indexing.journal import Change
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.indexing.reach import Reach
+from bayplan.indexing.slots import ALL, At
+from bayplan.indexing.term_table import TermEntry
+from bayplan.indexing.value_columns import TARGET
+from bayplan.model.bindings import AFFINITY_GROUP, ANTI_AFFINITY_GROUP
+from bayplan.model.decisions import Codes, Reason, Status
+from bayplan.model.labels import equals
+from bayplan.model.terms import PeerTerm, TermPart
+from bayplan.model.workloads import Workload
+from bayplan.rules.rule import Failure, Rule, assigned_slots
+
+APART = Reason(
+    "workload-affinity",
+    "ResourceBinding with the same affinity group does not target this cluster",
+    Status.UNSCHEDULABLE,
+)
+TOGETHER = Reason(
+    "workload-anti-affinity",
+    "cluster already has workload with the same anti-affinity group",
+    Status.UNSCHEDULABLE,
+)
+
+
+class Part(msgspec.Struct, frozen=True):
+    namespace: str
+    group: str
+
+
+class Plan(msgspec.Struct, frozen=True):
+    group: str
+    entry: TermEntry
+    peers: Reach
+
+
+class _GroupRule(Rule):
+    """What the two signs share: the peers of a group, counted per cluster."""
+
+    label: str
+    reason: Reason
+    spared = staticmethod(assigned_slots)
+
+    def prepare(self, part: Part, index: PlacementIndex) -> Plan:
+        term = PeerTerm((TermPart(equals({self.label: part.group}), (part.namespace,)),))
+        entry = index.census.hold(term)
+        return Plan(part.group, entry, index.census.match_reach(entry, (TARGET,)))
+
+    def release(self, plan: Plan, index: PlacementIndex) -> None:
+        index.census.release(plan.entry)
+
+    def touched(self, plan: Plan, change: Change, index: PlacementIndex) -> Touched:
+        if change.member_of is not None:
+            matches = index.census.class_matches(plan.entry.term, change.member_of)
+            return ALL if matches else None
+        return super().touched(plan, change, index)
+
+    def reasons(self, plan: Plan, code: int) -> tuple[Reason, ...]:
+        del plan, code
+        return (self.reason,)
+
+    def evidence(self, plan: Plan, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
+        del workload
+        domain = f"cluster={index.slots.at(slot).name}"
+        peers = self._blocking(plan, slot, index)
+        return [Failure(self.id, self.reason.text, term=plan.group, domain=domain, peers=peers)]
+
+    def _blocking(self, plan: Plan, slot: int, index: PlacementIndex) -> tuple[str, ...]:
+        return index.census.peers(plan.entry.term, (slot,))
+
+
+class WorkloadGroupAffinity(_GroupRule):
+    name = "WorkloadAffinity"
+    id = "workload-affinity"
+    label = AFFINITY_GROUP
+    reason = APART
+
+    def part(self, workload: Workload, index: PlacementIndex) -> Part | None:
+        del index
+        binding = workload.binding
+        assert binding is not None
+        return Part(binding.namespace, binding.affinity_group) if binding.affinity_group else None
+
+    def reject(self, plan: Plan, index: PlacementIndex, at: At) -> Codes:
+        del index
+        return (plan.peers.counts(at) < plan.peers.counter.anywhere).astype(np.int64)
+
+    def _blocking(self, plan: Plan, slot: int, index: PlacementIndex) -> tuple[str, ...]:
+        here = set(super()._blocking(plan, slot, index))
+        return tuple(peer for peer in index.census.all_peers(plan.entry.term) if peer not in here)
+
+
+class WorkloadGroupAntiAffinity(_GroupRule):
+    name = "WorkloadAntiAffinity"
+    id = "workload-anti-affinity"
+    label = ANTI_AFFINITY_GROUP
+    reason = TOGETHER
+
+    def part(self, workload: Workload, index: PlacementIndex) -> Part | None:
+        del index
+        binding = workload.binding
+        assert binding is not None
+        return Part(binding.namespace, binding.anti_affinity_group) if binding.anti_affinity_group else None
+
+    def reject(self, plan: Plan, index: PlacementIndex, at: At) -> Codes:
+        del index
+        return (plan.peers.counts(at) > 0).astype(np.int64)

@@ -1,0 +1,104 @@
+"""
+Where a workload goes in a fleet: the groups of its placement, tried in order from the one observed last.
+
+Each attempt is the same line as for pods: filter, score, then select clusters and divide replicas among them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import msgspec
+
+from bayplan import filtering
+from bayplan.assigning import candidates, divide_replicas, select_clusters
+from bayplan.assigning.candidates import Candidate
+from bayplan.assigning.failing import NoClusterFit, Unassignable
+from bayplan.explaining import tally
+from bayplan.filtering import Verdicts
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.model.placements import AffinityGroup
+from bayplan.model.workloads import Workload
+from bayplan.rules.rule import Rule
+
+
+class FleetDecision(msgspec.Struct, frozen=True):
+    """
+    The shares of each cluster, or why there are none.
+
+    `errors` holds one text for each group that failed, also where a later one had room; `reason` is the class of the
+    first. `verdicts` and `ranked` are those of the group that was chosen, else of the first that failed.
+    """
+
+    observed: str = ""
+    shares: tuple[tuple[str, int], ...] = ()
+    reason: str = ""
+    errors: tuple[str, ...] = ()
+    verdicts: Verdicts | None = None
+    ranked: tuple[Candidate, ...] = ()
+
+    @property
+    def placed(self) -> bool:
+        return not self.reason
+
+
+class Attempt(msgspec.Struct, frozen=True):
+    """One group tried: what the rules said, and the shares or the failure."""
+
+    verdicts: Verdicts
+    ranked: tuple[Candidate, ...]
+    shares: tuple[tuple[str, int], ...] = ()
+    failure: Unassignable | None = None
+
+
+def schedule(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -> FleetDecision:
+    """Decide which clusters get how many replicas. Reads the index, places nothing."""
+    binding = workload.binding
+    assert binding is not None
+    groups = binding.placement.groups
+    if not groups:  # a list of no groups: Karmada reports success and changes nothing
+        return FleetDecision(shares=binding.previous)
+    failed: list[Attempt] = []
+    for group in groups[_starting_with(groups, binding.observed) :]:
+        trying = msgspec.structs.replace(workload, binding=msgspec.structs.replace(binding, group=group))
+        attempt = _attempt(trying, index, rules)
+        errors = tuple(str(one.failure) for one in failed)
+        if attempt.failure is None:
+            return FleetDecision(group.name, attempt.shares, "", errors, attempt.verdicts, attempt.ranked)
+        failed.append(attempt)
+    first = failed[0]
+    assert first.failure is not None
+    errors = tuple(str(one.failure) for one in failed)
+    return FleetDecision("", (), first.failure.reason, errors, first.verdicts, first.ranked)
+
+
+def _starting_with(groups: Sequence[AffinityGroup], observed: str) -> int:
+    """Where the group observed last stands; at the start if it is nowhere."""
+    return next((i for i, group in enumerate(groups) if observed and group.name == observed), 0)
+
+
+def _attempt(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -> Attempt:
+    binding = workload.binding
+    assert binding is not None
+    verdicts = filtering.run(rules, workload, index)
+    ranked = tuple(candidates.ranked(workload, verdicts, index))
+    try:
+        if not ranked:
+            raise NoClusterFit(tally.sentence(verdicts, index, noun="clusters"))
+        with _during("failed to select clusters"):
+            selected = select_clusters.select(binding, list(ranked))
+        with _during("failed to assign replicas"):
+            shares = divide_replicas.divide(binding, selected, index)
+    except Unassignable as failure:
+        return Attempt(verdicts, ranked, failure=failure)
+    return Attempt(verdicts, ranked, tuple(shares))
+
+
+@contextmanager
+def _during(step: str) -> Iterator[None]:
+    """A failure inside is told as part of this step."""
+    try:
+        yield
+    except Unassignable as failure:
+        raise failure.during(step) from None

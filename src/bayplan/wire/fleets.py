@@ -1,0 +1,134 @@
+"""Karmada's Cluster and bindings: the fields that decide where a workload goes in a fleet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from bayplan.wire.meta import ApiObject, Quantities, WireObject
+from bayplan.wire.nodes import Taint
+
+
+class ApiResource(WireObject):
+    kind: str = ""
+    name: str = ""
+
+
+class ApiEnablement(WireObject):
+    group_version: str = ""
+    resources: list[ApiResource] | None = None
+
+
+class GradeCount(WireObject):
+    grade: int = 0
+    count: int = 0
+
+
+class ResourceSummary(WireObject):
+    allocatable: Quantities | None = None
+    allocated: Quantities | None = None
+    allocating: Quantities | None = None
+    allocatable_modelings: list[GradeCount] | None = None
+
+
+class ResourceRange(WireObject):
+    name: str = ""
+    min: str | int | float = 0
+    max: str | int | float = 0
+
+
+class ResourceModel(WireObject):
+    grade: int = 0
+    ranges: list[ResourceRange] | None = None
+
+
+class ClusterSpec(WireObject):
+    provider: str = ""
+    region: str = ""
+    zones: list[str] | None = None
+    taints: list[Taint] | None = None
+    sync_mode: str = ""
+    resource_models: list[ResourceModel] | None = None
+
+
+class ClusterStatus(WireObject):
+    api_enablements: list[ApiEnablement] | None = None
+    resource_summary: ResourceSummary | None = None
+
+
+class Cluster(ApiObject):
+    spec: ClusterSpec = msgspec.field(default_factory=ClusterSpec)
+    status: ClusterStatus = msgspec.field(default_factory=ClusterStatus)
+
+
+class ResourceReference(WireObject):
+    api_version: str = ""
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class ReplicaRequirements(WireObject):
+    resource_request: Quantities | None = None
+    namespace: str = ""
+    priority_class_name: str = ""
+
+
+class BindingComponent(WireObject):
+    name: str = ""
+    replicas: int = 0
+    replica_requirements: ReplicaRequirements | None = None
+
+
+class TargetCluster(WireObject):
+    name: str = ""
+    replicas: int = 0
+
+
+class EvictionTask(WireObject):
+    from_cluster: str = ""
+
+
+class WorkloadAffinityGroups(WireObject):
+    affinity_group: str = ""
+    anti_affinity_group: str = ""
+
+
+class Suspension(WireObject):
+    scheduling: bool = False
+
+
+class SchedulePriority(WireObject):
+    priority: int = 0
+
+
+class BindingSpec(WireObject):
+    """`placement` stays as written: its seed forms are merged in before it is read."""
+
+    resource: ResourceReference = msgspec.field(default_factory=ResourceReference)
+    replicas: int = 0
+    replica_requirements: ReplicaRequirements | None = None
+    components: list[BindingComponent] | None = None
+    clusters: list[TargetCluster] | None = None
+    placement: dict[str, Any] | None = None
+    graceful_eviction_tasks: list[EvictionTask] | None = None
+    workload_affinity_groups: WorkloadAffinityGroups | None = None
+    reschedule_triggered_at: str | None = None
+    scheduler_name: str = ""
+    suspension: Suspension | None = None
+    schedule_priority: SchedulePriority | None = None
+
+
+class BindingStatus(WireObject):
+    scheduler_observing_affinity_name: str = ""
+    last_scheduled_time: str | None = None
+    scheduler_observed_generation: int = 0
+
+
+class ResourceBinding(ApiObject):
+    """Also a ClusterResourceBinding, which has no namespace."""
+
+    spec: BindingSpec = msgspec.field(default_factory=BindingSpec)
+    status: BindingStatus = msgspec.field(default_factory=BindingStatus)

@@ -1,0 +1,208 @@
+"""
+Policies: Karmada's `Placement`, field for field and in its order, and what else a policy says.
+
+The seeds' fields that Karmada never had are marked as ours.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from bayplan.wire.meta import ApiObject, LabelSelector, WireObject
+from bayplan.wire.pods import NodeSelectorRequirement, Toleration
+
+
+class FieldSelector(WireObject):
+    match_expressions: list[NodeSelectorRequirement] | None = None
+
+
+class ClusterAffinity(WireObject):
+    """`supplements` is ours; in a supplement it is refused, and kept here so that it is seen."""
+
+    label_selector: LabelSelector | None = None
+    field_selector: FieldSelector | None = None
+    cluster_names: list[str] | None = None
+    exclude: list[str] | None = None
+    supplements: list[ClusterAffinity] | None = None
+
+
+class OverflowClusterAffinity(WireObject):
+    """A tier of Karmada's own."""
+
+    affinity_name: str = ""
+    label_selector: LabelSelector | None = None
+    field_selector: FieldSelector | None = None
+    cluster_names: list[str] | None = None
+    exclude: list[str] | None = None
+
+
+class ClusterAffinityTerm(WireObject):
+    affinity_name: str = ""
+    label_selector: LabelSelector | None = None
+    field_selector: FieldSelector | None = None
+    cluster_names: list[str] | None = None
+    exclude: list[str] | None = None
+    overflow_affinities: list[OverflowClusterAffinity] | None = None
+    supplements: list[ClusterAffinity] | None = None
+
+
+class AffinityStrategy(WireObject):
+    """Ours. `mode` is Exclusive, which is what an absent one means, or Inherited."""
+
+    mode: str = ""
+
+
+class GroupTerm(WireObject):
+    """Karmada's term: the workloads with the same value of one label."""
+
+    group_by_label_key: str = ""
+
+
+class WorkloadAffinityTerm(WireObject):
+    """Ours: a selector of peers, or `affinityEnabled` for the keys that the scheduler is configured with."""
+
+    label_selector: LabelSelector | None = None
+    match_label_keys: list[str] | None = None
+    affinity_enabled: bool = False
+    topology_key: str = ""
+    namespaces: list[str] | None = None
+    namespace_selector: LabelSelector | None = None
+
+
+class WeightedWorkloadAffinityTerm(WireObject):
+    weight: int = 0
+    workload_affinity_term: WorkloadAffinityTerm = msgspec.field(default_factory=WorkloadAffinityTerm)
+
+
+class WorkloadTerms(WireObject):
+    """Ours: the lists of `workloadAntiAffinity`, which `workloadAffinity` has too."""
+
+    required_during_scheduling_ignored_during_execution: list[WorkloadAffinityTerm] | None = None
+    preferred_during_scheduling_ignored_during_execution: list[WeightedWorkloadAffinityTerm] | None = None
+
+
+class WorkloadAffinity(WireObject):
+    """Karmada's two terms and our lists, which share the name `workloadAffinity`."""
+
+    affinity: GroupTerm | None = None
+    anti_affinity: GroupTerm | None = None
+    required_during_scheduling_ignored_during_execution: list[WorkloadAffinityTerm] | None = None
+    preferred_during_scheduling_ignored_during_execution: list[WeightedWorkloadAffinityTerm] | None = None
+
+
+class SpreadConstraint(WireObject):
+    spread_by_field: str = ""
+    spread_by_label: str = ""
+    max_groups: int = 0
+    min_groups: int = 0
+
+
+class StaticClusterWeight(WireObject):
+    target_cluster: ClusterAffinity = msgspec.field(default_factory=ClusterAffinity)
+    weight: int = 0
+
+
+class ClusterPreferences(WireObject):
+    static_weight_list: list[StaticClusterWeight] | None = None
+    dynamic_weight: str = ""
+
+
+class ReplicaSchedulingStrategy(WireObject):
+    replica_scheduling_type: str = ""
+    replica_division_preference: str = ""
+    weight_preference: ClusterPreferences | None = None
+
+
+class Placement(WireObject):
+    """
+    `workloadAntiAffinity`, `affinityStrategy` and `preferredClusterAffinities` are ours.
+
+    The annotation `bayplan.io/placement` holds the same fields, of those that are ours.
+    """
+
+    cluster_affinity: ClusterAffinity | None = None
+    cluster_affinities: list[ClusterAffinityTerm] | None = None
+    cluster_tolerations: list[Toleration] | None = None
+    spread_constraints: list[SpreadConstraint] | None = None
+    replica_scheduling: ReplicaSchedulingStrategy | None = None
+    workload_affinity: WorkloadAffinity | None = None
+    workload_anti_affinity: WorkloadTerms | None = None
+    affinity_strategy: AffinityStrategy | None = None
+    preferred_cluster_affinities: list[ClusterAffinityTerm] | None = None
+
+
+class ResourceSelector(WireObject):
+    api_version: str = ""
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    label_selector: LabelSelector | None = None
+
+
+class StatePreservationRule(WireObject):
+    alias_label_name: str = ""
+    json_path: str = ""
+
+
+class StatePreservation(WireObject):
+    rules: list[StatePreservationRule] | None = None
+
+
+class DecisionConditions(WireObject):
+    toleration_seconds: int | None = None
+
+
+class ApplicationFailoverBehavior(WireObject):
+    decision_conditions: DecisionConditions = msgspec.field(default_factory=DecisionConditions)
+    purge_mode: str = ""
+    grace_period_seconds: int | None = None
+    state_preservation: StatePreservation | None = None
+
+
+class ClusterFailoverBehavior(WireObject):
+    purge_mode: str = ""
+    state_preservation: StatePreservation | None = None
+
+
+class FailoverBehavior(WireObject):
+    application: ApplicationFailoverBehavior | None = None
+    cluster: ClusterFailoverBehavior | None = None
+
+
+class SuspendClusters(WireObject):
+    cluster_names: list[str] | None = None
+
+
+class Suspension(WireObject):
+    """Of a policy; a binding's has `scheduling` too."""
+
+    dispatching: bool | None = None
+    dispatching_on_clusters: SuspendClusters | None = None
+
+
+class SchedulePriority(WireObject):
+    priority_class_source: str = ""
+    priority_class_name: str = ""
+
+
+class PropagationSpec(WireObject):
+    resource_selectors: list[ResourceSelector] | None = None
+    association: bool = False
+    propagate_deps: bool = False
+    placement: Placement = msgspec.field(default_factory=Placement)
+    priority: int | None = None
+    preemption: str = ""
+    dependent_overrides: list[str] | None = None
+    scheduler_name: str = ""
+    failover: FailoverBehavior | None = None
+    conflict_resolution: str = ""
+    activation_preference: str = ""
+    suspension: Suspension | None = None
+    preserve_resources_on_deletion: bool | None = None
+    schedule_priority: SchedulePriority | None = None
+
+
+class PropagationPolicy(ApiObject):
+    """Also a ClusterPropagationPolicy, which has no namespace."""
+
+    spec: PropagationSpec = msgspec.field(default_factory=PropagationSpec)
