@@ -56,6 +56,8 @@ def schedule(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -
     """Decide which clusters get how many replicas. Reads the index, places nothing."""
     binding = workload.binding
     assert binding is not None
+    if workload.unplaceable:
+        return FleetDecision(reason=Unassignable.reason, errors=(workload.unplaceable,))
     groups = binding.placement.groups
     if not groups:  # a list of no groups: Karmada reports success and changes nothing
         return FleetDecision(shares=binding.previous)
@@ -87,7 +89,7 @@ def _attempt(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -
         if not ranked:
             raise NoClusterFit(tally.sentence(verdicts, index, noun="clusters"))
         with _during("failed to select clusters"):
-            selected = select_clusters.select(binding, list(ranked))
+            selected = select_clusters.select(binding, list(ranked), index)
         with _during("failed to assign replicas"):
             shares = divide_replicas.divide(binding, selected, index)
     except Unassignable as failure:

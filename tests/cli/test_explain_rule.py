@@ -6,7 +6,7 @@ import pytest
 
 from bayplan import rules
 from bayplan.cli import reason_pages
-from bayplan.rules import profile
+from bayplan.rules import fleet_profile, profile
 
 
 def _text(node):
@@ -36,7 +36,8 @@ def test_every_reason_has_a_page(name, text):
 
 
 def test_pages_name_rules_that_exist():
-    known = {(rule.id, rule.name) for rule in profile.rules()} | {("placeable", "SchedulingGates")}
+    known = {(rule.id, rule.name) for rule in (*profile.rules(), *fleet_profile.rules())}
+    known.add(("placeable", "SchedulingGates"))
     assert {(page.rule, page.plugin) for page in reason_pages.PAGES} <= known
 
 
@@ -48,7 +49,7 @@ def test_no_reason_is_told_twice():
 @pytest.mark.parametrize("code, ids", [
     ("taint", ["taint"]),
     ("TAINT", ["taint"]),
-    ("TaintToleration", ["taint"]),
+    ("TaintToleration", ["taint", "cluster-taint"]),
     ("InterPodAffinity", ["pod-affinity", "pod-anti-affinity", "existing-anti-affinity"]),
     ("insufficient-nvidia.com/gpu", ["insufficient-<resource>"]),
     ("Insufficient memory", ["insufficient-<resource>"]),
@@ -56,6 +57,8 @@ def test_no_reason_is_told_twice():
     ('persistentvolumeclaim "data" not found', ["claim-missing"]),
     ("node(s) didn't match pod topology spread constraints (missing required label)", ["topology-spread-label"]),
     ("0/3 nodes are available: 1 Too many pods, 2 node(s) had untolerated taint(s).", ["taint", "too-many-pods"]),
+    ("cluster(s) had untolerated taint {cluster.karmada.io/not-ready:NoSchedule}", ["cluster-taint"]),
+    ("SpreadConstraint", ["provider-missing", "region-missing", "zone-missing"]),
     ("nothing of the kind", []),
 ])  # fmt: skip
 def test_a_reason_is_found_by_all_its_names(code, ids):

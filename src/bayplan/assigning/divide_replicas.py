@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from bayplan.assigning import webster
+from bayplan.assigning import tiers, webster
 from bayplan.assigning.candidates import Candidate
 from bayplan.assigning.failing import Unassignable, Unschedulable
 from bayplan.assigning.go_numbers import int32, sum_int32
@@ -22,7 +22,7 @@ def divide(binding: Binding, selected: list[Candidate], index: PlacementIndex) -
         raise Unassignable("no clusters available to schedule")
     if not binding.is_divisible:
         return [(candidate.name, 0) for candidate in selected]
-    if binding.group.tiered:
+    if tiers.filled_in_order(binding, index.semantics):
         return _tier_by_tier(binding, selected, index)
     return _by_strategy(binding, selected, binding.replicas, index)
 

@@ -2,21 +2,39 @@
 
 from __future__ import annotations
 
-from bayplan.assigning import select_regions
+from itertools import groupby
+
+from bayplan.assigning import select_regions, select_spread, tiers
 from bayplan.assigning.candidates import Candidate
 from bayplan.assigning.failing import Unassignable
+from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.bindings import Binding
 from bayplan.model.placements import SpreadField
 
 ANY_CAPACITY = -1
 
 
-def select(binding: Binding, candidates: list[Candidate]) -> list[Candidate]:
+def select(binding: Binding, candidates: list[Candidate], index: PlacementIndex) -> list[Candidate]:
     """The clusters that get a share, in the order that later ties follow."""
+    if not tiers.first_alone(binding, index.semantics):
+        need = binding.replicas if binding.placement.division.counts_capacity else ANY_CAPACITY
+        return _choose(binding, candidates, need, index)
+    for _, members in groupby(candidates, key=lambda candidate: candidate.tier):  # candidates are in order of tiers
+        try:
+            chosen = _choose(binding, list(members), ANY_CAPACITY, index)
+        except Unassignable:
+            continue
+        if chosen:
+            return chosen
+    return _choose(binding, candidates, ANY_CAPACITY, index)
+
+
+def _choose(binding: Binding, candidates: list[Candidate], need: int, index: PlacementIndex) -> list[Candidate]:
     placement = binding.placement
     if not placement.spread or not placement.division.heeds_spread:
         return candidates
-    need = binding.replicas if placement.division.counts_capacity else ANY_CAPACITY
+    if index.semantics.spread_by_every_field and select_spread.concerns(placement):
+        return select_spread.select(placement, candidates, index)
     if placement.by_region is not None:
         return select_regions.select(binding, candidates, placement.by_region, placement.by_cluster or SpreadField())
     if placement.by_cluster is not None:

@@ -9,27 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-import msgspec
-
-
-class Page(msgspec.Struct, frozen=True):
-    """`id` and `rule` are our names, stable; `plugin` is kube-scheduler's, `text` what operators search for."""
-
-    id: str
-    rule: str
-    plugin: str
-    text: str
-    means: str
-    to_do: str
-
-    def says(self, message: str) -> bool:
-        """Whether the message is, or holds, this reason's text, or is a piece of it long enough to be meant."""
-        if not re.sub(r"<[a-z]+>", "", self.text):  # all of it is filled in, so it says nothing by itself
-            return False
-        pattern = ".+?".join(re.escape(piece) for piece in re.split(r"<[a-z]+>", self.text))
-        return re.search(pattern, message, re.IGNORECASE) is not None or (
-            len(message) > 8 and message.casefold() in self.text.casefold()
-        )
+from bayplan.cli.fleet_reason_pages import FLEET_PAGES
+from bayplan.cli.reason_page import Page
 
 
 def find(code: str) -> Sequence[Page]:
@@ -50,7 +31,7 @@ def _longest(pages: list[Page]) -> list[Page]:
     return [page for page in pages if not any(page.text in other.text for other in pages if other is not page)]
 
 
-PAGES: tuple[Page, ...] = (
+POD_PAGES: tuple[Page, ...] = (
     Page(
         "pod-affinity",
         "pod-affinity",
@@ -321,3 +302,4 @@ PAGES: tuple[Page, ...] = (
         "Give the nodes too: kubectl get nodes -o yaml > nodes.yaml, then -f nodes.yaml.",
     ),
 )
+PAGES = POD_PAGES + FLEET_PAGES

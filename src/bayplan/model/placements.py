@@ -25,12 +25,21 @@ class ClusterAffinity(msgspec.Struct, frozen=True):
 ANY_CLUSTER = ClusterAffinity()
 
 
+PLAIN, OVERFLOW, SEED = "plain", "overflow", "seed"
+
+
 class AffinityGroup(msgspec.Struct, frozen=True):
-    """One group of clusters with its tiers, first tier first. `tiered`: replicas fill the tiers in order."""
+    """
+    One group of clusters with its tiers, first tier first.
+
+    `form` says where the tiers come from: nowhere, Karmada's own field, or one of the seed's four. `first_only`: things
+    without replicas stay in the first tier.
+    """
 
     name: str = ""
     tiers: tuple[ClusterAffinity, ...] = (ANY_CLUSTER,)
-    tiered: bool = False
+    form: str = PLAIN
+    first_only: bool = False
 
 
 class SpreadField(msgspec.Struct, frozen=True):

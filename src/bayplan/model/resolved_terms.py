@@ -46,11 +46,12 @@ class ResolvedTerms(msgspec.Struct, frozen=True):
 def resolve(affinity: AffinityTerms, namespace: str, semantics: Semantics, *, incoming: bool) -> ResolvedTerms:
     """The terms of a workload in `namespace`, as it asks on its way in or as it holds them once placed."""
 
-    def use(term: PodTerm, keys: tuple[str, ...] | None = None, excluding: tuple[str, ...] = ()) -> Use:
-        part = scope(term, namespace, semantics, excluding=excluding)
+    def use(term: PodTerm, keys: tuple[str, ...] | None = None, *, hard_anti: bool = False) -> Use:
+        part = scope(term, namespace, semantics, excluding=semantics.daemon_namespaces if hard_anti else ())
         if incoming and semantics.negative_namespace_selector_matches_all:
             part = _as_seen_by_kube_scheduler(part)
-        return Use(PeerTerm((part,)), keys or topology_keys(term, semantics), term)
+        lasting = not hard_anti and not semantics.terminating_peers_satisfy
+        return Use(PeerTerm((part,), counts_terminating=not lasting), keys or topology_keys(term, semantics), term)
 
     required = tuple(use(term) for term in affinity.required)
     # Pods of daemon namespaces neither block nor are blocked, so their own hard anti-affinity says nothing either.
@@ -60,7 +61,7 @@ def resolve(affinity: AffinityTerms, namespace: str, semantics: Semantics, *, in
         conjunction=PeerTerm(tuple(part for u in required for part in u.term.parts)) if required else None,
         anti_required=tuple(
             # A term over several topologies is broken in any of them, as if it were written once for each.
-            use(term, (key,), semantics.daemon_namespaces)
+            use(term, (key,), hard_anti=True)
             for term in anti_required
             for key in topology_keys(term, semantics)
         ),

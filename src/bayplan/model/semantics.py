@@ -37,6 +37,17 @@ class Semantics(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbi
     # the incoming pod's own terms (kubernetes#141526).
     negative_namespace_selector_matches_all: bool = True
 
+    # Fleets. Constraints by zone, provider and label hold for the chosen clusters (seed), or only ask for the property.
+    spread_by_every_field: bool = False
+    # `overflowAffinities` under Duplicated and static weight: the first tier alone (seed), or filled in order.
+    first_tier_alone: bool = False
+    # A copy that is still draining from a cluster keeps anti-affine workloads out of it.
+    draining_copies_count: bool = False
+    # Peers on clusters that a workload has to leave do not hold it back.
+    groups_move_together: bool = False
+    # Whether peers that are on their way out still meet an affinity: pods do, draining copies do not.
+    terminating_peers_satisfy: bool = True
+
 
 UPSTREAM = Semantics()
 DESIGN = Semantics(
@@ -48,5 +59,25 @@ DESIGN = Semantics(
     empty_topology_key_means_any=True,
     daemon_namespaces=("kube-system",),
     negative_namespace_selector_matches_all=False,
+    spread_by_every_field=True,
+    first_tier_alone=True,
+    draining_copies_count=True,
+    groups_move_together=True,
 )
+
+
+def for_fleets(semantics: Semantics) -> Semantics:
+    """The same switches, with what workload terms mean in a fleet whatever the preset: Karmada has none of its own."""
+    return msgspec.structs.replace(
+        semantics,
+        affinity_terms_met_apart=True,
+        first_pod_per_term=True,
+        soft_terms_count_once=True,
+        negative_namespace_selector_matches_all=False,
+        empty_topology_key_means_any=False,
+        daemon_namespaces=(),
+        terminating_peers_satisfy=False,
+    )
+
+
 PRESETS = {"upstream": UPSTREAM, "design": DESIGN}

@@ -7,10 +7,12 @@ from typing import Any
 
 import msgspec
 
+from bayplan.errors import InputError
 from bayplan.model import placements as model
 from bayplan.model.clusters import ZONE
 from bayplan.model.labels import DOES_NOT_EXIST, EXISTS, IN, NOT_IN, Selector
 from bayplan.model.node_selectors import NodeRequirement
+from bayplan.model.semantics import UPSTREAM, Semantics
 from bayplan.model.taints import Toleration
 from bayplan.reading import selectors
 from bayplan.validating import names
@@ -19,10 +21,11 @@ from bayplan.wire.meta import LabelSelector
 KNOWN_OPERATORS = (IN, NOT_IN, EXISTS, DOES_NOT_EXIST)
 
 
-def placement_of(written: Mapping[str, Any]) -> model.Placement:
-    """What Karmada's scheduler would read from the placement."""
+def placement_of(written: Mapping[str, Any], semantics: Semantics = UPSTREAM) -> model.Placement:
+    """What the placement means; raises InputError where its tiers contradict each other."""
+    _check_forms(written)
     return model.Placement(
-        _groups(written),
+        _groups(written, semantics),
         tuple(
             Toleration(t.get("key") or "", t.get("operator") or "", t.get("value") or "", t.get("effect") or "")
             for t in written.get("clusterTolerations") or ()
@@ -69,23 +72,74 @@ def _labels(written: Mapping[str, Any] | None) -> Selector | None:
     return selector
 
 
-def _groups(written: Mapping[str, Any]) -> tuple[model.AffinityGroup, ...]:
+def _groups(written: Mapping[str, Any], semantics: Semantics) -> tuple[model.AffinityGroup, ...]:
+    """All five forms of tiers become ordered tiers of groups; the first group's name stands for inherited ones."""
     single, terms = written.get("clusterAffinity"), written.get("clusterAffinities")
+    inherited = written.get("preferredClusterAffinities") or (terms if _inherits(written) else None)
+    if inherited:
+        return (_seed_group(inherited[0].get("affinityName") or "", inherited),)
     if terms is None:
-        tiers = (cluster_affinity(single),) if single is not None else (model.ANY_CLUSTER,)
-        return (model.AffinityGroup("", tiers),)
-    return tuple(_group(term.get("affinityName") or "", single, terms) for term in terms)
+        supplements = (single or {}).get("supplements") or ()
+        if single is not None and supplements:
+            return (_seed_group("", [single, *supplements]),)
+        return (model.AffinityGroup("", (cluster_affinity(single) if single is not None else model.ANY_CLUSTER,)),)
+    return tuple(_group(term.get("affinityName") or "", single, terms, semantics) for term in terms)
 
 
-def _group(name: str, single: Mapping[str, Any] | None, terms: Sequence[Mapping[str, Any]]) -> model.AffinityGroup:
+def _group(
+    name: str, single: Mapping[str, Any] | None, terms: Sequence[Mapping[str, Any]], semantics: Semantics
+) -> model.AffinityGroup:
     """Karmada looks terms up by name, so of two with the same name the first is meant both times."""
     if single is not None:  # comes first wherever both are there
         return model.AffinityGroup(name, (cluster_affinity(single),))
     same = [term for term in terms if (term.get("affinityName") or "") == name]
+    if same[0].get("supplements"):
+        return _seed_group(name, [same[0], *same[0]["supplements"]])
     tiers = [same[0], *(same[0].get("overflowAffinities") or ())]
     # An empty list counts too: one tier, filled by capacity.
-    tiered = name != "" and any(term.get("overflowAffinities") is not None for term in same)
-    return model.AffinityGroup(name, tuple(cluster_affinity(tier) for tier in tiers), tiered)
+    overflows = name != "" and any(term.get("overflowAffinities") is not None for term in same)
+    return model.AffinityGroup(
+        name,
+        tuple(cluster_affinity(tier) for tier in tiers),
+        model.OVERFLOW if overflows else model.PLAIN,
+        first_only=not semantics.first_tier_alone,
+    )
+
+
+def _seed_group(name: str, tiers: Sequence[Mapping[str, Any]]) -> model.AffinityGroup:
+    return model.AffinityGroup(name, tuple(cluster_affinity(tier) for tier in tiers), model.SEED)
+
+
+def _inherits(written: Mapping[str, Any]) -> bool:
+    return (written.get("affinityStrategy") or {}).get("mode") == "Inherited"
+
+
+def _check_forms(written: Mapping[str, Any]) -> None:
+    """One form of tiers in a placement, none inside another."""
+    single, terms = written.get("clusterAffinity") or {}, written.get("clusterAffinities") or []
+    preferred = written.get("preferredClusterAffinities") or []
+    forms = {
+        "supplements of clusterAffinity": bool(single.get("supplements")),
+        "supplements of clusterAffinities": any(term.get("supplements") for term in terms),
+        "overflowAffinities": any(term.get("overflowAffinities") for term in terms),
+        "affinityStrategy": _inherits(written),
+        "preferredClusterAffinities": bool(preferred),
+    }
+    used = [form for form, is_used in forms.items() if is_used]
+    if len(used) > 1:
+        raise InputError(f"placement: more than one form of tiers: {', '.join(used)}")
+    mode = (written.get("affinityStrategy") or {}).get("mode") or "Exclusive"
+    if mode not in ("Exclusive", "Inherited"):
+        raise InputError(f"placement.affinityStrategy.mode: expected Exclusive or Inherited, got {mode}")
+    if _inherits(written) and (not terms or single):
+        raise InputError("placement.affinityStrategy: Inherited needs clusterAffinities and no clusterAffinity")
+    if preferred and (terms or single):
+        raise InputError(
+            "placement.preferredClusterAffinities: cannot co-exist with clusterAffinity or clusterAffinities"
+        )
+    supplements = [tier for term in (single, *terms) for tier in term.get("supplements") or ()]
+    if any(tier.get("supplements") for tier in (*supplements, *preferred)):
+        raise InputError("placement: supplements cannot be nested")
 
 
 def _spread(written: Mapping[str, Any]) -> model.SpreadField:

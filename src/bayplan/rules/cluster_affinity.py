@@ -35,9 +35,9 @@ class ClusterAffinityRule(Rule):
     def part(self, workload: Workload, index: PlacementIndex) -> Part | None:
         del index
         assert workload.binding is not None
-        # Karmada lets things without replicas use the first tier only.
-        tiers = workload.binding.group.tiers
-        return Part(tiers if workload.binding.is_workload else tiers[:1])
+        group = workload.binding.group
+        everything = workload.binding.is_workload or not group.first_only
+        return Part(group.tiers if everything else group.tiers[:1])
 
     def reject(self, plan: Part, index: PlacementIndex, at: At) -> Codes:
         nowhere: Mask = tier_by_target(plan.tiers, index)[at] == NOWHERE

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from bayplan.validating import fields, metadata, names, pods
+from bayplan.validating import bindings, fields, metadata, names, placement_annotation, pods, policies
 from bayplan.validating.causes import Cause
 from bayplan.validating.fields import Field
 
@@ -19,17 +19,24 @@ _CRON_TEMPLATE = ("spec", "jobTemplate", "spec", "template")
 
 
 class _Kind(msgspec.Struct, frozen=True):
-    """`group` is the API version's part before the slash; `template` leads to the pod template, if there is one."""
+    """
+    `group` is the API version's part before the slash; `template` leads to the pod template, if there is one; `placed`
+    kinds have a placement.
+    """
 
     group: str
     check: Callable[[Field], list[Cause]]
     template: tuple[str, ...] = ()
+    placed: bool = False
 
 
 def causes(obj: dict[str, object]) -> list[Cause]:
     """Everything that an API server would hold against the decoded object: none if it would be admitted."""
-    kind = _kind(obj)
-    return kind.check(fields.root(obj)) if kind else []
+    kind, field = _kind(obj), fields.root(obj)
+    found = kind.check(field) if kind else []
+    # Whatever has no placement of its own may be a resource template that brings one along.
+    brought = [] if kind and kind.placed else placement_annotation.causes_of(field["metadata"])
+    return found + [cause for cause in brought if cause not in found]
 
 
 def pod_like(obj: dict[str, object]) -> Field | None:
@@ -70,4 +77,11 @@ def _workloads() -> Iterator[tuple[str, _Kind]]:
         yield kind, _Kind(group, _workload(name_rule, template), template)
 
 
-_KINDS: dict[str, _Kind] = {"Pod": _Kind("", pods.pod), **dict(_workloads())}
+_KINDS: dict[str, _Kind] = {
+    "Pod": _Kind("", pods.pod),
+    **dict(_workloads()),
+    "PropagationPolicy": _Kind("policy.karmada.io", policies.namespaced, placed=True),
+    "ClusterPropagationPolicy": _Kind("policy.karmada.io", policies.cluster_wide, placed=True),
+    "ResourceBinding": _Kind("work.karmada.io", bindings.namespaced, placed=True),
+    "ClusterResourceBinding": _Kind("work.karmada.io", bindings.cluster_wide, placed=True),
+}
