@@ -1,10 +1,10 @@
-"""Ask the engine a question of `decide pods`, and compare answers as people would."""
+"""Ask the engine a question of `decide`, and compare answers as people would."""
 
 import msgspec
 
-from bayplan import schedule
+from bayplan import schedule, scheduling_groups
 from bayplan.reading import questions
-from bayplan.rules import profile
+from bayplan.rules import fleet_profile, profile
 from bayplan.writing import answers
 
 
@@ -15,6 +15,14 @@ def engine_answer(question):
     rules = profile.rules(situation.profile)
     decision = schedule.schedule(situation.workload, situation.index, rules)
     return answers.pod_answer(asked.name, decision, situation.index)
+
+
+def fleet_engine_answer(question):
+    """What `bayplan decide fleet` would say."""
+    asked = msgspec.convert(question, questions.FleetQuestion)
+    situation = questions.fleet_situation_of(asked)
+    decision = scheduling_groups.schedule(situation.workload, situation.index, fleet_profile.rules())
+    return answers.fleet_answer(asked.name, decision, situation.workload, situation.index)
 
 
 def comparable(answer):
@@ -30,3 +38,9 @@ def comparable(answer):
         for name, verdict in answer["nodes"].items()
     }
     return {"nodes": nodes, "best": sorted(answer.get("best") or ()), "message": answer.get("message") or ""}
+
+
+def comparable_fleet(answer):
+    """The parts that must agree: clusters have no order, and things without replicas have none."""
+    clusters = {target["name"]: target.get("replicas") or 0 for target in answer.get("clusters") or ()}
+    return clusters, answer.get("observedAffinityName") or "", answer.get("reason") or ""

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import msgspec
 
-from bayplan import filtering
+from bayplan import filtering, moving_together
 from bayplan.assigning import candidates, divide_replicas, select_clusters
 from bayplan.assigning.candidates import Candidate
 from bayplan.assigning.failing import NoClusterFit, Unassignable
@@ -58,6 +58,16 @@ def schedule(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -
     assert binding is not None
     if workload.unplaceable:
         return FleetDecision(reason=Unassignable.reason, errors=(workload.unplaceable,))
+    if index.semantics.groups_move_together and moving_together.concerns(workload, index):
+        with index.tentatively():
+            moving_together.set_aside(workload, index)
+            return _in_turn(workload, index, rules)
+    return _in_turn(workload, index, rules)
+
+
+def _in_turn(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -> FleetDecision:
+    binding = workload.binding
+    assert binding is not None
     groups = binding.placement.groups
     if not groups:  # a list of no groups: Karmada reports success and changes nothing
         return FleetDecision(shares=binding.previous)

@@ -47,3 +47,21 @@ def held_against(obj, below=""):
     found = [str(cause).split(" (e.g.")[0].removeprefix(below) for cause in admission.causes(obj)]
     assert obj == before, "checking changed the object"
     return found
+
+
+def policy(placement=None, *, kind="PropagationPolicy", annotation=None, **spec):
+    """A policy with this placement; placement and annotation may be YAML."""
+    metadata = {"name": "p"}
+    if kind == "PropagationPolicy":
+        metadata["namespace"] = "default"
+    if annotation is not None:
+        metadata["annotations"] = {"bayplan.io/placement": annotation}
+    selector = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+    written = {"resourceSelectors": [selector], "placement": read(placement or {}), **spec}
+    return {"apiVersion": "policy.karmada.io/v1alpha1", "kind": kind, "metadata": metadata, "spec": written}
+
+
+def binding(spec, kind="ResourceBinding", **annotations):
+    """A binding with this spec; the annotations' names are those of Karmada or Bayplan, in full."""
+    metadata = {"name": "web-deployment", "namespace": "default", "annotations": annotations}
+    return {"apiVersion": "work.karmada.io/v1alpha2", "kind": kind, "metadata": metadata, "spec": read(spec)}

@@ -10,7 +10,7 @@ import msgspec
 
 from bayplan.cli import commands, options, outcomes, reason_pages
 from bayplan.cli.console import Console
-from bayplan.cli.reason_pages import Page
+from bayplan.cli.reason_page import Page
 from bayplan.errors import InputError
 
 

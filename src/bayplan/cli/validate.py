@@ -66,13 +66,15 @@ def _drop(_: object) -> None:
 
 
 def _of_item(item: Document | Fault, collector: Collector) -> Iterator[Finding]:
-    """What is wrong with the structure; if nothing is, what an API server would say to the content."""
+    """What is wrong with the structure; if it is sound but for misspelt names, also what is wrong with the content."""
+    from bayplan.reading import checking
     from bayplan.writing.findings import Finding
 
     collector.faults.clear()
     collector.add(item)
     yield from (Finding(fault) for fault in collector.faults)
-    if not collector.faults and not isinstance(item, Fault):
+    sound = all(checking.UNKNOWN in fault.message for fault in collector.faults)
+    if sound and not isinstance(item, Fault):
         yield from _of_content(item)
 
 

@@ -16,11 +16,11 @@ from bayplan.indexing.classes import ClassTable, VisibleLabels, WorkloadClass
 from bayplan.indexing.counters import Counter
 from bayplan.indexing.reach import Reach
 from bayplan.indexing.term_table import OwnerRule, Role, TermEntry, TermTable
-from bayplan.indexing.value_columns import TARGET, ValueColumn
+from bayplan.indexing.value_columns import ValueColumn
 from bayplan.model.labels import Labels
 from bayplan.model.resolved_terms import Use, resolve
 from bayplan.model.semantics import Semantics
-from bayplan.model.terms import AffinityTerms, PeerTerm
+from bayplan.model.terms import AffinityTerms, PeerTerm, TARGET
 from bayplan.model.workloads import Workload, WorkloadKey
 
 NO_LABELS: Labels = {}

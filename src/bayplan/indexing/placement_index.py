@@ -72,6 +72,11 @@ class PlacementIndex:
                 column.put(slot, self.slots.at(slot))
         return column
 
+    @property
+    def has_lost_workloads(self) -> bool:
+        """Whether any workload is on a target that is not known."""
+        return bool(self._adrift)
+
     def workloads_on(self, slot: int) -> list[WorkloadKey]:
         return sorted(self._on_slot.get(slot, ()))
 

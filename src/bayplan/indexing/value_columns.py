@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from bayplan.indexing.slots import At, grown
 from bayplan.model.decisions import Mask, Slots
 from bayplan.model.targets import Target
+from bayplan.model.terms import TARGET
 
 ABSENT = 0  # the domain of targets without the label: one spare entry, so that gathers need no branch
-TARGET = "\0target"  # the key whose value is the target itself, label or not
 TAINTS = "\0taints"  # the key whose value is what keeps workloads off: (unschedulable, taints)
 
 Value = Hashable

@@ -17,6 +17,7 @@ from bayplan.model.semantics import Semantics
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
 REGION = "topology.kubernetes.io/region"
+TARGET = "\0target"  # the topology in which every target is a domain of its own, label or not
 
 
 class PodTerm(msgspec.Struct, frozen=True):

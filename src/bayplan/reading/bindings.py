@@ -2,20 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
+import msgspec
+
+from bayplan.errors import InputError
+from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model import bindings as model
-from bayplan.model import labels as label_model
 from bayplan.model.clusters import Amounts
+from bayplan.model.placements import Placement
+from bayplan.model.semantics import UPSTREAM, Semantics
+from bayplan.model.terms import NO_TERMS, AffinityTerms
 from bayplan.model.workloads import Needs, Workload
-from bayplan.reading import clusters, placements
+from bayplan.reading import annotated_placements, clusters, placements, workload_terms
+from bayplan.moving_together import leaving_copy
 from bayplan.wire.fleets import ReplicaRequirements, ResourceBinding
 
+LABELS = "bayplan.io/workload-labels"
+PURGED_AT_ONCE = ("Directly", "Immediately")
 
-def workload_of(written: ResourceBinding, labels: label_model.Labels | None = None) -> Workload:
-    """The binding as a workload; `labels` are those of its template."""
+
+class Reading(msgspec.Struct, frozen=True):
+    """How bindings are read: the semantics, and the label keys that terms may look for."""
+
+    semantics: Semantics = UPSTREAM
+    keys: workload_terms.LabelKeys = workload_terms.LabelKeys()
+
+
+def workload_of(
+    written: ResourceBinding, template: Mapping[str, Any] | None = None, how: Reading = Reading()
+) -> Workload:
+    """The binding as a workload, with the labels of its template; what is wrong with its rules makes it unplaceable."""
     spec, meta = written.spec, written.metadata
     groups = spec.workload_affinity_groups
+    labels, rules, fault = _rules(written, template, how)
     binding = model.Binding(
         namespace=spec.resource.namespace,
         api_version=spec.resource.api_version,
@@ -24,7 +46,7 @@ def workload_of(written: ResourceBinding, labels: label_model.Labels | None = No
         replicas=spec.replicas,
         demand=_demand(spec.replica_requirements),
         components=tuple(model.Component(c.replicas, _requests(c.replica_requirements)) for c in spec.components or ()),
-        placement=placements.placement_of(spec.placement or {}),
+        placement=rules.placement,
         previous=tuple((target.name, target.replicas) for target in spec.clusters or ()),
         evicted_from=tuple(task.from_cluster for task in spec.graceful_eviction_tasks or ()),
         observed=written.status.scheduler_observing_affinity_name,
@@ -37,13 +59,61 @@ def workload_of(written: ResourceBinding, labels: label_model.Labels | None = No
         namespace=meta.namespace,
         name=meta.name,
         uid=meta.uid,
-        labels={**(labels or {}), **{key: group for key, group in grouped.items() if group}},
-        needs=Needs(),
+        labels={**labels, **{key: group for key, group in grouped.items() if group}},
+        needs=Needs(affinity=rules.affinity),
         priority=spec.schedule_priority.priority if spec.schedule_priority else 0,
         created=meta.creation_timestamp or "",
         scheduler_name=spec.scheduler_name,
+        unplaceable=fault,
         binding=binding,
     )
+
+
+class _Rules(msgspec.Struct, frozen=True):
+    placement: Placement = Placement()
+    affinity: AffinityTerms = NO_TERMS
+
+
+def _rules(
+    written: ResourceBinding, template: Mapping[str, Any] | None, how: Reading
+) -> tuple[dict[str, str], _Rules, str]:
+    """Labels, rules, and what is wrong with them: then there are no rules, and the workload may not be placed."""
+    labels: dict[str, str] = {}
+    try:
+        labels = _labels(written, template)
+        merged = annotated_placements.merged(written, template)
+        affinity = workload_terms.affinity_of(merged, labels, how.keys)
+        return labels, _Rules(placements.placement_of(merged, how.semantics), affinity), ""
+    except InputError as error:
+        return labels, _Rules(), str(error)
+
+
+def _labels(written: ResourceBinding, template: Mapping[str, Any] | None) -> dict[str, str]:
+    """The template's labels, else those that the binding's annotation repeats, else none."""
+    if template is not None:
+        return dict((template.get("metadata") or {}).get("labels") or {})
+    text = (written.metadata.annotations or {}).get(LABELS)
+    if not text:
+        return {}
+    try:
+        return msgspec.json.decode(text, type=dict[str, str])
+    except msgspec.MsgspecError as error:
+        raise InputError(f"metadata.annotations[{LABELS}]: {error}") from None
+
+
+def draining_from(written: ResourceBinding) -> tuple[str, ...]:
+    """The clusters where a copy is still on its way out; one that is purged at once is gone."""
+    tasks = written.spec.graceful_eviction_tasks or ()
+    return tuple(task.from_cluster for task in tasks if task.purge_mode not in PURGED_AT_ONCE)
+
+
+def put_on(index: PlacementIndex, workload: Workload, shares: list[tuple[str, int]], draining: tuple[str, ...]) -> None:
+    """Place a binding where it is; under the seed, copies that still drain are there too, on their way out."""
+    if shares:
+        index.add_shares(workload, shares)
+    leaving = [(name, 0) for name in dict.fromkeys(draining) if name not in dict(shares)]
+    if leaving and index.semantics.draining_copies_count:
+        index.add_shares(leaving_copy(workload), leaving)
 
 
 def binding_name(written: ResourceBinding) -> str:

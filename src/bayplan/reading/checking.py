@@ -1,8 +1,8 @@
 """
 What a person got wrong in a file: misspelt fields and values of the wrong type, all of them, each with its place.
 
-Compares the document with the table of every field that Kubernetes 1.36 and 1.37 know (`field_table.json`, made by
-`tools/make_field_table.py`), because most fields of a pod have no part in placing it and so no place in `wire`.
+Compares the document with the tables of every field that Kubernetes 1.36 and 1.37 and Karmada 1.18 know (made by the
+scripts in `tools/`), because most fields of a pod have no part in placing it and so no place in `wire`.
 What values mean, and which go together, is `validating`'s.
 """
 
@@ -22,11 +22,35 @@ from bayplan.model import quantities
 from bayplan.reading import json_documents
 from bayplan.reading.documents import Document
 
-# Fields of the seed that Kubernetes never had: see docs/differences.md.
+_TABLES = ("field_table.json", "karmada_field_table.json")
+_TERMS = {
+    "requiredDuringSchedulingIgnoredDuringExecution": "[WorkloadTerm]",
+    "preferredDuringSchedulingIgnoredDuringExecution": "[WeightedWorkloadTerm]",
+}
+# Fields of the seeds that Kubernetes and Karmada never had: see docs/differences.md.
 _OURS = {
     "PodAffinityTerm": {"limit": "int", "tolerateNamespaces": "[string]"},
     "PodAffinity": {"requiredDuringSchedulingRequiredDuringExecution": "[PodAffinityTerm]"},
     "PodAntiAffinity": {"requiredDuringSchedulingRequiredDuringExecution": "[PodAffinityTerm]"},
+    "policy.Placement": {
+        "workloadAntiAffinity": "WorkloadTerms",
+        "affinityStrategy": "AffinityStrategy",
+        "preferredClusterAffinities": "[policy.ClusterAffinityTerm]",
+    },
+    "policy.ClusterAffinity": {"supplements": "[policy.ClusterAffinity]"},
+    "policy.ClusterAffinityTerm": {"supplements": "[policy.ClusterAffinity]"},
+    "policy.WorkloadAffinity": _TERMS,
+    "WorkloadTerms": _TERMS,
+    "WeightedWorkloadTerm": {"weight": "int", "workloadAffinityTerm": "WorkloadTerm"},
+    "WorkloadTerm": {
+        "labelSelector": "LabelSelector",
+        "matchLabelKeys": "[string]",
+        "affinityEnabled": "bool",
+        "topologyKey": "string",
+        "namespaces": "[string]",
+        "namespaceSelector": "LabelSelector",
+    },
+    "AffinityStrategy": {"mode": "string"},
 }
 _EXPECTED = {
     "string": "a string",
@@ -37,6 +61,7 @@ _EXPECTED = {
     "Quantity": "a quantity such as 500m or 1.5Gi",
 }
 _LONGEST_SHOWN = 40
+UNKNOWN = "unknown field"  # how messages about misspelt names begin
 
 Table = Mapping[str, Mapping[str, str]]
 
@@ -108,7 +133,7 @@ def _walk_object(value: Any, fields: Mapping[str, str], path: str) -> Iterator[F
         if key in fields:
             yield from walk(item, fields[key], inner)
         else:
-            yield Finding(inner, f"unknown field{_nearest(key, fields)}", unknown_field=True)
+            yield Finding(inner, f"{UNKNOWN}{_nearest(key, fields)}", unknown_field=True)
 
 
 def _fits(value: Any, type_name: str) -> bool:
@@ -162,8 +187,10 @@ def _advice(value: Any, type_name: str) -> str:
 @functools.cache
 def table() -> Table:
     """Fields and their types by type: `[T]` is a list, `{T}` a map from strings; a type that is not listed is free."""
-    text = importlib.resources.files(__package__ or "bayplan.reading").joinpath("field_table.json").read_bytes()
-    fields: dict[str, dict[str, str]] = msgspec.json.decode(text, type=dict[str, dict[str, str]])
+    folder = importlib.resources.files(__package__ or "bayplan.reading")
+    fields: dict[str, dict[str, str]] = {}
+    for name in _TABLES:
+        fields |= msgspec.json.decode(folder.joinpath(name).read_bytes(), type=dict[str, dict[str, str]])
     for type_name, further in _OURS.items():
-        fields[type_name] |= further
+        fields[type_name] = fields.get(type_name, {}) | further
     return fields

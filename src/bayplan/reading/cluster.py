@@ -7,10 +7,11 @@ from typing import BinaryIO
 
 import msgspec
 
+from bayplan.errors import InputError
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.semantics import UPSTREAM, Semantics
 from bayplan.model.workloads import Needs, Workload
-from bayplan.reading import controllers, files, nodes, pods, storage
+from bayplan.reading import admitting, controllers, files, nodes, pods, storage
 from bayplan.reading.files import Progress
 from bayplan.reading.inputs import Inputs
 from bayplan.wire.pods import Pod
@@ -69,6 +70,9 @@ def load(
         strict=strict,
         sinks={"Pod": sink},
     )
+    refused = admitting.faults(inputs, semantics) if strict else []
+    if refused:
+        raise InputError(refused)
     return cluster_of(inputs, semantics=semantics, seed=seed, sink=sink)
 
 

@@ -17,6 +17,7 @@ from bayplan.reading.inputs import Inputs, ObjectKey
 from bayplan.wire import meta
 
 Sink = Callable[[Any], None]
+_OWN = "bayplan.io/"
 
 
 class Collector:
@@ -39,8 +40,10 @@ class Collector:
             self.faults.append(item.fault(reading.problem, reading.path))
         elif reading.wire_type is None:
             self._skip(item)
+            if reading.template:
+                self._keep_template(item)
         else:
-            self._settle_namespace(item)
+            self._settle_namespace(item, template=False)
             self._take(item, reading.wire_type)
 
     def _skip(self, document: Document) -> None:
@@ -49,10 +52,27 @@ class Collector:
         if document.kind == "CronJob" and self._is_handwritten(document):
             self.faults.extend(checking.check(document))
 
-    def _settle_namespace(self, document: Document) -> None:
-        if document.kind in kinds.CLUSTER_WIDE:
+    def _keep_template(self, document: Document) -> None:
+        """Keep what a fleet would want to know; only there do its faults count."""
+        self._settle_namespace(document, template=True)
+        try:
+            found = decoding.decode(document, meta.ApiObject)
+        except json_documents.UNDECODABLE as error:
+            found = [document.fault(json_documents.invalid(error))]
+        if isinstance(found, list):
+            self.inputs.misread.extend(found)
+        elif document.name:
+            annotations = found.metadata.annotations or {}
+            # Of annotations, which may be long, only our own count.
+            found.metadata.annotations = {key: annotations[key] for key in annotations if key.startswith(_OWN)} or None
+            found.api_version, found.kind = document.api_version, document.kind
+            found.metadata.name, found.metadata.namespace = document.name, document.namespace
+            self.inputs.templates.append(found)
+
+    def _settle_namespace(self, document: Document, *, template: bool) -> None:
+        if kinds.is_cluster_wide(document.kind, template=template):
             document.namespace = ""
-        else:
+        elif not (template and document.server_made):  # what a server knows without a namespace has none
             document.namespace = document.namespace or self._namespace
 
     def _is_handwritten(self, document: Document) -> bool:
@@ -84,6 +104,8 @@ class Collector:
                 taken = self.inputs.census.names
                 metadata.name = document.name = next(naming.unique(document.name, taken, document.namespace))
             metadata.namespace = document.namespace
+            # The items of a typed list do not say what they are.
+            found.api_version, found.kind = document.api_version, document.kind
         else:
             metadata["namespace"] = document.namespace
         return True

@@ -14,7 +14,7 @@ Mapping = dict[str, Any]
 # Of each container, by its id: the line of each key or item. The containers live as long as the root does.
 Lines = dict[int, dict[str, int] | list[int]]
 
-_WITHOUT_STATUS = frozenset({"StorageClass", "PriorityClass"})
+_WITHOUT_STATUS = frozenset({"StorageClass", "PriorityClass", "PropagationPolicy", "ClusterPropagationPolicy"})
 _STEP = re.compile(r"\[([^\]]*)\]|([^.\[\]]+)")
 
 

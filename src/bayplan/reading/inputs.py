@@ -7,11 +7,15 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from bayplan.errors import Fault
 from bayplan.reading import kinds
 from bayplan.reading.census import Census
 from bayplan.reading.documents import Document
 from bayplan.wire.controllers import Controller, PriorityClass, ReplicationController, Service
+from bayplan.wire.fleets import Cluster, ResourceBinding, WorkloadRebalancer
+from bayplan.wire.meta import ApiObject
 from bayplan.wire.nodes import Namespace, Node
+from bayplan.wire.placements import PropagationPolicy
 from bayplan.wire.pods import Pod
 from bayplan.wire.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 
@@ -37,6 +41,9 @@ class Inputs(msgspec.Struct, kw_only=True):
     `controllers` has a list for every kind of them. `documents` has the objects that people wrote, for the lines of
     their fields. `census` says which pods there were, even if a sink took them. `skipped` counts the kinds that
     nobody needs, `hints` is what the person at the terminal may want to know.
+
+    `policies` and `bindings` hold both the namespaced and the cluster-wide kind. `templates` has what only a fleet looks
+    at: objects of any other kind, by their metadata; `misread` is what is wrong with such objects.
     """
 
     nodes: list[Node] = msgspec.field(default_factory=list)
@@ -49,6 +56,12 @@ class Inputs(msgspec.Struct, kw_only=True):
     storage_classes: list[StorageClass] = msgspec.field(default_factory=list)
     priority_classes: list[PriorityClass] = msgspec.field(default_factory=list)
     disruption_budgets: list[dict[str, Any]] = msgspec.field(default_factory=list)
+    clusters: list[Cluster] = msgspec.field(default_factory=list)
+    policies: list[PropagationPolicy] = msgspec.field(default_factory=list)
+    bindings: list[ResourceBinding] = msgspec.field(default_factory=list)
+    rebalancers: list[WorkloadRebalancer] = msgspec.field(default_factory=list)
+    templates: list[ApiObject] = msgspec.field(default_factory=list)
+    misread: list[Fault] = msgspec.field(default_factory=list)
     documents: dict[ObjectKey, Document] = msgspec.field(default_factory=dict)
     census: Census = msgspec.field(default_factory=Census)
     skipped: Counter[str] = msgspec.field(default_factory=Counter)
@@ -72,4 +85,10 @@ _FIELDS = {
     "StorageClass": "storage_classes",
     "PriorityClass": "priority_classes",
     "PodDisruptionBudget": "disruption_budgets",
+    "Cluster": "clusters",
+    "PropagationPolicy": "policies",
+    "ClusterPropagationPolicy": "policies",
+    "ResourceBinding": "bindings",
+    "ClusterResourceBinding": "bindings",
+    "WorkloadRebalancer": "rebalancers",
 }

@@ -8,9 +8,10 @@ import msgspec
 
 from bayplan.errors import InputError
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.model.semantics import PRESETS, Semantics
+from bayplan.model.semantics import PRESETS, Semantics, for_fleets
 from bayplan.model.workloads import Workload
 from bayplan.reading import bindings, clusters, nodes, pods, scheduler_config, storage
+from bayplan.reading.workload_terms import LabelKeys
 from bayplan.rules.profile import Profile
 from bayplan.wire.controllers import Controller, PriorityClass, ReplicationController, Service
 from bayplan.wire.fleets import Cluster, ResourceBinding
@@ -123,12 +124,42 @@ class FleetSituation(msgspec.Struct):
 
 def fleet_situation_of(question: FleetQuestion) -> FleetSituation:
     """The fleet of the question in an index, its binding as a workload."""
-    index = PlacementIndex(semantics_of(question.options), lost_targets_count=True)
+    options, semantics = question.options, semantics_of(question.options)
+    keys = LabelKeys(_frozen(options.affinity_label_keys), _frozen(options.anti_affinity_label_keys))
+    how = bindings.Reading(semantics, keys)
+    templates = {_reference(resource): resource for resource in reversed(question.resources)}
+    index = PlacementIndex(for_fleets(semantics), lost_targets_count=True)
+    for resource in question.resources:
+        if resource.get("kind") == "Namespace":
+            metadata = resource.get("metadata") or {}
+            index.set_namespace(metadata.get("name") or "", metadata.get("labels") or {})
     for cluster in question.clusters:
         index.add_target(clusters.target_of(cluster))
     asked = question.binding
-    own = (asked.spec.resource.namespace, bindings.binding_name(asked))
+    own = {
+        (asked.spec.resource.namespace, bindings.binding_name(asked)),
+        (asked.metadata.namespace, asked.metadata.name),
+    }
     for other in question.bindings:
-        if (other.metadata.namespace, other.metadata.name) != own and other.spec.clusters:
-            index.add_shares(bindings.workload_of(other), bindings.shares_of(other))
-    return FleetSituation(index, bindings.workload_of(asked))
+        if (other.metadata.namespace, other.metadata.name) not in own:
+            workload = bindings.workload_of(other, templates.get(_template_of(other)), how)
+            bindings.put_on(index, workload, bindings.shares_of(other), bindings.draining_from(other))
+    return FleetSituation(index, bindings.workload_of(asked, templates.get(_template_of(asked)), how))
+
+
+Reference = tuple[str, str, str, str]
+
+
+def _template_of(binding: ResourceBinding) -> Reference:
+    resource = binding.spec.resource
+    return resource.api_version, resource.kind, resource.namespace, resource.name
+
+
+def _reference(resource: dict[str, Any]) -> Reference:
+    metadata = resource.get("metadata") or {}
+    named = (resource.get("apiVersion"), resource.get("kind"), metadata.get("namespace"), metadata.get("name"))
+    return tuple(text or "" for text in named)  # type: ignore[return-value]
+
+
+def _frozen(keys: list[str] | None) -> tuple[str, ...] | None:
+    return None if keys is None else tuple(keys)

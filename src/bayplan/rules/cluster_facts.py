@@ -8,7 +8,7 @@ import numpy as np
 
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import At
-from bayplan.model.clusters import PROVIDER, REGION, ZONE, ClusterFacts
+from bayplan.model.clusters import FIELD_KEYS, PROVIDER, REGION, ZONE, ClusterFacts
 from bayplan.model.decisions import Codes, Reason, Status
 from bayplan.model.taints import Toleration
 from bayplan.model.workloads import Workload
@@ -19,9 +19,9 @@ LEAVING = Reason("cluster-leaving", "cluster(s) is being deleted", Status.UNRESO
 NO_API = Reason("api-missing", "cluster(s) did not have the API resource", Status.UNRESOLVABLE)
 EVICTING = Reason("cluster-evicting", "cluster(s) is in the process of eviction", Status.UNSCHEDULABLE)
 PROPERTIES = {
-    PROVIDER: Reason("provider-missing", "cluster(s) did not have provider property", Status.UNRESOLVABLE),
-    REGION: Reason("region-missing", "cluster(s) did not have region property", Status.UNRESOLVABLE),
-    ZONE: Reason("zone-missing", "cluster(s) did not have zones property", Status.UNRESOLVABLE),
+    FIELD_KEYS[PROVIDER]: Reason("provider-missing", "cluster(s) did not have provider property", Status.UNRESOLVABLE),
+    FIELD_KEYS[REGION]: Reason("region-missing", "cluster(s) did not have region property", Status.UNRESOLVABLE),
+    FIELD_KEYS[ZONE]: Reason("zone-missing", "cluster(s) did not have zones property", Status.UNRESOLVABLE),
 }
 
 
@@ -129,24 +129,30 @@ class SpreadProperty(Rule):
     id = "spread-property"
 
     def part(self, workload: Workload, index: PlacementIndex) -> tuple[str, ...] | None:
-        del index
         assert workload.binding is not None
-        return tuple(c.field for c in workload.binding.placement.spread if c.field in PROPERTIES) or None
+        fields = [FIELD_KEYS.get(c.field, "") for c in workload.binding.placement.spread]
+        if index.semantics.spread_by_every_field:
+            labels = [c.label for c in workload.binding.placement.spread]
+            fields = [field or label for field, label in zip(fields, labels, strict=True)]
+        return tuple(field for field in fields if field) or None
 
     def reject(self, plan: tuple[str, ...], index: PlacementIndex, at: At) -> Codes:
-        def first_missing(facts: ClusterFacts) -> int:
-            present = {PROVIDER: facts.provider, REGION: facts.region, ZONE: facts.zones}
-            return next((i + 1 for i, field in enumerate(plan) if not present[field]), 0)
-
-        return codes_of(index, at, first_missing)
+        codes = np.zeros(len(index.slots.alive[at]), np.int64)
+        for position in reversed(range(len(plan))):  # the first that is missing has the last word
+            codes[~index.column(plan[position]).present(at)] = position + 1
+        return codes
 
     def reasons(self, plan: tuple[str, ...], code: int) -> tuple[Reason, ...]:
-        return (PROPERTIES[plan[code - 1]],)
+        key = plan[code - 1]
+        return (
+            PROPERTIES.get(key) or Reason("label-missing", f"cluster(s) did not have label {key}", Status.UNRESOLVABLE),
+        )
 
     def evidence(self, plan: tuple[str, ...], workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
         del workload
         code = int(self.reject(plan, index, np.array([slot]))[0])
-        return [Failure(self.id, PROPERTIES[plan[code - 1]].text, term=f"spreadByField {plan[code - 1]}")]
+        (reason,) = self.reasons(plan, code)
+        return [Failure(self.id, reason.text, term=f"spreadConstraints {plan[code - 1].removeprefix(chr(0))}")]
 
 
 class ClusterEviction(Rule):

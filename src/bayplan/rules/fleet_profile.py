@@ -7,6 +7,7 @@ from bayplan.rules.cluster_facts import ApiEnablement, ClusterEviction, ClusterL
 from bayplan.rules.placeable import Placeable
 from bayplan.rules.rule import Rule
 from bayplan.rules.workload_groups import WorkloadGroupAffinity, WorkloadGroupAntiAffinity
+from bayplan.rules.workload_terms import WorkloadTermAffinity, WorkloadTermAntiAffinity
 
 
 def rules() -> tuple[Rule, ...]:
@@ -20,5 +21,7 @@ def rules() -> tuple[Rule, ...]:
         SpreadProperty(),
         ClusterEviction(),
         WorkloadGroupAffinity(),
+        WorkloadTermAffinity(),
         WorkloadGroupAntiAffinity(),
+        WorkloadTermAntiAffinity(),
     )

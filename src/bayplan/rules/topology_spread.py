@@ -15,12 +15,12 @@ from bayplan.indexing.journal import Change, Kind
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ALL, At
 from bayplan.indexing.term_table import TermEntry
-from bayplan.indexing.value_columns import ABSENT, TARGET, ValueColumn
+from bayplan.indexing.value_columns import ABSENT, ValueColumn
 from bayplan.model.decisions import Codes, Mask, Reason, Scores, Status
 from bayplan.model.labels import EVERYTHING
 from bayplan.model.node_selectors import ANYWHERE, NodeAffinity
 from bayplan.model.taints import Toleration
-from bayplan.model.terms import HOSTNAME, ZONE, PeerTerm, TermPart
+from bayplan.model.terms import HOSTNAME, PeerTerm, TARGET, TermPart, ZONE
 from bayplan.model.workloads import SpreadConstraint, Workload
 from bayplan.rules import node_affinity, taint_toleration
 from bayplan.rules.rule import HIGHEST, Failure, Rule

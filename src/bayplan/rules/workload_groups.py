@@ -16,11 +16,10 @@ from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.reach import Reach
 from bayplan.indexing.slots import ALL, At
 from bayplan.indexing.term_table import TermEntry
-from bayplan.indexing.value_columns import TARGET
 from bayplan.model.bindings import AFFINITY_GROUP, ANTI_AFFINITY_GROUP
 from bayplan.model.decisions import Codes, Reason, Status
 from bayplan.model.labels import equals
-from bayplan.model.terms import PeerTerm, TermPart
+from bayplan.model.terms import PeerTerm, TARGET, TermPart
 from bayplan.model.workloads import Workload
 from bayplan.rules.rule import Failure, Rule, assigned_slots
 
@@ -52,10 +51,12 @@ class _GroupRule(Rule):
 
     label: str
     reason: Reason
+    counts_leaving: bool  # whether copies on their way out are peers
     spared = staticmethod(assigned_slots)
 
     def prepare(self, part: Part, index: PlacementIndex) -> Plan:
-        term = PeerTerm((TermPart(equals({self.label: part.group}), (part.namespace,)),))
+        scope = TermPart(equals({self.label: part.group}), (part.namespace,))
+        term = PeerTerm((scope,), counts_terminating=self.counts_leaving)
         entry = index.census.hold(term)
         return Plan(part.group, entry, index.census.match_reach(entry, (TARGET,)))
 
@@ -86,6 +87,7 @@ class WorkloadGroupAffinity(_GroupRule):
     name = "WorkloadAffinity"
     id = "workload-affinity"
     label = AFFINITY_GROUP
+    counts_leaving = False
     reason = APART
 
     def part(self, workload: Workload, index: PlacementIndex) -> Part | None:
@@ -107,6 +109,7 @@ class WorkloadGroupAntiAffinity(_GroupRule):
     name = "WorkloadAntiAffinity"
     id = "workload-anti-affinity"
     label = ANTI_AFFINITY_GROUP
+    counts_leaving = True
     reason = TOGETHER
 
     def part(self, workload: Workload, index: PlacementIndex) -> Part | None:

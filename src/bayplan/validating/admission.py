@@ -47,6 +47,12 @@ def pod_like(obj: dict[str, object]) -> Field | None:
     return fields.root(obj).under(*kind.template)
 
 
+def placed(obj: dict[str, object]) -> Field | None:
+    """The object, if it is of a kind that has a placement."""
+    kind = _kind(obj)
+    return fields.root(obj) if kind and kind.placed else None
+
+
 def _kind(obj: dict[str, object]) -> _Kind | None:
     """The row of the object's kind; kinds of the same name in other groups are somebody else's."""
     kind = _KINDS.get(str(obj.get("kind")))

@@ -1,8 +1,9 @@
 """
 What a policy does when an application or a cluster fails.
 
-Mirrors `ValidateFailover` in Karmada's pkg/util/validation/validation.go. The grace period that Karmada's mutating
-webhook fills in does not count here, as it does not in the recorded answers.
+Mirrors `ValidateFailover` in Karmada's pkg/util/validation/validation.go. An absent purge mode is graceful by the
+policies' schema. The grace period that Karmada's mutating webhook then fills in counts only where no mode was written:
+a mode that was is judged as it stands in the recorded answers.
 """
 
 from __future__ import annotations
@@ -31,11 +32,12 @@ def causes_of(failover: Field) -> list[Cause]:
 def _application(behaviour: Field) -> list[Cause]:
     tolerated = behaviour.under("decisionConditions", "tolerationSeconds")
     grace = behaviour["gracePeriodSeconds"]
-    graceful = behaviour["purgeMode"].text() in GRACEFUL
+    mode = behaviour["purgeMode"]
+    graceful = mode.text() in GRACEFUL
     found: list[Cause] = []
     if tolerated.number() < 0:
         found.append(causes.invalid(tolerated.path, str(tolerated.number()), NEGATIVE))
-    if grace.present and not graceful:
+    if grace.present and mode.present and not graceful:
         found.append(causes.invalid(grace.path, str(grace.number()), NOT_GRACEFUL))
     if graceful and not grace.present:
         found.append(causes.invalid(grace.path, "null", NO_GRACE))

@@ -30,16 +30,15 @@ def causes_of(metadata: Field, placement: Field | None = None) -> list[Cause]:
 
     `placement` is None for a resource template, whose placement is written elsewhere.
     """
-    sources = [] if placement is None else [placement]
-    annotations = metadata["annotations"]
-    if PLACEMENT in annotations.names():
-        annotation = _parsed(annotations.entry(PLACEMENT))
-        if isinstance(annotation, Cause):
-            return [annotation]
-        if misshapen := shapes.causes_of(annotation, wire.Placement, closed=True):
-            return misshapen
-        sources.append(annotation)
-    return _content(sources, placement)
+    annotation, misshapen = _parsed(metadata["annotations"])
+    if misshapen and annotation is None:
+        return misshapen
+    return misshapen + _content([source for source in (placement, annotation) if source is not None], placement)
+
+
+def written(metadata: Field) -> Field | None:
+    """The annotation's content at its path; none if there is no annotation or it cannot be read."""
+    return _parsed(metadata["annotations"])[0]
 
 
 def read(text: str) -> dict[str, object]:
@@ -73,14 +72,22 @@ def merged(placement: Written, annotated: Written) -> dict[str, object]:
     return whole
 
 
-def _parsed(written: Field) -> Field | Cause:
-    if not isinstance(written.value, str):
-        return shapes.wrong_type(written, "text")
+def _parsed(annotations: Field) -> tuple[Field | None, list[Cause]]:
+    """The annotation's content, none if it cannot be read, and what is wrong with its form."""
+    if PLACEMENT not in annotations.names():
+        return None, []
+    text = annotations.entry(PLACEMENT)
+    if not isinstance(text.value, str):
+        return None, [shapes.wrong_type(text, "text")]
     try:
-        field = Field(written.path, yaml_text.parse(written.text()))
+        field = Field(text.path, yaml_text.parse(text.value))
     except ValueError as broken:
-        return causes.malformed(written.path, str(broken))
-    return field if field.present else shapes.wrong_type(field, f"a mapping with {_FIELDS}")
+        return None, [causes.malformed(text.path, str(broken))]
+    if not field.present:
+        return None, [shapes.wrong_type(field, f"a mapping with {_FIELDS}")]
+    misshapen = shapes.causes_of(field, wire.Placement, closed=True)
+    readable = not any(cause.reason == causes.TYPE_INVALID for cause in misshapen)
+    return field if readable else None, misshapen
 
 
 def _content(sources: list[Field], placement: Field | None) -> list[Cause]:

@@ -1,12 +1,13 @@
 """
 What an API server admits but warns about. Mirrors pkg/api/pod/warnings.go and pkg/api/node/util.go.
 
-One warning is ours: a deprecated node label as the topology key of an affinity term.
+One warning is ours: a deprecated node label as the topology key of an affinity term. What policies are warned of is in
+`policy_warnings`.
 """
 
 from __future__ import annotations
 
-from bayplan.validating import admission, names, paths, pod_affinity
+from bayplan.validating import admission, names, paths, pod_affinity, policy_warnings
 from bayplan.validating.fields import Field
 
 NO_SELECTOR = "a null labelSelector results in matching no pod"
@@ -20,6 +21,11 @@ DEPRECATED_LABELS = {
     "scheduler.alpha.kubernetes.io/preferAvoidPods": "deprecated since v1.22; use Taints and Tolerations instead",
     "node-role.kubernetes.io/master": 'use "node-role.kubernetes.io/control-plane" instead',
 }
+
+
+def of_object(obj: dict[str, object]) -> list[str]:
+    """The warnings for an object of any kind, each as `path: message`."""
+    return of_pod(obj) + policy_warnings.of_placement(obj)
 
 
 def of_pod(obj: dict[str, object]) -> list[str]:

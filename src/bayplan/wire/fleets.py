@@ -89,6 +89,7 @@ class TargetCluster(WireObject):
 
 class EvictionTask(WireObject):
     from_cluster: str = ""
+    purge_mode: str = ""
 
 
 class WorkloadAffinityGroups(WireObject):
@@ -132,3 +133,20 @@ class ResourceBinding(ApiObject):
 
     spec: BindingSpec = msgspec.field(default_factory=BindingSpec)
     status: BindingStatus = msgspec.field(default_factory=BindingStatus)
+
+
+class RebalancedWorkload(WireObject):
+    api_version: str = ""
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+
+
+class WorkloadRebalancerSpec(WireObject):
+    workloads: list[RebalancedWorkload] | None = None
+
+
+class WorkloadRebalancer(ApiObject):
+    """Asks for a fresh decision on the bindings of its workloads."""
+
+    spec: WorkloadRebalancerSpec = msgspec.field(default_factory=WorkloadRebalancerSpec)

@@ -1,0 +1,93 @@
+"""
+The seed's workload affinity: terms over peers in a fleet, in domains of clusters, zones, regions, providers or labels.
+
+The same counters as for pods, read by the seed: every affinity term perhaps through another peer, the first of its set
+anywhere, anti-affinity in both directions. Clusters that hold the workload already pass.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.indexing.slots import At
+from bayplan.model.decisions import Reason, Scores, Status
+from bayplan.model.terms import AffinityTerms
+from bayplan.model.workloads import Workload
+from bayplan.rules.inter_pod_affinity import InterPodAffinity, Part, Plan
+from bayplan.rules.rule import HIGHEST, Failure, assigned_slots
+
+NO_PEER = Reason("workload-terms", "cluster(s) did not match workload affinity rules", Status.UNRESOLVABLE)
+PEER = Reason("workload-anti-terms", "cluster(s) did not match workload anti-affinity rules", Status.UNSCHEDULABLE)
+OWNER = Reason(
+    "existing-workload-anti-affinity",
+    "cluster(s) did not satisfy existing workloads anti-affinity rules",
+    Status.UNSCHEDULABLE,
+)
+REASONS = (NO_PEER, PEER, OWNER)
+
+
+class _WorkloadTerms(InterPodAffinity):
+    """What both signs share; a rule of one sign sees only its own terms."""
+
+    spared = staticmethod(assigned_slots)
+
+    def reasons(self, plan: Plan, code: int) -> tuple[Reason, ...]:
+        del plan
+        return (REASONS[code - 1],)
+
+    def evidence(self, plan: Plan, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
+        from bayplan.rules import workload_evidence  # which reads our reasons, so it cannot be imported above
+
+        del workload
+        return workload_evidence.failures(self.id, plan, slot, index)
+
+
+class WorkloadTermAffinity(_WorkloadTerms):
+    name = "WorkloadAffinity"
+    id = "workload-terms"
+
+    def part(self, workload: Workload, index: PlacementIndex) -> Part | None:  # type: ignore[override]
+        affinity = msgspec.structs.replace(workload.needs.affinity, anti_required=())
+        return super().part(_with(workload, affinity), index) if affinity else None
+
+    def prepare(self, part: Part, index: PlacementIndex) -> Plan:
+        plan = super().prepare(part, index)
+        plan.refusing = plan.pulling = ()
+        return plan
+
+    def score(self, plan: Plan, index: PlacementIndex, at: At) -> Scores | None:
+        """100 times the weight of the wishes that a cluster meets over the weight of all; neighbours have no say."""
+        total = sum(wish.use.weight for wish in (*plan.liked, *plan.disliked))
+        if total <= 0:
+            return None
+        met = np.zeros(len(index.slots.alive[at]), np.int64)
+        for wish in plan.liked:
+            met += wish.use.weight * (wish.reach.counts(at) > 0)
+        for wish in plan.disliked:
+            met += wish.use.weight * (wish.reach.counts(at) == 0)
+        return HIGHEST * met // total
+
+
+class WorkloadTermAntiAffinity(_WorkloadTerms):
+    name = "WorkloadAntiAffinity"
+    id = "workload-anti-terms"
+
+    def part(self, workload: Workload, index: PlacementIndex) -> Part:
+        affinity = AffinityTerms(anti_required=workload.needs.affinity.anti_required)
+        return super().part(_with(workload, affinity), index)
+
+    def prepare(self, part: Part, index: PlacementIndex) -> Plan:
+        plan = super().prepare(part, index)
+        plan.pulling = ()
+        return plan
+
+    def score(self, plan: Plan, index: PlacementIndex, at: At) -> Scores | None:
+        del plan, index, at
+        return None
+
+
+def _with(workload: Workload, affinity: AffinityTerms) -> Workload:
+    needs = msgspec.structs.replace(workload.needs, affinity=affinity)
+    return msgspec.structs.replace(workload, needs=needs)

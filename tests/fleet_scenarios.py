@@ -1,0 +1,314 @@
+"""
+Fleet scenarios: situations and stories with their expected outcome, from `scenarios/fleet` to questions of `decide fleet`.
+
+`clusters` and `workloads` are shorthand, placements are verbatim. `expect` says where workloads go, each asked by itself.
+`steps` go on from there: each changes something and says where workloads go then, the result before it being their previous
+one. `variants` repeat the whole with other fields in a placement, which must make no difference.
+
+A misspelt key, a workload on a cluster that is not there, or an expectation that no answer could meet is refused. So is a
+step that leaves out a workload which Karmada would schedule again, and one that calls such a workload `unmoved`.
+"""
+
+import copy
+
+import yaml
+
+import fleet_scenery as scenery
+import scenarios
+from scenarios import BadSceneError, check_keys
+
+FOLDER = scenarios.FOLDER / "fleet"
+
+# Names of the slow twin and ids of the engine.
+RULE_IDS = {
+    "ClusterDeletion": "cluster-leaving",
+    "ClusterAffinity": "cluster-affinity",
+    "APIEnablement": "api-missing",
+    "TaintToleration": "cluster-taint",
+    "SpreadConstraint": "spread-property",
+    "ClusterEviction": "cluster-evicting",
+    "WorkloadAffinity": "workload-affinity",
+    "WorkloadAntiAffinity": "workload-anti-affinity",
+}
+REASONS = {"NoClusterFit", "Unschedulable", "SchedulerError"}
+
+SCENE = {"about", "clusters", "workloads", "namespaces", "options", "variants", "expect", "steps"}
+STEP = {"replicas", "fails", "recovers", "clusters", "rebalance", "delete", "evict", "expect", "unmoved"}
+OPTIONS = {"semantics", "switches", "affinityLabelKeys", "antiAffinityLabelKeys"}
+EXPECTATION = {"clusters", "nowhere", "rejected", "group", "errors"}
+
+FAILED = [{"key": "cluster.karmada.io/not-ready", "effect": effect} for effect in ("NoSchedule", "NoExecute")]
+
+
+class Case:
+    """One workload in one step under one preset: a question, and what its answer should say."""
+
+    def __init__(self, claim, question, expected):
+        self.claim = claim
+        self.question = question
+        self.expected = expected
+
+    def check(self, answer):
+        """Fail with the claim and the whole answer if the answer is not as expected."""
+        for complaint in complaints(self.expected, answer):
+            raise AssertionError(f"{self.claim}: {complaint}\n{yaml.safe_dump(answer, sort_keys=False)}")
+
+
+def all_cases():
+    return [case for path in sorted(FOLDER.rglob("*.yaml")) for case in load(path)]
+
+
+def load(path):
+    claim = str(path.relative_to(scenarios.FOLDER).with_suffix(""))
+    try:
+        return cases(claim, scenarios.read(path))
+    except BadSceneError as problem:
+        raise BadSceneError(f"{path}: {problem}") from None
+
+
+def cases(claim, scene):
+    check_keys("scenario", scene, SCENE)
+    for needed in ("about", "clusters", "workloads"):
+        if not scene.get(needed):
+            raise BadSceneError(f"{needed!r} is missing or empty")
+    options = scene.get("options") or {}
+    check_keys("options", options, OPTIONS)
+    if not scene.get("expect") and not scene.get("steps"):
+        raise BadSceneError("nothing is expected")
+    presets = options.get("semantics") or "upstream"
+    found = []
+    for preset in presets if isinstance(presets, list) else [presets]:
+        for variant, placements in (scene.get("variants") or {"": {}}).items():
+            story = Story(scene, {**options, "semantics": preset}, variant, placements)
+            for step, question, expected in story.tell():
+                name = ":".join(part for part in (claim, variant, step, question["name"], preset) if part)
+                found.append(Case(claim, {**question, "name": name}, expected))
+    return found
+
+
+class Story:
+    """A fleet that changes from step to step; kept in shorthand."""
+
+    def __init__(self, scene, options, variant, placements):
+        self.scene, self.options, self.variant = scene, options, variant
+        self.workloads = copy.deepcopy({name: short or {} for name, short in scene["workloads"].items()})
+        self.clusters = copy.deepcopy({name: short or {} for name, short in scene["clusters"].items()})
+        for name, fields in placements.items():
+            short = self.workload(name)
+            short["placement"] = {**(short.get("placement") or {}), **copy.deepcopy(fields)}
+        for name, short in self.clusters.items():
+            scenery.check_cluster(name, short)
+        for name, short in self.workloads.items():
+            scenery.check_workload(name, short, self.clusters)
+            if scenery.has_replicas(short):
+                short["replicas"] = scenery.replicas(short)
+        self.clusters = {
+            name: scenery.with_what_is_free(short, name, self.workloads) for name, short in self.clusters.items()
+        }
+        self.namespaces = [
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels or {}}}
+            for name, labels in (scene.get("namespaces") or {}).items()
+        ]
+
+    def tell(self):
+        """(step, question, expectation), in order; what is expected is what the next step starts from."""
+        waiting = {name for name, short in self.workloads.items() if not short.get("runs")}
+        waiting -= set(self.scene.get("expect") or {})
+        if self.scene.get("expect"):
+            yield from self.ask("", self.scene["expect"])
+        for number, step in enumerate(self.scene.get("steps") or [], 1):
+            check_keys(f"step {number}", step, STEP)
+            if not (step.get("expect") or step.get("unmoved")):
+                raise BadSceneError(f"step {number}: nothing is expected")
+            self.change(step)
+            self.check_who_moves(number, step)
+            waiting -= set(step.get("expect") or {}) | set(step.get("delete") or ())
+            yield from self.ask(f"step {number}", step.get("expect") or {})
+        if waiting:
+            raise BadSceneError(f"nothing is expected of {sorted(waiting)}")
+
+    def ask(self, step, expected):
+        asked = []
+        for name, outcome in expected.items():
+            self.check_expectation(name, outcome)
+            wanted = {**outcome, "group": self.group(outcome)}
+            asked.append((step, {**self.question(name), "name": name}, wanted))
+        for name, outcome in expected.items():
+            self.settle(self.workload(name), outcome)
+        return asked
+
+    def question(self, asked):
+        return {
+            "clusters": [scenery.cluster(name, short, self.workloads) for name, short in self.clusters.items()],
+            "bindings": [scenery.binding(name, short) for name, short in self.workloads.items() if name != asked],
+            "binding": scenery.binding(asked, self.workloads[asked]),
+            "resources": [
+                *self.namespaces,
+                *(scenery.template(name, short) for name, short in self.workloads.items() if "labels" in short),
+            ],
+            "options": self.options,
+        }
+
+    def settle(self, short, outcome):
+        """What Karmada writes: a group that fits nowhere clears the previous result, other failures leave it."""
+        if "clusters" in outcome:
+            short["runs"] = outcome["clusters"]
+            short["observed"] = self.group(outcome) or short.get("observed")
+            short["fresh"] = False
+        elif outcome["nowhere"] == "NoClusterFit":
+            short["runs"] = {}
+
+    def group(self, outcome):
+        """The name to be observed; where variants differ in it, by variant."""
+        group = outcome.get("group") or ""
+        return group.get(self.variant, "") if isinstance(group, dict) else group
+
+    def workload(self, name):
+        if name not in self.workloads:
+            raise BadSceneError(f"workload {name!r} is not there")
+        return self.workloads[name]
+
+    def cluster(self, name):
+        if name not in self.clusters:
+            raise BadSceneError(f"cluster {name!r} is not there")
+        return self.clusters[name]
+
+    # What happens
+
+    def change(self, step):
+        """By now everything is healthy where it was placed before, so evictions are over."""
+        for short in self.workloads.values():
+            if short.get("runs"):
+                short.pop("evicting", None)
+        for name, number in (step.get("replicas") or {}).items():
+            self.workload(name)["replicas"] = number
+        for name in step.get("fails") or ():
+            self.cluster(name)["taints"] = FAILED
+            for short in self.workloads.values():
+                self.evict(short, name)
+        for name in step.get("recovers") or ():
+            if self.cluster(name).pop("taints", None) is None:
+                raise BadSceneError(f"cluster {name} cannot recover: nothing is wrong with it")
+        for name, changes in (step.get("clusters") or {}).items():
+            scenery.check_cluster(name, changes)
+            self.cluster(name).update(copy.deepcopy(changes))
+        for name, where in (step.get("evict") or {}).items():
+            for each in where:
+                self.evict(self.workload(name), each)
+        for name in step.get("rebalance") or ():
+            self.workload(name)["fresh"] = True
+            scenery.check_workload(name, self.workload(name), self.clusters)
+        for name in step.get("delete") or ():
+            self.workload(name)
+            del self.workloads[name]
+
+    def evict(self, short, cluster):
+        runs = dict(scenery.targets(short))
+        if cluster in runs:
+            del runs[cluster]
+            short["runs"] = runs if scenery.has_replicas(short) else list(runs)
+            short.setdefault("evicting", []).append(cluster)
+
+    def check_who_moves(self, number, step):
+        expected, unmoved = set(step.get("expect") or {}), set(step.get("unmoved") or ())
+        for name in unmoved:
+            self.workload(name)
+        for name, short in self.workloads.items():
+            reason = self.scheduled_again_because(short)
+            if reason and name in unmoved:
+                raise BadSceneError(f"step {number}: {name} does not stay unmoved: {reason}")
+            if reason and name not in expected and (short.get("runs") or short.get("evicting")):
+                raise BadSceneError(f"step {number}: where does {name} go? {reason}")
+        if expected & unmoved:
+            raise BadSceneError(f"step {number}: {sorted(expected & unmoved)[0]} is expected to move and not to")
+
+    def scheduled_again_because(self, short):
+        """Why Karmada would schedule it again (doScheduleBinding), as far as a step can bring that about."""
+        running = dict(scenery.targets(short))
+        if short.get("fresh"):
+            return "a rebalance was asked for"
+        if short.get("evicting"):
+            return "it is evicted"
+        if scenery.is_divided(short) and sum(running.values()) != scenery.replicas(short):
+            return "its replicas do not add up"
+        if any(self.clusters[name].get("deleting") for name in running):
+            return "its cluster is being deleted"
+        return ""
+
+    # What can be expected at all
+
+    def check_expectation(self, name, expected):
+        what = f"expectation for {name}"
+        short = self.workload(name)
+        check_keys(what, expected, EXPECTATION)
+        if sum(key in expected for key in ("clusters", "nowhere")) != 1:
+            raise BadSceneError(f"{what}: say clusters or nowhere")
+        chosen, rejected = expected.get("clusters") or {}, expected.get("rejected") or {}
+        for each in [*chosen, *rejected]:
+            if each not in self.clusters:
+                raise BadSceneError(f"{what}: cluster {each!r} is not there")
+        for each, rule in rejected.items():
+            if rule not in RULE_IDS.values():
+                raise BadSceneError(f"{what}: no rule {rule!r}")
+            if each in chosen:
+                raise BadSceneError(f"{what}: {each} cannot be rejected and chosen")
+        if isinstance(chosen, list) and scenery.has_replicas(short):
+            raise BadSceneError(f"{what}: say how many replicas each cluster gets")
+        if chosen and scenery.is_divided(short) and sum(chosen.values()) != scenery.replicas(short):
+            raise BadSceneError(f"{what}: {scenery.replicas(short)} replicas are to be placed")
+        if "nowhere" in expected:
+            self.check_failure(what, expected)
+        if self.group(expected) and self.group(expected) not in group_names(short):
+            raise BadSceneError(f"{what}: no group {self.group(expected)!r} in its placement")
+
+    def check_failure(self, what, expected):
+        if expected["nowhere"] not in REASONS:
+            raise BadSceneError(f"{what}: nowhere is one of {', '.join(sorted(REASONS))}")
+        if expected["nowhere"] == "NoClusterFit" and set(expected.get("rejected") or {}) != set(self.clusters):
+            raise BadSceneError(f"{what}: NoClusterFit needs a rejection for every cluster")
+        if "group" in expected:
+            raise BadSceneError(f"{what}: what goes nowhere observes no group")
+
+
+def group_names(short):
+    """Of the terms in the placement, and in the annotation that adds to it."""
+    annotation = yaml.safe_load((short.get("annotations") or {}).get("bayplan.io/placement") or "{}")
+    lists = [
+        written.get(field) or ()
+        for written in (short.get("placement") or {}, annotation)
+        for field in ("clusterAffinities", "preferredClusterAffinities")
+    ]
+    return {term.get("affinityName") for terms in lists for term in terms}
+
+
+def complaints(expected, answer):
+    """
+    What is not as expected.
+
+    `rejected` is the whole list of clusters that the chosen group (else the first that failed) refuses, each with the first
+    rule that says no. No `group` means that none is observed; `errors` are compared only where they are given.
+    """
+    chosen = expected.get("clusters") or {}
+    wanted = dict.fromkeys(chosen, 0) if isinstance(chosen, list) else chosen
+    placed = {target["name"]: target.get("replicas") or 0 for target in answer.get("clusters") or []}
+    if placed != wanted:
+        yield f"expected {wanted or 'no cluster'}, got {placed or 'no cluster'}"
+    if (answer.get("reason") or "") != expected.get("nowhere", ""):
+        yield f"expected the reason {expected.get('nowhere', '')!r}, got {answer.get('reason')!r}"
+    if (answer.get("observedAffinityName") or "") != (expected.get("group") or ""):
+        yield f"expected the group {expected.get('group') or ''!r}, got {answer.get('observedAffinityName')!r}"
+    rejected = refused(answer)
+    if rejected != (expected.get("rejected") or {}):
+        yield f"expected rejections {expected.get('rejected') or {}}, got {rejected}"
+    if "errors" in expected and list(answer.get("errors") or ()) != expected["errors"]:
+        yield f"expected the errors {expected['errors']}, got {answer.get('errors')}"
+
+
+def refused(answer):
+    """{cluster: first rule against it}; a workload whose rules cannot be read is no cluster's fault."""
+    found = {
+        name: verdict["failures"][0]["rule"]
+        for name, verdict in (answer.get("verdicts") or {}).items()
+        if not verdict["fits"]
+    }
+    return {name: RULE_IDS.get(rule, rule) for name, rule in found.items() if rule != "placeable"}

@@ -1,0 +1,116 @@
+"""The annotation bayplan.io/placement: its form, where it stands, and what it adds to a placement."""
+
+import copy
+import json
+
+import pytest
+
+from bayplan.validating import placement_annotation
+from validating import writing
+
+PATH = "metadata.annotations[bayplan.io/placement]"
+REQUIRED = f".workloadAntiAffinity.{writing.REQUIRED}"
+TERM = "labelSelector: {matchLabels: {app.tier: prod}}, matchLabelKeys: [karmada.io/group]"
+KARMADAS = "Forbidden: Karmada has a field for this: it belongs into the policy's placement"
+
+
+def anti(term, when=writing.REQUIRED):
+    return f"workloadAntiAffinity: {{{when}: [{{{term}}}]}}"
+
+
+@pytest.mark.parametrize("text, wrong", [
+    (anti(TERM), []),
+    (json.dumps({"workloadAffinity": {writing.REQUIRED: [{"affinityEnabled": True}]}}), []),
+    ("{}", []),
+    ("preferredClusterAffinities: [{affinityName: idc, clusterNames: [m1]}, {affinityName: cloud}]", []),
+    (anti("topologykey: zone"), [f'{REQUIRED}[0].topologykey: Invalid value: "topologykey": unknown field; did you mean "topologyKey"?']),
+    ("workloadAntiAfinity: {}", ['.workloadAntiAfinity: Invalid value: "workloadAntiAfinity": unknown field; did you mean "workloadAntiAffinity"?']),
+    (anti("topologykey: zone, namespaces: [a.b]"), [f'{REQUIRED}[0].topologykey: Invalid value: "topologykey": unknown field; did you mean "topologyKey"?', f'{REQUIRED}[0].namespaces[0]: Invalid value: "a.b": must not contain dots']),
+    ("clusterAffinity: {suplements: []}", ['.clusterAffinity.suplements: Invalid value: "suplements": unknown field; did you mean "supplements"?']),
+    (anti("matchLabelKeys: app"), [f'{REQUIRED}[0].matchLabelKeys: Invalid value: "app": expected a list, got text']),
+    (anti("affinityEnabled: 'true'"), [f'{REQUIRED}[0].affinityEnabled: Invalid value: "true": expected true or false, got text']),
+    ("spreadConstraints: []", [f".spreadConstraints: {KARMADAS}"]),
+    ("replicaScheduling: {}", [f".replicaScheduling: {KARMADAS}"]),
+    ("workloadAffinity: {antiAffinity: {groupByLabelKey: app}}", [f".workloadAffinity.antiAffinity: {KARMADAS}"]),
+    ("clusterAffinities: [{affinityName: a, clusterNames: [m1], overflowAffinities: []}]", [f".clusterAffinities[0].overflowAffinities: {KARMADAS}"]),
+    ("", [': Invalid value: "nothing": expected a mapping with the placement fields that Karmada lacks, such as workloadAntiAffinity, got nothing']),
+    ("[]", [': Invalid value: "a list": expected a mapping, got a list']),
+    ("{", [": Invalid value: neither YAML nor JSON: line 2, column 1: did not find expected node content"]),
+    ("a: &a [x]\nb: *a", [": Invalid value: aliases are not allowed"]),
+])  # fmt: skip
+@pytest.mark.parametrize("kind", ["template", "custom", "PropagationPolicy", "ClusterPropagationPolicy", "binding"])
+def test_form(text, wrong, kind):
+    annotations = {placement_annotation.PLACEMENT: text}
+    if kind == "template":
+        obj = writing.workload("Deployment", "apps/v1", {})
+    elif kind == "custom":
+        obj = {"apiVersion": "flink.apache.org/v1beta1", "kind": "FlinkDeployment", "metadata": {"name": "x"}}
+    elif kind == "binding":
+        obj = writing.binding({})
+    else:
+        obj = writing.policy(kind=kind)
+    obj["metadata"]["annotations"] = annotations
+    assert writing.held_against(obj, PATH) == wrong
+
+
+@pytest.mark.parametrize(
+    "obj", [writing.pod(), writing.policy(), writing.binding({}), {"kind": "ConfigMap", "metadata": {}}]
+)
+def test_an_annotation_that_is_no_text_is_told_once(obj):
+    obj = copy.deepcopy(obj)
+    obj["metadata"]["annotations"] = {placement_annotation.PLACEMENT: {}}
+    assert writing.held_against(obj) == [f'{PATH}: Invalid value: "a mapping": expected text, got a mapping']
+
+
+SINGLE = "{clusterAffinity: {clusterNames: [m1]}}"
+TERMS = "{clusterAffinities: [{affinityName: a, clusterNames: [m1]}, {affinityName: b, clusterNames: [m2]}]}"
+
+
+@pytest.mark.parametrize("placement, text, wrong", [
+    (SINGLE, "clusterAffinity: {supplements: [{clusterNames: [m2]}]}", []),
+    (SINGLE, "clusterAffinity: {clusterNames: [m1], supplements: [{clusterNames: [m2]}]}", []),
+    (SINGLE, "clusterAffinity: {clusterNames: [m3], supplements: [{clusterNames: [m2]}]}", [".clusterAffinity.clusterNames: Forbidden: differs from spec.placement.clusterAffinity.clusterNames"]),
+    ("{}", "clusterAffinity: {clusterNames: [m1], supplements: [{clusterNames: [m2]}]}", []),
+    ("{}", "clusterAffinity: {supplements: [{clusterNames: [m2]}]}", [".clusterAffinity: Required value: supplements can only be used together with the inline ClusterAffinity"]),
+    (TERMS, "clusterAffinities: [{affinityName: b, supplements: [{clusterNames: [m3]}]}]", []),
+    (TERMS, "clusterAffinities: [{affinityName: c, supplements: []}]", [".clusterAffinities[0].affinityName: Forbidden: spec.placement.clusterAffinities has no term of this name"]),
+    (TERMS, "clusterAffinities: [{affinityName: b, exclude: [m3]}]", [".clusterAffinities[0].exclude: Forbidden: differs from spec.placement.clusterAffinities[1].exclude"]),
+    (TERMS, "clusterAffinity: {}", [": Forbidden: clusterAffinities cannot co-exist with clusterAffinity"]),
+    (SINGLE, "clusterAffinities: []", [": Forbidden: clusterAffinities cannot co-exist with clusterAffinity"]),
+    (TERMS, "affinityStrategy: {mode: Inherited}", []),
+    (SINGLE, "affinityStrategy: {mode: Inherited}", ['.affinityStrategy.mode: Invalid value: "Inherited": can only be used together with clusterAffinities']),
+    ("{clusterAffinity: {clusterNames: [m1], supplements: [{}]}}", "clusterAffinity: {supplements: [{}]}", [".clusterAffinity.supplements: Forbidden: spec.placement.clusterAffinity.supplements is set already"]),
+    ("{clusterAffinities: [{affinityName: a, clusterNames: [m1]}], affinityStrategy: {mode: Exclusive}}", "affinityStrategy: {mode: Inherited}", [".affinityStrategy: Forbidden: spec.placement.affinityStrategy is set already"]),
+    (SINGLE, "preferredClusterAffinities: [{affinityName: a, clusterNames: [m1]}]", [".preferredClusterAffinities: Forbidden: preferredClusterAffinities cannot co-exist with clusterAffinity or clusterAffinities"]),
+])  # fmt: skip
+@pytest.mark.parametrize(
+    "made",
+    [
+        writing.policy,
+        lambda placement, annotation: writing.binding(
+            {"placement": writing.read(placement)}, **{placement_annotation.PLACEMENT: annotation}
+        ),
+    ],
+)
+def test_annotation_against_placement(placement, text, wrong, made):
+    assert writing.held_against(made(placement, annotation=text), PATH) == wrong
+
+
+@pytest.mark.parametrize("placement, text, whole", [
+    (SINGLE, "clusterAffinity: {supplements: [{clusterNames: [m2]}]}", "{clusterAffinity: {clusterNames: [m1], supplements: [{clusterNames: [m2]}]}}"),
+    (TERMS, "clusterAffinities: [{affinityName: b, supplements: [{}]}]", "{clusterAffinities: [{affinityName: a, clusterNames: [m1]}, {affinityName: b, clusterNames: [m2], supplements: [{}]}]}"),
+    ("{clusterAffinity: null}", "clusterAffinities: [{affinityName: b}]", "{clusterAffinities: [{affinityName: b}]}"),
+    (TERMS, "affinityStrategy: {mode: Inherited}", TERMS[:-1] + ", affinityStrategy: {mode: Inherited}}"),
+    ("{workloadAffinity: {affinity: {groupByLabelKey: k}}}", f"workloadAffinity: {{{writing.REQUIRED}: [{{labelSelector: {{}}}}]}}", f"{{workloadAffinity: {{affinity: {{groupByLabelKey: k}}, {writing.REQUIRED}: [{{labelSelector: {{}}}}]}}}}"),
+    (f"{{{anti('topologyKey: a')}}}", anti("topologyKey: b"), f"{{workloadAntiAffinity: {{{writing.REQUIRED}: [{{topologyKey: a}}, {{topologyKey: b}}]}}}}"),
+])  # fmt: skip
+def test_merged(placement, text, whole):
+    written, annotated = writing.read(placement), placement_annotation.read(text)
+    before = copy.deepcopy((written, annotated))
+    assert placement_annotation.merged(written, annotated) == writing.read(whole)
+    assert (written, annotated) == before
+
+
+def test_reading_refuses_what_is_malformed():
+    with pytest.raises(ValueError, match=r"bayplan.io/placement\]\.x: .*unknown field"):
+        placement_annotation.read("x: 1")
