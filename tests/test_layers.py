@@ -19,7 +19,7 @@ LAYERS = (
     ("indexing",),
     ("rules",),
     ("filtering",),
-    ("scoring", "assigning", "explaining"),
+    ("scoring", "assigning", "explaining", "moving_together"),
     ("schedule", "scheduling_groups"),
     ("explaining.explanation", "placing", "validating", "preempting", "grouping", "enforcing", "auditing"),
     ("kube_api", "reading", "writing"),

@@ -13,12 +13,21 @@ from slow_twins import strategies
 SEEDS = st.integers(0, 2**32)
 
 
+def agrees(question):
+    """Equal answers; but where a topology key is missing and means nothing, we refuse what the loops pass over."""
+    ours = engine_answer(question)
+    refused = [verdict for verdict in ours["nodes"].values() if verdict.get("plugin") == "Bayplan"]
+    if refused:
+        assert len(refused) == len(ours["nodes"])
+        return "topologyKey: Required value" in ours["message"]
+    return comparable(ours) == comparable(slow_twin.answer(question))
+
+
 @pytest.mark.parametrize("preset", ["upstream", "design"])
 @settings(max_examples=150, deadline=None)
 @given(seed=SEEDS)
 def test_engine_answers_as_the_slow_twin(preset, seed):
-    question = strategies.seeded(seed, presets=(preset,))
-    assert comparable(engine_answer(question)) == comparable(slow_twin.answer(question))
+    assert agrees(strategies.seeded(seed, presets=(preset,)))
 
 
 @settings(max_examples=50, deadline=None)
@@ -45,4 +54,4 @@ def test_reasons_add_up_to_the_nodes_refused(seed):
 @given(question=strategies.questions())
 @settings(max_examples=25, deadline=None)
 def test_engine_answers_shrinkable_questions_as_the_slow_twin(question):
-    assert comparable(engine_answer(question)) == comparable(slow_twin.answer(question))
+    assert agrees(question)

@@ -74,8 +74,19 @@ def _of_item(item: Document | Fault, collector: Collector) -> Iterator[Finding]:
     collector.add(item)
     yield from (Finding(fault) for fault in collector.faults)
     sound = all(checking.UNKNOWN in fault.message for fault in collector.faults)
+    misspelt = {_parent(fault.path) for fault in collector.faults}
     if sound and not isinstance(item, Fault):
-        yield from _of_content(item)
+        yield from (finding for finding in _of_content(item) if not _follows(finding.fault, misspelt))
+
+
+def _follows(fault: Fault, misspelt: set[str]) -> bool:
+    """Whether something is missing only because its name was misspelt, which is said already."""
+    missing = fault.message.startswith(("Required value", 'Invalid value: ""'))
+    return missing and _parent(fault.path) in misspelt
+
+
+def _parent(path: str) -> str:
+    return path.rpartition(".")[0]
 
 
 def _of_content(document: Document) -> Iterator[Finding]:

@@ -17,7 +17,7 @@ from bayplan.reading.inputs import Inputs, ObjectKey
 from bayplan.wire import meta
 
 Sink = Callable[[Any], None]
-_OWN = "bayplan.io/"
+_READ_OF_TEMPLATES = ("bayplan.io/", "propagationpolicy.karmada.io/", "clusterpropagationpolicy.karmada.io/")
 
 
 class Collector:
@@ -63,8 +63,9 @@ class Collector:
             self.inputs.misread.extend(found)
         elif document.name:
             annotations = found.metadata.annotations or {}
-            # Of annotations, which may be long, only our own count.
-            found.metadata.annotations = {key: annotations[key] for key in annotations if key.startswith(_OWN)} or None
+            # They may be long, and most say nothing to us.
+            kept = {key: text for key, text in annotations.items() if key.startswith(_READ_OF_TEMPLATES)}
+            found.metadata.annotations = kept or None
             found.api_version, found.kind = document.api_version, document.kind
             found.metadata.name, found.metadata.namespace = document.name, document.namespace
             self.inputs.templates.append(found)

@@ -1,8 +1,8 @@
 """
 Templates and policies → bindings, as Karmada's detector makes them.
 
-Mirrors v1.18.2: pkg/detector for the choice of policy and the binding, pkg/webhook/propagationpolicy/mutating.go for what
-is filled in. Policies do not take templates from each other here (`preemption` needs a feature gate there, too).
+Mirrors v1.18.2: pkg/detector for the choice of policy and for the binding, pkg/webhook/propagationpolicy/mutating.go for
+what is filled in. Policies do not take templates from each other (`preemption` needs a feature gate there, too).
 """
 
 from __future__ import annotations
@@ -15,7 +15,13 @@ import msgspec
 from bayplan.reading import selectors
 from bayplan.reading.templates import Template
 from bayplan.validating import placement_annotation
-from bayplan.wire.fleets import BindingSpec, ResourceBinding, ResourceReference, SchedulePriority, WorkloadAffinityGroups
+from bayplan.wire.fleets import (
+    BindingSpec,
+    ResourceBinding,
+    ResourceReference,
+    SchedulePriority,
+    WorkloadAffinityGroups,
+)
 from bayplan.wire.meta import ObjectMeta
 from bayplan.wire.placements import PropagationPolicy, PropagationSpec, ResourceSelector
 
@@ -24,6 +30,7 @@ CLUSTER_WIDE_ID = "clusterpropagationpolicy.karmada.io/permanent-id"
 CLAIMED_NAMESPACE = "propagationpolicy.karmada.io/namespace"
 CLAIMED_NAME = "propagationpolicy.karmada.io/name"
 CLAIMED_CLUSTER_WIDE = "clusterpropagationpolicy.karmada.io/name"
+CLAIMED_BY = "resourcetemplate.karmada.io/claimed-by"
 LAZY = "Lazy"
 _RESERVED = ("karmada-system", "karmada-cluster")
 _RESERVED_PREFIXES = ("karmada-es-", "kube-")
@@ -33,6 +40,8 @@ _NO_MATCH, _ALL, _LABELS, _NAME = range(4)
 def is_propagated(template: Template) -> bool:
     """Whether Karmada looks at the object at all: namespaces of its own and of Kubernetes are left alone."""
     namespace = template.metadata.namespace
+    if (template.metadata.labels or {}).get(CLAIMED_BY):  # a MultiClusterService takes care of it
+        return False
     return namespace not in _RESERVED and not namespace.startswith(_RESERVED_PREFIXES)
 
 

@@ -42,8 +42,8 @@ class Inputs(msgspec.Struct, kw_only=True):
     their fields. `census` says which pods there were, even if a sink took them. `skipped` counts the kinds that
     nobody needs, `hints` is what the person at the terminal may want to know.
 
-    `policies` and `bindings` hold both the namespaced and the cluster-wide kind. `templates` has what only a fleet looks
-    at: objects of any other kind, by their metadata; `misread` is what is wrong with such objects.
+    `policies` and `bindings` hold both the namespaced and the cluster-wide kind. `templates` has what only a fleet
+    looks at: objects of any other kind, by their metadata; `misread` is what is wrong with such objects.
     """
 
     nodes: list[Node] = msgspec.field(default_factory=list)

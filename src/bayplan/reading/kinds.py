@@ -9,7 +9,9 @@ import msgspec
 
 from bayplan.wire import controllers, fleets, meta, nodes, placements, pods, storage
 
-BUILT_IN = {
+WireType = type[meta.ApiObject] | type[dict[str, object]]
+
+BUILT_IN: dict[str, tuple[str, WireType]] = {
     "Pod": ("v1", pods.Pod),
     "Node": ("v1", nodes.Node),
     "Namespace": ("v1", nodes.Namespace),
@@ -26,7 +28,7 @@ BUILT_IN = {
     "PriorityClass": ("scheduling.k8s.io/v1", controllers.PriorityClass),
     "PodDisruptionBudget": ("policy/v1", dict),
 }
-KARMADA = {
+KARMADA: dict[str, tuple[str, WireType]] = {
     "Cluster": ("cluster.karmada.io/v1alpha1", fleets.Cluster),
     "PropagationPolicy": ("policy.karmada.io/v1alpha1", placements.PropagationPolicy),
     "ClusterPropagationPolicy": ("policy.karmada.io/v1alpha1", placements.PropagationPolicy),
@@ -50,8 +52,6 @@ _CLUSTER_WIDE_TEMPLATES = frozenset({
 _TRANSIENT = frozenset({"ControllerRevision", "Endpoints", "EndpointSlice", "Event", "Lease"})
 # Where Kubernetes itself keeps kinds; a group with a dot of its own is somebody else's and may reuse any name.
 _OWN_GROUPS = frozenset({"", "apps", "batch", "policy", "extensions", "storage.k8s.io", "scheduling.k8s.io"})
-
-WireType = type[meta.ApiObject] | type[dict[str, object]]
 
 
 class Reading(msgspec.Struct, frozen=True):

@@ -24,7 +24,7 @@ _NATIVE = ("cpu", "memory", "ephemeral-storage", "pods")
 
 
 class Template(msgspec.Struct, frozen=True, kw_only=True):
-    """`interpreted`: Karmada knows where the kind keeps its replicas, so 0 replicas and no requirements mean just that."""
+    """`interpreted`: Karmada knows where the kind keeps its replicas, so that 0 of them means just that."""
 
     api_version: str
     kind: str
@@ -49,7 +49,7 @@ class Template(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def templates_of(inputs: Inputs, pods: Iterable[Pod] = ()) -> Iterator[Template]:
-    """Every object of the input that could be propagated, whether or not a policy wants it; `pods` are those besides."""
+    """Every object of the input that could be propagated, wanted by a policy or not; `pods` are those besides."""
     for kind, controllers in inputs.controllers.items():
         for controller in controllers:
             yield of_controller(controller) if kind in INTERPRETED else _plain(controller)

@@ -418,7 +418,7 @@ def workload_term(dice, switchable):
     elif dice.often(12):
         few = {"matchLabels": match_labels(dice, WORKLOAD_LABELS)}
         term["labelSelector"] = label_selector(dice, WORKLOAD_LABELS) if dice.rarely(2) else few
-    if dice.rarely(3):
+    if dice.rarely(3) and "affinityEnabled" not in term:  # the two options exclude each other
         term["matchLabelKeys"] = dice.some(sorted(WORKLOAD_LABELS), 1)
     if dice.rarely(2):
         term["topologyKey"] = dice.pick(TOPOLOGY_KEYS)

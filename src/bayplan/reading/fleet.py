@@ -1,0 +1,180 @@
+"""Files → a fleet: an index of clusters and what is on them, and the bindings that wait for a decision."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+
+import msgspec
+
+from bayplan.errors import InputError
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.model.semantics import UPSTREAM, Semantics, for_fleets
+from bayplan.model.workloads import Workload
+from bayplan.reading import bindings, clusters, detector, templates, triggers
+from bayplan.reading.cluster import queue_order
+from bayplan.reading.inputs import Inputs, ObjectKey
+from bayplan.reading.templates import Template
+from bayplan.reading.workload_terms import LabelKeys
+from bayplan.wire.fleets import RebalancedWorkload, ResourceBinding
+from bayplan.wire.pods import Pod
+
+Key = tuple[str, str]  # namespace and name of a binding
+ANY_KEY = LabelKeys()
+_MOST_NAMED = 3
+_UNREMARKABLE = ("Namespace", "PersistentVolume", "StorageClass")  # there without being anybody's workload
+
+
+class Fleet(msgspec.Struct):
+    """`pending` is in the order in which a scheduler would take them; `notes` say what was left out or made up."""
+
+    index: PlacementIndex
+    pending: list[Workload]
+    notes: list[str]
+
+
+def fleet_of(
+    inputs: Inputs,
+    *,
+    semantics: Semantics = UPSTREAM,
+    seed: str = "",
+    keys: LabelKeys = ANY_KEY,
+    pods: Iterable[Pod] = (),
+) -> Fleet:
+    """An index of the clusters with the bindings on them, and all bindings that a scheduler would look at now."""
+    if inputs.misread:
+        raise InputError(inputs.misread)
+    survey = _Survey(inputs, pods)
+    index = PlacementIndex(for_fleets(semantics), seed, lost_targets_count=True)
+    for namespace in inputs.namespaces:
+        index.set_namespace(namespace.metadata.name, namespace.metadata.labels or {})
+    for cluster in inputs.clusters:
+        index.add_target(clusters.target_of(cluster))
+    how = bindings.Reading(semantics, keys)
+    pending = []
+    for key, binding in survey.bindings.items():
+        template = survey.template_of(binding)
+        workload = bindings.workload_of(binding, template.as_written() if template else None, how)
+        if survey.is_pending(key):
+            pending.append(_fresh(workload) if key in survey.rebalanced else workload)
+        bindings.put_on(index, workload, bindings.shares_of(binding), bindings.draining_from(binding))
+    return Fleet(index, sorted(pending, key=queue_order), [*inputs.hints, *survey.notes()])
+
+
+def _fresh(workload: Workload) -> Workload:
+    assert workload.binding is not None
+    return msgspec.structs.replace(workload, binding=msgspec.structs.replace(workload.binding, fresh=True))
+
+
+class _Survey:
+    """The bindings of the input as the detector would leave them, and what is to be said about them."""
+
+    def __init__(self, inputs: Inputs, pods: Iterable[Pod]) -> None:
+        self._inputs = inputs
+        self._priorities = {one.metadata.name: one.value for one in inputs.priority_classes}
+        self._templates: dict[tuple[str, str, str, str], Template] = {}
+        for template in templates.templates_of(inputs, pods):
+            self._templates.setdefault(template.key, template)
+        self.bindings: dict[Key, ResourceBinding] = {
+            (one.metadata.namespace, one.metadata.name): one for one in inputs.bindings
+        }
+        self._made: list[Key] = []
+        self._unclaimed: Counter[str] = Counter()
+        for template in self._templates.values():
+            self._detect(template)
+        self.rebalanced: set[Key] = set()
+        self._not_found: list[str] = []
+        self._rebalance()
+        self._alone = {key: self._left_alone(key) for key in self.bindings}
+        self._leaving = {one.metadata.name for one in inputs.clusters if one.metadata.deletion_timestamp is not None}
+
+    def template_of(self, binding: ResourceBinding) -> Template | None:
+        named = binding.spec.resource
+        return self._templates.get((named.api_version, named.kind, named.namespace, named.name))
+
+    def is_pending(self, key: Key) -> bool:
+        """Whether the scheduler would decide on the binding now."""
+        if self._alone[key]:
+            return False
+        return key in self.rebalanced or triggers.is_due(self.bindings[key], self._leaving)
+
+    def notes(self) -> Iterator[str]:
+        """What was made up, what was left alone, and what the input names but does not hold."""
+        if self._made:
+            made = _counted(len(self._made), "binding was", "bindings were")
+            yield f"{made} made from templates and their policies"
+        for why, n in sorted(Counter(why for why in self._alone.values() if why).items()):
+            yield f"not scheduled, because they {why}: {_counted(n, 'binding', 'bindings')}"
+        if self._unclaimed:
+            listed = ", ".join(f"{n} {kind}" for kind, n in sorted(self._unclaimed.items()))
+            yield f"selected by no policy: {listed}"
+        if self._inputs.nodes:
+            nodes = _counted(len(self._inputs.nodes), "Node is", "Nodes are")
+            yield f"{nodes} left aside: with Cluster objects in the input, workloads go to clusters"
+        for name in self._not_found:
+            yield f"a WorkloadRebalancer names {name}, which has no binding here"
+        yield from self._unknown_clusters()
+
+    def _detect(self, template: Template) -> None:
+        """Make the template's binding, or bring it up to date."""
+        key = (template.metadata.namespace, template.binding_name)
+        policy = detector.policy_for(template, self._inputs.policies) if detector.is_propagated(template) else None
+        present = self.bindings.get(key)
+        if present is not None and self.template_of(present) is template:
+            self.bindings[key] = detector.refreshed(present, template, policy, self._priorities)
+        elif present is None and policy is not None:
+            self.bindings[key] = detector.binding_for(template, policy, self._priorities)
+            self._made.append(key)
+        elif present is None and template.kind not in _UNREMARKABLE:
+            self._unclaimed[template.kind] += 1
+
+    def _rebalance(self) -> None:
+        for rebalancer in self._inputs.rebalancers:
+            created = rebalancer.metadata.creation_timestamp
+            for workload in rebalancer.spec.workloads or ():
+                key = (workload.namespace, _binding_name(workload))
+                if key not in self.bindings:
+                    self._not_found.append(f"{workload.kind} {workload.namespace}/{workload.name}".replace(" /", " "))
+                elif self._is_news(self.bindings[key], created):
+                    self.rebalanced.add(key)
+
+    def _is_news(self, binding: ResourceBinding, created: str | None) -> bool:
+        """Whether the scheduler has not heeded the rebalancer yet; one without a date is about to be created."""
+        scheduled = binding.status.last_scheduled_time
+        return bool(binding.spec.clusters) and (not created or not scheduled or triggers.later(created, scheduled))
+
+    def _left_alone(self, key: Key) -> str:
+        binding = self.bindings[key]
+        written = ObjectKey(binding.kind, *key) in self._inputs.documents
+        return triggers.left_alone(binding, handwritten=written)
+
+    def _unknown_clusters(self) -> Iterator[str]:
+        known = {cluster.metadata.name for cluster in self._inputs.clusters}
+        for policy in self._inputs.policies:
+            named = dict.fromkeys(_names(msgspec.to_builtins(policy.spec.placement)))
+            unknown = [name for name in named if name not in known]
+            if unknown:
+                shown = ", ".join(unknown[:_MOST_NAMED]) + (" …" if len(unknown) > _MOST_NAMED else "")
+                where = f"{policy.metadata.namespace}/{policy.metadata.name}".lstrip("/")
+                yield f"{policy.kind} {where} names clusters that are not in the input: {shown}"
+
+
+def _names(value: object) -> Iterator[str]:
+    """Every entry of every `clusterNames` within."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            if key == "clusterNames" and isinstance(item, list):
+                yield from (name for name in item if isinstance(name, str))
+            else:
+                yield from _names(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _names(item)
+
+
+def _binding_name(workload: RebalancedWorkload) -> str:
+    return f"{workload.name.replace(':', '.')}-{workload.kind}".lower()
+
+
+def _counted(n: int, one: str, many: str) -> str:
+    return f"{n} {one if n == 1 else many}"

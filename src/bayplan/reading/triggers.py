@@ -1,0 +1,115 @@
+"""
+Whether karmada-scheduler would schedule a binding: is it the scheduler's, and has anything changed since the last time?
+
+Mirrors v1.18.2: `resourceBindingEventFilter` and `doScheduleBinding` in pkg/scheduler, in their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from bayplan.wire import placements as wire
+from bayplan.wire.fleets import ResourceBinding
+
+SCHEDULER = "default-scheduler"
+APPLIED = "policy.karmada.io/applied-placement"
+OWNED = (
+    "propagationpolicy.karmada.io/permanent-id",
+    "clusterpropagationpolicy.karmada.io/permanent-id",
+    "binding.karmada.io/managed-by",
+)
+DUPLICATED, DIVIDED = "Duplicated", "Divided"
+DELETED, SUSPENDED, OTHERS, DEPENDENCY, NO_PLACEMENT = (
+    "are being deleted",
+    "are suspended",
+    "are for another scheduler",
+    "belong to no policy",
+    "have no placement",
+)
+
+
+def left_alone(binding: ResourceBinding, *, handwritten: bool) -> str:
+    """Why the scheduler does not look at the binding; empty if it does. People leave out labels that Karmada sets."""
+    spec, meta = binding.spec, binding.metadata
+    if (spec.scheduler_name or SCHEDULER) != SCHEDULER:
+        return OTHERS
+    if spec.suspension is not None and spec.suspension.scheduling:
+        return SUSPENDED
+    if not handwritten and not any((meta.labels or {}).get(key) for key in OWNED):
+        return DEPENDENCY
+    if meta.deletion_timestamp is not None:
+        return DELETED
+    return NO_PLACEMENT if spec.placement is None else ""
+
+
+def is_due(binding: ResourceBinding, terminating: Collection[str]) -> bool:
+    """Whether something calls for a decision; `terminating` are the clusters that are being deleted."""
+    spec = binding.spec
+    placement = _typed(spec.placement or {})
+    strategy = placement.replica_scheduling
+    kind = DUPLICATED if strategy is None else strategy.replica_scheduling_type
+    is_workload = spec.replicas > 0 or spec.replica_requirements is not None or bool(spec.components)
+    return (
+        _placement_changed(binding, placement)
+        or (strategy is not None and _replicas_changed(binding, kind))
+        or later(spec.reschedule_triggered_at, binding.status.last_scheduled_time)
+        or not is_workload
+        or kind == DUPLICATED
+        or any(target.name in terminating for target in spec.clusters or ())
+    )
+
+
+def later(triggered: str | None, scheduled: str | None) -> bool:
+    """Whether a rebalance was asked for since the last scheduling; both must be known."""
+    if not triggered or not scheduled:
+        return False
+    return datetime.fromisoformat(triggered) > datetime.fromisoformat(scheduled)
+
+
+def _placement_changed(binding: ResourceBinding, now: wire.Placement) -> bool:
+    """A change of a group other than the observed one is none; text that is no placement hides every change."""
+    text = (binding.metadata.annotations or {}).get(APPLIED)
+    if not text:
+        return True
+    try:
+        applied = msgspec.json.decode(text, type=wire.Placement)
+    except msgspec.MsgspecError:
+        return False
+    if now == applied:
+        return False
+    if _but_for_groups(now) != _but_for_groups(applied):
+        return True
+    observed = binding.status.scheduler_observing_affinity_name
+    mine, its = _term(now, observed), _term(applied, observed)
+    return not observed or mine is None or mine != its
+
+
+def _but_for_groups(placement: wire.Placement) -> tuple[object, ...]:
+    return (
+        placement.cluster_affinity,
+        placement.cluster_tolerations,
+        placement.spread_constraints,
+        placement.replica_scheduling,
+    )
+
+
+def _term(placement: wire.Placement, name: str) -> wire.ClusterAffinityTerm | None:
+    return next((term for term in placement.cluster_affinities or () if term.affinity_name == name), None)
+
+
+def _replicas_changed(binding: ResourceBinding, kind: str) -> bool:
+    spec = binding.spec
+    shares = [target.replicas for target in spec.clusters or ()]
+    if spec.components and not shares:
+        return True
+    if kind == DUPLICATED:
+        return any(share != spec.replicas for share in shares)
+    return kind == DIVIDED and sum(shares) != spec.replicas
+
+
+def _typed(written: dict[str, Any]) -> wire.Placement:
+    return msgspec.convert(written, wire.Placement)
