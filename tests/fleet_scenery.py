@@ -123,7 +123,7 @@ def check_workload(name, short, clusters):
             raise BadSceneError(f"workload {name} is on cluster {each!r}, which is not there")
     twice = set(short.get("runs") or ()) & set(short.get("evicting") or ())
     if twice:
-        raise BadSceneError(f"workload {name} runs on {sorted(twice)[0]} and is evicted from it")
+        raise BadSceneError(f"workload {name} runs on {min(twice)} and is evicted from it")
     if short.get("fresh") and not short.get("runs"):
         raise BadSceneError(f"workload {name} cannot be fresh: it runs nowhere")
     if isinstance(short.get("runs"), list) and has_replicas(short):

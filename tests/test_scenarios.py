@@ -3,8 +3,8 @@
 import pytest
 
 import scenarios
-from scenarios import BadSceneError
 from asking import engine_answer
+from scenarios import BadSceneError
 from slow_twins import pods as slow_twin
 
 ENGINES = {"slow twin": slow_twin.answer, "engine": engine_answer}

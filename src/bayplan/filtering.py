@@ -54,7 +54,12 @@ class Verdicts(msgspec.Struct, frozen=True):
 
 def run(rules: Sequence[Rule], workload: Workload, index: PlacementIndex) -> Verdicts:
     """Which targets every rule lets through."""
-    judged = tuple(_judged(rules, workload, index))
+    return verdicts_of(judge(rules, workload, index), index)
+
+
+def verdicts_of(judged: Sequence[Judged], index: PlacementIndex) -> Verdicts:
+    """What the rules say together, once each has had its say."""
+    judged = tuple(judged)
     nowhere = np.zeros(index.slots.capacity, np.bool_)
     candidates, by = None, []
     for one in judged:
@@ -75,7 +80,8 @@ def run(rules: Sequence[Rule], workload: Workload, index: PlacementIndex) -> Ver
     return Verdicts(judged, feasible, excluded=excluded, excluded_by=tuple(by))
 
 
-def _judged(rules: Sequence[Rule], workload: Workload, index: PlacementIndex) -> list[Judged]:
+def judge(rules: Sequence[Rule], workload: Workload, index: PlacementIndex) -> list[Judged]:
+    """Each rule's view of the targets, for the rules that have something to say about this workload."""
     found = []
     for rule in rules:
         part = rule.part(workload, index)
@@ -92,3 +98,12 @@ def first_failures(verdicts: Verdicts) -> NDArray[np.int64]:
         if refused is not None:
             first[(first == -1) & refused] = position
     return first
+
+
+def needs_a_closer_look(judged: Sequence[Judged], index: PlacementIndex) -> bool:
+    """Whether a rule refuses, excludes or spares targets beyond its codes."""
+    return any(
+        one.spared is not None
+        or (one.rule.filters and (one.rule.refuse(one.plan, index) or one.rule.candidates(one.plan, index) is not None))
+        for one in judged
+    )

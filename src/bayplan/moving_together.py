@@ -8,6 +8,9 @@ see them there, anti-affinity still does. The first member to leave then chooses
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import msgspec
 
 from bayplan.indexing.placement_index import PlacementIndex
@@ -23,6 +26,16 @@ LEAVING = "\0leaving"  # ends the name of a copy that is on its way out
 def leaving_copy(workload: Workload) -> Workload:
     """The workload as one that is on its way out; several may be, in different places."""
     return msgspec.structs.replace(workload, name=workload.name + LEAVING, terminating=True)
+
+
+@contextmanager
+def out_of_its_way(workload: Workload, index: PlacementIndex) -> Iterator[None]:
+    """The index as if the workload, and a copy of it that drains, were nowhere."""
+    with index.tentatively():
+        for key in (workload.key, leaving_copy(workload).key):
+            if key in index.records:
+                index.remove(key)
+        yield
 
 
 def concerns(workload: Workload, index: PlacementIndex) -> bool:

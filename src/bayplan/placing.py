@@ -52,12 +52,12 @@ def place(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -> P
     """Decide where one workload goes and, if it goes somewhere, put it there."""
     if workload.gates:
         return Placement(workload, message=f"{GATED}: {', '.join(workload.gates)}")
-    decision = schedule.schedule(workload, index, rules)
-    if not decision.placed:
+    slot, total = schedule.choose(workload, index, rules)
+    if slot < 0:
+        decision = schedule.schedule(workload, index, rules)
         reasons = dict(tally.count(decision.verdicts, index)) if decision.verdicts.refusal is None else {}
         return Placement(workload, message=tally.sentence(decision.verdicts, index), reasons=reasons)
-    target = index.slots.at(decision.slot)
-    total = 0 if decision.ranking is None else int(decision.ranking.totals[decision.slot])
+    target = index.slots.at(slot)
     index.add(bound(workload, target.labels), target.name)
     return Placement(workload, target.name, total)
 

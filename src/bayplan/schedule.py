@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from bayplan import filtering, scoring
+from bayplan import filtering, ranking, scoring
 from bayplan.assigning import best_target
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.workloads import Workload
@@ -41,3 +41,17 @@ def schedule(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -
     ranking = scoring.run(verdicts, index)
     candidates = best_target.best(ranking.totals, verdicts.feasible)
     return Decision(verdicts, ranking, best_target.pick(candidates, index))
+
+
+def choose(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -> tuple[int, int]:
+    """
+    The slot that `schedule` would choose and its total, (-1, 0) for nowhere.
+
+    The same answer without the arrays that explain it, from a ranking that all workloads of the kind share.
+    """
+    judged = filtering.judge(rules, workload, index)
+    ranked = None if filtering.needs_a_closer_look(judged, index) else ranking.of_kind(judged, index)
+    if ranked is not None:
+        return ranked.best()
+    decision = schedule(workload, index, rules)
+    return decision.slot, 0 if decision.ranking is None else int(decision.ranking.totals[decision.slot])

@@ -83,7 +83,7 @@ def test_every_fault_has_its_own_line(run, tmp_path):
     (("place", "-f", "x", "--switch", "firstPodPerTrem=true"), "did you mean firstPodPerTerm?"),
     (("place", "-f", "x", "--switch", "firstPodPerTerm=1"), "firstPodPerTerm=true or firstPodPerTerm=false"),
     (("explain", "-f", "x"), "Missing argument 'KIND/NAME'"),
-    (("explain", "svc/web", "-f", "x"), "expected KIND/NAME"),
+    (("explain", "pod/", "-f", "x"), "expected KIND/NAME"),
     (("decide", "everything"), "'everything' is not one of"),
     (("explain-rule", "tiant"), "did you mean taint?"),
     (("completion", "tcsh"), "'tcsh' is not one of"),

@@ -105,6 +105,12 @@ def test_kinds_are_spelt_as_kubectl_spells_them(text, kind, name):
     assert explain.parse(text) == explain.Asked(kind, name)
 
 
+def test_a_kind_without_pods(run, scene):
+    result = run("explain", "svc/web", "-f", ".")
+    assert result.exit_code == 2
+    assert "expected KIND/NAME with a kind of pod, deployment" in result.stderr
+
+
 @pytest.mark.parametrize("asked, pod, means", [
     ("pod/web", "web", True),
     ("pod/web", "web-1", False),

@@ -58,7 +58,7 @@ def test_no_reason_is_told_twice():
     ("node(s) didn't match pod topology spread constraints (missing required label)", ["topology-spread-label"]),
     ("0/3 nodes are available: 1 Too many pods, 2 node(s) had untolerated taint(s).", ["taint", "too-many-pods"]),
     ("cluster(s) had untolerated taint {cluster.karmada.io/not-ready:NoSchedule}", ["cluster-taint"]),
-    ("SpreadConstraint", ["provider-missing", "region-missing", "zone-missing"]),
+    ("SpreadConstraint", ["provider-missing", "region-missing", "zone-missing", "label-missing"]),
     ("nothing of the kind", []),
 ])  # fmt: skip
 def test_a_reason_is_found_by_all_its_names(code, ids):

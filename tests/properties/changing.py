@@ -33,8 +33,14 @@ class ChangingCluster:
 
     def answers(self, index=None):
         index = index or self.index
-        decided = (schedule.schedule(workload, index, self.rules) for workload in self.asking)
-        return [_comparable(answers.pod_answer(w.name, d, index)) for w, d in zip(self.asking, decided, strict=True)]
+        return [self._answer(workload, index) for workload in self.asking]
+
+    def _answer(self, workload, index):
+        chosen, total = schedule.choose(workload, index, self.rules)
+        decision = schedule.schedule(workload, index, self.rules)
+        assert chosen == decision.slot, "the corrected ranking and the fresh one disagree"
+        assert not decision.placed or total == decision.ranking.totals[chosen]
+        return _comparable(answers.pod_answer(workload.name, decision, index))
 
     def fresh_answers(self):
         return self.answers(self.fresh())

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from asking import comparable, engine_answer
+from asking import comparable, comparable_fleet, engine_answer, fleet_engine_answer
 
 HERE = Path(__file__).parent
 
@@ -16,13 +16,40 @@ def recorded(kind):
         return [json.loads(line) for line in lines]
 
 
-PODS = recorded("pods")
-PROFILES = sorted({case["name"].rsplit("-", 2)[0] for case in PODS})
+def by_profile(kind):
+    """The recorded cases by what they stress, which is the first part of their name."""
+    groups = {}
+    for case in recorded(kind):
+        groups.setdefault(case["name"].rsplit("-", 2)[0], []).append(case)
+    return groups
 
 
-@pytest.mark.parametrize("stressed", PROFILES)
+PODS, FLEET = by_profile("pods"), by_profile("fleet")
+
+
+def question_of(case):
+    return {key: value for key, value in case.items() if key != "expect"}
+
+
+@pytest.mark.parametrize("groups", [PODS, FLEET], ids=["pods", "fleet"])
+def test_all_recordings_are_there(groups):
+    assert sum(len(cases) for cases in groups.values()) == 2000
+
+
+@pytest.mark.parametrize("stressed", sorted(PODS))
 def test_pods_go_where_kube_scheduler_puts_them(stressed):
-    cases = [case for case in PODS if case["name"].rsplit("-", 2)[0] == stressed]
-    for case in cases:
-        question = {key: value for key, value in case.items() if key != "expect"}
-        assert comparable(engine_answer(question)) == comparable(case["expect"]), case["name"]
+    for case in PODS[stressed]:
+        assert comparable(engine_answer(question_of(case))) == comparable(case["expect"]), case["name"]
+
+
+@pytest.mark.parametrize("stressed", sorted(FLEET))
+def test_workloads_go_where_karmada_scheduler_puts_them(stressed):
+    for case in FLEET[stressed]:
+        answer = fleet_engine_answer(question_of(case))
+        assert comparable_fleet(answer) == comparable_fleet(case["expect"]), case["name"]
+        assert certain(answer["errors"]) == certain(case["expect"].get("errors")), case["name"]
+
+
+def certain(errors):
+    """Karmada gives one random reason per cluster; that a group failed there, and every other text, is certain."""
+    return [error.split(" clusters are available: ")[0] for error in errors or []]

@@ -21,7 +21,6 @@ from bayplan.model.decisions import Scores
 from bayplan.model.workloads import Workload
 from bayplan.rules.rule import Rule
 
-PODS_PER_NODE = 110
 NATIVE = ("cpu", "memory", "ephemeral-storage")
 
 
@@ -80,7 +79,7 @@ def most_replicas(demand: Demand | None, facts: ClusterFacts) -> int:
 def _free_pods(summary: ResourceSummary) -> int:
     """Each of the three is rounded up by itself."""
     offered, used, promised = (
-        _rounded("pods", dict(part).get("pods", Fraction()))
+        rounded("pods", dict(part).get("pods", Fraction()))
         for part in (summary.allocatable, summary.allocated, summary.allocating)
     )
     return max(0, offered - used - promised)
@@ -95,20 +94,29 @@ def _by_summary(requests: Amounts, summary: ResourceSummary, most: int) -> int:
         free = offered.get(resource, Fraction()) - used.get(resource, 0) - promised.get(resource, 0)
         if resource not in offered or free <= 0:
             return 0
-        most = min(most, _rounded(resource, free) // _rounded(resource, amount))
+        most = min(most, rounded(resource, free) // rounded(resource, amount))
     return most
 
 
 def _on_grades(requests: Amounts, grades: tuple[NodeGrade, ...]) -> int:
     """Equal replicas fill one imagined node after another, so only how many fit on each grade matters."""
-    wanted = {name: _rounded(name, amount) for name, amount in requests if _counts(name)}
-    wanted = {name: amount for name, amount in wanted.items() if amount > 0}
+    wanted = counted(requests)
     total = 0
     for grade in grades:
-        least = {name: _rounded(name, amount) for name, amount in grade.least if _counts(name)}
-        fits = min([PODS_PER_NODE, *(least.get(name, 0) // amount for name, amount in wanted.items())])
-        total += grade.count * fits
+        total += grade.count * fits_on(grade, wanted)
     return min(total, MAX_INT32)
+
+
+def counted(requests: Amounts) -> dict[str, int]:
+    """What a node must have for one replica, in whole units."""
+    whole = {name: rounded(name, amount) for name, amount in requests if _counts(name)}
+    return {name: amount for name, amount in whole.items() if amount > 0}
+
+
+def fits_on(grade: NodeGrade, wanted: dict[str, int]) -> int:
+    """How many replicas one such node takes."""
+    least = {name: rounded(name, amount) for name, amount in grade.least if _counts(name)}
+    return min([grade.pods, *(least.get(name, 0) // amount for name, amount in wanted.items())])
 
 
 def _counts(name: str) -> bool:
@@ -118,6 +126,7 @@ def _counts(name: str) -> bool:
     return "/" in name and not name.startswith("requests.")
 
 
-def _rounded(resource: str, amount: Fraction) -> int:
+def rounded(resource: str, amount: Fraction) -> int:
+    """Whole units, cpu in thousandths."""
     scaled = amount * 1000 if resource == "cpu" else amount
     return -(-scaled.numerator // scaled.denominator)

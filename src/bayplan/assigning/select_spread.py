@@ -16,9 +16,9 @@ import msgspec
 from bayplan.assigning.candidates import Candidate
 from bayplan.assigning.failing import Unassignable
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.model.terms import TARGET
 from bayplan.model.clusters import CLUSTER, FIELD_KEYS, PROVIDER, ZONE
 from bayplan.model.placements import Placement
+from bayplan.model.terms import TARGET
 
 
 class Limit(msgspec.Struct, frozen=True):

@@ -17,16 +17,21 @@ from bayplan.errors import Fault, InputError
 if TYPE_CHECKING:
     from bayplan.cli.benchmarks import Run
 
-KINDS = ("pods",)
+KINDS = ("pods", "fleet")
 
 
 @commands.command(
     "bench",
     summary="Measure decisions per second on a benchmark input.",
-    examples=("bayplan bench pods mixed.json", "bayplan bench pods mixed.json --repeat 5 --placements out.jsonl"),
+    examples=(
+        "bayplan bench pods mixed.json",
+        "bayplan bench pods mixed.json --repeat 5 --placements out.jsonl",
+        "bayplan bench fleet fleet.json",
+    ),
     details=(
-        'The input is one JSON object {"nodes","init","pods"}; init pods have a nodeName. The pods are placed one '
-        "after another, each seeing those before it. The last line is the result; of several runs, the median."
+        'The input is one JSON object {"nodes","init","pods"}, where init pods have a nodeName, or for a fleet '
+        '{"clusters","bindings","pending"}, where bindings have their clusters. Everything is placed one after '
+        "another, each seeing those before it. The last line is the result; of several runs, the median."
     ),
     groups=(options.CONSOLE,),
     params=(
@@ -64,7 +69,7 @@ def _content(file: str) -> bytes:
 
 
 def _write_placements(path: str, run: Run) -> None:
-    lines = (msgspec.json.encode({"pod": key, "node": target}) + b"\n" for key, target in run.placements)
+    lines = (msgspec.json.encode(line) + b"\n" for line in run.lines())
     try:
         pathlib.Path(path).write_bytes(b"".join(lines))
     except OSError as error:

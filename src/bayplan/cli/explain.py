@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from bayplan.cli import commands, loading, options, outcomes
+from bayplan.cli import commands, explain_fleet, loading, options, outcomes
 from bayplan.cli.console import Console
 from bayplan.errors import InputError
 
@@ -33,6 +33,9 @@ _PODS_OF = {
 _SHORT = {"po": "pod", "deploy": "deployment", "rs": "replicaset", "rc": "replicationcontroller"} | {
     "ds": "daemonset",
     "sts": "statefulset",
+    "cm": "configmap",
+    "svc": "service",
+    "pvc": "persistentvolumeclaim",
 }
 
 
@@ -61,6 +64,7 @@ class Subject(msgspec.Struct, frozen=True):
         "bayplan explain pod/web-4 -n shop -f cluster.yaml",
         "bayplan explain deploy/web -f cluster.json -f web.yaml",
         "bayplan explain pod/web-4 -f cluster.json -o json",
+        "bayplan explain deployment/shop -f fleet/",
     ),
     details=(
         "What waits before it in the queue is placed first, as `place` does; a pod that runs is explained as if it "
@@ -89,21 +93,35 @@ def explain(
 ) -> int:
     """Write the explanation: 1 if the workload fits nowhere."""
     asked, rules, selector = parse(workload), options.configured_rules(), scope.parsed_selector()
-    cluster = loading.load(sources, scope, deciding, console)
-    subject = find(asked, cluster, rules, lambda one: scope.includes(one, selector), alone=alone)
+    found = loading.load(sources, scope, deciding, console)
+    from bayplan.reading.fleet import Fleet
+
+    def included(one: Workload) -> bool:
+        return scope.includes(one, selector)
+
+    if isinstance(found, Fleet):
+        subject = Subject(*explain_fleet.find(asked.kind, asked.name, found, included, alone=alone))
+    else:
+        check_has_pods(asked, workload)
+        subject = find(asked, found, rules, included, alone=alone)
     console.answer(_written(subject, output, every=all_targets))
     return outcomes.of(bool(subject.explanation.target), exit_zero=exit_zero)
 
 
 def parse(text: str) -> Asked:
-    """`KIND/NAME` in kubectl's spelling; raises a usage error for a kind that has no pods."""
+    """`KIND/NAME` in kubectl's spelling; raises a usage error where there is no name."""
     kind, slash, name = text.rpartition("/")
+    if not name:
+        raise click.BadParameter(f"expected KIND/NAME, got {text!r}", param_hint="KIND/NAME")
     singular = kind.lower().removesuffix("s") if kind.lower() not in _SHORT else kind.lower()
-    kind = _SHORT.get(singular, singular) if slash else "pod"
-    if kind not in _PODS_OF or not name:
+    return Asked(_SHORT.get(singular, singular) if slash else "pod", name)
+
+
+def check_has_pods(asked: Asked, text: str) -> None:
+    """Raises a usage error for a kind that has no pods; in a fleet, every kind may be propagated."""
+    if asked.kind not in _PODS_OF:
         known = ", ".join(_PODS_OF)
         raise click.BadParameter(f"expected KIND/NAME with a kind of {known}; got {text!r}", param_hint="KIND/NAME")
-    return Asked(kind, name)
 
 
 def find(

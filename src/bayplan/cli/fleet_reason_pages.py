@@ -70,6 +70,15 @@ FLEET_PAGES: tuple[Page, ...] = (
         "Set spec.zones on the cluster, or drop the constraint.",
     ),
     Page(
+        "label-missing",
+        "spread-property",
+        "SpreadConstraint",
+        "cluster(s) did not have label <key>",
+        "A spread constraint is by this label, and the cluster does not carry it. Karmada does not spread by label; "
+        "this is the rule of --semantics design.",
+        "Label the cluster, or drop the constraint.",
+    ),
+    Page(
         "cluster-evicting",
         "cluster-evicting",
         "ClusterEviction",
@@ -96,5 +105,35 @@ FLEET_PAGES: tuple[Page, ...] = (
         "cluster.",
         "`bayplan explain` names it. A policy without a cluster spread constraint takes every cluster and leaves none "
         "for the next of the group: set maxGroups.",
+    ),
+    Page(
+        "workload-terms",
+        "workload-terms",
+        "WorkloadAffinity",
+        "cluster(s) did not match workload affinity rules",
+        "A required term of the placement's workloadAffinity finds no peer in the cluster's domain: the cluster "
+        "itself, its zone, region or provider, or all clusters with the same label. Only the first of a set that matches its "
+        "own terms goes without.",
+        "Check the term's selector and namespaces against the labels of the templates it should find, and place those "
+        "first. If company is welcome but not vital, make the term a preferred one.",
+    ),
+    Page(
+        "workload-anti-terms",
+        "workload-anti-terms",
+        "WorkloadAntiAffinity",
+        "cluster(s) did not match workload anti-affinity rules",
+        "A required term of the placement's workloadAntiAffinity finds a peer in the cluster's domain.",
+        "`bayplan explain` names the peers. Limit how many clusters each of them takes (maxGroups), choose a smaller "
+        "domain, or make the term a preferred one.",
+    ),
+    Page(
+        "existing-workload-anti-affinity",
+        "workload-anti-terms",
+        "WorkloadAntiAffinity",
+        "cluster(s) did not satisfy existing workloads anti-affinity rules",
+        "A workload in the cluster's domain refuses this one: anti-affinity holds in both directions, so its own term "
+        "keeps this workload away although this one says nothing.",
+        "`bayplan explain` names the owners of the term. Change this template's labels so that their selector no "
+        "longer matches it, or narrow their selector.",
     ),
 )

@@ -1,4 +1,4 @@
-"""Reads the cluster for commands that decide on one, telling the person at the terminal how far it is."""
+"""Reads the cluster or the fleet for commands that decide on one, telling the person at the terminal how far it is."""
 
 from __future__ import annotations
 
@@ -12,24 +12,29 @@ from bayplan.cli.progress import Progress
 if TYPE_CHECKING:
     from bayplan.reading import files
     from bayplan.reading.cluster import Cluster
+    from bayplan.reading.fleet import Fleet
 
 
-def load(sources: Sources, scope: Scope, deciding: Deciding, console: Console) -> Cluster:
-    """The cluster in the files; what was left out or made up is said to standard error."""
+def load(sources: Sources, scope: Scope, deciding: Deciding, console: Console) -> Cluster | Fleet:
+    """The cluster in the files, or the fleet if they hold clusters; what was left out or made up is said."""
     sources.check()
     semantics = deciding.parsed_semantics()
-    from bayplan.reading import cluster
+    from bayplan.reading import cluster, fleet
 
     with console.progress() as line:
-        found = cluster.load(
+        inputs, sink = cluster.read(
             sources.filename,
             semantics=semantics,
-            seed=deciding.seed,
             recursive=sources.recursive,
             namespace=scope.for_unnamed,
             stdin=sys.stdin.buffer,
             progress=lambda step: _show(line, step),
         )
+    found: Cluster | Fleet
+    if inputs.clusters:
+        found = fleet.fleet_of(inputs, semantics=semantics, seed=deciding.seed, pods=sink.waiting)
+    else:
+        found = cluster.cluster_of(inputs, semantics=semantics, seed=deciding.seed, sink=sink)
     for note in found.notes:
         console.note(note)
     return found

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from bayplan.cli import commands, loading, options, outcomes
+from bayplan.cli import commands, loading, options, outcomes, place_fleet
 from bayplan.cli.console import Console
 
 if TYPE_CHECKING:
@@ -51,9 +51,11 @@ class Plan(msgspec.Struct):
         "kubectl get nodes,pods,services,deployments -A -o json | bayplan place -f - -f new.yaml -o wide",
         "bayplan place -f cluster.json -f web.yaml --replicas max",
         "bayplan place -f cluster.json --explain -o html --output-file plan.html",
+        "bayplan place -f fleet/ -f shop.yaml",
     ),
     details=(
         "Pods without a node and those that controllers would still make are placed by priority, then age, then name. "
+        "Where the input has Karmada's Cluster objects, workloads go to clusters by their policies instead. "
         "Nothing is written to any cluster. Exit code 0 if everything was placed, 1 if something fits nowhere."
     ),
     groups=(options.SOURCES, options.SCOPE, options.DECIDING, options.CONSOLE),
@@ -77,16 +79,23 @@ def place(
 ) -> int:
     """Write the plan: 1 if something fits nowhere."""
     selector, rules = scope.parsed_selector(), options.configured_rules()
-    cluster = loading.load(sources, scope, deciding, console)
-    pending = [workload for workload in cluster.pending if scope.includes(workload, selector)]
+    found = loading.load(sources, scope, deciding, console)
+    pending = [workload for workload in found.pending if scope.includes(workload, selector)]
     if not pending:
         console.note("nothing waits for a place")
+    from bayplan.reading.fleet import Fleet
+
+    if isinstance(found, Fleet):
+        if replicas is not None:
+            raise click.UsageError("--replicas counts pods on nodes; in a fleet, change the replicas of the template")
+        answer = place_fleet.answer(pending, found.index, output, explains=explain, console=console)
+        return outcomes.of(answer, exit_zero=exit_zero)
     if replicas is not None:
         most = None if replicas == MAX else int(replicas)
-        fills = fill(pending, cluster.index, rules, most)
+        fills = fill(pending, found.index, rules, most)
         console.answer(_fills_as(output, fills, console.table_width))
         return outcomes.of(all(f.enough for f in fills), exit_zero=exit_zero)
-    plan = plan_of(pending, cluster.index, rules, explains=explain, console=console)
+    plan = plan_of(pending, found.index, rules, explains=explain, console=console)
     console.answer(_plan_as(output, plan, console.table_width))
     n_placed = sum(bool(p.target) for p in plan.placements)
     console.note(f"{n_placed} of {len(plan.placements)} placed")

@@ -6,17 +6,24 @@ from collections.abc import Sequence
 
 import msgspec
 
-from bayplan import schedule
+from bayplan import moving_together, schedule, scheduling_groups
 from bayplan.explaining import tally
 from bayplan.explaining.what_would_fit import Fix, fixes
 from bayplan.filtering import Verdicts
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.rules.rule import Failure, Rule
+from bayplan.scheduling_groups import FleetDecision
+
+NODE, CLUSTER = "node", "cluster"
 
 
 class TargetVerdict(msgspec.Struct, frozen=True):
-    """What all rules say of one target."""
+    """
+    What all rules say of one target.
+
+    Only a cluster has a tier, room for so many replicas, and a share: the replicas it gets, None if it is not chosen.
+    """
 
     name: str
     fits: bool
@@ -24,16 +31,27 @@ class TargetVerdict(msgspec.Struct, frozen=True):
     score: int = 0
     scores: dict[str, int] = {}
     failures: list[Failure] = []
+    tier: int | None = None
+    available: int | None = None
+    share: int | None = None
 
 
 class Explanation(msgspec.Struct, frozen=True):
-    """`target` is where the workload goes, empty if nowhere; `message` is then kube-scheduler's sentence."""
+    """
+    `target` is where the workload goes, empty if nowhere; `message` is then the scheduler's sentence.
+
+    A binding goes to several clusters, which `target` lists. `group` is the cluster group that the verdicts are of;
+    `failed` are the groups before it that had no place, or all of them, each with its sentence.
+    """
 
     workload: WorkloadKey
     target: str
     message: str
     targets: list[TargetVerdict]
     fixes: list[Fix]
+    group: str = ""
+    failed: list[tuple[str, str]] = []
+    noun: str = NODE
 
 
 def explain(
@@ -53,6 +71,51 @@ def explain(
         target = index.slots.at(decision.slot).name if decision.placed else ""
         found = fixes(workload, index, rules) if with_fixes and not decision.placed else []
     return Explanation(workload.key, target, message, targets, found)
+
+
+def explain_binding(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -> Explanation:
+    """The decision for a binding with all its reasons; one that is placed is explained as if it came anew."""
+    binding = workload.binding
+    assert binding is not None
+    with moving_together.out_of_its_way(workload, index):
+        decision = scheduling_groups.schedule(workload, index, rules)
+        names = [group.name for group in binding.placement.groups]
+        start = names.index(binding.observed) if binding.observed in names else 0
+        failed = list(zip(names[start:], decision.errors, strict=False))
+        # The verdicts are of the group that had room, else of the first that was tried.
+        judged = names.index(decision.observed) if decision.placed and decision.observed in names else start
+        group = binding.placement.groups[judged] if names else binding.group
+        trying = msgspec.structs.replace(workload, binding=msgspec.structs.replace(binding, group=group))
+        verdicts = _cluster_verdicts(decision, trying, index)
+    where = ", ".join(f"{name}:{replicas}" if replicas else name for name, replicas in decision.shares)
+    message = "" if decision.placed else "; ".join(decision.errors)
+    return Explanation(workload.key, where, message, verdicts, [], group.name, failed, CLUSTER)
+
+
+def _cluster_verdicts(decision: FleetDecision, workload: Workload, index: PlacementIndex) -> list[TargetVerdict]:
+    if decision.verdicts is None:
+        return []
+    ranked = {candidate.name: candidate for candidate in decision.ranked}
+    shares = dict(decision.shares)
+    found = []
+    for name, slot in sorted(index.slots.by_name.items()):
+        candidate = ranked.get(name)
+        if candidate is None:
+            failures = failures_at(decision.verdicts, workload, slot, index)
+            found.append(TargetVerdict(name, False, failures=failures))
+            continue
+        found.append(
+            TargetVerdict(
+                name,
+                True,
+                name in shares,
+                candidate.score,
+                tier=candidate.tier,
+                available=candidate.available,
+                share=shares.get(name),
+            )
+        )
+    return found
 
 
 def _verdict(

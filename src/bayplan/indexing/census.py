@@ -20,7 +20,7 @@ from bayplan.indexing.value_columns import ValueColumn
 from bayplan.model.labels import Labels
 from bayplan.model.resolved_terms import Use, resolve
 from bayplan.model.semantics import Semantics
-from bayplan.model.terms import AffinityTerms, PeerTerm, TARGET
+from bayplan.model.terms import TARGET, AffinityTerms, PeerTerm
 from bayplan.model.workloads import Workload, WorkloadKey
 
 NO_LABELS: Labels = {}

@@ -8,8 +8,9 @@ Knows nothing of what any rule does.
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Hashable
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from bayplan.indexing.placement_index import PlacementIndex
 
 MEMORY = 256 * 2**20  # bytes of arrays kept; the least recently used go first
+REMEMBERED = 16  # corrections that an evaluation can tell about
+FEW = 32  # targets; more of them are "all" to whoever builds on an evaluation
 REPLAY = 64  # with more changes than this, a fresh look is cheaper than replaying them
 
 Touched = slice | tuple[int, ...] | np.ndarray[tuple[int], np.dtype[np.intp]] | None
@@ -36,12 +39,13 @@ class Evaluable(Protocol):
     def reject(self, plan: Any, index: PlacementIndex, at: At) -> Codes | None: ...
     def score(self, plan: Any, index: PlacementIndex, at: At) -> Scores | None: ...
     def touched(self, plan: Any, change: Change, index: PlacementIndex) -> Touched: ...
+    def at_one(self, plan: Any, index: PlacementIndex, slot: int) -> tuple[int, int] | None: ...
 
 
 class Evaluation:
     """`codes` has shape (capacity,), 0 where the rule has nothing against a target; `raw` its scores, or None."""
 
-    __slots__ = ("capacity", "codes", "cursor", "plan", "raw")
+    __slots__ = ("_log", "capacity", "codes", "cursor", "plan", "raw", "version")
 
     def __init__(self, plan: Any) -> None:
         self.plan = plan
@@ -49,6 +53,26 @@ class Evaluation:
         self.raw: Scores | None = None
         self.cursor = 0
         self.capacity = 0
+        self.version = 0
+        self._log: deque[tuple[int, ...] | None] = deque(maxlen=REMEMBERED)
+
+    def note(self, at: At) -> None:
+        """Remember where the arrays have just changed, for whoever builds on them."""
+        self.version += 1
+        few = not isinstance(at, slice) and len(at) <= FEW
+        self._log.append(tuple(at.tolist()) if few and not isinstance(at, slice) else None)
+
+    def since(self, version: int) -> set[int] | None:
+        """The slots that changed since that version; None if they are many or no longer known."""
+        behind = self.version - version
+        if behind > len(self._log):
+            return None
+        slots: set[int] = set()
+        for at in islice(reversed(self._log), behind):
+            if at is None:
+                return None
+            slots.update(at)
+        return slots
 
 
 class EvaluationCache:
@@ -120,9 +144,17 @@ class EvaluationCache:
         found.raw = rule.score(found.plan, index, ALL)
         found.cursor = index.journal.end
         found.capacity = index.slots.capacity
+        found.note(ALL)
 
     def _correct(self, found: Evaluation, rule: Evaluable, index: PlacementIndex, at: At) -> None:
         self.n_corrected += 1
+        found.note(at)
+        if not isinstance(at, slice) and len(at) == 1:
+            # NumPy's price per call is far above that of a few integers, and most placements touch one target.
+            one = rule.at_one(found.plan, index, int(at[0]))
+            if one is not None:
+                _put(found, int(at[0]), one)
+                return
         codes, raw = rule.reject(found.plan, index, at), rule.score(found.plan, index, at)
         # A rule that has nothing to say any more (its last counterpart left) leaves zeros behind.
         if found.codes is not None:
@@ -139,3 +171,10 @@ class EvaluationCache:
     def _drop_oldest(self, index: PlacementIndex) -> None:
         (rule_id, _), dropped = self._kept.popitem(last=False)
         self._rules[rule_id].release(dropped.plan, index)
+
+
+def _put(found: Evaluation, slot: int, one: tuple[int, int]) -> None:
+    if found.codes is not None:
+        found.codes[slot] = one[0]
+    if found.raw is not None:
+        found.raw[slot] = one[1]

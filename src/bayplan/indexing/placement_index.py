@@ -6,7 +6,7 @@ One thread owns it. Nothing here decides; rules read it through the attributes b
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -51,6 +51,7 @@ class PlacementIndex:
         self.storage = Storage()
         self.journal = Journal()
         self.evaluations = EvaluationCache()
+        self.rankings: OrderedDict[tuple[int, ...], Any] = OrderedDict()  # kept by `ranking`
         self.targets_generation = 0  # moves with every change of a target
         self._columns: dict[str, ValueColumn] = {}
         self.census = Census(semantics, self.column)

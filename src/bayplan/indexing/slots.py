@@ -32,6 +32,7 @@ class TargetSlots:
         self.alive: Mask = np.zeros(self.capacity, np.bool_)
         self.rank: NDArray[np.int64] = np.zeros(self.capacity, np.int64)
         self._free = list(range(self.capacity - 1, -1, -1))
+        self._order: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.by_name)
@@ -43,7 +44,16 @@ class TargetSlots:
         self.by_name[target.name] = slot
         self.alive[slot] = True
         self.rank[slot] = rank_of(self.seed, target.name)
+        self._order = None
         return slot
+
+    @property
+    def order(self) -> NDArray[np.int64]:
+        """The place of each slot in the order of ranks, shape (capacity,): small enough to stand beside a total."""
+        if self._order is None:
+            self._order = np.empty(self.capacity, np.int64)
+            self._order[self.rank.argsort(kind="stable")] = np.arange(self.capacity)
+        return self._order
 
     def take(self, slot: int) -> None:
         target = self.at(slot)
@@ -65,6 +75,7 @@ class TargetSlots:
         # By an eighth and not by doubling: every array operation of every decision pays for spare slots.
         self._free = list(range(capacity - 1, self.capacity - 1, -1)) + self._free
         self.targets.extend([None] * (capacity - self.capacity))
+        self._order = None
         self.alive = grown(self.alive, capacity)
         self.rank = grown(self.rank, capacity)
         self.capacity = capacity

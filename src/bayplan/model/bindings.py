@@ -29,11 +29,12 @@ class Binding(msgspec.Struct, frozen=True, kw_only=True):
     """
     `previous` is the last result in its order. `fresh`: a rebalance was asked for since, so the result may move.
 
-    `affinity_group` and `anti_affinity_group` are Karmada's `key=value` groups, empty for none. `namespace` is the
-    template's. `group` is the one of the placement's groups that is being tried.
+    `affinity_group` and `anti_affinity_group` are Karmada's `key=value` groups, empty for none. `namespace` and
+    `name` are the template's. `group` is the one of the placement's groups that is being tried.
     """
 
     namespace: str = ""
+    name: str = ""
     group: AffinityGroup = AffinityGroup()
 
     api_version: str = ""
@@ -62,4 +63,4 @@ class Binding(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def assigned(self) -> dict[str, int]:
         """Replicas by cluster; of a name given twice the first counts."""
-        return {name: replicas for name, replicas in reversed(self.previous)}
+        return dict(reversed(self.previous))

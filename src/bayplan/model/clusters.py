@@ -21,10 +21,11 @@ class ResourceSummary(msgspec.Struct, frozen=True):
 
 
 class NodeGrade(msgspec.Struct, frozen=True):
-    """So many nodes that have at least these amounts left."""
+    """So many nodes that have at least these amounts left, and room for so many pods: Karmada assumes 110."""
 
     count: int
     least: Amounts
+    pods: int = 110
 
 
 class ClusterFacts(msgspec.Struct, frozen=True, kw_only=True):

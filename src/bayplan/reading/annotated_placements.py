@@ -20,10 +20,9 @@ def merged(written: ResourceBinding, template: Mapping[str, Any] | None) -> dict
     """The placement with every field in its place; raises InputError where an annotation makes no sense."""
     placement: dict[str, Any] = dict(written.spec.placement or {})
     metadata = (template or {}).get("metadata") or {}
-    for annotations in (written.metadata.annotations, metadata.get("annotations")):
-        text = (annotations or {}).get(ANNOTATION)
-        if text:
-            placement = placement_annotation.merged(placement, _read(text))
+    for noted in (written.metadata.annotations or {}, metadata.get("annotations") or {}):
+        if ANNOTATION in noted:
+            placement = placement_annotation.merged(placement, _read(noted[ANNOTATION]))
     return placement
 
 

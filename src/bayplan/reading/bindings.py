@@ -16,8 +16,8 @@ from bayplan.model.placements import Placement
 from bayplan.model.semantics import UPSTREAM, Semantics
 from bayplan.model.terms import NO_TERMS, AffinityTerms
 from bayplan.model.workloads import Needs, Workload
-from bayplan.reading import annotated_placements, clusters, placements, workload_terms
 from bayplan.moving_together import leaving_copy
+from bayplan.reading import annotated_placements, clusters, placements, workload_terms
 from bayplan.wire.fleets import ReplicaRequirements, ResourceBinding
 
 LABELS = "bayplan.io/workload-labels"
@@ -32,14 +32,15 @@ class Reading(msgspec.Struct, frozen=True):
 
 
 def workload_of(
-    written: ResourceBinding, template: Mapping[str, Any] | None = None, how: Reading = Reading()
+    written: ResourceBinding, template: Mapping[str, Any] | None = None, how: Reading | None = None
 ) -> Workload:
-    """The binding as a workload, with the labels of its template; what is wrong with its rules makes it unplaceable."""
+    """The binding as a workload with its template's labels; what is wrong with its rules makes it unplaceable."""
     spec, meta = written.spec, written.metadata
     groups = spec.workload_affinity_groups
-    labels, rules, fault = _rules(written, template, how)
+    labels, rules, fault = _rules(written, template, how or Reading())
     binding = model.Binding(
         namespace=spec.resource.namespace,
+        name=spec.resource.name,
         api_version=spec.resource.api_version,
         kind=spec.resource.kind,
         uid=spec.resource.uid,

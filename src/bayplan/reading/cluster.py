@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import msgspec
 
@@ -48,18 +48,17 @@ class Cluster(msgspec.Struct):
     notes: list[str]
 
 
-def load(
+def read(
     paths: Sequence[str],
     *,
     semantics: Semantics = UPSTREAM,
-    seed: str = "",
     recursive: bool = False,
     namespace: str = "default",
     stdin: BinaryIO | None = None,
     progress: Callable[[Progress], None] | None = None,
     strict: bool = True,
-) -> Cluster:
-    """The cluster that the files describe, however large: pods are reduced as they are read."""
+) -> tuple[Inputs, PodSink]:
+    """Everything in the files, however large: pods are reduced as they are read."""
     sink = PodSink()
     inputs = files.load(
         paths,
@@ -73,6 +72,12 @@ def load(
     refused = admitting.faults(inputs, semantics) if strict else []
     if refused:
         raise InputError(refused)
+    return inputs, sink
+
+
+def load(paths: Sequence[str], *, semantics: Semantics = UPSTREAM, seed: str = "", **how: Any) -> Cluster:
+    """The cluster that the files describe; `how` is as for `read`."""
+    inputs, sink = read(paths, semantics=semantics, **how)
     return cluster_of(inputs, semantics=semantics, seed=seed, sink=sink)
 
 
@@ -142,6 +147,8 @@ def _notes(inputs: Inputs, made: controllers.Made, sink: PodSink, index: Placeme
     if adrift:
         shown = ", ".join(adrift[:3]) + (" …" if len(adrift) > 3 else "")
         notes.append(f"pods on {len(adrift)} unknown nodes ({shown}) are not counted")
+    if inputs.policies or inputs.bindings:
+        notes.append("policies and bindings are of no use without clusters: kubectl get clusters -o yaml has them")
     if inputs.skipped:
         kinds = ", ".join(f"{n} {kind}" for kind, n in sorted(inputs.skipped.items()))
         notes.append(f"left aside, as nothing here depends on them: {kinds}")

@@ -40,7 +40,7 @@ class Collector:
             self.faults.append(item.fault(reading.problem, reading.path))
         elif reading.wire_type is None:
             self._skip(item)
-            if reading.template:
+            if reading.template and item.name:
                 self._keep_template(item)
         else:
             self._settle_namespace(item, template=False)
@@ -61,7 +61,7 @@ class Collector:
             found = [document.fault(json_documents.invalid(error))]
         if isinstance(found, list):
             self.inputs.misread.extend(found)
-        elif document.name:
+        else:
             annotations = found.metadata.annotations or {}
             # They may be long, and most say nothing to us.
             kept = {key: text for key, text in annotations.items() if key.startswith(_READ_OF_TEMPLATES)}

@@ -1,7 +1,7 @@
 """
 Templates and policies → bindings, as Karmada's detector makes them.
 
-Mirrors v1.18.2: pkg/detector for the choice of policy and for the binding, pkg/webhook/propagationpolicy/mutating.go for
+Mirrors v1.18.2: pkg/detector for the choice of policy and the binding, pkg/webhook/propagationpolicy/mutating.go for
 what is filled in. Policies do not take templates from each other (`preemption` needs a feature gate there, too).
 """
 

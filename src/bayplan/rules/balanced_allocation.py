@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -43,6 +45,14 @@ class BalancedAllocation(Rule):
         before, after = _balance(taken, offered), _balance(taken + asked, offered)
         return 50 + (50 + after - before) // 2
 
+    def at_one(self, plan: Amounts, index: PlacementIndex, slot: int) -> tuple[int, int]:
+        capacity = index.capacity
+        rows = [capacity.row(resource) for resource, _ in plan]
+        offered, taken = capacity.allocatable[:, slot].tolist(), capacity.requested[:, slot].tolist()
+        before = _balance_of_one([(taken[row], offered[row]) for row in rows])
+        asked = [(taken[row] + amount, offered[row]) for row, (_, amount) in zip(rows, plan, strict=True)]
+        return 0, 50 + (50 + _balance_of_one(asked) - before) // 2
+
     def touched(self, plan: Amounts, change: Change, index: PlacementIndex) -> Touched:
         if change.kind in (Kind.WORKLOAD_ADDED, Kind.WORKLOAD_REMOVED):
             return change.slots
@@ -61,6 +71,21 @@ def _balance(taken: NDArray[np.int64], offered: NDArray[np.int64]) -> NDArray[np
         rows = np.flatnonzero([bool(pattern >> row & 1) for row in range(len(present))])
         balance[here] = _evenness(taken[np.ix_(rows, here)], offered[np.ix_(rows, here)])
     return balance
+
+
+def _balance_of_one(shares: list[tuple[int, int]]) -> int:
+    """The same for one node: (taken, offered) per resource."""
+    fractions = [min(taken / offered, 1.0) for taken, offered in shares if offered > 0]
+    n = len(fractions)
+    if n < 2:
+        return HIGHEST
+    if n == 2:
+        return int((1 - abs((fractions[0] - fractions[1]) / 2)) * HIGHEST)
+    mean = sum(fractions[1:], start=fractions[0]) / n
+    squares = 0.0
+    for fraction in fractions:
+        squares += (fraction - mean) * (fraction - mean)
+    return int((1 - math.sqrt(squares / n)) * HIGHEST)
 
 
 def _evenness(taken: NDArray[np.int64], offered: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -6,6 +6,8 @@ Filter and score read counters by domain, never workloads. `docs/differences.md`
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +24,7 @@ from bayplan.model.resolved_terms import ResolvedTerms, Use, resolve
 from bayplan.model.semantics import Semantics
 from bayplan.model.terms import AffinityTerms, PeerTerm
 from bayplan.model.workloads import Workload
-from bayplan.rules.rule import HIGHEST, Failure, Rule
+from bayplan.rules.rule import HIGHEST, Failure, Rule, Scaling
 
 NOT_NEAR = Reason("pod-affinity", "node(s) didn't match pod affinity rules", Status.UNRESOLVABLE)
 TOO_NEAR = Reason("pod-anti-affinity", "node(s) didn't match pod anti-affinity rules", Status.UNSCHEDULABLE)
@@ -94,6 +96,7 @@ class Plan(msgspec.Struct):
 class InterPodAffinity(Rule):
     name = "InterPodAffinity"
     id = "pod-affinity"
+    scaling = Scaling.BY_EXTREMES
 
     def __init__(self, hard_weight: int = 1, *, ignore_neighbours_wishes: bool = False) -> None:
         self.hard_weight = hard_weight
@@ -139,14 +142,12 @@ class InterPodAffinity(Rule):
             raw += self._pull(neighbours.rule) * _pulled(neighbours, at)
         return raw
 
-    def normalise(self, plan: Plan, raw: Scores, feasible: Mask, index: PlacementIndex) -> Scores:
-        del plan, index
-        values = raw[feasible]
-        lowest, highest = int(values.min()), int(values.max())
+    def scaled(self, raw: Any, lowest: int, highest: int) -> Any:
+        """The one float expression of the plugin, truncated as Go converts."""
         if highest == lowest:
-            return np.zeros(len(raw), np.int64)
-        # The one float expression of the plugin, truncated as Go converts.
-        return (HIGHEST * ((raw - lowest) / float(highest - lowest))).astype(np.int64)
+            return raw * 0
+        scaled = HIGHEST * ((raw - lowest) / float(highest - lowest))
+        return int(scaled) if isinstance(raw, int) else scaled.astype(np.int64)
 
     def touched(self, plan: Plan, change: Change, index: PlacementIndex) -> Touched:
         if change.kind is Kind.TARGET_ADDED:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -12,7 +13,7 @@ from bayplan.indexing.slots import ALL, At
 from bayplan.model.decisions import Codes, Mask, Reason, Scores, Status
 from bayplan.model.node_selectors import NAME_FIELD, NodeAffinity, NodeRequirement, NodeTerm, PreferredTerm
 from bayplan.model.workloads import Workload
-from bayplan.rules.rule import Failure, Rule, normalise_by_highest
+from bayplan.rules.rule import Failure, Rule, Scaling, share_of_highest
 
 NOT_MATCHED = Reason("node-affinity", "node(s) didn't match Pod's node affinity/selector", Status.UNRESOLVABLE)
 NOT_ENFORCED = Reason(
@@ -31,6 +32,7 @@ class Plan(msgspec.Struct, frozen=True):
 class NodeAffinityRule(Rule):
     name = "NodeAffinity"
     id = "node-affinity"
+    scaling = Scaling.BY_EXTREMES
 
     def __init__(self, added: NodeAffinity | None = None) -> None:
         self.added = added
@@ -78,9 +80,9 @@ class NodeAffinityRule(Rule):
                 raw += wish.weight * _term(wish.term, index, at)
         return raw
 
-    def normalise(self, plan: Plan, raw: Scores, feasible: Mask, index: PlacementIndex) -> Scores:
-        del plan, index
-        return normalise_by_highest(raw, feasible)
+    def scaled(self, raw: Any, lowest: int, highest: int) -> Any:
+        del lowest
+        return share_of_highest(raw, highest)
 
     def reasons(self, plan: Plan, code: int) -> tuple[Reason, ...]:
         del plan

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import msgspec
@@ -47,6 +48,7 @@ class ResourcesFit(Rule):
         self.ignored = ignored
         self.ignored_groups = ignored_groups
         self._score_of = _scorer(self.strategy)
+        self._score_of_one = _scorer_of_one(self.strategy)
 
     def part(self, workload: Workload, index: PlacementIndex) -> Requests:
         del index
@@ -87,6 +89,40 @@ class ResourcesFit(Rule):
         if self.strategy.type == RATIO:  # rounded half away from zero, the others down
             return np.floor(total / weights_or_one + 0.5).astype(np.int64)
         return total // weights_or_one
+
+    def at_one(self, plan: Requests, index: PlacementIndex, slot: int) -> tuple[int, int]:
+        capacity = index.capacity
+        offered, requested = capacity.allocatable[:, slot].tolist(), capacity.requested[:, slot].tolist()
+        rows = capacity.rows
+        code = int(requested[rows[PODS]] + 1 > offered[rows[PODS]])
+        for i, (resource, amount) in enumerate(plan.amounts):
+            if amount == 0 or self._is_ignored(resource):
+                continue
+            row = capacity.row(resource)
+            if amount > offered[row] - requested[row]:
+                code |= 2 << i
+            if amount > offered[row]:
+                code |= UNRESOLVABLE_BIT
+        return code, self._score_one(dict(plan.scored), index, slot, offered, requested)
+
+    def _score_one(
+        self, asked: dict[str, int], index: PlacementIndex, slot: int, offered: list[int], requested: list[int]
+    ) -> int:
+        counted = index.capacity.counted[:, slot].tolist()
+        total = weights = 0
+        for resource, weight in self.strategy.resources:
+            amount = asked.get(resource, 0)
+            row = index.capacity.row(resource)
+            if (amount == 0 and resource not in NATIVE) or offered[row] <= 0:
+                continue
+            taken = counted[row] if resource in COUNTED else requested[row]
+            scored = self._score_of_one(taken + amount, offered[row])
+            if self.strategy.type != RATIO or scored > 0:
+                total += weight * scored
+                weights += weight
+        if self.strategy.type == RATIO:
+            return math.floor(total / max(weights, 1) + 0.5)
+        return total // max(weights, 1)
 
     def touched(self, plan: Requests, change: Change, index: PlacementIndex) -> Touched:
         if change.kind in (Kind.WORKLOAD_ADDED, Kind.WORKLOAD_REMOVED):
@@ -138,6 +174,16 @@ def _scorer(strategy: Strategy) -> Callable[[Array, Array], Array]:
         table = np.array([_broken_line(strategy.shape, u) for u in range(101)], np.int64)
         return lambda taken, offered: table[np.where(taken > offered, 100, taken * HIGHEST // offered)]
     return lambda taken, offered: np.where(taken > offered, 0, (offered - taken) * HIGHEST // offered)
+
+
+def _scorer_of_one(strategy: Strategy) -> Callable[[int, int], int]:
+    """The same function for plain integers."""
+    if strategy.type == MOST:
+        return lambda taken, offered: min(taken, offered) * HIGHEST // offered
+    if strategy.type == RATIO:
+        table = [_broken_line(strategy.shape, u) for u in range(101)]
+        return lambda taken, offered: table[100 if taken > offered else taken * HIGHEST // offered]
+    return lambda taken, offered: 0 if taken > offered else (offered - taken) * HIGHEST // offered
 
 
 def _broken_line(shape: tuple[tuple[int, int], ...], at: int) -> int:

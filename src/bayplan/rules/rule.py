@@ -7,6 +7,7 @@ What a rule is: one file, one subclass, overriding what it needs.
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Hashable
 from typing import Any, ClassVar
 
@@ -34,6 +35,14 @@ class Failure(msgspec.Struct, frozen=True):
     peers: tuple[str, ...] = ()
 
 
+class Scaling(enum.Enum):
+    """What a rule's normalised score of a target depends on beside its raw score."""
+
+    NONE = enum.auto()  # nothing: raw scores are in range already
+    BY_EXTREMES = enum.auto()  # the lowest and the highest raw score of feasible targets
+    BY_ALL = enum.auto()  # more than that: the rule overrides `normalise`
+
+
 class Rule:
     """`name` is kube-scheduler's, `id` ours. `weight` multiplies its normalised score, `filters` lets it refuse."""
 
@@ -41,6 +50,7 @@ class Rule:
     id: ClassVar[str]
     weight: int = 0
     filters: bool = True
+    scaling: ClassVar[Scaling] = Scaling.NONE
     silent: ClassVar[bool] = False  # left out of the sentence that counts reasons
 
     def part(self, workload: Workload, index: PlacementIndex) -> Hashable | None:
@@ -89,16 +99,30 @@ class Rule:
         del plan, index, at
         return None
 
+    def scaled(self, raw: Any, lowest: int, highest: int) -> Any:
+        """A raw score, or an array of them, brought to 0..100; asked only if the rule is scaled `BY_EXTREMES`."""
+        del lowest, highest
+        return raw
+
     def normalise(self, plan: Any, raw: Scores, feasible: Mask, index: PlacementIndex) -> Scores:
         """Raw scores brought to 0..100 by looking at the feasible targets; what it says of others means nothing."""
-        del plan, feasible, index
-        return raw
+        del plan, index
+        if self.scaling is Scaling.NONE:
+            return raw
+        values = raw[feasible]
+        scores: Scores = self.scaled(raw, int(values.min()), int(values.max()))
+        return scores
 
     def touched(self, plan: Any, change: Change, index: PlacementIndex) -> Touched:
         """Where a change may alter codes or raw scores. The default: on the changed target only."""
         del plan, index
         if change.kind in (Kind.TARGET_ADDED, Kind.TARGET_REMOVED, Kind.TARGET_CHANGED):
             return change.slots
+        return None
+
+    def at_one(self, plan: Any, index: PlacementIndex, slot: int) -> tuple[int, int] | None:
+        """Code and raw score of a single target, the same as `reject` and `score` give; None to have them asked."""
+        del plan, index, slot
         return None
 
     def evidence(self, plan: Any, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
@@ -115,10 +139,11 @@ def assigned_slots(workload: Workload, index: PlacementIndex) -> Slots | None:
     return np.array(slots, np.intp) if slots else None
 
 
-def normalise_by_highest(raw: Scores, feasible: Mask, *, reverse: bool = False) -> Scores:
-    """Scores as shares of the highest feasible one, or what is missing to it (upstream: DefaultNormalizeScore)."""
-    highest = int(raw.max(where=feasible, initial=0))
-    if highest == 0:
-        return raw * 0 + HIGHEST if reverse else raw
-    scaled = raw * HIGHEST // highest
-    return HIGHEST - scaled if reverse else scaled
+def share_of_highest(raw: Any, highest: int) -> Any:
+    """Scores as shares of the highest one (upstream: DefaultNormalizeScore)."""
+    return raw * HIGHEST // highest if highest else raw
+
+
+def short_of_highest(raw: Any, highest: int) -> Any:
+    """The less the better: what is missing to the highest one."""
+    return HIGHEST - raw * HIGHEST // highest if highest else raw * 0 + HIGHEST

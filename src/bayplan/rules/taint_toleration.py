@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from bayplan.indexing.placement_index import PlacementIndex
@@ -10,7 +12,7 @@ from bayplan.indexing.value_columns import TAINTS, Value
 from bayplan.model.decisions import Codes, Mask, Reason, Scores, Status
 from bayplan.model.taints import HARD_EFFECTS, PREFER_NO_SCHEDULE, Taint, Toleration, tolerated
 from bayplan.model.workloads import Workload
-from bayplan.rules.rule import Failure, Rule, normalise_by_highest
+from bayplan.rules.rule import Failure, Rule, Scaling, short_of_highest
 
 UNTOLERATED = Reason("taint", "node(s) had untolerated taint(s)", Status.UNRESOLVABLE)
 
@@ -20,6 +22,7 @@ Tolerations = tuple[Toleration, ...]
 class TaintToleration(Rule):
     name = "TaintToleration"
     id = "taint"
+    scaling = Scaling.BY_EXTREMES
 
     def part(self, workload: Workload, index: PlacementIndex) -> Tolerations:
         del index
@@ -39,9 +42,9 @@ class TaintToleration(Rule):
         )
         return column.gather(np.fromiter(disliked, np.int64), at)
 
-    def normalise(self, plan: Tolerations, raw: Scores, feasible: Mask, index: PlacementIndex) -> Scores:
-        del plan, index
-        return normalise_by_highest(raw, feasible, reverse=True)
+    def scaled(self, raw: Any, lowest: int, highest: int) -> Any:
+        del lowest
+        return short_of_highest(raw, highest)
 
     def reasons(self, plan: Tolerations, code: int) -> tuple[Reason, ...]:
         del plan, code

@@ -20,10 +20,10 @@ from bayplan.model.decisions import Codes, Mask, Reason, Scores, Status
 from bayplan.model.labels import EVERYTHING
 from bayplan.model.node_selectors import ANYWHERE, NodeAffinity
 from bayplan.model.taints import Toleration
-from bayplan.model.terms import HOSTNAME, PeerTerm, TARGET, TermPart, ZONE
+from bayplan.model.terms import HOSTNAME, TARGET, ZONE, PeerTerm, TermPart
 from bayplan.model.workloads import SpreadConstraint, Workload
 from bayplan.rules import node_affinity, taint_toleration
-from bayplan.rules.rule import HIGHEST, Failure, Rule
+from bayplan.rules.rule import HIGHEST, Failure, Rule, Scaling
 
 SKEWED = Reason("topology-spread", "node(s) didn't match pod topology spread constraints", Status.UNSCHEDULABLE)
 NO_LABEL = Reason(
@@ -99,6 +99,7 @@ class Plan(msgspec.Struct, frozen=True):
 class TopologySpread(Rule):
     name = "PodTopologySpread"
     id = "topology-spread"
+    scaling = Scaling.BY_ALL
 
     def __init__(self, defaults: tuple[SpreadConstraint, ...] = SYSTEM_DEFAULTS, *, system: bool = True) -> None:
         self.defaults = defaults

@@ -19,7 +19,7 @@ from bayplan.indexing.term_table import TermEntry
 from bayplan.model.bindings import AFFINITY_GROUP, ANTI_AFFINITY_GROUP
 from bayplan.model.decisions import Codes, Reason, Status
 from bayplan.model.labels import equals
-from bayplan.model.terms import PeerTerm, TARGET, TermPart
+from bayplan.model.terms import TARGET, PeerTerm, TermPart
 from bayplan.model.workloads import Workload
 from bayplan.rules.rule import Failure, Rule, assigned_slots
 

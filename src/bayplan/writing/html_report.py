@@ -42,10 +42,11 @@ def page(placements: Sequence[Placement], explanations: Mapping[str, str]) -> st
     return _document("Placement plan", body)
 
 
-def rows_page(title: str, content: Table) -> str:
-    """Any other table as a page."""
+def rows_page(title: str, content: Table, explanations: Mapping[str, str] | None = None) -> str:
+    """Any other table as a page, with texts by workload below it."""
     rows = "".join(f"<tr>{''.join(f'<td>{_safe(cell)}</td>' for cell in row)}</tr>\n" for row in content.rows)
-    return _document(title, f"<h1>{_safe(title)}</h1>{_table(content.columns, rows)}")
+    told = "".join(_explanation(key, text) for key, text in (explanations or {}).items())
+    return _document(title, f"<h1>{_safe(title)}</h1>{_table(content.columns, rows)}{told}")
 
 
 def _row(placement: Placement, *, explained: bool) -> str:
