@@ -33,3 +33,11 @@ def test_a_template_is_warned_about_at_its_own_path():
 
 def test_other_kinds_are_not_warned_about():
     assert warnings.of_pod({"kind": "Service", "apiVersion": "v1"}) == []
+
+
+def test_fields_that_only_we_know_are_dropped_by_api_servers():
+    term = {"labelSelector": {}, "topologyKey": "rack", "limit": 2}
+    spec = {"affinity": {"podAntiAffinity": {warnings.DURING_EXECUTION: [term]}}}
+    path = f"spec.affinity.podAntiAffinity.{warnings.DURING_EXECUTION}"
+    warned = [f"{path}[0].limit: {warnings.DROPPED}", f"{path}: {warnings.DROPPED}"]
+    assert warnings.of_pod(writing.pod(spec)) == warned

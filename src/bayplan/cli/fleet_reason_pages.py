@@ -112,8 +112,8 @@ FLEET_PAGES: tuple[Page, ...] = (
         "WorkloadAffinity",
         "cluster(s) did not match workload affinity rules",
         "A required term of the placement's workloadAffinity finds no peer in the cluster's domain: the cluster "
-        "itself, its zone, region or provider, or all clusters with the same label. Only the first of a set that matches its "
-        "own terms goes without.",
+        "itself, its zone, region or provider, or all clusters with the same label. Only the first of a set that "
+        "matches its own terms goes without.",
         "Check the term's selector and namespaces against the labels of the templates it should find, and place those "
         "first. If company is welcome but not vital, make the term a preferred one.",
     ),

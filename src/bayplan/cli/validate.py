@@ -42,11 +42,13 @@ def examine(given: options.Sources, namespace: str) -> Report:
     """Everything wrong with the structure and the content of all objects."""
     from bayplan.reading import files, kinds, sources
     from bayplan.reading.collecting import Collector
-    from bayplan.writing.findings import Finding, Report
+    from bayplan.writing.findings import WARNING, Finding, Report
 
     paths, faults = sources.find(given.filename, recursive=given.recursive)
     # Nothing is kept: what counts is whether an object is the first of its name, and the faults.
-    collector = Collector(namespace=namespace, strict=True, sinks=dict.fromkeys(kinds.BUILT_IN, _drop))
+    sinks = dict.fromkeys((*kinds.BUILT_IN, *kinds.KARMADA), _drop)
+    collector = Collector(namespace=namespace, strict=True, sinks=sinks)
+    clusters = _Clusters()
     findings = [Finding(fault) for fault in faults]
     n_objects = 0
     for path in paths:
@@ -58,11 +60,41 @@ def examine(given: options.Sources, namespace: str) -> Report:
         for item in items:
             n_objects += not isinstance(item, Fault)
             findings.extend(_of_item(item, collector))
+            clusters.add(item)
+        collector.inputs.templates.clear()
+    findings.extend(Finding(fault, "Warning", WARNING) for fault in clusters.unknown())
     return Report(findings, n_objects, len(paths))
 
 
 def _drop(_: object) -> None:
     pass
+
+
+class _Clusters:
+    """Which clusters the input has, and where policies name which."""
+
+    def __init__(self) -> None:
+        self._known: set[str] = set()
+        self._named: list[tuple[Document, str, str]] = []
+
+    def add(self, item: Document | Fault) -> None:
+        from bayplan.validating import cluster_names
+
+        if isinstance(item, Fault) or not item.api_version.partition("/")[0].endswith(".karmada.io"):
+            return
+        if item.kind == "Cluster":
+            self._known.add(item.name)
+        elif item.kind.endswith("PropagationPolicy"):
+            spec = item.locate().root.get("spec")
+            self._named += [(item, path, name) for path, name in cluster_names.named(spec, "spec")]
+
+    def unknown(self) -> Iterator[Fault]:
+        """Names of clusters that are not there; none where the input has no clusters at all."""
+        from bayplan.validating import cluster_names
+
+        for document, path, name in self._named:
+            if self._known and name not in self._known:
+                yield document.fault(f"{name}: {cluster_names.UNKNOWN}", path)
 
 
 def _of_item(item: Document | Fault, collector: Collector) -> Iterator[Finding]:
@@ -74,15 +106,17 @@ def _of_item(item: Document | Fault, collector: Collector) -> Iterator[Finding]:
     collector.add(item)
     yield from (Finding(fault) for fault in collector.faults)
     sound = all(checking.UNKNOWN in fault.message for fault in collector.faults)
-    misspelt = {_parent(fault.path) for fault in collector.faults}
+    misspelt = {fault.path for fault in collector.faults}
     if sound and not isinstance(item, Fault):
         yield from (finding for finding in _of_content(item) if not _follows(finding.fault, misspelt))
 
 
 def _follows(fault: Fault, misspelt: set[str]) -> bool:
     """Whether something is missing only because its name was misspelt, which is said already."""
+    if fault.path in misspelt:
+        return True
     missing = fault.message.startswith(("Required value", 'Invalid value: ""'))
-    return missing and _parent(fault.path) in misspelt
+    return missing and _parent(fault.path) in map(_parent, misspelt)
 
 
 def _parent(path: str) -> str:
@@ -90,16 +124,16 @@ def _parent(path: str) -> str:
 
 
 def _of_content(document: Document) -> Iterator[Finding]:
-    from bayplan.validating import admission, scheduler_config, warnings
+    from bayplan.validating import admission, policy_schema, scheduler_config, warnings
     from bayplan.writing.findings import WARNING, Finding
 
     root = document.locate().root
-    for cause in admission.causes(root):
+    for cause in (*admission.causes(root), *policy_schema.causes_of(root)):
         yield Finding(document.fault(cause.message, cause.field), cause.reason)
     if document.kind == configuration.SCHEDULER_KIND:
         for text in scheduler_config.faults(root):
             yield Finding(_placed(document, text), "FieldValueInvalid")
-    for text in warnings.of_pod(root):
+    for text in warnings.of_object(root):
         yield Finding(_placed(document, text), "Warning", WARNING)
 
 

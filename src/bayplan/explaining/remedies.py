@@ -91,7 +91,7 @@ def moving(keys: tuple[WorkloadKey, ...]) -> Alternatives:
 def labelling(slot: int, key: str, value: str, index: PlacementIndex) -> Remedy:
     target = index.slots.at(slot)
     edit = change_target(slot, labels={**target.labels, key: value})
-    return Remedy(f"label node {target.name} with {key}={value}", edit, NODE)
+    return Remedy(f"label {target.name} with {key}={value}", edit, NODE)
 
 
 # One function per rule
@@ -99,7 +99,7 @@ def labelling(slot: int, key: str, value: str, index: PlacementIndex) -> Remedy:
 
 def for_cordon(plan: str, workload: Workload, slot: int, index: PlacementIndex) -> list[Alternatives]:
     del plan, workload
-    return [[Remedy(f"uncordon node {index.slots.at(slot).name}", change_target(slot, unschedulable=False), NODE)]]
+    return [[Remedy(f"uncordon {index.slots.at(slot).name}", change_target(slot, unschedulable=False), NODE)]]
 
 
 def for_name(plan: str, workload: Workload, slot: int, index: PlacementIndex) -> list[Alternatives]:
@@ -134,7 +134,7 @@ def _for_taint(taint: Taint, workload: Workload, slot: int, target: Target) -> A
     del workload
     return [
         Remedy(f"tolerate {taint}", tolerate),
-        Remedy(f"remove taint {taint} from node {target.name}", remove, NODE),
+        Remedy(f"remove taint {taint} from {target.name}", remove, NODE),
     ]
 
 
@@ -208,7 +208,7 @@ def _for_shortage(resource: str, asked: int, slot: int, index: PlacementIndex) -
         amounts = tuple((r, free if r == resource else a) for r, a in requests.amounts)
         return change_needs(requests=msgspec.structs.replace(requests, amounts=amounts))(workload, index)
 
-    remedies = [Remedy(f"free {what} on node {name}", grow, NODE)]
+    remedies = [Remedy(f"free {what} on {name}", grow, NODE)]
     if resource != PODS and free > 0:
         before, after = quantities.show(resource, asked), quantities.show(resource, free)
         remedies.insert(0, Remedy(f"ask for {after} {resource} instead of {before}", ask_less))

@@ -10,7 +10,7 @@ from bayplan.errors import Fault
 from bayplan.model.semantics import Semantics
 from bayplan.reading.documents import Document
 from bayplan.reading.inputs import Inputs
-from bayplan.validating import admission
+from bayplan.validating import admission, policy_schema
 from bayplan.validating.causes import Cause
 
 
@@ -19,9 +19,13 @@ def faults(inputs: Inputs, semantics: Semantics) -> list[Fault]:
     return [
         document.fault(cause.message, cause.field)
         for document in inputs.documents.values()
-        for cause in admission.causes(_content(document))
+        for cause in _causes(_content(document))
         if not _allowed_by(semantics, cause)
     ]
+
+
+def _causes(content: dict[str, Any]) -> list[Cause]:
+    return [*admission.causes(content), *policy_schema.causes_of(content)]
 
 
 def _allowed_by(semantics: Semantics, cause: Cause) -> bool:

@@ -146,7 +146,8 @@ def _notes(inputs: Inputs, made: controllers.Made, sink: PodSink, index: Placeme
     adrift = sorted({target for _, target in sink.running if target not in index.slots.by_name})
     if adrift:
         shown = ", ".join(adrift[:3]) + (" …" if len(adrift) > 3 else "")
-        notes.append(f"pods on {len(adrift)} unknown nodes ({shown}) are not counted")
+        noun = "an unknown node" if len(adrift) == 1 else f"{len(adrift)} unknown nodes"
+        notes.append(f"pods on {noun} ({shown}) are not counted")
     if inputs.policies or inputs.bindings:
         notes.append("policies and bindings are of no use without clusters: kubectl get clusters -o yaml has them")
     if inputs.skipped:

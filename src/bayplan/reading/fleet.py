@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -16,6 +16,7 @@ from bayplan.reading.cluster import queue_order
 from bayplan.reading.inputs import Inputs, ObjectKey
 from bayplan.reading.templates import Template
 from bayplan.reading.workload_terms import LabelKeys
+from bayplan.validating import cluster_names
 from bayplan.wire.fleets import RebalancedWorkload, ResourceBinding
 from bayplan.wire.pods import Pod
 
@@ -151,25 +152,12 @@ class _Survey:
     def _unknown_clusters(self) -> Iterator[str]:
         known = {cluster.metadata.name for cluster in self._inputs.clusters}
         for policy in self._inputs.policies:
-            named = dict.fromkeys(_names(msgspec.to_builtins(policy.spec.placement)))
+            named = dict.fromkeys(name for _, name in cluster_names.named(msgspec.to_builtins(policy.spec.placement)))
             unknown = [name for name in named if name not in known]
             if unknown:
                 shown = ", ".join(unknown[:_MOST_NAMED]) + (" …" if len(unknown) > _MOST_NAMED else "")
                 where = f"{policy.metadata.namespace}/{policy.metadata.name}".lstrip("/")
                 yield f"{policy.kind} {where} names clusters that are not in the input: {shown}"
-
-
-def _names(value: object) -> Iterator[str]:
-    """Every entry of every `clusterNames` within."""
-    if isinstance(value, Mapping):
-        for key, item in value.items():
-            if key == "clusterNames" and isinstance(item, list):
-                yield from (name for name in item if isinstance(name, str))
-            else:
-                yield from _names(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _names(item)
 
 
 def _binding_name(workload: RebalancedWorkload) -> str:

@@ -36,7 +36,7 @@ class BalancedAllocation(Rule):
         return tuple((r, asked.get(r, 0)) for r in self.resources if r in NATIVE or asked.get(r))
 
     def score(self, plan: Amounts, index: PlacementIndex, at: At) -> Scores:
-        """kube-scheduler 1.36: how the balance changes with the pod, 50 being no change at all."""
+        """kube-scheduler 1.36: how the balance changes with the pod, 75 being no change at all."""
         capacity = index.capacity
         rows = [capacity.row(resource) for resource, _ in plan]
         offered = capacity.allocatable[rows][:, at]

@@ -61,22 +61,25 @@ class Spreading(msgspec.Struct, frozen=True):
 
     def count_by_domain(self) -> NDArray[np.int64]:
         """Peers on eligible targets per domain, shape (n_domains,)."""
-        counts = np.zeros(self.column.n_domains, np.int64)
-        if self.peers is None:
-            return counts
-        targets = self.peers.column
-        for domain, count in self.peers.by_domain.items():
-            slot = int(targets.slots_in(domain)[0])
-            if self.eligible[slot]:
-                for here in self.column.domains(slot):
-                    counts[here] += count
+        n_domains = self.column.n_domains
+        if self.peers is None or not self.peers.by_domain:
+            return np.zeros(n_domains, np.int64)
+        here = np.where(self.eligible, self.count_by_target(ALL), 0)
+        counts = np.bincount(self.column.of_slot, weights=here, minlength=n_domains).astype(np.int64)
+        for slot, domains in self.column.further.items():  # a target in several domains counts in each
+            for domain in domains:
+                counts[domain] += here[slot]
         return counts
 
     def eligible_domains(self) -> NDArray[np.intp]:
         """The domains that the smallest count is taken over."""
-        domains: NDArray[np.intp] = np.unique(self.column.of_slot[self.eligible])
-        present: NDArray[np.intp] = domains[domains != ABSENT]
-        return present
+        present = np.zeros(self.column.n_domains, np.bool_)
+        present[self.column.of_slot[self.eligible]] = True
+        for slot, domains in self.column.further.items():
+            if self.eligible[slot]:
+                present[list(domains)] = True
+        present[ABSENT] = False
+        return np.flatnonzero(present)
 
     def smallest(self, counts: NDArray[np.int64]) -> int:
         domains = self.eligible_domains()

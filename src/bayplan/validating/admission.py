@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from bayplan.validating import bindings, fields, metadata, names, placement_annotation, pods, policies
-from bayplan.validating.causes import Cause
+from bayplan.validating.causes import Cause, invalid
 from bayplan.validating.fields import Field
 
 _TEMPLATE = ("spec", "template")
@@ -65,9 +65,22 @@ def _kind(obj: dict[str, object]) -> _Kind | None:
 
 def _workload(name_rule: metadata.NameRule, template: tuple[str, ...]) -> Callable[[Field], list[Cause]]:
     def check(field: Field) -> list[Cause]:
-        return [*metadata.causes_of(field["metadata"], name_rule), *pods.template(field.under(*template))]
+        return [
+            *metadata.causes_of(field["metadata"], name_rule),
+            *_counts(field["spec"]),
+            *pods.template(field.under(*template)),
+        ]
 
     return check
+
+
+def _counts(spec: Field) -> list[Cause]:
+    counted = (spec[name] for name in ("replicas", "parallelism", "completions"))
+    return [
+        invalid(field.path, str(field.number()), "must be greater than or equal to 0")
+        for field in counted
+        if field.number() < 0
+    ]
 
 
 def _workloads() -> Iterator[tuple[str, _Kind]]:

@@ -1,8 +1,8 @@
 """
 What an API server admits but warns about. Mirrors pkg/api/pod/warnings.go and pkg/api/node/util.go.
 
-One warning is ours: a deprecated node label as the topology key of an affinity term. What policies are warned of is in
-`policy_warnings`.
+Two warnings are ours: a deprecated node label as the topology key of an affinity term, and fields of the seed that only
+Bayplan knows. What policies are warned of is in `policy_warnings`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,9 @@ from bayplan.validating import admission, names, paths, pod_affinity, policy_war
 from bayplan.validating.fields import Field
 
 NO_SELECTOR = "a null labelSelector results in matching no pod"
+DURING_EXECUTION = "requiredDuringSchedulingRequiredDuringExecution"
+OURS = ("limit", "tolerateNamespaces")
+DROPPED = "API servers drop this field; in a cluster it belongs into the annotation bayplan.io/affinity"
 DEPRECATED_LABELS = {
     "beta.kubernetes.io/arch": 'deprecated since v1.14; use "kubernetes.io/arch" instead',
     "beta.kubernetes.io/os": 'deprecated since v1.14; use "kubernetes.io/os" instead',
@@ -86,6 +89,10 @@ def _pod_affinity(affinity: Field) -> list[str]:
     for term in pod_affinity.terms(affinity):
         found += _null_selector(term.field)
         found += _deprecated(term.field["topologyKey"])
+        found += [f"{ours.path}: {DROPPED}" for ours in (term.field[name] for name in OURS) if ours.present]
+    for sign in ("podAffinity", "podAntiAffinity"):
+        if affinity[sign][DURING_EXECUTION].present:
+            found.append(f"{affinity[sign][DURING_EXECUTION].path}: {DROPPED}")
     return found
 
 

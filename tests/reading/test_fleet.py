@@ -1,0 +1,273 @@
+"""Files of a fleet: what is read, what stands, what waits, and what is said about the rest."""
+
+import json
+
+import pytest
+
+from bayplan import errors
+from bayplan.model.semantics import UPSTREAM
+from bayplan.reading import admitting, cluster, files, fleet
+
+CLUSTER = """\
+---
+apiVersion: cluster.karmada.io/v1alpha1
+kind: Cluster
+metadata: {name: %s}
+spec: {syncMode: Push}
+status:
+  apiEnablements: [{groupVersion: apps/v1, resources: [{kind: Deployment, name: deployments}]}]
+  resourceSummary: {allocatable: {cpu: "10", pods: "100"}}
+"""
+SHOP = """\
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: shop, namespace: web, labels: {app: shop, tier: front}}
+spec:
+  replicas: 4
+  selector: {matchLabels: {app: shop}}
+  template:
+    metadata: {labels: {app: shop}}
+    spec: {containers: [{name: c, image: i, resources: {requests: {cpu: 500m}}}]}
+"""
+POLICY = """\
+---
+apiVersion: policy.karmada.io/v1alpha1
+kind: PropagationPolicy
+metadata: {name: everywhere, namespace: web}
+spec:
+  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}]
+  placement: %s
+"""
+DIVIDED = "{replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Aggregated}}"
+
+
+def fleet_in(load, text, **options):
+    return fleet.fleet_of(load(text), **options)
+
+
+# Reading
+
+
+def test_every_kind_of_a_fleet_is_read(load):
+    found = load(
+        CLUSTER % "a"
+        + POLICY % "{}"
+        + """\
+        ---
+        {apiVersion: policy.karmada.io/v1alpha1, kind: ClusterPropagationPolicy, metadata: {name: all}, spec: {}}
+        ---
+        {apiVersion: work.karmada.io/v1alpha2, kind: ResourceBinding, metadata: {name: b, namespace: web}}
+        ---
+        {apiVersion: work.karmada.io/v1alpha2, kind: ClusterResourceBinding, metadata: {name: c}}
+        ---
+        {apiVersion: apps.karmada.io/v1alpha1, kind: WorkloadRebalancer, metadata: {name: r}}
+        ---
+        {apiVersion: flink.apache.org/v1beta1, kind: FlinkDeployment, metadata: {name: f, namespace: web}}
+        ---
+        {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: "system:x"}}
+        """.replace("        ", "")
+    )
+    assert [one.metadata.name for one in found.clusters] == ["a"]
+    assert [(one.kind, one.metadata.namespace) for one in found.policies] == [
+        ("PropagationPolicy", "web"),
+        ("ClusterPropagationPolicy", ""),
+    ]
+    assert [(one.kind, one.metadata.namespace) for one in found.bindings] == [
+        ("ResourceBinding", "web"),
+        ("ClusterResourceBinding", ""),
+    ]
+    assert len(found.rebalancers) == 1
+    assert [(one.kind, one.metadata.namespace) for one in found.templates] == [
+        ("FlinkDeployment", "web"),
+        ("ClusterRole", ""),
+    ]
+
+
+AT = "a.yaml:7, PropagationPolicy web/everywhere: spec.placement"
+
+
+@pytest.mark.parametrize("placement, told", [
+    ("{clusterAfinity: {}}", ".clusterAfinity: unknown field, did you mean clusterAffinity?"),
+    ("{spreadConstraints: [{spreadByField: cluster, maxgroups: 1}]}",
+     ".spreadConstraints[0].maxgroups: unknown field, did you mean maxGroups?"),
+    ("{clusterAffinity: {clusterNames: eu-1}}",
+     '.clusterAffinity.clusterNames: expected a list, got the string "eu-1"'),
+])  # fmt: skip
+def test_mistakes_are_told_with_the_right_name(placement, told, complaints):
+    assert complaints(POLICY % placement) == [AT + told]
+
+
+@pytest.mark.parametrize("version, kind, told", [
+    ("policy.karmada.io/v1alpha1", "PropagationPolcy", "did you mean PropagationPolicy?"),
+    ("work.karmada.io/v1alpha1", "ResourceBinding", "expected work.karmada.io/v1alpha2 for a ResourceBinding"),
+])  # fmt: skip
+def test_kinds_are_spelt_right(version, kind, told, complaints):
+    (said,) = complaints(f"{{apiVersion: {version}, kind: {kind}, metadata: {{name: x}}}}")
+    assert told in said
+
+
+@pytest.mark.parametrize("placement", [
+    "{workloadAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{labelSelector: {}, topologyKey: zone}]}}",
+    "{affinityStrategy: {mode: Inherited}, preferredClusterAffinities: [{affinityName: a}]}",
+    "{clusterAffinity: {clusterNames: [a], supplements: [{clusterNames: [b]}]}}",
+])  # fmt: skip
+def test_the_seeds_fields_are_known(placement, load):
+    assert load(POLICY % placement).policies
+
+
+def test_kinds_of_other_groups_are_not_ours(load):
+    found = load("{apiVersion: cluster.x-k8s.io/v1beta1, kind: Cluster, metadata: {name: m}}")
+    assert (found.clusters, found.skipped) == ([], {"Cluster": 1})
+
+
+def test_the_items_of_a_typed_list_know_their_kind(load):
+    item = {"metadata": {"name": "all", "namespace": "", "uid": "1"}, "spec": {}}
+    listed = {"apiVersion": "policy.karmada.io/v1alpha1", "kind": "ClusterPropagationPolicyList", "items": [item]}
+    assert load(json.dumps(listed), "a.json").policies[0].kind == "ClusterPropagationPolicy"
+
+
+def test_a_broken_template_counts_only_in_a_fleet(load):
+    broken = "---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: c, labels: {a: 1}}}\n"
+    assert not load(broken).clusters
+    with pytest.raises(errors.InputError, match=r"ConfigMap default/c: metadata\.labels"):
+        fleet_in(load, CLUSTER % "a" + broken)
+
+
+def test_in_a_fleet_controllers_make_no_pods(load):
+    found = fleet_in(load, CLUSTER % "a" + SHOP + POLICY % DIVIDED)
+    assert [workload.key for workload in found.pending] == ["web/shop-deployment"]
+    assert list(found.index.slots.by_name) == ["a"]
+
+
+def test_without_clusters_policies_are_of_no_use(load):
+    found = cluster.cluster_of(load(SHOP + POLICY % DIVIDED))
+    assert len(found.pending) == 4
+    assert any("of no use without clusters" in note for note in found.notes)
+
+
+# Bindings
+
+
+def test_the_binding_of_a_template(load):
+    (workload,) = fleet_in(load, CLUSTER % "a" + SHOP + POLICY % DIVIDED).pending
+    binding = workload.binding
+    assert (workload.key, binding.kind, binding.name, binding.replicas) == (
+        "web/shop-deployment",
+        "Deployment",
+        "shop",
+        4,
+    )
+    assert dict(binding.demand.requests) == {"cpu": 0.5}
+    assert workload.labels == {"app": "shop", "tier": "front"}
+
+
+def test_a_binding_follows_its_template_and_policy(load):
+    binding = (
+        """\
+    ---
+    apiVersion: work.karmada.io/v1alpha2
+    kind: ResourceBinding
+    metadata: {name: shop-deployment, namespace: web}
+    spec:
+      resource: {apiVersion: apps/v1, kind: Deployment, namespace: web, name: shop}
+      replicas: 2
+      placement: {}
+      clusters: [{name: a, replicas: 2}]
+    """.replace("\n    ", "\n").strip()
+        + "\n"
+    )
+    (workload,) = fleet_in(load, CLUSTER % "a" + SHOP + POLICY % DIVIDED + binding).pending
+    assert (workload.binding.replicas, workload.binding.previous) == (4, (("a", 2),))
+    assert workload.binding.placement.division.strategy == "Aggregated"
+    lazy = (POLICY % DIVIDED).replace("  placement", "  activationPreference: Lazy\n  placement")
+    (workload,) = fleet_in(load, CLUSTER % "a" + SHOP + lazy + binding).pending
+    assert (workload.binding.replicas, workload.binding.placement.division.strategy) == (4, "Duplicated")
+
+
+# The whole
+
+
+BOUND = """\
+---
+apiVersion: work.karmada.io/v1alpha2
+kind: ResourceBinding
+metadata:
+  name: shop-deployment
+  namespace: web
+  annotations: {policy.karmada.io/applied-placement: '%(placement)s'}
+spec:
+  resource: {apiVersion: apps/v1, kind: Deployment, namespace: web, name: shop}
+  replicas: 4
+  placement: %(placement)s
+  clusters: [{name: a, replicas: 4}]
+  %(more)s
+status: {lastScheduledTime: "2026-01-05T00:00:00Z"}
+"""
+REBALANCER = """\
+---
+apiVersion: apps.karmada.io/v1alpha1
+kind: WorkloadRebalancer
+metadata: {name: now%s}
+spec: {workloads: [{apiVersion: apps/v1, kind: Deployment, namespace: web, name: shop}]}
+"""
+
+
+WEIGHTED = {"replicaScheduling": {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted"}}
+
+
+def bound(more=""):
+    return BOUND % {"placement": json.dumps(WEIGHTED), "more": more}
+
+
+def test_what_stands_is_in_the_index_and_does_not_wait(load):
+    found = fleet_in(load, CLUSTER % "a" + bound())
+    assert found.pending == []
+    assert found.index.records["web/shop-deployment"].shares == (("a", 4),)
+
+
+@pytest.mark.parametrize("date, fresh", [
+    ("", True),
+    (", creationTimestamp: '2026-01-06T00:00:00Z'", True),
+    (", creationTimestamp: '2026-01-04T00:00:00Z'", False),  # heeded already
+])  # fmt: skip
+def test_a_rebalancer_makes_bindings_fresh(date, fresh, load):
+    found = fleet_in(load, CLUSTER % "a" + bound() + REBALANCER % date)
+    assert [workload.binding.fresh for workload in found.pending] == [True] * fresh
+
+
+def test_what_is_said(load):
+    found = fleet_in(
+        load,
+        CLUSTER % "a"
+        + bound("suspension: {scheduling: true}")
+        + SHOP.replace("name: shop", "name: lone").replace("namespace: web", "namespace: other")
+        + (POLICY % "{clusterAffinity: {clusterNames: [a, b, c]}}").replace("kind: Deployment", "kind: StatefulSet")
+        + (REBALANCER % "").replace("name: shop", "name: nobody")
+        + "---\n{apiVersion: v1, kind: Node, metadata: {name: node-1}}\n",
+    )
+    assert found.notes == [
+        "not scheduled, because they are suspended: 1 binding",
+        "selected by no policy: 1 Deployment",
+        "1 Node is left aside: with Cluster objects in the input, workloads go to clusters",
+        "a WorkloadRebalancer names Deployment web/nobody, which has no binding here",
+        "PropagationPolicy web/everywhere names clusters that are not in the input: b, c",
+    ]
+    assert found.pending == []
+
+
+def test_the_policys_annotation_comes_along(load):
+    text = (POLICY % DIVIDED).replace(
+        "namespace: web}",
+        "namespace: web, annotations: {bayplan.io/placement: '{workloadAntiAffinity: "
+        "{requiredDuringSchedulingIgnoredDuringExecution: [{labelSelector: {matchLabels: {app: shop}}}]}}'}}",
+        1,
+    )
+    (workload,) = fleet_in(load, CLUSTER % "a" + SHOP + text).pending
+    assert len(workload.needs.affinity.anti_required) == 1
+
+
+def test_policies_are_admitted_before_anything_is_placed(write):
+    path = write(CLUSTER % "a" + SHOP + POLICY % "{clusterAffinity: {}, clusterAffinities: []}")
+    inputs = files.load([path])
+    assert ["clusterAffinities cannot co-exist" in str(fault) for fault in admitting.faults(inputs, UPSTREAM)] == [True]
