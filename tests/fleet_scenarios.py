@@ -37,7 +37,7 @@ REASONS = {"NoClusterFit", "Unschedulable", "SchedulerError"}
 SCENE = {"about", "clusters", "workloads", "namespaces", "options", "variants", "expect", "steps"}
 STEP = {"replicas", "fails", "recovers", "clusters", "rebalance", "delete", "evict", "expect", "unmoved"}
 OPTIONS = {"semantics", "switches", "affinityLabelKeys", "antiAffinityLabelKeys"}
-EXPECTATION = {"clusters", "nowhere", "rejected", "group", "errors"}
+EXPECTATION = {"clusters", "nowhere", "rejected", "peers", "group", "errors"}
 
 FAILED = [{"key": "cluster.karmada.io/not-ready", "effect": effect} for effect in ("NoSchedule", "NoExecute")]
 
@@ -56,19 +56,33 @@ class Case:
             raise AssertionError(f"{self.claim}: {complaint}\n{yaml.safe_dump(answer, sort_keys=False)}")
 
 
-def all_cases():
-    return [case for path in sorted(FOLDER.rglob("*.yaml")) for case in load(path)]
+class Call:
+    """Whether a workload is to be scheduled again after a change: its binding, and the clusters that go away."""
+
+    def __init__(self, claim, name, binding, leaving, due):
+        self.claim = claim
+        self.name = name
+        self.binding = binding
+        self.leaving = leaving
+        self.due = due
+
+
+def everything():
+    """The cases and the calls of all scenarios."""
+    loaded = [load(path) for path in sorted(FOLDER.rglob("*.yaml"))]
+    return [case for cases, _ in loaded for case in cases], [call for _, calls in loaded for call in calls]
 
 
 def load(path):
     claim = str(path.relative_to(scenarios.FOLDER).with_suffix(""))
     try:
-        return cases(claim, scenarios.read(path))
+        return told(claim, scenarios.read(path))
     except BadSceneError as problem:
         raise BadSceneError(f"{path}: {problem}") from None
 
 
-def cases(claim, scene):
+def told(claim, scene):
+    """(cases, calls) of one scene."""
     check_keys("scenario", scene, SCENE)
     for needed in ("about", "clusters", "workloads"):
         if not scene.get(needed):
@@ -78,14 +92,21 @@ def cases(claim, scene):
     if not scene.get("expect") and not scene.get("steps"):
         raise BadSceneError("nothing is expected")
     presets = options.get("semantics") or "upstream"
-    found = []
+    cases, calls = [], []
     for preset in presets if isinstance(presets, list) else [presets]:
         for variant, placements in (scene.get("variants") or {"": {}}).items():
             story = Story(scene, {**options, "semantics": preset}, variant, placements)
             for step, question, expected in story.tell():
-                name = ":".join(part for part in (claim, variant, step, question["name"], preset) if part)
-                found.append(Case(claim, {**question, "name": name}, expected))
-    return found
+                name = full_name(claim, variant, step, question["name"], preset)
+                cases.append(Case(claim, {**question, "name": name}, expected))
+            for step, workload, binding, leaving, due in story.calls:
+                name = full_name(claim, variant, step, workload, preset)
+                calls.append(Call(claim, name, binding, leaving, due))
+    return cases, calls
+
+
+def full_name(*parts):
+    return ":".join(part for part in parts if part)
 
 
 class Story:
@@ -93,6 +114,7 @@ class Story:
 
     def __init__(self, scene, options, variant, placements):
         self.scene, self.options, self.variant = scene, options, variant
+        self.calls = []
         # One by one: a YAML alias is the very same object twice.
         self.workloads = {name: copy.deepcopy(short or {}) for name, short in scene["workloads"].items()}
         self.clusters = {name: copy.deepcopy(short or {}) for name, short in scene["clusters"].items()}
@@ -216,8 +238,11 @@ class Story:
         expected, unmoved = set(step.get("expect") or {}), set(step.get("unmoved") or ())
         for name in unmoved:
             self.workload(name)
+        leaving = {name for name, short in self.clusters.items() if short.get("deleting")}
         for name, short in self.workloads.items():
             reason = self.scheduled_again_because(short)
+            if name in unmoved or (reason and name in expected):
+                self.calls.append((f"step {number}", name, scenery.binding(name, short), leaving, bool(reason)))
             if reason and name in unmoved:
                 raise BadSceneError(f"step {number}: {name} does not stay unmoved: {reason}")
             if reason and name not in expected and (short.get("runs") or short.get("evicting")):
@@ -255,6 +280,9 @@ class Story:
                 raise BadSceneError(f"{what}: no rule {rule!r}")
             if each in chosen:
                 raise BadSceneError(f"{what}: {each} cannot be rejected and chosen")
+        for each in expected.get("peers") or ():
+            if each not in rejected:
+                raise BadSceneError(f"{what}: {each} is not rejected, so no peer is in the way")
         if isinstance(chosen, list) and scenery.has_replicas(short):
             raise BadSceneError(f"{what}: say how many replicas each cluster gets")
         if chosen and scenery.is_divided(short) and sum(chosen.values()) != scenery.replicas(short):
@@ -289,7 +317,8 @@ def complaints(expected, answer):
     What is not as expected.
 
     `rejected` is the whole list of clusters that the chosen group (else the first that failed) refuses, each with the first
-    rule that says no. No `group` means that none is observed; `errors` are compared only where they are given.
+    rule that says no. No `group` means that none is observed; `errors` and the `peers` in the way on a cluster are compared
+    where they are given.
     """
     chosen = expected.get("clusters") or {}
     wanted = dict.fromkeys(chosen, 0) if isinstance(chosen, list) else chosen
@@ -303,6 +332,11 @@ def complaints(expected, answer):
     rejected = refused(answer)
     if rejected != (expected.get("rejected") or {}):
         yield f"expected rejections {expected.get('rejected') or {}}, got {rejected}"
+    for name, wanted in (expected.get("peers") or {}).items():
+        failures = answer["verdicts"][name]["failures"]
+        peers = sorted({peer for failure in failures for peer in failure.get("peers") or ()})
+        if peers != sorted(wanted):
+            yield f"expected {wanted} in the way on {name}, got {peers}"
     if "errors" in expected and list(answer.get("errors") or ()) != expected["errors"]:
         yield f"expected the errors {expected['errors']}, got {answer.get('errors')}"
 

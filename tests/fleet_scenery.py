@@ -4,6 +4,7 @@ The shorthand of fleet scenarios, turned into what Karmada would hold: Clusters,
 Clusters report what the workloads on them use, so a workload that was placed in one step of a story takes room in the next.
 """
 
+import json
 from fractions import Fraction
 
 from scenarios import BadSceneError, check_keys
@@ -39,6 +40,7 @@ API_VERSIONS = {
 WITHOUT_REPLICAS = {"ConfigMap"}
 ROOM = {"cpu": "1000", "memory": "4000Gi", "pods": "1000"}  # so much that only a scenario that says so runs short
 RESOURCES = {*ROOM, "nvidia.com/gpu"}
+APPLIED = "policy.karmada.io/applied-placement"  # what the last scheduling was based on
 TRIGGERED, SCHEDULED = "2026-01-02T00:00:00Z", "2026-01-01T00:00:00Z"
 
 
@@ -181,8 +183,9 @@ def binding(name, short):
     if short.get("observed"):
         status["schedulerObservingAffinityName"] = short["observed"]
     metadata = {"name": f"{name}-{kind.lower()}", "namespace": namespace, "uid": f"binding-{name}"}
-    if short.get("annotations"):
-        metadata["annotations"] = short["annotations"]
+    applied = {APPLIED: json.dumps(spec["placement"])} if targets(short) else {}
+    if applied or short.get("annotations"):
+        metadata["annotations"] = {**applied, **(short.get("annotations") or {})}
     return {
         "apiVersion": "work.karmada.io/v1alpha2",
         "kind": "ResourceBinding",

@@ -2,20 +2,30 @@
 
 import copy
 
+import msgspec
 import pytest
 
 import fleet_scenarios
 import scenarios
 from asking import fleet_engine_answer
+from bayplan.reading import triggers
+from bayplan.wire.fleets import ResourceBinding
 from scenarios import BadSceneError
 from slow_twins import fleet as slow_twin
 
 ENGINES = {"slow twin": slow_twin.answer, "engine": fleet_engine_answer}
-CASES = fleet_scenarios.all_cases()
+CASES, CALLS = fleet_scenarios.everything()
 
 # Claims that the engine does not meet yet, and why. An entry that is no longer needed fails, so this list stays exact.
+GHOST = "a peer whose copy drains is named with the mark that the index gives it"
 ENGINE_MISSING = {
+    "fleet/affinity-groups/draining-copies-count-in-design": GHOST,
+    "fleet/workload-affinity/draining-copies-count-in-design": GHOST,
     "fleet/tiers/supplements-may-stand-in-the-annotation": "reads supplements only inside an affinity of the annotation",
+}
+# Claims about who is not scheduled again that do not hold yet, and why; just as exact.
+CALLS_MISSING = {
+    "fleet/tiers/four-forms-duplicated": "copies are always scheduled again, also where they have tiers of the seed",
 }
 
 
@@ -32,8 +42,21 @@ def test_scenario(case, engine):
     case.check(ENGINES[engine](case.question))
 
 
+def called():
+    for call in CALLS:
+        reason = None if call.due else CALLS_MISSING.get(call.claim)
+        marks = [pytest.mark.xfail(reason=reason, strict=True)] if reason else []
+        yield pytest.param(call, id=call.name, marks=marks)
+
+
+@pytest.mark.parametrize("call", list(called()))
+def test_changes_call_for_a_decision_or_do_not(call):
+    written = msgspec.convert(call.binding, ResourceBinding)
+    assert triggers.is_due(written, call.leaving) is call.due
+
+
 def test_what_is_missing_is_the_name_of_a_scenario():
-    assert set(ENGINE_MISSING) <= {case.claim for case in CASES}
+    assert {*ENGINE_MISSING, *CALLS_MISSING} <= {case.claim for case in CASES}
 
 
 DIVIDED = {"replicaScheduling": {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Aggregated"}}
@@ -49,7 +72,7 @@ STAYS = {"clusters": {"a": 3}, "group": "first"}
 
 
 def test_the_plainest_scene_works():
-    (case,) = fleet_scenarios.cases("plain", SCENE)
+    (case,), _ = fleet_scenarios.told("plain", SCENE)
     case.check(slow_twin.answer(case.question))
 
 
@@ -87,11 +110,12 @@ def test_the_plainest_scene_works():
         ({"expect": {"shop": {"nowhere": "Unschedulable", "group": "first"}}}, "observes no group"),
         ({"expect": {"shop": {"clusters": {"a": 3}, "rejected": {"a": "cluster-taint"}}}}, "rejected and chosen"),
         ({"expect": {"shop": {"nowhere": "NoClusterFit", "rejected": {"a": "gravity"}}}}, "no rule 'gravity'"),
+        ({"expect": {"shop": {"clusters": {"a": 3}, "peers": {"a": ["x"]}}}}, "so no peer is in the way"),
     ],
 )
 def test_senseless_scenes_are_refused(change, complaint):
     with pytest.raises(BadSceneError, match=complaint):
-        fleet_scenarios.cases("senseless", {**SCENE, **change})
+        fleet_scenarios.told("senseless", {**SCENE, **change})
 
 
 @pytest.mark.parametrize(
@@ -114,7 +138,7 @@ def test_senseless_scenes_are_refused(change, complaint):
 def test_senseless_steps_are_refused(step, complaint):
     scene = {**SCENE, "workloads": {"shop": OLD, "other": {"runs": {"a": 1}}}, "expect": None, "steps": [step]}
     with pytest.raises(BadSceneError, match=complaint):
-        fleet_scenarios.cases("senseless", scene)
+        fleet_scenarios.told("senseless", scene)
 
 
 ANSWER = {
@@ -150,7 +174,8 @@ def test_each_step_starts_from_what_the_one_before_expects():
         {"recovers": ["a"], "expect": {"shop": {"clusters": {"a": 4}, "group": "first"}}},
     ]
     scene = copy.deepcopy({**SCENE, "steps": steps})
-    bindings = [case.question["binding"] for case in fleet_scenarios.cases("story", scene)]
+    cases, _ = fleet_scenarios.told("story", scene)
+    bindings = [case.question["binding"] for case in cases]
     assert [binding["spec"]["clusters"] for binding in bindings] == [[], [{"name": "a", "replicas": 3}], [], []]
     assert [binding["status"].get("schedulerObservingAffinityName") for binding in bindings] == [None, *["first"] * 3]
     assert [len(binding["spec"]["gracefulEvictionTasks"]) for binding in bindings] == [0, 0, 1, 1]
@@ -161,9 +186,8 @@ def test_clusters_report_what_runs_on_them():
     steps = [{"replicas": {"shop": 4}, "expect": {"shop": {"clusters": {"a": 4}, "group": "first"}}}]
     scene = {**SCENE, "steps": steps, "clusters": {"a": {"free": {"pods": 5}}}}
     scene["workloads"] = {**SCENE["workloads"], "other": {"runs": {"a": 2}, "requests": {"cpu": "250m"}}}
-    summaries = [
-        case.question["clusters"][0]["status"]["resourceSummary"] for case in fleet_scenarios.cases("story", scene)
-    ]
+    cases, _ = fleet_scenarios.told("story", scene)
+    summaries = [case.question["clusters"][0]["status"]["resourceSummary"] for case in cases]
     assert [summary["allocatable"]["pods"] for summary in summaries] == ["7", "7"]
     assert [summary["allocated"]["pods"] for summary in summaries] == ["2", "5"]
     assert [summary["allocated"]["cpu"] for summary in summaries] == ["500m", "500m"]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
-from bayplan.indexing.classes import ClassTable, VisibleLabels, WorkloadClass
+from bayplan.indexing.classes import ClassTable, LabelSet, VisibleLabels, WorkloadClass
 from bayplan.indexing.counters import Counter
 from bayplan.indexing.reach import Reach
 from bayplan.indexing.term_table import OwnerRule, Role, TermEntry, TermTable
@@ -33,6 +33,7 @@ class Record(msgspec.Struct):
     shares: tuple[tuple[str, int], ...]
     slots: tuple[int, ...] = ()
     member_of: WorkloadClass | None = None
+    label_set: LabelSet | None = None
 
 
 class _Owned(msgspec.Struct):
@@ -54,7 +55,8 @@ class Census:
         self.classes = ClassTable()
         self._column = column
         self._owned: dict[tuple[str, AffinityTerms], _Owned] = {}
-        self._label_keys: Tally[str] = Tally()
+        self._label_sets: dict[tuple[tuple[str, str], ...], LabelSet] = {}
+        self._label_keys: Tally[str] = Tally()  # how many label sets have the key
 
     # Asking
 
@@ -134,25 +136,26 @@ class Census:
         """Count a workload on its slots."""
         workload = record.workload
         cls = self._class_of(workload)
-        cls.join(workload.key, record.slots)
+        record.label_set = self._label_set(workload.labels)
+        cls.join(workload.key, record.label_set, record.slots)
         record.member_of = cls
         for counter in cls.matched:
             counter.add(record.slots, +1)
         for rule in cls.owner_rules:
             rule.reach.counter.add(record.slots, +1)
-        self._label_keys.update(workload.labels.keys())
         return cls
 
     def leave(self, record: Record) -> WorkloadClass:
         cls = record.member_of
         assert cls is not None, f"{record.workload.key} is not counted"
-        cls.leave(record.workload.key, record.slots)
-        record.member_of = None
+        assert record.label_set is not None
+        cls.leave(record.workload.key, record.label_set, record.slots)
+        self._forget(record.label_set)
+        record.member_of = record.label_set = None
         for counter in cls.matched:
             counter.add(record.slots, -1)
         for rule in cls.owner_rules:
             rule.reach.counter.add(record.slots, -1)
-        self._label_keys.subtract(record.workload.labels.keys())
         if not cls.n_members:
             self._drop(cls)
         return cls
@@ -181,6 +184,26 @@ class Census:
         for counter in after:
             if not any(counter is other for other in before):
                 self._count_members(cls, counter, +1)
+
+    # Labels
+
+    def _label_set(self, labels: Labels) -> LabelSet:
+        key = tuple(sorted(labels.items()))
+        found = self._label_sets.get(key)
+        if found is None:
+            found = self._label_sets[key] = LabelSet(labels)
+            self._label_keys.update(labels.keys())
+        found.uses += 1
+        return found
+
+    def _forget(self, label_set: LabelSet) -> None:
+        label_set.uses -= 1
+        if not label_set.uses:
+            del self._label_sets[tuple(sorted(label_set.labels.items()))]
+            self._label_keys.subtract(label_set.labels.keys())
+            for key in label_set.labels:
+                if not self._label_keys[key]:
+                    del self._label_keys[key]
 
     # Classes
 
@@ -259,21 +282,45 @@ class Census:
             counter.add((slot,), sign * len(here))
 
     def _split_by(self, new_keys: list[str]) -> None:
-        """Move members to classes of their own where a label that just became visible tells them apart."""
+        """
+        Tell classes apart by labels that just became visible.
+
+        Most classes need no split, as their members agree: those only become known by the new label. Whatever counted
+        a class counts what comes of it, because no term in use so far has looked at this label.
+        """
         keys = [key for key in new_keys if self._label_keys[key] > 0]
-        if not keys:
-            return
-        for record in list(self.records.values()):
-            old = record.member_of
-            if old is None or not any(key in record.workload.labels for key in keys):
+        for cls in list(self.classes.by_id.values()) if keys else ():
+            visible = {labels: self._seen_of(labels, cls, keys) for labels in cls.label_sets}
+            seen = set(visible.values())
+            if seen == {cls.key[1]}:
                 continue
-            # Whatever counted the old class counts the new one: no term in use so far has looked at this label.
-            old.leave(record.workload.key, record.slots)
-            new = self._class_of(record.workload)
-            new.join(record.workload.key, record.slots)
-            record.member_of = new
-            if not old.n_members:
-                self._drop(old)
+            (known_by, *others) = seen
+            if others or self.classes.find((cls.namespace, known_by, cls.terminating, cls.affinity)):
+                self._scatter(cls, visible)
+            else:
+                self.classes.see(cls, known_by)
+
+    def _seen_of(self, labels: LabelSet, cls: WorkloadClass, keys: list[str]) -> VisibleLabels:
+        return self.visible(labels.labels) if any(key in labels.labels for key in keys) else cls.key[1]
+
+    def _scatter(self, cls: WorkloadClass, visible: dict[LabelSet, VisibleLabels]) -> None:
+        """Move the members that are seen differently now to classes of their own."""
+        for key in {key for here in cls.members.values() for key in here} | self._nowhere(cls):
+            record = self.records[key]
+            assert record.label_set is not None
+            if visible[record.label_set] != cls.key[1]:
+                cls.leave(key, record.label_set, record.slots)
+                new = self._class_of(record.workload)
+                new.join(key, record.label_set, record.slots)
+                record.member_of = new
+        if not cls.n_members:
+            self._drop(cls)
+
+    def _nowhere(self, cls: WorkloadClass) -> set[WorkloadKey]:
+        """Members on unknown targets alone, which only fleets have."""
+        if sum(len(here) for here in cls.members.values()) >= cls.n_members:
+            return set()
+        return {key for key, record in self.records.items() if record.member_of is cls and not record.slots}
 
 
 def _members(classes: Iterable[WorkloadClass], slots: Iterable[int]) -> tuple[WorkloadKey, ...]:

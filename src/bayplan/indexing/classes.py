@@ -20,10 +20,24 @@ VisibleLabels = tuple[tuple[str, str], ...]
 ClassKey = tuple[str, VisibleLabels, bool, AffinityTerms]
 
 
-class WorkloadClass:
-    """One class. `matched` are the counters its members count in, `owner_rules` what they hold against newcomers."""
+class LabelSet:
+    """All labels of some workloads, kept once however many have them."""
 
-    __slots__ = ("id", "key", "labels", "matched", "members", "n_members", "owner_rules")
+    __slots__ = ("labels", "uses")
+
+    def __init__(self, labels: Labels) -> None:
+        self.labels = labels
+        self.uses = 0
+
+
+class WorkloadClass:
+    """
+    One class. `matched` are the counters its members count in, `owner_rules` what they hold against newcomers.
+
+    `label_sets` are the whole labels of its members, with how many have them: what tells whether it must split.
+    """
+
+    __slots__ = ("id", "key", "label_sets", "labels", "matched", "members", "n_members", "owner_rules")
 
     def __init__(self, class_id: int, key: ClassKey) -> None:
         self.id = class_id
@@ -31,6 +45,7 @@ class WorkloadClass:
         self.labels = dict(key[1])
         self.members: dict[int, set[WorkloadKey]] = {}
         self.n_members = 0
+        self.label_sets: dict[LabelSet, int] = {}
         self.matched: list[Counter] = []
         self.owner_rules: list[OwnerRule] = []
 
@@ -46,13 +61,19 @@ class WorkloadClass:
     def affinity(self) -> AffinityTerms:
         return self.key[3]
 
-    def join(self, workload: WorkloadKey, slots: Iterable[int]) -> None:
+    def join(self, workload: WorkloadKey, labels: LabelSet, slots: Iterable[int]) -> None:
         self.n_members += 1
+        self.label_sets[labels] = self.label_sets.get(labels, 0) + 1
         for slot in slots:
             self.members.setdefault(slot, set()).add(workload)
 
-    def leave(self, workload: WorkloadKey, slots: Iterable[int]) -> None:
+    def leave(self, workload: WorkloadKey, labels: LabelSet, slots: Iterable[int]) -> None:
         self.n_members -= 1
+        left = self.label_sets[labels] - 1
+        if left:
+            self.label_sets[labels] = left
+        else:
+            del self.label_sets[labels]
         for slot in slots:
             here = self.members[slot]
             here.remove(workload)
@@ -90,8 +111,21 @@ class ClassTable:
         del self._by_key[gone.key]
         del self.by_id[gone.id]
         del self._by_namespace[gone.namespace][gone.id]
-        for anchor in _anchors(gone.labels):
-            del self._posted[anchor][gone.id]
+        self._unpost(gone)
+
+    def see(self, cls: WorkloadClass, visible: VisibleLabels) -> None:
+        """Let a class be known by more labels, all of its members having the same; no other class is known by them."""
+        self._unpost(cls)
+        del self._by_key[cls.key]
+        cls.key = (cls.namespace, visible, cls.terminating, cls.affinity)
+        cls.labels = dict(visible)
+        self._by_key[cls.key] = cls
+        for anchor in _anchors(cls.labels):
+            self._posted[anchor][cls.id] = cls
+
+    def _unpost(self, cls: WorkloadClass) -> None:
+        for anchor in _anchors(cls.labels):
+            del self._posted[anchor][cls.id]
             if not self._posted[anchor]:
                 del self._posted[anchor]
 

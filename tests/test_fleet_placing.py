@@ -1,0 +1,201 @@
+"""Bindings placed one after another: each sees those before it, and the room they will take."""
+
+import copy
+from fractions import Fraction
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bayplan import placing_fleet
+from bayplan.assigning import assuming, estimating
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.model.bindings import Demand
+from bayplan.model.clusters import ClusterFacts, NodeGrade, ResourceSummary
+from bayplan.reading import bindings, clusters
+from bayplan.rules import fleet_profile
+from bayplan.wire.fleets import Cluster, ResourceBinding
+
+RULES = fleet_profile.rules()
+AGGREGATED = {"replicaScheduling": {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Aggregated"}}
+SPREAD = {
+    "replicaScheduling": {
+        "replicaSchedulingType": "Divided",
+        "replicaDivisionPreference": "Weighted",
+        "weightPreference": {"dynamicWeight": "AvailableReplicas"},
+    }
+}
+ONE = {"spreadConstraints": [{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}]}
+
+
+def cluster(name, cpu=10, pods=100, **more):
+    return {
+        "metadata": {"name": name},
+        "spec": {},
+        "status": {
+            "apiEnablements": [{"groupVersion": "apps/v1", "resources": [{"kind": "Deployment"}]}],
+            "resourceSummary": {"allocatable": {"cpu": str(cpu), "pods": str(pods)}, **more},
+        },
+    }
+
+
+def binding(name, replicas=1, placement=AGGREGATED, cpu="1", clusters=(), **spec):
+    return {
+        "metadata": {"name": f"{name}-deployment", "namespace": "web"},
+        "spec": {
+            "resource": {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "web", "name": name},
+            "replicas": replicas,
+            "replicaRequirements": {"resourceRequest": {"cpu": cpu}},
+            "placement": placement,
+            "clusters": [{"name": target, "replicas": count} for target, count in clusters],
+            **spec,
+        },
+    }
+
+
+def index_of(written, placed=()):
+    index = PlacementIndex(lost_targets_count=True)
+    for one in written:
+        index.add_target(clusters.target_of(msgspec.convert(one, Cluster)))
+    for one in placed:
+        typed = msgspec.convert(one, ResourceBinding)
+        index.add_shares(bindings.workload_of(typed), bindings.shares_of(typed))
+    return index
+
+
+def workload(written):
+    return bindings.workload_of(msgspec.convert(written, ResourceBinding))
+
+
+def test_each_sees_the_room_that_those_before_it_take():
+    index = index_of([cluster("a", 10), cluster("b", 8)])
+    waiting = [workload(binding(name, 6)) for name in ("x", "y", "z")]
+    found = list(placing_fleet.place_all(waiting, index, RULES))
+    assert [one.shares for one in found[:2]] == [(("a", 6),), (("b", 6),)]
+    # Four and two are left, and only together are they enough.
+    assert sorted(found[2].shares) == [("a", 4), ("b", 2)]
+    (last,) = placing_fleet.place_all([workload(binding("late", 1))], index, RULES)
+    assert (last.placed, last.reason) == (False, "Unschedulable")
+
+
+def test_without_assuming_clusters_are_believed():
+    index = index_of([cluster("a", 10), cluster("b", 8)])
+    waiting = [workload(binding(name, 6)) for name in ("x", "y", "z")]
+    found = placing_fleet.place_all(waiting, index, RULES, assumes=False)
+    assert {one.shares for one in found} == {(("a", 6),)}
+
+
+def test_what_was_there_before_is_counted_already():
+    index = index_of([cluster("a", 10)], [binding("x", 4, clusters=[("a", 4)])])
+    grown = placing_fleet.place(workload(binding("x", 6, clusters=[("a", 4)])), index, RULES)
+    assert grown.shares == (("a", 6),)
+    facts = index.slots.at(0).cluster
+    assert estimating.most_replicas(Demand((("cpu", Fraction(1)),)), facts) == 8
+
+
+def test_peers_see_each_other():
+    index = index_of([cluster("a"), cluster("b")])
+    apart = {"antiAffinityGroup": "app=x"}
+    waiting = [workload(binding(n, 1, ONE, workloadAffinityGroups=apart)) for n in ("x", "y", "z")]
+    found = list(placing_fleet.place_all(waiting, index, RULES))
+    assert [one.shares for one in found] == [(("a", 1),), (("b", 1),), ()]
+    assert found[2].message == (
+        "0/2 clusters are available: 2 cluster already has workload with the same anti-affinity group."
+    )
+
+
+def test_a_binding_is_not_in_its_own_way():
+    apart = {"antiAffinityGroup": "app=x"}
+    old = binding("x", 1, ONE, clusters=[("a", 1)], workloadAffinityGroups=apart)
+    index = index_of([cluster("a"), cluster("b")], [old])
+    assert placing_fleet.place(workload(old), index, RULES).shares == (("a", 1),)
+    assert index.records["web/x-deployment"].shares == (("a", 1),)
+
+
+def test_where_nothing_fits_the_old_result_goes():
+    nowhere = {"clusterAffinity": {"clusterNames": ["c"]}}
+    old = binding("x", 1, nowhere, clusters=[("a", 1)])
+    index = index_of([cluster("a")], [old])
+    found = placing_fleet.place(workload(old), index, RULES)
+    assert (found.reason, found.shares, dict(index.records)) == ("NoClusterFit", (), {})
+
+
+def test_after_any_other_failure_the_old_result_stays():
+    old = binding("x", 50, clusters=[("a", 1)])
+    index = index_of([cluster("a", 2)], [old])
+    found = placing_fleet.place(workload(old), index, RULES)
+    assert (found.reason, found.shares) == ("Unschedulable", (("a", 1),))
+    assert index.records["web/x-deployment"].shares == (("a", 1),)
+
+
+def test_things_of_several_parts_take_their_room_once():
+    parts = [{"name": n, "replicas": 2, "replicaRequirements": {"resourceRequest": {"cpu": "1"}}} for n in ("j", "t")]
+    index = index_of([cluster("a", 10)])
+    written = binding("x", 0, ONE, components=parts)
+    del written["spec"]["replicaRequirements"]
+    placing_fleet.place(workload(written), index, RULES)
+    assert dict(index.slots.at(0).cluster.summary.allocating) == {"cpu": 4, "pods": 4}
+
+
+# Slow twins
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(st.tuples(st.integers(0, 12), st.integers(0, 30)), min_size=1, max_size=4),
+    st.lists(
+        st.tuples(
+            st.integers(1, 8), st.sampled_from([AGGREGATED, SPREAD, ONE, {}]), st.sampled_from(["500m", "1", "3"])
+        ),
+        min_size=1,
+        max_size=6,
+    ),
+)
+def test_assuming_is_what_clusters_would_report(rooms, waiting):
+    """The twin writes every placement into the clusters' `allocating` by hand and reads the fleet anew."""
+    reported = [cluster(f"c{i}", cpu, pods) for i, (cpu, pods) in enumerate(rooms)]
+    index, placed = index_of(reported), []
+    for number, (replicas, placement, cpu) in enumerate(waiting):
+        written = binding(f"w{number}", replicas, placement, cpu)
+        fast = placing_fleet.place(workload(written), index, RULES)
+        slow = placing_fleet.place(workload(written), index_of(reported, placed), RULES, assumes=False)
+        assert (fast.shares, fast.message) == (slow.shares, slow.message)
+        reported = [_with(one, written, dict(fast.shares)) for one in reported]
+        if fast.shares:
+            placed.append(binding(f"w{number}", replicas, placement, cpu, clusters=fast.shares))
+
+
+def _with(written, placed, shares):
+    written = copy.deepcopy(written)
+    summary = written["status"]["resourceSummary"]
+    count = shares.get(written["metadata"]["name"], 0)
+    cpu = Fraction(placed["spec"]["replicaRequirements"]["resourceRequest"]["cpu"].replace("500m", "0.5"))
+    before = summary.get("allocating", {"cpu": "0", "pods": "0"})
+    summary["allocating"] = {
+        "cpu": f"{int((Fraction(before['cpu'].replace('m', '')) / 1000 + cpu * count) * 1000)}m",
+        "pods": str(int(before["pods"]) + count),
+    }
+    return written
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    st.lists(st.tuples(st.integers(0, 4), st.integers(0, 9)), min_size=1, max_size=3),
+    st.lists(st.tuples(st.integers(1, 4), st.integers(0, 12)), max_size=4),
+    st.integers(1, 4),
+)
+def test_imagined_nodes_fill_up_one_by_one(grades, loads, asked):
+    """The twin keeps every node by itself."""
+    facts = ClusterFacts(
+        summary=ResourceSummary(allocatable=(("pods", Fraction(10**6)),)),
+        grades=tuple(NodeGrade(count, (("cpu", Fraction(cpu)),), 3) for count, cpu in grades),
+    )
+    nodes = [[cpu, 3] for count, cpu in grades for _ in range(count)]
+    for cpu, count in loads:
+        facts = assuming.loaded(facts, [((("cpu", Fraction(cpu)),), count)])
+        left = count
+        for node in nodes:
+            while left and node[0] >= cpu and node[1]:
+                node[0], node[1], left = node[0] - cpu, node[1] - 1, left - 1
+    expected = sum(min(cpu // asked, pods) for cpu, pods in nodes)
+    assert estimating.most_replicas(Demand((("cpu", Fraction(asked)),)), facts) == expected
