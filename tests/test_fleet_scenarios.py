@@ -21,6 +21,9 @@ GHOST = "a peer whose copy drains is named with the mark that the index gives it
 ENGINE_MISSING = {
     "fleet/affinity-groups/draining-copies-count-in-design": GHOST,
     "fleet/workload-affinity/draining-copies-count-in-design": GHOST,
+    "fleet/workload-affinity/a-peer-that-is-left-behind-pulls-nobody-near-in-design": (
+        "what refused a cluster is looked up when the peers that were set aside are back, so the verdict says that it fits"
+    ),
     "fleet/tiers/supplements-may-stand-in-the-annotation": "reads supplements only inside an affinity of the annotation",
 }
 # Claims about who is not scheduled again that do not hold yet, and why; just as exact.

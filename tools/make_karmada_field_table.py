@@ -2,10 +2,11 @@
 """
 Make the table of Karmada's field names and types, which `reading.checking` adds to that of Kubernetes.
 
-    python tools/make_karmada_field_table.py api/openapi-spec/swagger.json > src/bayplan/reading/karmada_field_table.json
+    cd src/bayplan/reading
+    python ../../../tools/make_karmada_field_table.py swagger.json > karmada_field_table.json
 
-The argument is that file of a checkout of github.com/karmada-io/karmada. Karmada's types get their API group in front,
-because several groups have types of one name; the kinds themselves keep theirs. Types of Kubernetes are left out.
+The argument is api/openapi-spec/swagger.json of github.com/karmada-io/karmada. Karmada's types get their API group in
+front, because several groups have types of one name; the kinds keep theirs. Types of Kubernetes are left out.
 """
 
 from __future__ import annotations

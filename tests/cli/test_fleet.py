@@ -232,3 +232,18 @@ def test_bench(run, tmp_path):
         {"binding": "web/y", "clusters": [{"name": "b", "replicas": 1}]},
         {"binding": "web/z", "clusters": []},
     ]
+
+
+TERM = """\
+    workloadAntiAffinity:
+      requiredDuringSchedulingIgnoredDuringExecution: [{labelSelector: {matchLabels: {app: api}}}]
+"""
+
+
+def test_a_term_that_looks_for_no_indexed_key_is_refused(run, fleet):
+    (fleet / "policy.yaml").write_text(POLICY + TERM)
+    (fleet / "web.yaml").unlink()
+    assert run("place", "-f", ".", "--anti-affinity-label-keys", "app,tier").exit_code == 0
+    result = run("place", "-f", ".", "--anti-affinity-label-keys", "tier")
+    assert result.exit_code == 1
+    assert "--anti-affinity-label-keys" in result.stdout

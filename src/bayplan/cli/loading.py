@@ -32,7 +32,8 @@ def load(sources: Sources, scope: Scope, deciding: Deciding, console: Console) -
         )
     found: Cluster | Fleet
     if inputs.clusters:
-        found = fleet.fleet_of(inputs, semantics=semantics, seed=deciding.seed, pods=sink.waiting)
+        keys = deciding.label_keys()
+        found = fleet.fleet_of(inputs, semantics=semantics, seed=deciding.seed, keys=keys, pods=sink.waiting)
     else:
         found = cluster.cluster_of(inputs, semantics=semantics, seed=deciding.seed, sink=sink)
     for note in found.notes:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from bayplan.model.labels import Selector
     from bayplan.model.semantics import Semantics
     from bayplan.model.workloads import Workload
+    from bayplan.reading.workload_terms import LabelKeys
     from bayplan.rules.rule import Rule
 
 _INPUT, _SCOPE, _DECIDING, _TALKING = "Input", "Scope", "How to decide", "Output and messages"
@@ -69,12 +70,24 @@ class Deciding(msgspec.Struct, frozen=True):
     semantics: str
     switch: tuple[str, ...]
     seed: str
+    affinity_label_keys: str | None
+    anti_affinity_label_keys: str | None
 
     def parsed_semantics(self) -> Semantics:
         """The preset with the switches set on it."""
         from bayplan.cli import switches
 
         return switches.semantics(self.semantics, self.switch)
+
+    def label_keys(self) -> LabelKeys:
+        """The keys that workload terms in a fleet may look for."""
+        from bayplan.reading.workload_terms import LabelKeys
+
+        return LabelKeys(_keys(self.affinity_label_keys), _keys(self.anti_affinity_label_keys))
+
+
+def _keys(text: str | None) -> tuple[str, ...] | None:
+    return None if text is None else tuple(key.strip() for key in text.split(",") if key.strip())
 
 
 def configured_rules() -> tuple[Rule, ...]:
@@ -155,6 +168,18 @@ DECIDING = OptionGroup(
             help="Set one difference between the two. May be repeated.",
         ),
         Option("--seed", default="", metavar="TEXT", heading=_DECIDING, help="Breaks ties between equal nodes."),
+        Option(
+            "--affinity-label-keys",
+            metavar="KEY,…",
+            heading=_DECIDING,
+            help="In a fleet: the labels that workload affinity may look for; unset, all.",
+        ),
+        Option(
+            "--anti-affinity-label-keys",
+            metavar="KEY,…",
+            heading=_DECIDING,
+            help="The same for workload anti-affinity.",
+        ),
     ),
 )
 
