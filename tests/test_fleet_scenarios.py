@@ -18,18 +18,9 @@ CASES, CALLS = fleet_scenarios.everything()
 
 # Claims that the engine does not meet yet, and why. An entry that is no longer needed fails, so this list stays exact.
 GHOST = "a peer whose copy drains is named with the mark that the index gives it"
-ENGINE_MISSING = {
-    "fleet/affinity-groups/draining-copies-count-in-design": GHOST,
-    "fleet/workload-affinity/draining-copies-count-in-design": GHOST,
-    "fleet/workload-affinity/a-peer-that-is-left-behind-pulls-nobody-near-in-design": (
-        "what refused a cluster is looked up when the peers that were set aside are back, so the verdict says that it fits"
-    ),
-    "fleet/tiers/supplements-may-stand-in-the-annotation": "reads supplements only inside an affinity of the annotation",
-}
+ENGINE_MISSING = {}
 # Claims about who is not scheduled again that do not hold yet, and why; just as exact.
-CALLS_MISSING = {
-    "fleet/tiers/four-forms-duplicated": "copies are always scheduled again, also where they have tiers of the seed",
-}
+CALLS_MISSING = {}
 
 
 def asked():

@@ -11,6 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import msgspec
 
 from bayplan.indexing.placement_index import PlacementIndex
@@ -18,9 +21,7 @@ from bayplan.model.bindings import AFFINITY_GROUP
 from bayplan.model.labels import equals
 from bayplan.model.resolved_terms import resolve
 from bayplan.model.terms import PeerTerm, TermPart
-from bayplan.model.workloads import Workload, WorkloadKey
-
-LEAVING = "\0leaving"  # ends the name of a copy that is on its way out
+from bayplan.model.workloads import LEAVING, Workload, WorkloadKey
 
 
 def leaving_copy(workload: Workload) -> Workload:
@@ -38,15 +39,26 @@ def out_of_its_way(workload: Workload, index: PlacementIndex) -> Iterator[None]:
         yield
 
 
-def concerns(workload: Workload, index: PlacementIndex) -> bool:
+def _concerns(workload: Workload, index: PlacementIndex) -> bool:
     """Whether the workload follows anybody, and there is anywhere to be left."""
     assert workload.binding is not None
     follows = workload.binding.affinity_group or workload.needs.affinity.required
     return bool(follows) and bool(workload.binding.evicted_from or index.has_lost_workloads or _going(index))
 
 
-def set_aside(workload: Workload, index: PlacementIndex) -> None:
-    """Let peers be on their way out of the clusters that are to be left. The caller undoes it."""
+@contextmanager
+def as_judged(workload: Workload, index: PlacementIndex) -> Iterator[None]:
+    """The index as the workload is judged by it: with peers set aside where the semantics say so."""
+    if not index.semantics.groups_move_together or not _concerns(workload, index):
+        yield
+        return
+    with index.tentatively():
+        _set_aside(workload, index)
+        yield
+
+
+def _set_aside(workload: Workload, index: PlacementIndex) -> None:
+    """Let peers be on their way out of the clusters that are to be left."""
     assert workload.binding is not None
     left = {*workload.binding.evicted_from, *_going(index)}
     for key in _peers(workload, index):

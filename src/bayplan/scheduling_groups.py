@@ -58,11 +58,8 @@ def schedule(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -
     assert binding is not None
     if workload.unplaceable:
         return FleetDecision(reason=Unassignable.reason, errors=(workload.unplaceable,))
-    if index.semantics.groups_move_together and moving_together.concerns(workload, index):
-        with index.tentatively():
-            moving_together.set_aside(workload, index)
-            return _in_turn(workload, index, rules)
-    return _in_turn(workload, index, rules)
+    with moving_together.as_judged(workload, index):
+        return _in_turn(workload, index, rules)
 
 
 def _in_turn(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -> FleetDecision:

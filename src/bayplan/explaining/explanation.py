@@ -86,7 +86,8 @@ def explain_binding(workload: Workload, index: PlacementIndex, rules: Sequence[R
         judged = names.index(decision.observed) if decision.placed and decision.observed in names else start
         group = binding.placement.groups[judged] if names else binding.group
         trying = msgspec.structs.replace(workload, binding=msgspec.structs.replace(binding, group=group))
-        verdicts = _cluster_verdicts(decision, trying, index)
+        with moving_together.as_judged(trying, index):
+            verdicts = _cluster_verdicts(decision, trying, index)
     where = ", ".join(f"{name}:{replicas}" if replicas else name for name, replicas in decision.shares)
     message = "" if decision.placed else "; ".join(decision.errors)
     return Explanation(workload.key, where, message, verdicts, [], group.name, failed, CLUSTER)

@@ -21,7 +21,7 @@ from bayplan.model.labels import Labels
 from bayplan.model.resolved_terms import Use, resolve
 from bayplan.model.semantics import Semantics
 from bayplan.model.terms import TARGET, AffinityTerms, PeerTerm
-from bayplan.model.workloads import Workload, WorkloadKey
+from bayplan.model.workloads import LEAVING, Workload, WorkloadKey
 
 NO_LABELS: Labels = {}
 
@@ -325,4 +325,9 @@ class Census:
 
 def _members(classes: Iterable[WorkloadClass], slots: Iterable[int]) -> tuple[WorkloadKey, ...]:
     slots = list(slots)
-    return tuple(sorted({key for cls in classes for slot in slots for key in cls.members.get(slot, ())}))
+    return _named(key for cls in classes for slot in slots for key in cls.members.get(slot, ()))
+
+
+def _named(keys: Iterable[WorkloadKey]) -> tuple[WorkloadKey, ...]:
+    """The workloads by name, each once: a copy on its way out goes by the name of the whole."""
+    return tuple(sorted({WorkloadKey(key.replace(LEAVING, "")) for key in keys}))

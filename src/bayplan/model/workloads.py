@@ -13,6 +13,7 @@ from bayplan.model.taints import Toleration
 from bayplan.model.terms import NO_TERMS, AffinityTerms
 
 WorkloadKey = NewType("WorkloadKey", str)  # namespace/name
+LEAVING = "\0leaving"  # ends the name of a copy that is on its way out of a target
 
 
 class Requests(msgspec.Struct, frozen=True):

@@ -22,12 +22,12 @@ def merged(written: ResourceBinding, template: Mapping[str, Any] | None) -> dict
     metadata = (template or {}).get("metadata") or {}
     for noted in (written.metadata.annotations or {}, metadata.get("annotations") or {}):
         if ANNOTATION in noted:
-            placement = placement_annotation.merged(placement, _read(noted[ANNOTATION]))
+            placement = _with(placement, noted[ANNOTATION])
     return placement
 
 
-def _read(text: str) -> dict[str, Any]:
+def _with(placement: dict[str, Any], text: str) -> dict[str, Any]:
     try:
-        return placement_annotation.read(text)
+        return placement_annotation.merged(placement, placement_annotation.read(text))
     except ValueError as error:
         raise InputError(str(error)) from None

@@ -57,10 +57,22 @@ def is_due(binding: ResourceBinding, terminating: Collection[str]) -> bool:
         _placement_changed(binding, placement)
         or (strategy is not None and _replicas_changed(binding, kind))
         or later(spec.reschedule_triggered_at, binding.status.last_scheduled_time)
-        or not is_workload
-        or kind == DUPLICATED
+        or ((not is_workload or kind == DUPLICATED) and not _kept_by_tiers(binding, placement))
         or any(target.name in terminating for target in spec.clusters or ())
     )
+
+
+def _kept_by_tiers(binding: ResourceBinding, placement: wire.Placement) -> bool:
+    """
+    Whether copies stay where they are until something is asked of them: those with tiers of the seed.
+
+    Karmada decides about copies on every occasion. Where the seed's tiers apply that would move them back as soon as an
+    earlier tier recovers, and the seed says that recovery alone moves nothing.
+    """
+    terms = [placement.cluster_affinity, *(placement.cluster_affinities or ())]
+    inherited = placement.affinity_strategy is not None and placement.affinity_strategy.mode == "Inherited"
+    tiered = inherited or bool(placement.preferred_cluster_affinities) or any(t and t.supplements for t in terms)
+    return tiered and bool(binding.spec.clusters) and not _replicas_changed(binding, DUPLICATED)
 
 
 def later(triggered: str | None, scheduled: str | None) -> bool:

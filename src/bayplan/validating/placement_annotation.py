@@ -9,7 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from bayplan.validating import causes, cluster_affinities, placements, shapes, tiers, workload_affinity, yaml_text
+from bayplan.validating import (
+    causes,
+    cluster_affinities,
+    paths,
+    placements,
+    shapes,
+    tiers,
+    workload_affinity,
+    yaml_text,
+)
 from bayplan.validating.causes import Cause
 from bayplan.validating.fields import Field
 from bayplan.wire import placements as wire
@@ -30,7 +39,7 @@ def causes_of(metadata: Field, placement: Field | None = None) -> list[Cause]:
 
     `placement` is None for a resource template, whose placement is written elsewhere.
     """
-    annotation, misshapen = _parsed(metadata["annotations"])
+    annotation, misshapen = _parsed(metadata["annotations"], None if placement is None else _mapping(placement.value))
     if misshapen and annotation is None:
         return misshapen
     return misshapen + _content([source for source in (placement, annotation) if source is not None], placement)
@@ -58,7 +67,10 @@ def merged(placement: Written, annotated: Written) -> dict[str, object]:
     clusters at all, the annotation's selection stands.
     """
     whole = {name: value for name, value in placement.items() if value is not None}
-    for name, value in annotated.items():
+    settled = _settled(Field("", annotated), placement)
+    if isinstance(settled, Cause):
+        raise ValueError(f"metadata.annotations[{PLACEMENT}]{settled}")
+    for name, value in _mapping(settled.value).items():
         if value is None:
             continue
         if name in (workload_affinity.AFFINITY, workload_affinity.ANTI_AFFINITY):
@@ -72,7 +84,34 @@ def merged(placement: Written, annotated: Written) -> dict[str, object]:
     return whole
 
 
-def _parsed(annotations: Field) -> tuple[Field | None, list[Cause]]:
+def _settled(annotation: Field, placement: Written | None) -> Field | Cause:
+    """
+    The annotation with its own `supplements` where they belong: at clusterAffinity, or at the terms they name.
+
+    They are a list, for clusterAffinity or for the only term, or lists by the names of terms. `placement` is None where
+    it is written elsewhere.
+    """
+    content = dict(_mapping(annotation.value))
+    supplements = content.pop(tiers.SUPPLEMENTS, None)
+    if supplements is None:
+        return annotation
+    names = [_mapping(term).get("affinityName") for term in _list((placement or content).get(tiers.TERMS))]
+    if isinstance(supplements, list) and len(names) == 1:
+        supplements = {names[0]: supplements}
+    if isinstance(supplements, list) and not names:
+        whole = {**_mapping(content.get(tiers.SINGLE)), tiers.SUPPLEMENTS: supplements}
+        return Field(annotation.path, {**content, tiers.SINGLE: whole})
+    path = paths.child(annotation.path, tiers.SUPPLEMENTS)
+    if not isinstance(supplements, Mapping):
+        return causes.forbidden(path, "with several terms, give the supplements by the names of terms")
+    unknown = [name for name in supplements if placement is not None and name not in names]
+    if unknown:
+        return causes.forbidden(paths.child(path, str(unknown[0])), "no term of clusterAffinities has this name")
+    terms = [{"affinityName": name, tiers.SUPPLEMENTS: listed} for name, listed in supplements.items()]
+    return Field(annotation.path, {**content, tiers.TERMS: [*_list(content.get(tiers.TERMS)), *terms]})
+
+
+def _parsed(annotations: Field, placement: Written | None = None) -> tuple[Field | None, list[Cause]]:
     """The annotation's content, none if it cannot be read, and what is wrong with its form."""
     if PLACEMENT not in annotations.names():
         return None, []
@@ -85,6 +124,10 @@ def _parsed(annotations: Field) -> tuple[Field | None, list[Cause]]:
         return None, [causes.malformed(text.path, str(broken))]
     if not field.present:
         return None, [shapes.wrong_type(field, f"a mapping with {_FIELDS}")]
+    settled = _settled(field, placement)
+    if isinstance(settled, Cause):
+        return None, [settled]
+    field = settled
     misshapen = shapes.causes_of(field, wire.Placement, closed=True)
     readable = not any(cause.reason == causes.TYPE_INVALID for cause in misshapen)
     return field if readable else None, misshapen

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from bayplan import moving_together
 from bayplan.assigning import best_target
 from bayplan.explaining import explanation, tally
 from bayplan.filtering import Verdicts
@@ -59,9 +60,10 @@ def _fleet_verdicts(decision: FleetDecision, workload: Workload, index: Placemen
     if decision.verdicts is None:
         return {}
     found: dict[str, Any] = {}
-    for name, slot in sorted(index.slots.by_name.items()):
-        failures = explanation.failures_at(decision.verdicts, workload, slot, index)
-        found[name] = {"fits": not failures, "failures": msgspec.to_builtins(failures)}
+    with moving_together.as_judged(workload, index):
+        for name, slot in sorted(index.slots.by_name.items()):
+            failures = explanation.failures_at(decision.verdicts, workload, slot, index)
+            found[name] = {"fits": not failures, "failures": msgspec.to_builtins(failures)}
     for candidate in decision.ranked:
         found[candidate.name].update(tier=candidate.tier, score=candidate.score, available=candidate.available)
     return found
