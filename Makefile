@@ -38,6 +38,9 @@ format:  ## put the code into shape
 test: setup  ## all tests that need no server
 	$(BIN)/pytest -n 2
 
+bench: setup  ## decisions per second on the benchmark inputs
+	$(BIN)/python benchmarks/run.py
+
 lock:  ## requirements.txt anew from pyproject.toml
 	$(PYTHON) -m venv .venv-lock
 	.venv-lock/bin/pip install --quiet uv

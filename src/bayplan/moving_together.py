@@ -11,9 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import msgspec
 
 from bayplan.indexing.placement_index import PlacementIndex

@@ -115,8 +115,8 @@ def _timed(waiting: Sequence[Workload], index: PlacementIndex, rules: Sequence[R
     with _without_collector():
         start = time.perf_counter()
         for workload in waiting:
-            decision = schedule.schedule(workload, index, rules)
-            target = index.slots.at(decision.slot).name if decision.placed else ""
+            slot, _ = schedule.choose(workload, index, rules)
+            target = index.slots.at(slot).name if slot >= 0 else ""
             if target:
                 index.add(workload, target)
             placements.append((workload.key, target))

@@ -69,7 +69,7 @@ def merged(placement: Written, annotated: Written) -> dict[str, object]:
     whole = {name: value for name, value in placement.items() if value is not None}
     settled = _settled(Field("", annotated), placement)
     if isinstance(settled, Cause):
-        raise ValueError(f"metadata.annotations[{PLACEMENT}]{settled}")
+        raise ValueError(f"metadata.annotations[{PLACEMENT}]{settled}")  # noqa: TRY004 (a value, as `read` raises)
     for name, value in _mapping(settled.value).items():
         if value is None:
             continue
