@@ -43,6 +43,8 @@ class Change(msgspec.Struct, frozen=True, gc=False):
     target: Target | None = None
     name: str = ""
     before: object = None
+    after: object = None
+    table: str = ""
     follows: bool = False
 
     @property
@@ -56,34 +58,61 @@ class Change(msgspec.Struct, frozen=True, gc=False):
         return (before.labels, before.further_labels) != (after.labels, after.further_labels)
 
 
+class _Log:
+    """Changes from a position on; replaced as a whole when old ones are dropped, so that a reader's hold on it is safe."""
+
+    __slots__ = ("changes", "start")
+
+    def __init__(self, start: int, changes: list[Change]) -> None:
+        self.start = start
+        self.changes = changes
+
+    def since(self, position: int, end: int) -> list[Change] | None:
+        return None if position < self.start else self.changes[position - self.start : end - self.start]
+
+
 class Journal:
-    """The changes since `start`; positions never repeat."""
+    """
+    The changes, in order; positions never repeat.
+
+    `settled` is how far others may read: changes that belong together, or that may still be undone, are not settled
+    until the last of them is in. Other threads may read; only the index's owner appends.
+    """
 
     def __init__(self) -> None:
-        self.start = 0
-        self._changes: list[Change] = []
-        self._marks = 0
+        self.settled = 0
+        self._log = _Log(0, [])
+        self._unsettled = 0
 
     @property
     def end(self) -> int:
-        return self.start + len(self._changes)
+        return self._log.start + len(self._log.changes)
 
     def append(self, change: Change) -> None:
-        self._changes.append(change)
-        if len(self._changes) > 2 * KEEP and not self._marks:
-            self.start = self.end - KEEP
-            del self._changes[:-KEEP]
+        self._log.changes.append(change)
+        if not self._unsettled:
+            self._settle()
 
     def since(self, position: int) -> list[Change] | None:
         """The changes from a position on; None where they are no longer known."""
-        if position < self.start:
-            return None
-        return self._changes[position - self.start :]
+        return self._log.since(position, self.end)
+
+    def settled_since(self, position: int) -> tuple[list[Change] | None, int]:
+        """For other threads: the settled changes from a position on, and the position after them."""
+        settled = self.settled  # read first: what is settled now stays so, whatever the owner does meanwhile
+        return self._log.since(position, settled), settled
 
     def hold(self) -> int:
-        """A position that stays known until it is let go."""
-        self._marks += 1
+        """From here on nothing is settled, and everything stays known, until it is let go."""
+        self._unsettled += 1
         return self.end
 
     def let_go(self) -> None:
-        self._marks -= 1
+        self._unsettled -= 1
+        if not self._unsettled:
+            self._settle()
+
+    def _settle(self) -> None:
+        self.settled = self.end
+        if len(self._log.changes) > 2 * KEEP:
+            self._log = _Log(self.end - KEEP, self._log.changes[-KEEP:])

@@ -11,8 +11,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import msgspec
-
 from bayplan.errors import InputError
 from bayplan.indexing.capacity import Capacity
 from bayplan.indexing.census import Census, Record
@@ -27,13 +25,6 @@ from bayplan.model.semantics import UPSTREAM, Semantics
 from bayplan.model.targets import Target
 from bayplan.model.volumes import Claim, StorageClass, Volume
 from bayplan.model.workloads import Workload, WorkloadKey
-
-
-class _StoredBefore(msgspec.Struct, frozen=True):
-    """What a storage table held before a change; None if nothing."""
-
-    table: dict[str, Any]
-    value: object
 
 
 class PlacementIndex:
@@ -156,8 +147,10 @@ class PlacementIndex:
     def replace(self, workload: Workload) -> None:
         """The same workload with other labels, requests or state, where it was."""
         shares = self.records[workload.key].shares
+        self.journal.hold()
         self.remove(workload.key)
         self.add_shares(workload, shares)
+        self.journal.let_go()
 
     # Namespaces and storage
 
@@ -166,16 +159,26 @@ class PlacementIndex:
         if before == labels:
             return
         self.census.relabel_namespace(name, labels)
-        self.journal.append(Change(Kind.NAMESPACE_CHANGED, name=name, before=before))
+        self.journal.append(Change(Kind.NAMESPACE_CHANGED, name=name, before=before, after=labels))
 
     def set_claim(self, key: str, claim: Claim | None) -> None:
-        self._set_storage(self.storage.claims, key, claim)
+        self.set_stored("claims", key, claim)
 
     def set_volume(self, name: str, volume: Volume | None) -> None:
-        self._set_storage(self.storage.volumes, name, volume)
+        self.set_stored("volumes", name, volume)
 
     def set_storage_class(self, name: str, storage_class: StorageClass | None) -> None:
-        self._set_storage(self.storage.classes, name, storage_class)
+        self.set_stored("classes", name, storage_class)
+
+    def set_stored(self, table: str, name: str, value: object) -> None:
+        """Put something into one of the storage tables, or take it out with None."""
+        stored = self.storage.tables[table]
+        before = stored.get(name)
+        if value is None:
+            stored.pop(name, None)
+        else:
+            stored[name] = value
+        self.journal.append(Change(Kind.STORAGE_CHANGED, name=name, table=table, before=before, after=value))
 
     # Undo
 
@@ -234,8 +237,7 @@ class PlacementIndex:
             case Kind.NAMESPACE_CHANGED:
                 self.set_namespace(change.name, change.before)  # type: ignore[arg-type]
             case Kind.STORAGE_CHANGED:
-                assert isinstance(change.before, _StoredBefore)
-                self._set_storage(change.before.table, change.name, change.before.value)
+                self.set_stored(change.table, change.name, change.before)
 
     # Counting
 
@@ -303,11 +305,3 @@ class PlacementIndex:
         self.capacity.grow(capacity)
         for column in self._columns.values():
             column.grow(capacity)
-
-    def _set_storage(self, table: dict[str, Any], name: str, value: object) -> None:
-        before = table.get(name)
-        if value is None:
-            table.pop(name, None)
-        else:
-            table[name] = value
-        self.journal.append(Change(Kind.STORAGE_CHANGED, name=name, before=_StoredBefore(table, before)))

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any
 
 from bayplan.model.volumes import Claim, StorageClass, Volume
-
-Stored = TypeVar("Stored", Claim, StorageClass, Volume)
 
 
 class Storage:
@@ -16,6 +14,10 @@ class Storage:
         self.claims: dict[str, Claim] = {}
         self.volumes: dict[str, Volume] = {}
         self.classes: dict[str, StorageClass] = {}
+
+    @property
+    def tables(self) -> dict[str, dict[str, Any]]:
+        return {"claims": self.claims, "volumes": self.volumes, "classes": self.classes}
 
     def volumes_of_class(self, storage_class: str) -> list[Volume]:
         """In the order of their names, so that the choice among equals never depends on the input's order."""

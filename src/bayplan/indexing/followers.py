@@ -1,0 +1,92 @@
+"""
+Followers: copies of an index for readers in other threads, kept up to date by its journal.
+
+The owner of the index goes on while a follower is read. Catching up applies only what is newer, so a change of one
+cluster among a thousand costs a follower one change. A follower never sees half of a change, nor one that is only
+tried. Knows nothing of what it is read for.
+"""
+
+from __future__ import annotations
+
+from bayplan.indexing.journal import Change, Kind
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.model.targets import Target
+
+
+class Follower:
+    """
+    A copy of `leader` in `index`, as of the last `catch_up`. One thread may use it at a time.
+
+    `n_applied` counts the changes it took over one by one, `n_copied` how often it had to begin anew.
+    """
+
+    def __init__(self, leader: PlacementIndex) -> None:
+        self.leader = leader
+        self.n_applied = 0
+        self.n_copied = 0
+        self._position = -1
+        self.index = PlacementIndex()
+        self.catch_up()
+
+    def catch_up(self) -> PlacementIndex:
+        """The copy, as new as what the leader has settled."""
+        changes, position = self.leader.journal.settled_since(self._position)
+        if changes is None:
+            self._copy()
+            return self.index
+        for change in changes:
+            if not change.follows:
+                self._apply(change)
+                self.n_applied += 1
+        self._position = position
+        return self.index
+
+    def _copy(self) -> None:
+        """
+        Begin anew from what the leader holds.
+
+        The leader may change meanwhile, so the copy may be ahead of `before` in places; applying everything since then,
+        which is harmless to apply twice, makes it whole.
+        """
+        self.n_copied += 1
+        leader, before = self.leader, self.leader.journal.settled
+        index = PlacementIndex(leader.semantics, leader.slots.seed, lost_targets_count=leader.lost_targets_count)
+        self.index = index
+        for name, labels in list(leader.census.namespaces.items()):
+            index.set_namespace(name, labels)
+        for name, table in leader.storage.tables.items():
+            index.storage.tables[name].update(dict(table))
+        for target in list(leader.slots.targets):
+            if target is not None:
+                self._put_target(target)
+        for record in list(leader.records.values()):
+            index.add_shares(record.workload, record.shares)
+        self._position = before
+        self.catch_up()
+
+    def _apply(self, change: Change) -> None:
+        index = self.index
+        match change.kind:
+            case Kind.WORKLOAD_ADDED | Kind.WORKLOAD_REMOVED:
+                assert change.workload is not None
+                if change.workload.key in index.records:
+                    index.remove(change.workload.key)
+                if change.kind is Kind.WORKLOAD_ADDED:
+                    index.add_shares(change.workload, change.shares)
+            case Kind.TARGET_ADDED | Kind.TARGET_CHANGED:
+                assert change.target is not None
+                self._put_target(change.target)
+            case Kind.TARGET_REMOVED:
+                assert change.target is not None
+                if change.target.name in index.slots.by_name:
+                    index.remove_target(change.target.name)
+            case Kind.NAMESPACE_CHANGED:
+                index.set_namespace(change.name, change.after)  # type: ignore[arg-type]
+            case Kind.STORAGE_CHANGED:
+                index.set_stored(change.table, change.name, change.after)
+
+    def _put_target(self, target: Target) -> None:
+        if target.name in self.index.slots.by_name:
+            self.index.update_target(target)
+        else:
+            self.index.add_target(target)

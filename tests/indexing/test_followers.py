@@ -1,0 +1,144 @@
+"""Readers in other threads see whole states of the index, each one that it once was in."""
+
+import threading
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bayplan import scheduling_groups
+from bayplan.explaining import explanation
+from bayplan.indexing.followers import Follower
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.model.semantics import DESIGN, UPSTREAM, for_fleets
+from bayplan.reading import bindings, clusters
+from bayplan.rules import fleet_profile
+from bayplan.wire.fleets import Cluster, ResourceBinding
+from properties.changing import ChangingCluster
+
+
+def cluster(name, region="eu", cpu="100"):
+    room = {"cpu": cpu, "memory": "100Gi", "pods": "1000"}
+    status = {
+        "apiEnablements": [{"groupVersion": "apps/v1", "resources": [{"kind": "Deployment"}]}],
+        "resourceSummary": {"allocatable": room},
+    }
+    written = {"metadata": {"name": name, "labels": {}}, "spec": {"region": region}, "status": status}
+    return clusters.target_of(msgspec.convert(written, Cluster))
+
+
+def binding(name, group, replicas=2):
+    spec = {
+        "resource": {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default", "name": name, "uid": name},
+        "replicas": replicas,
+        "replicaRequirements": {"resourceRequest": {"cpu": "1"}},
+        "placement": {"spreadConstraints": [{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}]},
+        "workloadAffinityGroups": {"antiAffinityGroup": f"ha={group}"},
+    }
+    written = {"metadata": {"name": f"{name}-deployment", "namespace": "default"}, "spec": spec}
+    return bindings.workload_of(msgspec.convert(written, ResourceBinding))
+
+
+def fleet(n_clusters):
+    index = PlacementIndex(for_fleets(UPSTREAM), lost_targets_count=True)
+    for i in range(n_clusters):
+        index.add_target(cluster(f"c{i:04}"))
+    return index
+
+
+@pytest.mark.parametrize("semantics", [UPSTREAM, DESIGN], ids=["upstream", "design"])
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_a_follower_answers_like_its_leader(semantics, seed):
+    changing = ChangingCluster(seed, semantics)
+    follower = Follower(changing.index)
+    for _ in range(20):
+        changing.step()
+        if changing.chance.random() < 0.3:
+            assert changing.answers(follower.catch_up()) == changing.fresh_answers()
+    assert changing.answers(follower.catch_up()) == changing.fresh_answers()
+    assert follower.n_copied == 1
+
+
+def test_what_is_only_tried_is_never_seen():
+    leader = fleet(3)
+    follower = Follower(leader)
+    with leader.tentatively():
+        leader.add_shares(binding("a", "x"), [("c0000", 2)])
+        assert not follower.catch_up().records
+    assert not follower.catch_up().records
+    leader.add_shares(binding("a", "x"), [("c0000", 2)])
+    assert len(follower.catch_up().records) == 1
+
+
+def test_one_cluster_among_a_thousand_refreshes_one_cluster():
+    leader, rules = fleet(1000), fleet_profile.rules()
+    follower = Follower(leader)
+    scheduling_groups.schedule(binding("a", "x"), follower.catch_up(), rules)
+    evaluations = follower.index.evaluations
+    before, full = follower.n_applied, evaluations.n_full
+    leader.update_target(cluster("c0500", cpu="7"))
+    leader.add_target(cluster("c1000"))
+    leader.remove_target("c0007")
+    scheduling_groups.schedule(binding("a", "x"), follower.catch_up(), rules)
+    assert follower.n_applied - before == 3
+    assert follower.n_copied == 1
+    assert evaluations.n_full - full <= len(rules) + 1  # once for each rule, because the slots grew by one
+
+
+def test_a_follower_that_slept_too_long_begins_anew():
+    leader = fleet(2)
+    follower = Follower(leader)
+    for i in range(10_000):
+        leader.set_namespace("default", {"n": str(i)})
+    assert follower.catch_up().census.namespaces["default"] == {"n": "9999"}
+    assert follower.n_copied == 2
+
+
+def test_readers_explain_while_a_writer_places():
+    """Every reader's answer is that of some state between two placements; nobody hangs."""
+    leader, rules = fleet(12), fleet_profile.rules()
+    waiting = [binding(f"w{i}", i % 4) for i in range(40)]
+    asked = binding("asked", 1)
+    done, failures, seen = threading.Event(), [], []
+
+    def read():
+        mine, own_rules = Follower(leader), fleet_profile.rules()
+        while not done.is_set():
+            index = mine.catch_up()
+            placed = frozenset((key, record.shares) for key, record in index.records.items())
+            told = explanation.explain_binding(asked, index, own_rules)
+            seen.append((placed, tuple(v.name for v in told.targets if v.fits)))
+
+    def reading():
+        try:
+            read()
+        except Exception as error:  # noqa: BLE001 (told by the main thread)
+            failures.append(error)
+
+    readers = [threading.Thread(target=reading) for _ in range(3)]
+    for reader in readers:
+        reader.start()
+    states = [frozenset()]
+    for i, workload in enumerate(waiting):
+        decision = scheduling_groups.schedule(workload, leader, rules)
+        leader.add_shares(workload, decision.shares)
+        states.append(_state(leader))
+        if i % 5 == 4:
+            leader.update_target(cluster(f"c{i % 12:04}", cpu=str(50 + i)))
+            leader.replace(msgspec.structs.replace(workload, priority=i))
+    done.set()
+    for reader in readers:
+        reader.join(timeout=60)
+        assert not reader.is_alive()
+    assert not failures
+    assert {placed for placed, _ in seen} <= set(states)
+    for placed, fits in seen:
+        blocked = {name for key, shares in placed if int(key[9:].split("-")[0]) % 4 == 1 for name, _ in shares}
+        assert blocked.isdisjoint(fits)
+        assert len(blocked) + len(fits) == 12
+
+
+def _state(index):
+    return frozenset((key, record.shares) for key, record in index.records.items())
