@@ -19,7 +19,7 @@ LAYERS = (
     ("indexing",),
     ("rules",),
     ("filtering",),
-    ("scoring", "assigning", "explaining", "moving_together"),
+    ("scoring", "assigning", "explaining", "moving_together", "failing_back"),
     ("ranking",),
     ("schedule", "scheduling_groups"),
     (

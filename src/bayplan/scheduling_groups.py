@@ -11,13 +11,14 @@ from contextlib import contextmanager
 
 import msgspec
 
-from bayplan import filtering, moving_together
+from bayplan import failing_back, filtering, moving_together
 from bayplan.assigning import candidates, divide_replicas, select_clusters
 from bayplan.assigning.candidates import Candidate
 from bayplan.assigning.failing import NoClusterFit, Unassignable
 from bayplan.explaining import tally
 from bayplan.filtering import Verdicts
 from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.model.bindings import Binding
 from bayplan.model.placements import AffinityGroup
 from bayplan.model.workloads import Workload
 from bayplan.rules.rule import Rule
@@ -59,7 +60,17 @@ def schedule(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -
     if workload.unplaceable:
         return FleetDecision(reason=Unassignable.reason, errors=(workload.unplaceable,))
     with moving_together.as_judged(workload, index):
-        return _in_turn(workload, index, rules)
+        decision = _in_turn(workload, index, rules)
+        if not binding.may_fail_back or not decision.placed:
+            return decision
+        other = _in_turn(failing_back.anew(workload), index, rules)
+        return other if _is_better(other, decision, binding, index) else decision
+
+
+def _is_better(new: FleetDecision, old: FleetDecision, binding: Binding, index: PlacementIndex) -> bool:
+    if not new.placed:
+        return False
+    return failing_back.is_better(binding, (new.observed, new.shares), (old.observed, old.shares), index)
 
 
 def _in_turn(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -> FleetDecision:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from bayplan.cli.console import Console
@@ -33,7 +34,14 @@ def load(sources: Sources, scope: Scope, deciding: Deciding, console: Console) -
     found: Cluster | Fleet
     if inputs.clusters:
         keys = deciding.label_keys()
-        found = fleet.fleet_of(inputs, semantics=semantics, seed=deciding.seed, keys=keys, pods=sink.waiting)
+        found = fleet.fleet_of(
+            inputs,
+            semantics=semantics,
+            seed=deciding.seed,
+            keys=keys,
+            pods=sink.waiting,
+            now=datetime.now(UTC),
+        )
     else:
         found = cluster.cluster_of(inputs, semantics=semantics, seed=deciding.seed, sink=sink)
     for note in found.notes:

@@ -39,6 +39,10 @@ def _unknown(name: str, known: list[str]) -> str:
 
 
 def _value(name: str, text: str, preset: Any) -> Any:
+    if isinstance(preset, int) and not isinstance(preset, bool):
+        if not text.isdecimal():
+            raise click.BadParameter(f"expected {name}=N, a whole number, got {text!r}", param_hint=_HINT)
+        return int(text)
     if not isinstance(preset, bool):
         return [item for item in text.split(",") if item]
     if text not in ("true", "false"):

@@ -59,7 +59,7 @@ class Change(msgspec.Struct, frozen=True, gc=False):
 
 
 class _Log:
-    """Changes from a position on; replaced as a whole when old ones are dropped, so that a reader's hold on it is safe."""
+    """Changes from a position on; replaced as a whole when old ones are dropped, so that readers may hold on to it."""
 
     __slots__ = ("changes", "start")
 

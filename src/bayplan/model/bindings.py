@@ -29,6 +29,8 @@ class Binding(msgspec.Struct, frozen=True, kw_only=True):
     """
     `previous` is the last result in its order. `fresh`: a rebalance was asked for since, so the result may move.
 
+    `may_fail_back`: it has stood long enough to go back to an earlier group or tier, if that is better.
+
     `affinity_group` and `anti_affinity_group` are Karmada's `key=value` groups, empty for none. `namespace` and
     `name` are the template's. `group` is the one of the placement's groups that is being tried.
     """
@@ -48,6 +50,7 @@ class Binding(msgspec.Struct, frozen=True, kw_only=True):
     evicted_from: tuple[str, ...] = ()
     observed: str = ""
     fresh: bool = False
+    may_fail_back: bool = False
     affinity_group: str = ""
     anti_affinity_group: str = ""
 

@@ -45,6 +45,8 @@ class Semantics(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbi
     draining_copies_count: bool = False
     # Peers on clusters that a workload has to leave do not hold it back.
     groups_move_together: bool = False
+    # Seconds after which a workload may go back to an earlier group or tier that has room again; 0 for never.
+    fail_back_after: int = 0
     # Whether peers that are on their way out still meet an affinity: pods do, draining copies do not.
     terminating_peers_satisfy: bool = True
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -17,7 +16,7 @@ from bayplan.model.semantics import UPSTREAM, Semantics
 from bayplan.model.terms import NO_TERMS, AffinityTerms
 from bayplan.model.workloads import Needs, Workload
 from bayplan.moving_together import leaving_copy
-from bayplan.reading import annotated_placements, clusters, placements, workload_terms
+from bayplan.reading import annotated_placements, clusters, placements, triggers, workload_terms
 from bayplan.wire.fleets import ReplicaRequirements, ResourceBinding
 
 LABELS = "bayplan.io/workload-labels"
@@ -51,7 +50,7 @@ def workload_of(
         previous=tuple((target.name, target.replicas) for target in spec.clusters or ()),
         evicted_from=tuple(task.from_cluster for task in spec.graceful_eviction_tasks or ()),
         observed=written.status.scheduler_observing_affinity_name,
-        fresh=_later(spec.reschedule_triggered_at, written.status.last_scheduled_time),
+        fresh=triggers.later(spec.reschedule_triggered_at, written.status.last_scheduled_time),
         affinity_group=groups.affinity_group if groups else "",
         anti_affinity_group=groups.anti_affinity_group if groups else "",
     )
@@ -137,10 +136,3 @@ def _demand(written: ReplicaRequirements | None) -> model.Demand | None:
 
 def _requests(written: ReplicaRequirements | None) -> Amounts | None:
     return None if written is None else clusters.amounts_of(written.resource_request)
-
-
-def _later(triggered: str | None, scheduled: str | None) -> bool:
-    """Whether a rebalance was asked for since the last scheduling; both must be known."""
-    if not triggered or not scheduled:
-        return False
-    return datetime.fromisoformat(triggered) > datetime.fromisoformat(scheduled)

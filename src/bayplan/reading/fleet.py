@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 
 import msgspec
 
-from bayplan.errors import InputError
+from bayplan.errors import Fault, InputError
 from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.model.clusters import FIELD_KEYS
 from bayplan.model.semantics import UPSTREAM, Semantics, for_fleets
+from bayplan.model.terms import TARGET
 from bayplan.model.workloads import Workload
 from bayplan.reading import bindings, clusters, detector, templates, triggers
 from bayplan.reading.cluster import queue_order
@@ -41,8 +44,13 @@ def fleet_of(
     seed: str = "",
     keys: LabelKeys = ANY_KEY,
     pods: Iterable[Pod] = (),
+    now: datetime | None = None,
 ) -> Fleet:
-    """An index of the clusters with the bindings on them, and all bindings that a scheduler would look at now."""
+    """
+    An index of the clusters with the bindings on them, and all bindings that a scheduler would look at now.
+
+    `now` is for those that have stood long enough to go back to a better place; without it none has.
+    """
     if inputs.misread:
         raise InputError(inputs.misread)
     survey = _Survey(inputs, pods)
@@ -56,15 +64,32 @@ def fleet_of(
     for key, binding in survey.bindings.items():
         template = survey.template_of(binding)
         workload = bindings.workload_of(binding, template.as_written() if template else None, how)
-        if survey.is_pending(key):
-            pending.append(_fresh(workload) if key in survey.rebalanced else workload)
+        rested = triggers.has_rested(binding, semantics.fail_back_after, now)
+        if survey.is_pending(key) or (rested and survey.is_ours(key)):
+            pending.append(_with(workload, fresh=key in survey.rebalanced, may_fail_back=rested))
         bindings.put_on(index, workload, bindings.shares_of(binding), bindings.draining_from(binding))
+    unknown = [fault for workload in pending for fault in _unknown_topologies(workload, index)]
+    if unknown:
+        raise InputError(unknown)
     return Fleet(index, sorted(pending, key=queue_order), [*inputs.hints, *survey.notes()])
 
 
-def _fresh(workload: Workload) -> Workload:
-    assert workload.binding is not None
-    return msgspec.structs.replace(workload, binding=msgspec.structs.replace(workload.binding, fresh=True))
+def _unknown_topologies(workload: Workload, index: PlacementIndex) -> Iterator[Fault]:
+    """Terms over a topology that no cluster knows: nothing would ever be near, and anti-affinity would mean nothing."""
+    affinity = workload.needs.affinity
+    for term in (*affinity.required, *affinity.anti_required, *affinity.preferred, *affinity.anti_preferred):
+        built_in = term.topology_key == TARGET or term.topology_key in FIELD_KEYS.values()
+        if not built_in and index.slots.by_name and not index.column(term.topology_key).by_value:
+            expected = "expected cluster, zone, region, provider or a label that some cluster has"
+            message = f"{expected}, got {term.topology_key}"
+            yield Fault(message, subject=f"workload {workload.key}", path=f"placement.{term.path}.topologyKey")
+
+
+def _with(workload: Workload, *, fresh: bool, may_fail_back: bool) -> Workload:
+    binding = workload.binding
+    assert binding is not None
+    changed = msgspec.structs.replace(binding, fresh=binding.fresh or fresh, may_fail_back=may_fail_back)
+    return msgspec.structs.replace(workload, binding=changed)
 
 
 class _Survey:
@@ -93,9 +118,13 @@ class _Survey:
         named = binding.spec.resource
         return self._templates.get((named.api_version, named.kind, named.namespace, named.name))
 
+    def is_ours(self, key: Key) -> bool:
+        """Whether the scheduler looks at the binding at all."""
+        return not self._alone[key]
+
     def is_pending(self, key: Key) -> bool:
         """Whether the scheduler would decide on the binding now."""
-        if self._alone[key]:
+        if not self.is_ours(key):
             return False
         return key in self.rebalanced or triggers.is_due(self.bindings[key], self._leaving)
 

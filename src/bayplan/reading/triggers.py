@@ -75,6 +75,14 @@ def _kept_by_tiers(binding: ResourceBinding, placement: wire.Placement) -> bool:
     return tiered and bool(binding.spec.clusters) and not _replicas_changed(binding, DUPLICATED)
 
 
+def has_rested(binding: ResourceBinding, hold_down: int, now: datetime | None) -> bool:
+    """Whether the binding was scheduled at least so many seconds ago, so that it may go back to a better place."""
+    scheduled = binding.status.last_scheduled_time
+    if not hold_down or now is None or not scheduled or not binding.spec.clusters:
+        return False
+    return (now - datetime.fromisoformat(scheduled)).total_seconds() >= hold_down
+
+
 def later(triggered: str | None, scheduled: str | None) -> bool:
     """Whether a rebalance was asked for since the last scheduling; both must be known."""
     if not triggered or not scheduled:

@@ -1,0 +1,103 @@
+"""What a fleet's files cannot mean is told before anything is placed; going back waits for its time."""
+
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+import pytest
+
+from bayplan.errors import InputError
+from bayplan.model.semantics import UPSTREAM
+from bayplan.placing_fleet import place_all
+from bayplan.reading import fleet
+from bayplan.reading.inputs import Inputs
+from bayplan.rules import fleet_profile
+from bayplan.wire.fleets import Cluster, ResourceBinding
+
+SCHEDULED = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+def cluster(name, pods="100"):
+    status = {
+        "apiEnablements": [{"groupVersion": "apps/v1", "resources": [{"kind": "Deployment"}]}],
+        "resourceSummary": {"allocatable": {"pods": pods}},
+    }
+    return msgspec.convert({"metadata": {"name": name}, "status": status}, Cluster)
+
+
+def binding(placement, runs, observed=""):
+    spec = {
+        "resource": {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default", "name": "shop", "uid": "u"},
+        "replicas": sum(runs.values()) or 3,
+        "replicaRequirements": {},
+        "placement": placement,
+        "clusters": [{"name": name, "replicas": n} for name, n in runs.items()],
+    }
+    applied = msgspec.json.encode(placement).decode()
+    metadata = {
+        "name": "shop-deployment",
+        "namespace": "default",
+        "labels": {"propagationpolicy.karmada.io/permanent-id": "x"},
+        "annotations": {"policy.karmada.io/applied-placement": applied},
+    }
+    status = {"schedulerObservingAffinityName": observed, "lastScheduledTime": SCHEDULED.isoformat()}
+    return msgspec.convert({"metadata": metadata, "spec": spec, "status": status}, ResourceBinding)
+
+
+def decided(written, after, *, minutes, clusters=("idc", "cloud")):
+    semantics = msgspec.structs.replace(UPSTREAM, fail_back_after=after)
+    inputs = Inputs(clusters=[cluster(name) for name in clusters], bindings=[written])
+    found = fleet.fleet_of(inputs, semantics=semantics, now=SCHEDULED + timedelta(minutes=minutes))
+    return [(p.group, dict(p.shares)) for p in place_all(found.pending, found.index, fleet_profile.rules())]
+
+
+AGGREGATED = {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Aggregated"}
+GROUPS = {
+    "clusterAffinities": [
+        {"affinityName": "first", "clusterNames": ["idc"]},
+        {"affinityName": "second", "clusterNames": ["cloud"]},
+    ],
+    "replicaScheduling": AGGREGATED,
+}
+TIERS = {
+    "clusterAffinities": [
+        {
+            "affinityName": "all",
+            "clusterNames": ["idc"],
+            "overflowAffinities": [{"affinityName": "more", "clusterNames": ["cloud"]}],
+        }
+    ],
+    "replicaScheduling": AGGREGATED,
+}
+
+
+@pytest.mark.parametrize(
+    "placement, observed, after, minutes, outcome",
+    [
+        (GROUPS, "second", 0, 60, []),  # never, unless asked for
+        (GROUPS, "second", 600, 5, []),  # not yet
+        (GROUPS, "second", 600, 15, [("first", {"idc": 3})]),
+        (TIERS, "all", 600, 5, []),
+        (TIERS, "all", 600, 15, [("all", {"idc": 3})]),
+    ],
+)
+def test_going_back_to_a_better_place_waits_for_its_time(placement, observed, after, minutes, outcome):
+    assert decided(binding(placement, {"cloud": 3}, observed), after, minutes=minutes) == outcome
+
+
+def test_what_is_no_better_moves_nothing():
+    even = {
+        "replicaScheduling": {
+            **AGGREGATED,
+            "replicaDivisionPreference": "Weighted",
+            "weightPreference": {"dynamicWeight": "AvailableReplicas"},
+        }
+    }
+    written = binding(even, {"idc": 3})
+    assert decided(written, 600, minutes=60) == [("", {"idc": 3})]
+
+
+def test_a_term_over_a_topology_that_no_cluster_knows_is_a_fault():
+    terms = {"requiredDuringSchedulingIgnoredDuringExecution": [{"labelSelector": {}, "topologyKey": "rack"}]}
+    inputs = Inputs(clusters=[cluster("idc")], bindings=[binding({"workloadAntiAffinity": terms}, {})])
+    with pytest.raises(InputError, match=r"\[0\]\.topologyKey: expected cluster, zone, region, provider .*, got rack"):
+        fleet.fleet_of(inputs)
