@@ -37,7 +37,7 @@ class FleetDecision(msgspec.Struct, frozen=True):
     reason: str = ""
     errors: tuple[str, ...] = ()
     verdicts: Verdicts | None = None
-    ranked: tuple[Candidate, ...] = ()
+    ranked: Sequence[Candidate] = ()
 
     @property
     def placed(self) -> bool:
@@ -48,7 +48,7 @@ class Attempt(msgspec.Struct, frozen=True):
     """One group tried: what the rules said, and the shares or the failure."""
 
     verdicts: Verdicts
-    ranked: tuple[Candidate, ...]
+    ranked: Sequence[Candidate]
     shares: tuple[tuple[str, int], ...] = ()
     failure: Unassignable | None = None
 
@@ -102,12 +102,12 @@ def _attempt(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -
     binding = workload.binding
     assert binding is not None
     verdicts = filtering.run(rules, workload, index)
-    ranked = tuple(candidates.ranked(workload, verdicts, index))
+    ranked = candidates.ranked(workload, verdicts, index)
     try:
-        if not ranked:
+        if not len(ranked):
             raise NoClusterFit(tally.sentence(verdicts, index, noun="clusters"))
         with _during("failed to select clusters"):
-            selected = select_clusters.select(binding, list(ranked), index)
+            selected = select_clusters.select(binding, ranked, index)
         with _during("failed to assign replicas"):
             shares = divide_replicas.divide(binding, selected, index)
     except Unassignable as failure:

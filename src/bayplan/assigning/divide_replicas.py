@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 
+import numpy as np
+from numpy.typing import NDArray
+
 from bayplan.assigning import tiers, webster
-from bayplan.assigning.candidates import Candidate
+from bayplan.assigning.candidates import Candidate, Candidates
 from bayplan.assigning.failing import Unassignable, Unschedulable
 from bayplan.assigning.go_numbers import int32, sum_int32
 from bayplan.indexing.placement_index import PlacementIndex
@@ -16,7 +20,7 @@ from bayplan.rules import cluster_affinity
 Shares = list[tuple[str, int]]
 
 
-def divide(binding: Binding, selected: list[Candidate], index: PlacementIndex) -> Shares:
+def divide(binding: Binding, selected: Sequence[Candidate], index: PlacementIndex) -> Shares:
     """(cluster, replicas), none with zero; things that cannot be divided go whole to every cluster, as 0 replicas."""
     if not selected:
         raise Unassignable("no clusters available to schedule")
@@ -27,14 +31,12 @@ def divide(binding: Binding, selected: list[Candidate], index: PlacementIndex) -
     return _by_strategy(binding, selected, binding.replicas, index)
 
 
-def _tier_by_tier(binding: Binding, selected: list[Candidate], index: PlacementIndex) -> Shares:
+def _tier_by_tier(binding: Binding, selected: Sequence[Candidate], index: PlacementIndex) -> Shares:
     """Each tier takes what it has room for, its own earlier replicas included; the next one takes what remains."""
     result: Shares = []
     remaining = binding.replicas
-    by_tier = sorted(selected, key=lambda candidate: candidate.tier)
-    for _, members in groupby(by_tier, key=lambda candidate: candidate.tier):
-        tier = list(members)
-        share = min(remaining, sum(candidate.available for candidate in tier))
+    for tier in _tiers(selected):
+        share = min(remaining, _room_of(tier))
         result += _by_strategy(binding, tier, share, index)
         remaining -= share
         if remaining <= 0:
@@ -42,7 +44,22 @@ def _tier_by_tier(binding: Binding, selected: list[Candidate], index: PlacementI
     raise Unschedulable("Clusters available replicas are not enough to schedule.")
 
 
-def _by_strategy(binding: Binding, candidates: list[Candidate], replicas: int, index: PlacementIndex) -> Shares:
+def _tiers(selected: Sequence[Candidate]) -> Iterator[Sequence[Candidate]]:
+    if isinstance(selected, Candidates):
+        yield from selected.by_tier()
+        return
+    by_tier = sorted(selected, key=lambda candidate: candidate.tier)
+    for _, members in groupby(by_tier, key=lambda candidate: candidate.tier):
+        yield list(members)
+
+
+def _room_of(tier: Sequence[Candidate]) -> int:
+    if isinstance(tier, Candidates):
+        return int(tier.available.sum())
+    return sum(candidate.available for candidate in tier)
+
+
+def _by_strategy(binding: Binding, candidates: Sequence[Candidate], replicas: int, index: PlacementIndex) -> Shares:
     division = binding.placement.division
     if division.strategy == DUPLICATED:
         shares = [(candidate.name, replicas) for candidate in candidates]
@@ -58,7 +75,7 @@ def _by_strategy(binding: Binding, candidates: list[Candidate], replicas: int, i
     return [share for share in shares if share[1] > 0]
 
 
-def _by_weight(binding: Binding, candidates: list[Candidate], replicas: int, index: PlacementIndex) -> Shares:
+def _by_weight(binding: Binding, candidates: Sequence[Candidate], replicas: int, index: PlacementIndex) -> Shares:
     """By declared weights: the largest of the rules that name a cluster. What was assigned before plays no part."""
     votes: dict[str, int] = {}
     for affinity, weight in binding.placement.division.weights or ():
@@ -71,8 +88,10 @@ def _by_weight(binding: Binding, candidates: list[Candidate], replicas: int, ind
     return list(webster.seats(replicas, votes, binding.uid).items())
 
 
-def _by_room(binding: Binding, candidates: list[Candidate], replicas: int) -> Shares:
+def _by_room(binding: Binding, candidates: Sequence[Candidate], replicas: int) -> Shares:
     """By what clusters can take, keeping what is there unless a rebalance was asked for."""
+    if isinstance(candidates, Candidates) and not binding.previous and replicas > 0:
+        return _from_nothing(binding, candidates, replicas)
     names = {candidate.name for candidate in candidates}
     previous = [(name, number) for name, number in binding.previous if name in names]
     room = [(candidate.name, candidate.allocatable) for candidate in candidates]
@@ -88,6 +107,33 @@ def _by_room(binding: Binding, candidates: list[Candidate], replicas: int) -> Sh
     if assigned < replicas:
         return _step("failed to scale up", binding, replicas - assigned, room, previous)
     return previous
+
+
+def _from_nothing(binding: Binding, candidates: Candidates, replicas: int) -> Shares:
+    """The same for a workload that is nowhere yet, without looking at candidates one by one."""
+    candidates.in_order()
+    total = sum_int32((int(candidates.allocatable.sum()),))
+    if total < replicas:
+        step = "failed to do fresh scale" if binding.fresh else "failed to scale up"
+        raise Unschedulable(f"{step}: Clusters available replicas {total} are not enough to schedule.")
+    order = np.argsort(-candidates.allocatable, kind="stable")
+    if binding.placement.division.strategy == AGGREGATED:
+        needed = int(np.searchsorted(candidates.allocatable[order].cumsum(), replicas)) + 1
+        order = order[:needed]
+    if len(order) > replicas:
+        order = order[_most_entitled(candidates, order, replicas, binding.uid)]
+    votes = {candidates.name(i): int(candidates.allocatable[i]) for i in order.tolist()}
+    return sorted(webster.seats(replicas, votes, binding.uid).items())
+
+
+def _most_entitled(candidates: Candidates, order: NDArray[np.intp], seats: int, uid: str) -> NDArray[np.intp]:
+    """
+    The clusters that can get any of so many seats: as many of those with the most votes.
+
+    While seats are left, one of them has none yet, and so a better claim than any cluster with fewer votes.
+    """
+    names = candidates.name_order[order]
+    return np.lexsort((-names if webster.descending(uid) else names, -candidates.allocatable[order]))[:seats]
 
 
 def _step(step: str, binding: Binding, number: int, room: Shares, previous: Shares) -> Shares:

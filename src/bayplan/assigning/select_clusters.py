@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import groupby
 
 from bayplan.assigning import select_regions, select_spread, tiers
-from bayplan.assigning.candidates import Candidate
+from bayplan.assigning.candidates import Candidate, Candidates
 from bayplan.assigning.failing import Unassignable
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.bindings import Binding
@@ -14,7 +15,7 @@ from bayplan.model.placements import SpreadField
 ANY_CAPACITY = -1
 
 
-def select(binding: Binding, candidates: list[Candidate], index: PlacementIndex) -> list[Candidate]:
+def select(binding: Binding, candidates: Candidates, index: PlacementIndex) -> Sequence[Candidate]:
     """The clusters that get a share, in the order that later ties follow."""
     if not tiers.first_alone(binding, index.semantics):
         need = binding.replicas if binding.placement.division.counts_capacity else ANY_CAPACITY
@@ -29,20 +30,22 @@ def select(binding: Binding, candidates: list[Candidate], index: PlacementIndex)
     return _choose(binding, candidates, ANY_CAPACITY, index)
 
 
-def _choose(binding: Binding, candidates: list[Candidate], need: int, index: PlacementIndex) -> list[Candidate]:
+def _choose(binding: Binding, candidates: Sequence[Candidate], need: int, index: PlacementIndex) -> Sequence[Candidate]:
     placement = binding.placement
     if not placement.spread or not placement.division.heeds_spread:
         return candidates
     if index.semantics.spread_by_every_field and select_spread.concerns(placement):
-        return select_spread.select(placement, candidates, index)
+        return select_spread.select(placement, list(candidates), index)
     if placement.by_region is not None:
-        return select_regions.select(binding, candidates, placement.by_region, placement.by_cluster or SpreadField())
+        return select_regions.select(
+            binding, list(candidates), placement.by_region, placement.by_cluster or SpreadField()
+        )
     if placement.by_cluster is not None:
         return _by_cluster(candidates, placement.by_cluster, need)
     raise Unassignable("just support cluster and region spread constraint")
 
 
-def _by_cluster(candidates: list[Candidate], constraint: SpreadField, need: int) -> list[Candidate]:
+def _by_cluster(candidates: Sequence[Candidate], constraint: SpreadField, need: int) -> Sequence[Candidate]:
     if len(candidates) < constraint.min_groups:
         raise Unassignable("the number of feasible clusters is less than spreadConstraint.MinGroups")
     count = min(len(candidates), constraint.max_groups)
@@ -54,9 +57,12 @@ def _by_cluster(candidates: list[Candidate], constraint: SpreadField, need: int)
     return chosen
 
 
-def _with_room(candidates: list[Candidate], count: int, need: int) -> list[Candidate]:
+def _with_room(candidates: Sequence[Candidate], count: int, need: int) -> list[Candidate]:
     """The first `count`; from the last place on, each is exchanged for the roomiest of the rest while room lacks."""
-    chosen, rest = candidates[:count], candidates[count:]
+    chosen = list(candidates[:count])
+    if sum(candidate.available for candidate in chosen) >= need:
+        return chosen
+    rest = list(candidates[count:])
     room = sum(candidate.available for candidate in chosen)
     for place in range(count - 1, -1, -1):
         if room >= need:

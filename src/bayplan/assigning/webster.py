@@ -15,7 +15,7 @@ def seats(number: int, votes: Mapping[str, int], uid: str) -> dict[str, int]:
     won = dict.fromkeys(votes, 0)
     if not votes or number <= 0:
         return won
-    names = sorted(votes, reverse=_descending(uid))
+    names = sorted(votes, reverse=descending(uid))
     heap = [(-float(votes[name]), 0, rank, name) for rank, name in enumerate(names)]
     heapq.heapify(heap)
     for _ in range(number):
@@ -25,7 +25,8 @@ def seats(number: int, votes: Mapping[str, int], uid: str) -> dict[str, int]:
     return won
 
 
-def _descending(uid: str) -> bool:
+def descending(uid: str) -> bool:
+    """Whether names are taken from the last on where all else is equal."""
     return bool(uid) and _fnv1a(uid.encode()) & 1 == 1
 
 

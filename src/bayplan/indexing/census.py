@@ -63,7 +63,8 @@ class Census:
     def visible(self, labels: Labels, also: frozenset[str] = frozenset()) -> VisibleLabels:
         """The labels that some live term could look at, or one about to live that looks at the keys `also`."""
         live = self.terms.live_keys
-        return tuple(sorted(item for item in labels.items() if item[0] in live or item[0] in also))
+        # Labels of our own making, such as Karmada's groups, are there to be looked at.
+        return tuple(sorted(i for i in labels.items() if i[0] in live or i[0] in also or i[0][:1] == "\0"))
 
     def matches(self, term: PeerTerm, labels: Labels, namespace: str, *, terminating: bool = False) -> bool:
         return term.matches(labels, namespace, self.namespaces.get(namespace, NO_LABELS), terminating=terminating)

@@ -33,6 +33,7 @@ class TargetSlots:
         self.rank: NDArray[np.int64] = np.zeros(self.capacity, np.int64)
         self._free = list(range(self.capacity - 1, -1, -1))
         self._order: NDArray[np.int64] | None = None
+        self._name_order: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.by_name)
@@ -44,8 +45,17 @@ class TargetSlots:
         self.by_name[target.name] = slot
         self.alive[slot] = True
         self.rank[slot] = rank_of(self.seed, target.name)
-        self._order = None
+        self._order = self._name_order = None
         return slot
+
+    @property
+    def name_order(self) -> NDArray[np.int64]:
+        """The place of each slot in the order of names, shape (capacity,)."""
+        if self._name_order is None:
+            self._name_order = np.zeros(self.capacity, np.int64)
+            for place, name in enumerate(sorted(self.by_name)):
+                self._name_order[self.by_name[name]] = place
+        return self._name_order
 
     @property
     def order(self) -> NDArray[np.int64]:
@@ -75,7 +85,7 @@ class TargetSlots:
         # By an eighth and not by doubling: every array operation of every decision pays for spare slots.
         self._free = list(range(capacity - 1, self.capacity - 1, -1)) + self._free
         self.targets.extend([None] * (capacity - self.capacity))
-        self._order = None
+        self._order = self._name_order = None
         self.alive = grown(self.alive, capacity)
         self.rank = grown(self.rank, capacity)
         self.capacity = capacity
