@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,8 +13,10 @@ from numpy.typing import NDArray
 from bayplan.indexing.evaluations import Evaluation
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.decisions import Mask, Reason, Slots
-from bayplan.model.workloads import Workload
+from bayplan.model.workloads import Workload, label_keys
 from bayplan.rules.rule import Rule
+
+KINDS_KEPT = 512  # for each index; the least recently used go first
 
 
 class Judged(msgspec.Struct, frozen=True):
@@ -100,10 +103,52 @@ def first_failures(verdicts: Verdicts) -> NDArray[np.int64]:
     return first
 
 
-def needs_a_closer_look(judged: Sequence[Judged], index: PlacementIndex) -> bool:
-    """Whether a rule refuses, excludes or spares targets beyond its codes."""
-    return any(
-        one.spared is not None
-        or (one.rule.filters and (one.rule.refuse(one.plan, index) or one.rule.candidates(one.plan, index) is not None))
-        for one in judged
-    )
+class Kind:
+    """
+    Workloads that no rule tells apart, with the rules' views of the targets.
+
+    `asked` are the rules that may refuse or exclude beyond their codes. `ranking` is for `ranking` to keep.
+    """
+
+    __slots__ = ("asked", "judged", "ranking", "targets_generation")
+
+    def __init__(self, judged: Sequence[Judged], index: PlacementIndex) -> None:
+        self.judged = tuple(judged)
+        self.asked = [one for one in judged if one.rule.filters and _looks_closer(one.rule)]
+        self.targets_generation = index.targets_generation
+        self.ranking: Any = None
+
+    def is_current(self, index: PlacementIndex) -> bool:
+        """Whether the same rules still have something to say, and their views are still kept."""
+        if self.targets_generation != index.targets_generation:
+            return False
+        return not any(one.evaluation.dropped for one in self.judged)
+
+    def needs_a_closer_look(self, index: PlacementIndex) -> bool:
+        """Whether a rule refuses or excludes targets beyond its codes."""
+        return any(
+            one.rule.refuse(one.plan, index) or one.rule.candidates(one.plan, index) is not None for one in self.asked
+        )
+
+
+def kind_of(rules: Sequence[Rule], workload: Workload, index: PlacementIndex) -> Kind:
+    """The workload's kind, its rules' views up to date."""
+    needs = workload.needs
+    visible = index.census.visible(workload.labels, label_keys(needs))
+    key = (id(rules), workload.namespace, visible, needs, workload.requested_target, workload.unplaceable)
+    kept: OrderedDict[Any, tuple[Kind, Sequence[Rule]]] = index.kinds
+    found = kept.get(key)
+    if found is None or not found[0].is_current(index):
+        # With the rules, so that their id stays theirs.
+        found = kept[key] = (Kind(judge(rules, workload, index), index), rules)
+        while len(kept) > KINDS_KEPT:
+            kept.popitem(last=False)
+        return found[0]
+    kept.move_to_end(key)
+    for one in found[0].judged:
+        index.evaluations.refresh(one.evaluation, one.rule, index)
+    return found[0]
+
+
+def _looks_closer(rule: Rule) -> bool:
+    return type(rule).refuse is not Rule.refuse or type(rule).candidates is not Rule.candidates

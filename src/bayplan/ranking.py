@@ -8,108 +8,120 @@ and no others. The result is the same as `filtering.run` and `scoring.run` give,
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Sequence
-
 import numpy as np
-from numpy.typing import NDArray
 
-from bayplan import filtering, scoring
-from bayplan.filtering import Judged, Verdicts
+from bayplan.filtering import Judged, Kind
 from bayplan.indexing.evaluations import Evaluation
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.model.decisions import Mask
+from bayplan.model.decisions import Mask, Scores
 from bayplan.rules.rule import Scaling
 
-KEPT = 512  # rankings kept for each index; the least recently used go first
 MANY = 64  # touched targets from which on a fresh look is cheaper
 NOWHERE = np.iinfo(np.int64).min
 TIE_BITS = 24  # room for the order of equals below the total
 
 
 class _Scored:
-    """One rule's share of the totals: its weight, and the extremes that its scale hangs on."""
+    """One rule's share of the totals, and the extremes that its scale hangs on."""
 
-    __slots__ = ("evaluation", "highest", "judged", "lowest", "n_highest", "n_lowest", "scales", "weight")
+    __slots__ = ("_before", "evaluation", "highest", "lowest", "n_highest", "n_lowest", "rule", "scales", "weighted")
 
     def __init__(self, judged: Judged, feasible: Mask) -> None:
-        self.judged = judged
+        self.rule = judged.rule
         self.evaluation = judged.evaluation
-        self.weight = judged.rule.weight
         self.scales = judged.rule.scaling is Scaling.BY_EXTREMES
         self.lowest = self.highest = self.n_lowest = self.n_highest = 0
-        if self.scales:
-            self.measure(feasible)
+        self.look_again(feasible)
+
+    @property
+    def raw(self) -> Scores:
+        raw = self.evaluation.raw
+        assert raw is not None
+        return raw
+
+    def look_again(self, feasible: Mask) -> None:
+        """Take over all raw scores as they are."""
+        # Raw scores are corrected in place, so those that the extremes were found among are kept here.
+        self._before = self.raw.copy() if self.scales else self.raw
+        self.measure(feasible)
+        self.weigh()
 
     def measure(self, feasible: Mask) -> bool:
         """Look for the extremes; true if they are not what they were."""
-        raw = self.evaluation.raw
-        assert raw is not None
-        values = raw[feasible]
         before = (self.lowest, self.highest)
+        values = self.raw[feasible] if self.scales else self.raw[:0]
         if len(values):
             self.lowest, self.highest = int(values.min()), int(values.max())
             self.n_lowest = int(np.count_nonzero(values == self.lowest))
             self.n_highest = int(np.count_nonzero(values == self.highest))
         return before != (self.lowest, self.highest)
 
-    def leave(self, value: int) -> None:
-        """A feasible target with this raw score is no longer so."""
-        self.n_lowest -= value == self.lowest
-        self.n_highest -= value == self.highest
+    def weigh(self) -> None:
+        scaled = self.rule.scaled(self.raw, self.lowest, self.highest) if self.scales else self.raw
+        self.weighted: Scores = scaled * self.rule.weight
 
-    def enter(self, value: int) -> bool:
-        """A target with this raw score is feasible now; true if it lies beyond the extremes."""
-        self.n_lowest += value == self.lowest
-        self.n_highest += value == self.highest
-        return not self.lowest <= value <= self.highest
+    def move(self, slot: int, *, was: bool, now: bool) -> bool:
+        """Let one target's raw score leave and enter the extremes; true if they may be others now."""
+        if not self.scales:
+            return False
+        raw, beyond = int(self.raw[slot]), False
+        if was:
+            before = int(self._before[slot])
+            self.n_lowest -= before == self.lowest
+            self.n_highest -= before == self.highest
+        if now:
+            self.n_lowest += raw == self.lowest
+            self.n_highest += raw == self.highest
+            beyond = not self.lowest <= raw <= self.highest
+        self._before[slot] = raw
+        return beyond or not (self.n_lowest and self.n_highest)
 
-    def at(self, slot: int) -> int:
-        raw = int(self.evaluation.raw[slot])  # type: ignore[index]
-        scaled = self.judged.rule.scaled(raw, self.lowest, self.highest) if self.scales else raw
-        return self.weight * int(scaled)
+    def weigh_one(self, slot: int) -> int:
+        raw = int(self.raw[slot])
+        scaled = int(self.rule.scaled(raw, self.lowest, self.highest)) if self.scales else raw
+        weighted = scaled * self.rule.weight
+        self.weighted[slot] = weighted
+        return weighted
 
 
 class KindRanking:
     """`keyed` orders the targets: by total, then by rank, `NOWHERE` for those that are not feasible."""
 
-    def __init__(self, verdicts: Verdicts, index: PlacementIndex) -> None:
-        self.judged = verdicts.judged
-        self.evaluations = [one.evaluation for one in verdicts.judged]
-        self.filters = [e for one, e in zip(verdicts.judged, self.evaluations, strict=True) if one.rule.filters]
-        self.rebuild(verdicts.feasible, index)
+    def __init__(self, kind: Kind, index: PlacementIndex) -> None:
+        self.judged = kind.judged
+        self.evaluations = [one.evaluation for one in kind.judged]
+        self.filters = [one.evaluation for one in kind.judged if one.rule.filters]
+        self._begin(index)
 
-    def rebuild(self, feasible: Mask, index: PlacementIndex) -> None:
-        """Everything anew from the evaluations as they are."""
-        self.seen = [evaluation.version for evaluation in self.evaluations]
-        self.targets_generation = index.targets_generation
-        self.feasible = feasible.copy()
+    def _begin(self, index: PlacementIndex) -> None:
+        """Everything from the evaluations as they are."""
+        self.feasible = self._feasible(index)
         self.order = index.slots.order
+        self.seen = [evaluation.version for evaluation in self.evaluations]
+        self.speaking = [evaluation.raw is not None for evaluation in self.evaluations]
         scored = [one for one in self.judged if one.evaluation.raw is not None and one.rule.weight]
-        self.scored = [_Scored(one, feasible) for one in scored]
-        # What each scored rule last gave: raw scores are corrected in place, so the old ones are kept here.
-        self.raws = [one.evaluation.raw.copy() for one in self.scored if one.evaluation.raw is not None]
-        self._total(index)
-
-    def _total(self, index: PlacementIndex) -> None:
-        self.keyed = np.full(index.slots.capacity, NOWHERE, np.int64)
-        if self.feasible.any():
-            totals = scoring.run(Verdicts(self.judged, self.feasible), index).totals
-            self.keyed[self.feasible] = ((totals << TIE_BITS) - self.order)[self.feasible]
+        self.scored = [_Scored(one, self.feasible) for one in scored]
+        self._total()
 
     def catch_up(self, index: PlacementIndex) -> None:
         """Correct what changed since the last look."""
-        touched: set[int] = set()
+        anew, touched = [], set[int]()
         for evaluation, version in zip(self.evaluations, self.seen, strict=True):
             if evaluation.version != version:
                 slots = evaluation.since(version)
                 if slots is None:
-                    self.rebuild(self._feasible(index), index)
-                    return
-                touched |= slots
-        if self.targets_generation != index.targets_generation or len(touched) > MANY:
-            self.rebuild(self._feasible(index), index)
-        elif touched:
+                    anew.append(evaluation)
+                else:
+                    touched |= slots
+        if not anew and not touched:
+            return
+        if anew and self.speaking != [evaluation.raw is not None for evaluation in self.evaluations]:
+            self._begin(index)  # a rule has begun to score, or ceased to
+            return
+        self.seen = [evaluation.version for evaluation in self.evaluations]
+        if anew or len(touched) > MANY:
+            self._look_again(anew, touched, index)
+        else:
             self._correct(touched, index)
 
     def best(self) -> tuple[int, int]:
@@ -118,6 +130,50 @@ class KindRanking:
         keyed = int(self.keyed[slot])
         return (-1, 0) if keyed == NOWHERE else (slot, (keyed + int(self.order[slot])) >> TIE_BITS)
 
+    def _look_again(self, anew: list[Evaluation], touched: set[int], index: PlacementIndex) -> None:
+        """Many targets changed for some rules: all of their scores are read again, those of others where touched."""
+        feasible = self._feasible(index)
+        moved = not np.array_equal(feasible, self.feasible)
+        many = len(touched) > MANY
+        for one in self.scored:
+            if many or one.evaluation in anew:
+                one.look_again(feasible)
+                continue
+            for slot in touched:
+                one.move(slot, was=bool(self.feasible[slot]), now=bool(feasible[slot]))
+            if one.scales and (moved or touched) and one.measure(feasible):
+                one.weigh()
+            else:
+                for slot in touched:
+                    one.weigh_one(slot)
+        self.feasible = feasible
+        self._total()
+
+    def _correct(self, touched: set[int], index: PlacementIndex) -> None:
+        """Few targets changed: unless that moves the extremes, nothing else does."""
+        shifted = set[int]()
+        for slot in touched:
+            was, now = bool(self.feasible[slot]), self._fits(slot, index)
+            self.feasible[slot] = now
+            shifted.update([i for i, one in enumerate(self.scored) if one.move(slot, was=was, now=now)])
+        shifted = {i for i in shifted if self.scored[i].measure(self.feasible)}
+        for i in shifted:
+            self.scored[i].weigh()
+        for slot in touched:
+            total = sum([one.weigh_one(slot) for one in self.scored])
+            self.keyed[slot] = (total << TIE_BITS) - int(self.order[slot]) if self.feasible[slot] else NOWHERE
+        if shifted:
+            self._total()
+
+    def _total(self) -> None:
+        totals = np.zeros(len(self.feasible), np.int64)
+        for one in self.scored:
+            totals += one.weighted
+        totals <<= TIE_BITS
+        totals -= self.order
+        totals[~self.feasible] = NOWHERE
+        self.keyed = totals
+
     def _feasible(self, index: PlacementIndex) -> Mask:
         feasible = index.slots.alive.copy()
         for evaluation in self.filters:
@@ -125,59 +181,17 @@ class KindRanking:
                 feasible &= evaluation.codes == 0
         return feasible
 
-    def _correct(self, touched: set[int], index: PlacementIndex) -> None:
-        self.seen = [evaluation.version for evaluation in self.evaluations]
-        beyond = False
-        for slot in touched:
-            was, now = bool(self.feasible[slot]), self._fits(slot, index)
-            self.feasible[slot] = now
-            for one, before in zip(self.scored, self.raws, strict=True):
-                beyond |= _moved(one, before, slot, was=was, now=now)
-        if beyond or any(one.scales and not (one.n_lowest and one.n_highest) for one in self.scored):
-            changed = [one.measure(self.feasible) for one in self.scored if one.scales]
-            if any(changed):
-                self._total(index)
-                return
-        for slot in touched:
-            total = sum(one.at(slot) for one in self.scored)
-            self.keyed[slot] = (total << TIE_BITS) - int(self.order[slot]) if self.feasible[slot] else NOWHERE
-
     def _fits(self, slot: int, index: PlacementIndex) -> bool:
         if not index.slots.alive[slot]:
             return False
-        return all(evaluation.codes is None or not evaluation.codes[slot] for evaluation in self.filters)
+        return not any(evaluation.codes is not None and evaluation.codes[slot] for evaluation in self.filters)
 
 
-def _moved(one: _Scored, before: NDArray[np.int64], slot: int, *, was: bool, now: bool) -> bool:
-    """Let a target's raw score leave and enter the extremes; true if it now lies beyond them."""
-    raw = int(one.evaluation.raw[slot])  # type: ignore[index]
-    beyond = False
-    if one.scales:
-        if was:
-            one.leave(int(before[slot]))
-        if now:
-            beyond = one.enter(raw)
-    before[slot] = raw
-    return beyond
-
-
-def of_kind(judged: Sequence[Judged], index: PlacementIndex) -> KindRanking | None:
-    """The ranking for these evaluations, up to date; None where only a fresh look will do."""
-    if any(one.rule.scaling is Scaling.BY_ALL and one.evaluation.raw is not None for one in judged):
-        return None
-    kept: OrderedDict[tuple[int, ...], KindRanking] = index.rankings
-    key = tuple([id(one.evaluation) for one in judged])
-    found = kept.get(key)
-    if found is None or not _same(found.evaluations, judged):
-        found = kept[key] = KindRanking(filtering.verdicts_of(judged, index), index)
-        while len(kept) > KEPT:
-            kept.popitem(last=False)
-        return found
-    kept.move_to_end(key)
-    found.catch_up(index)
-    return found
-
-
-def _same(evaluations: list[Evaluation], judged: Sequence[Judged]) -> bool:
-    """Whether ids still mean the same objects: an evaluation that was dropped may have left its id to another."""
-    return all(kept is one.evaluation for kept, one in zip(evaluations, judged, strict=True))
+def of_kind(kind: Kind, index: PlacementIndex) -> KindRanking | None:
+    """The ranking of a kind, up to date; None where only a fresh look will do."""
+    ranking: KindRanking | None = kind.ranking
+    if ranking is not None:
+        ranking.catch_up(index)
+    elif not any(one.rule.scaling is Scaling.BY_ALL and one.evaluation.raw is not None for one in kind.judged):
+        ranking = kind.ranking = KindRanking(kind, index)
+    return ranking

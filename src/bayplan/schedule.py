@@ -49,8 +49,8 @@ def choose(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -> 
 
     The same answer without the arrays that explain it, from a ranking that all workloads of the kind share.
     """
-    judged = filtering.judge(rules, workload, index)
-    ranked = None if filtering.needs_a_closer_look(judged, index) else ranking.of_kind(judged, index)
+    kind = filtering.kind_of(rules, workload, index)
+    ranked = None if kind.needs_a_closer_look(index) else ranking.of_kind(kind, index)
     if ranked is not None:
         return ranked.best()
     decision = schedule(workload, index, rules)

@@ -1,7 +1,7 @@
 """
 What a failure takes with it: tolerance, single points and blast vector of groups of instances, all exact integers.
 
-Knows nodes by name only. Where they sit, what a label is worth and what passes is decided elsewhere.
+Counts and compares; what passes is decided elsewhere.
 """
 
 from __future__ import annotations
@@ -12,16 +12,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-QUORUM_COMPONENTS = frozenset({"etcd", "etcd-main", "etcd-events"})
+from bayplan.auditing.layout import COMPONENTS, ETCD, HOST, LEVELS, RACK, REGION, ZONE, Layout, Member
+from bayplan.auditing.spread import Places
+
+NODE = "node"  # the smallest level: every node is a domain of its own
+# Facts of nodes that are as good as a label for a named set of failures.
+FACTS = ("kernel", "os_image", "kubelet")
 UNTOUCHED, DEGRADED, BELOW_NEED, DOWN = "untouched", "degraded", "below need", "down"
-
-
-class Member(msgspec.Struct, frozen=True):
-    """One instance of a group; `node` is empty if it runs on a machine that is no node of the cluster."""
-
-    node: str
-    healthy: bool = True
-    name: str = ""
 
 
 class Group(msgspec.Struct, frozen=True):
@@ -122,7 +119,7 @@ def majority(n: int) -> int:
 def components(members_by_component: Mapping[str, Iterable[Member]]) -> list[Group]:
     """The control plane's parts as groups: a majority of etcd, at least one of everything else."""
     return [
-        Group(name, tuple(members), quorum=name in QUORUM_COMPONENTS)
+        Group(name, tuple(members), quorum=name == ETCD or name.startswith(f"{ETCD}-"))
         for name, members in sorted(members_by_component.items())
     ]
 
@@ -131,12 +128,11 @@ def stacked(nodes: Iterable[str], unhealthy: Iterable[str] = ()) -> list[Group]:
     """The four components of a stacked control plane: one of each on every node."""
     down = frozenset(unhealthy)
     members = [Member(node, node not in down) for node in nodes]
-    names = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
-    return components(dict.fromkeys(names, members))
+    return components(dict.fromkeys(COMPONENTS, members))
 
 
 def events(level: str, domain_by_node: Mapping[str, str | None]) -> list[Event]:
-    """One event per domain of a level, or per value of any label, a kernel version or a power feed; none for no value."""
+    """One event per domain of a level, or per value of anything nodes share: a power feed, a kernel version."""
     nodes: dict[str, set[str]] = {}
     for node, domain in domain_by_node.items():
         if domain:
@@ -164,15 +160,19 @@ def tolerance(counts: Iterable[int], healthy: int, need: int) -> int:
     return survived if healthy >= need else 0
 
 
-def standing(group: Group, level_events: Sequence[Event], level: str = "") -> Standing:
-    """The group against the disjoint events of one level."""
+def standing(
+    group: Group, level_events: Sequence[Event], level: str = "", within: Mapping[str, str] | None = None
+) -> Standing:
+    """
+    The group against the disjoint events of one level.
+
+    `within` gives nodes a larger domain. A domain lies in one larger domain only, so a member whose own is unknown can
+    share one with members of the same larger domain alone.
+    """
     domain_of = {node: event.domain for event in level_events for node in event.nodes}
     healthy = [member for member in group.members if member.healthy]
     counts = Counter(domain_of[member.node] for member in healthy if member.node in domain_of)
-    unknown = [member for member in healthy if member.node not in domain_of]
-    known = sorted(counts.values(), reverse=True)
-    worst = [known[0] + len(unknown), *known[1:]] if known else [len(unknown)]
-    best = [*known, *([1] * len(unknown))]
+    unknown = [member.node for member in healthy if member.node not in domain_of]
     n, need = len(healthy), group.need
     return Standing(
         group.name,
@@ -180,12 +180,38 @@ def standing(group: Group, level_events: Sequence[Event], level: str = "") -> St
         len(group.members),
         need,
         tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0]))),
-        tolerance(worst, n, need),
-        tolerance(best, n, need),
+        tolerance(_fullest(counts, unknown, domain_of, within or {}), n, need),
+        tolerance([*counts.values(), *([1] * len(unknown))], n, need),
         tuple(domain for domain, count in sorted(counts.items()) if n - count < need),
-        tuple(sorted({member.node or member.name for member in unknown})),
+        tuple(sorted(set(unknown))),
         group.stands,
     )
+
+
+def _fullest(
+    counts: Counter[str], unknown: Sequence[str], domain_of: Mapping[str, str], within: Mapping[str, str]
+) -> list[int]:
+    """
+    The worst way to complete the counts: members of unknown domain join the fullest they can be in.
+
+    It majorises every other way, and tolerance only falls in that order, so this end is exact.
+    """
+    larger: dict[str, set[str]] = {}
+    for node, domain in domain_of.items():
+        larger.setdefault(domain, set()).add(within.get(node, ""))
+    # A domain seen in two larger ones makes the argument void there.
+    void = set().union(*(places for places in larger.values() if len(places) > 1), {""})
+    pools: dict[str, list[int]] = {}
+    for domain, count in counts.items():
+        place = min(larger[domain])
+        pools.setdefault("" if place in void else place, []).append(count)
+    joining = Counter("" if within.get(node, "") in void else within[node] for node in unknown)
+    found: list[int] = []
+    for place in (pools.keys() | joining.keys()) - {""}:
+        here = sorted(pools.get(place, ()), reverse=True) or [0]
+        found += [here[0] + joining[place], *here[1:]]
+    found = sorted([*found, *pools.get("", ())], reverse=True) or [0]
+    return [found[0] + joining[""], *found[1:]]
 
 
 def effect(group: Group, event: Event) -> str:
@@ -255,19 +281,52 @@ def vector(groups: Sequence[Group], all_events: Sequence[Event]) -> tuple[int, .
     return tuple(lost[m] for m in range(largest, 0, -1))
 
 
-def report(groups: Sequence[Group], level: str, level_events: Sequence[Event]) -> LevelReport:
-    """All groups against the disjoint events of one level."""
+def report(
+    groups: Sequence[Group], level: str, level_events: Sequence[Event], within: Mapping[str, str] | None = None
+) -> LevelReport:
+    """All groups against the disjoint events of one level; `within` as for `standing`."""
     return LevelReport(
         level,
-        tuple(standing(group, level_events, level) for group in groups),
+        tuple(standing(group, level_events, level, within) for group in groups),
         tuple(blasts(groups, level_events)),
         vector(groups, level_events),
     )
 
 
-def survey(groups: Sequence[Group], events_by_level: Mapping[str, Sequence[Event]]) -> list[LevelReport]:
-    """One report per level or named set of events, in the order given."""
-    return [report(groups, level, level_events) for level, level_events in events_by_level.items()]
+def survey(layout: Layout, groups: Sequence[Group] | None = None, named: Sequence[str] = ()) -> list[LevelReport]:
+    """
+    One report for the nodes, each level of the layout, and each named set: a label key or one of `FACTS`.
+
+    The groups are the control plane's components unless others are given. Levels without any domain are left out.
+    """
+    asked = components(layout.members) if groups is None else groups
+    zones = {node: zone for node, zone in domains_at(layout, ZONE).items() if zone}
+    regions = {node: region for node, region in domains_at(layout, REGION).items() if region}
+    within = {HOST: zones, RACK: zones, ZONE: regions}
+    found = [report(asked, NODE, level_events(layout, NODE))]
+    for level in (*layout.levels, *named):
+        happening = level_events(layout, level)
+        if happening or (zones and level == HOST):
+            found.append(report(asked, level, happening, within.get(level)))
+    return found
+
+
+def level_events(layout: Layout, level: str) -> list[Event]:
+    """The failures of a level, of a label key, or of one of `FACTS`, over all nodes of the layout."""
+    nodes = layout.by_name().values()
+    if level == NODE:
+        return events(NODE, {node.name: node.name for node in nodes})
+    if level in FACTS:
+        return events(level, {node.name: getattr(node, level) for node in nodes})
+    if level in layout.levels:
+        return events(level, domains_at(layout, level))
+    return label_events(level, {node.name: node.labels for node in nodes})
+
+
+def domains_at(layout: Layout, level: str) -> dict[str, str | None]:
+    """Every node's domain, None where unknown; the same name under two parents is two domains."""
+    places, position = Places(layout), LEVELS.index(level)
+    return {name: places.of(name)[position] for name in layout.by_name()}
 
 
 def breaking_sets(group: Group, all_events: Sequence[Event], most: int = 2) -> Iterator[tuple[Event, ...]]:

@@ -45,10 +45,12 @@ class Evaluable(Protocol):
 class Evaluation:
     """`codes` has shape (capacity,), 0 where the rule has nothing against a target; `raw` its scores, or None."""
 
-    __slots__ = ("_log", "capacity", "codes", "cursor", "plan", "raw", "version")
+    __slots__ = ("_log", "capacity", "codes", "cursor", "dropped", "key", "plan", "raw", "version")
 
-    def __init__(self, plan: Any) -> None:
+    def __init__(self, key: tuple[int, Hashable], plan: Any) -> None:
+        self.key = key
         self.plan = plan
+        self.dropped = False  # no longer kept up to date: to be asked for again
         self.codes: Codes | None = None
         self.raw: Scores | None = None
         self.cursor = 0
@@ -93,25 +95,29 @@ class EvaluationCache:
         found = self._kept.get(key)
         if found is None:
             self._rules[id(rule)] = rule  # kept alive, so that its id stays its own
-            found = self._kept[key] = Evaluation(rule.prepare(part, index))
+            found = self._kept[key] = Evaluation(key, rule.prepare(part, index))
             self._fill(found, rule, index)
             self._evict(index)
             return found
-        self._kept.move_to_end(key)
-        if found.cursor != index.journal.end:
-            self._catch_up(found, rule, part, index)
+        self.refresh(found, rule, index)
         return found
+
+    def refresh(self, found: Evaluation, rule: Evaluable, index: PlacementIndex) -> None:
+        """Bring an evaluation that is still kept up to date."""
+        if found.cursor != index.journal.end:
+            self._kept.move_to_end(found.key)
+            self._catch_up(found, rule, index)
 
     def clear(self, index: PlacementIndex) -> None:
         """Forget all of them and let go of the terms they kept in use."""
         while self._kept:
             self._drop_oldest(index)
 
-    def _catch_up(self, found: Evaluation, rule: Evaluable, part: Hashable, index: PlacementIndex) -> None:
+    def _catch_up(self, found: Evaluation, rule: Evaluable, index: PlacementIndex) -> None:
         changes = index.journal.since(found.cursor)
         at = self._touched(found, rule, changes, index)
         if rule.stale(found.plan, index):
-            before, found.plan = found.plan, rule.prepare(part, index)
+            before, found.plan = found.plan, rule.prepare(found.key[1], index)
             rule.release(before, index)
             if found.codes is None or found.raw is None:
                 at = ALL  # the new plan may have something to say where the old one had nothing
@@ -170,6 +176,7 @@ class EvaluationCache:
 
     def _drop_oldest(self, index: PlacementIndex) -> None:
         (rule_id, _), dropped = self._kept.popitem(last=False)
+        dropped.dropped = True
         self._rules[rule_id].release(dropped.plan, index)
 
 

@@ -42,7 +42,7 @@ class PlacementIndex:
         self.storage = Storage()
         self.journal = Journal()
         self.evaluations = EvaluationCache()
-        self.rankings: OrderedDict[tuple[int, ...], Any] = OrderedDict()  # kept by `ranking`
+        self.kinds: OrderedDict[Any, Any] = OrderedDict()  # kept by `filtering`
         self.targets_generation = 0  # moves with every change of a target
         self._columns: dict[str, ValueColumn] = {}
         self.census = Census(semantics, self.column)

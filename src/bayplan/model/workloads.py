@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NewType
 
 import msgspec
@@ -79,6 +80,13 @@ class Needs(msgspec.Struct, frozen=True, kw_only=True):
     spread: Spread = Spread()
     affinity: AffinityTerms = NO_TERMS
     claims: Claims = Claims()
+
+
+@lru_cache(maxsize=16384)
+def label_keys(needs: Needs) -> frozenset[str]:
+    """The label keys that the workload's own rules look at, in peers and in itself."""
+    selectors = [constraint.selector for constraint in needs.spread.constraints] + [needs.spread.default_selector]
+    return needs.affinity.label_keys.union(*(selector.keys for selector in selectors if selector is not None))
 
 
 class Workload(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,0 +1,94 @@
+"""The audit: every check of a profile on a layout, weighed. Reads no files and writes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from bayplan.auditing import checks, legacy, profiles, staging
+from bayplan.auditing.layout import Layout
+from bayplan.auditing.outcomes import BROKEN, HOLDS, NOT_APPLICABLE, OPEN, Facts, Outcome
+from bayplan.auditing.profiles import FAIL, FAIL_IF_SHOWN, INFO, Profile
+from bayplan.auditing.staging import Stage
+
+PASS, FAILED, WARN, UNDECIDED, NA = "PASS", "FAIL", "WARN", "UNDECIDED", "N/A"
+STAGE_ID = "stage"
+
+
+class Result(msgspec.Struct, frozen=True):
+    """One check's verdict. `required` ones decide the whole; `gates` says whether this one stands in the way."""
+
+    id: str
+    title: str
+    source: str
+    verdict: str
+    required: bool
+    weight: str
+    message: str
+    nodes: tuple[str, ...] = ()
+    evidence: str = ""
+    fix: str = ""
+
+    @property
+    def gates(self) -> bool:
+        """Whether the cluster does not pass because of it."""
+        return self.verdict == FAILED or (self.verdict == UNDECIDED and self.weight == FAIL)
+
+
+class Audit(msgspec.Struct, frozen=True):
+    """All verdicts of a profile; no stage where the profile knows none."""
+
+    profile: Profile
+    layout: Layout
+    results: tuple[Result, ...]
+    stage: Stage | None
+
+    def passed(self, *, allow_undecided: bool = False) -> bool:
+        """Whether every required check is PASS or N/A; undecided ones may be let through."""
+        return not any(r.gates and not (allow_undecided and r.verdict == UNDECIDED) for r in self.results)
+
+
+def audit(
+    layout: Layout,
+    profile: Profile,
+    *,
+    required_stages: Sequence[tuple[str, str]] = (),
+    workloads: Mapping[str, Sequence[str]] | None = None,
+) -> Audit:
+    """Judge the layout; `required_stages` are (sense, stage), `workloads` the node of each replica by workload."""
+    if profile.name in profiles.LEGACY:
+        found = legacy.judge(layout, profile.name.partition("=")[2])
+        result = _result(legacy.ID, "Upstream's node distribution check", "upstream script", FAIL, found)
+        return Audit(profile, layout, (result,), None)
+    facts = Facts(layout, workloads)
+    results = [
+        _result(check.id, check.title, check.source, profile.weights[check.id], check.run(facts))
+        for check in checks.ALL.values()
+        if check.id in profile.weights
+    ]
+    stage = staging.stage_of(facts)
+    for sense, name in required_stages:
+        found = staging.required(facts, name, sense)
+        results.append(_result(STAGE_ID, f"Control plane {sense} at stage {name}", "SCS-0213, stages", FAIL, found))
+    if not required_stages:
+        found = Outcome(NOT_APPLICABLE, f"none is required; the control plane is {stage}")
+        results.append(_result(STAGE_ID, "Stage reached", "SCS-0213, stages", INFO, found))
+    return Audit(profile, layout, tuple(results), stage)
+
+
+def _result(check_id: str, title: str, source: str, weight: str, found: Outcome) -> Result:
+    broken = FAILED if weight in (FAIL, FAIL_IF_SHOWN) else WARN
+    verdicts = {HOLDS: PASS, BROKEN: broken, OPEN: UNDECIDED, NOT_APPLICABLE: NA}
+    return Result(
+        id=check_id,
+        title=title,
+        source=source,
+        verdict=verdicts[found.state],
+        required=weight in (FAIL, FAIL_IF_SHOWN),
+        weight=weight,
+        message=found.message,
+        nodes=found.nodes,
+        evidence=found.evidence,
+        fix=found.fix,
+    )

@@ -1,0 +1,47 @@
+"""Which label says which level, in order of trust, and how it may be changed. Knows nothing of nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from bayplan.auditing.layout import CLOUD, HOST, RACK, REGION, ZONE
+
+HOST_KEY = "topology.scs.community/host-id"
+ZONE_KEY = "topology.kubernetes.io/zone"
+REGION_KEY = "topology.kubernetes.io/region"
+CSI_ZONE_KEY = "topology.cinder.csi.openstack.org/zone"
+
+# `kubernetes.io/hostname` is missing on purpose: it names the virtual machine.
+KEYS: dict[str, tuple[str, ...]] = {
+    HOST: (
+        HOST_KEY,
+        "topology.openstack.org/host-id",
+        "machine-controller/physical-host-id",
+        "node.cluster.x-k8s.io/esxi-host",
+        "topology.scs.openstack.org/host-id",
+    ),
+    RACK: ("topology.rook.io/rack", "oci.oraclecloud.com/fault-domain"),
+    ZONE: (ZONE_KEY, "failure-domain.beta.kubernetes.io/zone"),
+    REGION: (REGION_KEY, "failure-domain.beta.kubernetes.io/region", "topology.rook.io/datacenter"),
+    CLOUD: (),
+}
+# Providers whose zone label names the hypervisor, and those whose nodes are the machines themselves.
+ZONE_IS_HOST = ("proxmox", "xenorchestra")
+BARE_METAL = ("metal3",)
+# What OpenStack calls the zone of those who made none.
+DEFAULT_ZONE = "nova"
+
+
+class Catalogue(msgspec.Struct, frozen=True):
+    """The keys of each level, best first; whether zones are hosts, and nodes are machines, whatever the provider."""
+
+    keys: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=lambda: dict(KEYS))
+    zone_is_host: bool = False
+    bare_metal: bool = False
+
+    def preferring(self, level: str, key: str) -> Catalogue:
+        """The catalogue with a key of the user's before all others of the level."""
+        others = tuple(other for other in self.keys[level] if other != key)
+        return msgspec.structs.replace(self, keys={**self.keys, level: (key, *others)})

@@ -1,0 +1,82 @@
+"""How strictly each standard takes each check. Knows nothing of how checks decide."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+FAIL, FAIL_IF_SHOWN, WARN, INFO = "fail", "fail-if-shown", "warn", "info"
+DEFAULT = "scs-0214-v2"
+LEGACY = ("legacy=old", "legacy=head")
+_COMPONENTS = ("apiserver", "controller-manager", "scheduler", "etcd")
+
+
+class Profile(msgspec.Struct, frozen=True):
+    """
+    The checks of a standard and the weight of each.
+
+    `fail` must hold; `fail-if-shown` may stay undecided, for lack of a second source or of pods, but not be broken;
+    `warn` and `info` never count against the cluster.
+    """
+
+    name: str
+    title: str
+    weights: Mapping[str, str]
+
+
+def _each(prefix: str, weight: str) -> dict[str, str]:
+    return {f"{prefix}-{component}": weight for component in _COMPONENTS}
+
+
+_COMMON = {
+    "cp-hidden": FAIL,
+    "scs-0214-cp-machines": FAIL,
+    "scs-0214-labels-zone": FAIL,
+    "scs-0214-labels-region": FAIL,
+    "scs-0214-labels-current": FAIL_IF_SHOWN,
+    "scs-0214-cp-zones": WARN,
+    "scs-0214-worker-spread": WARN,
+    **_each("scs-0213-dup", FAIL_IF_SHOWN),
+    **_each("scs-0213-half", WARN),
+    "fd-quorum-etcd-host": WARN,
+    "fd-quorum-etcd-zone": WARN,
+    "fd-odd-etcd": INFO,
+    "fd-n1-component-host": WARN,
+    "fd-n1-component-zone": WARN,
+    "fd-n1-workloads-host": WARN,
+    "fd-n1-workloads-zone": WARN,
+    "lbl-host-present": WARN,
+    "lbl-host-vacuous": WARN,
+    "lbl-host-one-zone": FAIL,
+    "lbl-zone-one-region": FAIL,
+    "lbl-mixed-keys": WARN,
+    "lbl-zone-uninformative": INFO,
+    "cp-role-mismatch": WARN,
+}
+# What each version asks beyond, or less than, the one in force.
+_DRAFT = {"scs-0214-cp-each-zone": FAIL, "lbl-host-present": FAIL}
+_V1 = {"scs-0214-cp-each-zone": FAIL, "scs-0214-labels-zone": WARN, "scs-0214-labels-region": WARN}
+_V1 |= {"scs-0214-labels-current": WARN, "lbl-host-one-zone": WARN, "lbl-zone-one-region": WARN}
+_RECORD = {**_V1, **_each("scs-0213-dup", FAIL), "scs-0214-cp-machines": WARN}
+del _RECORD["scs-0214-cp-each-zone"]
+_HA = {**_each("scs-0213-dup", FAIL), **_each("scs-0213-half", FAIL)}
+_HA |= dict.fromkeys(
+    ("fd-quorum-etcd-host", "fd-quorum-etcd-zone", "fd-n1-component-host", "fd-n1-component-zone"), FAIL
+)
+_BSI = {"bsi-cp-three-nodes": FAIL, "bsi-cp-three-zones": FAIL, "bsi-worker-two-zones": FAIL}
+_BSI |= {"fd-quorum-etcd-zone": FAIL, "fd-n1-component-zone": FAIL, "scs-0214-labels-region": WARN}
+
+PROFILES = {
+    profile.name: profile
+    for profile in (
+        Profile(DEFAULT, "SCS-0214-v2, Kubernetes Node Distribution and Availability", _COMMON),
+        Profile("scs-0214-v2-draft", "SCS-0214-v2 as drafted in 2024", {**_COMMON, **_DRAFT}),
+        Profile("scs-0214-v1", "SCS-0214-v1", {**_COMMON, **_V1}),
+        Profile("scs-0213", "SCS-0213, Kubernetes Nodes Anti Affinity", {**_COMMON, **_RECORD}),
+        Profile("ha", "High availability: quorum survives any one loss", {**_COMMON, **_HA}),
+        Profile("bsi-app-4.4.a19", "BSI APP.4.4.A19, high availability", {**_COMMON, **_BSI}),
+        Profile(LEGACY[0], "The retired upstream script, before November 2024", {}),
+        Profile(LEGACY[1], "The retired upstream script, as it is now", {}),
+    )
+}

@@ -1,0 +1,414 @@
+"""
+The fewest moves after which a control plane meets its demands, in a safe order, and the stanza that spreads a workload.
+
+A plan is found by trying assignments, the fewest moves first, and proven on the layout it leads to. Knows nothing of
+profiles: the caller says what is demanded.
+"""
+
+from __future__ import annotations
+
+import itertools
+import shlex
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from bayplan.auditing import spread as spreading
+from bayplan.auditing import survivability
+from bayplan.auditing.layout import CONTROL_PLANE, ETCD, HOST, LEVELS, AuditNode, Layout, Member
+from bayplan.auditing.spread import Places
+
+SEPARATE, HALF, LOSS = "separate", "half", "loss"
+ADD_FIRST, REMOVE_FIRST, NOT_YET = "add-first", "remove-first", "not yet"
+NODES = "control plane"  # the group of the control-plane nodes themselves
+MOST_TRIES = 200_000  # assignments looked at before the search settles for a good plan instead of the best
+
+Spot = tuple[str, ...]  # the domain at each demanded level, the smallest first
+
+
+class Demand(msgspec.Struct, frozen=True):
+    """
+    What every component must meet at a level.
+
+    SEPARATE: at least two domains. HALF: no domain holds more than half, rounded up. LOSS: any one domain may fail and
+    etcd keeps its majority, everything else one instance.
+    """
+
+    level: str = HOST
+    rule: str = LOSS
+
+    def met(self, group: str, n: int, fullest: int) -> bool:
+        return self._rule(group)(n, fullest)
+
+    def cap(self, group: str, n: int) -> int:
+        """The most members that one domain may hold, at least 1 even where nothing helps."""
+        return max((most for most in range(1, n + 1) if self.met(group, n, most)), default=1)
+
+    def least(self, group: str) -> int:
+        """The fewest members that can meet it."""
+        return next(n for n in itertools.count(1) if self.met(group, n, 1))
+
+    def _rule(self, group: str) -> Callable[[int, int], bool]:
+        if self.rule == LOSS and (group == ETCD or group.startswith(f"{ETCD}-")):
+            return spreading.quorum
+        return spreading.half if self.rule == HALF else spreading.separate
+
+
+class Move(msgspec.Struct, frozen=True):
+    """
+    One node goes elsewhere: `source` and `target` are the domains by level, `new` the levels at which it is a new one.
+
+    `how` says whether its successor joins before it leaves or after. A node that does not exist yet has no source.
+    """
+
+    node: str
+    source: Mapping[str, str]
+    target: Mapping[str, str]
+    new: tuple[str, ...] = ()
+    how: str = ADD_FIRST
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    `starts` are components to start on nodes that lack them, `adds` new nodes, `moves` the rest, in a safe order.
+
+    `further` counts the new domains by level: at the host level, machines. `unknown` are nodes to be labelled before
+    anything can be planned. Not `exact`: a shorter plan may exist. Not `safe`: some step would cost the majority.
+    """
+
+    starts: tuple[tuple[str, str], ...] = ()
+    adds: tuple[Move, ...] = ()
+    moves: tuple[Move, ...] = ()
+    further: Mapping[str, int] = msgspec.field(default_factory=dict)
+    passes: bool = False
+    exact: bool = True
+    safe: bool = True
+    unknown: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    before: Mapping[str, int] = msgspec.field(default_factory=dict)
+    after: Mapping[str, int] = msgspec.field(default_factory=dict)
+
+    @property
+    def n_changes(self) -> int:
+        return len(self.starts) + len(self.adds) + len(self.moves)
+
+
+def plan(
+    layout: Layout,
+    demands: Sequence[Demand],
+    *,
+    usable: frozenset[str] | None = None,
+    keep: frozenset[str] = frozenset(),
+) -> Plan:
+    """
+    The plan with the fewest moves, among those the one with the fewest new machines, then the most even one.
+
+    `usable` are the domains of the smallest level that may take a node, all known ones if not given. `keep` are nodes
+    that had better stay: the only holder of a lease, of a local volume.
+    """
+    members = _members(layout)
+    if not members:
+        return Plan(notes=("no control plane is visible: ask whoever runs it",))
+    if meets(layout, demands):
+        return Plan(passes=True, before=tolerances(layout, demands), after=tolerances(layout, demands))
+    problem = _Problem(layout, demands, usable, keep)
+    if problem.unknown:
+        note = "where these nodes sit decides what has to move: label them first"
+        return Plan(unknown=problem.unknown, notes=(note,), before=tolerances(layout, demands))
+    assignment, exact = problem.solve()
+    return _proven(problem, assignment, exact=exact)
+
+
+def meets(layout: Layout, demands: Iterable[Demand]) -> bool:
+    """Whether every component certainly meets every demand, whatever the missing labels are."""
+    places, known = Places(layout), layout.by_name()
+    for demand in demands:
+        for group, nodes in _members(layout).items():
+            found = spreading.spread(layout, [known[node] for node in nodes], demand.level, places)
+            if not demand.met(group, found.n, found.hi):
+                return False
+    return True
+
+
+def tolerances(layout: Layout, demands: Iterable[Demand]) -> dict[str, int]:
+    """How many domains of each demanded level may fail, for certain."""
+    reports = {report.level: report.tolerance for report in survivability.survey(layout)}
+    return {demand.level: reports.get(demand.level, 0) for demand in demands}
+
+
+def planned(layout: Layout, found: Plan) -> Layout:
+    """The layout once the plan is carried out."""
+    components = {name: list(members) for name, members in layout.members.items()}
+    for component, node in found.starts:
+        components[component].append(Member(node))
+    everything = _of_a_full_node(layout)
+    nodes = {node.name: node for node in layout.nodes}
+    for move in found.adds:
+        nodes[move.node] = AuditNode(name=move.node, roles=(CONTROL_PLANE,), components=everything, domains=move.target)
+        for component in everything:
+            components[component].append(Member(move.node))
+    moved = {move.node for move in found.moves}
+    elsewhere = {move.node: move.target for move in found.moves}
+    after = msgspec.structs.replace(
+        layout,
+        nodes=tuple(_at(node, elsewhere) for node in nodes.values()),
+        external=tuple(_at(node, elsewhere) for node in layout.external),
+        members={
+            name: tuple(Member(m.node, m.healthy or m.node in moved) for m in members)
+            for name, members in components.items()
+        },
+    )
+    return after
+
+
+def _at(node: AuditNode, elsewhere: Mapping[str, Mapping[str, str]]) -> AuditNode:
+    """The node in its new place; what is known of levels that the plan does not speak of holds no longer."""
+    target = elsewhere.get(node.name)
+    return node if target is None else msgspec.structs.replace(node, domains=dict(target), ready=True)
+
+
+def _members(layout: Layout) -> dict[str, list[str]]:
+    """The node of each member by component, and the control-plane nodes as a group of their own."""
+    known = layout.by_name()
+    found = {name: [m.node for m in members if m.node in known] for name, members in layout.members.items()}
+    if layout.control_plane:
+        found[NODES] = [node.name for node in layout.control_plane]
+    return {name: nodes for name, nodes in found.items() if nodes}
+
+
+def _of_a_full_node(layout: Layout) -> tuple[str, ...]:
+    """The components that a control-plane node like the others would run: all but an etcd that lives elsewhere."""
+    inside = {node.name for node in layout.control_plane}
+    return tuple(sorted(name for name, members in layout.members.items() if any(m.node in inside for m in members)))
+
+
+# Searching
+
+
+class _Problem:
+    """Who may go where. `spot_of` has no entry for nodes that are still to be made."""
+
+    def __init__(
+        self, layout: Layout, demands: Sequence[Demand], usable: frozenset[str] | None, keep: frozenset[str]
+    ) -> None:
+        self.layout, self.demands = layout, demands
+        self.levels = tuple(level for level in LEVELS if any(demand.level == level for demand in demands))
+        spots = self._spots()
+        self.members = _members(layout)
+        nodes = sorted({node for nodes in self.members.values() for node in nodes})
+        self.unknown = tuple(node for node in nodes if node not in spots)
+        self.spot_of = {node: spots[node] for node in nodes if node in spots}
+        self.known = sorted({spot for spot in spots.values() if usable is None or spot[0] in usable})
+        self.crowd = Counter(spots[node.name] for node in layout.workers if node.name in spots)
+        self.rank = {node: i for i, node in enumerate(self._by_preference(nodes, keep))}
+        self.starts: list[tuple[str, str]] = []
+        self.new_nodes: list[str] = []
+        if not self.unknown:
+            self._fill_up()
+
+    def _spots(self) -> dict[str, Spot]:
+        places, positions = Places(self.layout), [LEVELS.index(level) for level in self.levels]
+        found = {}
+        for name in self.layout.by_name():
+            spot = tuple(places.of(name)[position] or "" for position in positions)
+            if all(spot):
+                found[name] = spot
+        return found
+
+    def _by_preference(self, nodes: Sequence[str], keep: frozenset[str]) -> list[str]:
+        """Who had better move first: those that do not work, then the youngest; at last those to keep."""
+        known = self.layout.by_name()
+        youngest = sorted(nodes, key=lambda node: known[node].created, reverse=True)
+        return sorted(youngest, key=lambda n: (n in keep, known[n].ready and not known[n].unschedulable))
+
+    def _fill_up(self) -> None:
+        """Enough members for every demand: first on nodes that lack the component, then on new nodes."""
+        missing = 0
+        inside = [node.name for node in self.layout.control_plane]
+        full = _of_a_full_node(self.layout)
+        for group, nodes in self.members.items():
+            short = max(demand.least(group) for demand in self.demands) - len(nodes)
+            taken = Counter(self.spot_of[node] for node in nodes)
+            lacking = [node for node in inside if node not in nodes] if group in full else []
+            while short > 0 and lacking:
+                node = min(lacking, key=lambda n: (taken[self.spot_of[n]], n))
+                lacking.remove(node)
+                nodes.append(node)
+                taken[self.spot_of[node]] += 1
+                self.starts.append((group, node))
+                short -= 1
+            missing = max(missing, short)
+        if missing and ETCD in full and (len(self.members[ETCD]) + missing) % 2 == 0:
+            missing += 1  # an even number of stacked members is refused, and would gain nothing
+        self.new_nodes = [f"new-control-plane-{i + 1}" for i in range(missing)]
+        for group in (*full, NODES):
+            if group in self.members:
+                self.members[group] += self.new_nodes
+
+    def solve(self) -> tuple[dict[str, Spot], bool]:
+        """Where every moved or new node goes; False with a plan that may not be the shortest."""
+        tries = 0
+        for n_moves in range(self._fewest(), len(self.spot_of) + 1):
+            best: tuple[tuple[object, ...], dict[str, Spot]] | None = None
+            for movers in self._movers(n_moves):
+                for assignment in self._assignments([*self.new_nodes, *movers]):
+                    tries += 1
+                    if tries > MOST_TRIES:
+                        return (best[1], False) if best else (self._everyone_apart(), False)
+                    if self.met(assignment):
+                        cost = self._cost(assignment)
+                        if best is None or cost < best[0]:
+                            best = cost, assignment
+            if best is not None:
+                return best[1], True
+        return self._everyone_apart(), False
+
+    def met(self, assignment: Mapping[str, Spot]) -> bool:
+        where = {**self.spot_of, **assignment}
+        for demand in self.demands:
+            position = self.levels.index(demand.level)
+            for group, nodes in self.members.items():
+                fullest = max(Counter(where[node][: position + 1][-1] for node in nodes).values())
+                if not demand.met(group, len(nodes), fullest):
+                    return False
+        return True
+
+    def _fewest(self) -> int:
+        """No plan has fewer moves: what stands above the cap has to go."""
+        excess = [0]
+        for demand in self.demands:
+            position = self.levels.index(demand.level)
+            for group, nodes in self.members.items():
+                counts = Counter(self.spot_of[node][position] for node in nodes if node in self.spot_of)
+                cap = demand.cap(group, len(nodes))
+                excess.append(sum(max(count - cap, 0) for count in counts.values()))
+        return max(excess)
+
+    def _movers(self, n: int) -> Iterator[list[str]]:
+        """Every choice of so many nodes; of nodes alike in place and components, those that had better move."""
+        alike: dict[object, list[str]] = {}
+        for node in sorted(self.spot_of, key=self.rank.__getitem__):
+            parts = tuple(group for group, nodes in sorted(self.members.items()) if node in nodes)
+            alike.setdefault((self.spot_of[node], parts), []).append(node)
+        classes = list(alike.values())
+        for counts in itertools.product(*(range(min(len(nodes), n) + 1) for nodes in classes)):
+            if sum(counts) == n:
+                yield [node for nodes, count in zip(classes, counts, strict=True) for node in nodes[:count]]
+
+    def _assignments(self, nodes: Sequence[str], opened: tuple[Spot, ...] = ()) -> Iterator[dict[str, Spot]]:
+        """Every way to send the nodes elsewhere: to known spots, to new ones opened on the way, or to one more."""
+        if not nodes:
+            yield {}
+            return
+        node, *rest = nodes
+        here = self.spot_of.get(node)
+        for spot in (*self.known, *opened, *self._new_spots(opened)):
+            if spot != here:
+                further = opened if spot in self.known or spot in opened else (*opened, spot)
+                for others in self._assignments(rest, further):
+                    yield {node: spot, **others}
+
+    def _new_spots(self, opened: Sequence[Spot]) -> Iterator[Spot]:
+        """One more machine in each larger domain that is known or opened, and one in a domain new at every level."""
+        seen = [*self.known, *self.spot_of.values(), *opened]
+        for depth in range(1, len(self.levels) + 1):
+            fresh = tuple(f"new-{self.levels[i]}-{1 + sum(_is_new(s[i]) for s in opened)}" for i in range(depth))
+            for above in sorted({spot[depth:] for spot in seen}):
+                yield fresh + above
+
+    def _cost(self, assignment: Mapping[str, Spot]) -> tuple[object, ...]:
+        where = {**self.spot_of, **assignment}
+        new = [len({spot[i] for spot in assignment.values() if _is_new(spot[i])}) for i in range(len(self.levels))]
+        # Fewer new sites before fewer new zones before fewer new machines; then the more even placement.
+        uneven = [sum(n * n for n in Counter(spot[i] for spot in where.values()).values()) for i in range(len(new))]
+        ranks = sorted(self.rank.get(node, -1) for node in assignment)
+        crowd = sum(self.crowd[spot] for spot in assignment.values())
+        return sum(new), new[::-1], uneven[::-1], ranks, crowd, sorted(assignment.items())
+
+    def _everyone_apart(self) -> dict[str, Spot]:
+        """Every node in a place of its own at every level: more moves than needed, but it meets what can be met."""
+        found: dict[str, Spot] = {}
+        used: set[str] = set()
+        for i, node in enumerate([*self.new_nodes, *sorted(self.spot_of)]):
+            here = self.spot_of.get(node)
+            if here is not None and not used & set(here):
+                used |= set(here)
+            else:
+                found[node] = tuple(f"new-{level}-{i + 1}" for level in self.levels)
+        return found
+
+
+def _is_new(domain: str) -> bool:
+    return domain.startswith("new-")
+
+
+# Proving and ordering
+
+
+def _proven(problem: _Problem, assignment: Mapping[str, Spot], *, exact: bool) -> Plan:
+    """The plan in a safe order, judged on the layout that it leads to."""
+    moves = {node: _move(problem, node, spot) for node, spot in assignment.items()}
+    adds = tuple(moves[node] for node in problem.new_nodes)
+    ordered, safe = _in_safe_order([moves[node] for node in assignment if node not in problem.new_nodes], problem)
+    further = {
+        level: len({spot[i] for spot in assignment.values() if _is_new(spot[i])})
+        for i, level in enumerate(problem.levels)
+    }
+    draft = Plan(starts=tuple(problem.starts), adds=adds, moves=ordered, further=further, exact=exact, safe=safe)
+    after = planned(problem.layout, draft)
+    notes = [] if safe else ["no order keeps the majority all the way: mend the members that are down first"]
+    if len(problem.members.get(ETCD, ())) % 2 == 0 and ETCD in problem.members:
+        notes.append("an even number of etcd members tolerates no more than one fewer would")
+    return msgspec.structs.replace(
+        draft,
+        passes=meets(after, problem.demands),
+        notes=tuple(notes),
+        before=tolerances(problem.layout, problem.demands),
+        after=tolerances(after, problem.demands),
+    )
+
+
+def _move(problem: _Problem, node: str, spot: Spot) -> Move:
+    source = problem.spot_of.get(node, ())
+    target = dict(zip(problem.levels, spot, strict=True))
+    new = tuple(level for level, domain in target.items() if _is_new(domain))
+    return Move(node, dict(zip(problem.levels, source, strict=False)), target, new)
+
+
+def _in_safe_order(moves: Sequence[Move], problem: _Problem) -> tuple[tuple[Move, ...], bool]:
+    """
+    One after another, those that are down first: replacing one of these only adds survivors.
+
+    Whoever works is replaced one for one, so the number of survivors stays and the order among them is free.
+    """
+    groups = survivability.components(problem.layout.members)
+    down = {member.node for group in groups for member in group.members if not member.healthy}
+    waiting, ordered, safe = sorted(moves, key=lambda m: (m.node not in down, problem.rank[m.node])), [], True
+    for move in waiting:
+        how = how_to_replace(move.node, groups)
+        safe = safe and how != NOT_YET
+        ordered.append(msgspec.structs.replace(move, how=how))
+        groups = [
+            msgspec.structs.replace(
+                group, members=tuple(Member(m.node, m.healthy or m.node == move.node) for m in group.members)
+            )
+            for group in groups
+        ]
+    return tuple(ordered), safe
+
+
+def how_to_replace(node: str, groups: Iterable[survivability.Group]) -> str:
+    """
+    Whether the successor may join before the node leaves, else whether the node may leave first, else not yet.
+
+    A joining member counts for the majority before it works. A member that is down leaves first: that costs nothing.
+    """
+    hit = [group for group in groups if any(member.node == node for member in group.members)]
+    down = any(not member.healthy for group in hit for member in group.members if member.node == node)
+    larger = [survivability.majority(len(g.members) + 1) if g.quorum else g.need for g in hit]
+    may_add = all(group.n_healthy >= need for group, need in zip(hit, larger, strict=True))
+    may_remove = all(group.survivors(frozenset({node})) >= group.need for group in hit)
+    if may_remove and (down or not may_add):
+        return REMOVE_FIRST
+    return ADD_FIRST if may_add else NOT_YET

@@ -1,0 +1,242 @@
+"""
+How the members of a group spread over the domains of a level, as an interval where labels are missing.
+
+A machine stands in one rack, a rack in one zone, and so on: what is known of a larger level limits what an unlabelled
+member may share. Every rule asked here depends on the fullest domain alone and gets no better as that grows, so the
+two ends of the interval decide it exactly. Knows nothing of rules' names or of severities.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import msgspec
+
+from bayplan.auditing.layout import DECLARED, HOST, INFERRED, LEVELS, OBSERVED, AuditNode, Layout
+
+Place = tuple[str | None, ...]  # the domain at each level above the one asked about
+_STRENGTH = (INFERRED, DECLARED, OBSERVED)
+
+
+class Spread(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    `n` members: how many each known domain holds, who has none, and what that leaves open.
+
+    The fullest domain holds `lo` to `hi` members, and there are `fewest` to `most` domains.
+    """
+
+    level: str
+    n: int
+    nodes_by_domain: Mapping[str, tuple[str, ...]]
+    unknown: tuple[str, ...]
+    lo: int
+    hi: int
+    fewest: int
+    most: int
+    evidence: str
+
+    @property
+    def counts(self) -> list[int]:
+        """Members per known domain, the fullest first."""
+        return sorted(map(len, self.nodes_by_domain.values()), reverse=True)
+
+    def judge(self, rule: Callable[[int, int], bool]) -> bool | None:
+        """Whether a rule on (members, fullest domain) holds; None if that depends on missing labels."""
+        worst, best = rule(self.n, self.hi), rule(self.n, self.lo)
+        return worst if worst == best else None
+
+
+def separate(n: int, fullest: int) -> bool:
+    """Whether they stand in at least two domains."""
+    return fullest < n
+
+
+def half(n: int, fullest: int) -> bool:
+    """Whether no domain holds more than half, rounded up."""
+    return n >= 2 and fullest <= (n + 1) // 2
+
+
+def quorum(n: int, fullest: int) -> bool:
+    """Whether a majority survives the loss of any one domain."""
+    return fullest <= (n - 1) // 2
+
+
+class Places:
+    """Every node's domains as ids that tell same names in different parents apart, completed by what others tell."""
+
+    def __init__(self, layout: Layout) -> None:
+        nodes = (*layout.nodes, *layout.external)
+        self._ids = {node.name: _raw_ids(node) for node in nodes}
+        self._merged: dict[tuple[int, str], str] = {}
+        for index in range(len(LEVELS) - 2, 0, -1):
+            self._qualify(index)
+        for index in range(len(LEVELS) - 1):
+            self._complete(index)
+        self._pools = [
+            {self._find(level, value) for merged, value in self._merged if merged == level}
+            for level in range(len(LEVELS))
+        ]
+
+    def of(self, name: str) -> Place:
+        """The node's domain at every level."""
+        found = self._ids[name]
+        return tuple(None if value is None else self._find(index, value) for index, value in enumerate(found))
+
+    def contested(self, level: int, value: str) -> bool:
+        """Whether a smaller domain stands in this one and in another at once, so that its name proves nothing."""
+        return value in self._pools[level]
+
+    def _qualify(self, index: int) -> None:
+        """A name under several parents is as many domains, and none where the parent is unknown."""
+        parents: dict[str, set[str]] = {}
+        for ids in self._ids.values():
+            here, above = ids[index], ids[index + 1]
+            if here is not None and above is not None:
+                parents.setdefault(here, set()).add(above)
+        for ids in self._ids.values():
+            here, above = ids[index], ids[index + 1]
+            if here is not None and len(parents.get(here, ())) > 1:
+                ids[index] = None if above is None else f"{above}/{here}"
+
+    def _complete(self, index: int) -> None:
+        """What one node of a domain tells of the larger levels holds for all; contradictions make one pool."""
+        above = range(index + 1, len(LEVELS))
+        told: dict[str, list[str | None]] = {}
+        for ids in self._ids.values():
+            here = ids[index]
+            if here is None:
+                continue
+            known = told.setdefault(here, [None] * len(LEVELS))
+            for level in above:
+                value, before = ids[level], known[level]
+                if value is not None and before is not None and value != before:
+                    self._merge(level, value, before)
+                known[level] = before if before is not None else value
+        for ids in self._ids.values():
+            here = ids[index]
+            if here is not None:
+                for level in above:
+                    ids[level] = ids[level] if ids[level] is not None else told[here][level]
+
+    def _find(self, level: int, value: str) -> str:
+        while (level, value) in self._merged:
+            value = self._merged[level, value]
+        return value
+
+    def _merge(self, level: int, one: str, other: str) -> None:
+        one, other = sorted((self._find(level, one), self._find(level, other)))
+        if one != other:
+            self._merged[level, other] = one
+
+
+def _raw_ids(node: AuditNode) -> list[str | None]:
+    return [node.at(level) or None for level in LEVELS]
+
+
+def spread(layout: Layout, members: Sequence[AuditNode], level: str = HOST, places: Places | None = None) -> Spread:
+    """How the members (nodes, once for each member on them) spread over the level's domains."""
+    places = places or Places(layout)
+    index = LEVELS.index(level)
+    found = [(node.name, places.of(node.name)) for node in members]
+    nodes_by_domain: dict[str, list[str]] = {}
+    place_by_domain: dict[str, Place] = {}
+    unknown = []
+    for name, place in found:
+        domain = place[index]
+        if domain is None or places.contested(index, domain):
+            unknown.append((name, place))
+        else:
+            nodes_by_domain.setdefault(domain, []).append(name)
+            place_by_domain[domain] = place[index + 1 :]
+    blocks = _blocks(unknown, index)
+    sizes = {domain: len(names) for domain, names in nodes_by_domain.items()}
+    hi = _fullest(blocks, [(place_by_domain[domain], size) for domain, size in sizes.items()])
+    fewest = _fewest(blocks, list(place_by_domain.values()))
+    return Spread(
+        level=level,
+        n=len(found),
+        nodes_by_domain={domain: tuple(names) for domain, names in sorted(nodes_by_domain.items())},
+        unknown=tuple(name for name, _ in unknown),
+        lo=max([*sizes.values(), *(size for _, size in blocks)], default=0),
+        hi=hi,
+        fewest=min(len(found), 1) if hi == len(found) else max(2, fewest),
+        most=len(sizes) + len(blocks),
+        evidence=_evidence(members, level),
+    )
+
+
+def _evidence(members: Iterable[AuditNode], level: str) -> str:
+    """How well it is known at best: by the weakest of its parts."""
+    kinds = {node.evidence.get(level, INFERRED) for node in members}
+    return min(kinds, key=_STRENGTH.index, default=INFERRED)
+
+
+def _blocks(unknown: Sequence[tuple[str, Place]], index: int) -> list[tuple[Place, int]]:
+    """Unlabelled members that certainly stand together, because they share something smaller: place and size."""
+    group = list(range(len(unknown)))
+
+    def root(i: int) -> int:
+        while group[i] != i:
+            i = group[i]
+        return i
+
+    first: dict[tuple[int, str], int] = {}
+    for i, (_, place) in enumerate(unknown):
+        for smaller, value in enumerate(place[:index]):
+            if value is not None:
+                group[root(i)] = root(first.setdefault((smaller, value), i))
+    found: dict[int, tuple[Place, int]] = {}
+    for i, (_, place) in enumerate(unknown):
+        above = place[index + 1 :]
+        before, size = found.get(root(i), (above, 0))
+        found[root(i)] = (tuple(a if a is not None else b for a, b in zip(before, above, strict=True)), size + 1)
+    return list(found.values())
+
+
+def _compatible(one: Place, other: Place) -> bool:
+    return all(a is None or b is None or a == b for a, b in zip(one, other, strict=True))
+
+
+def _fullest(blocks: Sequence[tuple[Place, int]], domains: Iterable[tuple[Place, int]]) -> int:
+    """The most members that one domain can hold, whatever the missing labels are."""
+    weights: Counter[Place] = Counter()
+    for place, size in blocks:
+        weights[place] += size
+    largest: dict[Place, int] = {}
+    for place, size in domains:
+        largest[place] = max(size, largest.get(place, 0))
+    hi = _joinable(dict(weights))
+    for domain, size in largest.items():
+        hi = max(hi, size + _joinable({place: w for place, w in weights.items() if _compatible(domain, place)}))
+    return hi
+
+
+def _joinable(weights: Mapping[Place, int], level: int = 0) -> int:
+    """The heaviest set of places that one domain can satisfy: at every level it stands in one domain."""
+    if not weights or level == len(next(iter(weights))):
+        return sum(weights.values())
+    options = {place[level] for place in weights} - {None}
+    if not options:
+        return _joinable(weights, level + 1)
+    return max(
+        _joinable({place: w for place, w in weights.items() if place[level] in (None, option)}, level + 1)
+        for option in options
+    )
+
+
+def _fewest(blocks: Iterable[tuple[Place, int]], domains: Sequence[Place]) -> int:
+    """The fewest domains there can be: the known ones, and one for each place that none of them can serve."""
+    pinned = sorted({place for place, _ in blocks}, key=lambda place: place.count(None))
+    taken: list[Place] = []
+    spare = [domain for domain in domains if None in domain]
+    for place in pinned:
+        if any(_compatible(place, other) for other in taken):
+            continue
+        if any(_compatible(place, domain) for domain in domains if domain not in spare):
+            continue
+        match = next((domain for domain in spare if _compatible(place, domain)), None)
+        if match is not None:
+            spare.remove(match)
+        taken.append(place)
+    return len(domains) + len(taken) - (sum(1 for domain in domains if None in domain) - len(spare))

@@ -1,0 +1,170 @@
+"""Tolerance, single points and blast vectors are what a look at every event would find."""
+
+import itertools
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bayplan.auditing import survivability as sv
+from bayplan.auditing.layout import HOST, REGION, ZONE, AuditNode, Layout, Member
+
+
+def spread_over(counts):
+    """Node names and their host, for a layout such as 2+1."""
+    return {f"cp{h}{i}": f"h{h}" for h, count in enumerate(counts) for i in range(count)}
+
+
+# n is the sum; half is judged elsewhere: (layout, tolerance if one is enough, tolerance of a majority)
+LAYOUTS = [
+    ((1,), 0, 0), ((2,), 0, 0), ((1, 1), 1, 0), ((3,), 0, 0), ((2, 1), 1, 0), ((1, 1, 1), 2, 1),
+    ((3, 1), 1, 0), ((2, 2), 1, 0), ((2, 1, 1), 2, 0), ((1,) * 4, 3, 1), ((4, 1), 1, 0), ((3, 2), 1, 0),
+    ((3, 1, 1), 2, 0), ((2, 2, 1), 2, 1), ((2, 1, 1, 1), 3, 1), ((1,) * 5, 4, 2), ((3, 3), 1, 0),
+    ((2, 2, 2), 2, 1), ((1,) * 6, 5, 2), ((4, 3), 1, 0), ((3, 3, 1), 2, 1), ((3, 2, 2), 2, 1),
+    ((2, 1, 1, 1, 1, 1), 5, 2), ((1,) * 7, 6, 3),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("counts, any_one, quorum", LAYOUTS)
+def test_the_layout_table(counts, any_one, quorum):
+    hosts = spread_over(counts)
+    happening = sv.events(HOST, hosts)
+    members = tuple(map(Member, hosts))
+    assert sv.standing(sv.Group("apiserver", members), happening).tolerance == any_one
+    assert sv.standing(sv.Group("etcd", members, quorum=True), happening).tolerance == quorum
+
+
+def worst_case(group, happening):
+    """How many events any choice of which leaves enough, found by trying every choice."""
+    if not group.stands:
+        return 0
+    for size in range(1, len(happening) + 1):
+        for chosen in itertools.combinations(happening, size):
+            lost = frozenset().union(*(event.nodes for event in chosen))
+            if sum(m.healthy and m.node not in lost for m in group.members) < group.need:
+                return size - 1
+    return len(happening)
+
+
+GROUPS = st.lists(st.tuples(st.integers(0, 4), st.booleans() | st.just(True)), min_size=1, max_size=6)
+
+
+@settings(max_examples=300, deadline=None)
+@given(GROUPS, st.booleans(), st.integers(1, 3))
+def test_tolerance_is_what_trying_every_set_of_events_finds(rows, quorum, at_least):
+    hosts = {f"n{i}": f"h{host}" for i, (host, _) in enumerate(rows)}
+    group = sv.Group("g", tuple(Member(f"n{i}", ok) for i, (_, ok) in enumerate(rows)), quorum, at_least)
+    # Domains without a healthy member fail for free: they are no part of the question.
+    alive = {
+        node: hosts[node] for node in hosts if any(m.healthy and hosts[m.node] == hosts[node] for m in group.members)
+    }
+    happening = sv.events(HOST, alive)
+    stood = sv.standing(group, happening)
+    assert stood.tolerance == stood.at_most == worst_case(group, happening)
+    if group.stands:
+        breaking = [{e.domain for e in found} for found in sv.breaking_sets(group, happening, len(happening))]
+        assert stood.tolerance == min(map(len, breaking), default=len(happening) + 1) - 1
+        assert {frozenset(found) for found in breaking if len(found) == 1} == {
+            frozenset({d}) for d in stood.single_points
+        }
+    assert stood.single_points == tuple(
+        e.domain for e in happening if sum(m.healthy and m.node not in e.nodes for m in group.members) < group.need
+    )  # fmt: skip
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 1), st.none() | st.integers(0, 2)), min_size=1, max_size=5),
+    st.booleans(),
+)
+def test_unknown_hosts_give_the_bounds_of_all_completions(rows, quorum):
+    zones = {f"n{i}": f"z{zone}" for i, (zone, _) in enumerate(rows)}
+    known = {f"n{i}": f"{zones[f'n{i}']}h{host}" for i, (_, host) in enumerate(rows) if host is not None}
+    group = sv.Group("g", tuple(map(Member, zones)), quorum)
+    missing = [node for node in zones if node not in known]
+    choices = [
+        sorted(
+            {h for n, h in known.items() if zones[n] == zones[node]}
+            | {f"{zones[node]}new{k}" for k in range(len(missing))}
+        )
+        for node in missing
+    ]
+    found = [
+        worst_case(group, sv.events(HOST, {**known, **dict(zip(missing, completed, strict=True))}))
+        for completed in itertools.product(*choices)
+    ]
+    stood = sv.standing(group, sv.events(HOST, known), HOST, zones)
+    assert (stood.tolerance, stood.at_most) == (min(found), max(found))
+
+
+def layout_of(**nodes):
+    """cp1="z1/h1" and so on, a stacked control plane; a region before the zone is taken too."""
+    made = []
+    for name, place in nodes.items():
+        *region, zone, host = place.split("/")
+        domains = {ZONE: zone or None, HOST: host or None, REGION: region[0] if region else None}
+        labels = {"feed": "a" if name in ("cp1", "cp2") else "b"}
+        made.append(AuditNode(name=name, domains=domains, labels=labels, kernel="6.1", roles=("control-plane",)))
+    members = tuple(Member(name) for name in nodes)
+    return Layout(nodes=tuple(made), members=dict.fromkeys(("etcd", "kube-apiserver"), members))
+
+
+def test_three_nodes_on_two_machines_die_with_one():
+    by_level = {r.level: r for r in sv.survey(layout_of(cp1="z/h1", cp2="z/h1", cp3="z/h2"), named=("feed", "kernel"))}
+    assert by_level[sv.NODE].tolerance == 1
+    assert by_level[HOST].tolerance == 0
+    assert by_level[HOST].single_points == ("h1",)
+    worst, other = by_level[HOST].blasts
+    assert (worst.event.domain, worst.below_need, worst.degraded) == ("h1", ("etcd",), ("kube-apiserver",))
+    assert (other.down, other.below_need, other.degraded) == ((), (), ("etcd", "kube-apiserver"))
+    assert by_level[HOST].vector == (0, 2, 2)
+    assert by_level["feed"].single_points == ("a",)
+    assert by_level["kernel"].blasts[0].down == ("etcd", "kube-apiserver")
+    assert list(by_level) == [sv.NODE, HOST, ZONE, "feed", "kernel"]
+
+
+def test_zones_settle_hosts_that_nobody_labelled():
+    by_level = {r.level: r for r in sv.survey(layout_of(cp1="z1/", cp2="z2/", cp3="z3/"))}
+    assert (by_level[HOST].tolerance, by_level[HOST].at_most) == (1, 1)
+    by_level = {r.level: r for r in sv.survey(layout_of(cp1="z1/", cp2="z1/", cp3="z2/"))}
+    assert (by_level[HOST].tolerance, by_level[HOST].at_most) == (0, 1)
+    assert by_level[ZONE].tolerance == 0
+
+
+def test_a_zone_name_in_two_regions_is_two_zones():
+    by_level = {r.level: r for r in sv.survey(layout_of(cp1="r1/nova/a", cp2="r2/nova/b", cp3="r2/other/c"))}
+    assert [b.event.domain for b in by_level[ZONE].blasts] == ["other", "r1/nova", "r2/nova"]
+    assert by_level[ZONE].tolerance == 1
+
+
+def test_unhealthy_members_count_for_the_majority_and_do_not_survive():
+    group = sv.Group("etcd", (Member("a"), Member("b"), Member("c", healthy=False)), quorum=True)
+    stood = sv.standing(group, sv.events(HOST, {"a": "1", "b": "2", "c": "3"}))
+    assert group.stands
+    assert (stood.n, stood.need, stood.tolerance, stood.single_points) == (3, 2, 0, ("1", "2"))
+
+
+def test_blasts_come_worst_first_and_the_better_placement_has_the_smaller_vector():
+    groups = [
+        sv.Group("web", (Member("a"), Member("b"))),
+        sv.Group("db", (Member("a"), Member("a"))),
+        sv.Group("x", (Member("c"),)),
+    ]
+    found = sv.blasts(groups, sv.events(HOST, {"a": "h1", "b": "h2", "c": "h3", "d": "h4"}))
+    assert [b.event.domain for b in found] == ["h1", "h3", "h2", "h4"]
+    assert [(b.down, b.degraded, b.untouched, b.members_lost) for b in found] == [
+        (("db",), ("web",), 1, 3), (("x",), (), 2, 1), ((), ("web",), 2, 1), ((), (), 3, 0),
+    ]  # fmt: skip
+    spread, heaped = ([sv.Group("g", tuple(map(Member, nodes)))] for nodes in ("abc", "aab"))
+    happening = sv.events(HOST, {n: n for n in "abc"})
+    assert sv.vector(spread, happening) == (0, 0, 3) < sv.vector(heaped, happening) == (0, 1, 1)
+
+
+def test_events_of_several_levels_break_together():
+    group = sv.Group("etcd", tuple(map(Member, "abcde")), quorum=True)
+    zones = sv.events(ZONE, dict(zip("abcde", "11223", strict=True)))
+    feeds = sv.label_events("feed", {"a": {"feed": "left"}, "c": {"feed": "left"}, "e": {}})
+    found = [{(e.level, e.domain) for e in broken} for broken in sv.breaking_sets(group, [*zones, *feeds])]
+    assert {(ZONE, "1"), ("feed", "left")} in found
+    assert {(ZONE, "3"), ("feed", "left")} in found
+    assert all(len(broken) == 2 for broken in found)

@@ -1,0 +1,190 @@
+"""What a loss displaces is placed by the same engine, and the index does not notice."""
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bayplan import placing
+from bayplan.auditing import survivability, workload_loss
+from bayplan.auditing.survivability import Event
+from bayplan.auditing.workload_loss import Budget
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.model import labels as label_model
+from bayplan.model.node_selectors import NAME_FIELD, NodeAffinity, NodeRequirement, NodeTerm
+from bayplan.model.targets import Target
+from bayplan.model.terms import ZONE
+from bayplan.model.workloads import Needs, Requests, SpreadConstraint, Workload
+from bayplan.model.workloads import Spread as SpreadNeed
+from bayplan.reading import cluster, questions
+from bayplan.rules import profile
+from slow_twins import strategies
+
+RULES = profile.rules()
+WEB = label_model.equals({"app": "web"})
+
+
+def node(name, zone, cpu=4000, pods=10):
+    labels = {ZONE: zone, "kubernetes.io/hostname": name}
+    return Target(name=name, labels=labels, allocatable=(("cpu", cpu), ("memory", 8 << 30), ("pods", pods)))
+
+
+def pod(name, cpu=1000, app="web", **rest):
+    amounts = (("cpu", cpu),)
+    needs = {"requests": Requests(amounts, amounts, amounts), **rest.pop("needs", {})}
+    return Workload(namespace="shop", name=name, labels={"app": app}, needs=Needs(**needs), **rest)
+
+
+def index_of(nodes, placed):
+    index = PlacementIndex()
+    for target in nodes:
+        index.add_target(target)
+    for workload, where in placed:
+        index.add(placing.bound(workload, index.slots.at(index.slots.by_name[where]).labels), where)
+    return index
+
+
+def state(index):
+    return {key: (record.workload, record.shares) for key, record in index.records.items()}, sorted(index.slots.by_name)
+
+
+ZONE_A = Event("zone", "a", frozenset({"a1"}))
+
+
+def test_what_was_displaced_finds_room():
+    index = index_of([node("a1", "a"), node("b1", "b")], [(pod("w1"), "a1"), (pod("w2"), "b1")])
+    before = state(index)
+    [budget] = workload_loss.budget_replicas(
+        index, [Budget(namespace="shop", name="web", selector=WEB, min_available=2)]
+    )
+    loss = workload_loss.lose(ZONE_A, index, RULES, [budget])
+    assert loss.placed == (("shop/w1", "b1"),)
+    assert loss.broken == ("PodDisruptionBudget shop/web",)
+    assert loss.still_broken == loss.stranded == loss.shortage == ()
+    assert state(index) == before
+
+
+def test_what_finds_no_room_is_told_what_is_missing():
+    index = index_of([node("a1", "a"), node("b1", "b", 1500), node("b2", "b", 1200)], [(pod("w1", 2000), "a1")])
+    loss = workload_loss.lose(ZONE_A, index, RULES, most_fixes=1)
+    [stranded] = loss.stranded
+    assert stranded.message == "0/2 nodes are available: 2 Insufficient cpu."
+    assert (stranded.nearest, stranded.missing) == ("b1", (("cpu", 500),))
+    assert workload_loss.missing_text(stranded) == "500m cpu on b1"
+    assert loss.shortage == (("cpu", 2000), ("pods", 1))
+    assert "ask for 1500m cpu instead of 2" in [fix.change for fix in stranded.fixes]
+
+
+def test_other_rules_in_the_way_are_no_shortage():
+    spread = SpreadNeed((SpreadConstraint(1, ZONE, hard=True, selector=WEB, min_domains=2),))
+    index = index_of(
+        [node("a1", "a"), node("b1", "b")],
+        [(pod("w1", needs={"spread": spread}), "a1"), (pod("w2", needs={"spread": spread}), "b1")],
+    )
+    [stranded] = workload_loss.lose(ZONE_A, index, RULES).stranded
+    assert stranded.message == "0/1 nodes are available: 1 node(s) didn't match pod topology spread constraints."
+    assert (stranded.nearest, stranded.missing, workload_loss.missing_text(stranded)) == ("", (), "")
+
+
+def test_daemons_mirror_pods_and_leaving_pods_die_with_their_node():
+    by_name = NodeAffinity(required=(NodeTerm(fields=(NodeRequirement(NAME_FIELD, "In", ("a1",)),)),))
+    placed = [
+        pod("daemon", needs={"node_affinity": by_name}),
+        pod("mirror"),
+        pod("leaving", terminating=True),
+        pod("w"),
+    ]
+    index = index_of([node("a1", "a", 9000), node("b1", "b")], [(one, "a1") for one in placed])
+    loss = workload_loss.lose(ZONE_A, index, RULES, stays=frozenset({"shop/mirror"}))
+    assert loss.gone == ("shop/daemon", "shop/leaving", "shop/mirror")
+    assert loss.placed == (("shop/w", "b1"),)
+    assert loss.n_displaced == 1
+
+
+def test_the_more_important_go_first():
+    index = index_of([node("a1", "a"), node("b1", "b", 1000)], [(pod("a"), "a1"), (pod("z", priority=5), "a1")])
+    loss = workload_loss.lose(ZONE_A, index, RULES)
+    assert loss.placed == (("shop/z", "b1"),)
+    assert [one.key for one in loss.stranded] == ["shop/a"]
+
+
+@pytest.mark.parametrize("asked, n, need", [
+    ({"min_available": 2}, 3, 2),
+    ({"min_available": "50%"}, 3, 2),    # rounded up
+    ({"max_unavailable": 1}, 3, 2),
+    ({"max_unavailable": "30%"}, 10, 7),
+    ({"max_unavailable": "1%"}, 3, 2),   # rounded up too, so one may always go
+    ({"max_unavailable": 5}, 3, 0),
+    ({"min_available": "50%", "expected": 8}, 3, 4),
+    ({}, 3, 1),
+])  # fmt: skip
+def test_what_a_budget_asks_for(asked, n, need):
+    assert Budget(namespace="shop", name="b", selector=WEB, **asked).need(n) == need
+
+
+def test_a_null_selector_selects_nothing_and_an_empty_one_everything():
+    index = index_of([node("a1", "a")], [(pod("w1"), "a1"), (pod("db", app="db"), "a1")])
+    budgets = [
+        Budget(namespace="shop", name=n, selector=s) for n, s in (("null", None), ("all", label_model.EVERYTHING))
+    ]
+    [found] = workload_loss.budget_replicas(index, budgets)
+    assert found.keys == ("shop/db", "shop/w1")
+
+
+def test_owners_need_one_or_a_majority():
+    index = index_of([node("a1", "a"), node("b1", "b")], [(pod("w1"), "a1"), (pod("w2"), "a1"), (pod("w3"), "b1")])
+    owners = dict.fromkeys(("shop/w1", "shop/w2", "shop/w3"), "StatefulSet shop/db")
+    [one] = workload_loss.owner_replicas(index, owners)
+    [majority] = workload_loss.owner_replicas(index, owners, frozenset({"StatefulSet shop/db"}))
+    assert (one.group.need, majority.group.need) == (1, 2)
+    [loss] = workload_loss.lose_each([ZONE_A], index, RULES, [one, majority])
+    assert loss.broken == ("StatefulSet shop/db",)
+
+
+def again(question, lost):
+    """The same by other means: an index without the lost nodes, and `placing` on it."""
+    made = questions.situation_of(msgspec.convert(question, questions.PodQuestion))
+    index = made.index
+    displaced = []
+    for name in sorted(lost):
+        slot = index.slots.by_name[name]
+        displaced += [index.records[key].workload for key in index.workloads_on(slot)]
+    for workload in displaced:
+        index.remove(workload.key)
+    for name in lost:
+        index.remove_target(name)
+    moving = [w for w in displaced if not w.terminating and not workload_loss.pinned(w)]
+    rules = profile.rules(made.profile)
+    ordered = sorted(moving, key=cluster.queue_order)
+    return [
+        (w.key, p.target, p.message) for w, p in zip(ordered, placing.place_all(ordered, index, rules), strict=True)
+    ]
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.integers(0, 2**32), st.integers(1, 3))
+def test_a_loss_is_what_the_engine_does_without_the_nodes(seed, n_lost):
+    question = strategies.seeded(seed)
+    made = questions.situation_of(msgspec.convert(question, questions.PodQuestion))
+    index, rules = made.index, profile.rules(made.profile)
+    # Labels that happen to be the node's zone are taken for those that binding wrote: keep such pods out of it.
+    lost = frozenset(sorted(index.slots.by_name)[:n_lost])
+    before, first = state(index), [p.message for p in placing.place_all([made.workload], _copy(question), rules)]
+    loss = workload_loss.lose(Event("host", "h", lost), index, rules)
+    found = sorted([*((k, t, "") for k, t in loss.placed), *((s.key, "", s.message) for s in loss.stranded)])
+    assert found == sorted(again(question, lost))
+    assert state(index) == before
+    assert [p.message for p in placing.place_all([made.workload], index, rules)] == first
+    for one in loss.stranded:
+        assert bool(one.missing) == bool(one.nearest)
+
+
+def _copy(question):
+    return questions.situation_of(msgspec.convert(question, questions.PodQuestion)).index
+
+
+def test_losses_of_all_zones_one_after_another():
+    index = index_of([node("a1", "a"), node("b1", "b")], [(pod("w1", 3000), "a1"), (pod("w2", 3000), "b1")])
+    happening = survivability.label_events(ZONE, {"a1": {ZONE: "a"}, "b1": {ZONE: "b"}})
+    losses = list(workload_loss.lose_each(happening, index, RULES))
+    assert [(loss.event.domain, len(loss.stranded)) for loss in losses] == [("a", 1), ("b", 1)]
