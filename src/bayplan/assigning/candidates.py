@@ -140,6 +140,7 @@ class _Tiers(Rule):
 
     name = "Tiers"
     id = "tiers"
+    follows_workloads = False
 
     def score(self, plan: tuple[ClusterAffinity, ...], index: PlacementIndex, at: At) -> Scores:
         return tier_by_target(plan, index)[at]

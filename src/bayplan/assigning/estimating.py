@@ -29,6 +29,7 @@ class Estimate(Rule):
 
     name = "Estimate"
     id = "estimate"
+    follows_workloads = False
 
     def part(self, workload: Workload, index: PlacementIndex) -> tuple[Demand | None] | None:
         del index

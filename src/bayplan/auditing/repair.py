@@ -16,11 +16,11 @@ import msgspec
 
 from bayplan.auditing import spread as spreading
 from bayplan.auditing import survivability
-from bayplan.auditing.layout import CONTROL_PLANE, ETCD, HOST, LEVELS, AuditNode, Layout, Member
+from bayplan.auditing.layout import CONTROL_PLANE, ETCD, ETCD_ROLE, HOST, LEVELS, AuditNode, Layout, Member
 from bayplan.auditing.spread import Places
 
 SEPARATE, HALF, LOSS = "separate", "half", "loss"
-ADD_FIRST, REMOVE_FIRST, NOT_YET = "add-first", "remove-first", "not yet"
+ADD_FIRST, REMOVE_FIRST, LEARNER, NOT_YET = "add-first", "remove-first", "as a learner", "not yet"
 NODES = "control plane"  # the group of the control-plane nodes themselves
 MOST_TRIES = 200_000  # assignments looked at before the search settles for a good plan instead of the best
 
@@ -59,7 +59,8 @@ class Move(msgspec.Struct, frozen=True):
     """
     One node goes elsewhere: `source` and `target` are the domains by level, `new` the levels at which it is a new one.
 
-    `how` says whether its successor joins before it leaves or after. A node that does not exist yet has no source.
+    `how` says whether its successor joins before it leaves or after. A node that does not exist yet has no source, and
+    `components` are what it is to run.
     """
 
     node: str
@@ -67,6 +68,7 @@ class Move(msgspec.Struct, frozen=True):
     target: Mapping[str, str]
     new: tuple[str, ...] = ()
     how: str = ADD_FIRST
+    components: tuple[str, ...] = ()
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -142,15 +144,15 @@ def planned(layout: Layout, found: Plan) -> Layout:
     components = {name: list(members) for name, members in layout.members.items()}
     for component, node in found.starts:
         components[component].append(Member(node))
-    everything = _of_a_full_node(layout)
     nodes = {node.name: node for node in layout.nodes}
     for move in found.adds:
-        nodes[move.node] = AuditNode(name=move.node, roles=(CONTROL_PLANE,), components=everything, domains=move.target)
-        for component in everything:
+        role = ETCD_ROLE if move.components == (ETCD,) else CONTROL_PLANE
+        nodes[move.node] = AuditNode(name=move.node, roles=(role,), components=move.components, domains=move.target)
+        for component in move.components:
             components[component].append(Member(move.node))
     moved = {move.node for move in found.moves}
     elsewhere = {move.node: move.target for move in found.moves}
-    after = msgspec.structs.replace(
+    return msgspec.structs.replace(
         layout,
         nodes=tuple(_at(node, elsewhere) for node in nodes.values()),
         external=tuple(_at(node, elsewhere) for node in layout.external),
@@ -159,7 +161,6 @@ def planned(layout: Layout, found: Plan) -> Layout:
             for name, members in components.items()
         },
     )
-    return after
 
 
 def _at(node: AuditNode, elsewhere: Mapping[str, Mapping[str, str]]) -> AuditNode:
@@ -199,13 +200,19 @@ class _Problem:
         nodes = sorted({node for nodes in self.members.values() for node in nodes})
         self.unknown = tuple(node for node in nodes if node not in spots)
         self.spot_of = {node: spots[node] for node in nodes if node in spots}
-        self.known = sorted({spot for spot in spots.values() if usable is None or spot[0] in usable})
         self.crowd = Counter(spots[node.name] for node in layout.workers if node.name in spots)
+        free = sorted({spot for spot in spots.values() if usable is None or spot[0] in usable}, key=self._crowding)
+        occupied = set(self.spot_of.values())
+        self.occupied = [spot for spot in free if spot in occupied]
+        self.empty = [spot for spot in free if spot not in occupied]
         self.rank = {node: i for i, node in enumerate(self._by_preference(nodes, keep))}
         self.starts: list[tuple[str, str]] = []
-        self.new_nodes: list[str] = []
+        self.new_nodes: dict[str, tuple[str, ...]] = {}
         if not self.unknown:
             self._fill_up()
+
+    def _crowding(self, spot: Spot) -> tuple[int, Spot]:
+        return self.crowd[spot], spot
 
     def _spots(self) -> dict[str, Spot]:
         places, positions = Places(self.layout), [LEVELS.index(level) for level in self.levels]
@@ -224,27 +231,34 @@ class _Problem:
 
     def _fill_up(self) -> None:
         """Enough members for every demand: first on nodes that lack the component, then on new nodes."""
-        missing = 0
         inside = [node.name for node in self.layout.control_plane]
         full = _of_a_full_node(self.layout)
-        for group, nodes in self.members.items():
-            short = max(demand.least(group) for demand in self.demands) - len(nodes)
-            taken = Counter(self.spot_of[node] for node in nodes)
-            lacking = [node for node in inside if node not in nodes] if group in full else []
-            while short > 0 and lacking:
-                node = min(lacking, key=lambda n: (taken[self.spot_of[n]], n))
-                lacking.remove(node)
-                nodes.append(node)
-                taken[self.spot_of[node]] += 1
-                self.starts.append((group, node))
-                short -= 1
-            missing = max(missing, short)
+        missing = 0
+        for group in sorted(self.members):
+            if group in full:
+                self._start(group, [node for node in inside if node not in self.members[group]])
+            short = max(demand.least(group) for demand in self.demands) - len(self.members[group])
+            if group in full or group == NODES:
+                missing = max(missing, short)
+            else:  # it lives on nodes of its own
+                self.new_nodes.update({f"new-{group}-{i + 1}": (group,) for i in range(short)})
         if missing and ETCD in full and (len(self.members[ETCD]) + missing) % 2 == 0:
             missing += 1  # an even number of stacked members is refused, and would gain nothing
-        self.new_nodes = [f"new-control-plane-{i + 1}" for i in range(missing)]
-        for group in (*full, NODES):
-            if group in self.members:
-                self.members[group] += self.new_nodes
+        self.new_nodes.update({f"new-control-plane-{i + 1}": full for i in range(missing)})
+        for node, components in self.new_nodes.items():
+            for group in (*components, NODES) if components == full else components:
+                self.members.setdefault(group, []).append(node)
+
+    def _start(self, group: str, lacking: list[str]) -> None:
+        """Start a component on nodes that lack it while that may help; of etcd no more members than it takes."""
+        nodes = self.members[group]
+        least = max(demand.least(group) for demand in self.demands)
+        while lacking and (len(nodes) < least or (group != ETCD and not self._group_met(group, self.spot_of))):
+            taken = Counter(domain for node in nodes for domain in self.spot_of[node])
+            chosen = min(lacking, key=lambda node: (*(taken[domain] for domain in self.spot_of[node][::-1]), node))
+            lacking.remove(chosen)
+            nodes.append(chosen)
+            self.starts.append((group, chosen))
 
     def solve(self) -> tuple[dict[str, Spot], bool]:
         """Where every moved or new node goes; False with a plan that may not be the shortest."""
@@ -255,35 +269,39 @@ class _Problem:
                 for assignment in self._assignments([*self.new_nodes, *movers]):
                     tries += 1
                     if tries > MOST_TRIES:
-                        return (best[1], False) if best else (self._everyone_apart(), False)
+                        return best[1] if best else self._step_by_step(), False
                     if self.met(assignment):
                         cost = self._cost(assignment)
                         if best is None or cost < best[0]:
                             best = cost, assignment
             if best is not None:
                 return best[1], True
-        return self._everyone_apart(), False
+        return self._step_by_step(), False
 
     def met(self, assignment: Mapping[str, Spot]) -> bool:
         where = {**self.spot_of, **assignment}
+        return all(self._group_met(group, where) for group in self.members)
+
+    def _group_met(self, group: str, where: Mapping[str, Spot]) -> bool:
+        nodes = self.members[group]
         for demand in self.demands:
             position = self.levels.index(demand.level)
-            for group, nodes in self.members.items():
-                fullest = max(Counter(where[node][: position + 1][-1] for node in nodes).values())
-                if not demand.met(group, len(nodes), fullest):
-                    return False
+            fullest = max(Counter(where[node][position] for node in nodes).values())
+            if not demand.met(group, len(nodes), fullest):
+                return False
         return True
 
     def _fewest(self) -> int:
         """No plan has fewer moves: what stands above the cap has to go."""
-        excess = [0]
+        return max(self._excesses(self.spot_of), default=0)
+
+    def _excesses(self, where: Mapping[str, Spot]) -> Iterator[int]:
         for demand in self.demands:
             position = self.levels.index(demand.level)
             for group, nodes in self.members.items():
-                counts = Counter(self.spot_of[node][position] for node in nodes if node in self.spot_of)
+                counts = Counter(where[node][position] for node in nodes if node in where)
                 cap = demand.cap(group, len(nodes))
-                excess.append(sum(max(count - cap, 0) for count in counts.values()))
-        return max(excess)
+                yield sum(max(count - cap, 0) for count in counts.values())
 
     def _movers(self, n: int) -> Iterator[list[str]]:
         """Every choice of so many nodes; of nodes alike in place and components, those that had better move."""
@@ -297,25 +315,26 @@ class _Problem:
                 yield [node for nodes, count in zip(classes, counts, strict=True) for node in nodes[:count]]
 
     def _assignments(self, nodes: Sequence[str], opened: tuple[Spot, ...] = ()) -> Iterator[dict[str, Spot]]:
-        """Every way to send the nodes elsewhere: to known spots, to new ones opened on the way, or to one more."""
+        """Every way to send the nodes elsewhere: to spots in use, to those opened on the way, or to one more."""
         if not nodes:
             yield {}
             return
         node, *rest = nodes
-        here = self.spot_of.get(node)
-        for spot in (*self.known, *opened, *self._new_spots(opened)):
-            if spot != here:
-                further = opened if spot in self.known or spot in opened else (*opened, spot)
-                for others in self._assignments(rest, further):
-                    yield {node: spot, **others}
+        for spot in self._choices(node, opened):
+            further = opened if spot in self.occupied or spot in opened else (*opened, spot)
+            for others in self._assignments(rest, further):
+                yield {node: spot, **others}
 
-    def _new_spots(self, opened: Sequence[Spot]) -> Iterator[Spot]:
-        """One more machine in each larger domain that is known or opened, and one in a domain new at every level."""
-        seen = [*self.known, *self.spot_of.values(), *opened]
+    def _choices(self, node: str, opened: Sequence[Spot]) -> Iterator[Spot]:
+        """Empty spots of one larger domain are all alike, so only the next of them is offered, or else a new one."""
+        here = self.spot_of.get(node)
+        yield from (spot for spot in (*self.occupied, *opened) if spot != here)
+        seen = [*self.spot_of.values(), *self.empty, *opened]
         for depth in range(1, len(self.levels) + 1):
-            fresh = tuple(f"new-{self.levels[i]}-{1 + sum(_is_new(s[i]) for s in opened)}" for i in range(depth))
+            fresh = tuple(_new_name(level, {spot[i] for spot in opened}) for i, level in enumerate(self.levels[:depth]))
             for above in sorted({spot[depth:] for spot in seen}):
-                yield fresh + above
+                spare = (spot for spot in self.empty if depth == 1 and spot[1:] == above and spot not in opened)
+                yield next(spare, fresh + above)
 
     def _cost(self, assignment: Mapping[str, Spot]) -> tuple[object, ...]:
         where = {**self.spot_of, **assignment}
@@ -326,21 +345,28 @@ class _Problem:
         crowd = sum(self.crowd[spot] for spot in assignment.values())
         return sum(new), new[::-1], uneven[::-1], ranks, crowd, sorted(assignment.items())
 
-    def _everyone_apart(self) -> dict[str, Spot]:
-        """Every node in a place of its own at every level: more moves than needed, but it meets what can be met."""
+    def _step_by_step(self) -> dict[str, Spot]:
+        """One best move after another. A new place takes from an overfull domain and overfills none, so it ends."""
         found: dict[str, Spot] = {}
-        used: set[str] = set()
-        for i, node in enumerate([*self.new_nodes, *sorted(self.spot_of)]):
-            here = self.spot_of.get(node)
-            if here is not None and not used & set(here):
-                used |= set(here)
-            else:
-                found[node] = tuple(f"new-{level}-{i + 1}" for level in self.levels)
+        waiting = list(self.new_nodes)
+        while waiting or not self.met(found):
+            opened = tuple(dict.fromkeys(spot for spot in found.values() if spot not in self.occupied))
+            movers = waiting[:1] or sorted(self.spot_of.keys() - found.keys())
+            tries = [{**found, node: spot} for node in movers for spot in self._choices(node, opened)]
+            if not tries:
+                break
+            found = min(tries, key=lambda t: (sum(self._excesses({**self.spot_of, **t})), self._cost(t)))
+            waiting = waiting[1:]
         return found
 
 
+def _new_name(level: str, taken: Iterable[str]) -> str:
+    """A name that no label can have: it holds spaces."""
+    return f"new {level} {1 + sum(map(_is_new, taken))}"
+
+
 def _is_new(domain: str) -> bool:
-    return domain.startswith("new-")
+    return domain.startswith("new ")
 
 
 # Proving and ordering
@@ -349,7 +375,7 @@ def _is_new(domain: str) -> bool:
 def _proven(problem: _Problem, assignment: Mapping[str, Spot], *, exact: bool) -> Plan:
     """The plan in a safe order, judged on the layout that it leads to."""
     moves = {node: _move(problem, node, spot) for node, spot in assignment.items()}
-    adds = tuple(moves[node] for node in problem.new_nodes)
+    adds = _in_joining_order([moves[node] for node in problem.new_nodes], problem)
     ordered, safe = _in_safe_order([moves[node] for node in assignment if node not in problem.new_nodes], problem)
     further = {
         level: len({spot[i] for spot in assignment.values() if _is_new(spot[i])})
@@ -373,7 +399,22 @@ def _move(problem: _Problem, node: str, spot: Spot) -> Move:
     source = problem.spot_of.get(node, ())
     target = dict(zip(problem.levels, spot, strict=True))
     new = tuple(level for level, domain in target.items() if _is_new(domain))
-    return Move(node, dict(zip(problem.levels, source, strict=False)), target, new)
+    components = problem.new_nodes.get(node, ())
+    return Move(node, dict(zip(problem.levels, source, strict=False)), target, new, components=components)
+
+
+def _in_joining_order(adds: Sequence[Move], problem: _Problem) -> tuple[Move, ...]:
+    """New members one by one; where the majority could not wait for one, it joins without a vote at first."""
+    groups = {group.name: group for group in survivability.components(problem.layout.members)}
+    ordered = []
+    for move in adds:
+        joined = [groups[name] for name in move.components if groups[name].quorum]
+        waits = all(group.n_healthy >= survivability.majority(len(group.members) + 1) for group in joined)
+        ordered.append(msgspec.structs.replace(move, how=ADD_FIRST if waits else LEARNER))
+        for name in move.components:
+            members = (*groups[name].members, Member(move.node))
+            groups[name] = msgspec.structs.replace(groups[name], members=members)
+    return tuple(ordered)
 
 
 def _in_safe_order(moves: Sequence[Move], problem: _Problem) -> tuple[tuple[Move, ...], bool]:
@@ -382,7 +423,11 @@ def _in_safe_order(moves: Sequence[Move], problem: _Problem) -> tuple[tuple[Move
 
     Whoever works is replaced one for one, so the number of survivors stays and the order among them is free.
     """
-    groups = survivability.components(problem.layout.members)
+    joined = {name: [*members] for name, members in problem.layout.members.items()}
+    for node, components in problem.new_nodes.items():  # they came first
+        for component in components:
+            joined[component].append(Member(node))
+    groups = survivability.components(joined)
     down = {member.node for group in groups for member in group.members if not member.healthy}
     waiting, ordered, safe = sorted(moves, key=lambda m: (m.node not in down, problem.rank[m.node])), [], True
     for move in waiting:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from collections.abc import Hashable
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -33,6 +33,8 @@ Touched = slice | tuple[int, ...] | np.ndarray[tuple[int], np.dtype[np.intp]] | 
 class Evaluable(Protocol):
     """The side of a rule that an evaluation needs."""
 
+    follows_workloads: ClassVar[bool]
+
     def prepare(self, part: Any, index: PlacementIndex) -> Any: ...
     def stale(self, plan: Any, index: PlacementIndex) -> bool: ...
     def release(self, plan: Any, index: PlacementIndex) -> None: ...
@@ -45,7 +47,18 @@ class Evaluable(Protocol):
 class Evaluation:
     """`codes` has shape (capacity,), 0 where the rule has nothing against a target; `raw` its scores, or None."""
 
-    __slots__ = ("_log", "capacity", "codes", "cursor", "dropped", "key", "plan", "raw", "version")
+    __slots__ = (
+        "_log",
+        "capacity",
+        "codes",
+        "cursor",
+        "dropped",
+        "key",
+        "plan",
+        "raw",
+        "targets_generation",
+        "version",
+    )
 
     def __init__(self, key: tuple[int, Hashable], plan: Any) -> None:
         self.key = key
@@ -55,6 +68,7 @@ class Evaluation:
         self.raw: Scores | None = None
         self.cursor = 0
         self.capacity = 0
+        self.targets_generation = 0
         self.version = 0
         self._log: deque[tuple[int, ...] | None] = deque(maxlen=REMEMBERED)
 
@@ -104,9 +118,13 @@ class EvaluationCache:
 
     def refresh(self, found: Evaluation, rule: Evaluable, index: PlacementIndex) -> None:
         """Bring an evaluation that is still kept up to date."""
-        if found.cursor != index.journal.end:
-            self._kept.move_to_end(found.key)
+        if found.cursor == index.journal.end:
+            return
+        self._kept.move_to_end(found.key)
+        if rule.follows_workloads or found.targets_generation != index.targets_generation:
             self._catch_up(found, rule, index)
+        else:
+            found.cursor = index.journal.end
 
     def clear(self, index: PlacementIndex) -> None:
         """Forget all of them and let go of the terms they kept in use."""
@@ -126,6 +144,7 @@ class EvaluationCache:
         elif at is not None:
             self._correct(found, rule, index, at)
         found.cursor = index.journal.end
+        found.targets_generation = index.targets_generation
 
     def _touched(
         self, found: Evaluation, rule: Evaluable, changes: list[Change] | None, index: PlacementIndex
@@ -150,6 +169,7 @@ class EvaluationCache:
         found.raw = rule.score(found.plan, index, ALL)
         found.cursor = index.journal.end
         found.capacity = index.slots.capacity
+        found.targets_generation = index.targets_generation
         found.note(ALL)
 
     def _correct(self, found: Evaluation, rule: Evaluable, index: PlacementIndex, at: At) -> None:

@@ -31,6 +31,7 @@ class Part(msgspec.Struct, frozen=True):
 class ClusterAffinityRule(Rule):
     name = "ClusterAffinity"
     id = "cluster-affinity"
+    follows_workloads = False
 
     def part(self, workload: Workload, index: PlacementIndex) -> Part | None:
         del index

@@ -30,6 +30,7 @@ class ClusterLeaving(Rule):
 
     name = "ClusterLeaving"
     id = "cluster-leaving"
+    follows_workloads = False
     silent = True
 
     def part(self, workload: Workload, index: PlacementIndex) -> str:
@@ -52,6 +53,7 @@ class ClusterLeaving(Rule):
 class ApiEnablement(Rule):
     name = "APIEnablement"
     id = "api-missing"
+    follows_workloads = False
     spared = staticmethod(assigned_slots)
 
     def part(self, workload: Workload, index: PlacementIndex) -> tuple[str, str]:
@@ -78,6 +80,7 @@ class ClusterTaints(Rule):
 
     name = "TaintToleration"
     id = "cluster-taint"
+    follows_workloads = False
     spared = staticmethod(assigned_slots)
 
     def part(self, workload: Workload, index: PlacementIndex) -> tuple[Toleration, ...]:
@@ -127,6 +130,7 @@ class SpreadProperty(Rule):
 
     name = "SpreadConstraint"
     id = "spread-property"
+    follows_workloads = False
 
     def part(self, workload: Workload, index: PlacementIndex) -> tuple[str, ...] | None:
         assert workload.binding is not None
@@ -158,6 +162,7 @@ class SpreadProperty(Rule):
 class ClusterEviction(Rule):
     name = "ClusterEviction"
     id = "cluster-evicting"
+    follows_workloads = False
 
     def part(self, workload: Workload, index: PlacementIndex) -> tuple[str, ...] | None:
         del index

@@ -20,6 +20,7 @@ MOST_PER_CONTAINER = 1000 * MIB
 class ImageLocality(Rule):
     name = "ImageLocality"
     id = "image-locality"
+    follows_workloads = False
 
     def part(self, workload: Workload, index: PlacementIndex) -> Images | None:
         # An image that no node holds adds nothing anywhere.

@@ -32,6 +32,7 @@ class Plan(msgspec.Struct, frozen=True):
 class NodeAffinityRule(Rule):
     name = "NodeAffinity"
     id = "node-affinity"
+    follows_workloads = False
     scaling = Scaling.BY_EXTREMES
 
     def __init__(self, added: NodeAffinity | None = None) -> None:

@@ -16,6 +16,7 @@ OTHER_NODE = Reason("node-name", "node(s) didn't match the requested node name",
 class NodeName(Rule):
     name = "NodeName"
     id = "node-name"
+    follows_workloads = False
 
     def part(self, workload: Workload, index: PlacementIndex) -> str | None:
         del index

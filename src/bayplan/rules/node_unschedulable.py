@@ -18,6 +18,7 @@ CORDONED = Reason("node-unschedulable", "node(s) were unschedulable", Status.UNR
 class NodeUnschedulable(Rule):
     name = "NodeUnschedulable"
     id = "node-unschedulable"
+    follows_workloads = False
 
     def part(self, workload: Workload, index: PlacementIndex) -> str | None:
         del index

@@ -51,6 +51,7 @@ class Rule:
     weight: int = 0
     filters: bool = True
     scaling: ClassVar[Scaling] = Scaling.NONE
+    follows_workloads: ClassVar[bool] = True  # False: only targets matter, whoever runs on them
     silent: ClassVar[bool] = False  # left out of the sentence that counts reasons
 
     def part(self, workload: Workload, index: PlacementIndex) -> Hashable | None:

@@ -22,6 +22,7 @@ Tolerations = tuple[Toleration, ...]
 class TaintToleration(Rule):
     name = "TaintToleration"
     id = "taint"
+    follows_workloads = False
     scaling = Scaling.BY_EXTREMES
 
     def part(self, workload: Workload, index: PlacementIndex) -> Tolerations:

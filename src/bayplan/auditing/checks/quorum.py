@@ -63,7 +63,9 @@ def _each(level: str) -> Callable[[Facts], Outcome]:
     """Every component keeps one healthy instance whichever domain is lost."""
 
     def run(facts: Facts) -> Outcome:
-        weak, unsure, evidence = [], [], ""
+        weak: list[str] = []
+        unsure: list[str] = []
+        evidence = ""
         for component, members in facts.layout.members.items():
             healthy = [facts.known[m.node] for m in members if m.healthy and m.node in facts.known]
             holds = facts.spread(healthy, level).judge(spread.separate)
