@@ -1,0 +1,242 @@
+"""A repair plan passes, is as short as any, and never goes below the majority on the way."""
+
+import itertools
+from collections import Counter
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bayplan.auditing import repair, survivability
+from bayplan.auditing.layout import COMPONENTS, CONTROL_PLANE, ETCD, HOST, WORKER, ZONE, AuditNode, Layout, Member
+from bayplan.auditing.repair import HALF, LOSS, SEPARATE, Demand
+
+LOSE_A_HOST, LOSE_A_ZONE = Demand(HOST, LOSS), Demand(ZONE, LOSS)
+
+
+def place(text):
+    zone, _, host = text.rpartition("/")
+    return {HOST: host or None, ZONE: zone or None}
+
+
+def layout_of(*places, workers=(), down=(), **fields):
+    """A stacked control plane, a node for each place: `z1/h1` or `h1`."""
+    nodes = [
+        AuditNode(name=f"cp{i}", roles=(CONTROL_PLANE,), domains=place(text), ready=f"cp{i}" not in down, **fields)
+        for i, text in enumerate(places)
+    ]
+    nodes += [AuditNode(name=f"w{i}", roles=(WORKER,), domains=place(text)) for i, text in enumerate(workers)]
+    members = tuple(Member(f"cp{i}", f"cp{i}" not in down) for i in range(len(places)))
+    return Layout(nodes=tuple(nodes), members=dict.fromkeys(COMPONENTS, members))
+
+
+def moves(found):
+    return [(move.node, *move.target.values()) for move in found.moves]
+
+
+@pytest.mark.parametrize("demand, hosts, n_moves, machines", [
+    (LOSE_A_HOST, "aab", 1, 1),          # three on two machines: the disputed case
+    (LOSE_A_HOST, "aaa", 2, 2),
+    (LOSE_A_HOST, "abc", 0, 0),
+    (LOSE_A_HOST, "aaabb", 1, 1),
+    (LOSE_A_HOST, "aaaab", 2, 1),
+    (LOSE_A_HOST, "aaabc", 1, 0),
+    (LOSE_A_HOST, "aaaabbb", 1, 1),
+    (LOSE_A_HOST, "aabb", 2, 2),
+    (Demand(HOST, HALF), "aaab", 1, 0),
+    (Demand(HOST, HALF), "aaa", 1, 1),
+    (Demand(HOST, SEPARATE), "aaa", 1, 1),
+    (Demand(HOST, SEPARATE), "aab", 0, 0),
+])  # fmt: skip
+def test_how_many_moves_and_machines_it_takes(demand, hosts, n_moves, machines):
+    found = repair.plan(layout_of(*hosts), [demand])
+    assert found.passes
+    assert found.exact
+    assert found.safe
+    assert (len(found.moves), found.further.get(HOST, 0)) == (n_moves, machines)
+
+
+def test_a_machine_that_is_there_is_used_and_the_emptier_one_first():
+    layout = layout_of("a", "a", "b", workers=("c", "c", "d"))
+    found = repair.plan(layout, [LOSE_A_HOST])
+    assert moves(found) == [("cp0", "d")]
+    assert repair.summary(found) == ["move cp0 from a to host d"]
+    assert (found.before, found.after) == ({HOST: 0}, {HOST: 1})
+    [only_c] = repair.plan(layout, [LOSE_A_HOST], usable=frozenset("abc")).moves
+    assert only_c.target == {HOST: "c"}
+
+
+def test_zones_and_hosts_together():
+    found = repair.plan(layout_of("z1/a", "z1/b", "z2/c", workers=("z3/d",)), [LOSE_A_HOST, LOSE_A_ZONE])
+    assert moves(found) == [("cp0", "d", "z3")]
+    found = repair.plan(layout_of("z1/a", "z1/b", "z2/c"), [LOSE_A_HOST, LOSE_A_ZONE])
+    assert (len(found.moves), found.further) == (1, {HOST: 1, ZONE: 1})
+    assert repair.summary(found)[1:] == ["1 further machine is needed", "1 further zone is needed"]
+
+
+def test_who_moves():
+    young = layout_of("a", "a", "b")
+    nodes = [msgspec.structs.replace(n, created=f"202{i}") for i, n in enumerate(young.nodes)]
+    young = msgspec.structs.replace(young, nodes=tuple(nodes))
+    assert moves(repair.plan(young, [LOSE_A_HOST]))[0][0] == "cp1"
+    assert moves(repair.plan(young, [LOSE_A_HOST], keep=frozenset({"cp1"})))[0][0] == "cp0"
+    down = layout_of("a", "a", "b", down=("cp1",))
+    [move] = repair.plan(down, [LOSE_A_HOST]).moves
+    assert (move.node, move.how) == ("cp1", repair.REMOVE_FIRST)
+
+
+def test_a_majority_that_hangs_by_a_thread_is_mended_first():
+    found = repair.plan(layout_of("a", "a", "b", down=("cp2",)), [LOSE_A_HOST])
+    assert [move.how for move in found.moves] == [repair.NOT_YET]
+    assert not found.safe
+    assert "mend the members that are down first" in found.notes[0]
+
+
+@pytest.mark.parametrize("hosts, how", [
+    ("a", [repair.LEARNER, repair.ADD_FIRST]),  # a second voter that does not work yet would stop the first
+    ("ab", [repair.ADD_FIRST]),
+    ("aa", [repair.ADD_FIRST]),
+])  # fmt: skip
+def test_too_few_members_become_three(hosts, how):
+    found = repair.plan(layout_of(*hosts), [LOSE_A_HOST])
+    assert found.passes
+    assert [move.how for move in found.adds] == how
+    assert [move.components for move in found.adds] == [tuple(sorted(COMPONENTS))] * len(how)
+    assert len(repair.planned(layout_of(*hosts), found).members[ETCD]) == 3
+
+
+def test_stacked_members_stay_odd_even_where_two_would_do():
+    assert len(repair.plan(layout_of("a"), [Demand(HOST, SEPARATE)]).adds) == 2
+
+
+def test_a_component_is_started_where_it_lacks():
+    layout = layout_of("a", "b", "c")
+    layout = msgspec.structs.replace(layout, members={**layout.members, "kube-scheduler": (Member("cp0"),)})
+    found = repair.plan(layout, [LOSE_A_HOST])
+    assert (found.starts, found.moves, found.adds, found.passes) == ((("kube-scheduler", "cp1"),), (), (), True)
+
+
+def test_etcd_on_nodes_of_its_own():
+    layout = layout_of("a", "b")
+    etcd = tuple(AuditNode(name=f"e{i}", roles=("etcd",), domains={HOST: h}) for i, h in enumerate("cd"))
+    members = {**layout.members, ETCD: (Member("e0"), Member("e1"))}
+    layout = msgspec.structs.replace(layout, nodes=(*layout.nodes, *etcd), members=members)
+    found = repair.plan(layout, [LOSE_A_HOST])
+    assert [(move.node, move.components, move.target) for move in found.adds] == [("new-etcd-1", (ETCD,), {HOST: "a"})]
+    assert found.passes
+
+
+def test_unknown_places_are_to_be_labelled_first():
+    found = repair.plan(layout_of("z/a", "z/", "z/"), [LOSE_A_HOST])
+    assert (found.unknown, found.moves, found.passes) == (("cp1", "cp2"), (), False)
+    assert repair.plan(layout_of("z1/", "z2/", "z3/"), [LOSE_A_HOST]).passes  # zones settle it
+
+
+def test_a_hidden_control_plane_is_said():
+    layout = Layout(nodes=(AuditNode(name="w", roles=(WORKER,)),))
+    assert repair.plan(layout, [LOSE_A_HOST]).notes == ("no control plane is visible: ask whoever runs it",)
+
+
+def test_a_search_too_large_still_finds_a_plan(monkeypatch):
+    monkeypatch.setattr(repair, "MOST_TRIES", 3)
+    found = repair.plan(layout_of("z1/a", "z1/a", "z1/a", "z2/b", "z2/b"), [LOSE_A_HOST, LOSE_A_ZONE])
+    assert found.passes
+    assert not found.exact
+
+
+def shortest(layout, demands):
+    """The fewest moves of any plan, by trying every place for every node; new places enough for all of them."""
+    nodes = layout.control_plane
+    zones = sorted({node.domains[ZONE] for node in layout.nodes})
+    spots = {(node.domains[HOST], node.domains[ZONE]) for node in layout.nodes}
+    n = len(nodes)
+    spots |= {(f"{zone} more {i}", zone) for zone in zones for i in range(n - 1)}
+    spots |= {(f"far {i}", f"far {i}") for i in range(n - 1)}
+    here = [(node.domains[HOST], node.domains[ZONE]) for node in nodes]
+    best = n + 1
+    for chosen in itertools.product(sorted(spots), repeat=n):
+        cost = sum(a != b for a, b in zip(here, chosen, strict=True))
+        if cost < best and all(meets(chosen, demand) for demand in demands):
+            best = cost
+    return best
+
+
+def meets(spots, demand):
+    n = len(spots)
+    fullest = max(Counter(spot[0 if demand.level == HOST else 1] for spot in spots).values())
+    if demand.rule == SEPARATE:
+        return fullest < n
+    return fullest <= (n + 1) // 2 if demand.rule == HALF else n - fullest >= n // 2 + 1
+
+
+ANY_DEMANDS = st.lists(
+    st.builds(Demand, st.sampled_from((HOST, ZONE)), st.sampled_from((SEPARATE, HALF, LOSS))), min_size=1, max_size=3
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(0, 3), min_size=3, max_size=4), ANY_DEMANDS)
+def test_no_plan_is_shorter(hosts, demands):
+    # Hosts 0 and 1 are in one zone, 2 and 3 in another; an empty host stands by in the first.
+    layout = layout_of(*(f"z{host // 2}/h{host}" for host in hosts), workers=("z0/h9",))
+    found = repair.plan(layout, demands)
+    assert found.passes
+    assert found.exact
+    assert repair.meets(repair.planned(layout, found), demands)
+    assert len(found.moves) == (0 if not found.moves else shortest(layout, demands))
+    if not found.moves:
+        assert all(meets([(f"h{host}", f"z{host // 2}") for host in hosts], demand) for demand in demands)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.integers(0, 3), min_size=3, max_size=7), st.sets(st.integers(0, 6), max_size=2))
+def test_no_step_goes_below_the_majority(hosts, down):
+    layout = layout_of(*(f"h{host}" for host in hosts), down=tuple(f"cp{i}" for i in down))
+    found = repair.plan(layout, [LOSE_A_HOST])
+    assert found.passes
+    cap = (len(hosts) - 1) // 2
+    assert len(found.moves) == sum(max(count - cap, 0) for count in Counter(hosts).values())
+    healthy = {f"cp{i}" for i in range(len(hosts)) if i not in down}
+    n = len(hosts)
+    for move in found.moves:
+        if move.how == repair.ADD_FIRST:
+            assert len(healthy) >= (n + 1) // 2 + 1
+        elif move.how == repair.REMOVE_FIRST:
+            assert len(healthy - {move.node}) >= n // 2 + 1
+        else:
+            assert not found.safe
+        healthy.add(move.node)
+    if not down:
+        assert found.safe
+
+
+def test_the_texts_name_machines_servers_and_labels():
+    annotations = {"cluster.x-k8s.io/machine": "kcp-x", "cluster.x-k8s.io/cluster-namespace": "tenant"}
+    layout = layout_of(
+        "a", "a", "b", annotations=annotations, provider_id="openstack:///1234", keys={HOST: "topology.openstack.org/host-id"}
+    )  # fmt: skip
+    found = repair.plan(layout, [LOSE_A_HOST])
+    capi, cloud = repair.cluster_api(found, layout), repair.openstack(found, layout)
+    assert 'kubectl -n tenant annotate machine kcp-x cluster.x-k8s.io/delete-machine=""' in capi
+    assert "openstack server migrate --live-migration --host HYPERVISOR --wait 1234" in cloud
+    assert "kubectl label node cp0 topology.openstack.org/host-id=HOST-ID --overwrite" in cloud
+    grown = layout_of("a", annotations={"cluster.x-k8s.io/owner-name": "kcp"})
+    assert "kubectl scale kubeadmcontrolplane kcp --replicas=3" in repair.cluster_api(
+        repair.plan(grown, [LOSE_A_HOST]), grown
+    )
+
+
+def test_a_name_from_a_dump_cannot_leave_its_quotes():
+    layout = layout_of("a", "a", "b", provider_id="openstack:///1; rm -rf ~\n", keys={HOST: "k"})
+    lines = repair.openstack(repair.plan(layout, [LOSE_A_HOST]), layout)
+    assert "openstack server migrate --live-migration --host HYPERVISOR --wait '1; rm -rf ~'" in lines
+    assert not any("\n" in line for line in lines)
+
+
+def test_how_a_member_is_replaced():
+    groups = survivability.stacked(["a", "b", "c"])
+    assert repair.how_to_replace("a", groups) == repair.ADD_FIRST
+    groups = survivability.stacked(["a", "b", "c"], unhealthy=["c"])
+    assert repair.how_to_replace("c", groups) == repair.REMOVE_FIRST
+    assert repair.how_to_replace("a", groups) == repair.NOT_YET
