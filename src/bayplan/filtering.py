@@ -107,16 +107,18 @@ class Kind:
     """
     Workloads that no rule tells apart, with the rules' views of the targets.
 
-    `asked` are the rules that may refuse or exclude beyond their codes. `ranking` is for `ranking` to keep.
+    `asked` are the rules that may refuse or exclude beyond their codes. `ranking` is for `ranking` to keep, `refusal` for
+    `placing`: what is told to the next one of the kind that fits nowhere, as long as nothing changes.
     """
 
-    __slots__ = ("asked", "judged", "ranking", "targets_generation")
+    __slots__ = ("asked", "judged", "ranking", "refusal", "targets_generation")
 
     def __init__(self, judged: Sequence[Judged], index: PlacementIndex) -> None:
         self.judged = tuple(judged)
         self.asked = [one for one in judged if one.rule.filters and _looks_closer(one.rule)]
         self.targets_generation = index.targets_generation
         self.ranking: Any = None
+        self.refusal: Any = None
 
     def is_current(self, index: PlacementIndex) -> bool:
         """Whether the same rules still have something to say, and their views are still kept."""

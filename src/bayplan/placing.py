@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
-from bayplan import schedule
+from bayplan import filtering, schedule
 from bayplan.explaining import tally
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.terms import REGION, ZONE
@@ -54,12 +54,30 @@ def place(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -> P
         return Placement(workload, message=f"{GATED}: {', '.join(workload.gates)}")
     slot, total = schedule.choose(workload, index, rules)
     if slot < 0:
-        decision = schedule.schedule(workload, index, rules)
-        reasons = dict(tally.count(decision.verdicts, index)) if decision.verdicts.refusal is None else {}
-        return Placement(workload, message=tally.sentence(decision.verdicts, index), reasons=reasons)
+        refusal = _refusal(workload, index, rules)
+        return Placement(workload, message=refusal.message, reasons=refusal.reasons)
     target = index.slots.at(slot)
     index.add(bound(workload, target.labels), target.name)
     return Placement(workload, target.name, total)
+
+
+class _Refusal(msgspec.Struct, frozen=True):
+    """Why a kind of workload fits nowhere, as of a position in the journal."""
+
+    position: int
+    message: str
+    reasons: dict[str, int]
+
+
+def _refusal(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -> _Refusal:
+    """Counted once for all workloads of the kind that come before the next change."""
+    kind = filtering.kind_of(rules, workload, index)
+    known: _Refusal | None = kind.refusal
+    if known is None or known.position != index.journal.end:
+        verdicts = filtering.run(rules, workload, index)
+        reasons = dict(tally.count(verdicts, index)) if verdicts.refusal is None else {}
+        known = kind.refusal = _Refusal(index.journal.end, tally.sentence(verdicts, index), reasons)
+    return known
 
 
 def bound(workload: Workload, node_labels: dict[str, str]) -> Workload:

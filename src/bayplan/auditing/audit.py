@@ -33,7 +33,7 @@ class Result(msgspec.Struct, frozen=True):
     @property
     def gates(self) -> bool:
         """Whether the cluster does not pass because of it."""
-        return self.verdict == FAILED or (self.verdict == UNDECIDED and self.weight == FAIL)
+        return self.required and self.verdict in (FAILED, UNDECIDED)
 
 
 class Audit(msgspec.Struct, frozen=True):
@@ -79,13 +79,15 @@ def audit(
 
 def _result(check_id: str, title: str, source: str, weight: str, found: Outcome) -> Result:
     broken = FAILED if weight in (FAIL, FAIL_IF_SHOWN) else WARN
+    # What only counts if it is shown asks for nothing as long as it is not.
+    required = weight == FAIL or (weight == FAIL_IF_SHOWN and found.state != OPEN)
     verdicts = {HOLDS: PASS, BROKEN: broken, OPEN: UNDECIDED, NOT_APPLICABLE: NA}
     return Result(
         id=check_id,
         title=title,
         source=source,
         verdict=verdicts[found.state],
-        required=weight in (FAIL, FAIL_IF_SHOWN),
+        required=required,
         weight=weight,
         message=found.message,
         nodes=found.nodes,

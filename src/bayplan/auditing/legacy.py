@@ -1,7 +1,7 @@
 """
 The verdict of the retired upstream script, in both of its states, weaknesses included.
 
-It mirrors Tests/kaas/scs_0214_node_distribution_RETIRED/k8s_node_distribution_check.py of SovereignCloudStack/standards.
+It mirrors scs_0214_node_distribution_RETIRED/k8s_node_distribution_check.py of SovereignCloudStack/standards.
 """
 
 from __future__ import annotations

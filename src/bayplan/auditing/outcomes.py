@@ -71,13 +71,13 @@ def hidden() -> Outcome:
 
 def layout_text(found: Spread) -> str:
     """The members per domain, e.g. `2+1 over 2 hosts`, with what is unknown."""
-    what = PLURALS[found.level]
-    known = "+".join(map(str, found.counts))
     if not found.unknown:
-        return f"{known or 0} over {_counted(len(found.counts), found.level)}"
-    span = f"{found.fewest}" if found.fewest == found.most else f"{found.fewest} to {found.most}"
+        return f"{'+'.join(map(str, found.counts)) or 0} over {_counted(len(found.counts), found.level)}"
+    span = _counted(found.most, found.level)
+    span = span if found.fewest == found.most else f"{found.fewest} to {span}"
     fullest = f"{found.lo}" if found.lo == found.hi else f"{found.lo} to {found.hi}"
-    return f"{found.n} over {span} {what}, at most {fullest} on one; {len(found.unknown)} without a {found.level} label"
+    lacking = f"{len(found.unknown)} without a usable {found.level} label"
+    return f"{found.n} over {span}, the fullest holds {fullest}; {lacking}"
 
 
 def _counted(n: int, level: str) -> str:

@@ -30,13 +30,12 @@ class Stage(msgspec.Struct, frozen=True):
     loss_safe: Reached
 
     def __str__(self) -> str:
-        return f"distributed over {_told(self.distributed)}, loss-safe for {_told(self.loss_safe)}"
+        return f"{_told('distributed', 'over', self.distributed)}, {_told('loss-safe', 'for', self.loss_safe)}"
 
 
-def _told(reached: Reached) -> str:
-    if reached.at_least == reached.at_most:
-        return reached.at_least
-    return f"{reached.at_least} (with labels perhaps {reached.at_most})"
+def _told(word: str, over: str, reached: Reached) -> str:
+    sure = f"not {word}" if reached.at_least == NONE else f"{word} {over} {reached.at_least}"
+    return sure if reached.at_least == reached.at_most else f"{sure} (perhaps {over} {reached.at_most})"
 
 
 def stage_of(facts: Facts) -> Stage:

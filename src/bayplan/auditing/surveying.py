@@ -29,6 +29,7 @@ Inventory = Mapping[str, Mapping[str, str]]  # by node or by the server's UUID: 
 
 CONTROL_PLANE_LABELS = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
 ETCD_LABEL = "node-role.kubernetes.io/etcd"
+_REPLICATED = frozenset({"ReplicaSet", "StatefulSet", "ReplicationController"})
 _OWNER_KIND = "cluster.x-k8s.io/owner-kind"
 _COPIED = {ZONE: "topology.kubernetes.io/zone", REGION: "topology.kubernetes.io/region"}
 
@@ -196,3 +197,24 @@ def _copied_labels(pods: Iterable[Pod]) -> dict[str, list[tuple[str, str, str]]]
     return {
         node: [(source, level, value) for (level, value), source in entries.items()] for node, entries in found.items()
     }
+
+
+def workloads_of(pods: Iterable[Pod]) -> dict[str, list[str]]:
+    """
+    The node of every running replica, by namespace and owner.
+
+    Pods of DaemonSets and Jobs, mirror pods and bare pods are left out: they are no replicas of each other.
+    """
+    found: dict[str, list[str]] = {}
+    for pod in pods:
+        owner = next((owner for owner in pod.metadata.owner_references or () if owner.controller is not False), None)
+        if owner is None or owner.kind not in _REPLICATED or not pod.spec.node_name or pod.metadata.deletion_timestamp:
+            continue
+        if pod.status.phase in ("Succeeded", "Failed"):
+            continue
+        kind, name = owner.kind, owner.name
+        template = (pod.metadata.labels or {}).get("pod-template-hash")
+        if kind == "ReplicaSet" and template and name.endswith(f"-{template}"):
+            kind, name = "Deployment", name.removesuffix(f"-{template}")
+        found.setdefault(f"{kind} {pod.metadata.namespace}/{name}", []).append(pod.spec.node_name)
+    return found

@@ -13,6 +13,7 @@ import click
 
 import bayplan
 from bayplan.cli import (
+    audit,
     bench,
     commands,
     completion,
@@ -90,6 +91,7 @@ for _command in (
     place.place,
     explain.explain,
     validate.validate,
+    audit.audit,
     explain_rule.explain_rule,
     decide.decide,
     bench.bench,

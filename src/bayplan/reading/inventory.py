@@ -70,9 +70,7 @@ class Found(msgspec.Struct):
         )
 
 
-def load(
-    paths: Sequence[str], *, recursive: bool = False, scenario: str = "", stdin: BinaryIO | None = None
-) -> Found:
+def load(paths: Sequence[str], *, recursive: bool = False, scenario: str = "", stdin: BinaryIO | None = None) -> Found:
     """All objects of all paths that an audit can use; raises InputError with everything that is wrong."""
     names, faults = sources.find(paths, recursive=recursive)
     found = Found()
@@ -108,18 +106,18 @@ def _take(item: Document | Fault, found: Found) -> Iterable[Fault]:
         return [item.fault(json_documents.invalid(error))]
     if isinstance(decoded, list):
         return decoded
-    kept: list[Any] = {
+    kept_by_kind: dict[str, list[Any]] = {
         "Node": found.nodes,
         "Pod": found.pods,
         "Lease": found.leases,
         "Machine": found.machines,
         "ConfigMap": found.config_maps,
-    }[item.kind]
+    }
     if item.kind == "Node":
         if not decoded.metadata.name:
             return [item.fault("expected a name", "metadata.name")]
         found.place_by_node.setdefault(decoded.metadata.name, (item.file, item.line))
-    kept.append(decoded)
+    kept_by_kind[item.kind].append(decoded)
     return []
 
 
@@ -198,7 +196,8 @@ def _levels(name: str, entry: object, path: str) -> dict[str, str]:
         if level is None:
             known = ", ".join(LEVELS)
             raise InputError(Fault(f"unknown level {word}; there are {known}", file=path, path=name))
-        found[level] = str(value)
+        if value is not None:
+            found[level] = str(value)
     return found
 
 

@@ -25,7 +25,7 @@ def _control_plane(facts: Facts) -> Outcome:
     if not nodes:
         return hidden()
     found = facts.spread(nodes, ZONE)
-    names = found.unknown if found.unknown else tuple(node.name for node in nodes)
+    names = found.unknown or tuple(node.name for node in nodes)
     message = f"control-plane nodes: {layout_text(found)}"
     return Outcome(state_of(found.judge(spread.separate)), message, names, found.evidence)
 

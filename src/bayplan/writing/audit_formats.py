@@ -1,0 +1,127 @@
+"""An audit in the forms that other tools read: JUnit, SARIF and the result lines of SCS. Knows no check."""
+
+from __future__ import annotations
+
+import hashlib
+import xml.sax.saxutils
+from collections.abc import Mapping
+from typing import Any
+
+from bayplan.auditing.audit import FAILED, NA, PASS, UNDECIDED, WARN, Audit, Result
+from bayplan.writing import untrusted
+from bayplan.writing.audit_report import told
+
+Place = tuple[str, int]
+
+DNF = "DNF"
+WHOLE = "node-distribution-check"  # as the scope file of SCS calls the testcase
+_LEVELS = {FAILED: "error", WARN: "warning"}
+_SHOWN = 20
+
+
+def junit(audit: Audit) -> str:
+    """A suite per profile, a testcase per check; what is undecided or not applicable is skipped, with the reason."""
+    n_failed = sum(result.verdict == FAILED for result in audit.results)
+    n_skipped = sum(result.verdict in (UNDECIDED, NA) for result in audit.results)
+    numbers = f'tests="{len(audit.results)}" failures="{n_failed}" errors="0" skipped="{n_skipped}"'
+    name = _quoted(f"bayplan audit {audit.profile.name}")
+    lines = [
+        '<?xml version="1.0" encoding="UTF-8"?>',
+        f"<testsuites {numbers}>",
+        f"  <testsuite name={name} {numbers}>",
+    ]
+    for result in audit.results:
+        lines += _testcase(result, audit.profile.name)
+    return "\n".join([*lines, "  </testsuite>", "</testsuites>"]) + "\n"
+
+
+def _testcase(result: Result, profile: str) -> list[str]:
+    message = _quoted(told(result))
+    inner = {
+        FAILED: f"      <failure message={message}>{_text(result.fix)}</failure>",
+        UNDECIDED: f"      <skipped message={message}/>",
+        NA: f"      <skipped message={message}/>",
+    }.get(result.verdict, f"      <system-out>{_text(f'{result.verdict}: {told(result)}')}</system-out>")
+    head = f"    <testcase name={_quoted(result.id)} classname={_quoted(profile)}>"
+    return [head, inner, "    </testcase>"]
+
+
+def _text(text: str) -> str:
+    return xml.sax.saxutils.escape(untrusted.clean(text))
+
+
+def _quoted(text: str) -> str:
+    return xml.sax.saxutils.quoteattr(untrusted.clean(text))
+
+
+def sarif(audit: Audit, version: str, place_by_node: Mapping[str, Place], file: str) -> dict[str, Any]:
+    """SARIF 2.1.0: a rule per check, a result for each that is not PASS or N/A, at the nodes it is about."""
+    shown = [result for result in audit.results if result.verdict not in (PASS, NA)]
+    rules = {result.id: _rule(result) for result in audit.results}
+    driver = {"name": "bayplan", "version": version, "rules": list(rules.values())}
+    results = [_sarif_result(result, list(rules), place_by_node, file) for result in shown]
+    return {
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [{"tool": {"driver": driver}, "results": results}],
+    }
+
+
+def _rule(result: Result) -> dict[str, Any]:
+    return {
+        "id": result.id,
+        "shortDescription": {"text": result.title},
+        "fullDescription": {"text": f"{result.title} ({result.source})"},
+        "defaultConfiguration": {"level": "error" if result.required else "warning"},
+    }
+
+
+def _sarif_result(result: Result, rule_ids: list[str], place_by_node: Mapping[str, Place], file: str) -> dict[str, Any]:
+    level = _LEVELS.get(result.verdict, "warning" if result.required else "note")
+    verdict = "" if result.verdict != UNDECIDED else "undecided: "
+    mark = hashlib.sha256(f"{result.id} {' '.join(sorted(result.nodes))}".encode()).hexdigest()
+    return {
+        "ruleId": result.id,
+        "ruleIndex": rule_ids.index(result.id),
+        "level": level,
+        "message": {"text": untrusted.clean(verdict + told(result) + (f"; {result.fix}" if result.fix else ""))},
+        "locations": [_location(name, place_by_node.get(name, (file, 1))) for name in result.nodes[:_SHOWN]]
+        or [_location("", (file, 1))],
+        "partialFingerprints": {"bayplanAudit/v1": mark[:32]},
+    }
+
+
+def _location(node: str, place: Place) -> dict[str, Any]:
+    name, line = place
+    region = {"startLine": max(line, 1)}
+    found: dict[str, Any] = {"physicalLocation": {"artifactLocation": {"uri": name}, "region": region}}
+    if node:
+        found["logicalLocations"] = [{"fullyQualifiedName": f"Node/{untrusted.clean(node)}", "kind": "resource"}]
+    return found
+
+
+def scs(audit: Audit, *, allow_undecided: bool) -> str:
+    """
+    `testcase-id: PASS|FAIL|DNF` for what is required, and for the whole; the rest as warnings.
+
+    A check that does not apply has no line, for there is nothing to prove.
+    """
+    lines = []
+    for result in audit.results:
+        if result.verdict == WARN:
+            lines.append(f"WARNING: {result.id}: {untrusted.clean(told(result))}")
+        elif result.required and result.verdict != NA:
+            lines.append(f"{result.id}: {_scs_verdict(result)}")
+    if [result.id for result in audit.results] != [WHOLE]:
+        lines.append(f"{WHOLE}: {_whole(audit, allow_undecided=allow_undecided)}")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _scs_verdict(result: Result) -> str:
+    return {UNDECIDED: DNF}.get(result.verdict, result.verdict)
+
+
+def _whole(audit: Audit, *, allow_undecided: bool) -> str:
+    if any(result.gates and result.verdict == FAILED for result in audit.results):
+        return FAILED
+    return PASS if audit.passed(allow_undecided=allow_undecided) else DNF

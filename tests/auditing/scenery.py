@@ -1,0 +1,82 @@
+"""Clusters in shorthand: `3x cp z1/h1` is three control-plane nodes in zone z1 on host h1; `-` is a missing label."""
+
+from bayplan.auditing import audit, profiles, surveying
+from bayplan.auditing.objects import (
+    Address,
+    Condition,
+    Container,
+    Node,
+    NodeInfo,
+    NodeSpec,
+    NodeStatus,
+    Pod,
+    PodSpec,
+    PodStatus,
+)
+from bayplan.wire.meta import ObjectMeta
+
+CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
+ETCD_ROLE = "node-role.kubernetes.io/etcd"
+ZONE = "topology.kubernetes.io/zone"
+REGION = "topology.kubernetes.io/region"
+HOST = "topology.scs.community/host-id"
+COMPONENTS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd")
+
+
+def node(name, role, place, *, region="r", ready=True, uuid="", labels=None, role_value="", provider_id="", ip=""):
+    zone, _, host = place.partition("/")
+    given = {ZONE: zone, HOST: host, REGION: region}
+    found = {key: value for key, value in given.items() if value not in ("", "-")}
+    if role in ("cp", "cp+etcd"):
+        found[CONTROL_PLANE] = role_value
+    if role in ("etcd", "cp+etcd"):
+        found[ETCD_ROLE] = role_value
+    return Node(
+        metadata=ObjectMeta(name=name, labels={**found, **(labels or {})}),
+        spec=NodeSpec(provider_id=provider_id),
+        status=NodeStatus(
+            conditions=[Condition(type="Ready", status="True" if ready else "False")],
+            node_info=NodeInfo(system_uuid=uuid),
+            addresses=[Address(type="InternalIP", address=ip)] if ip else None,
+        ),
+    )
+
+
+def nodes(*rows):
+    """`cp z1/h1` per node, `3x worker z1/h1` for several."""
+    found = []
+    for row in rows:
+        number, _, rest = row.partition("x ") if row[0].isdigit() else ("1", "", row)
+        role, place, *region = rest.split()
+        for _ in range(int(number)):
+            found.append(node(f"{role}-{len(found)}", role, place, region=region[0] if region else "r"))
+    return found
+
+
+def pod(component, node_name, *, phase="Running", labels=None, args=(), **metadata):
+    return Pod(
+        metadata=ObjectMeta(
+            name=f"{component}-{node_name}",
+            namespace="kube-system",
+            labels={"component": component, "tier": "control-plane", **(labels or {})},
+            **metadata,
+        ),
+        spec=PodSpec(node_name=node_name, containers=[Container(name=component, command=list(args))]),
+        status=PodStatus(phase=phase),
+    )
+
+
+def stacked(given):
+    """All four components on each control-plane node."""
+    return [
+        pod(part, one.metadata.name) for one in given for part in COMPONENTS if CONTROL_PLANE in one.metadata.labels
+    ]
+
+
+def judge(given, pods=None, *, profile=profiles.DEFAULT, stages=(), catalogue=None, **more):
+    layout = surveying.layout_of(surveying.Survey(nodes=given, pods=pods, **more), catalogue)
+    return audit.audit(layout, profiles.PROFILES[profile], required_stages=stages)
+
+
+def verdicts(result):
+    return {one.id: one.verdict for one in result.results}

@@ -1,0 +1,113 @@
+"""Interval verdicts equal brute force over all completions of missing labels."""
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from bayplan.auditing import spread
+from bayplan.auditing.layout import HOST, LEVELS, REGION, ZONE, AuditNode, Layout
+
+RULES = (spread.separate, spread.half, spread.quorum)
+
+
+def layout_of(rows):
+    nodes = [
+        AuditNode(name=f"n{i}", domains=dict(zip((HOST, ZONE, REGION), row, strict=True))) for i, row in enumerate(rows)
+    ]
+    return Layout(nodes=tuple(nodes))
+
+
+def completions(rows, done=()):
+    """
+    Every way to fill in what is missing such that a host is in one zone and a zone in one region.
+
+    The i-th node may use one of i + 1 new names: more would only rename.
+    """
+    if len(done) == len(rows):
+        yield done
+        return
+    i = len(done)
+    host, zone, region = rows[i]
+    new = [f"new{j}" for j in range(i + 1)]
+    for h in [host] if host else ["a", "b", *new]:
+        for z in [zone] if zone else ["x", "y", *new]:
+            for r in [region] if region else ["r", *new]:
+                fits = all((h != dh or z == dz) and (z != dz or r == dr) for dh, dz, dr in done)
+                if fits:
+                    yield from completions(rows, (*done, (h, z, r)))
+
+
+def fullest(values):
+    values = list(values)
+    return max(values.count(value) for value in values)
+
+
+ROW = st.tuples(
+    st.sampled_from(["a", "b", None, None]), st.sampled_from(["x", "y", None]), st.sampled_from(["r", "r", None])
+)
+
+
+@settings(max_examples=120, deadline=None)
+@given(st.lists(ROW, min_size=1, max_size=4))
+def test_both_ends_are_those_of_brute_force(rows):
+    assume(sum(row.count(None) for row in rows) <= 7)
+    found = list(completions(rows))
+    assume(found)  # labels that contradict each other have no completion
+    layout = layout_of(rows)
+    for index, level in enumerate((HOST, ZONE)):
+        interval = spread.spread(layout, layout.nodes, level)
+        reached = {fullest(row[index] for row in done) for done in found}
+        assert (interval.lo, interval.hi) == (min(reached), max(reached))
+        n_domains = {len({row[index] for row in done}) for done in found}
+        assert (interval.fewest, interval.most) == (min(n_domains), max(n_domains))
+        for rule in RULES:
+            answers = {rule(len(rows), fullest(row[index] for row in done)) for done in found}
+            assert interval.judge(rule) == (answers.pop() if len(answers) == 1 else None)
+
+
+def formula(rows):
+    """The bounds as the standard's analysis writes them, for members that all have a zone."""
+    zones = {zone for _, zone, _ in rows}
+    hi, hosts = 0, 0
+    for zone in zones:
+        here = [host for host, z, _ in rows if z == zone]
+        known = [host for host in here if host]
+        hi = max(hi, max((known.count(host) for host in known), default=0) + here.count(None))
+        hosts += max(1, len(set(known)))
+    known = [host for host, _, _ in rows if host]
+    return max([1, *(known.count(host) for host in known)]), hi, hosts, len(set(known)) + len(rows) - len(known)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(["1", "2", None]), st.sampled_from(["x", "y", "z"])), min_size=1, max_size=9))
+def test_the_bounds_are_those_of_the_formula(pairs):
+    rows = [(host and f"{zone}{host}", zone, "r") for host, zone in pairs]
+    layout = layout_of(rows)
+    found = spread.spread(layout, layout.nodes, HOST)
+    assert (found.lo, found.hi, found.fewest, found.most) == formula(rows)
+
+
+@pytest.mark.parametrize("rows, n_hosts, fullest_host", [
+    ([("a", "x", "r"), ("a", "y", "r")], (1, 1), (2, 2)),
+    ([("a", "x", "r"), ("a", "y", "r"), (None, "x", "r")], (1, 2), (2, 3)),  # x and y prove nothing any more
+    ([(None, "x", "r"), (None, "x", "s")], (2, 2), (1, 1)),                  # the zone's identity is the pair
+    ([(None, None, "r"), (None, None, "s")], (2, 2), (1, 1)),                # regions separate too
+    ([(None, None, None), (None, "x", "r")], (1, 2), (1, 2)),
+])  # fmt: skip
+def test_contradictions_and_gaps(rows, n_hosts, fullest_host):
+    layout = layout_of(rows)
+    found = spread.spread(layout, layout.nodes, HOST)
+    assert (found.fewest, found.most) == n_hosts
+    assert (found.lo, found.hi) == fullest_host
+
+
+def test_a_contested_zone_is_no_zone():
+    layout = layout_of([("a", "x", "r"), ("a", "y", "r"), ("b", "x", "r")])
+    found = spread.spread(layout, layout.nodes, ZONE)
+    assert len(found.unknown) == 3
+    assert (found.lo, found.hi) == (2, 3)  # what shares a host shares the zone, whatever its labels say
+
+
+def test_levels_go_from_small_to_large():
+    assert LEVELS[0] == HOST
+    assert LEVELS.index(ZONE) < LEVELS.index(REGION)
