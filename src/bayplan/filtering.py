@@ -107,8 +107,8 @@ class Kind:
     """
     Workloads that no rule tells apart, with the rules' views of the targets.
 
-    `asked` are the rules that may refuse or exclude beyond their codes. `ranking` is for `ranking` to keep, `refusal` for
-    `placing`: what is told to the next one of the kind that fits nowhere, as long as nothing changes.
+    `asked` are the rules that may refuse or exclude beyond their codes. `ranking` is for `ranking` to keep, `refusal`
+    for `placing`: what is told to the next one of the kind that fits nowhere, as long as nothing changes.
     """
 
     __slots__ = ("asked", "judged", "ranking", "refusal", "targets_generation")

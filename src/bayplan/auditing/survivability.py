@@ -160,58 +160,68 @@ def tolerance(counts: Iterable[int], healthy: int, need: int) -> int:
     return survived if healthy >= need else 0
 
 
+class _Level:
+    """
+    Where each node is at a level, made once for all groups.
+
+    `within` gives nodes a larger domain. A domain lies in one larger domain only, so a member whose own is unknown can
+    share one with members of the same larger domain alone. Where a domain is seen in two larger ones, or the larger one
+    is unknown, that argument is void: such places are one, the empty name.
+    """
+
+    def __init__(self, level_events: Sequence[Event], within: Mapping[str, str]) -> None:
+        self.domain_of = {node: event.domain for event in level_events for node in event.nodes}
+        larger: dict[str, set[str]] = {}
+        for node, domain in self.domain_of.items():
+            larger.setdefault(domain, set()).add(within.get(node, ""))
+        void = set().union(*(places for places in larger.values() if len(places) > 1), {""})
+        self.place_of_domain = {d: "" if places & void else min(places) for d, places in larger.items()}
+        self.place_of = {node: place for node, place in within.items() if place not in void}
+
+    def fullest(self, counts: Mapping[str, int], unknown: Iterable[str]) -> list[int]:
+        """
+        The worst way to complete the counts: members of unknown domain join the fullest they can be in.
+
+        It majorises every other way, and tolerance only falls in that order, so this end is exact.
+        """
+        pools: dict[str, list[int]] = {}
+        for domain, count in counts.items():
+            pools.setdefault(self.place_of_domain[domain], []).append(count)
+        joining = Counter(self.place_of.get(node, "") for node in unknown)
+        found = pools.pop("", [])
+        for place in pools.keys() | joining.keys() - {""}:
+            here = sorted(pools.get(place, ()), reverse=True) or [0]
+            found += [here[0] + joining[place], *here[1:]]
+        found = sorted(found, reverse=True) or [0]
+        return [found[0] + joining[""], *found[1:]]
+
+
 def standing(
     group: Group, level_events: Sequence[Event], level: str = "", within: Mapping[str, str] | None = None
 ) -> Standing:
-    """
-    The group against the disjoint events of one level.
+    """The group against the disjoint events of one level; `within` gives nodes the larger domain that they are in."""
+    return _standing(
+        group, level or (level_events[0].level if level_events else ""), _Level(level_events, within or {})
+    )
 
-    `within` gives nodes a larger domain. A domain lies in one larger domain only, so a member whose own is unknown can
-    share one with members of the same larger domain alone.
-    """
-    domain_of = {node: event.domain for event in level_events for node in event.nodes}
+
+def _standing(group: Group, level: str, at: _Level) -> Standing:
     healthy = [member for member in group.members if member.healthy]
-    counts = Counter(domain_of[member.node] for member in healthy if member.node in domain_of)
-    unknown = [member.node for member in healthy if member.node not in domain_of]
+    counts = Counter(at.domain_of[member.node] for member in healthy if member.node in at.domain_of)
+    unknown = [member.node for member in healthy if member.node not in at.domain_of]
     n, need = len(healthy), group.need
     return Standing(
         group.name,
-        level or (level_events[0].level if level_events else ""),
+        level,
         len(group.members),
         need,
         tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0]))),
-        tolerance(_fullest(counts, unknown, domain_of, within or {}), n, need),
+        tolerance(at.fullest(counts, unknown), n, need),
         tolerance([*counts.values(), *([1] * len(unknown))], n, need),
         tuple(domain for domain, count in sorted(counts.items()) if n - count < need),
         tuple(sorted(set(unknown))),
         group.stands,
     )
-
-
-def _fullest(
-    counts: Counter[str], unknown: Sequence[str], domain_of: Mapping[str, str], within: Mapping[str, str]
-) -> list[int]:
-    """
-    The worst way to complete the counts: members of unknown domain join the fullest they can be in.
-
-    It majorises every other way, and tolerance only falls in that order, so this end is exact.
-    """
-    larger: dict[str, set[str]] = {}
-    for node, domain in domain_of.items():
-        larger.setdefault(domain, set()).add(within.get(node, ""))
-    # A domain seen in two larger ones makes the argument void there.
-    void = set().union(*(places for places in larger.values() if len(places) > 1), {""})
-    pools: dict[str, list[int]] = {}
-    for domain, count in counts.items():
-        place = min(larger[domain])
-        pools.setdefault("" if place in void else place, []).append(count)
-    joining = Counter("" if within.get(node, "") in void else within[node] for node in unknown)
-    found: list[int] = []
-    for place in (pools.keys() | joining.keys()) - {""}:
-        here = sorted(pools.get(place, ()), reverse=True) or [0]
-        found += [here[0] + joining[place], *here[1:]]
-    found = sorted([*found, *pools.get("", ())], reverse=True) or [0]
-    return [found[0] + joining[""], *found[1:]]
 
 
 def effect(group: Group, event: Event) -> str:
@@ -220,12 +230,14 @@ def effect(group: Group, event: Event) -> str:
 
     A group that the event does not hit is untouched, even if it lacks members already.
     """
-    if not any(member.node in event.nodes for member in group.members):
-        return UNTOUCHED
-    left = group.survivors(event.nodes)
+    hit = [member for member in group.members if member.node in event.nodes]
+    return _effect(group.n_healthy - sum(member.healthy for member in hit), group.need) if hit else UNTOUCHED
+
+
+def _effect(left: int, need: int) -> str:
     if left == 0:
         return DOWN
-    return BELOW_NEED if left < group.need else DEGRADED
+    return BELOW_NEED if left < need else DEGRADED
 
 
 def single_points(group: Group, all_events: Iterable[Event]) -> list[Event]:
@@ -235,29 +247,27 @@ def single_points(group: Group, all_events: Iterable[Event]) -> list[Event]:
 
 def blasts(groups: Sequence[Group], all_events: Iterable[Event]) -> list[Blast]:
     """What each event takes with it, the worst first. Costs as much as there are members, not events times members."""
-    hit_by_node: dict[str, Counter[int]] = {}
+    on_node: dict[str, list[tuple[int, bool]]] = {}
     for position, group in enumerate(groups):
         for member in group.members:
-            hit_by_node.setdefault(member.node, Counter())[position] += 1
-    found = [_blast(event, groups, hit_by_node) for event in all_events]
-    return sorted(found, key=_severity)
+            on_node.setdefault(member.node, []).append((position, member.healthy))
+    standings = [(group.name, group.n_healthy, group.need) for group in groups]
+    return sorted((_blast(event, standings, on_node) for event in all_events), key=_severity)
 
 
-def _blast(event: Event, groups: Sequence[Group], hit_by_node: Mapping[str, Counter[int]]) -> Blast:
-    hit: Counter[int] = Counter()
-    for node in event.nodes:
-        hit.update(hit_by_node.get(node, Counter()))
+def _blast(
+    event: Event, standings: Sequence[tuple[str, int, int]], on_node: Mapping[str, Sequence[tuple[int, bool]]]
+) -> Blast:
+    lost: Counter[int] = Counter()
+    hit = [member for node in event.nodes for member in on_node.get(node, ())]
+    for position, healthy in hit:
+        lost[position] += healthy
     by_effect: dict[str, list[str]] = {DOWN: [], BELOW_NEED: [], DEGRADED: []}
-    for position in sorted(hit):
-        by_effect[effect(groups[position], event)].append(groups[position].name)
-    return Blast(
-        event,
-        tuple(by_effect[DOWN]),
-        tuple(by_effect[BELOW_NEED]),
-        tuple(by_effect[DEGRADED]),
-        len(groups) - len(hit),
-        hit.total(),
-    )
+    for position in sorted(lost):
+        name, n_healthy, need = standings[position]
+        by_effect[_effect(n_healthy - lost[position], need)].append(name)
+    down, below, degraded = (tuple(by_effect[kind]) for kind in (DOWN, BELOW_NEED, DEGRADED))
+    return Blast(event, down, below, degraded, len(standings) - len(lost), len(hit))
 
 
 def _severity(blast: Blast) -> tuple[int, int, int, int, str, str]:
@@ -272,12 +282,14 @@ def vector(groups: Sequence[Group], all_events: Sequence[Event]) -> tuple[int, .
     The smaller of two vectors in lexicographic order is the better placement.
     """
     largest = max((len(group.members) for group in groups), default=0)
+    hitting: dict[str, list[int]] = {}
+    for position, event in enumerate(all_events):
+        for node in event.nodes:
+            hitting.setdefault(node, []).append(position)
     lost: Counter[int] = Counter()
     for group in groups:
-        on_node = Counter(member.node for member in group.members)
-        for event in all_events:
-            smaller, larger = sorted((on_node.keys(), event.nodes), key=len)
-            lost[sum(on_node[node] for node in smaller if node in larger)] += 1
+        by_event = Counter(event for member in group.members for event in hitting.get(member.node, ()))
+        lost.update(by_event.values())
     return tuple(lost[m] for m in range(largest, 0, -1))
 
 
@@ -285,9 +297,10 @@ def report(
     groups: Sequence[Group], level: str, level_events: Sequence[Event], within: Mapping[str, str] | None = None
 ) -> LevelReport:
     """All groups against the disjoint events of one level; `within` as for `standing`."""
+    at = _Level(level_events, within or {})
     return LevelReport(
         level,
-        tuple(standing(group, level_events, level, within) for group in groups),
+        tuple(_standing(group, level, at) for group in groups),
         tuple(blasts(groups, level_events)),
         vector(groups, level_events),
     )

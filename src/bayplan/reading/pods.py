@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import msgspec
 
 from bayplan.model import labels as label_model
@@ -10,8 +12,16 @@ from bayplan.model.terms import NO_TERMS, AffinityTerms, PodTerm
 from bayplan.model.workloads import Claims, HostPort, Images, Needs, Spread, SpreadConstraint, Workload
 from bayplan.reading import annotated_rules, requests, selectors
 from bayplan.wire.controllers import Controller, PriorityClass, ReplicationController, Service
-from bayplan.wire.meta import OwnerReference
-from bayplan.wire.pods import Affinity, Container, Pod, PodAffinity, PodAffinityTerm, TopologySpreadConstraint
+from bayplan.wire.meta import ObjectMeta, OwnerReference
+from bayplan.wire.pods import (
+    Affinity,
+    Container,
+    Pod,
+    PodAffinity,
+    PodAffinityTerm,
+    PodStatus,
+    TopologySpreadConstraint,
+)
 
 DEFAULT_NAMESPACE = "default"
 FINISHED = ("Succeeded", "Failed")
@@ -19,6 +29,8 @@ ANY_ADDRESS = "0.0.0.0"  # noqa: S104 (compared, never bound)
 EXECUTION = "requiredDuringSchedulingRequiredDuringExecution"
 SCHEDULING = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+OWN_LABELS = b"atchLabelKeys"  # matchLabelKeys or mismatchLabelKeys: terms that look at the pod's own labels
+OWN_NAME = b'"ephemeral"'  # volumes whose claims are named after the pod
 
 
 class Surroundings(msgspec.Struct):
@@ -59,7 +71,11 @@ def workload_of(pod: Pod, surroundings: Surroundings | None = None) -> Workload:
     labels = meta.labels or {}
     namespace = meta.namespace or DEFAULT_NAMESPACE
     around = surroundings or Surroundings()
-    annotated, fault = annotated_rules.affinity_of(meta.annotations, labels)
+    needs, fault = _needs(_shape(pod))
+    if not needs.spread.constraints:
+        selector = default_selector(labels, namespace, meta.owner_references, around)
+        if selector is not None:
+            needs = msgspec.structs.replace(needs, spread=Spread(default_selector=selector))
     priority = spec.priority
     if priority is None:
         priority = around.priorities.get(spec.priority_class_name, around.default_priority)
@@ -68,18 +84,7 @@ def workload_of(pod: Pod, surroundings: Surroundings | None = None) -> Workload:
         name=meta.name,
         uid=meta.uid,
         labels=labels,
-        needs=Needs(
-            requests=requests.requests_of(pod),
-            tolerations=tuple(Toleration(t.key, t.operator, t.value, t.effect) for t in spec.tolerations or ()),
-            node_affinity=selectors.node_affinity_of(
-                spec.affinity.node_affinity if spec.affinity else None, spec.node_selector
-            ),
-            host_ports=_host_ports(pod),
-            images=_images(pod),
-            spread=_spread(pod, labels, namespace, around),
-            affinity=affinity_terms(spec.affinity, annotated, labels),
-            claims=_claims(pod),
-        ),
+        needs=needs,
         priority=priority,
         created=meta.creation_timestamp or "",
         started=pod.status.start_time or "",
@@ -90,6 +95,52 @@ def workload_of(pod: Pod, surroundings: Surroundings | None = None) -> Workload:
         scheduler_name=spec.scheduler_name,
         unplaceable=fault,
     )
+
+
+def _shape(pod: Pod) -> bytes:
+    """
+    Everything that the pod's needs are read from, as bytes: pods of one template have the same.
+
+    Encoding them costs a tenth of reading them again. What tells pods of a template apart is left out, unless their
+    rules look at it.
+    """
+    meta, status = pod.metadata, pod.status
+    noted = (meta.annotations or {}).get(annotated_rules.AFFINITY)
+    spec = msgspec.structs.replace(pod.spec, node_name="", priority=None, scheduling_gates=None)
+    shape = Pod(
+        metadata=ObjectMeta(annotations=None if noted is None else {annotated_rules.AFFINITY: noted}),
+        spec=spec,
+        status=PodStatus(
+            container_statuses=status.container_statuses, init_container_statuses=status.init_container_statuses
+        ),
+    )
+    encoded = msgspec.json.encode(shape)
+    if OWN_LABELS in encoded:
+        shape.metadata.labels = meta.labels
+    if OWN_NAME in encoded:
+        shape.metadata.name = meta.name
+    return encoded if shape.metadata.labels is None and not shape.metadata.name else msgspec.json.encode(shape)
+
+
+@lru_cache(maxsize=16384)
+def _needs(shape: bytes) -> tuple[Needs, str]:
+    """What pods of this shape need, but for default spread constraints; and what is wrong with their annotation."""
+    pod = msgspec.json.decode(shape, type=Pod)
+    spec, labels = pod.spec, pod.metadata.labels or {}
+    annotated, fault = annotated_rules.affinity_of(pod.metadata.annotations, labels)
+    needs = Needs(
+        requests=requests.requests_of(pod),
+        tolerations=tuple(Toleration(t.key, t.operator, t.value, t.effect) for t in spec.tolerations or ()),
+        node_affinity=selectors.node_affinity_of(
+            spec.affinity.node_affinity if spec.affinity else None, spec.node_selector
+        ),
+        host_ports=_host_ports(pod),
+        images=_images(pod),
+        spread=Spread(tuple(spread_constraint(c, labels) for c in spec.topology_spread_constraints or ())),
+        affinity=affinity_terms(spec.affinity, annotated, labels),
+        claims=_claims(pod),
+    )
+    return needs, fault
 
 
 def affinity_terms(
@@ -145,14 +196,6 @@ def _term(
         during_execution,
         path,
     )
-
-
-def _spread(pod: Pod, labels: label_model.Labels, namespace: str, around: Surroundings) -> Spread:
-    written = pod.spec.topology_spread_constraints
-    if written:
-        return Spread(tuple(spread_constraint(c, labels) for c in written))
-    selector = default_selector(labels, namespace, pod.metadata.owner_references, around)
-    return Spread(default_selector=selector)
 
 
 def spread_constraint(written: TopologySpreadConstraint, labels: label_model.Labels) -> SpreadConstraint:

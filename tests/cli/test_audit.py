@@ -1,0 +1,135 @@
+"""`bayplan audit`: exit codes, options and bad input."""
+
+import json
+import pathlib
+
+import pytest
+
+SCENARIOS = pathlib.Path(__file__).parents[1] / "auditing" / "scenarios.yaml"
+NODE = """\
+apiVersion: v1
+kind: Node
+metadata:
+  name: {name}
+  annotations: {{cluster.x-k8s.io/cluster-name: {cluster}}}
+  labels: {{topology.kubernetes.io/zone: z, topology.kubernetes.io/region: r, node-role.kubernetes.io/control-plane: ""}}
+spec: {{providerID: openstack:///{name}-uuid}}
+"""
+
+
+@pytest.fixture
+def dump(tmp_path):
+    """Three control-plane nodes in one zone, without host labels: what most clusters look like."""
+    path = tmp_path / "nodes.yaml"
+    path.write_text("---\n".join(NODE.format(name=f"n{i}", cluster="c") for i in range(3)))
+    return path
+
+
+@pytest.mark.parametrize("scenario, words, code", [
+    ("success-1",      (),                                     0),
+    ("success-2",      (),                                     1),
+    ("success-2",      ("--exit-zero",),                       0),
+    ("success-2",      ("--profile", "legacy"),                0),
+    ("missing-labels", (),                                     1),
+    ("missing-labels", ("--allow-undecided",),                 0),
+    ("success-1",      ("--ha",),                              0),
+    ("success-1",      ("--require-stage", "zones"),           0),
+    ("success-1",      ("--require-stage", "none"),            0),
+    ("success-1",      ("--require-stage", "sites"),           1),
+    ("success-1",      ("--require-stage", "loss-safe:zones"), 0),
+    ("success-1",      ("--require-stage", "moons"),           2),
+    ("success-1",      ("--label-key", "floor=x"),             2),
+    ("no-such",        (),                                     2),
+])  # fmt: skip
+def test_the_exit_code_is_the_answer(run, scenario, words, code):
+    assert run("audit", "-f", SCENARIOS, "--scenario", scenario, *words).exit_code == code
+
+
+def test_an_inventory_decides_what_labels_leave_open(run, dump, tmp_path):
+    assert run("audit", "-f", dump).exit_code == 1
+    inventory = tmp_path / "hosts.yaml"
+    inventory.write_text("n0: {host: a}\nn1: {host: b}\nn2: {host: c}\n")
+    done = run("audit", "-f", dump, "--inventory", inventory, "-o", "json")
+    assert done.exit_code == 0
+    checks = {check["id"]: check for check in json.loads(done.stdout)["checks"]}
+    assert checks["scs-0214-cp-machines"]["evidence"] == "observed"
+
+
+def test_servers_of_openstack_are_an_inventory(run, dump, tmp_path):
+    servers = [{"ID": f"n{i}-uuid", "Name": f"vm-{i}", "Host": f"hv{i}", "Availability Zone": "z"} for i in range(3)]
+    (tmp_path / "servers.json").write_text(json.dumps(servers))
+    done = run("audit", "-f", dump, "--inventory", tmp_path / "servers.json")
+    assert done.exit_code == 0
+    assert "hv2" in done.stdout
+    assert "warning" not in done.stderr
+
+
+def test_a_key_of_ones_own(run, tmp_path):
+    nodes = "".join(f"n{i}: {{node-role.kubernetes.io/control-plane: '', hv: h{i}}}\n" for i in range(3))
+    (tmp_path / "labels.yaml").write_text(nodes)
+    done = run("audit", "-f", tmp_path / "labels.yaml", "--label-key", "host=hv", "-o", "json")
+    checks = {check["id"]: check["verdict"] for check in json.loads(done.stdout)["checks"]}
+    assert checks["scs-0214-cp-machines"] == "PASS"
+    assert checks["scs-0214-labels-zone"] == "FAIL"
+
+
+def test_oddities_are_said_in_a_line_and_judged_all_the_same(run, dump, tmp_path):
+    more = tmp_path / "more.yaml"
+    more.write_text("---\n".join([NODE.format(name="n0", cluster="c"), NODE.format(name="x", cluster="other")]))
+    (tmp_path / "hosts.yaml").write_text("n0: {host: a}\nghost: {host: b}\n")
+    done = run("audit", "-f", dump, "-f", more, "--inventory", tmp_path / "hosts.yaml")
+    assert done.exit_code == 1
+    assert "warning: Node n0 is given more than once; the first one counts\n" in done.stderr
+    assert "warning: the nodes belong to 2 clusters (c, other) and are judged as one\n" in done.stderr
+    assert "hosts.yaml names 1 unknown nodes: ghost" in done.stderr
+
+
+@pytest.mark.parametrize("text, message", [
+    ("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n", "no Node among the objects"),
+    ("a: 1\n", "expected an object with apiVersion and kind, or labels by node"),
+    ("apiVersion: v1\nkind: Node\nmetadata: {labels: {}}\n", "expected a name"),
+    ("a: [\n", "invalid YAML"),
+])  # fmt: skip
+def test_bad_input(run, tmp_path, text, message):
+    (tmp_path / "bad.yaml").write_text(text)
+    done = run("audit", "-f", tmp_path / "bad.yaml")
+    assert done.exit_code == 2
+    assert message in done.stderr
+
+
+@pytest.mark.parametrize("text, message", [
+    ("", "expected domains by node, or a list of servers"),
+    ("n0: h", "expected domains by level"),
+    ("n0: {floor: 3}", "unknown level floor; there are host, rack, zone, region, cloud"),
+    ("- {Host: h}", "expected a server with ID or Name"),
+])  # fmt: skip
+def test_bad_inventories(run, dump, tmp_path, text, message):
+    (tmp_path / "bad.yaml").write_text(text)
+    done = run("audit", "-f", dump, "--inventory", tmp_path / "bad.yaml")
+    assert done.exit_code == 2
+    assert message in done.stderr
+
+
+def test_several_scenarios_need_a_choice(run):
+    done = run("audit", "-f", SCENARIOS)
+    assert done.exit_code == 2
+    assert "choose one of success-1" in done.stderr
+
+
+def test_labels_from_an_inventory(run, tmp_path):
+    (tmp_path / "hosts.yaml").write_text("b: {host: rack 7, zone: z}\na: {host: h1}\n")
+    assert run("audit", "labels", "--inventory", tmp_path / "hosts.yaml").exit_code == 2  # a space is no label
+    (tmp_path / "key").write_text("secret\n")
+    done = run("audit", "labels", "--inventory", tmp_path / "hosts.yaml", "--hash-key-file", tmp_path / "key")
+    assert done.exit_code == 0
+    first, second = done.stdout.splitlines()
+    assert first.startswith("kubectl label --overwrite node a topology.scs.community/host-id=")
+    assert "rack 7" not in second
+    assert all(len(word.partition("=")[2]) <= 63 for word in second.split()[5:])
+    (tmp_path / "plain.yaml").write_text("a: {host: h1, zone: z}\n")
+    plain = run("audit", "labels", "--inventory", tmp_path / "plain.yaml", "--label-key", "host=example.com/hv")
+    assert plain.stdout == "kubectl label --overwrite node a example.com/hv=h1 topology.kubernetes.io/zone=z\n"
+
+
+def test_labels_need_an_inventory(run):
+    assert run("audit", "labels").exit_code == 2
