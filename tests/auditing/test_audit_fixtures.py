@@ -1,6 +1,7 @@
 """Every cluster of the standard's analysis gets the verdicts listed there."""
 
 import pathlib
+import re
 
 import msgspec
 import pytest
@@ -306,7 +307,7 @@ def test_roles_and_pods_that_disagree():
 def test_profiles_weigh_the_same_cluster(profile, broken):
     result = judge(nodes("2x cp x/a", "cp y/b", "worker x/c", "worker w/d"), profile=profile)
     assert {one.id for one in result.results if one.verdict == FAIL} == broken
-    assert result.passed() is not broken or not broken
+    assert result.passed() is (not broken)
 
 
 def test_the_record_asks_for_duplicates_and_only_warns_of_halves_and_workers():
@@ -372,6 +373,7 @@ def test_workloads_that_stand_on_one_host():
     ]
     groups = surveying.workloads_of(pods)
     assert groups == {"Deployment shop/web": ["worker-3", "worker-3"]}
+    assert surveying.workloads_of(pods, re.compile("shop/.*")) == {}
     layout = surveying.layout_of(surveying.Survey(nodes=given))
     found = audit.audit(layout, profiles.PROFILES["ha"], workloads=groups)
     assert verdicts(found)["fd-n1-workloads-host"] == WARN
@@ -382,6 +384,21 @@ def test_workloads_that_stand_on_one_host():
 def test_every_profile_names_checks_that_exist():
     for profile in profiles.PROFILES.values():
         assert set(profile.weights) <= set(checks.ALL)
+
+
+def test_the_page_has_the_weight_of_every_check():
+    page = (pathlib.Path(__file__).parents[2] / "docs/reference/audit.md").read_text(encoding="utf-8")
+    letters = {"fail": "F", "fail-if-shown": "f", "warn": "w", "info": "i", None: "-"}
+    asked = [profile for profile in profiles.PROFILES.values() if profile.name not in profiles.LEGACY]
+    for check in checks.ALL:
+        cells = [f"`{check}`", *(letters[profile.weights.get(check)] for profile in asked)]
+        assert f"| {' | '.join(cells)} |" in page
+    assert f"| {' | '.join(['Check', *(f'`{profile.name}`' for profile in asked)])} |" in page
+
+
+def test_order_of_nodes_changes_no_verdict():
+    given = nodes("2x cp x/a", "cp y/-", "cp -/b", "worker x/a")
+    assert verdicts(judge(given)) == verdicts(judge(given[::-1]))
 
 
 def test_every_finding_names_its_source():

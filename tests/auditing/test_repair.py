@@ -8,9 +8,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayplan.auditing import repair, survivability, workload_loss
-from bayplan.auditing.layout import COMPONENTS, CONTROL_PLANE, ETCD, HOST, WORKER, ZONE, AuditNode, Layout, Member
-from bayplan.auditing.repair import HALF, LOSS, SEPARATE, Demand
+from bayplan.auditing import audit as auditing
+from bayplan.auditing import profiles, repair, survivability, workload_loss
+from bayplan.auditing.layout import (
+    COMPONENTS,
+    CONTROL_PLANE,
+    ETCD,
+    HOST,
+    REGION,
+    WORKER,
+    ZONE,
+    AuditNode,
+    Layout,
+    Member,
+)
+from bayplan.auditing.repair import HALF, LOSS, SEPARATE, TWICE, Demand
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.targets import Target
 from bayplan.model.terms import ZONE as TOPOLOGY_ZONE
@@ -138,6 +150,33 @@ def test_unknown_places_are_to_be_labelled_first():
     assert repair.plan(layout_of("z1/", "z2/", "z3/"), [LOSE_A_HOST]).passes  # zones settle it
 
 
+def test_the_planned_layout_knows_the_other_levels_of_the_new_place():
+    layout = layout_of("z1/a", "z1/a", "z2/b", workers=("z3/c",), keys={HOST: "host-id"}, labels={"host-id": "a"})
+    found = repair.plan(layout, [LOSE_A_HOST])
+    node = repair.planned(layout, found).by_name()["cp0"]
+    assert (node.at(HOST), node.at(ZONE), node.labels) == ("c", "z3", {"host-id": "c"})
+    layout = layout_of("z1/a", "z1/a", "z2/b")
+    node = repair.planned(layout, repair.plan(layout, [LOSE_A_HOST])).by_name()["cp0"]
+    assert (node.at(HOST), node.at(ZONE)) == ("new host 1", "z1")
+    layout = layout_of("z1/a", "z1/a")
+    after = repair.planned(layout, repair.plan(layout, [LOSE_A_ZONE, LOSE_A_HOST]))
+    assert after.by_name()["new-control-plane-1"].is_control_plane
+    assert sorted(node.at(ZONE) for node in after.control_plane) == ["new zone 1", "new zone 2", "z1"]
+
+
+def test_what_neighbours_told_of_those_that_stay_is_not_forgotten():
+    layout = layout_of("z1/a", "/a", "z2/b")
+    found = repair.plan(layout, [LOSE_A_HOST], keep=frozenset({"cp1"}))
+    assert [move.node for move in found.moves] == ["cp0"]
+    assert repair.planned(layout, found).by_name()["cp1"].at(ZONE) == "z1"
+
+
+def test_duplicates_need_no_labels():
+    found = repair.plan(layout_of("z/"), [Demand(HOST, TWICE)])
+    assert (found.passes, len(found.adds), found.moves) == (True, 2, ())
+    assert repair.summary(found)[1].endswith("on any machine")
+
+
 def test_a_hidden_control_plane_is_said():
     layout = Layout(nodes=(AuditNode(name="w", roles=(WORKER,)),))
     assert repair.plan(layout, [LOSE_A_HOST]).notes == ("no control plane is visible: ask whoever runs it",)
@@ -214,6 +253,44 @@ def test_no_step_goes_below_the_majority(hosts, down):
         healthy.add(move.node)
     if not down:
         assert found.safe
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=5), st.sampled_from(("scs-0214-v2", "scs-0213", "ha")))
+def test_the_audit_itself_passes_the_planned_layout(hosts, name):
+    layout = labelled(hosts)
+    weighed = profiles.PROFILES[name]
+    judged = auditing.audit(layout, weighed)
+    demands = repair.demands_of(result.id for result in judged.results if result.required)
+    found = repair.plan(layout, demands)
+    after = auditing.audit(repair.planned(layout, found), weighed)
+    assert after.passed(), [result for result in after.results if result.gates]
+    if judged.passed():
+        assert not found.n_changes
+
+
+def labelled(hosts):
+    """A stacked control plane with every label, two hosts to a zone."""
+    keys = {HOST: "topology.scs.community/host-id", ZONE: "topology.kubernetes.io/zone"}
+    keys |= {REGION: "topology.kubernetes.io/region"}
+    nodes = []
+    for i, host in enumerate(hosts):
+        domains = {HOST: f"h{host}", ZONE: f"z{host // 2}", REGION: "r"}
+        labels = {keys[level]: value for level, value in domains.items()}
+        nodes.append(
+            AuditNode(
+                name=f"cp{i}", roles=(CONTROL_PLANE,), domains=domains, labels=labels, keys=keys, role_labels=True
+            )
+        )
+    members = dict.fromkeys(COMPONENTS, tuple(Member(node.name) for node in nodes))
+    return Layout(nodes=tuple(nodes), members=members, component_evidence=dict.fromkeys(COMPONENTS, "observed"))
+
+
+def test_what_checks_ask_of_places():
+    asked = repair.demands_of(
+        ["fd-quorum-etcd-zone", "fd-n1-component-zone", "lbl-host-present", "scs-0214-cp-machines"]
+    )
+    assert asked == [Demand(HOST, SEPARATE), LOSE_A_ZONE]
 
 
 def test_the_texts_name_machines_servers_and_labels():

@@ -142,6 +142,8 @@ def test_unhealthy_members_count_for_the_majority_and_do_not_survive():
     stood = sv.standing(group, sv.events(HOST, {"a": "1", "b": "2", "c": "3"}))
     assert group.stands
     assert (stood.n, stood.need, stood.tolerance, stood.single_points) == (3, 2, 0, ("1", "2"))
+    [designed] = sv.as_designed([group])
+    assert sv.standing(designed, sv.events(HOST, {"a": "1", "b": "2", "c": "3"})).tolerance == 1
 
 
 def test_blasts_come_worst_first_and_the_better_placement_has_the_smaller_vector():

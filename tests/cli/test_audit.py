@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import xml.etree.ElementTree as ET
 
 import pytest
 
@@ -39,6 +40,7 @@ def dump(tmp_path):
     ("success-1",      ("--require-stage", "loss-safe:zones"), 0),
     ("success-1",      ("--require-stage", "moons"),           2),
     ("success-1",      ("--label-key", "floor=x"),             2),
+    ("success-1",      ("--exclude-workloads", "("),           2),
     ("no-such",        (),                                     2),
 ])  # fmt: skip
 def test_the_exit_code_is_the_answer(run, scenario, words, code):
@@ -110,6 +112,24 @@ def test_bad_inventories(run, dump, tmp_path, text, message):
     assert message in done.stderr
 
 
+@pytest.mark.parametrize("form", ["table", "markdown", "junit", "sarif", "scs", "json"])
+def test_hostile_names_reach_no_terminal(run, tmp_path, form):
+    label = '"\\e[31mz|<b>"'
+    nodes = "".join(
+        f"n{i}: {{node-role.kubernetes.io/control-plane: '', topology.kubernetes.io/zone: {label}, "
+        f"topology.scs.community/host-id: {label}, topology.kubernetes.io/region: r{i}}}\n"
+        for i in range(2)
+    )
+    (tmp_path / "nodes.yaml").write_text(nodes)
+    done = run("audit", "-f", tmp_path / "nodes.yaml", "-o", form)
+    assert done.exit_code == 1
+    assert "\x1b" not in done.stdout
+    if form == "junit":
+        ET.fromstring(done.stdout)
+    if form == "markdown":
+        assert "<b>" not in done.stdout
+
+
 def test_several_scenarios_need_a_choice(run):
     done = run("audit", "-f", SCENARIOS)
     assert done.exit_code == 2
@@ -129,6 +149,15 @@ def test_labels_from_an_inventory(run, tmp_path):
     (tmp_path / "plain.yaml").write_text("a: {host: h1, zone: z}\n")
     plain = run("audit", "labels", "--inventory", tmp_path / "plain.yaml", "--label-key", "host=example.com/hv")
     assert plain.stdout == "kubectl label --overwrite node a example.com/hv=h1 topology.kubernetes.io/zone=z\n"
+
+
+def test_labels_of_servers_go_to_their_nodes(run, dump, tmp_path):
+    servers = [{"ID": f"n{i}-uuid", "Name": f"vm-{i}", "Host": f"hv{i}"} for i in range(2)]
+    (tmp_path / "servers.json").write_text(json.dumps(servers))
+    done = run("audit", "labels", "-f", dump, "--inventory", tmp_path / "servers.json")
+    assert [line.split()[4] for line in done.stdout.splitlines()] == ["n0", "n1"]
+    alone = run("audit", "labels", "--inventory", tmp_path / "servers.json")
+    assert [line.split()[4] for line in alone.stdout.splitlines()] == ["vm-0", "vm-1"]
 
 
 def test_labels_need_an_inventory(run):

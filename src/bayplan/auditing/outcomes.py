@@ -20,6 +20,7 @@ SHORT_NAMES = {
     "scheduler": SCHEDULER,
     "etcd": ETCD,
 }
+_MOST_COUNTS = 12
 PLURALS = {"host": "hosts", "rack": "racks", "zone": "zones", "region": "regions", "cloud": "clouds"}
 
 
@@ -72,7 +73,9 @@ def hidden() -> Outcome:
 def layout_text(found: Spread) -> str:
     """The members per domain, e.g. `2+1 over 2 hosts`, with what is unknown."""
     if not found.unknown:
-        return f"{'+'.join(map(str, found.counts)) or 0} over {_counted(len(found.counts), found.level)}"
+        counts = found.counts
+        shown = "+".join(map(str, counts)) if len(counts) <= _MOST_COUNTS else f"{found.n}, at most {found.hi} on one,"
+        return f"{shown or 0} over {_counted(len(counts), found.level)}"
     span = _counted(found.most, found.level)
     span = span if found.fewest == found.most else f"{found.fewest} to {span}"
     fullest = f"{found.lo}" if found.lo == found.hi else f"{found.lo} to {found.hi}"

@@ -16,10 +16,10 @@ import msgspec
 
 from bayplan.auditing import spread as spreading
 from bayplan.auditing import survivability
-from bayplan.auditing.layout import CONTROL_PLANE, ETCD, ETCD_ROLE, HOST, LEVELS, AuditNode, Layout, Member
+from bayplan.auditing.layout import ETCD, HOST, LEVELS, ZONE, AuditNode, Layout, Member
 from bayplan.auditing.spread import Places
 
-SEPARATE, HALF, LOSS = "separate", "half", "loss"
+TWICE, SEPARATE, HALF, LOSS = "twice", "separate", "half", "loss"
 ADD_FIRST, REMOVE_FIRST, LEARNER, NOT_YET = "add-first", "remove-first", "as a learner", "not yet"
 NODES = "control plane"  # the group of the control-plane nodes themselves
 MOST_TRIES = 200_000  # assignments looked at before the search settles for a good plan instead of the best
@@ -31,14 +31,16 @@ class Demand(msgspec.Struct, frozen=True):
     """
     What every component must meet at a level.
 
-    SEPARATE: at least two domains. HALF: no domain holds more than half, rounded up. LOSS: any one domain may fail and
-    etcd keeps its majority, everything else one instance.
+    TWICE: at least two instances, wherever. SEPARATE: at least two domains. HALF: no domain holds more than half,
+    rounded up. LOSS: any one domain may fail and etcd keeps its majority, everything else one instance.
     """
 
     level: str = HOST
     rule: str = LOSS
 
     def met(self, group: str, n: int, fullest: int) -> bool:
+        if self.rule == TWICE:
+            return n >= 2
         return self._rule(group)(n, fullest)
 
     def cap(self, group: str, n: int) -> int:
@@ -96,6 +98,25 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         return len(self.starts) + len(self.adds) + len(self.moves)
 
 
+# What the checks ask of a placement; the others ask for labels, or for more than moving nodes can give.
+_DEMANDS = (
+    ("scs-0214-cp-machines", Demand(HOST, SEPARATE)),
+    ("scs-0214-cp-zones", Demand(ZONE, SEPARATE)),
+    ("scs-0213-dup-", Demand(HOST, TWICE)),
+    ("scs-0213-half-", Demand(HOST, HALF)),
+    *((f"fd-quorum-etcd-{level}", Demand(level, LOSS)) for level in LEVELS),
+    *((f"fd-n1-component-{level}", Demand(level, LOSS)) for level in LEVELS),
+    ("bsi-cp-three-", Demand(ZONE, LOSS)),
+)
+
+
+def demands_of(check_ids: Iterable[str]) -> list[Demand]:
+    """What these checks ask of where the control plane is, each demand once."""
+    ids = list(check_ids)
+    found = [demand for start, demand in _DEMANDS if any(check_id.startswith(start) for check_id in ids)]
+    return list(dict.fromkeys(found))
+
+
 def plan(
     layout: Layout,
     demands: Sequence[Demand],
@@ -140,22 +161,22 @@ def tolerances(layout: Layout, demands: Iterable[Demand]) -> dict[str, int]:
 
 
 def planned(layout: Layout, found: Plan) -> Layout:
-    """The layout once the plan is carried out."""
+    """The layout once the plan is carried out, for the audit to judge again."""
+    moved, known = {move.node: move for move in found.moves}, layout.by_name()
+    settle = _Settling(layout)
     components = {name: list(members) for name, members in layout.members.items()}
     for component, node in found.starts:
         components[component].append(Member(node))
-    nodes = {node.name: node for node in layout.nodes}
+    added = []
     for move in found.adds:
-        role = ETCD_ROLE if move.components == (ETCD,) else CONTROL_PLANE
-        nodes[move.node] = AuditNode(name=move.node, roles=(role,), components=move.components, domains=move.target)
         for component in move.components:
             components[component].append(Member(move.node))
-    moved = {move.node for move in found.moves}
-    elsewhere = {move.node: move.target for move in found.moves}
+        peers = [known[m.node] for m in layout.members[move.components[0]] if m.node in known]
+        added.append(msgspec.structs.replace(settle(peers[0], move), name=move.node, components=move.components))
     return msgspec.structs.replace(
         layout,
-        nodes=tuple(_at(node, elsewhere) for node in nodes.values()),
-        external=tuple(_at(node, elsewhere) for node in layout.external),
+        nodes=(*(settle(node, moved.get(node.name)) for node in layout.nodes), *added),
+        external=tuple(settle(node, moved.get(node.name)) for node in layout.external),
         members={
             name: tuple(Member(m.node, m.healthy or m.node in moved) for m in members)
             for name, members in components.items()
@@ -163,10 +184,46 @@ def planned(layout: Layout, found: Plan) -> Layout:
     )
 
 
-def _at(node: AuditNode, elsewhere: Mapping[str, Mapping[str, str]]) -> AuditNode:
-    """The node in its new place; what is known of levels that the plan does not speak of holds no longer."""
-    target = elsewhere.get(node.name)
-    return node if target is None else msgspec.structs.replace(node, domains=dict(target), ready=True)
+class _Settling:
+    """
+    Puts nodes where a plan wants them, labels included; other sources are taken to agree with the labels again.
+
+    Who stays keeps what was concluded from neighbours, even if these leave.
+    """
+
+    def __init__(self, layout: Layout) -> None:
+        self._places = Places(layout)
+        self._resident: dict[tuple[str, str], AuditNode] = {}
+        for node in layout.by_name().values():
+            for level, domain in zip(LEVELS, self._places.of(node.name), strict=True):
+                if domain and node.at(level):
+                    self._resident.setdefault((level, domain), node)
+
+    def __call__(self, node: AuditNode, move: Move | None) -> AuditNode:
+        if move is None:
+            return msgspec.structs.replace(node, domains=self._known(node))
+        domains = self._domains(node, move)
+        labels = {key: domains[level] or "" for level, key in node.keys.items() if domains.get(level)}
+        return msgspec.structs.replace(
+            node, domains=domains, labels={**node.labels, **labels}, second=(), vacuous="", ready=True
+        )
+
+    def _known(self, node: AuditNode) -> dict[str, str | None]:
+        """The node's domains as labels would say them, those included that only its neighbours tell."""
+        found = dict(node.domains)
+        for level, domain in zip(LEVELS, self._places.of(node.name), strict=True):
+            if domain and not found.get(level):
+                found[level] = self._resident[level, domain].at(level)
+        return found
+
+    def _domains(self, node: AuditNode, move: Move) -> dict[str, str | None]:
+        """What the plan says; around that, what is known of its neighbours there, or else where it was."""
+        there = [level for level in LEVELS if level in move.target and level not in move.new]
+        neighbour = self._resident[there[0], move.target[there[0]]] if there else node
+        smallest = LEVELS.index(there[0]) if there else 1 + max(map(LEVELS.index, move.target), default=-1)
+        known = self._known(neighbour)
+        around = {level: known.get(level) for level in LEVELS[smallest:]}
+        return {**dict.fromkeys(LEVELS), **move.target, **around}
 
 
 def _members(layout: Layout) -> dict[str, list[str]]:
@@ -194,14 +251,17 @@ class _Problem:
         self, layout: Layout, demands: Sequence[Demand], usable: frozenset[str] | None, keep: frozenset[str]
     ) -> None:
         self.layout, self.demands = layout, demands
-        self.levels = tuple(level for level in LEVELS if any(demand.level == level for demand in demands))
+        self.placing = [demand for demand in demands if demand.rule != TWICE]
+        self.levels = tuple(level for level in LEVELS if any(demand.level == level for demand in self.placing))
         spots = self._spots()
         self.members = _members(layout)
         nodes = sorted({node for nodes in self.members.values() for node in nodes})
         self.unknown = tuple(node for node in nodes if node not in spots)
         self.spot_of = {node: spots[node] for node in nodes if node in spots}
         self.crowd = Counter(spots[node.name] for node in layout.workers if node.name in spots)
-        free = sorted({spot for spot in spots.values() if usable is None or spot[0] in usable}, key=self._crowding)
+        free = sorted(
+            {spot for spot in spots.values() if usable is None or usable.issuperset(spot[:1])}, key=self._crowding
+        )
         occupied = set(self.spot_of.values())
         self.occupied = [spot for spot in free if spot in occupied]
         self.empty = [spot for spot in free if spot not in occupied]
@@ -284,7 +344,7 @@ class _Problem:
 
     def _group_met(self, group: str, where: Mapping[str, Spot]) -> bool:
         nodes = self.members[group]
-        for demand in self.demands:
+        for demand in self.placing:
             position = self.levels.index(demand.level)
             fullest = max(Counter(where[node][position] for node in nodes).values())
             if not demand.met(group, len(nodes), fullest):
@@ -296,7 +356,7 @@ class _Problem:
         return max(self._excesses(self.spot_of), default=0)
 
     def _excesses(self, where: Mapping[str, Spot]) -> Iterator[int]:
-        for demand in self.demands:
+        for demand in self.placing:
             position = self.levels.index(demand.level)
             for group, nodes in self.members.items():
                 counts = Counter(where[node][position] for node in nodes if node in where)
@@ -386,9 +446,12 @@ def _proven(problem: _Problem, assignment: Mapping[str, Spot], *, exact: bool) -
     notes = [] if safe else ["no order keeps the majority all the way: mend the members that are down first"]
     if len(problem.members.get(ETCD, ())) % 2 == 0 and ETCD in problem.members:
         notes.append("an even number of etcd members tolerates no more than one fewer would")
+    passes = meets(after, problem.demands)
+    if not passes:
+        notes.append("labels contradict each other, as a machine in two zones does: put these right first")
     return msgspec.structs.replace(
         draft,
-        passes=meets(after, problem.demands),
+        passes=passes,
         notes=tuple(notes),
         before=tolerances(problem.layout, problem.demands),
         after=tolerances(after, problem.demands),
@@ -524,10 +587,11 @@ def openstack(found: Plan, layout: Layout) -> list[str]:
 
 
 def _where(move: Move) -> str:
-    return ", ".join(
+    told = [
         f"a new {level} ({domain})" if level in move.new else f"{level} {domain}"
         for level, domain in move.target.items()
-    )
+    ]
+    return ", ".join(told) or "any machine"
 
 
 def _manner(move: Move) -> str:

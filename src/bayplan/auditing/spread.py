@@ -227,16 +227,22 @@ def _joinable(weights: Mapping[Place, int], level: int = 0) -> int:
 
 def _fewest(blocks: Iterable[tuple[Place, int]], domains: Sequence[Place]) -> int:
     """The fewest domains there can be: the known ones, and one for each place that none of them can serve."""
-    pinned = sorted({place for place, _ in blocks}, key=lambda place: place.count(None))
+    free = Counter(domains)
     taken: list[Place] = []
-    spare = [domain for domain in domains if None in domain]
-    for place in pinned:
-        if any(_compatible(place, other) for other in taken):
+    n_new = 0
+    for place in sorted({place for place, _ in blocks}, key=lambda place: place.count(None)):
+        if any(_compatible(place, other) for other in taken) or any(_within(domain, place) for domain in free):
             continue
-        if any(_compatible(place, domain) for domain in domains if domain not in spare):
-            continue
-        match = next((domain for domain in spare if _compatible(place, domain)), None)
-        if match is not None:
-            spare.remove(match)
+        # A domain of which less is known may stand there; but then it stands nowhere else.
+        match = next((domain for domain, n in free.items() if n and _compatible(domain, place)), None)
+        if match is None:
+            n_new += 1
+        else:
+            free[match] -= 1
         taken.append(place)
-    return len(domains) + len(taken) - (sum(1 for domain in domains if None in domain) - len(spare))
+    return len(domains) + n_new
+
+
+def _within(domain: Place, place: Place) -> bool:
+    """Whether the domain certainly stands in the place."""
+    return all(wanted is None or have == wanted for have, wanted in zip(domain, place, strict=True))

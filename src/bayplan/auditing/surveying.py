@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
@@ -28,6 +29,7 @@ from bayplan.auditing.objects import ConfigMap, Lease, Machine, Node, Pod
 Inventory = Mapping[str, Mapping[str, str]]  # by node or by the server's UUID: the domain of each level
 
 CONTROL_PLANE_LABELS = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
+IGNORED = "bayplan.io/audit"  # `ignore` on a pod: its workload need not be spread
 ETCD_LABEL = "node-role.kubernetes.io/etcd"
 _REPLICATED = frozenset({"ReplicaSet", "StatefulSet", "ReplicationController"})
 _OWNER_KIND = "cluster.x-k8s.io/owner-kind"
@@ -199,11 +201,12 @@ def _copied_labels(pods: Iterable[Pod]) -> dict[str, list[tuple[str, str, str]]]
     }
 
 
-def workloads_of(pods: Iterable[Pod]) -> dict[str, list[str]]:
+def workloads_of(pods: Iterable[Pod], excluded: re.Pattern[str] | None = None) -> dict[str, list[str]]:
     """
     The node of every running replica, by namespace and owner.
 
-    Pods of DaemonSets and Jobs, mirror pods and bare pods are left out: they are no replicas of each other.
+    Pods of DaemonSets and Jobs, mirror pods and bare pods are left out: they are no replicas of each other. So are
+    those whose namespace and owner are `excluded`, and those that carry the annotation.
     """
     found: dict[str, list[str]] = {}
     for pod in pods:
@@ -216,5 +219,8 @@ def workloads_of(pods: Iterable[Pod]) -> dict[str, list[str]]:
         template = (pod.metadata.labels or {}).get("pod-template-hash")
         if kind == "ReplicaSet" and template and name.endswith(f"-{template}"):
             kind, name = "Deployment", name.removesuffix(f"-{template}")
+        ignored = (pod.metadata.annotations or {}).get(IGNORED) == "ignore"
+        if ignored or (excluded is not None and excluded.fullmatch(f"{pod.metadata.namespace}/{name}")):
+            continue
         found.setdefault(f"{kind} {pod.metadata.namespace}/{name}", []).append(pod.spec.node_name)
     return found

@@ -131,6 +131,14 @@ def stacked(nodes: Iterable[str], unhealthy: Iterable[str] = ()) -> list[Group]:
     return components(dict.fromkeys(COMPONENTS, members))
 
 
+def as_designed(groups: Iterable[Group]) -> list[Group]:
+    """The groups with every member at work: what the layout is good for, whatever is down at the moment."""
+    return [
+        msgspec.structs.replace(group, members=tuple(Member(member.node) for member in group.members))
+        for group in groups
+    ]
+
+
 def events(level: str, domain_by_node: Mapping[str, str | None]) -> list[Event]:
     """One event per domain of a level, or per value of anything nodes share: a power feed, a kernel version."""
     nodes: dict[str, set[str]] = {}

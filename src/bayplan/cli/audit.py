@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import re
 from typing import TYPE_CHECKING
 
 import click
@@ -69,11 +70,18 @@ class Judging(msgspec.Struct, frozen=True):
     ha: bool
     require_stage: tuple[str, ...]
     allow_undecided: bool
+    exclude_workloads: str | None
 
     def name(self) -> str:
         if self.ha:
             return "ha"
         return "legacy=head" if self.profile == "legacy" else self.profile
+
+    def excluded(self) -> re.Pattern[str] | None:
+        try:
+            return None if self.exclude_workloads is None else re.compile(self.exclude_workloads)
+        except re.error as error:
+            raise click.BadParameter(f"no regular expression: {error}", param_hint="--exclude-workloads") from None
 
     def stages(self) -> list[tuple[str, str]]:
         """The stages asked for, each with its sense."""
@@ -136,6 +144,12 @@ JUDGING = commands.OptionGroup(
         commands.Option(
             "--allow-undecided", is_flag=True, heading=_JUDGING, help="Let pass what the data does not decide."
         ),
+        commands.Option(
+            "--exclude-workloads",
+            metavar="REGEX",
+            heading=_JUDGING,
+            help="Leave out workloads whose NAMESPACE/NAME it matches as a whole.",
+        ),
     ),
 )
 
@@ -180,7 +194,7 @@ def audit(
 ) -> int:
     """Judge the layout that the files show, and write the verdicts."""
     if what == "labels":
-        return _labels(topology, hash_key_file, console)
+        return _labels(sources, topology, hash_key_file, console)
     sources.check()
     found, result = _judged(sources, topology, judging, console)
     passed = result.passed(allow_undecided=judging.allow_undecided)
@@ -188,7 +202,7 @@ def audit(
     return outcomes.of(passed, exit_zero=exit_zero)
 
 
-def _labels(topology: Topology, hash_key_file: str | None, console: Console) -> int:
+def _labels(sources: options.Sources, topology: Topology, hash_key_file: str | None, console: Console) -> int:
     from bayplan.errors import Fault, InputError
     from bayplan.reading import inventory
     from bayplan.writing import audit_labels
@@ -204,7 +218,9 @@ def _labels(topology: Topology, hash_key_file: str | None, console: Console) -> 
         if not key:
             raise InputError(Fault("the key is empty", file=hash_key_file))
     content = inventory.load_inventory(topology.inventory)
-    console.answer(audit_labels.commands(content, hash_key=key, keys=topology.keys()))
+    nodes = inventory.load(sources.filename, recursive=sources.recursive).nodes if sources.filename else []
+    named = inventory.by_node(content, nodes)
+    console.answer(audit_labels.commands(named, hash_key=key, keys=topology.keys()))
     return outcomes.YES
 
 
@@ -213,7 +229,7 @@ def _judged(sources: options.Sources, topology: Topology, judging: Judging, cons
     from bayplan.auditing import profiles, surveying
     from bayplan.reading import inventory
 
-    catalogue, stages = topology.catalogue(), judging.stages()
+    catalogue, stages, excluded = topology.catalogue(), judging.stages(), judging.excluded()
     found = inventory.load(sources.filename, recursive=sources.recursive, scenario=topology.scenario or "")
     content = inventory.load_inventory(topology.inventory) if topology.inventory else {}
     unknown = inventory.unknown_entries(content, found.nodes)
@@ -224,7 +240,7 @@ def _judged(sources: options.Sources, topology: Topology, judging: Judging, cons
     layout = surveying.layout_of(found.survey(content), catalogue)
     for text in layout.notes:
         console.warning(text)
-    workloads = surveying.workloads_of(found.pods) if found.pods else None
+    workloads = surveying.workloads_of(found.pods, excluded) if found.pods else None
     profile = profiles.PROFILES[judging.name()]
     return found, auditing.audit(layout, profile, required_stages=stages, workloads=workloads)
 

@@ -224,3 +224,18 @@ def unknown_entries(inventory: Mapping[str, Mapping[str, str]], nodes: Iterable[
             if key in inventory:
                 used.add(id(inventory[key]))
     return [name for name, entry in inventory.items() if id(entry) not in used]
+
+
+def by_node(inventory: Mapping[str, Mapping[str, str]], nodes: Iterable[Node]) -> dict[str, Mapping[str, str]]:
+    """The entries under the names of nodes; without nodes, each server once, under the name that it has."""
+    found: dict[str, Mapping[str, str]] = {}
+    for node in nodes:
+        for key in (node.metadata.name, node.spec.provider_id.rpartition("/")[2]):
+            if key in inventory:
+                found.setdefault(node.metadata.name, inventory[key])
+    if found:
+        return found
+    first: dict[int, str] = {}
+    for name, entry in inventory.items():
+        first.setdefault(id(entry), name)
+    return {name: inventory[name] for name in first.values()}

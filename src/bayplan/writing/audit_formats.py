@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import urllib.parse
 import xml.sax.saxutils
 from collections.abc import Mapping
 from typing import Any
@@ -16,6 +17,7 @@ Place = tuple[str, int]
 DNF = "DNF"
 WHOLE = "node-distribution-check"  # as the scope file of SCS calls the testcase
 _LEVELS = {FAILED: "error", WARN: "warning"}
+_STANDARD = "scs-0214"
 _SHOWN = 20
 
 
@@ -94,7 +96,9 @@ def _sarif_result(result: Result, rule_ids: list[str], place_by_node: Mapping[st
 def _location(node: str, place: Place) -> dict[str, Any]:
     name, line = place
     region = {"startLine": max(line, 1)}
-    found: dict[str, Any] = {"physicalLocation": {"artifactLocation": {"uri": name}, "region": region}}
+    found: dict[str, Any] = {
+        "physicalLocation": {"artifactLocation": {"uri": urllib.parse.quote(name)}, "region": region}
+    }
     if node:
         found["logicalLocations"] = [{"fullyQualifiedName": f"Node/{untrusted.clean(node)}", "kind": "resource"}]
     return found
@@ -102,17 +106,17 @@ def _location(node: str, place: Place) -> dict[str, Any]:
 
 def scs(audit: Audit, *, allow_undecided: bool) -> str:
     """
-    `testcase-id: PASS|FAIL|DNF` for what is required, and for the whole; the rest as warnings.
+    `testcase-id: PASS|FAIL|DNF` for every check, and for the whole if the profile is the standard's.
 
-    A check that does not apply has no line, for there is nothing to prove.
+    Advice that is not followed is a warning. A check that does not apply has no line: there is nothing to prove.
     """
     lines = []
     for result in audit.results:
         if result.verdict == WARN:
             lines.append(f"WARNING: {result.id}: {untrusted.clean(told(result))}")
-        elif result.required and result.verdict != NA:
+        elif result.verdict != NA:
             lines.append(f"{result.id}: {_scs_verdict(result)}")
-    if [result.id for result in audit.results] != [WHOLE]:
+    if audit.profile.name.startswith(_STANDARD):
         lines.append(f"{WHOLE}: {_whole(audit, allow_undecided=allow_undecided)}")
     return "".join(f"{line}\n" for line in lines)
 

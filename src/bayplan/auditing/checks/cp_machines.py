@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bayplan.auditing import spread
 from bayplan.auditing.layout import HOST, INFERRED
-from bayplan.auditing.outcomes import OPEN, Check, Facts, Outcome, hidden, layout_text, state_of
+from bayplan.auditing.outcomes import HOLDS, OPEN, Check, Facts, Outcome, hidden, layout_text, state_of
 
 
 def _run(facts: Facts) -> Outcome:
@@ -17,7 +17,7 @@ def _run(facts: Facts) -> Outcome:
     if state == OPEN:
         fix = f"label {', '.join(found.unknown)} with the id of the physical host"
         return Outcome(state, message, found.unknown, INFERRED, fix)
-    if found.unknown:
+    if found.unknown and state == HOLDS:
         message = f"{message}; zones and regions settle it"
     fix = "" if found.hi < found.n else "move control-plane nodes to further machines, at least three in all"
     return Outcome(state, message, tuple(node.name for node in nodes), found.evidence, fix)
