@@ -28,6 +28,7 @@ PODS = [
     ("aff", 5000, 20000, 1000),
     ("aff", 5000, 100000, 1000),
 ]
+TEMPLATES = [(2000, 5000, init, 2000) for init in (5000, 50000)]
 FLEET = [(kind, 1000, 10000, 300) for kind in ("ha", "agg", "dyn", "overflow", "mixed")]
 
 
@@ -37,23 +38,26 @@ def main():
     quick = arguments.parse_args().quick
     results = []
     print("| input | decisions/s | µs per decision | placed | refused |\n|---|---|---|---|---|")
-    for kind, unit, cases in (("pods", "pods", PODS), ("fleet", "bindings", FLEET)):
+    for generator, kind, unit, cases in (
+        ("gen_pods.py", "pods", "pods", PODS),
+        ("gen_templates.py", "pods", "pods", TEMPLATES),
+        ("gen_fleet.py", "fleet", "bindings", FLEET),
+    ):
         for case in cases:
-            case = (case[0], *(max(1, size // 50) for size in case[1:])) if quick else case
-            result = measured(kind, case)
+            case = tuple(max(1, size // 50) if quick and isinstance(size, int) else size for size in case)
+            result = measured(generator, kind, case)
             rate = result[f"{unit}_per_s"]
-            name = f"gen_{kind}.py {' '.join(map(str, case))}"
+            name = f"{generator} {' '.join(map(str, case))}"
             print(f"| `{name}` | {rate:,.0f} | {1e6 / rate:,.0f} | {result['ok']} | {result['fail']} |", flush=True)
             results.append({"input": name, **result})
     report = {"python": platform.python_version(), "machine": platform.machine(), "results": results}
     (HERE / "results.json").write_text(json.dumps(report, indent=1) + "\n")
 
 
-def measured(kind, case):
+def measured(generator, kind, case):
     """The best of three runs on one input."""
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
-        generator = HERE / f"gen_{kind}.py"
-        subprocess.run([sys.executable, generator, *map(str, case)], stdout=file, check=True)
+        subprocess.run([sys.executable, HERE / generator, *map(str, case)], stdout=file, check=True)
         file.flush()
         runs = [bench(kind, file.name) for _ in range(3)]
     return min(runs, key=lambda run: run["seconds"])
