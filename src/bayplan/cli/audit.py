@@ -178,6 +178,9 @@ JUDGING = commands.OptionGroup(
             heading=_TOPOLOGY,
             help="With `labels`: hide values by a hash with the key in this file.",
         ),
+        commands.Option(
+            "--repair", is_flag=True, heading=_JUDGING, help="Add the fewest moves that would mend what failed."
+        ),
         options.EXIT_ZERO,
     ),
 )
@@ -186,6 +189,7 @@ def audit(
     what: str | None,
     output: str,
     hash_key_file: str | None,
+    repair: bool,
     exit_zero: bool,
     sources: options.Sources,
     topology: Topology,
@@ -196,9 +200,12 @@ def audit(
     if what == "labels":
         return _labels(sources, topology, hash_key_file, console)
     sources.check()
+    if repair and output not in ("table", "markdown", "json", "yaml"):
+        raise click.UsageError("a repair plan can be written as table, markdown, json or yaml")
     found, result = _judged(sources, topology, judging, console)
     passed = result.passed(allow_undecided=judging.allow_undecided)
-    console.answer(_written(result, found, output, judging, console))
+    planned = _plan(result) if repair else None
+    console.answer(_written(result, found, output, judging, console, planned=planned))
     return outcomes.of(passed, exit_zero=exit_zero)
 
 
@@ -245,7 +252,38 @@ def _judged(sources: options.Sources, topology: Topology, judging: Judging, cons
     return found, auditing.audit(layout, profile, required_stages=stages, workloads=workloads)
 
 
-def _written(result: Audit, found: Found, output: str, judging: Judging, console: Console) -> str:
+def _plan(result: Audit) -> dict[str, list[str]]:
+    """The moves that would let the required checks pass, and how to carry them out."""
+    from bayplan.auditing import repair
+
+    demands = repair.demands_of(one.id for one in result.results if one.required)
+    plan = repair.plan(result.layout, demands)
+    return {
+        "steps": repair.summary(plan),
+        "clusterApi": repair.cluster_api(plan, result.layout),
+        "openstack": repair.openstack(plan, result.layout),
+    }
+
+
+def _told(planned: dict[str, list[str]] | None) -> str:
+    if planned is None:
+        return ""
+    titles = {"steps": "Repair plan", "clusterApi": "With Cluster API", "openstack": "With OpenStack"}
+    parts = [
+        "\n".join([f"{titles[key]}:", *(f"  {line}" for line in lines)]) for key, lines in planned.items() if lines
+    ]
+    return "\n" + "\n\n".join(parts) + "\n"
+
+
+def _written(
+    result: Audit,
+    found: Found,
+    output: str,
+    judging: Judging,
+    console: Console,
+    *,
+    planned: dict[str, list[str]] | None,
+) -> str:
     import bayplan
     from bayplan.writing import audit_formats, audit_report, tables, versioned
 
@@ -256,11 +294,14 @@ def _written(result: Audit, found: Found, output: str, judging: Judging, console
         file = next(iter(found.place_by_node.values()))[0]
         return versioned.as_json(audit_formats.sarif(result, bayplan.__version__, found.place_by_node, file))
     if output == "markdown":
-        return audit_report.markdown(result, passed=passed)
+        return audit_report.markdown(result, passed=passed) + (
+            f"```\n{_told(planned).strip()}\n```\n" if planned else ""
+        )
     if output == "scs":
         return audit_formats.scs(result, allow_undecided=judging.allow_undecided)
     if output != "table":
-        return versioned.written(audit_report.document(result, passed=passed), output)
+        document = audit_report.document(result, passed=passed)
+        return versioned.written(document if planned is None else {**document, "repair": planned}, output)
     drawn = [audit_report.matrix(result.layout), audit_report.checks_table(result)]
     texts = [tables.rendered(table, console.table_width) for table in drawn]
-    return "\n".join([*texts, f"{audit_report.summary(result, passed=passed)}\n"])
+    return "\n".join([*texts, f"{audit_report.summary(result, passed=passed)}\n"]) + _told(planned)
