@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayplan.auditing import audit as auditing
-from bayplan.auditing import profiles, repair, survivability, workload_loss
+from bayplan.auditing import profiles, repair, repair_texts, survivability, workload_loss
 from bayplan.auditing.layout import (
     COMPONENTS,
     CONTROL_PLANE,
@@ -78,7 +78,7 @@ def test_a_machine_that_is_there_is_used_and_the_emptier_one_first():
     layout = layout_of("a", "a", "b", workers=("c", "c", "d"))
     found = repair.plan(layout, [LOSE_A_HOST])
     assert moves(found) == [("cp0", "d")]
-    assert repair.summary(found) == ["move cp0 from a to host d"]
+    assert repair_texts.summary(found) == ["move cp0 from a to host d"]
     assert (found.before, found.after) == ({HOST: 0}, {HOST: 1})
     [only_c] = repair.plan(layout, [LOSE_A_HOST], usable=frozenset("abc")).moves
     assert only_c.target == {HOST: "c"}
@@ -89,7 +89,7 @@ def test_zones_and_hosts_together():
     assert moves(found) == [("cp0", "d", "z3")]
     found = repair.plan(layout_of("z1/a", "z1/b", "z2/c"), [LOSE_A_HOST, LOSE_A_ZONE])
     assert (len(found.moves), found.further) == (1, {HOST: 1, ZONE: 1})
-    assert repair.summary(found)[1:] == ["1 further machine is needed", "1 further zone is needed"]
+    assert repair_texts.summary(found)[1:] == ["1 further machine is needed", "1 further zone is needed"]
 
 
 def test_who_moves():
@@ -174,7 +174,7 @@ def test_what_neighbours_told_of_those_that_stay_is_not_forgotten():
 def test_duplicates_need_no_labels():
     found = repair.plan(layout_of("z/"), [Demand(HOST, TWICE)])
     assert (found.passes, len(found.adds), found.moves) == (True, 2, ())
-    assert repair.summary(found)[1].endswith("on any machine")
+    assert repair_texts.summary(found)[1].endswith("on any machine")
 
 
 def test_a_hidden_control_plane_is_said():
@@ -299,19 +299,19 @@ def test_the_texts_name_machines_servers_and_labels():
         "a", "a", "b", annotations=annotations, provider_id="openstack:///1234", keys={HOST: "topology.openstack.org/host-id"}
     )  # fmt: skip
     found = repair.plan(layout, [LOSE_A_HOST])
-    capi, cloud = repair.cluster_api(found, layout), repair.openstack(found, layout)
+    capi, cloud = repair_texts.cluster_api(found, layout), repair_texts.openstack(found, layout)
     assert 'kubectl -n tenant annotate machine kcp-x cluster.x-k8s.io/delete-machine=""' in capi
     assert "openstack server migrate --live-migration --host HYPERVISOR --wait 1234" in cloud
     assert "kubectl label node cp0 topology.openstack.org/host-id=HOST-ID --overwrite" in cloud
     grown = layout_of("a", annotations={"cluster.x-k8s.io/owner-name": "kcp"})
-    assert "kubectl scale kubeadmcontrolplane kcp --replicas=3" in repair.cluster_api(
+    assert "kubectl scale kubeadmcontrolplane kcp --replicas=3" in repair_texts.cluster_api(
         repair.plan(grown, [LOSE_A_HOST]), grown
     )
 
 
 def test_a_name_from_a_dump_cannot_leave_its_quotes():
     layout = layout_of("a", "a", "b", provider_id="openstack:///1; rm -rf ~\n", keys={HOST: "k"})
-    lines = repair.openstack(repair.plan(layout, [LOSE_A_HOST]), layout)
+    lines = repair_texts.openstack(repair.plan(layout, [LOSE_A_HOST]), layout)
     assert "openstack server migrate --live-migration --host HYPERVISOR --wait '1; rm -rf ~'" in lines
     assert not any("\n" in line for line in lines)
 
