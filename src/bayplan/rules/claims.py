@@ -6,10 +6,14 @@ from collections.abc import Iterator
 
 import msgspec
 
+from bayplan.indexing.evaluations import Touched
+from bayplan.indexing.journal import Change, Kind
 from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.indexing.slots import ALL
 from bayplan.model.decisions import Reason, Status
 from bayplan.model.volumes import Claim
 from bayplan.model.workloads import Claims, Workload
+from bayplan.rules.rule import Rule
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -43,3 +47,16 @@ def missing_claim(part: Part, index: PlacementIndex) -> Reason | None:
                 text = f'persistentvolumeclaim "{name}" not found'
             return Reason("claim-missing", text, Status.UNRESOLVABLE)
     return None
+
+
+class ClaimRule(Rule):
+    """What the volume rules share: they speak of workloads with claims, and change with what is stored."""
+
+    def part(self, workload: Workload, index: PlacementIndex) -> Part | None:
+        del index
+        return part_of(workload) if has_claims(workload) else None
+
+    def touched(self, plan: Part, change: Change, index: PlacementIndex) -> Touched:
+        if change.kind is Kind.STORAGE_CHANGED:
+            return ALL
+        return super().touched(plan, change, index)

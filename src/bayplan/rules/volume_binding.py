@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayplan.indexing.evaluations import Touched
-from bayplan.indexing.journal import Change, Kind
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ALL, At
 from bayplan.model import labels
@@ -14,8 +12,8 @@ from bayplan.model.node_selectors import NodeTerm
 from bayplan.model.volumes import Claim, StorageClass, Volume
 from bayplan.model.workloads import Workload
 from bayplan.rules import node_affinity
-from bayplan.rules.claims import Part, has_claims, missing_claim, part_of
-from bayplan.rules.rule import Failure, Rule
+from bayplan.rules.claims import ClaimRule, Part, missing_claim
+from bayplan.rules.rule import Failure
 
 UNBOUND = Reason("claim-unbound", "pod has unbound immediate PersistentVolumeClaims", Status.UNRESOLVABLE)
 ELSEWHERE = Reason("volume-elsewhere", "node(s) didn't match PersistentVolume's node affinity", Status.UNRESOLVABLE)
@@ -30,13 +28,9 @@ WAITS = "WaitForFirstConsumer"
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 
 
-class VolumeBinding(Rule):
+class VolumeBinding(ClaimRule):
     name = "VolumeBinding"
     id = "volume-binding"
-
-    def part(self, workload: Workload, index: PlacementIndex) -> Part | None:
-        del index
-        return part_of(workload) if has_claims(workload) else None
 
     def refuse(self, plan: Part, index: PlacementIndex) -> Reason | None:
         missing = missing_claim(plan, index)
@@ -69,11 +63,6 @@ class VolumeBinding(Rule):
             codes |= np.where(_can_bind(waiting, index), 0, 2)
         # A volume that is gone is the whole answer: nothing else is looked at.
         return np.where(codes & 4, 4, codes)[at]
-
-    def touched(self, plan: Part, change: Change, index: PlacementIndex) -> Touched:
-        if change.kind is Kind.STORAGE_CHANGED:
-            return ALL
-        return super().touched(plan, change, index)
 
     def reasons(self, plan: Part, code: int) -> tuple[Reason, ...]:
         del plan

@@ -10,8 +10,8 @@ from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ALL, At
 from bayplan.model.decisions import Codes, Reason, Status
 from bayplan.model.workloads import Workload
-from bayplan.rules.claims import Part, has_claims, missing_claim, part_of
-from bayplan.rules.rule import Failure, Rule
+from bayplan.rules.claims import ClaimRule, Part, has_claims, missing_claim
+from bayplan.rules.rule import Failure
 
 IN_USE = Reason(
     "claim-in-use",
@@ -21,13 +21,9 @@ IN_USE = Reason(
 ONE_POD = "ReadWriteOncePod"
 
 
-class VolumeRestrictions(Rule):
+class VolumeRestrictions(ClaimRule):
     name = "VolumeRestrictions"
     id = "volume-restrictions"
-
-    def part(self, workload: Workload, index: PlacementIndex) -> Part | None:
-        del index
-        return part_of(workload) if has_claims(workload) else None
 
     def refuse(self, plan: Part, index: PlacementIndex) -> Reason | None:
         return missing_claim(plan, index)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayplan.indexing.evaluations import Touched
-from bayplan.indexing.journal import Change, Kind
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ALL, At
 from bayplan.model.decisions import Codes, Mask, Reason, Status
 from bayplan.model.terms import REGION, ZONE
 from bayplan.model.workloads import Workload
-from bayplan.rules.claims import Part, has_claims, missing_claim, part_of
-from bayplan.rules.rule import Failure, Rule
+from bayplan.rules.claims import ClaimRule, Part, missing_claim
+from bayplan.rules.rule import Failure
 from bayplan.rules.volume_binding import WAITS
 
 ELSEWHERE = Reason("volume-zone", "node(s) had no available volume zone", Status.UNRESOLVABLE)
@@ -23,13 +21,9 @@ TOPOLOGY_LABELS = (OLD_ZONE, OLD_REGION, ZONE, REGION)
 SEPARATOR = "__"  # a volume in several zones names them all in one label
 
 
-class VolumeZone(Rule):
+class VolumeZone(ClaimRule):
     name = "VolumeZone"
     id = "volume-zone"
-
-    def part(self, workload: Workload, index: PlacementIndex) -> Part | None:
-        del index
-        return part_of(workload) if has_claims(workload) else None
 
     def refuse(self, plan: Part, index: PlacementIndex) -> Reason | None:
         missing = missing_claim(plan, index)
@@ -65,11 +59,6 @@ class VolumeZone(Rule):
             allowed &= _in(key, values, index)
         # A node that says nothing of zones is not held to them: kube-scheduler's single-zone clusters.
         return np.where(labelled & ~allowed, 1, 0)[at]
-
-    def touched(self, plan: Part, change: Change, index: PlacementIndex) -> Touched:
-        if change.kind is Kind.STORAGE_CHANGED:
-            return ALL
-        return super().touched(plan, change, index)
 
     def reasons(self, plan: Part, code: int) -> tuple[Reason, ...]:
         del plan, code
