@@ -10,7 +10,7 @@ import msgspec
 from bayplan.errors import InputError
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.semantics import UPSTREAM, Semantics
-from bayplan.model.workloads import Needs, Workload
+from bayplan.model.workloads import Workload
 from bayplan.reading import admitting, controllers, files, nodes, pods, storage
 from bayplan.reading.files import Progress
 from bayplan.reading.inputs import Inputs
@@ -25,7 +25,6 @@ class PodSink:
     def __init__(self) -> None:
         self.running: list[tuple[Workload, str]] = []
         self.waiting: list[Pod] = []
-        self._needs: dict[Needs, Needs] = {}
 
     def __call__(self, pod: Pod) -> None:
         if pods.finished(pod):
@@ -33,10 +32,7 @@ class PodSink:
         if not pod.spec.node_name:
             self.waiting.append(pod)
             return
-        workload = pods.workload_of(pod)
-        # Thousands of pods of one template share what they need.
-        needs = self._needs.setdefault(workload.needs, workload.needs)
-        self.running.append((msgspec.structs.replace(workload, needs=needs), pod.spec.node_name))
+        self.running.append((pods.workload_of(pod), pod.spec.node_name))
 
 
 class Cluster(msgspec.Struct):

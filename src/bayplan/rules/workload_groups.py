@@ -54,6 +54,12 @@ class _GroupRule(Rule):
     counts_leaving: bool  # whether copies on their way out are peers
     spared = staticmethod(assigned_slots)
 
+    def part(self, workload: Workload, index: PlacementIndex) -> Part | None:
+        del index
+        assert workload.binding is not None
+        group = workload.labels.get(self.label)
+        return Part(workload.binding.namespace, group) if group else None
+
     def prepare(self, part: Part, index: PlacementIndex) -> Plan:
         scope = TermPart(equals({self.label: part.group}), (part.namespace,))
         term = PeerTerm((scope,), counts_terminating=self.counts_leaving)
@@ -90,12 +96,6 @@ class WorkloadGroupAffinity(_GroupRule):
     counts_leaving = False
     reason = APART
 
-    def part(self, workload: Workload, index: PlacementIndex) -> Part | None:
-        del index
-        binding = workload.binding
-        assert binding is not None
-        return Part(binding.namespace, binding.affinity_group) if binding.affinity_group else None
-
     def reject(self, plan: Plan, index: PlacementIndex, at: At) -> Codes:
         del index
         return (plan.peers.counts(at) < plan.peers.counter.anywhere).astype(np.int64)
@@ -111,12 +111,6 @@ class WorkloadGroupAntiAffinity(_GroupRule):
     label = ANTI_AFFINITY_GROUP
     counts_leaving = True
     reason = TOGETHER
-
-    def part(self, workload: Workload, index: PlacementIndex) -> Part | None:
-        del index
-        binding = workload.binding
-        assert binding is not None
-        return Part(binding.namespace, binding.anti_affinity_group) if binding.anti_affinity_group else None
 
     def reject(self, plan: Plan, index: PlacementIndex, at: At) -> Codes:
         del index
