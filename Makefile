@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 SOURCES := $(shell find src -name '*.py' -o -name '*.json' -o -name '*.html')
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo check format test bench lock clean
+.PHONY: help setup demo check format test kube-servers test-live bench lock clean
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
 
@@ -37,6 +37,14 @@ format:  ## put the code into shape
 
 test: setup  ## all tests that need no server
 	$(BIN)/pytest -n 2
+
+kube-servers: setup  ## find or build (once, with Go) the real servers that test-live needs
+	PYTHONPATH=tests $(BIN)/python -m live.kube_binaries
+
+# Exit code 3 says that the servers cannot be had here: then the tests skip and the summary says why.
+test-live: setup  ## tests against a real API server
+	@if PYTHONPATH=tests $(BIN)/python -m live.kube_binaries; then export REQUIRE_APISERVER=1; else test $$? -eq 3; fi && \
+	  $(BIN)/pytest -n 2 -m live tests/live
 
 bench: setup  ## decisions per second on the benchmark inputs
 	$(BIN)/python benchmarks/run.py

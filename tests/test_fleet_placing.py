@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from bayplan import placing_fleet
 from bayplan.assigning import assuming, estimating
+from bayplan.indexing.cluster_room import report_of
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.model.bindings import Demand
 from bayplan.model.clusters import ClusterFacts, NodeGrade, ResourceSummary
 from bayplan.reading import bindings, clusters
 from bayplan.rules import fleet_profile
@@ -89,8 +89,7 @@ def test_what_was_there_before_is_counted_already():
     index = index_of([cluster("a", 10)], [binding("x", 4, clusters=[("a", 4)])])
     grown = placing_fleet.place(workload(binding("x", 6, clusters=[("a", 4)])), index, RULES)
     assert grown.shares == (("a", 6),)
-    facts = index.slots.at(0).cluster
-    assert estimating.most_replicas(Demand((("cpu", Fraction(1)),)), facts) == 8
+    assert estimating.most_replicas(estimating.wanted((("cpu", Fraction(1)),)), index.cluster_room.reports[0]) == 8
 
 
 def test_peers_see_each_other():
@@ -198,4 +197,4 @@ def test_imagined_nodes_fill_up_one_by_one(grades, loads, asked):
             while left and node[0] >= cpu and node[1]:
                 node[0], node[1], left = node[0] - cpu, node[1] - 1, left - 1
     expected = sum(min(cpu // asked, pods) for cpu, pods in nodes)
-    assert estimating.most_replicas(Demand((("cpu", Fraction(asked)),)), facts) == expected
+    assert estimating.most_replicas(estimating.wanted((("cpu", Fraction(asked)),)), report_of(facts)) == expected

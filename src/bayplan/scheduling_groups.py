@@ -11,8 +11,8 @@ from contextlib import contextmanager
 
 import msgspec
 
-from bayplan import failing_back, filtering, moving_together
-from bayplan.assigning import candidates, divide_replicas, select_clusters
+from bayplan import failing_back, moving_together
+from bayplan.assigning import divide_replicas, select_clusters, standings
 from bayplan.assigning.candidates import Candidate
 from bayplan.assigning.failing import NoClusterFit, Unassignable
 from bayplan.explaining import tally
@@ -101,8 +101,9 @@ def _starting_with(groups: Sequence[AffinityGroup], observed: str) -> int:
 def _attempt(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -> Attempt:
     binding = workload.binding
     assert binding is not None
-    verdicts = filtering.run(rules, workload, index)
-    ranked = candidates.ranked(workload, verdicts, index)
+    standing = standings.of(workload, index, rules)
+    verdicts = standings.verdicts(standing, workload, index, rules)
+    ranked = standings.ranked(standing, workload, verdicts, index)
     try:
         if not len(ranked):
             raise NoClusterFit(tally.sentence(verdicts, index, noun="clusters"))

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayplan.auditing import audit as auditing
-from bayplan.auditing import profiles, repair, repair_texts, survivability, workload_loss
+from bayplan.auditing import profiles, survivability
 from bayplan.auditing.layout import (
     COMPONENTS,
     CONTROL_PLANE,
@@ -22,12 +22,9 @@ from bayplan.auditing.layout import (
     Layout,
     Member,
 )
-from bayplan.auditing.repair import HALF, LOSS, SEPARATE, TWICE, Demand
-from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.model.targets import Target
-from bayplan.model.terms import ZONE as TOPOLOGY_ZONE
-from bayplan.model.workloads import Needs, Requests, Workload
-from bayplan.rules import profile
+from bayplan.auditing.repairing import demands as demand_rules
+from bayplan.auditing.repairing import ordering, planned_layout, plans, repair, searching, texts
+from bayplan.auditing.repairing.demands import HALF, LOSS, SEPARATE, TWICE, Demand
 
 LOSE_A_HOST, LOSE_A_ZONE = Demand(HOST, LOSS), Demand(ZONE, LOSS)
 
@@ -78,7 +75,7 @@ def test_a_machine_that_is_there_is_used_and_the_emptier_one_first():
     layout = layout_of("a", "a", "b", workers=("c", "c", "d"))
     found = repair.plan(layout, [LOSE_A_HOST])
     assert moves(found) == [("cp0", "d")]
-    assert repair_texts.summary(found) == ["move cp0 from a to host d"]
+    assert texts.summary(found) == ["move cp0 from a to host d"]
     assert (found.before, found.after) == ({HOST: 0}, {HOST: 1})
     [only_c] = repair.plan(layout, [LOSE_A_HOST], usable=frozenset("abc")).moves
     assert only_c.target == {HOST: "c"}
@@ -89,7 +86,7 @@ def test_zones_and_hosts_together():
     assert moves(found) == [("cp0", "d", "z3")]
     found = repair.plan(layout_of("z1/a", "z1/b", "z2/c"), [LOSE_A_HOST, LOSE_A_ZONE])
     assert (len(found.moves), found.further) == (1, {HOST: 1, ZONE: 1})
-    assert repair_texts.summary(found)[1:] == ["1 further machine is needed", "1 further zone is needed"]
+    assert texts.summary(found)[1:] == ["1 further machine is needed", "1 further zone is needed"]
 
 
 def test_who_moves():
@@ -100,27 +97,27 @@ def test_who_moves():
     assert moves(repair.plan(young, [LOSE_A_HOST], keep=frozenset({"cp1"})))[0][0] == "cp0"
     down = layout_of("a", "a", "b", down=("cp1",))
     [move] = repair.plan(down, [LOSE_A_HOST]).moves
-    assert (move.node, move.how) == ("cp1", repair.REMOVE_FIRST)
+    assert (move.node, move.how) == ("cp1", plans.REMOVE_FIRST)
 
 
 def test_a_majority_that_hangs_by_a_thread_is_mended_first():
     found = repair.plan(layout_of("a", "a", "b", down=("cp2",)), [LOSE_A_HOST])
-    assert [move.how for move in found.moves] == [repair.NOT_YET]
+    assert [move.how for move in found.moves] == [plans.NOT_YET]
     assert not found.safe
     assert "mend the members that are down first" in found.notes[0]
 
 
 @pytest.mark.parametrize("hosts, how", [
-    ("a", [repair.LEARNER, repair.ADD_FIRST]),  # a second voter that does not work yet would stop the first
-    ("ab", [repair.ADD_FIRST]),
-    ("aa", [repair.ADD_FIRST]),
+    ("a", [plans.LEARNER, plans.ADD_FIRST]),  # a second voter that does not work yet would stop the first
+    ("ab", [plans.ADD_FIRST]),
+    ("aa", [plans.ADD_FIRST]),
 ])  # fmt: skip
 def test_too_few_members_become_three(hosts, how):
     found = repair.plan(layout_of(*hosts), [LOSE_A_HOST])
     assert found.passes
     assert [move.how for move in found.adds] == how
     assert [move.components for move in found.adds] == [tuple(sorted(COMPONENTS))] * len(how)
-    assert len(repair.planned(layout_of(*hosts), found).members[ETCD]) == 3
+    assert len(planned_layout.planned(layout_of(*hosts), found).members[ETCD]) == 3
 
 
 def test_stacked_members_stay_odd_even_where_two_would_do():
@@ -153,13 +150,13 @@ def test_unknown_places_are_to_be_labelled_first():
 def test_the_planned_layout_knows_the_other_levels_of_the_new_place():
     layout = layout_of("z1/a", "z1/a", "z2/b", workers=("z3/c",), keys={HOST: "host-id"}, labels={"host-id": "a"})
     found = repair.plan(layout, [LOSE_A_HOST])
-    node = repair.planned(layout, found).by_name()["cp0"]
+    node = planned_layout.planned(layout, found).by_name()["cp0"]
     assert (node.at(HOST), node.at(ZONE), node.labels) == ("c", "z3", {"host-id": "c"})
     layout = layout_of("z1/a", "z1/a", "z2/b")
-    node = repair.planned(layout, repair.plan(layout, [LOSE_A_HOST])).by_name()["cp0"]
+    node = planned_layout.planned(layout, repair.plan(layout, [LOSE_A_HOST])).by_name()["cp0"]
     assert (node.at(HOST), node.at(ZONE)) == ("new host 1", "z1")
     layout = layout_of("z1/a", "z1/a")
-    after = repair.planned(layout, repair.plan(layout, [LOSE_A_ZONE, LOSE_A_HOST]))
+    after = planned_layout.planned(layout, repair.plan(layout, [LOSE_A_ZONE, LOSE_A_HOST]))
     assert after.by_name()["new-control-plane-1"].is_control_plane
     assert sorted(node.at(ZONE) for node in after.control_plane) == ["new zone 1", "new zone 2", "z1"]
 
@@ -168,13 +165,13 @@ def test_what_neighbours_told_of_those_that_stay_is_not_forgotten():
     layout = layout_of("z1/a", "/a", "z2/b")
     found = repair.plan(layout, [LOSE_A_HOST], keep=frozenset({"cp1"}))
     assert [move.node for move in found.moves] == ["cp0"]
-    assert repair.planned(layout, found).by_name()["cp1"].at(ZONE) == "z1"
+    assert planned_layout.planned(layout, found).by_name()["cp1"].at(ZONE) == "z1"
 
 
 def test_duplicates_need_no_labels():
     found = repair.plan(layout_of("z/"), [Demand(HOST, TWICE)])
     assert (found.passes, len(found.adds), found.moves) == (True, 2, ())
-    assert repair_texts.summary(found)[1].endswith("on any machine")
+    assert texts.summary(found)[1].endswith("on any machine")
 
 
 def test_a_hidden_control_plane_is_said():
@@ -183,7 +180,7 @@ def test_a_hidden_control_plane_is_said():
 
 
 def test_a_search_too_large_still_finds_a_plan(monkeypatch):
-    monkeypatch.setattr(repair, "MOST_TRIES", 3)
+    monkeypatch.setattr(searching, "MOST_TRIES", 3)
     found = repair.plan(layout_of("z1/a", "z1/a", "z1/a", "z2/b", "z2/b"), [LOSE_A_HOST, LOSE_A_ZONE])
     assert found.passes
     assert not found.exact
@@ -227,7 +224,7 @@ def test_no_plan_is_shorter(hosts, demands):
     found = repair.plan(layout, demands)
     assert found.passes
     assert found.exact
-    assert repair.meets(repair.planned(layout, found), demands)
+    assert demand_rules.meets(planned_layout.planned(layout, found), demands)
     assert len(found.moves) == (0 if not found.moves else shortest(layout, demands))
     if not found.moves:
         assert all(meets([(f"h{host}", f"z{host // 2}") for host in hosts], demand) for demand in demands)
@@ -244,9 +241,9 @@ def test_no_step_goes_below_the_majority(hosts, down):
     healthy = {f"cp{i}" for i in range(len(hosts)) if i not in down}
     n = len(hosts)
     for move in found.moves:
-        if move.how == repair.ADD_FIRST:
+        if move.how == plans.ADD_FIRST:
             assert len(healthy) >= (n + 1) // 2 + 1
-        elif move.how == repair.REMOVE_FIRST:
+        elif move.how == plans.REMOVE_FIRST:
             assert len(healthy - {move.node}) >= n // 2 + 1
         else:
             assert not found.safe
@@ -261,9 +258,9 @@ def test_the_audit_itself_passes_the_planned_layout(hosts, name):
     layout = labelled(hosts)
     weighed = profiles.PROFILES[name]
     judged = auditing.audit(layout, weighed)
-    demands = repair.demands_of(result.id for result in judged.results if result.required)
+    demands = demand_rules.demands_of(result.id for result in judged.results if result.required)
     found = repair.plan(layout, demands)
-    after = auditing.audit(repair.planned(layout, found), weighed)
+    after = auditing.audit(planned_layout.planned(layout, found), weighed)
     assert after.passed(), [result for result in after.results if result.gates]
     if judged.passed():
         assert not found.n_changes
@@ -287,7 +284,7 @@ def labelled(hosts):
 
 
 def test_what_checks_ask_of_places():
-    asked = repair.demands_of(
+    asked = demand_rules.demands_of(
         ["fd-quorum-etcd-zone", "fd-n1-component-zone", "lbl-host-present", "scs-0214-cp-machines"]
     )
     assert asked == [Demand(HOST, SEPARATE), LOSE_A_ZONE]
@@ -299,112 +296,26 @@ def test_the_texts_name_machines_servers_and_labels():
         "a", "a", "b", annotations=annotations, provider_id="openstack:///1234", keys={HOST: "topology.openstack.org/host-id"}
     )  # fmt: skip
     found = repair.plan(layout, [LOSE_A_HOST])
-    capi, cloud = repair_texts.cluster_api(found, layout), repair_texts.openstack(found, layout)
+    capi, cloud = texts.cluster_api(found, layout), texts.openstack(found, layout)
     assert 'kubectl -n tenant annotate machine kcp-x cluster.x-k8s.io/delete-machine=""' in capi
     assert "openstack server migrate --live-migration --host HYPERVISOR --wait 1234" in cloud
     assert "kubectl label node cp0 topology.openstack.org/host-id=HOST-ID --overwrite" in cloud
     grown = layout_of("a", annotations={"cluster.x-k8s.io/owner-name": "kcp"})
-    assert "kubectl scale kubeadmcontrolplane kcp --replicas=3" in repair_texts.cluster_api(
+    assert "kubectl scale kubeadmcontrolplane kcp --replicas=3" in texts.cluster_api(
         repair.plan(grown, [LOSE_A_HOST]), grown
     )
 
 
 def test_a_name_from_a_dump_cannot_leave_its_quotes():
     layout = layout_of("a", "a", "b", provider_id="openstack:///1; rm -rf ~\n", keys={HOST: "k"})
-    lines = repair_texts.openstack(repair.plan(layout, [LOSE_A_HOST]), layout)
+    lines = texts.openstack(repair.plan(layout, [LOSE_A_HOST]), layout)
     assert "openstack server migrate --live-migration --host HYPERVISOR --wait '1; rm -rf ~'" in lines
     assert not any("\n" in line for line in lines)
 
 
 def test_how_a_member_is_replaced():
     groups = survivability.stacked(["a", "b", "c"])
-    assert repair.how_to_replace("a", groups) == repair.ADD_FIRST
+    assert ordering.how_to_replace("a", groups) == plans.ADD_FIRST
     groups = survivability.stacked(["a", "b", "c"], unhealthy=["c"])
-    assert repair.how_to_replace("c", groups) == repair.REMOVE_FIRST
-    assert repair.how_to_replace("a", groups) == repair.NOT_YET
-
-
-# Workloads: the stanza that keeps replicas apart
-
-
-RULES = profile.rules()
-
-
-def node(name, zone, cpu=4000):
-    labels = {TOPOLOGY_ZONE: zone}
-    return Target(name=name, labels=labels, allocatable=(("cpu", cpu), ("memory", 8 << 30), ("pods", 10)))
-
-
-def pod(name, cpu=1000, app="web"):
-    amounts = (("cpu", cpu),)
-    return Workload(
-        namespace="shop", name=name, labels={"app": app}, needs=Needs(requests=Requests(amounts, amounts, amounts))
-    )
-
-
-def index_of(nodes, placed):
-    index = PlacementIndex()
-    for target in nodes:
-        index.add_target(target)
-    for workload, where in placed:
-        index.add(workload, where)
-    return index
-
-
-def state(index):
-    return {key: (record.workload, record.shares) for key, record in index.records.items()}
-
-
-def replicas_on(index, *names, at_least=1):
-    return workload_loss.replicas("Deployment shop/web", [f"shop/{name}" for name in names], index, at_least=at_least)
-
-
-def test_a_spread_stanza_mends_a_single_point():
-    index = index_of([node("a1", "a"), node("b1", "b")], [(pod("w1"), "a1"), (pod("w2"), "a1")])
-    before = state(index)
-    found = workload_loss.stanza(replicas_on(index, "w1", "w2"), TOPOLOGY_ZONE, index, RULES)
-    assert (found.kind, found.works, found.single_points) == ("spread", True, ())
-    assert sorted(target for _, target in found.placed) == ["a1", "b1"]
-    [entry] = found.patch["spec"]["template"]["spec"]["topologySpreadConstraints"]
-    assert entry == {
-        "maxSkew": 1,
-        "topologyKey": TOPOLOGY_ZONE,
-        "whenUnsatisfiable": "DoNotSchedule",
-        "labelSelector": {"matchLabels": {"app": "web"}},
-    }
-    assert state(index) == before
-
-
-def test_a_soft_spread_where_a_full_zone_would_block_a_hard_one():
-    other = [(pod("x", 3500, app="x"), "a1")]
-    nodes = [node("a1", "a", 9000), node("b1", "b"), node("c1", "c", 100)]
-    index = index_of(nodes, [(pod(f"w{i}"), "a1") for i in range(3)] + other)
-    found = workload_loss.stanza(replicas_on(index, "w0", "w1", "w2"), TOPOLOGY_ZONE, index, RULES)
-    assert found.kind == "soft spread"  # zone c holds none and has no room: hard rules leave a replica waiting
-    assert found.works
-
-
-def test_a_stanza_that_does_not_help_says_what_is_left():
-    index = index_of([node("a1", "a"), node("b1", "b")], [(pod(f"w{i}"), "a1") for i in range(3)])
-    found = workload_loss.stanza(replicas_on(index, "w0", "w1", "w2", at_least=2), TOPOLOGY_ZONE, index, RULES)
-    assert (found.kind, found.works) == ("spread", False)
-    assert len(found.single_points) == 1
-
-
-def test_no_stanza_for_one_replica_or_for_no_common_label():
-    index = index_of([node("a1", "a")], [(pod("w1"), "a1"), (pod("x", app="x"), "a1")])
-    assert workload_loss.stanza(replicas_on(index, "w1"), TOPOLOGY_ZONE, index, RULES) is None
-    assert workload_loss.stanza(replicas_on(index, "w1", "x"), TOPOLOGY_ZONE, index, RULES) is None
-
-
-def test_anti_affinity_if_that_is_what_is_wanted():
-    index = index_of([node("a1", "a"), node("b1", "b")], [(pod("w1"), "a1"), (pod("w2"), "a1")])
-    ours = replicas_on(index, "w1", "w2")
-    found = workload_loss.stanza(ours, TOPOLOGY_ZONE, index, RULES, kinds=(workload_loss.ANTI_AFFINITY,))
-    assert found.works
-    terms = found.patch["spec"]["template"]["spec"]["affinity"]["podAntiAffinity"]
-    assert terms == {
-        "requiredDuringSchedulingIgnoredDuringExecution": [
-            {"topologyKey": TOPOLOGY_ZONE, "labelSelector": {"matchLabels": {"app": "web"}}}
-        ]
-    }
+    assert ordering.how_to_replace("c", groups) == plans.REMOVE_FIRST
+    assert ordering.how_to_replace("a", groups) == plans.NOT_YET

@@ -7,7 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayplan.auditing import survivability as sv
+from bayplan.auditing.failure_events import NODE, events, label_events
 from bayplan.auditing.layout import HOST, REGION, ZONE, AuditNode, Layout, Member
+from bayplan.auditing.risk_groups import breaking_sets
 
 
 def spread_over(counts):
@@ -28,7 +30,7 @@ LAYOUTS = [
 @pytest.mark.parametrize("counts, any_one, quorum", LAYOUTS)
 def test_the_layout_table(counts, any_one, quorum):
     hosts = spread_over(counts)
-    happening = sv.events(HOST, hosts)
+    happening = events(HOST, hosts)
     members = tuple(map(Member, hosts))
     assert sv.standing(sv.Group("apiserver", members), happening).tolerance == any_one
     assert sv.standing(sv.Group("etcd", members, quorum=True), happening).tolerance == quorum
@@ -58,11 +60,11 @@ def test_tolerance_is_what_trying_every_set_of_events_finds(rows, quorum, at_lea
     alive = {
         node: hosts[node] for node in hosts if any(m.healthy and hosts[m.node] == hosts[node] for m in group.members)
     }
-    happening = sv.events(HOST, alive)
+    happening = events(HOST, alive)
     stood = sv.standing(group, happening)
     assert stood.tolerance == stood.at_most == worst_case(group, happening)
     if group.stands:
-        breaking = [{e.domain for e in found} for found in sv.breaking_sets(group, happening, len(happening))]
+        breaking = [{e.domain for e in found} for found in breaking_sets(group, happening, len(happening))]
         assert stood.tolerance == min(map(len, breaking), default=len(happening) + 1) - 1
         assert {frozenset(found) for found in breaking if len(found) == 1} == {
             frozenset({d}) for d in stood.single_points
@@ -90,10 +92,10 @@ def test_unknown_hosts_give_the_bounds_of_all_completions(rows, quorum):
         for node in missing
     ]
     found = [
-        worst_case(group, sv.events(HOST, {**known, **dict(zip(missing, completed, strict=True))}))
+        worst_case(group, events(HOST, {**known, **dict(zip(missing, completed, strict=True))}))
         for completed in itertools.product(*choices)
     ]
-    stood = sv.standing(group, sv.events(HOST, known), HOST, zones)
+    stood = sv.standing(group, events(HOST, known), HOST, zones)
     assert (stood.tolerance, stood.at_most) == (min(found), max(found))
 
 
@@ -111,7 +113,7 @@ def layout_of(**nodes):
 
 def test_three_nodes_on_two_machines_die_with_one():
     by_level = {r.level: r for r in sv.survey(layout_of(cp1="z/h1", cp2="z/h1", cp3="z/h2"), named=("feed", "kernel"))}
-    assert by_level[sv.NODE].tolerance == 1
+    assert by_level[NODE].tolerance == 1
     assert by_level[HOST].tolerance == 0
     assert by_level[HOST].single_points == ("h1",)
     worst, other = by_level[HOST].blasts
@@ -120,7 +122,7 @@ def test_three_nodes_on_two_machines_die_with_one():
     assert by_level[HOST].vector == (0, 2, 2)
     assert by_level["feed"].single_points == ("a",)
     assert by_level["kernel"].blasts[0].down == ("etcd", "kube-apiserver")
-    assert list(by_level) == [sv.NODE, HOST, ZONE, "feed", "kernel"]
+    assert list(by_level) == [NODE, HOST, ZONE, "feed", "kernel"]
 
 
 def test_zones_settle_hosts_that_nobody_labelled():
@@ -139,11 +141,11 @@ def test_a_zone_name_in_two_regions_is_two_zones():
 
 def test_unhealthy_members_count_for_the_majority_and_do_not_survive():
     group = sv.Group("etcd", (Member("a"), Member("b"), Member("c", healthy=False)), quorum=True)
-    stood = sv.standing(group, sv.events(HOST, {"a": "1", "b": "2", "c": "3"}))
+    stood = sv.standing(group, events(HOST, {"a": "1", "b": "2", "c": "3"}))
     assert group.stands
     assert (stood.n, stood.need, stood.tolerance, stood.single_points) == (3, 2, 0, ("1", "2"))
     [designed] = sv.as_designed([group])
-    assert sv.standing(designed, sv.events(HOST, {"a": "1", "b": "2", "c": "3"})).tolerance == 1
+    assert sv.standing(designed, events(HOST, {"a": "1", "b": "2", "c": "3"})).tolerance == 1
 
 
 def test_blasts_come_worst_first_and_the_better_placement_has_the_smaller_vector():
@@ -152,21 +154,21 @@ def test_blasts_come_worst_first_and_the_better_placement_has_the_smaller_vector
         sv.Group("db", (Member("a"), Member("a"))),
         sv.Group("x", (Member("c"),)),
     ]
-    found = sv.blasts(groups, sv.events(HOST, {"a": "h1", "b": "h2", "c": "h3", "d": "h4"}))
+    found = sv.blasts(groups, events(HOST, {"a": "h1", "b": "h2", "c": "h3", "d": "h4"}))
     assert [b.event.domain for b in found] == ["h1", "h3", "h2", "h4"]
     assert [(b.down, b.degraded, b.untouched, b.members_lost) for b in found] == [
         (("db",), ("web",), 1, 3), (("x",), (), 2, 1), ((), ("web",), 2, 1), ((), (), 3, 0),
     ]  # fmt: skip
     spread, heaped = ([sv.Group("g", tuple(map(Member, nodes)))] for nodes in ("abc", "aab"))
-    happening = sv.events(HOST, {n: n for n in "abc"})
+    happening = events(HOST, {n: n for n in "abc"})
     assert sv.vector(spread, happening) == (0, 0, 3) < sv.vector(heaped, happening) == (0, 1, 1)
 
 
 def test_events_of_several_levels_break_together():
     group = sv.Group("etcd", tuple(map(Member, "abcde")), quorum=True)
-    zones = sv.events(ZONE, dict(zip("abcde", "11223", strict=True)))
-    feeds = sv.label_events("feed", {"a": {"feed": "left"}, "c": {"feed": "left"}, "e": {}})
-    found = [{(e.level, e.domain) for e in broken} for broken in sv.breaking_sets(group, [*zones, *feeds])]
+    zones = events(ZONE, dict(zip("abcde", "11223", strict=True)))
+    feeds = label_events("feed", {"a": {"feed": "left"}, "c": {"feed": "left"}, "e": {}})
+    found = [{(e.level, e.domain) for e in broken} for broken in breaking_sets(group, [*zones, *feeds])]
     assert {(ZONE, "1"), ("feed", "left")} in found
     assert {(ZONE, "3"), ("feed", "left")} in found
     assert all(len(broken) == 2 for broken in found)

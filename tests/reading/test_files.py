@@ -218,7 +218,7 @@ def test_every_kind_has_its_list(load):
     single += (found.storage_classes, found.priority_classes, found.disruption_budgets)
     assert [len(items) for items in single] == [1] * 9
     assert {kind: len(items) for kind, items in found.controllers.items()} == dict.fromkeys(found.controllers, 1)
-    assert found.disruption_budgets[0]["metadata"]["namespace"] == "default"
+    assert found.disruption_budgets[0].metadata.namespace == "default"
     assert len(found.documents) == 15
 
 

@@ -12,6 +12,7 @@ from fractions import Fraction
 import msgspec
 
 from bayplan.assigning import estimating
+from bayplan.indexing.cluster_room import grade_of
 from bayplan.model.bindings import Binding
 from bayplan.model.clusters import Amounts, ClusterFacts, NodeGrade, ResourceSummary
 
@@ -46,15 +47,15 @@ def _promise(summary: ResourceSummary, requests: Amounts, count: int) -> Resourc
 
 def _fill(grades: tuple[NodeGrade, ...], requests: Amounts, count: int) -> tuple[NodeGrade, ...]:
     """The first node that has room takes what it can, then the next; what finds no room is let go."""
-    wanted = estimating.counted(requests)
+    wanted = estimating.wanted(requests)
     result: list[NodeGrade] = []
     for grade in grades:
-        fits = estimating.fits_on(grade, wanted)
+        fits = estimating.fits_on(grade_of(grade), wanted)
         full, rest = divmod(min(count, grade.count * fits), fits) if fits else (0, 0)
         count -= full * fits + rest
         untouched = grade.count - full - bool(rest)
         parts = ((full, fits), (int(bool(rest)), rest), (untouched, 0))
-        result += [_with(grade, number, taken, wanted) for number, taken in parts if number]
+        result += [_with(grade, number, taken, dict(wanted.of_node)) for number, taken in parts if number]
     return tuple(result)
 
 

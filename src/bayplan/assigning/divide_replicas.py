@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import groupby
-
 import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.assigning import tiers, webster
-from bayplan.assigning.candidates import Candidate, Candidates
+from bayplan.assigning.candidates import Candidates
 from bayplan.assigning.failing import Unassignable, Unschedulable
-from bayplan.assigning.go_numbers import int32, sum_int32
+from bayplan.assigning.go_numbers import MAX_INT32, int32, sum_int32
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.bindings import Binding
 from bayplan.model.placements import AGGREGATED, DUPLICATED, DYNAMIC_WEIGHT, STATIC_WEIGHT
@@ -20,23 +17,23 @@ from bayplan.rules import cluster_affinity
 Shares = list[tuple[str, int]]
 
 
-def divide(binding: Binding, selected: Sequence[Candidate], index: PlacementIndex) -> Shares:
+def divide(binding: Binding, selected: Candidates, index: PlacementIndex) -> Shares:
     """(cluster, replicas), none with zero; things that cannot be divided go whole to every cluster, as 0 replicas."""
-    if not selected:
+    if not len(selected):
         raise Unassignable("no clusters available to schedule")
     if not binding.is_divisible:
-        return [(candidate.name, 0) for candidate in selected]
+        return [(name, 0) for name in selected.names]
     if tiers.filled_in_order(binding, index.semantics):
         return _tier_by_tier(binding, selected, index)
     return _by_strategy(binding, selected, binding.replicas, index)
 
 
-def _tier_by_tier(binding: Binding, selected: Sequence[Candidate], index: PlacementIndex) -> Shares:
+def _tier_by_tier(binding: Binding, selected: Candidates, index: PlacementIndex) -> Shares:
     """Each tier takes what it has room for, its own earlier replicas included; the next one takes what remains."""
     result: Shares = []
     remaining = binding.replicas
-    for tier in _tiers(selected):
-        share = min(remaining, _room_of(tier))
+    for tier in selected.by_tier:
+        share = min(remaining, int(tier.rows.available.sum()))
         result += _by_strategy(binding, tier, share, index)
         remaining -= share
         if remaining <= 0:
@@ -44,25 +41,10 @@ def _tier_by_tier(binding: Binding, selected: Sequence[Candidate], index: Placem
     raise Unschedulable("Clusters available replicas are not enough to schedule.")
 
 
-def _tiers(selected: Sequence[Candidate]) -> Iterator[Sequence[Candidate]]:
-    if isinstance(selected, Candidates):
-        yield from selected.by_tier()
-        return
-    by_tier = sorted(selected, key=lambda candidate: candidate.tier)
-    for _, members in groupby(by_tier, key=lambda candidate: candidate.tier):
-        yield list(members)
-
-
-def _room_of(tier: Sequence[Candidate]) -> int:
-    if isinstance(tier, Candidates):
-        return int(tier.available.sum())
-    return sum(candidate.available for candidate in tier)
-
-
-def _by_strategy(binding: Binding, candidates: Sequence[Candidate], replicas: int, index: PlacementIndex) -> Shares:
+def _by_strategy(binding: Binding, candidates: Candidates, replicas: int, index: PlacementIndex) -> Shares:
     division = binding.placement.division
     if division.strategy == DUPLICATED:
-        shares = [(candidate.name, replicas) for candidate in candidates]
+        shares = [(name, replicas) for name in candidates.names]
     elif division.strategy == STATIC_WEIGHT:
         shares = _by_weight(binding, candidates, replicas, index)
     elif division.strategy in (DYNAMIC_WEIGHT, AGGREGATED):
@@ -75,85 +57,73 @@ def _by_strategy(binding: Binding, candidates: Sequence[Candidate], replicas: in
     return [share for share in shares if share[1] > 0]
 
 
-def _by_weight(binding: Binding, candidates: Sequence[Candidate], replicas: int, index: PlacementIndex) -> Shares:
-    """By declared weights: the largest of the rules that name a cluster. What was assigned before plays no part."""
-    votes: dict[str, int] = {}
-    for affinity, weight in binding.placement.division.weights or ():
-        named = cluster_affinity.matching(affinity, index)
-        for candidate in candidates:
-            if named[candidate.slot] and weight > votes.get(candidate.name, 0):
-                votes[candidate.name] = weight
-    if not votes:  # nobody is named, so all are equal
-        votes = {candidate.name: 1 for candidate in candidates}
-    return list(webster.seats(replicas, votes, binding.uid).items())
+# By declared weights
 
 
-def _by_room(binding: Binding, candidates: Sequence[Candidate], replicas: int) -> Shares:
-    """By what clusters can take, keeping what is there unless a rebalance was asked for."""
-    if isinstance(candidates, Candidates) and not binding.previous and replicas > 0:
-        return _from_nothing(binding, candidates, replicas)
-    names = {candidate.name for candidate in candidates}
-    previous = [(name, number) for name, number in binding.previous if name in names]
-    room = [(candidate.name, candidate.allocatable) for candidate in candidates]
-    if binding.fresh:
-        held: dict[str, int] = {}
-        for name, number in previous:
-            held[name] = held.get(name, 0) + number
-        room = [(name, int32(free + held.get(name, 0))) for name, free in room]
-        return _step("failed to do fresh scale", binding, replicas, room, [])
-    assigned = sum_int32(number for _, number in previous)
-    if assigned > replicas:  # in proportion to what is there, whatever room there is
-        return _step("failed to scale down", binding, replicas, previous, [])
-    if assigned < replicas:
-        return _step("failed to scale up", binding, replicas - assigned, room, previous)
-    return previous
-
-
-def _from_nothing(binding: Binding, candidates: Candidates, replicas: int) -> Shares:
-    """The same for a workload that is nowhere yet, without looking at candidates one by one."""
-    candidates.in_order()
-    total = sum_int32((int(candidates.allocatable.sum()),))
-    if total < replicas:
-        step = "failed to do fresh scale" if binding.fresh else "failed to scale up"
-        raise Unschedulable(f"{step}: Clusters available replicas {total} are not enough to schedule.")
-    order = np.argsort(-candidates.allocatable, kind="stable")
-    if binding.placement.division.strategy == AGGREGATED:
-        needed = int(np.searchsorted(candidates.allocatable[order].cumsum(), replicas)) + 1
-        order = order[:needed]
-    if len(order) > replicas:
-        order = order[_most_entitled(candidates, order, replicas, binding.uid)]
-    votes = {candidates.name(i): int(candidates.allocatable[i]) for i in order.tolist()}
+def _by_weight(binding: Binding, candidates: Candidates, replicas: int, index: PlacementIndex) -> Shares:
+    """The largest weight of the rules that name a cluster is its own. What was assigned before plays no part."""
+    rules = [rule for rule in binding.placement.division.weights or () if rule[1] > 0]
+    weights = [1, *sorted({weight for _, weight in rules})]
+    level = np.zeros(len(candidates), np.int64)
+    for affinity, weight in sorted(rules, key=lambda rule: rule[1]):
+        named = cluster_affinity.matching(affinity, index)[candidates.rows.slots]
+        level[named] = weights.index(weight, 1)
+    if level.any():  # else nobody is named, so all are equal
+        named_at = np.flatnonzero(level)
+        candidates, level = candidates.only(named_at), level[named_at]
+    order = np.argsort(-level, kind="stable")
+    chosen = order[_most_entitled(level[order], candidates.name_order[order], replicas, binding.uid)]
+    votes = {name: weights[i] for name, i in zip(candidates.only(chosen).names, level[chosen].tolist(), strict=True)}
     return sorted(webster.seats(replicas, votes, binding.uid).items())
 
 
-def _most_entitled(candidates: Candidates, order: NDArray[np.intp], seats: int, uid: str) -> NDArray[np.intp]:
-    """
-    The clusters that can get any of so many seats: as many of those with the most votes.
-
-    While seats are left, one of them has none yet, and so a better claim than any cluster with fewer votes.
-    """
-    names = candidates.name_order[order]
-    return np.lexsort((-names if webster.descending(uid) else names, -candidates.allocatable[order]))[:seats]
+# By the room that there is
 
 
-def _step(step: str, binding: Binding, number: int, room: Shares, previous: Shares) -> Shares:
-    try:
-        return _share_out(binding, number, room, previous)
-    except Unassignable as failure:
-        raise failure.during(step) from None
+def _by_room(binding: Binding, candidates: Candidates, replicas: int) -> Shares:
+    """By what clusters can take, keeping what is there unless a rebalance was asked for."""
+    places = [candidates.place_of(name) for name, _ in binding.previous]
+    previous = [share for share, place in zip(binding.previous, places, strict=True) if place is not None]
+    if binding.fresh:
+        room = candidates.rows.allocatable.copy()
+        for place, (_, number) in zip(places, binding.previous, strict=True):
+            if place is not None:
+                room[place] += number
+        room = room.astype(np.int32).astype(np.int64)  # which wraps as `int32` does
+        return _step("failed to do fresh scale", binding, replicas, candidates.with_room(room), [])
+    assigned = sum_int32(number for _, number in previous)
+    if assigned > replicas:  # in proportion to what is there, whatever room there is
+        return _added(binding, replicas, sorted(previous, key=lambda share: -share[1]), [])
+    if assigned < replicas:
+        return _step("failed to scale up", binding, replicas - assigned, candidates, previous)
+    return previous
 
 
-def _share_out(binding: Binding, number: int, room: Shares, previous: Shares) -> Shares:
-    """`number` more replicas by the room there is, on top of the previous ones."""
-    room = sorted(room, key=lambda entry: -entry[1])  # stable: clusters of equal room keep their order
-    total = sum_int32(free for _, free in room)
+def _step(step: str, binding: Binding, number: int, offered: Candidates, previous: Shares) -> Shares:
+    """`number` more replicas by the room that is offered, on top of the previous ones."""
+    offered = offered.by_room
+    total = int32(int(offered.room_up_to[-1]))
     if total < number:
-        raise Unschedulable(f"Clusters available replicas {total} are not enough to schedule.")
+        raise Unschedulable(f"{step}: Clusters available replicas {total} are not enough to schedule.")
+    asked = offered.only(_in_question(binding, number, offered, previous))
+    return _added(binding, number, list(zip(asked.names, asked.rows.allocatable.tolist(), strict=True)), previous)
+
+
+def _in_question(binding: Binding, number: int, offered: Candidates, previous: Shares) -> slice | NDArray[np.intp]:
+    """The clusters that may get any of `number` replicas; no other can change who gets how many."""
+    if offered.room_up_to[-1] > MAX_INT32 or offered.rows.allocatable[-1] < 0:
+        return slice(None)  # sums wrap on the way, and each cluster may turn them
+    if binding.placement.division.strategy != AGGREGATED:
+        return _most_entitled(offered.rows.allocatable, offered.name_order, number, binding.uid)
+    enough = int(np.searchsorted(offered.room_up_to, number)) + 1
+    in_use = [place for name, _ in previous if (place := offered.place_of(name)) is not None]
+    return np.array(sorted({*in_use, *range(enough)}), np.intp) if in_use else slice(enough)
+
+
+def _added(binding: Binding, number: int, room: Shares, previous: Shares) -> Shares:
     if binding.placement.division.strategy == AGGREGATED:
         room = _as_few_as_possible(number, room, previous)
-    # With nothing wanted and no room anywhere nobody gets anything, not even a zero.
-    added = webster.seats(number, dict(room), binding.uid) if any(free for _, free in room) else {}
-    return _merged(previous, added)
+    return _merged(previous, webster.seats(number, dict(room), binding.uid))
 
 
 def _as_few_as_possible(number: int, room: Shares, previous: Shares) -> Shares:
@@ -174,3 +144,22 @@ def _merged(previous: Shares, added: dict[str, int]) -> Shares:
     before = dict(previous)
     result = [(name, replicas + before.pop(name, 0)) for name, replicas in sorted(added.items())]
     return result + list(before.items())
+
+
+def _most_entitled(claims: NDArray[np.int64], names: NDArray[np.int64], seats: int, uid: str) -> NDArray[np.intp]:
+    """
+    Which of these clusters can get any of so many seats: as many of those with the most votes, largest first given.
+
+    While seats are left, one of them has none yet, and so a better claim than any cluster with fewer votes.
+    """
+    if len(claims) <= seats:
+        return np.arange(len(claims))
+    if seats <= 0:
+        return np.arange(0)
+    rising = claims[::-1]
+    above = len(claims) - int(np.searchsorted(rising, claims[seats - 1], side="right"))
+    equal = len(claims) - int(np.searchsorted(rising, claims[seats - 1], side="left"))
+    ties = above + names[above:equal].argsort()
+    if webster.descending(uid):
+        ties = ties[::-1]
+    return np.concatenate((np.arange(above), ties[: seats - above]))

@@ -7,117 +7,33 @@ one array, corrected where a cluster changed.
 
 from __future__ import annotations
 
-from fractions import Fraction
-
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.assigning.go_numbers import MAX_INT32, int32
+from bayplan.indexing.cluster_room import LARGEST, ClusterRoom, Grade, Report
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import At
-from bayplan.model.bindings import Binding, Demand
-from bayplan.model.clusters import Amounts, ClusterFacts, NodeGrade, ResourceSummary
+from bayplan.model import quantities
+from bayplan.model.bindings import Demand
+from bayplan.model.clusters import Amounts
 from bayplan.model.decisions import Scores
-from bayplan.model.workloads import Workload
 from bayplan.rules.rule import Rule
 
 NATIVE = ("cpu", "memory", "ephemeral-storage")
 
 
-class Estimate(Rule):
-    """Shaped as a rule that only scores, because the evaluation cache keeps those true."""
+class Wanted(msgspec.Struct, frozen=True):
+    """What one replica asks of a cluster as a whole and of a node, above 0 and in whole units."""
 
-    name = "Estimate"
-    id = "estimate"
-    follows_workloads = False
-
-    def part(self, workload: Workload, index: PlacementIndex) -> tuple[Demand | None] | None:
-        del index
-        return None if workload.binding is None else (workload.binding.demand,)
-
-    def score(self, plan: tuple[Demand | None], index: PlacementIndex, at: At) -> Scores:
-        targets = index.slots.targets
-        slots = range(index.slots.capacity) if isinstance(at, slice) else at.tolist()
-        found = (targets[slot] for slot in slots)
-        rooms = (most_replicas(plan[0], t.cluster) if t is not None and t.cluster else 0 for t in found)
-        return np.fromiter(rooms, np.int64, len(slots))
+    of_cluster: tuple[tuple[str, int], ...]
+    of_node: tuple[tuple[str, int], ...]
 
 
-ESTIMATE = Estimate()
-
-
-def allocatable(workload: Workload, index: PlacementIndex) -> NDArray[np.int64]:
-    """Replicas that fit beside everything present, shape (capacity,); things without replicas fit without end."""
-    binding = workload.binding
-    assert binding is not None
-    if binding.replicas == 0 and not binding.components:
-        return np.full(index.slots.capacity, MAX_INT32, np.int64)
-    part = ESTIMATE.part(workload, index)
-    estimate = index.evaluations.get(ESTIMATE, part, index).raw
-    assert estimate is not None
-    # "No limit known" and "cannot tell" mean that what is wanted fits.
-    return _bounded(estimate, binding)
-
-
-def _bounded(estimate: NDArray[np.int64], binding: Binding) -> NDArray[np.int64]:
-    unknown = (estimate == MAX_INT32) | (estimate == -1)
-    return np.where(unknown, binding.replicas, estimate)
-
-
-def most_replicas(demand: Demand | None, facts: ClusterFacts) -> int:
-    if facts.summary is None:
-        return 0
-    pods = _free_pods(facts.summary)
-    if pods <= 0:
-        return 0
-    if demand is None or demand.requests is None:
-        return int32(pods)
-    if facts.grades is not None:
-        return int32(min(pods, _on_grades(demand.requests, facts.grades)))
-    return int32(min(pods, _by_summary(demand.requests, facts.summary, pods)))
-
-
-def _free_pods(summary: ResourceSummary) -> int:
-    """Each of the three is rounded up by itself."""
-    offered, used, promised = (
-        rounded("pods", dict(part).get("pods", Fraction()))
-        for part in (summary.allocatable, summary.allocated, summary.allocating)
-    )
-    return max(0, offered - used - promised)
-
-
-def _by_summary(requests: Amounts, summary: ResourceSummary, most: int) -> int:
-    """The scarcest resource decides; a resource that the cluster does not report is not there."""
-    offered, used, promised = dict(summary.allocatable), dict(summary.allocated), dict(summary.allocating)
-    for resource, amount in requests:
-        if amount <= 0:
-            continue
-        free = offered.get(resource, Fraction()) - used.get(resource, 0) - promised.get(resource, 0)
-        if resource not in offered or free <= 0:
-            return 0
-        most = min(most, rounded(resource, free) // rounded(resource, amount))
-    return most
-
-
-def _on_grades(requests: Amounts, grades: tuple[NodeGrade, ...]) -> int:
-    """Equal replicas fill one imagined node after another, so only how many fit on each grade matters."""
-    wanted = counted(requests)
-    total = 0
-    for grade in grades:
-        total += grade.count * fits_on(grade, wanted)
-    return min(total, MAX_INT32)
-
-
-def counted(requests: Amounts) -> dict[str, int]:
-    """What a node must have for one replica, in whole units."""
-    whole = {name: rounded(name, amount) for name, amount in requests if _counts(name)}
-    return {name: amount for name, amount in whole.items() if amount > 0}
-
-
-def fits_on(grade: NodeGrade, wanted: dict[str, int]) -> int:
-    """How many replicas one such node takes."""
-    least = {name: rounded(name, amount) for name, amount in grade.least if _counts(name)}
-    return min([grade.pods, *(least.get(name, 0) // amount for name, amount in wanted.items())])
+def wanted(requests: Amounts) -> Wanted:
+    whole = tuple((name, quantities.rounded(name, amount)) for name, amount in requests if amount > 0)
+    return Wanted(whole, tuple((name, amount) for name, amount in whole if _counts(name)))
 
 
 def _counts(name: str) -> bool:
@@ -127,7 +43,77 @@ def _counts(name: str) -> bool:
     return "/" in name and not name.startswith("requests.")
 
 
-def rounded(resource: str, amount: Fraction) -> int:
-    """Whole units, cpu in thousandths."""
-    scaled = amount * 1000 if resource == "cpu" else amount
-    return -(-scaled.numerator // scaled.denominator)
+class Estimate(Rule):
+    """Shaped as a rule that only scores, because the evaluation cache keeps those true."""
+
+    name = "Estimate"
+    id = "estimate"
+    follows_workloads = False
+
+    def prepare(self, part: tuple[Demand | None], index: PlacementIndex) -> Wanted | None:
+        del index
+        demand = part[0]
+        return None if demand is None or demand.requests is None else wanted(demand.requests)
+
+    def score(self, plan: Wanted | None, index: PlacementIndex, at: At) -> Scores:
+        room = index.cluster_room
+        found = _by_arrays(plan, room, at)
+        if room.apart:
+            slots = range(index.slots.capacity) if isinstance(at, slice) else at.tolist()
+            for position, slot in enumerate(slots):
+                if slot in room.apart:
+                    found[position] = most_replicas(plan, room.reports[slot])
+        return found
+
+    def at_one(self, plan: Wanted | None, index: PlacementIndex, slot: int) -> tuple[int, int]:
+        report = index.cluster_room.reports.get(slot)
+        return 0, 0 if report is None else most_replicas(plan, report)
+
+
+ESTIMATE = Estimate()
+
+
+def of(demand: Demand | None, index: PlacementIndex) -> Scores:
+    """How many replicas that ask for so much fit beside everything present, shape (capacity,)."""
+    found = index.evaluations.get(ESTIMATE, (demand,), index).raw
+    assert found is not None
+    return found
+
+
+def _by_arrays(plan: Wanted | None, room: ClusterRoom, at: At) -> NDArray[np.int64]:
+    """`most_replicas` of many clusters at once."""
+    pods = found = room.pods[at]
+    for resource, amount in plan.of_cluster if plan else ():
+        found = np.minimum(found, room.free(resource)[at] // _bounded(amount))
+    if plan is not None and room.n_grades:
+        found = np.where(room.graded[at], np.minimum(pods, _on_grades(plan, room, at)), found)
+    return found.astype(np.int32).astype(np.int64)  # which wraps as `int32` does
+
+
+def _on_grades(plan: Wanted, room: ClusterRoom, at: At) -> NDArray[np.int64]:
+    """Equal replicas fill one imagined node after another, so only how many fit on each grade matters."""
+    fits = room.grade_pods[:, at]
+    for resource, amount in plan.of_node:
+        fits = np.minimum(fits, room.least(resource)[:, at] // _bounded(amount))
+    total: NDArray[np.int64] = (room.grade_counts[:, at] * fits).sum(axis=0)
+    return np.minimum(total, MAX_INT32)
+
+
+def _bounded(amount: int) -> int:
+    """The amount, or one that arrays can hold: no cluster in them has as much of either."""
+    return min(amount, LARGEST)
+
+
+def most_replicas(plan: Wanted | None, report: Report) -> int:
+    """How many replicas one cluster takes; where a request is unknown, pods alone limit it."""
+    if plan is None or not report.pods:
+        return int32(report.pods)
+    if report.grades is not None:
+        total = sum(grade.count * fits_on(grade, plan) for grade in report.grades)
+        return int32(min(report.pods, total, MAX_INT32))
+    return int32(min([report.pods, *(report.free.get(name, 0) // amount for name, amount in plan.of_cluster)]))
+
+
+def fits_on(grade: Grade, plan: Wanted) -> int:
+    """How many replicas one such node takes."""
+    return min([grade.pods, *(grade.least.get(name, 0) // amount for name, amount in plan.of_node)])

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from itertools import groupby
-
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
-from bayplan.assigning.candidates import Candidate
+from bayplan.assigning.candidates import Candidates, Rows
 from bayplan.assigning.failing import Unassignable
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.indexing.value_columns import ABSENT
 from bayplan.model.bindings import Binding
+from bayplan.model.clusters import FIELD_KEYS, REGION
 from bayplan.model.placements import DUPLICATED, SpreadField
 
 UNIT = 1000  # one replica, or one cluster, outweighs any score
 
 
 class Region(msgspec.Struct, frozen=True):
+    """`members` are the places of its clusters among the candidates, in order."""
+
     name: str
-    members: tuple[Candidate, ...]
+    members: NDArray[np.intp]
     weight: int
 
     @property
@@ -24,54 +29,56 @@ class Region(msgspec.Struct, frozen=True):
         return len(self.members)
 
 
+class Weighing(msgspec.Struct, frozen=True):
+    """What the weight of a region hangs on beside its clusters: the least number of regions, and of clusters."""
+
+    binding: Binding
+    least: int
+    least_clusters: int
+
+
 def select(
-    binding: Binding, candidates: list[Candidate], constraint: SpreadField, by_cluster: SpreadField
-) -> list[Candidate]:
+    binding: Binding, candidates: Candidates, constraint: SpreadField, by_cluster: SpreadField, index: PlacementIndex
+) -> Candidates:
     """One cluster of each chosen region, then more of them in the order of the candidates."""
-    regions = _regions(binding, candidates, constraint.min_groups, by_cluster.min_groups)
+    regions = _regions(candidates, index, Weighing(binding, constraint.min_groups, by_cluster.min_groups))
     if len(regions) < constraint.min_groups:
         raise Unassignable("the number of feasible region is less than spreadConstraint.MinGroups")
     best = _best_combination(regions, constraint, by_cluster.min_groups)
     if not best:
         raise Unassignable("the number of clusters is less than the cluster spreadConstraint.MinGroups")
-    chosen = [region.members[0] for region in best]
-    taken = {region.name for region in best}
-    firsts = {candidate.slot for candidate in chosen}
-    rest = [c for c in candidates if c.region in taken and c.slot not in firsts]
-    count = min(len(chosen) + len(rest), by_cluster.max_groups)
-    return chosen + rest[: max(0, count - len(chosen))]
+    firsts = [int(region.members[0]) for region in best]
+    rest = np.sort(np.concatenate([region.members[1:] for region in best]))
+    count = min(len(firsts) + len(rest), by_cluster.max_groups)
+    return candidates.only(np.concatenate((firsts, rest[: max(0, count - len(firsts))])))
 
 
-def _regions(binding: Binding, candidates: list[Candidate], least: int, least_clusters: int) -> list[Region]:
-    # Sorting is stable, so members keep the order of the candidates.
-    named = sorted((c for c in candidates if c.region), key=lambda c: c.region)
+def _regions(candidates: Candidates, index: PlacementIndex, weighing: Weighing) -> list[Region]:
+    column = index.column(FIELD_KEYS[REGION])
+    domains = column.of_slot[candidates.rows.slots]
     found = []
-    for name, members in groupby(named, key=lambda c: c.region):
-        group = tuple(members)
-        found.append(Region(name, group, _weight(binding, group, least, least_clusters)))
+    for domain in np.unique(domains[domains != ABSENT]).tolist():
+        members = np.flatnonzero(domains == domain)
+        found.append(Region(str(column.values[domain]), members, _weight(candidates.rows.at(members), weighing)))
     return found
 
 
-def _weight(binding: Binding, members: tuple[Candidate, ...], least: int, least_clusters: int) -> int:
+def _weight(members: Rows, weighing: Weighing) -> int:
+    binding, least = weighing.binding, weighing.least
     if binding.placement.division.strategy == DUPLICATED:
-        roomy = [member for member in members if member.available >= binding.replicas]
-        return UNIT * len(roomy) + _average(roomy)
+        roomy = members.scores[members.available >= binding.replicas]
+        return UNIT * len(roomy) + (int(roomy.sum()) // len(roomy) if len(roomy) else 0)
     # Without minGroups Karmada divides by zero; what comes out weighs nothing.
     target = -(-binding.replicas // least) if least else None
-    walked, room = 0, 0
-    for member in members:
-        walked += 1
-        room += member.available
-        if walked >= max(least_clusters, least) and (target is None or room >= target):
-            break
-    scores = sum(member.score for member in members[:walked])
-    if target is not None and room < target:
-        return UNIT * room + scores // len(members)
+    room = members.available.cumsum()
+    enough = np.arange(1, len(room) + 1) >= max(weighing.least_clusters, least)
+    if target is not None:
+        enough &= room >= target
+    walked = int(enough.argmax()) + 1 if enough.any() else len(room)
+    scores = int(members.scores[:walked].sum())
+    if target is not None and room[walked - 1] < target:
+        return UNIT * int(room[walked - 1]) + scores // len(room)
     return UNIT * (target or 0) + scores // walked
-
-
-def _average(members: list[Candidate]) -> int:
-    return sum(member.score for member in members) // len(members) if members else 0
 
 
 def _best_combination(regions: list[Region], constraint: SpreadField, clusters_needed: int) -> list[Region]:

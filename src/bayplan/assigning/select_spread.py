@@ -12,8 +12,9 @@ import math
 from collections.abc import Iterator
 
 import msgspec
+import numpy as np
 
-from bayplan.assigning.candidates import Candidate
+from bayplan.assigning.candidates import Candidates
 from bayplan.assigning.failing import Unassignable
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.clusters import CLUSTER, FIELD_KEYS, PROVIDER, ZONE
@@ -34,21 +35,21 @@ def concerns(placement: Placement) -> bool:
     return any(constraint.label or constraint.field in (ZONE, PROVIDER) for constraint in placement.spread)
 
 
-def select(placement: Placement, candidates: list[Candidate], index: PlacementIndex) -> list[Candidate]:
+def select(placement: Placement, candidates: Candidates, index: PlacementIndex) -> Candidates:
     limits = _limits(placement, candidates, index)
     for size in range(1, len(candidates) + 1):
         chosen = next(_sets(size, (), 0, limits, len(candidates)), None)
         if chosen is not None:
-            return [candidates[i] for i in _topped_up(chosen, limits, len(candidates))]
+            return candidates.only(np.array(_topped_up(chosen, limits, len(candidates)), np.intp))
     raise Unassignable("no set of feasible clusters meets the spread constraints")
 
 
-def _limits(placement: Placement, candidates: list[Candidate], index: PlacementIndex) -> list[Limit]:
+def _limits(placement: Placement, candidates: Candidates, index: PlacementIndex) -> list[Limit]:
     by_key = {constraint.field or constraint.label or CLUSTER: constraint for constraint in placement.spread}
     found = []
     for key, constraint in by_key.items():
         column = index.column(TARGET if key == CLUSTER else FIELD_KEYS.get(key, key))
-        values = tuple(frozenset(column.domains(candidate.slot)) for candidate in candidates)
+        values = tuple(frozenset(column.domains(slot)) for slot in candidates.rows.slots.tolist())
         found.append(Limit(constraint.min_groups, constraint.max_groups or math.inf, values))
     return found
 

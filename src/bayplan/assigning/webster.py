@@ -15,6 +15,8 @@ def seats(number: int, votes: Mapping[str, int], uid: str) -> dict[str, int]:
     won = dict.fromkeys(votes, 0)
     if not votes or number <= 0:
         return won
+    if len(votes) == 1:
+        return dict.fromkeys(votes, number)
     names = sorted(votes, reverse=descending(uid))
     heap = [(-float(votes[name]), 0, rank, name) for rank, name in enumerate(names)]
     heapq.heapify(heap)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -11,6 +11,8 @@ from bayplan.auditing.layout import Layout
 from bayplan.auditing.outcomes import BROKEN, HOLDS, NOT_APPLICABLE, OPEN, Facts, Outcome
 from bayplan.auditing.profiles import FAIL, FAIL_IF_SHOWN, INFO, Profile
 from bayplan.auditing.staging import Stage
+from bayplan.auditing.survival import Survival
+from bayplan.auditing.workload_groups import Workloads
 
 PASS, FAILED, WARN, UNDECIDED, NA = "PASS", "FAIL", "WARN", "UNDECIDED", "N/A"
 STAGE_ID = "stage"
@@ -29,6 +31,7 @@ class Result(msgspec.Struct, frozen=True):
     nodes: tuple[str, ...] = ()
     evidence: str = ""
     fix: str = ""
+    workloads: tuple[str, ...] = ()
 
     @property
     def gates(self) -> bool:
@@ -43,6 +46,7 @@ class Audit(msgspec.Struct, frozen=True):
     layout: Layout
     results: tuple[Result, ...]
     stage: Stage | None
+    survival: Survival | None = None
 
     def passed(self, *, allow_undecided: bool = False) -> bool:
         """Whether every required check is PASS or N/A; undecided ones may be let through."""
@@ -54,14 +58,15 @@ def audit(
     profile: Profile,
     *,
     required_stages: Sequence[tuple[str, str]] = (),
-    workloads: Mapping[str, Sequence[str]] | None = None,
+    workloads: Workloads | None = None,
+    survival: Survival | None = None,
 ) -> Audit:
-    """Judge the layout; `required_stages` are (sense, stage), `workloads` the node of each replica by workload."""
+    """Judge the layout; `required_stages` are (sense, stage)."""
     if profile.name in profiles.LEGACY:
         found = legacy.judge(layout, profile.name.partition("=")[2])
         result = _result(legacy.ID, "Upstream's node distribution check", "upstream script", FAIL, found)
         return Audit(profile, layout, (result,), None)
-    facts = Facts(layout, workloads)
+    facts = Facts(layout, workloads, survival)
     results = [
         _result(check.id, check.title, check.source, profile.weights[check.id], check.run(facts))
         for check in checks.ALL.values()
@@ -74,7 +79,7 @@ def audit(
     if not required_stages:
         found = Outcome(NOT_APPLICABLE, f"none is required; the control plane is {stage}")
         results.append(_result(STAGE_ID, "Stage reached", "SCS-0213, stages", INFO, found))
-    return Audit(profile, layout, tuple(results), stage)
+    return Audit(profile, layout, tuple(results), stage, survival)
 
 
 def _result(check_id: str, title: str, source: str, weight: str, found: Outcome) -> Result:
@@ -93,4 +98,5 @@ def _result(check_id: str, title: str, source: str, weight: str, found: Outcome)
         nodes=found.nodes,
         evidence=found.evidence,
         fix=found.fix,
+        workloads=found.workloads,
     )

@@ -7,18 +7,23 @@ Knows nothing of domains.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from bayplan.auditing import second_sources
+from bayplan.auditing.audit_input import AuditInput
 from bayplan.auditing.layout import (
+    APISERVER,
     COMPONENTS,
     CONTROL_PLANE,
+    CONTROLLER_MANAGER,
     DECLARED,
     ETCD,
     ETCD_ROLE,
     INFERRED,
     OBSERVED,
+    SCHEDULER,
     WORKER,
     AuditNode,
     Layout,
@@ -37,37 +42,117 @@ _KEYS = ("component", "k8s-app", "app")
 _OPENSHIFT_APPS = {"openshift-kube-apiserver", "kube-controller-manager", "openshift-kube-scheduler", "etcd"}
 _ENDPOINT = re.compile(r"https?://(\[[^\]]+\]|[^:/\s,\"']+)")
 _LOOPBACK = ("127.", "localhost", "::1")
+# The conditions by which Cluster API tells how the parts on a control-plane Machine are.
+_HEALTH = {
+    "APIServerPodHealthy": APISERVER,
+    "ControllerManagerPodHealthy": CONTROLLER_MANAGER,
+    "SchedulerPodHealthy": SCHEDULER,
+    "EtcdPodHealthy": ETCD,
+    "EtcdMemberHealthy": ETCD,
+}
 NO_KUBE_SYSTEM = "the pods given include none of kube-system: which components run where is not known"
 
 Members = dict[str, list[Member]]
 
 
-def with_components(
-    layout: Layout, pods: Sequence[Pod] | None, config_maps: Iterable[ConfigMap], addresses: Mapping[str, str]
+def with_components(layout: Layout, given: AuditInput, addresses: Mapping[str, str]) -> Layout:
+    """
+    The layout with members of every component, as well as they are known, and the roles these give to nodes.
+
+    `addresses` are the nodes by their own addresses.
+    """
+    pods = given.pods or ()
+    running = _seen(layout, pods)
+    told = running[APISERVER] or _told_api_servers(layout, given, addresses)
+    nodes = tuple(_with_role(node, {**running, APISERVER: told}) for node in layout.nodes)
+    layout = msgspec.structs.replace(layout, nodes=nodes, api_servers=_counted(given))
+    known = _Known()
+    known.put(APISERVER, told, OBSERVED)
+    endpoints = _endpoints(pods, given.config_maps)
+    if endpoints and not running[ETCD]:
+        ready = {node.name: node.ready for node in nodes}
+        named = [addresses.get(endpoint, endpoint) for endpoint in endpoints]
+        known.put(ETCD, [Member(name, ready.get(name, True)) for name in named], DECLARED)
+    elsewhere = bool(pods) and not any(pod.metadata.namespace in _NAMESPACES for pod in pods)
+    listed = given.may_list("pods", "kube-system")
+    if elsewhere and listed:
+        layout = msgspec.structs.replace(layout, notes=(*layout.notes, NO_KUBE_SYSTEM))
+    if listed and not elsewhere:  # otherwise what is not seen may still run
+        any_seen = any(running[component] for component in COMPONENTS if component != ETCD)
+        for component in COMPONENTS:
+            if running[component] or (component != ETCD and any_seen):
+                known.put(component, running[component], OBSERVED, even_none=True)
+            known.put(component, _assumed(layout, component), INFERRED, even_none=bool(layout.control_plane))
+    sick = _sick(layout, given)
+    members = {
+        component: [Member(m.node, m.healthy and (component, m.node) not in sick) for m in found]
+        for component, found in known.members.items()
+    }
+    return filled(layout, members, known.evidence, tuple(AuditNode(name=e) for e in endpoints if e not in addresses))
+
+
+class _Known:
+    """What is known of each component by the best source that spoke; the first to speak counts."""
+
+    def __init__(self) -> None:
+        self.members: Members = {}
+        self.evidence: dict[str, str] = {}
+
+    def put(self, component: str, members: list[Member], evidence: str, *, even_none: bool = False) -> None:
+        if component not in self.members and (members or even_none):
+            self.members[component], self.evidence[component] = members, evidence
+
+
+def _told_api_servers(layout: Layout, given: AuditInput, addresses: Mapping[str, str]) -> list[Member]:
+    """
+    API servers on nodes of this cluster, by their leases and by the addresses behind the Service `kubernetes`.
+
+    An address that is no node's may be that of a load balancer, so it proves nothing.
+    """
+    ready = {node.name: node.ready for node in layout.nodes}
+    by_hostname = {node.labels.get("kubernetes.io/hostname", node.name): node.name for node in layout.nodes}
+    names = [by_hostname.get(host, "") for host in second_sources.api_server_hosts(given.leases)]
+    names += [addresses.get(address, "") for address in _service_addresses(given)]
+    return [Member(name, ready[name]) for name in dict.fromkeys(names) if name in ready]
+
+
+def _service_addresses(given: AuditInput) -> list[str]:
+    return [
+        address
+        for one in given.endpoint_slices
+        if (one.metadata.labels or {}).get("kubernetes.io/service-name", one.metadata.name) == "kubernetes"
+        and one.metadata.namespace in ("", "default")
+        for endpoint in one.endpoints or ()
+        for address in endpoint.addresses or ()
+    ]
+
+
+def _counted(given: AuditInput) -> dict[str, int]:
+    """How many API servers there are by sources that do not always say where."""
+    counts = {
+        "leases": len(second_sources.api_server_hosts(given.leases)),
+        "addresses of the Service kubernetes": len(_service_addresses(given)),
+    }
+    return {source: n for source, n in counts.items() if n}
+
+
+def _sick(layout: Layout, given: AuditInput) -> set[tuple[str, str]]:
+    """Members that Cluster API knows to be unwell, as (component, node)."""
+    found = set()
+    names = {node.name for node in layout.nodes}
+    for machine in given.machines:
+        node = machine.status.node_ref.name if machine.status.node_ref else ""
+        for condition in machine.status.conditions or ():
+            component = _HEALTH.get(condition.type)
+            if component and condition.status == "False" and node in names:
+                found.add((component, node))
+    return found
+
+
+def filled(
+    layout: Layout, members: Members, evidence: Mapping[str, str], external: tuple[AuditNode, ...] = ()
 ) -> Layout:
-    """The layout with members of every component, as well as they are known, and the roles these give to nodes."""
-    seen = _seen(layout, pods or ())
-    nodes = tuple(_with_role(node, seen) for node in layout.nodes)
-    layout = msgspec.structs.replace(layout, nodes=nodes)
-    if pods and not any(pod.metadata.namespace in _NAMESPACES for pod in pods):
-        return msgspec.structs.replace(layout, notes=(*layout.notes, NO_KUBE_SYSTEM))
-    endpoints = _endpoints(pods or (), config_maps)
-    external = tuple(AuditNode(name=e, hosted=False) for e in endpoints if e not in addresses)
-    members: Members = {}
-    evidence: dict[str, str] = {}
-    for component in COMPONENTS:
-        if component == ETCD and endpoints and not seen[ETCD]:
-            ready = {node.name: node.ready for node in nodes}
-            named = [addresses.get(endpoint, endpoint) for endpoint in endpoints]
-            members[ETCD], evidence[ETCD] = [Member(name, ready.get(name, True)) for name in named], DECLARED
-        elif seen[component] or (component != ETCD and any(seen[other] for other in COMPONENTS if other != ETCD)):
-            members[component], evidence[component] = seen[component], OBSERVED
-        else:
-            members[component], evidence[component] = _assumed(layout, component), INFERRED
-    return _filled(layout, members, evidence, external)
-
-
-def _filled(layout: Layout, members: Members, evidence: Mapping[str, str], external: tuple[AuditNode, ...]) -> Layout:
+    """The layout with these members, on the nodes too. Without a control plane nothing is said of empty components."""
     known = {component: tuple(found) for component, found in members.items() if layout.control_plane or found}
     on: dict[str, list[str]] = {}
     for component, found in known.items():
@@ -99,11 +184,19 @@ def _seen(layout: Layout, pods: Iterable[Pod]) -> Members:
     found: Members = {component: [] for component in COMPONENTS}
     for pod in pods:
         component = component_of(pod)
-        gone = pod.metadata.deletion_timestamp or pod.status.phase not in ("Running", "")
-        if component and pod.spec.node_name in ready and (component == ETCD or not gone):
-            well = not gone and all(c.status == "True" for c in pod.status.conditions or () if c.type == "Ready")
-            found[component].append(Member(pod.spec.node_name, well and ready[pod.spec.node_name]))
+        if component and pod.spec.node_name in ready and (component == ETCD or not _is_gone(pod)):
+            found[component].append(Member(pod.spec.node_name, is_well(pod) and ready[pod.spec.node_name]))
     return found
+
+
+def is_well(pod: Pod) -> bool:
+    """Whether the instance works: it runs, stays, and is ready."""
+    ready = all(c.status == "True" for c in pod.status.conditions or () if c.type == "Ready")
+    return not _is_gone(pod) and ready
+
+
+def _is_gone(pod: Pod) -> bool:
+    return pod.metadata.deletion_timestamp is not None or pod.status.phase not in ("Running", "")
 
 
 def component_of(pod: Pod) -> str:

@@ -6,7 +6,7 @@ Knows nothing of rules: `spread` counts, `checks` judge.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import msgspec
 
@@ -33,6 +33,9 @@ class AuditNode(msgspec.Struct, frozen=True, kw_only=True):
     `components` are those that run on it, or are taken to (`Layout.component_evidence` says which); None where
     nothing can be said. `keys` are the labels that the values came from. `second` are values of other sources, as
     (source, level, value). A `vacuous` host value names the virtual machine itself and is therefore no domain.
+
+    `shares` is what else it may have in common with others, by name: a kernel version, a power feed. `holds` is what
+    only this node has at the moment, such as a leader's lease or a local volume.
     """
 
     name: str
@@ -48,12 +51,10 @@ class AuditNode(msgspec.Struct, frozen=True, kw_only=True):
     role_labels: bool = False
     provider_id: str = ""
     created: str = ""
-    kernel: str = ""
-    os_image: str = ""
-    kubelet: str = ""
+    shares: Mapping[str, str] = msgspec.field(default_factory=dict)
+    holds: tuple[str, ...] = ()
     ready: bool = True
     unschedulable: bool = False
-    hosted: bool = True  # False for an etcd member that is no node of this cluster
 
     def at(self, level: str) -> str | None:
         """The node's domain at the level, None if unknown."""
@@ -82,8 +83,9 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
     All nodes, and the members of every component.
 
     `component_evidence` is `observed` (pods), `declared` (endpoints) or `inferred` (one per control-plane node) by
-    component; a component that nothing can be said of is in neither mapping. `external` are etcd members outside the
-    cluster, of whom only the address is known. `n_leases` counts API servers by their leases.
+    component; a component that nothing can be said of is in neither mapping. `external` are machines outside the
+    cluster that parts of its control plane run on: etcd members of whom only the address is known, or the nodes of a
+    hosting cluster. `api_servers` says how many API servers other sources count, by source.
     """
 
     nodes: tuple[AuditNode, ...]
@@ -91,13 +93,18 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
     members: Mapping[str, tuple[Member, ...]] = msgspec.field(default_factory=dict)
     component_evidence: Mapping[str, str] = msgspec.field(default_factory=dict)
     external: tuple[AuditNode, ...] = ()
-    n_leases: int = 0
+    api_servers: Mapping[str, int] = msgspec.field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
     @property
     def control_plane(self) -> tuple[AuditNode, ...]:
-        """The control-plane nodes."""
-        return tuple(node for node in self.nodes if node.is_control_plane)
+        """The control-plane nodes, those of a hosting cluster included."""
+        return tuple(node for node in (*self.nodes, *self.external) if node.is_control_plane)
+
+    @property
+    def is_hosted(self) -> bool:
+        """Whether the control plane runs as pods of another cluster."""
+        return any(node.is_control_plane for node in self.external)
 
     @property
     def workers(self) -> tuple[AuditNode, ...]:
@@ -112,17 +119,3 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
         """The node of each member; empty where the members are unknown."""
         known = self.by_name()
         return [known[member.node] for member in self.members.get(component, ()) if member.node in known]
-
-    def moved(self, name: str, domains: Mapping[str, str | None]) -> Layout:
-        """The layout with one node elsewhere: what a repair plan tries."""
-        nodes = tuple(
-            msgspec.structs.replace(node, domains={**node.domains, **domains}) if node.name == name else node
-            for node in self.nodes
-        )
-        return msgspec.structs.replace(self, nodes=nodes)
-
-
-def select(layout: Layout, names: Sequence[str]) -> list[AuditNode]:
-    """The nodes of these names, in this order."""
-    known = layout.by_name()
-    return [known[name] for name in names]

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
 from bayplan.auditing import spread as spreading
-from bayplan.auditing.layout import APISERVER, CONTROLLER_MANAGER, ETCD, HOST, SCHEDULER, AuditNode, Layout
+from bayplan.auditing.layout import (
+    APISERVER,
+    CLOUD,
+    CONTROLLER_MANAGER,
+    ETCD,
+    HOST,
+    RACK,
+    REGION,
+    SCHEDULER,
+    AuditNode,
+    Layout,
+)
 from bayplan.auditing.spread import Places, Spread
+from bayplan.auditing.survival import Survival
+from bayplan.auditing.workload_groups import Workloads, by_namespace
 
 HOLDS, BROKEN, OPEN, NOT_APPLICABLE = "holds", "broken", "open", "not applicable"
 HIDDEN = "no control plane is visible; give a dump of the cluster that hosts it"
@@ -21,27 +34,35 @@ SHORT_NAMES = {
     "etcd": ETCD,
 }
 _MOST_COUNTS = 12
+_MOST_NAMESPACES, _MOST_NAMES = 5, 3
+_OPTIONAL = (RACK, REGION, CLOUD)
 PLURALS = {"host": "hosts", "rack": "racks", "zone": "zones", "region": "regions", "cloud": "clouds"}
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What was found, on which nodes, how that is known, and what would mend it."""
+    """What was found, on which nodes or workloads, how that is known, and what would mend it."""
 
     state: str
     message: str
     nodes: tuple[str, ...] = ()
     evidence: str = ""
     fix: str = ""
+    workloads: tuple[str, ...] = ()
 
 
 class Facts:
-    """A layout with its places worked out once for all checks; `workloads` are members by name of the group."""
+    """A layout with its places worked out once for all checks, and what else is known; None where nothing is."""
 
-    def __init__(self, layout: Layout, workloads: Mapping[str, Sequence[str]] | None = None) -> None:
+    def __init__(self, layout: Layout, workloads: Workloads | None = None, survival: Survival | None = None) -> None:
         self.layout = layout
         self.places = Places(layout)
         self.workloads = workloads
+        self.survival = survival
         self.known = layout.by_name()
+
+    def n_domains(self, level: str) -> int:
+        """How many domains of the level are known to be in use."""
+        return len({domain for node in self.known.values() if (domain := node.at(level))})
 
     def spread(self, nodes: Sequence[AuditNode], level: str = HOST) -> Spread:
         return spreading.spread(self.layout, nodes, level, self.places)
@@ -68,6 +89,35 @@ def state_of(holds: bool | None) -> str:
 
 def hidden() -> Outcome:
     return Outcome(OPEN, HIDDEN)
+
+
+def not_in_use(facts: Facts, level: str) -> Outcome | None:
+    """What to say of a level that few clusters spread over, where this one does not; None where it does."""
+    if level in _OPTIONAL and facts.n_domains(level) < 2:
+        return Outcome(NOT_APPLICABLE, f"fewer than two {PLURALS[level]} are known to be in use")
+    return None
+
+
+def unknown_members(facts: Facts, component: str) -> Outcome | None:
+    """What to say where the members of a component are not known; None where they are."""
+    if facts.hidden:
+        counted = [f"{n} by {source}" for source, n in facts.layout.api_servers.items()]
+        told = f"; API servers: {', '.join(counted)}" if counted and component == APISERVER else ""
+        return Outcome(OPEN, HIDDEN + told)
+    return None if component in facts.layout.members else Outcome(OPEN, UNKNOWN_COMPONENTS)
+
+
+def told_by_namespace(names: Sequence[str]) -> str:
+    """`2 workloads: shop (web, api), db (pg)`, with a few names of each of a few namespaces."""
+    grouped = by_namespace(names)
+    texts = []
+    for namespace, found in list(grouped.items())[:_MOST_NAMESPACES]:
+        short = [name.rpartition("/")[2] for name in found[:_MOST_NAMES]]
+        more = f", {len(found) - _MOST_NAMES} more" if len(found) > _MOST_NAMES else ""
+        texts.append(f"{namespace} ({', '.join(short)}{more})")
+    n_more = len(grouped) - _MOST_NAMESPACES
+    further = f" and {n_more} further namespace{'s'[: n_more != 1]}" if n_more > 0 else ""
+    return f"{len(names)} workload{'s'[: len(names) != 1]}: {', '.join(texts)}{further}"
 
 
 def layout_text(found: Spread) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -10,6 +10,7 @@ FAIL, FAIL_IF_SHOWN, WARN, INFO = "fail", "fail-if-shown", "warn", "info"
 DEFAULT = "scs-0214-v2"
 LEGACY = ("legacy=old", "legacy=head")
 _COMPONENTS = ("apiserver", "controller-manager", "scheduler", "etcd")
+_LEVELS = ("host", "rack", "zone", "region", "cloud")
 
 
 class Profile(msgspec.Struct, frozen=True):
@@ -29,6 +30,15 @@ def _each(prefix: str, weight: str) -> dict[str, str]:
     return {f"{prefix}-{component}": weight for component in _COMPONENTS}
 
 
+def _at_each(prefix: str, weight: str) -> dict[str, str]:
+    return {f"{prefix}-{level}": weight for level in _LEVELS}
+
+
+def requiring(profile: Profile, check_ids: Iterable[str]) -> Profile:
+    """The profile with these checks required, whatever it thinks of them."""
+    return msgspec.structs.replace(profile, weights={**profile.weights, **dict.fromkeys(check_ids, FAIL)})
+
+
 _COMMON = {
     "cp-hidden": FAIL,
     "scs-0214-cp-machines": FAIL,
@@ -42,10 +52,10 @@ _COMMON = {
     "fd-quorum-etcd-host": WARN,
     "fd-quorum-etcd-zone": WARN,
     "fd-odd-etcd": INFO,
-    "fd-n1-component-host": WARN,
-    "fd-n1-component-zone": WARN,
-    "fd-n1-workloads-host": WARN,
-    "fd-n1-workloads-zone": WARN,
+    **_at_each("fd-n1-component", WARN),
+    **_at_each("fd-n1-workloads", WARN),
+    **_at_each("fd-need-workloads", WARN),
+    **_at_each("fd-room", WARN),
     "lbl-host-present": WARN,
     "lbl-host-vacuous": WARN,
     "lbl-host-one-zone": FAIL,
@@ -65,7 +75,10 @@ _HA |= dict.fromkeys(
     ("fd-quorum-etcd-host", "fd-quorum-etcd-zone", "fd-n1-component-host", "fd-n1-component-zone"), FAIL
 )
 _BSI = {"bsi-cp-three-nodes": FAIL, "bsi-cp-three-zones": FAIL, "bsi-worker-two-zones": FAIL}
+_BSI |= {"bsi-infra-two-zones": FAIL, "bsi-every-role-twice": FAIL, "fd-n1-workloads-zone": FAIL_IF_SHOWN}
 _BSI |= {"fd-quorum-etcd-zone": FAIL, "fd-n1-component-zone": FAIL, "scs-0214-labels-region": WARN}
+# A stanza is a wish, and every cluster has many without: where pods really are is judged above.
+_BSI |= {"bsi-stanza-deployment": WARN, "bsi-stanza-statefulset": WARN}
 
 PROFILES = {
     profile.name: profile

@@ -173,7 +173,7 @@ def _evidence(members: Iterable[AuditNode], level: str) -> str:
 
 
 def _blocks(unknown: Sequence[tuple[str, Place]], index: int) -> list[tuple[Place, int]]:
-    """Unlabelled members that certainly stand together, because they share something smaller: place and size."""
+    """Unlabelled members that certainly stand together, as they share a node or something larger: place and size."""
     group = list(range(len(unknown)))
 
     def root(i: int) -> int:
@@ -182,8 +182,8 @@ def _blocks(unknown: Sequence[tuple[str, Place]], index: int) -> list[tuple[Plac
         return i
 
     first: dict[tuple[int, str], int] = {}
-    for i, (_, place) in enumerate(unknown):
-        for smaller, value in enumerate(place[:index]):
+    for i, (name, place) in enumerate(unknown):
+        for smaller, value in enumerate((name, *place[:index])):
             if value is not None:
                 group[root(i)] = root(first.setdefault((smaller, value), i))
     found: dict[int, tuple[Place, int]] = {}

@@ -64,6 +64,9 @@ def holds_at(facts: Facts, stage: str, sense: str) -> bool | None:
 
 def _answers(facts: Facts, level: str, sense: str) -> Iterator[bool | None]:
     for component in COMPONENTS:
+        if component not in facts.layout.members:
+            yield None
+            continue
         rule = spread.half
         if sense == LOSS_SAFE:
             rule = spread.quorum if component == ETCD else spread.separate

@@ -6,18 +6,14 @@ Counts and compares; what passes is decided elsewhere.
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
-from bayplan.auditing.layout import COMPONENTS, ETCD, HOST, LEVELS, RACK, REGION, ZONE, Layout, Member
-from bayplan.auditing.spread import Places
+from bayplan.auditing.failure_events import Event
+from bayplan.auditing.layout import COMPONENTS, ETCD, Member
 
-NODE = "node"  # the smallest level: every node is a domain of its own
-# Facts of nodes that are as good as a label for a named set of failures.
-FACTS = ("kernel", "os_image", "kubelet")
 UNTOUCHED, DEGRADED, BELOW_NEED, DOWN = "untouched", "degraded", "below need", "down"
 
 
@@ -49,14 +45,6 @@ class Group(msgspec.Struct, frozen=True):
 
     def survivors(self, lost: frozenset[str]) -> int:
         return sum(member.healthy and member.node not in lost for member in self.members)
-
-
-class Event(msgspec.Struct, frozen=True):
-    """A failure: all nodes of a domain of a level, or any named set of nodes, are gone at once."""
-
-    level: str
-    domain: str
-    nodes: frozenset[str]
 
 
 class Blast(msgspec.Struct, frozen=True):
@@ -139,20 +127,6 @@ def as_designed(groups: Iterable[Group]) -> list[Group]:
     ]
 
 
-def events(level: str, domain_by_node: Mapping[str, str | None]) -> list[Event]:
-    """One event per domain of a level, or per value of anything nodes share: a power feed, a kernel version."""
-    nodes: dict[str, set[str]] = {}
-    for node, domain in domain_by_node.items():
-        if domain:
-            nodes.setdefault(domain, set()).add(node)
-    return [Event(level, domain, frozenset(names)) for domain, names in sorted(nodes.items())]
-
-
-def label_events(key: str, labels_by_node: Mapping[str, Mapping[str, str]]) -> list[Event]:
-    """One event per value of a node label."""
-    return events(key, {node: labels.get(key) for node, labels in labels_by_node.items()})
-
-
 def tolerance(counts: Iterable[int], healthy: int, need: int) -> int:
     """
     How many disjoint domains may fail, whichever they are: the largest f with healthy - (c_1 + … + c_f) >= need.
@@ -168,17 +142,25 @@ def tolerance(counts: Iterable[int], healthy: int, need: int) -> int:
     return survived if healthy >= need else 0
 
 
-class _Level:
+Bounds = Callable[[Sequence[str]], tuple[int, int]]
+
+
+class At:
     """
     Where each node is at a level, made once for all groups.
 
     `within` gives nodes a larger domain. A domain lies in one larger domain only, so a member whose own is unknown can
     share one with members of the same larger domain alone. Where a domain is seen in two larger ones, or the larger one
-    is unknown, that argument is void: such places are one, the empty name.
+    is unknown, that argument is void: such places are one, the empty name. `bounds`, if given, knows exactly how many
+    of some members the fullest domain holds, at least and at most.
     """
 
-    def __init__(self, level_events: Sequence[Event], within: Mapping[str, str]) -> None:
-        self.domain_of = {node: event.domain for event in level_events for node in event.nodes}
+    def __init__(
+        self, domain_of: Mapping[str, str], within: Mapping[str, str] | None = None, bounds: Bounds | None = None
+    ) -> None:
+        within = within or {}
+        self.domain_of = domain_of
+        self.bounds = bounds
         larger: dict[str, set[str]] = {}
         for node, domain in self.domain_of.items():
             larger.setdefault(domain, set()).add(within.get(node, ""))
@@ -204,31 +186,34 @@ class _Level:
         return [found[0] + joining[""], *found[1:]]
 
 
-def standing(
-    group: Group, level_events: Sequence[Event], level: str = "", within: Mapping[str, str] | None = None
-) -> Standing:
-    """The group against the disjoint events of one level; `within` gives nodes the larger domain that they are in."""
-    return _standing(
-        group, level or (level_events[0].level if level_events else ""), _Level(level_events, within or {})
-    )
+def of_events(level_events: Iterable[Event], within: Mapping[str, str] | None = None) -> At:
+    """Where the disjoint events of one level put the nodes."""
+    return At({node: event.domain for event in level_events for node in event.nodes}, within)
 
 
-def _standing(group: Group, level: str, at: _Level) -> Standing:
-    healthy = [member for member in group.members if member.healthy]
-    counts = Counter(at.domain_of[member.node] for member in healthy if member.node in at.domain_of)
-    unknown = [member.node for member in healthy if member.node not in at.domain_of]
+def standing(group: Group, at: At, level: str = "") -> Standing:
+    """The group against the failures of one level, whose domains are disjoint."""
+    healthy = [member.node for member in group.members if member.healthy]
+    counts = Counter(at.domain_of[node] for node in healthy if node in at.domain_of)
+    unknown = [node for node in healthy if node not in at.domain_of]
     n, need = len(healthy), group.need
+    worst = tolerance(at.fullest(counts, unknown), n, need)
+    # At best each node of unknown domain has its own.
+    best = tolerance([*counts.values(), *Counter(unknown).values()], n, need) if unknown else worst
+    if unknown and at.bounds is not None and group.stands and not worst:
+        at_least, at_most = at.bounds(healthy)
+        worst, best = max(worst, int(n - at_most >= need)), max(best, int(n - at_least >= need))
     return Standing(
-        group.name,
-        level,
-        len(group.members),
-        need,
-        tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0]))),
-        tolerance(at.fullest(counts, unknown), n, need),
-        tolerance([*counts.values(), *([1] * len(unknown))], n, need),
-        tuple(domain for domain, count in sorted(counts.items()) if n - count < need),
-        tuple(sorted(set(unknown))),
-        group.stands,
+        group=group.name,
+        level=level,
+        n=len(group.members),
+        need=need,
+        counts=tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0]))),
+        tolerance=worst,
+        at_most=best,
+        single_points=tuple(domain for domain, count in sorted(counts.items()) if n - count < need),
+        unknown=tuple(sorted(set(unknown))),
+        stands=group.stands,
     )
 
 
@@ -301,68 +286,12 @@ def vector(groups: Sequence[Group], all_events: Sequence[Event]) -> tuple[int, .
     return tuple(lost[m] for m in range(largest, 0, -1))
 
 
-def report(
-    groups: Sequence[Group], level: str, level_events: Sequence[Event], within: Mapping[str, str] | None = None
-) -> LevelReport:
-    """All groups against the disjoint events of one level; `within` as for `standing`."""
-    at = _Level(level_events, within or {})
+def report(groups: Sequence[Group], level: str, level_events: Sequence[Event], at: At | None = None) -> LevelReport:
+    """All groups against the disjoint events of one level; `at` where more is known of the nodes than the events."""
+    at = at or of_events(level_events)
     return LevelReport(
         level,
-        tuple(_standing(group, level, at) for group in groups),
+        tuple(standing(group, at, level) for group in groups),
         tuple(blasts(groups, level_events)),
         vector(groups, level_events),
     )
-
-
-def survey(layout: Layout, groups: Sequence[Group] | None = None, named: Sequence[str] = ()) -> list[LevelReport]:
-    """
-    One report for the nodes, each level of the layout, and each named set: a label key or one of `FACTS`.
-
-    The groups are the control plane's components unless others are given. Levels without any domain are left out.
-    """
-    asked = components(layout.members) if groups is None else groups
-    zones = {node: zone for node, zone in domains_at(layout, ZONE).items() if zone}
-    regions = {node: region for node, region in domains_at(layout, REGION).items() if region}
-    within = {HOST: zones, RACK: zones, ZONE: regions}
-    found = [report(asked, NODE, level_events(layout, NODE))]
-    for level in (*layout.levels, *named):
-        happening = level_events(layout, level)
-        if happening or (zones and level == HOST):
-            found.append(report(asked, level, happening, within.get(level)))
-    return found
-
-
-def level_events(layout: Layout, level: str) -> list[Event]:
-    """The failures of a level, of a label key, or of one of `FACTS`, over all nodes of the layout."""
-    nodes = layout.by_name().values()
-    if level == NODE:
-        return events(NODE, {node.name: node.name for node in nodes})
-    if level in FACTS:
-        return events(level, {node.name: getattr(node, level) for node in nodes})
-    if level in layout.levels:
-        return events(level, domains_at(layout, level))
-    return label_events(level, {node.name: node.labels for node in nodes})
-
-
-def domains_at(layout: Layout, level: str) -> dict[str, str | None]:
-    """Every node's domain, None where unknown; the same name under two parents is two domains."""
-    places, position = Places(layout), LEVELS.index(level)
-    return {name: places.of(name)[position] for name in layout.by_name()}
-
-
-def breaking_sets(group: Group, all_events: Sequence[Event], most: int = 2) -> Iterator[tuple[Event, ...]]:
-    """
-    The minimal sets of at most so many events, of any levels, that break the group together; smallest first.
-
-    One of size 1 is a single point. Costs a look at every combination: give `most` with care.
-    """
-    hitting = [event for event in all_events if any(member.node in event.nodes for member in group.members)]
-    found: list[frozenset[int]] = []
-    for size in range(1, most + 1):
-        for chosen in itertools.combinations(range(len(hitting)), size):
-            if any(smaller <= frozenset(chosen) for smaller in found):
-                continue
-            lost = frozenset().union(*(hitting[i].nodes for i in chosen))
-            if group.survivors(lost) < group.need:
-                found.append(frozenset(chosen))
-                yield tuple(hitting[i] for i in chosen)

@@ -254,14 +254,14 @@ def _judged(sources: options.Sources, topology: Topology, judging: Judging, cons
 
 def _plan(result: Audit) -> dict[str, list[str]]:
     """The moves that would let the required checks pass, and how to carry them out."""
-    from bayplan.auditing import repair, repair_texts
+    from bayplan.auditing.repairing import demands, repair, texts
 
-    demands = repair.demands_of(one.id for one in result.results if one.required)
-    plan = repair.plan(result.layout, demands)
+    asked = demands.demands_of(one.id for one in result.results if one.required)
+    plan = repair.plan(result.layout, asked)
     return {
-        "steps": repair_texts.summary(plan),
-        "clusterApi": repair_texts.cluster_api(plan, result.layout),
-        "openstack": repair_texts.openstack(plan, result.layout),
+        "steps": texts.summary(plan),
+        "clusterApi": texts.cluster_api(plan, result.layout),
+        "openstack": texts.openstack(plan, result.layout),
     }
 
 

@@ -58,6 +58,8 @@ def view(arguments: tuple[str, ...], origins: bool, output: str, console: Consol
         content = {"metadata": {"name": loaded.file}, **content}
     if loaded.scheduler is not None:
         content["scheduler"] = loaded.scheduler
+    if loaded.guard is not None:
+        content["guard"] = loaded.guard
     console.answer(versioned.written(versioned.document(configuration.KIND, content), output))
     return outcomes.YES
 

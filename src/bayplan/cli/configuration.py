@@ -6,6 +6,7 @@ The configuration file: defaults for options, and the settings of the scheduler 
     options:   {color: never}          # for every command
     commands:  {place: {output: wide}} # for one
     scheduler: {profiles: […]}         # a KubeSchedulerConfiguration
+    guard:     {restrict: all}         # who may use hard anti-affinity, and how far it may reach
 
 A KubeSchedulerConfiguration alone is taken too. Knows nothing of what options mean.
 """
@@ -30,16 +31,17 @@ if TYPE_CHECKING:
 KIND, API_VERSION = "BayplanConfiguration", "bayplan.io/v1alpha1"
 SCHEDULER_KIND, SCHEDULER_GROUP = "KubeSchedulerConfiguration", "kubescheduler.config.k8s.io/"
 META_KEY = "bayplan.configuration"
-_FIELDS = ("apiVersion", "kind", "metadata", "options", "commands", "scheduler")
+_FIELDS = ("apiVersion", "kind", "metadata", "options", "commands", "scheduler", "guard")
 
 
 class Configuration(msgspec.Struct, frozen=True):
-    """What the file says; `scheduler` is None if it says nothing of it."""
+    """What the file says; `scheduler` and `guard` are None if it says nothing of them."""
 
     file: str = ""
     options: dict[str, Any] = {}
     commands: dict[str, dict[str, Any]] = {}
     scheduler: dict[str, Any] | None = None
+    guard: dict[str, Any] | None = None
 
     def defaults(self, command: str) -> dict[str, Any]:
         """Parameter → value, for one command."""
@@ -115,7 +117,9 @@ def load(path: str, known: dict[str, list[str]]) -> Configuration:
     if faults:
         raise InputError(faults)
     root = document.locate().root
-    return Configuration(path, root.get("options") or {}, root.get("commands") or {}, root.get("scheduler"))
+    return Configuration(
+        path, root.get("options") or {}, root.get("commands") or {}, root.get("scheduler"), root.get("guard")
+    )
 
 
 def _document(path: str) -> Document:
@@ -152,6 +156,18 @@ def _problems(document: Document, known: dict[str, list[str]]) -> Iterator[tuple
             yield from _unknown(given, known[name], f"commands[{name}]", "option")
     if not isinstance(root.get("scheduler") or {}, dict):
         yield "scheduler", f"expected a {SCHEDULER_KIND}"
+    yield from _misshapen(root.get("guard"))
+
+
+def _misshapen(guard: Any) -> Iterator[tuple[str, str]]:
+    """What keeps the guard's settings from being read; only the first thing, as they are few."""
+    from bayplan.validating.guard import GuardSettings
+
+    try:
+        msgspec.convert({} if guard is None else guard, GuardSettings)
+    except msgspec.ValidationError as error:
+        message, _, path = str(error).replace("`", "").partition(" - at $")
+        yield f"guard{path}", message
 
 
 def _unknown(value: Any, names: list[str] | tuple[str, ...], path: str, what: str) -> Iterator[tuple[str, str]]:

@@ -16,13 +16,6 @@ from bayplan.errors import InputError
 Answerer = Callable[[bytes], Any]
 
 
-class AdmissionQuestion(msgspec.Struct):
-    """Would an API server admit this object?"""
-
-    object: dict[str, Any]
-    name: str = ""
-
-
 def _pods() -> Answerer:
     from bayplan import schedule
     from bayplan.reading import questions
@@ -59,13 +52,13 @@ def _fleet() -> Answerer:
 
 
 def _admission() -> Answerer:
-    from bayplan.validating import admission
+    from bayplan.reading import admission_questions
 
-    decode = msgspec.json.Decoder(AdmissionQuestion).decode
+    decode = msgspec.json.Decoder(admission_questions.AdmissionQuestion).decode
 
     def answer(line: bytes) -> Any:
         question = decode(line)
-        return {"name": question.name, "causes": admission.causes(question.object)}
+        return {"name": question.name, "causes": admission_questions.causes(question)}
 
     return answer
 

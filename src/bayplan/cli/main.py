@@ -23,6 +23,8 @@ from bayplan.cli import (
     explain_rule,
     outcomes,
     place,
+    quota,
+    run,
     validate,
     version,
 )
@@ -91,7 +93,9 @@ for _command in (
     place.place,
     explain.explain,
     validate.validate,
+    quota.quota,
     audit.audit,
+    run.run,
     explain_rule.explain_rule,
     decide.decide,
     bench.bench,

@@ -1,19 +1,22 @@
-"""`bayplan validate`: everything that an API server or Bayplan itself would refuse, found offline."""
+"""`bayplan validate`: everything that an API server, the guard or Bayplan itself would refuse, found offline."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from bayplan.cli import commands, configuration, options, outcomes
+from bayplan.cli import commands, configuration, guarding, options, outcomes
 from bayplan.cli.console import Console
 from bayplan.errors import Fault
 
 if TYPE_CHECKING:
     from bayplan.reading.collecting import Collector
     from bayplan.reading.documents import Document
+    from bayplan.reading.guarding import Verdict
     from bayplan.writing.findings import Finding, Report
+
+    Judge = Callable[[Document], Verdict]
 
 
 @commands.command(
@@ -23,22 +26,48 @@ if TYPE_CHECKING:
         "bayplan validate -f app.yaml",
         "bayplan validate -f manifests/ -R -o sarif --output-file bayplan.sarif",
         "helm template . | bayplan validate -f -",
+        "bayplan validate -f app.yaml --restrict all --exempt-group platform --as-group platform",
     ),
-    details="Exit code 0 if everything would be admitted, 2 if not. Warnings go to standard error and change nothing.",
-    groups=(options.SOURCES, options.CONSOLE),
+    details=(
+        "Everything that an API server would refuse, and what the guard would: hard anti-affinity across all "
+        "namespaces may not reach beyond a node. "
+        "Exit code 0 if everything would be admitted, 2 if not. Warnings go to standard error and change nothing."
+    ),
+    groups=(options.SOURCES, guarding.GUARD, options.CONSOLE),
     params=(options.output("table", "json", "yaml", "sarif"), options.NAMESPACE, options.EXIT_ZERO),
 )
-def validate(output: str, namespace: str | None, exit_zero: bool, sources: options.Sources, console: Console) -> int:
+def validate(
+    *,
+    output: str,
+    namespace: str | None,
+    exit_zero: bool,
+    sources: options.Sources,
+    guard: guarding.Guarding,
+    console: Console,
+) -> int:
     """Write what was found: 2 if anything would be refused."""
     sources.check()
-    report = examine(sources, namespace or "default")
+    report = examine(sources, namespace or "default", _judge(guard))
     for finding in report.warnings:
         console.warning(str(finding.fault), finding.fault)
     _write(report, output, console)
     return outcomes.YES if exit_zero or not report.errors else outcomes.BAD_INPUT
 
 
-def examine(given: options.Sources, namespace: str) -> Report:
+def _judge(guard: guarding.Guarding) -> Judge:
+    """What the guard says of a document, by the settings of this run."""
+    from bayplan.reading import guarding as reading
+
+    semantics, settings, requester = guard.parsed_semantics(), guard.settings(), guard.requester()
+
+    def judge(document: Document) -> Verdict:
+        pod = reading.read(document.locate().root, document.namespace)
+        return reading.Verdict() if pod is None else reading.verdict(pod, semantics, settings, requester)
+
+    return judge
+
+
+def examine(given: options.Sources, namespace: str, judge: Judge) -> Report:
     """Everything wrong with the structure and the content of all objects."""
     from bayplan.reading import files, kinds, sources
     from bayplan.reading.collecting import Collector
@@ -59,7 +88,7 @@ def examine(given: options.Sources, namespace: str) -> Report:
         items = list(files.read(source)) or [source.fault("the file holds no object")]
         for item in items:
             n_objects += not isinstance(item, Fault)
-            findings.extend(_of_item(item, collector))
+            findings.extend(_of_item(item, collector, judge))
             clusters.add(item)
         collector.inputs.templates.clear()
     findings.extend(Finding(fault, "Warning", WARNING) for fault in clusters.unknown())
@@ -97,7 +126,7 @@ class _Clusters:
                 yield document.fault(f"{name}: {cluster_names.UNKNOWN}", path)
 
 
-def _of_item(item: Document | Fault, collector: Collector) -> Iterator[Finding]:
+def _of_item(item: Document | Fault, collector: Collector, judge: Judge) -> Iterator[Finding]:
     """What is wrong with the structure; if it is sound but for misspelt names, also what is wrong with the content."""
     from bayplan.reading import checking
     from bayplan.writing.findings import Finding
@@ -108,7 +137,7 @@ def _of_item(item: Document | Fault, collector: Collector) -> Iterator[Finding]:
     sound = all(checking.UNKNOWN in fault.message for fault in collector.faults)
     misspelt = {fault.path for fault in collector.faults}
     if sound and not isinstance(item, Fault):
-        yield from (finding for finding in _of_content(item) if not _follows(finding.fault, misspelt))
+        yield from (finding for finding in _of_content(item, judge) if not _follows(finding.fault, misspelt))
 
 
 def _follows(fault: Fault, misspelt: set[str]) -> bool:
@@ -123,17 +152,17 @@ def _parent(path: str) -> str:
     return path.rpartition(".")[0]
 
 
-def _of_content(document: Document) -> Iterator[Finding]:
+def _of_content(document: Document, judge: Judge) -> Iterator[Finding]:
     from bayplan.validating import admission, policy_schema, scheduler_config, warnings
     from bayplan.writing.findings import WARNING, Finding
 
-    root = document.locate().root
-    for cause in (*admission.causes(root), *policy_schema.causes_of(root)):
+    root, verdict = document.locate().root, judge(document)
+    for cause in (*admission.causes(root), *policy_schema.causes_of(root), *verdict.causes):
         yield Finding(document.fault(cause.message, cause.field), cause.reason)
     if document.kind == configuration.SCHEDULER_KIND:
         for text in scheduler_config.faults(root):
             yield Finding(_placed(document, text), "FieldValueInvalid")
-    for text in warnings.of_object(root):
+    for text in (*warnings.of_object(root), *verdict.warnings):
         yield Finding(_placed(document, text), "Warning", WARNING)
 
 

@@ -27,13 +27,18 @@ NO_LABELS: Labels = {}
 
 
 class Record(msgspec.Struct):
-    """A placed workload: `shares` are the targets by name with replicas each, `slots` those of them that exist."""
+    """
+    A placed workload: `shares` are the targets by name with replicas each, `slots` those of them that exist.
+
+    `row` is its place in the roster, -1 if it has none.
+    """
 
     workload: Workload
     shares: tuple[tuple[str, int], ...]
     slots: tuple[int, ...] = ()
     member_of: WorkloadClass | None = None
     label_set: LabelSet | None = None
+    row: int = -1
 
 
 class _Owned(msgspec.Struct):
@@ -51,6 +56,7 @@ class Census:
         self.namespaces: dict[str, Labels] = {}
         self.records: dict[WorkloadKey, Record] = {}
         self.generation = 0
+        self.n_owner_rules = 0  # that placed workloads hold against newcomers, whoever these are
         self.terms = TermTable()
         self.classes = ClassTable()
         self._column = column
@@ -251,6 +257,7 @@ class Census:
             rule.uses -= 1
             if not rule.uses:
                 rule.entry.owner_rules = {k: r for k, r in rule.entry.owner_rules.items() if r is not rule}
+                self.n_owner_rules -= 1
                 self.generation += 1
 
     def _owner_rule(self, cls: WorkloadClass, role: Role, use: Use, entry: TermEntry) -> OwnerRule:
@@ -261,6 +268,7 @@ class Census:
             columns = self._columns(use.keys)
             reach = Reach(Counter(self._counted_by(use.keys)), columns)
             rule = entry.owner_rules[key] = OwnerRule(role, entry, use.source, reach, self_matching=self_matching)
+            self.n_owner_rules += 1
             self.generation += 1
         rule.uses += 1
         return rule
@@ -289,7 +297,8 @@ class Census:
         Most classes need no split, as their members agree: those only become known by the new label. Whatever counted
         a class counts what comes of it, because no term in use so far has looked at this label.
         """
-        keys = [key for key in new_keys if self._label_keys[key] > 0]
+        # Labels of our own making are visible from the start, so nobody needs to be told apart by them now.
+        keys = [key for key in new_keys if self._label_keys[key] > 0 and key[:1] != "\0"]
         for cls in list(self.classes.by_id.values()) if keys else ():
             visible = {labels: self._seen_of(labels, cls, keys) for labels in cls.label_sets}
             seen = set(visible.values())

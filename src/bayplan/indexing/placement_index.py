@@ -14,9 +14,11 @@ from typing import Any
 from bayplan.errors import InputError
 from bayplan.indexing.capacity import Capacity
 from bayplan.indexing.census import Census, Record
+from bayplan.indexing.cluster_room import ClusterRoom
 from bayplan.indexing.evaluations import EvaluationCache
 from bayplan.indexing.journal import Change, Journal, Kind
 from bayplan.indexing.occupancy import ClaimUsers, ImageSizes, Ports
+from bayplan.indexing.roster import Roster
 from bayplan.indexing.slots import TargetSlots, next_capacity
 from bayplan.indexing.storage import Storage
 from bayplan.indexing.value_columns import ValueColumn
@@ -36,6 +38,7 @@ class PlacementIndex:
         self.lost_targets_count = lost_targets_count
         self.slots = TargetSlots(seed)
         self.capacity = Capacity(self.slots.capacity)
+        self.cluster_room = ClusterRoom(self.slots.capacity)
         self.ports = Ports()
         self.images = ImageSizes()
         self.claim_users = ClaimUsers()
@@ -43,11 +46,13 @@ class PlacementIndex:
         self.journal = Journal()
         self.evaluations = EvaluationCache()
         self.kinds: OrderedDict[Any, Any] = OrderedDict()  # kept by `filtering`
+        self.standings: OrderedDict[Any, Any] = OrderedDict()  # kept by `assigning`
         self.targets_generation = 0  # moves with every change of a target
         self._columns: dict[str, ValueColumn] = {}
         self.census = Census(semantics, self.column)
         self._on_slot: defaultdict[int, set[WorkloadKey]] = defaultdict(set)
         self._adrift: defaultdict[str, set[WorkloadKey]] = defaultdict(set)
+        self._roster: Roster | None = None
 
     # Reading
 
@@ -63,6 +68,16 @@ class PlacementIndex:
             for slot in self.slots.by_name.values():
                 column.put(slot, self.slots.at(slot))
         return column
+
+    @property
+    def roster(self) -> Roster:
+        """The placed workloads by priority and age, from the first use on kept up to date."""
+        if self._roster is None:
+            self._roster = Roster(self.slots.seed)
+            for record in self.records.values():
+                if record.member_of is not None:
+                    self._roster.add(record, self.capacity)
+        return self._roster
 
     @property
     def has_lost_workloads(self) -> bool:
@@ -151,6 +166,13 @@ class PlacementIndex:
         self.remove(workload.key)
         self.add_shares(workload, shares)
         self.journal.let_go()
+
+    def amend(self, workload: Workload) -> None:
+        """The same workload with news of it that nothing here counts, such as when it started."""
+        record = self.records[workload.key]
+        record.workload = workload
+        if self._roster is not None:
+            self._roster.amend(record)
 
     # Namespaces and storage
 
@@ -270,11 +292,15 @@ class PlacementIndex:
                 self.capacity.add(slot, needs.requests, +1)
                 if needs.host_ports:
                     self.ports.add(slot, needs.host_ports, +1)
+            if self._roster is not None:
+                self._roster.add(record, self.capacity)
         self.journal.append(Change(Kind.WORKLOAD_ADDED, record.slots, cls, workload, record.shares, follows=follows))
 
     def _uncount(self, record: Record, *, follows: bool = False) -> None:
         workload, needs, cls = record.workload, record.workload.needs, record.member_of
         if record.member_of is not None:
+            if self._roster is not None:
+                self._roster.remove(record)
             cls = self.census.leave(record)
             self.claim_users.remove(workload)
             for slot in record.slots:
@@ -289,12 +315,14 @@ class PlacementIndex:
     def _put(self, slot: int, target: Target, columns: Iterable[ValueColumn]) -> None:
         self.targets_generation += 1
         self.capacity.put(slot, target)
+        self.cluster_room.put(slot, target)
         self.images.put(slot, target)
         for column in columns:
             column.put(slot, target)
 
     def _take(self, slot: int, target: Target, columns: Iterable[ValueColumn]) -> None:
         self.capacity.take(slot)
+        self.cluster_room.take(slot)
         self.images.take(slot, target)
         for column in columns:
             column.take(slot)
@@ -303,5 +331,6 @@ class PlacementIndex:
         capacity = next_capacity(self.slots.capacity)
         self.slots.grow(capacity)
         self.capacity.grow(capacity)
+        self.cluster_room.grow(capacity)
         for column in self._columns.values():
             column.grow(capacity)

@@ -50,22 +50,18 @@ class ValueColumn:
             return (target.name,)
         if self.key == TAINTS:
             return ((target.unschedulable, target.taints),)
-        value = target.labels.get(self.key)
-        further = tuple(other for key, other in target.further_labels if key == self.key)
-        return further if value is None else (value, *further)
+        value, key = target.labels.get(self.key), self.key
+        further = [other for their_key, other in target.further_labels if their_key == key]
+        return tuple(further) if value is None else (value, *further)
 
     def put(self, slot: int, target: Target) -> None:
         values = self.values_of(target)
         if not values:
             self.of_slot[slot] = ABSENT
             return
-        domains = [self._domain(value) for value in values]
-        for domain in domains:
-            self._members[domain].add(slot)
-            self._slots[domain] = None
-        self.of_slot[slot] = domains[0]
-        if len(domains) > 1:
-            self.further[slot] = tuple(domains[1:])
+        self.of_slot[slot] = self._enter(slot, values[0])
+        if len(values) > 1:
+            self.further[slot] = tuple([self._enter(slot, value) for value in values[1:]])
 
     def take(self, slot: int) -> None:
         for domain in self.domains(slot):
@@ -114,6 +110,12 @@ class ValueColumn:
         for position, slot in enumerate(slots):
             for domain in self.further.get(slot, ()):
                 gathered[position] = max(gathered[position], by_domain[domain])
+
+    def _enter(self, slot: int, value: Value) -> int:
+        domain = self._domain(value)
+        self._members[domain].add(slot)
+        self._slots[domain] = None
+        return domain
 
     def _domain(self, value: Value) -> int:
         known = self.by_value.get(value)

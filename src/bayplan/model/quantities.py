@@ -55,6 +55,11 @@ def amount(resource: str, text: str | float) -> int:
     return milli(text) if resource == "cpu" else units(text)
 
 
+def rounded(resource: str, exact: Fraction) -> int:
+    """An exact amount as the scheduler counts it, whatever its size."""
+    return -(-exact.numerator * (1000 if resource == "cpu" else 1) // exact.denominator)
+
+
 def show(resource: str, value: int) -> str:
     """An amount as people write it."""
     if resource == "cpu":

@@ -37,6 +37,12 @@ class Semantics(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbi
     # the incoming pod's own terms (kubernetes#141526).
     negative_namespace_selector_matches_all: bool = True
 
+    # Where freeing one node does not help, preemption may also take pods off others: those whose hard anti-affinity, or
+    # ours against them, keeps the pod out of a domain.
+    preempt_across_nodes: bool = False
+    # Preemption takes no pod that the incoming one must be near.
+    spare_affinity_partners: bool = False
+
     # Fleets. Constraints by zone, provider and label hold for the chosen clusters (seed), or only ask for the property.
     spread_by_every_field: bool = False
     # `overflowAffinities` under Duplicated and static weight: the first tier alone (seed), or filled in order.
@@ -61,6 +67,8 @@ DESIGN = Semantics(
     empty_topology_key_means_any=True,
     daemon_namespaces=("kube-system",),
     negative_namespace_selector_matches_all=False,
+    preempt_across_nodes=True,
+    spare_affinity_partners=True,
     spread_by_every_field=True,
     first_tier_alone=True,
     draining_copies_count=True,

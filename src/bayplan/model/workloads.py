@@ -92,6 +92,7 @@ def label_keys(needs: Needs) -> frozenset[str]:
 class Workload(msgspec.Struct, frozen=True, kw_only=True):
     """
     One thing to place. `requested_target` is a node the pod itself names; `unplaceable` says why it may not be tried.
+    `preempted`: it is terminating to make room for a more important one.
     `binding` is what only a binding has; None for a pod.
 
     `labels` is never changed in place, only replaced.
@@ -106,6 +107,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     created: str = ""
     started: str = ""
     terminating: bool = False
+    preempted: bool = False
     requested_target: str = ""
     nominated_target: str = ""
     preempts: bool = True

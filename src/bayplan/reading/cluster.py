@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, BinaryIO
 
 import msgspec
@@ -12,6 +12,7 @@ from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.semantics import UPSTREAM, Semantics
 from bayplan.model.workloads import Workload
 from bayplan.reading import admitting, controllers, files, nodes, pods, storage
+from bayplan.reading.collecting import Sink
 from bayplan.reading.files import Progress
 from bayplan.reading.inputs import Inputs
 from bayplan.wire.pods import Pod
@@ -53,8 +54,9 @@ def read(
     stdin: BinaryIO | None = None,
     progress: Callable[[Progress], None] | None = None,
     strict: bool = True,
+    also: Mapping[str, Sink] | None = None,
 ) -> tuple[Inputs, PodSink]:
-    """Everything in the files, however large: pods are reduced as they are read."""
+    """Everything in the files, however large: pods are reduced as they are read. `also` has sinks for other kinds."""
     sink = PodSink()
     inputs = files.load(
         paths,
@@ -63,7 +65,7 @@ def read(
         stdin=stdin,
         progress=progress,
         strict=strict,
-        sinks={"Pod": sink},
+        sinks={"Pod": sink, **(also or {})},
     )
     refused = admitting.faults(inputs, semantics) if strict else []
     if refused:

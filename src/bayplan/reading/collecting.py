@@ -21,7 +21,11 @@ _READ_OF_TEMPLATES = ("bayplan.io/", "propagationpolicy.karmada.io/", "clusterpr
 
 
 class Collector:
-    """Objects go into `inputs` or to the sink for their kind; what is wrong gathers in `faults`."""
+    """
+    Objects go into `inputs` or to the sink for their kind; what is wrong gathers in `faults`.
+
+    A sink for a kind that nobody else reads gets the document.
+    """
 
     def __init__(self, *, namespace: str, strict: bool, sinks: Mapping[str, Sink]) -> None:
         self.inputs = Inputs()
@@ -42,12 +46,15 @@ class Collector:
             self._skip(item)
             if reading.template and item.name:
                 self._keep_template(item)
+            if item.kind in self._sinks:
+                self._pour(self._sinks[item.kind], item, item)
         else:
             self._settle_namespace(item, template=False)
             self._take(item, reading.wire_type)
 
     def _skip(self, document: Document) -> None:
-        self.inputs.skipped[document.kind] += 1
+        if document.kind not in self._sinks:
+            self.inputs.skipped[document.kind] += 1
         # A CronJob makes no pods yet, but a misspelt field in it is worth knowing all the same.
         if document.kind == "CronJob" and self._is_handwritten(document):
             self.faults.extend(checking.check(document))
@@ -96,19 +103,16 @@ class Collector:
 
     def _name(self, document: Document, found: Any) -> bool:
         """Give the object the name and namespace that it will have in the cluster; false if it has no name."""
-        metadata = found.setdefault("metadata", {}) if isinstance(found, dict) else found.metadata
         if not document.name:
             self.faults.append(document.fault("expected a name", "metadata.name"))
             return False
-        if isinstance(metadata, meta.ObjectMeta):
-            if not metadata.name:
-                taken = self.inputs.census.names
-                metadata.name = document.name = next(naming.unique(document.name, taken, document.namespace))
-            metadata.namespace = document.namespace
-            # The items of a typed list do not say what they are.
-            found.api_version, found.kind = document.api_version, document.kind
-        else:
-            metadata["namespace"] = document.namespace
+        metadata = found.metadata
+        if not metadata.name:
+            taken = self.inputs.census.names
+            metadata.name = document.name = next(naming.unique(document.name, taken, document.namespace))
+        metadata.namespace = document.namespace
+        # The items of a typed list do not say what they are.
+        found.api_version, found.kind = document.api_version, document.kind
         return True
 
     def _is_first(self, document: Document) -> bool:
@@ -131,7 +135,10 @@ class Collector:
         sink = self._sinks.get(document.kind)
         if sink is None:
             self.inputs.list_of(document.kind).append(found)
-            return
+        else:
+            self._pour(sink, found, document)
+
+    def _pour(self, sink: Sink, found: Any, document: Document) -> None:
         try:
             sink(found)
         except errors.InputError as error:

@@ -38,6 +38,14 @@ def decode(document: Document, wire_type: Any) -> Any:
         return _decode_without_nulls(document, wire_type)
 
 
+def converted(root: Mapping, wire_type: Any) -> Any:
+    """A decoded object in its type; raises msgspec's ValidationError for one that cannot be."""
+    try:
+        return msgspec.convert(root, wire_type)
+    except msgspec.ValidationError:
+        return msgspec.convert(_without_nulls(root, in_string_map=False), wire_type)
+
+
 def _decode_without_nulls(document: Document, wire_type: Any) -> Any:
     root = document.root if document.root is not None else json_documents.root_of(document)
     try:

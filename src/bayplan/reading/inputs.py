@@ -12,6 +12,7 @@ from bayplan.reading import kinds
 from bayplan.reading.census import Census
 from bayplan.reading.documents import Document
 from bayplan.wire.controllers import Controller, PriorityClass, ReplicationController, Service
+from bayplan.wire.disruption import PodDisruptionBudget
 from bayplan.wire.fleets import Cluster, ResourceBinding, WorkloadRebalancer
 from bayplan.wire.meta import ApiObject
 from bayplan.wire.nodes import Namespace, Node
@@ -55,7 +56,7 @@ class Inputs(msgspec.Struct, kw_only=True):
     claims: list[PersistentVolumeClaim] = msgspec.field(default_factory=list)
     storage_classes: list[StorageClass] = msgspec.field(default_factory=list)
     priority_classes: list[PriorityClass] = msgspec.field(default_factory=list)
-    disruption_budgets: list[dict[str, Any]] = msgspec.field(default_factory=list)
+    disruption_budgets: list[PodDisruptionBudget] = msgspec.field(default_factory=list)
     clusters: list[Cluster] = msgspec.field(default_factory=list)
     policies: list[PropagationPolicy] = msgspec.field(default_factory=list)
     bindings: list[ResourceBinding] = msgspec.field(default_factory=list)

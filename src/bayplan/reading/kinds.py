@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 import msgspec
 
-from bayplan.wire import controllers, fleets, meta, nodes, placements, pods, storage
+from bayplan.wire import controllers, disruption, fleets, meta, nodes, placements, pods, storage
 
-WireType = type[meta.ApiObject] | type[dict[str, object]]
+WireType = type[meta.ApiObject]
 
 BUILT_IN: dict[str, tuple[str, WireType]] = {
     "Pod": ("v1", pods.Pod),
@@ -26,7 +26,7 @@ BUILT_IN: dict[str, tuple[str, WireType]] = {
     "Job": ("batch/v1", controllers.Controller),
     "StorageClass": ("storage.k8s.io/v1", storage.StorageClass),
     "PriorityClass": ("scheduling.k8s.io/v1", controllers.PriorityClass),
-    "PodDisruptionBudget": ("policy/v1", dict),
+    "PodDisruptionBudget": ("policy/v1", disruption.PodDisruptionBudget),
 }
 KARMADA: dict[str, tuple[str, WireType]] = {
     "Cluster": ("cluster.karmada.io/v1alpha1", fleets.Cluster),

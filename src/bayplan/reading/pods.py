@@ -25,6 +25,7 @@ from bayplan.wire.pods import (
 
 DEFAULT_NAMESPACE = "default"
 FINISHED = ("Succeeded", "Failed")
+DISRUPTION_TARGET, PREEMPTION = "DisruptionTarget", "PreemptionByScheduler"
 ANY_ADDRESS = "0.0.0.0"  # noqa: S104 (compared, never bound)
 EXECUTION = "requiredDuringSchedulingRequiredDuringExecution"
 SCHEDULING = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -89,12 +90,21 @@ def workload_of(pod: Pod, surroundings: Surroundings | None = None) -> Workload:
         created=meta.creation_timestamp or "",
         started=pod.status.start_time or "",
         terminating=meta.deletion_timestamp is not None,
+        preempted=_is_preempted(pod),
         nominated_target=pod.status.nominated_node_name,
         preempts=spec.preemption_policy != "Never",
         gates=tuple(gate.name for gate in spec.scheduling_gates or ()),
         scheduler_name=spec.scheduler_name,
         unplaceable=fault,
     )
+
+
+def _is_preempted(pod: Pod) -> bool:
+    """Whether a scheduler asked the pod to make room and it is on its way out."""
+    if pod.metadata.deletion_timestamp is None:
+        return False
+    target = next((each for each in pod.status.conditions or () if each.type == DISRUPTION_TARGET), None)
+    return target is not None and (target.status, target.reason) == ("True", PREEMPTION)
 
 
 def _shape(pod: Pod) -> bytes:

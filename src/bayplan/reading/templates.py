@@ -58,7 +58,7 @@ def templates_of(inputs: Inputs, pods: Iterable[Pod] = ()) -> Iterator[Template]
     for written in (*inputs.services, *inputs.claims, *inputs.volumes, *inputs.namespaces, *inputs.storage_classes):
         yield _plain(written)
     for budget in inputs.disruption_budgets:
-        yield _plain(msgspec.convert(budget, ApiObject))
+        yield _plain(budget)
     for template in inputs.templates:
         yield _plain(template)
 

@@ -55,8 +55,11 @@ class NodePorts(Rule):
 
 
 def _holds(index: PlacementIndex, key: str, wanted: HostPort) -> bool:
-    return any(
-        (held.protocol, held.port) == (wanted.protocol, wanted.port)
-        and (held.ip == wanted.ip or ANY_ADDRESS in (held.ip, wanted.ip))
-        for held in index.records[key].workload.needs.host_ports  # type: ignore[index]
-    )
+    return any(conflict(wanted, held) for held in index.records[key].workload.needs.host_ports)  # type: ignore[index]
+
+
+def conflict(one: HostPort, other: HostPort) -> bool:
+    """Whether two workloads cannot have these ports of one target."""
+    if (one.protocol, one.port) != (other.protocol, other.port):
+        return False
+    return one.ip == other.ip or ANY_ADDRESS in (one.ip, other.ip)

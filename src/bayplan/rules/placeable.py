@@ -11,6 +11,7 @@ from bayplan.rules.rule import Rule
 class Placeable(Rule):
     name = "Bayplan"
     id = "placeable"
+    follows_workloads = False
 
     def part(self, workload: Workload, index: PlacementIndex) -> str | None:
         return workload.unplaceable or _without_topology(workload, index) or None

@@ -60,7 +60,7 @@ class ResourcesFit(Rule):
         pods = capacity.rows[PODS]
         codes = (capacity.requested[pods, at] + 1 > capacity.allocatable[pods, at]).astype(np.int64)
         for i, (resource, amount) in enumerate(plan.amounts):
-            if amount == 0 or self._is_ignored(resource):
+            if amount == 0 or self.is_ignored(resource):
                 continue
             row = capacity.row(resource)
             offered = capacity.allocatable[row, at]
@@ -96,7 +96,7 @@ class ResourcesFit(Rule):
         rows = capacity.rows
         code = int(requested[rows[PODS]] + 1 > offered[rows[PODS]])
         for i, (resource, amount) in enumerate(plan.amounts):
-            if amount == 0 or self._is_ignored(resource):
+            if amount == 0 or self.is_ignored(resource):
                 continue
             row = capacity.row(resource)
             if amount > offered[row] - requested[row]:
@@ -155,7 +155,8 @@ class ResourcesFit(Rule):
             failures.append(Failure(self.id, reason.text, detail=detail, term=resource))
         return failures
 
-    def _is_ignored(self, resource: str) -> bool:
+    def is_ignored(self, resource: str) -> bool:
+        """Whether the configuration says that this resource is not looked at."""
         # Only extended resources can be ignored: those of a domain that is not Kubernetes' own.
         group, slash, _ = resource.partition("/")
         if not slash or group.endswith("kubernetes.io"):

@@ -12,7 +12,7 @@ from bayplan.model.node_selectors import NodeTerm
 from bayplan.model.volumes import Claim, StorageClass, Volume
 from bayplan.model.workloads import Workload
 from bayplan.rules import node_affinity
-from bayplan.rules.claims import ClaimRule, Part, missing_claim
+from bayplan.rules.claims import ClaimRule, Part, missing_claim, part_of
 from bayplan.rules.rule import Failure
 
 UNBOUND = Reason("claim-unbound", "pod has unbound immediate PersistentVolumeClaims", Status.UNRESOLVABLE)
@@ -103,20 +103,43 @@ def _fits(volume: Volume, index: PlacementIndex) -> Mask:
 def _can_bind(waiting: list[Claim], index: PlacementIndex) -> Mask:
     """Where every waiting claim finds a volume of its own or one can be made for it."""
     mask = index.slots.alive.copy()
-    offers = [(claim, _offers(claim, index), _can_provision(claim, index)) for claim in _smallest_first(waiting)]
-    for slot in np.flatnonzero(mask):
-        taken: set[str] = set()
-        for claim, volumes, provision in offers:
-            if claim.selected_node and claim.selected_node != index.slots.at(int(slot)).name:
-                mask[slot] = False
-                break
-            found = next((v.name for v, fits in volumes if v.name not in taken and fits[slot]), None)
-            if found is not None and not claim.selected_node:
-                taken.add(found)
-            elif not provision[slot]:
-                mask[slot] = False
-                break
+    offers = _offers_for(waiting, index)
+    for slot in np.flatnonzero(mask).tolist():
+        mask[slot] = _assigned(offers, slot, index) is not None
     return mask
+
+
+def volumes_for(workload: Workload, slot: int, index: PlacementIndex) -> list[tuple[Claim, str]]:
+    """Each waiting claim of the workload with the volume it gets on this node, "" for one that is yet to be made."""
+    waiting = [claim for claim in part_of(workload).known(index) if not claim.bound]
+    assigned = _assigned(_offers_for(waiting, index), slot, index)
+    assert assigned is not None, "asked only where the rule lets the workload go"
+    return assigned
+
+
+Offers = list[tuple[Claim, list[tuple[Volume, Mask]], Mask]]  # claim, volumes and where, where one can be made
+
+
+def _offers_for(waiting: list[Claim], index: PlacementIndex) -> Offers:
+    return [(claim, _offers(claim, index), _can_provision(claim, index)) for claim in _smallest_first(waiting)]
+
+
+def _assigned(offers: Offers, slot: int, index: PlacementIndex) -> list[tuple[Claim, str]] | None:
+    """A volume for each claim, none twice; None if one of them has to go without."""
+    assigned: list[tuple[Claim, str]] = []
+    taken: set[str] = set()
+    for claim, volumes, provision in offers:
+        if claim.selected_node and claim.selected_node != index.slots.at(slot).name:
+            return None
+        found = next((v.name for v, fits in volumes if v.name not in taken and fits[slot]), None)
+        if found is not None and not claim.selected_node:
+            taken.add(found)
+            assigned.append((claim, found))
+        elif provision[slot]:
+            assigned.append((claim, ""))
+        else:
+            return None
+    return assigned
 
 
 def _smallest_first(claims: list[Claim]) -> list[Claim]:

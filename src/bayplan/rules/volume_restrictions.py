@@ -50,8 +50,13 @@ class VolumeRestrictions(ClaimRule):
     def _conflicts(self, plan: Part, index: PlacementIndex) -> list[tuple[str, tuple[str, ...]]]:
         found: list[tuple[str, tuple[str, ...]]] = []
         for claim in plan.claims():
-            known = index.storage.claims.get(claim)
             users = index.claim_users.users(claim)
-            if known is not None and ONE_POD in known.access_modes and users:
+            if users and serves_one_pod(claim, index):
                 found.append((claim, tuple(sorted(users))))
         return found
+
+
+def serves_one_pod(claim: str, index: PlacementIndex) -> bool:
+    """Whether no second pod may use the claim, by `namespace/name`."""
+    known = index.storage.claims.get(claim)
+    return known is not None and ONE_POD in known.access_modes

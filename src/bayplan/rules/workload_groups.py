@@ -71,9 +71,12 @@ class _GroupRule(Rule):
 
     def touched(self, plan: Plan, change: Change, index: PlacementIndex) -> Touched:
         if change.member_of is not None:
-            matches = index.census.class_matches(plan.entry.term, change.member_of)
-            return ALL if matches else None
+            return self._around(change) if index.census.class_matches(plan.entry.term, change.member_of) else None
         return super().touched(plan, change, index)
+
+    def _around(self, change: Change) -> Touched:
+        """Where it matters that a peer came or went."""
+        raise NotImplementedError
 
     def reasons(self, plan: Plan, code: int) -> tuple[Reason, ...]:
         del plan, code
@@ -100,6 +103,10 @@ class WorkloadGroupAffinity(_GroupRule):
         del index
         return (plan.peers.counts(at) < plan.peers.counter.anywhere).astype(np.int64)
 
+    def _around(self, change: Change) -> Touched:
+        del change
+        return ALL  # one more peer to be with, or one less
+
     def _blocking(self, plan: Plan, slot: int, index: PlacementIndex) -> tuple[str, ...]:
         here = set(super()._blocking(plan, slot, index))
         return tuple(peer for peer in index.census.all_peers(plan.entry.term) if peer not in here)
@@ -115,3 +122,11 @@ class WorkloadGroupAntiAffinity(_GroupRule):
     def reject(self, plan: Plan, index: PlacementIndex, at: At) -> Codes:
         del index
         return (plan.peers.counts(at) > 0).astype(np.int64)
+
+    def at_one(self, plan: Plan, index: PlacementIndex, slot: int) -> tuple[int, int]:
+        del index
+        counter = plan.peers.counter
+        return int(int(counter.column.of_slot[slot]) in counter.by_domain), 0
+
+    def _around(self, change: Change) -> Touched:
+        return change.slots or None

@@ -49,7 +49,9 @@ class WorkloadTermAffinity(_WorkloadTerms):
     id = "workload-terms"
 
     def part(self, workload: Workload, index: PlacementIndex) -> Part | None:  # type: ignore[override]
-        affinity = msgspec.structs.replace(workload.needs.affinity, anti_required=())
+        affinity = workload.needs.affinity
+        if affinity:
+            affinity = msgspec.structs.replace(affinity, anti_required=())
         return super().part(_with(workload, affinity), index) if affinity else None
 
     def prepare(self, part: Part, index: PlacementIndex) -> Plan:
@@ -74,9 +76,11 @@ class WorkloadTermAntiAffinity(_WorkloadTerms):
     name = "WorkloadAntiAffinity"
     id = "workload-anti-terms"
 
-    def part(self, workload: Workload, index: PlacementIndex) -> Part:
-        affinity = AffinityTerms(anti_required=workload.needs.affinity.anti_required)
-        return super().part(_with(workload, affinity), index)
+    def part(self, workload: Workload, index: PlacementIndex) -> Part | None:  # type: ignore[override]
+        refused = workload.needs.affinity.anti_required
+        if not refused and not index.census.n_owner_rules:  # neither it nor anybody placed keeps others away
+            return None
+        return super().part(_with(workload, AffinityTerms(anti_required=refused)), index)
 
     def prepare(self, part: Part, index: PlacementIndex) -> Plan:
         plan = super().prepare(part, index)

@@ -148,8 +148,15 @@ class ContainerStatus(WireObject):
     resources: Resources | None = None
 
 
+class PodCondition(WireObject):
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+
+
 class PodStatus(WireObject):
     phase: str = ""
+    conditions: list[PodCondition] | None = None
     start_time: str | None = None
     nominated_node_name: str = ""
     container_statuses: list[ContainerStatus] | None = None

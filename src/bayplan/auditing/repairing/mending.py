@@ -1,0 +1,114 @@
+"""
+What would mend an audit: moves of control-plane nodes, judged again by the same audit, and stanzas for workloads.
+
+Proposes; carries nothing out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+
+import msgspec
+
+from bayplan.auditing import audit as auditing
+from bayplan.auditing import stanzas
+from bayplan.auditing.audit import Audit
+from bayplan.auditing.failure_events import NODE
+from bayplan.auditing.layout import HOST, STAGES, ZONE, Layout
+from bayplan.auditing.repairing import demands, planned_layout, repair
+from bayplan.auditing.repairing.demands import HALF, LOSS, Demand
+from bayplan.auditing.repairing.plans import Plan
+from bayplan.auditing.staging import LOSS_SAFE, NONE
+from bayplan.auditing.stanzas import Stanza
+from bayplan.auditing.survival import Rescheduling, Survival
+from bayplan.auditing.workload_groups import Replicas, Workloads
+
+MOST_STANZAS = 50
+_HOSTNAME = "kubernetes.io/hostname"
+
+
+class Repair(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    A plan for the control plane with the audit of where it leads, and stanzas for workloads.
+
+    `stanzas_left` is how many more workloads would want one. `unlabelled` are those that no label of nodes could
+    spread, because the nodes do not carry their domain as a label.
+    """
+
+    plan: Plan
+    after: Audit
+    stanzas: tuple[Stanza, ...] = ()
+    stanzas_left: int = 0
+    unlabelled: tuple[str, ...] = ()
+
+
+def mend(
+    found: Audit,
+    *,
+    required_stages: Sequence[tuple[str, str]] = (),
+    workloads: Workloads | None = None,
+    rescheduling: Rescheduling | None = None,
+    on_step: Callable[[int, int], None] | None = None,
+) -> Repair:
+    """What would let the required checks pass, and keep weak workloads apart."""
+    layout = found.layout
+    asked = demands.demands_of(one.id for one in found.results if one.required)
+    asked = list(dict.fromkeys([*asked, *_of_stages(required_stages)]))
+    keep = frozenset(node.name for node in layout.by_name().values() if node.holds)
+    plan = repair.plan(layout, asked, keep=keep)
+    after = auditing.audit(
+        planned_layout.planned(layout, plan), found.profile, required_stages=required_stages, workloads=workloads
+    )
+    if rescheduling is None or workloads is None or found.survival is None:
+        return Repair(plan=plan, after=after)
+    wanting = list(_wanting(layout, found.survival, workloads))
+    made, unlabelled = [], []
+    for done, (one, key) in enumerate(wanting[:MOST_STANZAS]):
+        stanza = stanzas.stanza(one, key, rescheduling.index, rescheduling.rules) if key else None
+        if stanza is not None:
+            made.append(stanza)
+        elif not key:
+            unlabelled.append(one.group.name)
+        if on_step is not None:
+            on_step(done + 1, min(len(wanting), MOST_STANZAS))
+    return Repair(
+        plan=plan,
+        after=after,
+        stanzas=tuple(made),
+        stanzas_left=max(0, len(wanting) - MOST_STANZAS),
+        unlabelled=tuple(unlabelled),
+    )
+
+
+def _of_stages(required: Sequence[tuple[str, str]]) -> Iterator[Demand]:
+    for sense, stage in required:
+        if stage != NONE:
+            yield Demand(STAGES[stage], LOSS if sense == LOSS_SAFE else HALF)
+
+
+def _wanting(layout: Layout, survival: Survival, workloads: Workloads) -> Iterator[tuple[Replicas, str]]:
+    """
+    The workloads of several replicas that one failure may take, each with the label to spread it by.
+
+    The largest level counts that the cluster has several domains of: who is spread over zones is so over machines too.
+    """
+    levels = [level for level in (ZONE, HOST, NODE) if (at := survival.at(level)) is not None and len(at.events) > 1]
+    weak: dict[str, str] = {}
+    for level in levels:
+        at = survival.at(level)
+        for standing in at.workloads.standings if at is not None and at.workloads is not None else ():
+            if not standing.at_most:
+                weak.setdefault(standing.group, level)
+    for one in workloads.owners:
+        if len(one.group.members) > max(1, one.group.need) and one.group.name in weak:
+            yield one, _key(layout, weak[one.group.name])
+
+
+def _key(layout: Layout, level: str) -> str:
+    """The label that all workers tell the level by; empty if they have none in common."""
+    if level == NODE:
+        return _HOSTNAME
+    nodes = layout.workers or layout.nodes
+    key, n = Counter(node.keys.get(level, "") for node in nodes).most_common(1)[0]
+    return key if n == len(nodes) else ""

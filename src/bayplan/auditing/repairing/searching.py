@@ -1,0 +1,200 @@
+"""
+The assignment of nodes to places with the fewest moves, found by trying them, the fewest moves first.
+
+Knows nothing of the order in which nodes move.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from bayplan.auditing.layout import ETCD, LEVELS, Layout
+from bayplan.auditing.repairing.demands import NODES, TWICE, Demand, members_of
+from bayplan.auditing.repairing.plans import Spot, is_new, new_name
+from bayplan.auditing.spread import Places
+
+MOST_TRIES = 200_000  # assignments looked at before the search settles for a good plan instead of the best
+
+
+class Problem:
+    """Who may go where. `spot_of` has no entry for nodes that are still to be made."""
+
+    def __init__(
+        self, layout: Layout, demands: Sequence[Demand], usable: frozenset[str] | None, keep: frozenset[str]
+    ) -> None:
+        self.layout, self.demands = layout, demands
+        self.placing = [demand for demand in demands if demand.rule != TWICE]
+        self.levels = tuple(level for level in LEVELS if any(demand.level == level for demand in self.placing))
+        spots = self._spots()
+        self.members = members_of(layout)
+        nodes = sorted({node for nodes in self.members.values() for node in nodes})
+        self.unknown = tuple(node for node in nodes if node not in spots)
+        self.spot_of = {node: spots[node] for node in nodes if node in spots}
+        self.crowd = Counter(spots[node.name] for node in layout.workers if node.name in spots)
+        free = sorted(
+            {spot for spot in spots.values() if usable is None or usable.issuperset(spot[:1])}, key=self._crowding
+        )
+        occupied = set(self.spot_of.values())
+        self.occupied = [spot for spot in free if spot in occupied]
+        self.empty = [spot for spot in free if spot not in occupied]
+        self.rank = {node: i for i, node in enumerate(self._by_preference(nodes, keep))}
+        self.starts: list[tuple[str, str]] = []
+        self.new_nodes: dict[str, tuple[str, ...]] = {}
+        if not self.unknown:
+            self._fill_up()
+
+    def _crowding(self, spot: Spot) -> tuple[int, Spot]:
+        return self.crowd[spot], spot
+
+    def _spots(self) -> dict[str, Spot]:
+        places, positions = Places(self.layout), [LEVELS.index(level) for level in self.levels]
+        found = {}
+        for name in self.layout.by_name():
+            spot = tuple(places.of(name)[position] or "" for position in positions)
+            if all(spot):
+                found[name] = spot
+        return found
+
+    def _by_preference(self, nodes: Sequence[str], keep: frozenset[str]) -> list[str]:
+        """Who had better move first: those that do not work, then the youngest; at last those to keep."""
+        known = self.layout.by_name()
+        youngest = sorted(nodes, key=lambda node: known[node].created, reverse=True)
+        return sorted(youngest, key=lambda n: (n in keep, known[n].ready and not known[n].unschedulable))
+
+    def _fill_up(self) -> None:
+        """Enough members for every demand: first on nodes that lack the component, then on new nodes."""
+        inside = [node.name for node in self.layout.control_plane]
+        full = _of_a_full_node(self.layout)
+        missing = 0
+        for group in sorted(self.members):
+            if group in full:
+                self._start(group, [node for node in inside if node not in self.members[group]])
+            short = max(demand.least(group) for demand in self.demands) - len(self.members[group])
+            if group in full or group == NODES:
+                missing = max(missing, short)
+            else:  # it lives on nodes of its own
+                self.new_nodes.update({f"new-{group}-{i + 1}": (group,) for i in range(short)})
+        if missing and ETCD in full and (len(self.members[ETCD]) + missing) % 2 == 0:
+            missing += 1  # an even number of stacked members is refused, and would gain nothing
+        self.new_nodes.update({f"new-control-plane-{i + 1}": full for i in range(missing)})
+        for node, components in self.new_nodes.items():
+            for group in (*components, NODES) if components == full else components:
+                self.members.setdefault(group, []).append(node)
+
+    def _start(self, group: str, lacking: list[str]) -> None:
+        """Start a component on nodes that lack it while that may help; of etcd no more members than it takes."""
+        nodes = self.members[group]
+        least = max(demand.least(group) for demand in self.demands)
+        while lacking and (len(nodes) < least or (group != ETCD and not self._group_met(group, self.spot_of))):
+            taken = Counter(domain for node in nodes for domain in self.spot_of[node])
+            chosen = min(lacking, key=lambda node: (*(taken[domain] for domain in self.spot_of[node][::-1]), node))
+            lacking.remove(chosen)
+            nodes.append(chosen)
+            self.starts.append((group, chosen))
+
+    def solve(self) -> tuple[dict[str, Spot], bool]:
+        """Where every moved or new node goes; False with a plan that may not be the shortest."""
+        tries = 0
+        for n_moves in range(self._fewest(), len(self.spot_of) + 1):
+            best: tuple[tuple[object, ...], dict[str, Spot]] | None = None
+            for movers in self._movers(n_moves):
+                for assignment in self._assignments([*self.new_nodes, *movers]):
+                    tries += 1
+                    if tries > MOST_TRIES:
+                        return best[1] if best else self._step_by_step(), False
+                    if self.met(assignment):
+                        cost = self._cost(assignment)
+                        if best is None or cost < best[0]:
+                            best = cost, assignment
+            if best is not None:
+                return best[1], True
+        return self._step_by_step(), False
+
+    def met(self, assignment: Mapping[str, Spot]) -> bool:
+        where = {**self.spot_of, **assignment}
+        return all(self._group_met(group, where) for group in self.members)
+
+    def _group_met(self, group: str, where: Mapping[str, Spot]) -> bool:
+        nodes = self.members[group]
+        for demand in self.placing:
+            position = self.levels.index(demand.level)
+            fullest = max(Counter(where[node][position] for node in nodes).values())
+            if not demand.met(group, len(nodes), fullest):
+                return False
+        return True
+
+    def _fewest(self) -> int:
+        """No plan has fewer moves: what stands above the cap has to go."""
+        return max(self._excesses(self.spot_of), default=0)
+
+    def _excesses(self, where: Mapping[str, Spot]) -> Iterator[int]:
+        for demand in self.placing:
+            position = self.levels.index(demand.level)
+            for group, nodes in self.members.items():
+                counts = Counter(where[node][position] for node in nodes if node in where)
+                cap = demand.cap(group, len(nodes))
+                yield sum(max(count - cap, 0) for count in counts.values())
+
+    def _movers(self, n: int) -> Iterator[list[str]]:
+        """Every choice of so many nodes; of nodes alike in place and components, those that had better move."""
+        alike: dict[object, list[str]] = {}
+        for node in sorted(self.spot_of, key=self.rank.__getitem__):
+            parts = tuple(group for group, nodes in sorted(self.members.items()) if node in nodes)
+            alike.setdefault((self.spot_of[node], parts), []).append(node)
+        classes = list(alike.values())
+        for counts in itertools.product(*(range(min(len(nodes), n) + 1) for nodes in classes)):
+            if sum(counts) == n:
+                yield [node for nodes, count in zip(classes, counts, strict=True) for node in nodes[:count]]
+
+    def _assignments(self, nodes: Sequence[str], opened: tuple[Spot, ...] = ()) -> Iterator[dict[str, Spot]]:
+        """Every way to send the nodes elsewhere: to spots in use, to those opened on the way, or to one more."""
+        if not nodes:
+            yield {}
+            return
+        node, *rest = nodes
+        for spot in self._choices(node, opened):
+            further = opened if spot in self.occupied or spot in opened else (*opened, spot)
+            for others in self._assignments(rest, further):
+                yield {node: spot, **others}
+
+    def _choices(self, node: str, opened: Sequence[Spot]) -> Iterator[Spot]:
+        """Empty spots of one larger domain are all alike, so only the next of them is offered, or else a new one."""
+        here = self.spot_of.get(node)
+        yield from (spot for spot in (*self.occupied, *opened) if spot != here)
+        seen = [*self.spot_of.values(), *self.empty, *opened]
+        for depth in range(1, len(self.levels) + 1):
+            fresh = tuple(new_name(level, {spot[i] for spot in opened}) for i, level in enumerate(self.levels[:depth]))
+            for above in sorted({spot[depth:] for spot in seen}):
+                spare = (spot for spot in self.empty if depth == 1 and spot[1:] == above and spot not in opened)
+                yield next(spare, fresh + above)
+
+    def _cost(self, assignment: Mapping[str, Spot]) -> tuple[object, ...]:
+        where = {**self.spot_of, **assignment}
+        new = [len({spot[i] for spot in assignment.values() if is_new(spot[i])}) for i in range(len(self.levels))]
+        # Fewer new sites before fewer new zones before fewer new machines; then the more even placement.
+        uneven = [sum(n * n for n in Counter(spot[i] for spot in where.values()).values()) for i in range(len(new))]
+        ranks = sorted(self.rank.get(node, -1) for node in assignment)
+        crowd = sum(self.crowd[spot] for spot in assignment.values())
+        return sum(new), new[::-1], uneven[::-1], ranks, crowd, sorted(assignment.items())
+
+    def _step_by_step(self) -> dict[str, Spot]:
+        """One best move after another. A new place takes from an overfull domain and overfills none, so it ends."""
+        found: dict[str, Spot] = {}
+        waiting = list(self.new_nodes)
+        while waiting or not self.met(found):
+            opened = tuple(dict.fromkeys(spot for spot in found.values() if spot not in self.occupied))
+            movers = waiting[:1] or sorted(self.spot_of.keys() - found.keys())
+            tries = [{**found, node: spot} for node in movers for spot in self._choices(node, opened)]
+            if not tries:
+                break
+            found = min(tries, key=lambda t: (sum(self._excesses({**self.spot_of, **t})), self._cost(t)))
+            waiting = waiting[1:]
+        return found
+
+
+def _of_a_full_node(layout: Layout) -> tuple[str, ...]:
+    """The components that a control-plane node like the others would run: all but an etcd that lives elsewhere."""
+    inside = {node.name for node in layout.control_plane}
+    return tuple(sorted(name for name, members in layout.members.items() if any(m.node in inside for m in members)))

@@ -1,0 +1,163 @@
+"""
+What else the input says of a node besides its labels: where others think it stands, and what only this node holds.
+
+Knows nothing of which of the sources is right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from bayplan.auditing.audit_input import AuditInput
+from bayplan.auditing.catalogue import CSI_ZONE_KEY, Catalogue
+from bayplan.auditing.layout import REGION, ZONE
+from bayplan.auditing.objects import CsiDriver, Lease, Machine, Node, Pod
+from bayplan.auditing.workload_groups import runs
+from bayplan.wire.storage import PersistentVolume
+
+Statement = tuple[str, str, str]  # source, level, value
+_COPIED = {ZONE: "topology.kubernetes.io/zone", REGION: "topology.kubernetes.io/region"}
+_SUFFIXES = {"/zone": ZONE, "/region": REGION}  # how storage drivers end the keys they tell places by
+_HOSTNAME = "kubernetes.io/hostname"
+_LEADERS = ("kube-scheduler", "kube-controller-manager")
+
+
+def statements(given: AuditInput, nodes: Sequence[Node], catalogue: Catalogue) -> dict[str, list[Statement]]:
+    """Every source's word on where each node stands; one of each pod, however many it runs."""
+    found: dict[str, list[Statement]] = {node.metadata.name: [] for node in nodes}
+    for source in (
+        _of_machines(given.machines, nodes),
+        _of_pods(given.pods or ()),
+        _of_storage_drivers(given, nodes, catalogue),
+        _of_volumes(given, nodes, catalogue),
+    ):
+        for name, statement in source:
+            if name in found and statement not in found[name]:
+                found[name].append(statement)
+    return found
+
+
+def _of_machines(machines: Iterable[Machine], nodes: Iterable[Node]) -> Iterator[tuple[str, Statement]]:
+    """The zone that Cluster API meant each node for."""
+    for name, machine in machines_by_node(machines, nodes):
+        if machine.spec.failure_domain:
+            yield name, (f"Machine {machine.metadata.name}", ZONE, machine.spec.failure_domain)
+
+
+def machines_by_node(machines: Iterable[Machine], nodes: Iterable[Node]) -> Iterator[tuple[str, Machine]]:
+    """The Machines with the names of their nodes, by reference or by provider id."""
+    by_provider = {node.spec.provider_id: node.metadata.name for node in nodes if node.spec.provider_id}
+    for machine in machines:
+        reference = machine.status.node_ref
+        name = reference.name if reference else by_provider.get(machine.spec.provider_id, "")
+        if name:
+            yield name, machine
+
+
+def _of_pods(pods: Iterable[Pod]) -> Iterator[tuple[str, Statement]]:
+    """Zone and region as they were when a pod was bound: Kubernetes copies them since 1.35. One of each is enough."""
+    told: set[tuple[str, str, str]] = set()
+    for pod in pods:
+        labels, node = pod.metadata.labels or {}, pod.spec.node_name
+        if not node or pod.metadata.deletion_timestamp:
+            continue
+        for level, key in _COPIED.items():
+            value = labels.get(key)
+            if value and (node, level, value) not in told:
+                told.add((node, level, value))
+                yield node, (f"Pod {pod.metadata.namespace}/{pod.metadata.name}", level, value)
+
+
+def _of_storage_drivers(
+    given: AuditInput, nodes: Iterable[Node], catalogue: Catalogue
+) -> Iterator[tuple[str, Statement]]:
+    """Labels that a storage driver wrote when it registered: known by the CSINode, or by its key."""
+    keys = {one.metadata.name: _driver_keys(one.spec.drivers or ()) for one in given.csi_nodes}
+    for node in nodes:
+        labels = node.metadata.labels or {}
+        for key in (CSI_ZONE_KEY, *(k for k in keys.get(node.metadata.name, ()) if k != CSI_ZONE_KEY)):
+            level = _level_of(key)
+            if level and labels.get(key) and key not in catalogue.keys[level]:
+                yield node.metadata.name, (key, level, labels[key])
+
+
+def _driver_keys(drivers: Iterable[CsiDriver]) -> list[str]:
+    return [key for driver in drivers for key in driver.topology_keys or ()]
+
+
+def _level_of(key: str) -> str:
+    return next((level for suffix, level in _SUFFIXES.items() if key.endswith(suffix)), "")
+
+
+def _of_volumes(given: AuditInput, nodes: Iterable[Node], catalogue: Catalogue) -> Iterator[tuple[str, Statement]]:
+    """A volume that a pod has mounted is where its node is: the zones it may be in must be the node's own."""
+    volumes = _by_claim(given.volumes)
+    if not volumes:
+        return
+    labels = {node.metadata.name: node.metadata.labels or {} for node in nodes}
+    for node, claim in _mounted(given.pods or ()):
+        volume = volumes.get(claim)
+        if volume is None or node not in labels:
+            continue
+        for key, values in _required(volume):
+            level = _level_of(key)
+            if level:
+                own = next((labels[node][k] for k in catalogue.keys[level] if labels[node].get(k)), "")
+                value = own if own in values else values[0]
+                yield node, (f"PersistentVolume {volume.metadata.name}", level, value)
+
+
+def _by_claim(volumes: Iterable[PersistentVolume]) -> dict[str, PersistentVolume]:
+    return {
+        f"{volume.spec.claim_ref.namespace}/{volume.spec.claim_ref.name}": volume
+        for volume in volumes
+        if volume.spec.claim_ref is not None
+    }
+
+
+def _mounted(pods: Iterable[Pod]) -> Iterator[tuple[str, str]]:
+    for pod in pods:
+        if runs(pod):
+            for volume in pod.spec.volumes or ():
+                if volume.persistent_volume_claim is not None:
+                    claim = volume.persistent_volume_claim.claim_name
+                    yield pod.spec.node_name, f"{pod.metadata.namespace or 'default'}/{claim}"
+
+
+def _required(volume: PersistentVolume) -> Iterator[tuple[str, list[str]]]:
+    """What the volume asks of its node, where it asks for one thing: one term, a key among values."""
+    affinity = volume.spec.node_affinity
+    terms = (affinity.required.node_selector_terms if affinity and affinity.required else None) or []
+    if len(terms) == 1:
+        for expression in terms[0].match_expressions or ():
+            if expression.operator == "In" and expression.values:
+                yield expression.key, expression.values
+
+
+def holdings(given: AuditInput, nodes: Sequence[Node]) -> dict[str, list[str]]:
+    """What is only there as long as the node is: a leader's lease, a local volume."""
+    found: dict[str, list[str]] = {}
+    by_hostname = {(node.metadata.labels or {}).get(_HOSTNAME, ""): node.metadata.name for node in nodes}
+    names = {node.metadata.name for node in nodes}
+    for lease in given.leases:
+        if lease.metadata.name in _LEADERS and lease.spec.holder_identity:
+            holder = lease.spec.holder_identity.partition("_")[0]
+            name = holder if holder in names else by_hostname.get(holder, "")
+            if name:
+                found.setdefault(name, []).append(f"the lease {lease.metadata.name}")
+    for volume in given.volumes:
+        for key, values in _required(volume):
+            name = by_hostname.get(values[0], values[0] if values[0] in names else "")
+            if key == _HOSTNAME and len(values) == 1 and name:
+                found.setdefault(name, []).append(f"the volume {volume.metadata.name}")
+    return found
+
+
+def api_server_hosts(leases: Iterable[Lease]) -> list[str]:
+    """The host name that each API server wrote into its lease; empty where it wrote none."""
+    found = []
+    for lease in leases:
+        labels = lease.metadata.labels or {}
+        if "kube-apiserver" in (labels.get("apiserver.kubernetes.io/identity"), labels.get("k8s.io/component")):
+            found.append(labels.get(_HOSTNAME, ""))
+    return found

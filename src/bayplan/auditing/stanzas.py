@@ -1,0 +1,163 @@
+"""
+Which stanza would keep the replicas of a workload apart, tried on the index before it is proposed.
+
+Knows nothing of layouts: a topology key is a label of nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from bayplan.auditing.failure_events import label_events
+from bayplan.auditing.layout import Member
+from bayplan.auditing.survivability import Group, of_events, standing
+from bayplan.auditing.workload_groups import Replicas
+from bayplan.auditing.workload_loss import Stranded, made_anew, place_again, queue_order
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.model import labels as label_model
+from bayplan.model.labels import Selector
+from bayplan.model.terms import REGION, ZONE, PodTerm
+from bayplan.model.workloads import Needs, Spread, SpreadConstraint, Workload, WorkloadKey
+from bayplan.rules.rule import Rule
+
+# Labels that controllers and binding write, different from one revision, replica or place to the next.
+VOLATILE = frozenset({
+    "pod-template-hash", "controller-revision-hash", "statefulset.kubernetes.io/pod-name",
+    "apps.kubernetes.io/pod-index", ZONE, REGION,
+})  # fmt: skip
+SPREAD, ANTI_AFFINITY, SOFT_SPREAD = "spread", "anti-affinity", "soft spread"
+
+
+def on_index(name: str, keys: Sequence[WorkloadKey], index: PlacementIndex, *, at_least: int = 1) -> Group:
+    """A group of workloads where they are now; those that are leaving or nowhere are members, but not healthy."""
+    members = []
+    for key in keys:
+        record = index.records.get(key)
+        node = record.shares[0][0] if record is not None and record.shares else ""
+        healthy = record is not None and not record.workload.terminating and node in index.slots.by_name
+        members.append(Member(node, healthy))
+    return Group(name, tuple(members), at_least=at_least)
+
+
+class Stanza(msgspec.Struct, frozen=True):
+    """
+    A stanza for the pod template that keeps replicas apart, as a strategic merge patch of their controller.
+
+    It `works` if the engine, placing all replicas anew with it, finds room for each and no domain is a single point.
+    Otherwise `single_points` and `stranded` say what is left.
+    """
+
+    group: str
+    kind: str
+    topology_key: str
+    patch: dict[str, Any]
+    works: bool
+    placed: tuple[tuple[WorkloadKey, str], ...]
+    single_points: tuple[str, ...]
+    stranded: tuple[Stranded, ...] = ()
+
+
+def stanza(
+    one: Replicas,
+    topology_key: str,
+    index: PlacementIndex,
+    rules: Sequence[Rule],
+    *,
+    selected: Mapping[str, str] | None = None,
+    kinds: Sequence[str] = (SPREAD, ANTI_AFFINITY, SOFT_SPREAD),
+) -> Stanza | None:
+    """
+    The first of the kinds that leaves no domain of the key a single point of the group, else the first that was tried.
+
+    `selected` are the labels that the replicas share; by default those that all of them have. None if there are none,
+    or if no spreading helps because too few replicas may be lost: one replica, or as many needed as there are.
+    """
+    workloads = [index.records[key].workload for key in one.keys if key in index.records]
+    labels = dict(_shared_labels(workloads) if selected is None else selected)
+    if not labels or len(workloads) - one.group.need < 1:
+        return None
+    tried: list[Stanza] = []
+    for made in sorted(_candidates(labels, topology_key, workloads, kinds), key=lambda made: kinds.index(made.kind)):
+        attempt = _attempt(made, one, topology_key, index, rules)
+        if attempt.works:
+            return attempt
+        tried.append(attempt)
+    return tried[0] if tried else None
+
+
+class _Candidate(msgspec.Struct, frozen=True):
+    kind: str
+    pod_spec: dict[str, Any]
+    edit: Callable[[Needs], Needs]
+
+
+def _candidates(
+    labels: dict[str, str], key: str, workloads: Sequence[Workload], kinds: Sequence[str]
+) -> Iterator[_Candidate]:
+    selector, written = label_model.equals(labels), {"matchLabels": labels}
+    if SPREAD in kinds:
+        yield _spread(key, selector, written, hard=True)
+    # A patch replaces the whole list of required terms, so it is proposed only to those that have none.
+    if ANTI_AFFINITY in kinds and not any(workload.needs.affinity.anti_required for workload in workloads):
+        term = {"topologyKey": key, "labelSelector": written}
+        required = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+        yield _Candidate(ANTI_AFFINITY, {"affinity": required}, lambda needs: _apart(needs, PodTerm(selector, key)))
+    if SOFT_SPREAD in kinds:
+        yield _spread(key, selector, written, hard=False)
+
+
+def _spread(key: str, selector: Selector, written: dict[str, Any], *, hard: bool) -> _Candidate:
+    constraint = SpreadConstraint(1, key, hard, selector)
+
+    def edit(needs: Needs) -> Needs:
+        # A patch finds the entry to replace by its topology key.
+        others = tuple(c for c in needs.spread.constraints if c.topology_key != key)
+        return msgspec.structs.replace(needs, spread=Spread((*others, constraint)))
+
+    unsatisfiable = "DoNotSchedule" if hard else "ScheduleAnyway"
+    entry = {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": unsatisfiable, "labelSelector": written}
+    return _Candidate(SPREAD if hard else SOFT_SPREAD, {"topologySpreadConstraints": [entry]}, edit)
+
+
+def _apart(needs: Needs, term: PodTerm) -> Needs:
+    return msgspec.structs.replace(needs, affinity=msgspec.structs.replace(needs.affinity, anti_required=(term,)))
+
+
+def _attempt(made: _Candidate, one: Replicas, key: str, index: PlacementIndex, rules: Sequence[Rule]) -> Stanza:
+    """Place all replicas anew with the stanza, as after a rollout, and look where they are."""
+    events = label_events(key, {name: index.slots.at(slot).labels for name, slot in index.slots.by_name.items()})
+    placed: list[tuple[WorkloadKey, str]] = []
+    stranded: list[Stranded] = []
+    with index.tentatively():
+        renewed = []
+        for name in one.keys:
+            if name not in index.records:
+                continue
+            slots = index.records[name].slots
+            node_labels = index.slots.at(slots[0]).labels if slots else {}
+            workload = made_anew(index.remove(name), node_labels)
+            renewed.append(msgspec.structs.replace(workload, needs=made.edit(workload.needs), terminating=False))
+        for workload in sorted(renewed, key=queue_order):
+            found = place_again(workload, index, rules, with_fixes=False)
+            if isinstance(found, Stranded):
+                stranded.append(found)
+            else:
+                placed.append((workload.key, found))
+        after = on_index(one.group.name, one.keys, index, at_least=one.group.need)
+    left = standing(after, of_events(events))
+    works = not stranded and not left.unknown and after.stands and left.tolerance >= 1
+    patch = {"spec": {"template": {"spec": made.pod_spec}}}
+    return Stanza(one.group.name, made.kind, key, patch, works, tuple(placed), left.single_points, tuple(stranded))
+
+
+def _shared_labels(workloads: Sequence[Workload]) -> dict[str, str]:
+    """What all replicas have in common and keep through a rollout."""
+    first, *others = [workload.labels for workload in workloads] or [{}]
+    return {
+        key: value
+        for key, value in sorted(first.items())
+        if key not in VOLATILE and all(labels.get(key) == value for labels in others)
+    }

@@ -1,0 +1,220 @@
+"""
+Pods that stand in for each other: the replicas of one owner, the pods that one disruption budget counts.
+
+Knows nothing of failures, nor of where pods could go instead.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from bayplan.auditing.audit_input import AuditInput
+from bayplan.auditing.layout import Layout, Member
+from bayplan.auditing.objects import Pod, PodSpec
+from bayplan.auditing.survivability import Group, majority
+from bayplan.model.disruption import Budget
+from bayplan.model.workloads import WorkloadKey
+from bayplan.wire.meta import OwnerReference
+
+MARK = "bayplan.io/audit"  # on a pod: `ignore` leaves its workload out, `quorum` asks for a majority of its replicas
+IGNORE, QUORUM = "ignore", "quorum"
+OWNER, BUDGET = "owner", "budget"
+_REPLICATED = frozenset({"ReplicaSet", "StatefulSet", "ReplicationController"})
+# Nobody makes such pods again on another node.
+_BOUND_TO_NODE = frozenset({"DaemonSet", "Node"})
+_MIRROR = "kubernetes.io/config.mirror"
+
+
+class Replicas(msgspec.Struct, frozen=True):
+    """A group and the workloads that are its members, in the same order; `source` says what its need comes from."""
+
+    group: Group
+    keys: tuple[WorkloadKey, ...]
+    namespace: str = ""
+    source: str = OWNER
+
+
+class Wishes(msgspec.Struct, frozen=True):
+    """Whom to leave out, and who needs a majority, by patterns on `namespace/name` of the owner."""
+
+    excluded: re.Pattern[str] | None = None
+    quorum: re.Pattern[str] | None = None
+
+
+NO_WISHES = Wishes()
+
+
+def key_of(pod: Pod) -> WorkloadKey:
+    return WorkloadKey(f"{pod.metadata.namespace or 'default'}/{pod.metadata.name}")
+
+
+def runs(pod: Pod) -> bool:
+    """Whether it holds a place on a node."""
+    return bool(pod.spec.node_name) and pod.status.phase not in ("Succeeded", "Failed")
+
+
+def owner_of(pod: Pod) -> OwnerReference | None:
+    """
+    Who makes the pod again: its controller. A Deployment is known from its ReplicaSet's name, which ends in the hash
+    that the pod carries as a label.
+    """
+    owner = next((owner for owner in pod.metadata.owner_references or () if owner.controller is not False), None)
+    template = (pod.metadata.labels or {}).get("pod-template-hash")
+    if owner is not None and owner.kind == "ReplicaSet" and template and owner.name.endswith(f"-{template}"):
+        return OwnerReference(
+            api_version="apps/v1", kind="Deployment", name=owner.name.removesuffix(f"-{template}"), controller=True
+        )
+    return owner
+
+
+def dies_with_its_node(pod: Pod) -> bool:
+    """Whether nothing makes it again elsewhere: mirror pods, pods of DaemonSets, pods without an owner."""
+    owner = owner_of(pod)
+    return owner is None or owner.kind in _BOUND_TO_NODE or _MIRROR in (pod.metadata.annotations or {})
+
+
+def ties(pods: Iterable[Pod]) -> frozenset[WorkloadKey]:
+    """The pods that are lost with their node."""
+    return frozenset(key_of(pod) for pod in pods if runs(pod) and dies_with_its_node(pod))
+
+
+def by_owner(pods: Iterable[Pod], wishes: Wishes = NO_WISHES) -> dict[str, list[Pod]]:
+    """
+    The running pods of every owner whose replicas stand in for each other, by `Deployment shop/web`.
+
+    Pods of DaemonSets and Jobs, mirror pods and bare pods are no replicas of each other.
+    """
+    found: dict[str, list[Pod]] = {}
+    for pod in pods:
+        owner = next((owner for owner in pod.metadata.owner_references or () if owner.controller is not False), None)
+        if owner is None or owner.kind not in _REPLICATED or not runs(pod):
+            continue
+        named = owner_of(pod) or owner
+        path = f"{pod.metadata.namespace or 'default'}/{named.name}"
+        ignored = (pod.metadata.annotations or {}).get(MARK) == IGNORE
+        if ignored or (wishes.excluded is not None and wishes.excluded.fullmatch(path)):
+            continue
+        found.setdefault(f"{named.kind} {path}", []).append(pod)
+    return found
+
+
+def owner_groups(owned: Mapping[str, Sequence[Pod]], ready: Mapping[str, bool], wishes: Wishes) -> list[Replicas]:
+    """Each owner's replicas: at least one must be left, or a majority. `ready` says which nodes are."""
+    found = []
+    for name, pods in sorted(owned.items()):
+        path = name.partition(" ")[2]
+        marked = any((pod.metadata.annotations or {}).get(MARK) == QUORUM for pod in pods)
+        quorum = marked or (wishes.quorum is not None and wishes.quorum.fullmatch(path) is not None)
+        found.append(_replicas(name, pods, ready, majority(len(pods)) if quorum else 1, OWNER))
+    return found
+
+
+def budget_groups(pods: Iterable[Pod], budgets: Iterable[Budget], ready: Mapping[str, bool]) -> list[Replicas]:
+    """Each budget with the running pods that it counts; one that counts none is left out."""
+    by_namespace: dict[str, list[Pod]] = {}
+    for pod in pods:
+        if runs(pod):
+            by_namespace.setdefault(pod.metadata.namespace or "default", []).append(pod)
+    found = []
+    for budget in budgets:
+        # The disruption controller takes an empty selector for everything, unlike the scheduler; null is nothing.
+        counted = [
+            pod
+            for pod in by_namespace.get(budget.namespace, ())
+            if budget.selector is not None and budget.selector.matches(pod.metadata.labels or {})
+        ]
+        if counted:
+            name = f"PodDisruptionBudget {budget.namespace}/{budget.name}"
+            found.append(_replicas(name, counted, ready, need_of(budget, len(counted)), BUDGET))
+    return found
+
+
+def _replicas(name: str, pods: Sequence[Pod], ready: Mapping[str, bool], need: int, source: str) -> Replicas:
+    ordered = sorted(pods, key=key_of)
+    members = tuple(
+        Member(pod.spec.node_name, _healthy(pod) and ready.get(pod.spec.node_name, False)) for pod in ordered
+    )
+    group = Group(name, members, at_least=need)
+    return Replicas(group, tuple(map(key_of, ordered)), ordered[0].metadata.namespace or "default", source)
+
+
+def _healthy(pod: Pod) -> bool:
+    conditions = pod.status.conditions or ()
+    return pod.metadata.deletion_timestamp is None and all(c.status == "True" for c in conditions if c.type == "Ready")
+
+
+def need_of(budget: Budget, n: int) -> int:
+    """How many of its n pods must be healthy; shares are rounded up, as the disruption controller does."""
+    expected = max(n, budget.expected)
+    if budget.max_unavailable is not None:
+        return max(expected - _scaled(budget.max_unavailable, expected), 0)
+    return 0 if budget.min_available is None else _scaled(budget.min_available, expected)
+
+
+def _scaled(value: int | str, n: int) -> int:
+    if isinstance(value, int):
+        return value
+    return -(-int(value.rstrip("%")) * n // 100)
+
+
+class Workloads(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    Everything the input says of workloads: replicas by owner and by budget, and who is lost with its node.
+
+    `unspread` are the Deployments and StatefulSets of several replicas whose pods ask for no spreading at all.
+    """
+
+    owners: tuple[Replicas, ...] = ()
+    budgets: tuple[Replicas, ...] = ()
+    ties: frozenset[WorkloadKey] = frozenset()
+    unspread: tuple[str, ...] = ()
+
+    @property
+    def all(self) -> tuple[Replicas, ...]:
+        return (*self.owners, *self.budgets)
+
+
+def workloads_of(given: AuditInput, layout: Layout, wishes: Wishes = NO_WISHES) -> Workloads | None:
+    """The workloads of the input; None where it has no pods."""
+    if given.pods is None:
+        return None
+    ready = {node.name: node.ready for node in layout.nodes}
+    owned = by_owner(given.pods, wishes)
+    return Workloads(
+        owners=tuple(owner_groups(owned, ready, wishes)),
+        budgets=tuple(budget_groups(given.pods, given.budgets, ready)),
+        ties=ties(given.pods),
+        unspread=tuple(sorted(_unspread(given, owned, wishes))),
+    )
+
+
+def _unspread(given: AuditInput, owned: Mapping[str, Sequence[Pod]], wishes: Wishes) -> Iterator[str]:
+    """By what controllers say where they are in the input, else by their pods."""
+    seen = set()
+    for one in given.controllers:
+        path = f"{one.metadata.namespace or 'default'}/{one.metadata.name}"
+        name = f"{one.kind} {path}"
+        seen.add(name)
+        excluded = wishes.excluded is not None and wishes.excluded.fullmatch(path)
+        if (one.spec.replicas or 1) > 1 and not excluded and not _asks_for_spreading(one.spec.template.spec):
+            yield name
+    for name, pods in owned.items():
+        of_a_controller = name.startswith(("Deployment ", "StatefulSet "))
+        if name not in seen and of_a_controller and len(pods) > 1 and not _asks_for_spreading(pods[0].spec):
+            yield name
+
+
+def _asks_for_spreading(spec: PodSpec) -> bool:
+    apart = spec.affinity is not None and spec.affinity.pod_anti_affinity
+    return bool(apart or spec.topology_spread_constraints)
+
+
+def by_namespace(names: Iterable[str]) -> dict[str, list[str]]:
+    """Names such as `Deployment shop/web` under their namespaces, in order."""
+    found: dict[str, list[str]] = {}
+    for name in sorted(names):
+        found.setdefault(name.partition(" ")[2].partition("/")[0], []).append(name)
+    return dict(sorted(found.items()))

@@ -1,0 +1,96 @@
+"""
+Whether putting a pod on a node would break a rule that must hold while pods run, its own or that of a pod there.
+
+The seed has the kubelet check this; here it is checked at the door. Only rules over single nodes are looked at, as the
+seed says, so only the pods of one node are: wider ones are found by `tracking` once they are broken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from bayplan.enforcing import clauses
+from bayplan.enforcing.clauses import Clause, Company, Sign
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.indexing.term_table import TermEntry
+from bayplan.model.terms import HOSTNAME, TARGET, PeerTerm
+from bayplan.model.workloads import Workload, WorkloadKey
+
+NODE_KEYS = frozenset({HOSTNAME, TARGET})
+
+
+class BrokenRule(msgspec.Struct, frozen=True):
+    """Whose rule would be broken, which, and by whom; nobody where an affinity finds no peer."""
+
+    owner: WorkloadKey
+    node: str
+    path: str
+    shown: str
+    peers: tuple[WorkloadKey, ...]
+
+    def __str__(self) -> str:
+        if not self.peers:
+            return f"{self.path} of {self.owner} asks for {self.shown} on its node, and {self.node} has none"
+        shown = ", ".join(self.peers[:3]) + (" …" if len(self.peers) > 3 else "")
+        return f"{self.path} of {self.owner} refuses {self.shown} on its node, and on {self.node} that is {shown}"
+
+
+def broken_rules(workload: Workload, node: str, index: PlacementIndex) -> list[BrokenRule]:
+    """The rules that the pod on this node would break; none on a node that is not known."""
+    slot = index.slots.by_name.get(node)
+    if slot is None:
+        return []
+    others = [index.records[key].workload for key in index.workloads_on(slot) if key != workload.key]
+    return [*_own(workload, slot, others, index), *_of_others(workload, node, others, index)]
+
+
+def _own(workload: Workload, slot: int, others: list[Workload], index: PlacementIndex) -> Iterator[BrokenRule]:
+    node = index.slots.at(slot).name
+    for clause in _over_nodes(workload, index):
+        peers = tuple(other.key for other in others if _means(clause.term, other, index))
+        if clause.sign is Sign.APART:
+            if len(peers) > clause.limit:
+                yield BrokenRule(workload.key, node, clause.path, clause.shown, peers)
+        elif not peers and not _alone(clause, workload, index):
+            yield BrokenRule(workload.key, node, clause.path, clause.shown, ())
+
+
+def _of_others(workload: Workload, node: str, others: list[Workload], index: PlacementIndex) -> Iterator[BrokenRule]:
+    for owner in others:
+        for clause in _over_nodes(owner, index):
+            if clause.sign is not Sign.APART or not _means(clause.term, workload, index):
+                continue
+            meant = [other for other in others if other is not owner and _means(clause.term, other, index)]
+            if len(meant) + 1 > clause.limit:
+                yield BrokenRule(owner.key, node, clause.path, clause.shown, (workload.key,))
+
+
+def _over_nodes(workload: Workload, index: PlacementIndex) -> Iterable[Clause]:
+    found = clauses.of(workload, index.semantics)
+    # An affinity over several keys may be met further away.
+    return (clause for clause in found if NODE_KEYS.issuperset(clause.keys) and clause.sign is not Sign.WITH_ALL)
+
+
+def _means(term: PeerTerm, workload: Workload, index: PlacementIndex) -> bool:
+    return index.census.matches(term, workload.labels, workload.namespace, terminating=workload.terminating)
+
+
+def _alone(clause: Clause, workload: Workload, index: PlacementIndex) -> bool:
+    """Whether the pod is the first of a set that wants to be together."""
+    return any(
+        all(_means(company.term, workload, index) and not _has_members(company, workload, index) for company in listed)
+        for listed in clause.alone
+    )
+
+
+def _has_members(company: Company, workload: Workload, index: PlacementIndex) -> bool:
+    census, columns = index.census, [index.column(key) for key in company.keys]
+    for cls in census.classes.candidates(TermEntry(company.term)):
+        if census.class_matches(company.term, cls):
+            for slot, here in cls.members.items():
+                counts = not columns or any(column.domains(slot) for column in columns)
+                if counts and here != {workload.key}:
+                    return True
+    return False

@@ -1,0 +1,207 @@
+"""
+A clause at work in the index: who holds it in which domain, and for whom it is broken.
+
+Reads counters by domain, never workloads. Everybody who holds a clause in a domain is judged by the same count, so a
+domain is looked at again only when its count crosses what makes a difference (`level`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import msgspec
+
+from bayplan.enforcing.clauses import Clause, Company, Sign
+from bayplan.indexing.census import Record
+from bayplan.indexing.counters import Counter
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.indexing.term_table import TermEntry
+from bayplan.indexing.value_columns import ValueColumn
+from bayplan.model.targets import Target
+from bayplan.model.terms import PeerTerm
+from bayplan.model.workloads import WorkloadKey
+
+Domain = tuple[str, Hashable]  # topology key and value: ids of domains are given to other values in time
+
+
+class Breach(msgspec.Struct, frozen=True):
+    """Where a clause is broken for its owner: the slot, and the domains with too many peers or with none."""
+
+    slot: int
+    domains: tuple[Domain, ...]
+
+
+class _Others(msgspec.Struct, frozen=True):
+    """A `Company` in the index."""
+
+    company: Company
+    counter: Counter
+
+    def beside(self, record: Record) -> bool:
+        """Whether anybody but the owner, who is one of them, is counted."""
+        if not self.company.keys:
+            return self.counter.anywhere > 1
+        column = self.counter.column
+        own = {domain for slot in record.slots for domain in column.domains(slot)}
+        return any(count > (domain in own) for domain, count in self.counter.by_domain.items())
+
+    def state(self) -> Hashable:
+        """Something that changes whenever the answer of `beside` does, for whomever."""
+        if not self.company.keys:
+            return min(self.counter.anywhere, 2)
+        widest = 1 + max(map(len, self.counter.column.further.values()), default=0)
+        if len(self.counter.by_domain) > widest:
+            return None  # more domains than any one owner stands in: somebody else is in one of them
+        return frozenset((domain, min(count, 2)) for domain, count in self.counter.by_domain.items())
+
+
+class Duty:
+    """`holders` has who holds the clause by domain, `unmet` those of an affinity with no peer near, alone or not."""
+
+    def __init__(self, clause: Clause, index: PlacementIndex) -> None:
+        self.clause = clause
+        self._index = index
+        census = index.census
+        self.entry = census.hold(clause.term)
+        self.counters = [census.match_reach(self.entry, (key,)).counter for key in clause.keys]
+        self.holders: dict[Domain, set[WorkloadKey]] = {}
+        self.everybody: set[WorkloadKey] = set()
+        self.unmet: set[WorkloadKey] = set()
+        self.company_entries: list[TermEntry] = []
+        self._alone = tuple(tuple(map(self._others, companies)) for companies in clause.alone)
+        self._levels: dict[Domain, int] = {}
+        self._company = self._company_now()
+
+    def release(self) -> None:
+        """Let go of the terms."""
+        for entry in (self.entry, *self.company_entries):
+            self._index.census.release(entry)
+
+    # Who holds it
+
+    def take_up(self, key: WorkloadKey, domains: tuple[Domain, ...]) -> None:
+        self.everybody.add(key)
+        for domain in domains:
+            holders = self.holders.get(domain)
+            if holders is None:
+                self.holders[domain] = {key}
+                self._levels[domain] = self._level(domain)
+            else:
+                holders.add(key)
+
+    def lay_down(self, key: WorkloadKey, domains: tuple[Domain, ...]) -> None:
+        self.everybody.discard(key)
+        self.unmet.discard(key)
+        for domain in domains:
+            self.holders[domain].discard(key)
+            if not self.holders[domain]:
+                del self.holders[domain], self._levels[domain]
+
+    def domains_of(self, target: Target) -> list[Domain]:
+        """The target's domains as the clause sees them."""
+        return [(column.key, value) for column in self._columns for value in column.values_of(target)]
+
+    def crossed(self, domain: Domain) -> bool:
+        """Whether the count of a domain that has holders now means something else than when last asked."""
+        before, self._levels[domain] = self._levels[domain], self._level(domain)
+        return before != self._levels[domain]
+
+    def look_everywhere(self) -> None:
+        """Take note of all counts as they are."""
+        for domain in self._levels:
+            self._levels[domain] = self._level(domain)
+        self._company = self._company_now()
+
+    def company_changed(self) -> bool:
+        """Whether somebody may have become the lone member of a set, or ceased to be, since last asked."""
+        before, self._company = self._company, self._company_now()
+        return before != self._company
+
+    def _company_now(self) -> Hashable:
+        return tuple(others.state() for companies in self._alone for others in companies)
+
+    # For whom it is broken
+
+    def breaches(self, record: Record) -> list[Breach]:
+        """Where the clause is broken for one owner."""
+        match self.clause.sign:
+            case Sign.APART:
+                found = [Breach(slot, self._crowded(slot, record)) for slot in record.slots]
+                return [breach for breach in found if breach.domains]
+            case Sign.WITH_ALL:
+                missing = [slot for slot in record.slots if self._count_on(slot) < self.counters[0].anywhere]
+                return [Breach(slot, self._domains_at(slot)) for slot in missing]
+            case Sign.NEAR:
+                return self._far(record)
+
+    def _far(self, record: Record) -> list[Breach]:
+        far = [slot for slot in record.slots if not self._has_peer(slot, record)]
+        if not far:
+            self.unmet.discard(record.workload.key)
+            return []
+        self.unmet.add(record.workload.key)
+        return [] if self._is_alone(record) else [Breach(slot, self._domains_at(slot)) for slot in far]
+
+    def _has_peer(self, slot: int, record: Record) -> bool:
+        own = self.is_meant(record)
+        return any(
+            counter.by_domain.get(domain, 0) > own
+            for counter in self.counters
+            for domain in counter.column.domains(slot)
+        )
+
+    def _crowded(self, slot: int, record: Record) -> tuple[Domain, ...]:
+        (counter,), own = self.counters, self.is_meant(record)
+        column = counter.column
+        return tuple(
+            (column.key, column.values[domain])
+            for domain in column.domains(slot)
+            if counter.by_domain.get(domain, 0) - own > self.clause.limit
+        )
+
+    def _is_alone(self, record: Record) -> bool:
+        return any(
+            all(self._matches(o.company.term, record) and not o.beside(record) for o in companies)
+            for companies in self._alone
+        )
+
+    def is_of_a_set(self, record: Record) -> bool:
+        """Whether the owner would be in no violation if nobody else were meant by the clause."""
+        clause = self.clause
+        if clause.sign is not Sign.NEAR:
+            return clause.sign is Sign.WITH_ALL
+        own = any(all(company.term == clause.term for company in companies) for companies in clause.alone)
+        return own and self.is_meant(record)
+
+    def is_meant(self, record: Record) -> bool:
+        """Whether the owner is one of those whom its own clause means."""
+        return self._matches(self.clause.term, record)
+
+    def _matches(self, term: PeerTerm, record: Record) -> bool:
+        return record.member_of is not None and self._index.census.class_matches(term, record.member_of)
+
+    # Counts
+
+    @property
+    def _columns(self) -> list[ValueColumn]:
+        return [counter.column for counter in self.counters]
+
+    def _domains_at(self, slot: int) -> tuple[Domain, ...]:
+        return tuple((c.key, c.values[domain]) for c in self._columns for domain in c.domains(slot))
+
+    def _count_on(self, slot: int) -> int:
+        (counter,) = self.counters
+        return max((counter.by_domain.get(domain, 0) for domain in counter.column.domains(slot)), default=0)
+
+    def _level(self, domain: Domain) -> int:
+        """The count as far as it matters: with one more than allowed, and one more for an owner who counts himself."""
+        key, value = domain
+        counter = next(counter for counter in self.counters if counter.column.key == key)
+        count = counter.by_domain.get(counter.column.by_value.get(value, -1), 0)
+        return min(count, self.clause.limit + 2)
+
+    def _others(self, company: Company) -> _Others:
+        census = self._index.census
+        entry = census.hold(company.term)
+        self.company_entries.append(entry)
+        return _Others(company, census.match_reach(entry, company.keys or self.clause.keys).counter)

@@ -1,0 +1,187 @@
+"""
+What exclusive pods cost everybody else: the seed's opportunity cost.
+
+A pod whose hard anti-affinity means all pods of all namespaces asks for little and takes a whole domain, so it is
+charged for the domain. While it waits, that is the largest (or the average) of those it may land on; once it runs, the
+real one. Knows nothing of limits: those are `quota_limits`'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import Literal
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.indexing.value_columns import ABSENT
+from bayplan.model import reaching_all
+from bayplan.model.decisions import Slots
+from bayplan.model.resolved_terms import resolve
+from bayplan.model.semantics import Semantics
+from bayplan.model.terms import AffinityTerms
+from bayplan.model.workloads import Workload, WorkloadKey
+from bayplan.rules import node_affinity
+
+LARGEST, AVERAGE = "largest", "average"
+
+Amounts = tuple[tuple[str, int], ...]  # by resource, cpu in thousandths; what is 0 is left out
+
+
+class Exclusion(msgspec.Struct, frozen=True):
+    """The topology keys over which a pod refuses all others, and where it says so; no keys for most pods."""
+
+    keys: tuple[str, ...] = ()
+    terms: tuple[str, ...] = ()
+
+
+class Charge(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    What one pod costs the others. `node` is empty while it waits.
+
+    `domains` are those it blocks, as `key=value`, none while it waits; `n_domains` is how many it may come to block.
+    `n_nodes` is how many nodes that makes; of a waiting pod the largest number, or the average.
+    """
+
+    workload: WorkloadKey
+    namespace: str
+    node: str
+    exclusion: Exclusion
+    domains: tuple[str, ...]
+    n_domains: int
+    n_nodes: int
+    whole_cluster: bool
+    amounts: Amounts
+
+
+class _Domains(msgspec.Struct, frozen=True):
+    """
+    What a pod that refuses all others over some keys blocks, by where it stands.
+
+    `of_slot` is the id of what it blocks at each slot, `ABSENT` where that is nothing. By id: `held` is what these
+    nodes offer, shape (n_ids, n_resources), `n_nodes` how many they are, `names` their domains.
+    """
+
+    of_slot: NDArray[np.intp]
+    held: NDArray[np.int64]
+    n_nodes: NDArray[np.int64]
+    names: tuple[tuple[str, ...], ...]
+
+
+class Charger:
+    """Charges pods by what an index says of the nodes. What it has added up it keeps until a node changes."""
+
+    def __init__(self, index: PlacementIndex, charge: Literal["largest", "average"] = "largest") -> None:
+        self._index, self._charge = index, charge
+        self._known: dict[tuple[str, ...], _Domains] = {}
+        self._generation = (-1, 0)
+
+    def waiting(self, workload: Workload) -> Charge | None:
+        """What a pod that has no node yet is charged; None if it keeps nobody out."""
+        exclusion = exclusion_of(workload.needs.affinity, workload.namespace, self._index.semantics)
+        if not exclusion.keys:
+            return None
+        domains = self._domains(exclusion.keys)
+        ids = np.unique(domains.of_slot[self._where(workload)])
+        return self._charged(workload.key, workload.namespace, "", exclusion, ids[ids != ABSENT])
+
+    def placed(self, namespaces: Iterable[str] | None = None) -> Iterator[Charge]:
+        """What the pods of the index are charged, in these namespaces or in all."""
+        classes = self._index.census.classes
+        found = (
+            classes.by_id.values() if namespaces is None else (c for n in namespaces for c in classes.in_namespace(n))
+        )
+        for cls in found:
+            exclusion = exclusion_of(cls.affinity, cls.namespace, self._index.semantics)
+            for slot, here in cls.members.items() if exclusion.keys else ():
+                of_slot = self._domains(exclusion.keys).of_slot[slot]
+                ids = np.array([] if of_slot == ABSENT else [of_slot], np.intp)
+                for key in here:
+                    node = self._index.slots.at(slot).name
+                    yield self._charged(key, cls.namespace, node, exclusion, ids)
+
+    def _where(self, workload: Workload) -> Slots:
+        """The slots of the nodes that the pod may land on by its name and its node affinity."""
+        slots, named = self._index.slots, workload.requested_target
+        if named in slots.by_name:
+            return np.array([slots.by_name[named]])
+        allowed = np.flatnonzero(slots.alive & node_affinity.matching(workload.needs.node_affinity, self._index))
+        # It may land on a node that is still to come; until that is known, it may land on any.
+        return allowed if len(allowed) else np.flatnonzero(slots.alive)
+
+    def _charged(
+        self, key: WorkloadKey, namespace: str, node: str, exclusion: Exclusion, ids: NDArray[np.intp]
+    ) -> Charge:
+        domains = self._domains(exclusion.keys)
+        held, n_nodes = domains.held[ids], domains.n_nodes[ids]
+        if not len(ids):
+            totals, n_blocked = np.zeros(held.shape[1], np.int64), 0
+        elif self._charge == AVERAGE:
+            totals, n_blocked = -(-held.sum(axis=0) // len(ids)), -(-int(n_nodes.sum()) // len(ids))
+        else:
+            totals, n_blocked = held.max(axis=0), int(n_nodes.max())
+        resources = self._index.capacity.rows
+        return Charge(
+            workload=key,
+            namespace=namespace,
+            node=node,
+            exclusion=exclusion,
+            domains=tuple(name for i in ids.tolist() for name in domains.names[i]) if node else (),
+            n_domains=len(ids),
+            n_nodes=n_blocked,
+            whole_cluster=n_blocked == len(self._index.slots) > 0,
+            amounts=tuple(sorted((name, int(totals[row])) for name, row in resources.items() if totals[row])),
+        )
+
+    def _domains(self, keys: tuple[str, ...]) -> _Domains:
+        generation = (self._index.targets_generation, len(self._index.capacity.rows))
+        if self._generation != generation:
+            self._known.clear()
+            self._generation = generation
+        found = self._known.get(keys)
+        if found is None:
+            found = self._known[keys] = _domains_of(keys, self._index)
+        return found
+
+
+@lru_cache(maxsize=16384)
+def exclusion_of(affinity: AffinityTerms, namespace: str, semantics: Semantics) -> Exclusion:
+    """Over which keys a pod with these terms refuses all pods of all namespaces, tolerated ones excepted."""
+    if not affinity.anti_required:
+        return Exclusion()
+    # As it holds them once placed, because then it keeps others out.
+    uses = resolve(affinity, namespace, semantics, incoming=False).anti_required
+    meant = [use for use in uses if reaching_all.covers_all_pods(use.term.parts[0])]
+    return Exclusion(
+        tuple(sorted({key for use in meant for key in use.keys})),
+        tuple(dict.fromkeys(use.source.path for use in meant)),
+    )
+
+
+def _domains_of(keys: tuple[str, ...], index: PlacementIndex) -> _Domains:
+    columns = [index.column(key) for key in keys]
+    offered = index.capacity.allocatable
+    # One row per slot with its domain of each key; what is blocked depends on that row alone.
+    rows = np.stack([column.of_slot for column in columns], axis=1)
+    distinct, of_slot = np.unique(np.vstack([np.zeros((1, len(keys)), np.intp), rows]), axis=0, return_inverse=True)
+    names = tuple(
+        tuple(f"{c.key}={c.values[domain]}" for c, domain in zip(columns, row, strict=True) if domain != ABSENT)
+        for row in distinct.tolist()
+    )
+    of_slot = of_slot.reshape(-1)[1:]
+    if len(keys) == 1:
+        held = np.zeros((len(distinct), len(offered)), np.int64)
+        np.add.at(held, of_slot, offered.T)
+        n_nodes = np.bincount(of_slot, index.slots.alive, len(distinct)).astype(np.int64)
+        held[ABSENT] = n_nodes[ABSENT] = 0
+        return _Domains(of_slot, held, n_nodes, names)
+    blocked = [_union([c.slots_in(d) for c, d in zip(columns, row, strict=True) if d]) for row in distinct.tolist()]
+    held = np.stack([offered[:, slots].sum(axis=1) for slots in blocked])
+    return _Domains(of_slot, held, np.array([len(slots) for slots in blocked]), names)
+
+
+def _union(parts: list[Slots]) -> Slots:
+    return np.unique(np.concatenate(parts)) if parts else np.array([], np.intp)

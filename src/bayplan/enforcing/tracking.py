@@ -1,0 +1,288 @@
+"""
+Which clauses are broken right now, kept up to date by the index's journal.
+
+A change is looked up from both sides: the clauses that a workload holds, and the clauses that mean it, found by its
+labels. Of the latter only the holders in the domains that the change touched are judged, and only if the count there
+crossed what makes a difference. All workloads are looked at only at the start, or where the journal no longer reaches
+back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from bayplan.enforcing import clauses
+from bayplan.enforcing.clauses import Clause, Sign
+from bayplan.enforcing.duties import Breach, Domain, Duty
+from bayplan.enforcing.violations import Violation
+from bayplan.indexing.census import NO_LABELS, Record
+from bayplan.indexing.journal import Change, Kind
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.model.clusters import CLUSTER
+from bayplan.model.labels import Labels
+from bayplan.model.targets import Target
+from bayplan.model.terms import TARGET, TermPart
+from bayplan.model.workloads import Workload, WorkloadKey
+
+Held = tuple[tuple[Duty, tuple[Domain, ...]], ...]
+Peers = dict[tuple[Duty, tuple[Domain, ...]], tuple[WorkloadKey, ...]]
+
+
+class _Touched:
+    """What a run of changes may have altered; `targets` has all that stood in a slot meanwhile."""
+
+    def __init__(self, changes: Sequence[Change]) -> None:
+        self.owners: set[WorkloadKey] = set()
+        self.domains: set[tuple[Duty, Domain]] = set()
+        self.whole: set[Duty] = set()
+        self.company: set[Duty] = set()
+        self.targets: dict[int, list[Target]] = {}
+        for change in changes:
+            if change.target is not None:
+                before = [change.before] if isinstance(change.before, Target) else []
+                self.targets.setdefault(change.slots[0], []).extend([change.target, *before])
+
+    @property
+    def anything(self) -> bool:
+        return bool(self.owners or self.domains or self.whole or self.company)
+
+
+class ViolationTracker:
+    """`n_judged` counts how often an owner was looked at, for tests and metrics."""
+
+    def __init__(self, index: PlacementIndex) -> None:
+        self.n_judged = 0
+        self._index = index
+        self._position = -1
+        self._duties: dict[Clause, Duty] = {}
+        self._meaning: dict[int, list[Duty]] = {}  # by the id of the term's entry: whose counts it is in
+        self._accompanying: dict[int, list[Duty]] = {}  # likewise: for whom it decides who is alone
+        self._scoped: dict[Duty, list[TermPart]] = {}  # those that look into namespaces by label
+        self._idle: set[Duty] = set()  # whose last holder has left
+        self._held: dict[WorkloadKey, Held] = {}
+        self._broken: dict[WorkloadKey, dict[Duty, list[Breach]]] = {}
+        self._listed: tuple[Violation, ...] | None = None
+        self.catch_up()
+
+    def violations(self) -> tuple[Violation, ...]:
+        """Everything that is broken now, by owner."""
+        self.catch_up()
+        if self._listed is None:
+            self._listed = tuple(self._told())
+        return self._listed
+
+    def catch_up(self) -> None:
+        """Judge what changed since the last time."""
+        journal = self._index.journal
+        changes, self._position = journal.since(self._position) if self._position >= 0 else None, journal.end
+        if changes is None:
+            self._begin()
+        elif changes:
+            self._follow(changes)
+
+    def release(self) -> None:
+        """Forget everything and let go of the terms held in the index."""
+        for key in [*self._held]:
+            self._lay_down(key)
+        self._drop_idle()
+        self._listed, self._position = None, -1
+
+    # Following
+
+    def _begin(self) -> None:
+        for key in {*self._held, *self._index.records}:
+            self._settle(key)
+        self._drop_idle()
+        for duty in self._duties.values():
+            duty.look_everywhere()
+        self._listed = None
+
+    def _follow(self, changes: Sequence[Change]) -> None:
+        touched = _Touched(changes)
+        for change in changes:
+            if change.workload is not None:
+                self._notice(change.workload, change.slots, touched)
+            elif change.kind is Kind.NAMESPACE_CHANGED:
+                touched.whole.update(self._minding(change))
+        judged: set[tuple[Duty, WorkloadKey]] = set()
+        for key in touched.owners:
+            judged.update((duty, key) for duty in self._settle(key))
+        for duty, key in self._concerned(touched):
+            if (duty, key) not in judged:
+                judged.add((duty, key))
+                self._judge(duty, self._index.records[key])
+        self._drop_idle()
+        if touched.anything:
+            self._listed = None
+
+    def _notice(self, workload: Workload, slots: tuple[int, ...], touched: _Touched) -> None:
+        """Mark what a workload that came or went, with these labels, may have altered."""
+        if workload.key in self._held or clauses.of(workload, self._index.semantics):
+            touched.owners.add(workload.key)
+        census = self._index.census
+        for entry in census.terms.candidates(workload.labels) if self._duties else ():
+            meaning, accompanying = self._meaning.get(id(entry)), self._accompanying.get(id(entry))
+            if not meaning and not accompanying:
+                continue
+            if not census.matches(entry.term, workload.labels, workload.namespace, terminating=workload.terminating):
+                continue
+            touched.company.update(accompanying or ())
+            for duty in meaning or ():
+                if duty.clause.sign is Sign.WITH_ALL:
+                    touched.whole.add(duty)
+                for slot in slots:
+                    here = self._index.slots.targets[slot]
+                    for target in (*touched.targets.get(slot, ()), *([here] if here else ())):
+                        touched.domains.update((duty, domain) for domain in duty.domains_of(target))
+
+    def _minding(self, change: Change) -> Iterator[Duty]:
+        """The clauses that look into a namespace by its old labels or by its new ones, but not by both."""
+        before, after = _labels(change.before), _labels(change.after)
+        for duty, parts in self._scoped.items():
+            if any(part.in_scope(change.name, before) != part.in_scope(change.name, after) for part in parts):
+                yield duty
+
+    def _concerned(self, touched: _Touched) -> Iterator[tuple[Duty, WorkloadKey]]:
+        """Whom to judge because of others."""
+        for duty in touched.whole:
+            duty.look_everywhere()
+            yield from ((duty, key) for key in duty.everybody)
+        for duty, domain in touched.domains:
+            if domain in duty.holders and duty.crossed(domain):
+                yield from ((duty, key) for key in duty.holders[domain])
+        for duty in touched.company:
+            if duty.company_changed():
+                yield from [(duty, key) for key in duty.unmet]
+
+    # Owners
+
+    def _settle(self, key: WorkloadKey) -> list[Duty]:
+        """Let a workload hold what it now holds where it now is, and judge that."""
+        record = self._index.records.get(key)
+        held: Held = ()
+        if record is not None and record.slots:
+            held = tuple(
+                (duty, self._domains(duty, record))
+                for duty in map(self._duty, dict.fromkeys(clauses.of(record.workload, self._index.semantics)))
+            )
+        self._lay_down(key)
+        if record is None or not held:
+            return []
+        self._held[key] = held
+        for duty, domains in held:
+            duty.take_up(key, domains)
+            self._judge(duty, record)
+        return [duty for duty, _ in held]
+
+    def _lay_down(self, key: WorkloadKey) -> None:
+        self._broken.pop(key, None)
+        for duty, domains in self._held.pop(key, ()):
+            duty.lay_down(key, domains)
+            if not duty.everybody:
+                self._idle.add(duty)
+
+    def _judge(self, duty: Duty, record: Record) -> None:
+        self.n_judged += 1
+        key, breaches = record.workload.key, duty.breaches(record)
+        broken = self._broken.setdefault(key, {})
+        if breaches:
+            broken[duty] = breaches
+        else:
+            broken.pop(duty, None)
+            if not broken:
+                del self._broken[key]
+
+    def _domains(self, duty: Duty, record: Record) -> tuple[Domain, ...]:
+        targets = (self._index.slots.at(slot) for slot in record.slots)
+        return tuple(dict.fromkeys(domain for target in targets for domain in duty.domains_of(target)))
+
+    # Duties
+
+    def _duty(self, clause: Clause) -> Duty:
+        duty = self._duties.get(clause)
+        if duty is None:
+            duty = self._duties[clause] = Duty(clause, self._index)
+            self._meaning.setdefault(id(duty.entry), []).append(duty)
+            for entry in dict.fromkeys(duty.company_entries):
+                self._accompanying.setdefault(id(entry), []).append(duty)
+            terms = [duty.entry.term, *(entry.term for entry in duty.company_entries)]
+            parts = [part for term in terms for part in term.parts if part.namespace_selector is not None]
+            if parts:
+                self._scoped[duty] = parts
+        return duty
+
+    def _drop_idle(self) -> None:
+        for duty in self._idle:
+            if duty.everybody:  # somebody has taken it up since
+                continue
+            del self._duties[duty.clause]
+            self._scoped.pop(duty, None)
+            _forget(self._meaning, id(duty.entry), duty)
+            for entry in dict.fromkeys(duty.company_entries):
+                _forget(self._accompanying, id(entry), duty)
+            duty.release()
+        self._idle.clear()
+
+    # Telling
+
+    def _told(self) -> Iterator[Violation]:
+        known: Peers = {}  # the same for all who hold a clause in a domain
+        for key in sorted(self._broken):
+            record = self._index.records[key]
+            for duty, breaches in sorted(self._broken[key].items(), key=lambda item: _order(item[0].clause)):
+                for breach in breaches:
+                    where = breach.domains if duty.clause.sign is not Sign.NEAR else ()
+                    if (duty, where) not in known:
+                        known[duty, where] = self._peers(duty, breach)
+                    yield self._violation(duty, breach, record, known[duty, where])
+
+    def _violation(self, duty: Duty, breach: Breach, record: Record, peers: tuple[WorkloadKey, ...]) -> Violation:
+        clause, workload = duty.clause, record.workload
+        return Violation(
+            owner=workload.key,
+            uid=workload.uid,
+            sign=clause.sign,
+            term=clause.path,
+            shown=clause.shown,
+            topology_key=", ".join(_plain(key) for key in clause.keys),
+            domain=", ".join(f"{_plain(key)}={value}" for key, value in breach.domains),
+            target=self._index.slots.at(breach.slot).name,
+            peers=tuple(peer for peer in peers if peer != workload.key),
+            limit=clause.limit,
+            own_set=duty.is_of_a_set(record),
+        )
+
+    def _peers(self, duty: Duty, breach: Breach) -> tuple[WorkloadKey, ...]:
+        census, term = self._index.census, duty.clause.term
+        match duty.clause.sign:
+            case Sign.APART:
+                (counter,) = duty.counters
+                column = counter.column
+                slots = {int(slot) for _, value in breach.domains for slot in column.slots_in(column.by_value[value])}
+                return census.peers(term, slots)
+            case Sign.WITH_ALL:
+                here = set(census.peers(term, (breach.slot,)))
+                return tuple(peer for peer in census.all_peers(term) if peer not in here)
+            case Sign.NEAR if self._index.lost_targets_count:
+                return census.all_peers(term)
+            case Sign.NEAR:
+                return census.peers(term, self._index.slots.by_name.values())
+
+
+def _labels(labels: object) -> Labels:
+    return labels if isinstance(labels, dict) else NO_LABELS
+
+
+def _forget(table: dict[int, list[Duty]], entry_id: int, duty: Duty) -> None:
+    table[entry_id].remove(duty)
+    if not table[entry_id]:
+        del table[entry_id]
+
+
+def _order(clause: Clause) -> tuple[str, str, tuple[str, ...]]:
+    return clause.sign.value, clause.path, clause.keys
+
+
+def _plain(key: str) -> str:
+    """A topology key as people write it."""
+    return CLUSTER if key == TARGET else key.removeprefix("\0")

@@ -1,0 +1,143 @@
+"""
+Placed workloads as columns: who matters how much, how long it has run, what it holds. Kept from the first ask on.
+
+Preemption compares thousands of them at once, which columns allow and records do not. Only workloads on one target are
+in it: pods, not bindings. Knows nothing of who may have to go.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayplan.indexing.capacity import PODS, Capacity
+from bayplan.indexing.census import Record
+from bayplan.indexing.classes import LabelSet
+from bayplan.indexing.slots import grown, rank_of
+from bayplan.model import moments
+from bayplan.model.decisions import Mask
+
+NOWHERE = -1  # the slot of a row that is free
+NOT_STARTED = np.iinfo(np.int64).max  # what has not started yet starts after everything that has
+
+Rows = NDArray[np.intp]
+
+
+class Roster:
+    """
+    All arrays have one entry per row. `started` is in nanoseconds; `rank` is a hash of seed and name, for ties.
+
+    `amounts` has shape (n_resources, n_rows), its resources in the order of the index's capacity. `kind` says which
+    workloads share namespace and labels: see `kinds`.
+    """
+
+    def __init__(self, seed: str) -> None:
+        self.records: list[Record | None] = []
+        self.slot: NDArray[np.int32] = np.zeros(0, np.int32)
+        self.priority: NDArray[np.int64] = np.zeros(0, np.int64)
+        self.started: NDArray[np.int64] = np.zeros(0, np.int64)
+        self.rank: NDArray[np.int64] = np.zeros(0, np.int64)
+        self.has_ports: NDArray[np.bool_] = np.zeros(0, np.bool_)
+        self.amounts: NDArray[np.int64] = np.zeros((0, 0), np.int64)
+        self.kind: NDArray[np.int32] = np.zeros(0, np.int32)
+        self.kinds = Kinds()
+        self._seed = seed
+        self._free: list[int] = []
+
+    def __len__(self) -> int:
+        """How many rows there are, free ones included."""
+        return len(self.records)
+
+    def at(self, row: int) -> Record:
+        record = self.records[row]
+        assert record is not None, f"row {row} is free"
+        return record
+
+    def on(self, where: Mask) -> Mask:
+        """Which rows are of workloads on these targets."""
+        return where[self.slot] & (self.slot != NOWHERE)
+
+    def add(self, record: Record, capacity: Capacity) -> None:
+        if len(record.slots) != 1:
+            return
+        if not self._free:
+            self._grow()
+        assert record.label_set is not None, "counted by the census before"
+        workload, row = record.workload, self._free.pop()
+        record.row = row
+        self.records[row] = record
+        self.slot[row] = record.slots[0]
+        self.priority[row] = workload.priority
+        self.rank[row] = rank_of(self._seed, workload.key)
+        self.has_ports[row] = bool(workload.needs.host_ports)
+        self.kind[row] = self.kinds.take(workload.namespace, record.label_set)
+        self._hold(row, workload.needs.requests.amounts, capacity)
+        self.amend(record)
+
+    def amend(self, record: Record) -> None:
+        """News of a workload that changes nothing but its age."""
+        if record.row >= 0:
+            started = record.workload.started
+            self.started[record.row] = moments.nanoseconds(started) if started else NOT_STARTED
+
+    def remove(self, record: Record) -> None:
+        row, record.row = record.row, NOWHERE
+        if row >= 0:
+            self.records[row] = None
+            self.slot[row] = NOWHERE
+            self.kinds.release(int(self.kind[row]))
+            self._free.append(row)
+
+    def _hold(self, row: int, amounts: tuple[tuple[str, int], ...], capacity: Capacity) -> None:
+        held = [(capacity.row(PODS), 1), *((capacity.row(resource), amount) for resource, amount in amounts)]
+        if len(self.amounts) < len(capacity.rows):
+            more = np.zeros((len(capacity.rows) - len(self.amounts), len(self)), np.int64)
+            self.amounts = np.concatenate((self.amounts, more))
+        self.amounts[:, row] = 0
+        for resource, amount in held:
+            self.amounts[resource, row] = amount
+
+    def _grow(self) -> None:
+        n = len(self)
+        size = n + max(64, n >> 2)
+        self._free = list(range(size - 1, n - 1, -1))
+        self.records.extend([None] * (size - n))
+        self.slot = grown(self.slot, size)
+        self.slot[n:] = NOWHERE
+        self.priority = grown(self.priority, size)
+        self.started = grown(self.started, size)
+        self.rank = grown(self.rank, size)
+        self.has_ports = grown(self.has_ports, size)
+        self.kind = grown(self.kind, size)
+        self.amounts = grown(self.amounts, size)
+
+
+class Kinds:
+    """Namespace and labels, each combination once while somebody has it. A number is given out again later."""
+
+    def __init__(self) -> None:
+        self.by_id: list[tuple[str, LabelSet] | None] = []
+        self._ids: dict[tuple[str, LabelSet], int] = {}
+        self._uses: list[int] = []
+        self._free: list[int] = []
+
+    def take(self, namespace: str, labels: LabelSet) -> int:
+        key = (namespace, labels)
+        found = self._ids.get(key)
+        if found is None:
+            if not self._free:
+                self._free.append(len(self.by_id))
+                self.by_id.append(None)
+                self._uses.append(0)
+            found = self._ids[key] = self._free.pop()
+            self.by_id[found] = key
+        self._uses[found] += 1
+        return found
+
+    def release(self, kind: int) -> None:
+        self._uses[kind] -= 1
+        key = self.by_id[kind]
+        if not self._uses[kind] and key is not None:
+            del self._ids[key]
+            self.by_id[kind] = None
+            self._free.append(kind)

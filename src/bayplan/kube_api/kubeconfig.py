@@ -1,0 +1,213 @@
+"""What the files, a context and flags together mean: one way to reach one server as one user."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import datetime as dt
+import difflib
+import functools
+import os
+import pathlib
+import time
+from collections.abc import Callable, Mapping
+
+from bayplan.errors import InputError
+from bayplan.kube_api import access, credentials, kubeconfig_checks, proxies
+from bayplan.kube_api.access import Access, ConnectOptions, Impersonation
+from bayplan.kube_api.credentials import Credential, Credentials, ReadAgain
+from bayplan.kube_api.errors import CredentialError, UnknownContextError
+from bayplan.kube_api.exec_plugin import ClusterInfo, FromPlugin, Plugin
+from bayplan.kube_api.kubeconfig_files import Cluster, Context, Entry, Exec, Kubeconfig, User
+from bayplan.kube_api.tls import ClientCertificate, Trust
+
+_MOST_NAMES = 8
+_EXEC_EXTENSION = "client.authentication.k8s.io/exec"
+_COMMAND_LINE = pathlib.Path("command line")
+
+
+def default_files(environment: Mapping[str, str] = os.environ, home: pathlib.Path | None = None) -> list[pathlib.Path]:
+    """The files that `KUBECONFIG` names, else `~/.kube/config`; only those that exist."""
+    listed = [part for part in environment.get("KUBECONFIG", "").split(os.pathsep) if part]
+    if not listed:
+        own = (home or pathlib.Path.home()) / ".kube" / "config"
+        return [own] if own.exists() else []
+    found = [path for path in map(pathlib.Path, dict.fromkeys(listed)) if path.exists()]
+    if not found:
+        raise InputError(f"KUBECONFIG: no such file: {', '.join(listed)}")
+    return found
+
+
+def find(
+    config: Kubeconfig,
+    context_name: str | None,
+    options: ConnectOptions,
+    clock: Callable[[], float] = time.monotonic,
+    now: Callable[[], dt.datetime] = lambda: dt.datetime.now(dt.UTC),
+) -> Access:
+    """Access through a context of the files, the current one if none is named."""
+    context = _context(config, context_name)
+    cluster, user = _parts(config, context, options)
+    faults = [*kubeconfig_checks.of_cluster(cluster, options), *kubeconfig_checks.of_user(user, options)]
+    if faults:
+        raise InputError(faults)
+    server = access.checked_server(options.server or cluster.content.server or "", cluster.place("server"))
+    trust = _trust(cluster, options)
+    return Access(
+        server=server,
+        trust=trust,
+        credentials=_credentials(user, options, _cluster_info(cluster, server, trust), clock, now),
+        impersonation=_impersonation(user.content, options),
+        proxy=_proxy(cluster, server),
+        compression=not cluster.content.disable_compression,
+        namespace=options.namespace or context.content.namespace or access.DEFAULT_NAMESPACE,
+        context_name=context.name,
+    )
+
+
+def _context(config: Kubeconfig, name: str | None) -> Entry[Context]:
+    wanted = name or config.current_context
+    files = ", ".join(map(str, config.files))
+    if not wanted:
+        raise UnknownContextError(f"{files}: no context is named, and there is no current-context; {_known(config)}")
+    if wanted not in config.contexts:
+        near = difflib.get_close_matches(wanted, config.contexts, 1)
+        advice = f"did you mean {near[0]}?" if near else _known(config)
+        raise UnknownContextError(f"{files}: there is no context {wanted}; {advice}")
+    return config.contexts[wanted]
+
+
+def _known(config: Kubeconfig) -> str:
+    names = sorted(config.contexts)
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return f"contexts: {', '.join(names[:_MOST_NAMES])}{more}" if names else "there are no contexts"
+
+
+def _parts(config: Kubeconfig, context: Entry[Context], options: ConnectOptions) -> tuple[Entry[Cluster], Entry[User]]:
+    """The context's cluster and user. A server and a token on the command line make do without."""
+    cluster_name, user_name = context.content.cluster or "", context.content.user or ""
+    faults = []
+    if cluster_name not in config.clusters and not (options.server and not cluster_name):
+        faults.append(context.fault("cluster", _missing("cluster", cluster_name)))
+    if user_name not in config.users and not (options.token and not user_name):
+        faults.append(context.fault("user", _missing("user", user_name)))
+    if faults:
+        raise InputError(faults)
+    return (
+        config.clusters.get(cluster_name, Entry("", Cluster(), _COMMAND_LINE, "cluster")),
+        config.users.get(user_name, Entry("", User(), _COMMAND_LINE, "user")),
+    )
+
+
+def _missing(what: str, name: str) -> str:
+    return f"there is no {what} {name}" if name else f"expected the name of a {what}, got nothing"
+
+
+def _trust(cluster: Entry[Cluster], options: ConnectOptions) -> Trust:
+    content = cluster.content
+    # Another server has another name: what the kubeconfig says of this one's no longer holds.
+    server_name = "" if options.server else content.tls_server_name or ""
+    if options.insecure:
+        return Trust(server_name=server_name, insecure=True)
+    field = "certificate-authority-data" if content.certificate_authority_data else "certificate-authority"
+    data = content.certificate_authority_data
+    return Trust(
+        authorities=_decoded(cluster, field, data) if data else b"",
+        authorities_file=cluster.beside(content.certificate_authority) if content.certificate_authority else "",
+        origin=cluster.place(field),
+        server_name=server_name,
+        insecure=bool(content.insecure_skip_tls_verify),
+    )
+
+
+def _proxy(cluster: Entry[Cluster], server: str) -> str:
+    if cluster.content.proxy_url:
+        return proxies.checked(cluster.content.proxy_url, cluster.place("proxy-url"))
+    return proxies.from_environment(server)
+
+
+def _impersonation(user: User, options: ConnectOptions) -> Impersonation:
+    if options.as_user:
+        return Impersonation(options.as_user, options.as_uid, options.as_groups)
+    if options.as_uid or options.as_groups:
+        raise InputError("--as-uid and --as-group need --as")
+    extra = tuple((key, tuple(values)) for key, values in (user.as_user_extra or {}).items())
+    return Impersonation(user.as_ or "", user.as_uid or "", tuple(user.as_groups or ()), extra)
+
+
+def _cluster_info(cluster: Entry[Cluster], server: str, trust: Trust) -> ClusterInfo:
+    extensions = {extension.name: extension.extension for extension in cluster.content.extensions or ()}
+    return ClusterInfo(
+        server=server,
+        trust=trust,
+        proxy=cluster.content.proxy_url or "",
+        disable_compression=bool(cluster.content.disable_compression),
+        config=extensions.get(_EXEC_EXTENSION),
+    )
+
+
+def _credentials(
+    user: Entry[User],
+    options: ConnectOptions,
+    info: ClusterInfo,
+    clock: Callable[[], float],
+    now: Callable[[], dt.datetime],
+) -> Credentials:
+    """A token on the command line wins over all that the user has, and whatever else the user has over a plugin."""
+    content = user.content
+    if options.token:
+        return ReadAgain(lambda: Credential(credentials.bearer(options.token, "--token")), clock)
+    names = (content.token, content.token_file, content.username, content.password)
+    if content.exec is None or any((*names, content.client_certificate, content.client_certificate_data)):
+        return ReadAgain(functools.partial(_read_credential, user), clock)
+    return FromPlugin(_plugin(user, content.exec, info), now)
+
+
+def _read_credential(user: Entry[User]) -> Credential:
+    content, header = user.content, ""
+    if content.token_file:
+        try:
+            header = credentials.read_token(user.beside(content.token_file), user.place("tokenFile"))
+        except CredentialError:
+            if not content.token:
+                raise
+    if content.token and not header:
+        header = credentials.bearer(content.token, user.place("token"))
+    elif content.username or content.password:
+        header = credentials.basic(content.username or "", content.password or "")
+    if not (content.client_certificate or content.client_certificate_data):
+        return Credential(header)
+    certificate = ClientCertificate(
+        _pem(user, "client-certificate", content.client_certificate, content.client_certificate_data),
+        _pem(user, "client-key", content.client_key, content.client_key_data),
+        user.place("client-certificate"),
+    )
+    return Credential(header, certificate)
+
+
+def _pem(user: Entry[User], field: str, file: str | None, data: str | None) -> bytes:
+    if data:
+        return _decoded(user, f"{field}-data", data)
+    return credentials.read_file(user.beside(file or ""), user.place(field))
+
+
+def _decoded(entry: Entry[Cluster] | Entry[User], field: str, data: str) -> bytes:
+    try:
+        return base64.b64decode("".join(data.split()), validate=True)
+    except (binascii.Error, ValueError):
+        raise InputError(entry.fault(field, "expected base64, got something else")) from None
+
+
+def _plugin(user: Entry[User], plugin: Exec, info: ClusterInfo) -> Plugin:
+    command = plugin.command or ""
+    return Plugin(
+        # A bare name is looked up in PATH; a path is relative to the kubeconfig.
+        command=user.beside(command) if os.sep in command else command,
+        args=tuple(plugin.args or ()),
+        env=tuple((variable.name or "", variable.value or "") for variable in plugin.env or ()),
+        api_version=plugin.api_version or "",
+        interactive_mode=plugin.interactive_mode or "IfAvailable",
+        install_hint=plugin.install_hint or "",
+        cluster=info if plugin.provide_cluster_info else None,
+        origin=user.place("exec"),
+    )

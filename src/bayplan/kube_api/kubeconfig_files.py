@@ -1,0 +1,205 @@
+"""
+Kubeconfig files as written, and several of them merged into one by kubectl's rules.
+
+The first file that names a cluster, user or context wins, with all of it; so does the first `current-context`. Each
+entry remembers its file and place, for messages and for the relative paths in it. What fields mean is `kubeconfig`'s.
+"""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Iterable, Sequence
+from typing import Any, Generic, TypeVar
+
+import msgspec
+import yaml
+
+from bayplan.errors import Fault, InputError
+
+
+class _Fields(msgspec.Struct, rename="kebab", kw_only=True):
+    """Unknown fields are passed over, as kubectl does."""
+
+
+class Extension(_Fields):
+    name: str = ""
+    extension: Any = None
+
+
+class Cluster(_Fields):
+    server: str | None = None
+    tls_server_name: str | None = None
+    insecure_skip_tls_verify: bool | None = None
+    certificate_authority: str | None = None
+    certificate_authority_data: str | None = None
+    proxy_url: str | None = None
+    disable_compression: bool | None = None
+    extensions: list[Extension] | None = None
+
+
+class Variable(_Fields):
+    name: str | None = None
+    value: str | None = None
+
+
+class Exec(msgspec.Struct, rename="camel", kw_only=True):
+    command: str | None = None
+    args: list[str] | None = None
+    env: list[Variable] | None = None
+    api_version: str | None = None
+    install_hint: str | None = None
+    provide_cluster_info: bool | None = None
+    interactive_mode: str | None = None
+
+
+class AuthProvider(_Fields):
+    name: str | None = None
+
+
+class User(_Fields):
+    client_certificate: str | None = None
+    client_certificate_data: str | None = None
+    client_key: str | None = None
+    client_key_data: str | None = None
+    token: str | None = None
+    token_file: str | None = msgspec.field(default=None, name="tokenFile")
+    as_: str | None = msgspec.field(default=None, name="as")
+    as_uid: str | None = None
+    as_groups: list[str] | None = None
+    as_user_extra: dict[str, list[str]] | None = None
+    username: str | None = None
+    password: str | None = None
+    auth_provider: AuthProvider | None = None
+    exec: Exec | None = None
+
+    def __repr__(self) -> str:
+        return "User(…)"
+
+
+class Context(_Fields):
+    cluster: str | None = None
+    user: str | None = None
+    namespace: str | None = None
+
+
+class _NamedCluster(_Fields):
+    name: str
+    cluster: Cluster | None = None
+
+
+class _NamedUser(_Fields):
+    name: str
+    user: User | None = None
+
+
+class _NamedContext(_Fields):
+    name: str
+    context: Context | None = None
+
+
+class _File(_Fields):
+    kind: str | None = None
+    current_context: str | None = None
+    clusters: list[_NamedCluster] | None = None
+    users: list[_NamedUser] | None = None
+    contexts: list[_NamedContext] | None = None
+
+
+Content = TypeVar("Content")
+
+
+class Entry(msgspec.Struct, Generic[Content], frozen=True):
+    """A cluster, user or context, and where it stands."""
+
+    name: str
+    content: Content
+    file: pathlib.Path
+    path: str
+
+    def fault(self, field: str, message: str) -> Fault:
+        return Fault(message, file=str(self.file), path=f"{self.path}.{field}" if field else self.path)
+
+    def place(self, field: str) -> str:
+        """The field's file and path in one, for whoever reads its value later."""
+        return f"{self.file}: {self.path}.{field}"
+
+    def beside(self, path: str) -> str:
+        """A path in the file, which is relative to the file."""
+        return str(self.file.parent.absolute() / path)
+
+
+class Kubeconfig(msgspec.Struct, kw_only=True):
+    """All files as one."""
+
+    files: tuple[pathlib.Path, ...]
+    current_context: str = ""
+    clusters: dict[str, Entry[Cluster]] = {}
+    users: dict[str, Entry[User]] = {}
+    contexts: dict[str, Entry[Context]] = {}
+
+
+def load(paths: Sequence[pathlib.Path]) -> Kubeconfig:
+    """The files merged, earlier ones first."""
+    merged = Kubeconfig(files=tuple(paths))
+    for path in paths:
+        file = _read(path)
+        merged.current_context = merged.current_context or file.current_context or ""
+        clusters = ((item.name, item.cluster or Cluster()) for item in file.clusters or ())
+        users = ((item.name, item.user or User()) for item in file.users or ())
+        contexts = ((item.name, item.context or Context()) for item in file.contexts or ())
+        _add(merged.clusters, clusters, path, "clusters[{}].cluster")
+        _add(merged.users, users, path, "users[{}].user")
+        _add(merged.contexts, contexts, path, "contexts[{}].context")
+    return merged
+
+
+def _add(known: dict[str, Entry[Content]], found: Iterable[tuple[str, Content]], file: pathlib.Path, path: str) -> None:
+    for place, (name, content) in enumerate(found):
+        known.setdefault(name, Entry(name, content, file, path.format(place)))
+
+
+class _Loader(yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader):  # type: ignore[misc]
+    """Numbers and dates stay as written: every value in a kubeconfig is a text, a truth value or nothing."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag.rpartition(":")[2] in {"null", "bool", "merge"}]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def _read(path: pathlib.Path) -> _File:
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise InputError(Fault((error.strerror or str(error)).lower(), file=str(path))) from None
+    try:
+        root = yaml.load(text, _Loader)  # noqa: S506
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        # Only the problem: the full text of the error may quote the file, and the file holds secrets.
+        fault = Fault(f"invalid YAML: {error.problem}", file=str(path), line=mark.line + 1 if mark else 0)
+        raise InputError(fault) from None
+    except (yaml.YAMLError, RecursionError):
+        raise InputError(Fault("invalid YAML", file=str(path))) from None
+    try:
+        file = msgspec.convert(root if root is not None else {}, _File)
+    except msgspec.ValidationError as error:
+        raise InputError(_fault(path, error)) from None
+    if file.kind not in {None, "Config"}:
+        raise InputError(Fault(f"expected Config, got {file.kind}", file=str(path), path="kind"))
+    return file
+
+
+_TYPES = {"str": "a text", "bool": "true or false", "object": "a mapping", "array": "a list", "null": "nothing"}
+
+
+def _fault(file: pathlib.Path, error: msgspec.ValidationError) -> Fault:
+    """The decoder's message in our words: "Expected `str | null`, got `bool` - at `$.users[0].user.token`"."""
+    message, _, path = str(error).partition(" - at `$")
+    path = path.strip("`").lstrip(".")
+    if not message.startswith("Expected `"):
+        return Fault(message.replace("`", ""), file=str(file), path=path)
+    expected, got = message.replace("`", "").removeprefix("Expected ").split(", got ")
+    wanted = expected.removesuffix(" | null")
+    return Fault(f"expected {_TYPES.get(wanted, wanted)}, got {_TYPES.get(got, got)}", file=str(file), path=path)

@@ -1,0 +1,89 @@
+"""Sockets that notice a dead peer, and what aiohttp's exceptions mean to somebody who has to act on them."""
+
+from __future__ import annotations
+
+import os
+import socket
+import ssl
+from typing import Any
+
+import aiohttp
+
+from bayplan.kube_api import proxies
+from bayplan.kube_api.errors import (
+    CertificateError,
+    ConnectionLostError,
+    KubeError,
+    NoAnswerError,
+    UnreachableError,
+    WrongServerError,
+)
+
+FAILURES = (aiohttp.ClientError, TimeoutError, OSError)
+# Seconds until the first probe of a silent connection and between probes, and how many may stay unanswered.
+_KEEP_ALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
+# OpenSSL's verification codes, and what to do about them.
+_EXPIRED, _UNKNOWN_ISSUER, _OTHER_NAME = {10}, {2, 18, 19, 20, 21}, {62, 64}
+
+
+def keep_alive_socket(address: tuple[Any, ...]) -> socket.socket:
+    family, kind, protocol, *_ = address
+    made = socket.socket(family, kind, protocol)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _KEEP_ALIVE:
+        if hasattr(socket, name):  # not every system has them
+            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    return made
+
+
+def meaning(error: Exception, tried: str, server: str, proxy: str) -> KubeError:
+    """The error of ours that says what happened."""
+    match error:
+        case aiohttp.ClientConnectorCertificateError():
+            return CertificateError(f"{server}: its certificate is not accepted: {_verdict(error.certificate_error)}")
+        case aiohttp.ClientProxyConnectionError():
+            return UnreachableError(
+                f"{server}: cannot reach the proxy {proxies.shown(proxy)}: {_cause(error.os_error)}"
+            )
+        case aiohttp.ClientHttpProxyError():
+            return UnreachableError(
+                f"{server}: the proxy {proxies.shown(proxy)} answered {error.status} {error.message}"
+            )
+        case aiohttp.ClientConnectorSSLError():
+            return WrongServerError(f"{server}: no TLS connection: {_cause(error.os_error)}")
+        case aiohttp.ClientConnectorDNSError():
+            return UnreachableError(f"{server}: cannot find the host: {_cause(error.os_error)}")
+        case aiohttp.ClientConnectorError():
+            return UnreachableError(f"{server}: cannot connect: {_cause(error.os_error)}")
+        case aiohttp.ConnectionTimeoutError():
+            return UnreachableError(f"{server}: cannot connect: nobody answers")
+        case TimeoutError():
+            return NoAnswerError(f"{tried}: no answer in time")
+        case aiohttp.ClientPayloadError():
+            return ConnectionLostError(f"{tried}: the answer broke off in the middle")
+        case aiohttp.ClientResponseError():
+            return WrongServerError(f"{tried}: the answer is not HTTP as a Kubernetes API server speaks it")
+        case _:
+            return ConnectionLostError(f"{tried}: the connection broke off: {_cause(error)}")
+
+
+def _verdict(error: Exception) -> str:
+    if not isinstance(error, ssl.SSLCertVerificationError):
+        return _cause(error)
+    advice = ""
+    if error.verify_code in _EXPIRED:
+        advice = "; it has to be renewed on the server"
+    elif error.verify_code in _UNKNOWN_ISSUER:
+        advice = "; the certificate-authority of the cluster in the kubeconfig did not sign it"
+    elif error.verify_code in _OTHER_NAME:
+        advice = "; tls-server-name in the kubeconfig can name another host"
+    return error.verify_message.rstrip(".") + advice
+
+
+def _cause(error: BaseException) -> str:
+    """The cause alone: the texts of aiohttp's exceptions repeat addresses and settings."""
+    if isinstance(error, ssl.SSLError):
+        return (error.reason or str(error)).replace("_", " ").lower()
+    if isinstance(error, OSError) and error.errno:
+        return (error.strerror if isinstance(error, socket.gaierror) else os.strerror(error.errno)) or str(error)
+    return str(error) or type(error).__name__

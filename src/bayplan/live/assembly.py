@@ -1,0 +1,133 @@
+"""The parts of a scheduler put together: the same for a real API server, a dry run and a simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from bayplan import filtering
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.kube_api.resources import Resource
+from bayplan.live import deciding
+from bayplan.live.binding import Binder
+from bayplan.live.cluster_state import ClusterState
+from bayplan.live.events import Events
+from bayplan.live.metrics import Metrics
+from bayplan.live.outside import Outside
+from bayplan.live.pending import Stage
+from bayplan.live.preemption import Preemptor
+from bayplan.live.queue import Queue
+from bayplan.live.recording import Recorder
+from bayplan.live.scheduler import Profiles, Scheduler
+from bayplan.live.settings import Settings
+from bayplan.live.volumes import Volumes
+from bayplan.live.waiting import Waiting
+from bayplan.model.workloads import Workload
+
+STORED = frozenset({"persistentvolumeclaims", "persistentvolumes", "storageclasses"})
+
+
+class Assembly:
+    """`profiles` are the rules by scheduler name: pods that name another scheduler are not ours."""
+
+    def __init__(
+        self,
+        outside: Outside,
+        profiles: Profiles,
+        settings: Settings,
+        *,
+        clock: Callable[[], float],
+        wall: Callable[[], datetime],
+    ) -> None:
+        self.profiles = profiles
+        self.settings = settings
+        self.recorder: Recorder | None = None
+        self.metrics = Metrics()
+        index = PlacementIndex(settings.semantics, settings.seed)
+        queue = Queue(settings.initial_backoff, settings.max_backoff)
+        waiting = Waiting(index, self._fits, self._judge)
+        self.state = ClusterState(index, queue, waiting, profiles.__contains__, clock)
+        self.volumes = Volumes(index, outside)
+        self.events = Events(outside, settings.identity, clock=clock, wall=wall, per_second=settings.events_per_second)
+        self.preemptor = Preemptor(self.state, outside, self.events, self.metrics, wall=wall)
+        binder = Binder(self.state, outside, self.events, self.metrics, self.volumes, clock=clock)
+        self.scheduler = Scheduler(
+            self.state,
+            profiles,
+            outside,
+            binder,
+            self.volumes,
+            self.preemptor,
+            self.events,
+            self.metrics,
+            clock=clock,
+            wall=wall,
+            on_decision=self._decided,
+            on_step=self._record_changes,
+        )
+        self._offer_gauges()
+
+    def changed_at(self, resource: Resource) -> Callable[[], None]:
+        """Whom to tell when an object of this resource has changed."""
+        if resource.plural not in STORED:
+            return self.scheduler.changed
+
+        def changed() -> None:
+            self.volumes.changed()
+            self.scheduler.changed()
+
+        return changed
+
+    def header(self) -> dict[str, Any]:
+        """What a recording says of how the scheduler was set."""
+        return {
+            "semantics": msgspec.structs.asdict(self.settings.semantics),
+            "seed": self.settings.seed,
+            "identity": self.settings.identity,
+        }
+
+    def _fits(self, workload: Workload) -> bool:
+        state, rules = self.state, self.profiles[workload.scheduler_name]
+        return deciding.choose(workload, state.index, rules, state.nominations).slot >= 0
+
+    def _judge(self, workload: Workload) -> filtering.Verdicts:
+        return filtering.run(self.profiles[workload.scheduler_name], workload, self.state.index)
+
+    def _decided(self, workload: Workload, node: str, message: str) -> None:
+        if self.recorder is not None:
+            self.recorder.changed()
+            self.recorder.decided(workload, node, message, self.state.nominations.beside(workload))
+
+    def _record_changes(self) -> None:
+        if self.recorder is not None:
+            self.recorder.changed()
+
+    def _offer_gauges(self) -> None:
+        state, events = self.state, self.events
+        self.metrics.gauge(
+            "scheduler_pending_pods",
+            "Pending pods, by the queue that they are in.",
+            lambda: [((stage.value,), float(state.queue.sizes[stage])) for stage in Stage],
+            ("queue",),
+        )
+        self.metrics.gauge(
+            "scheduler_cache_size",
+            "Nodes, pods and assumed pods that the scheduler knows.",
+            lambda: [
+                (("nodes",), float(len(state.index.slots))),
+                (("pods",), float(len(state.index.records))),
+                (("assumed_pods",), float(len(state.assumed))),
+            ],
+            ("type",),
+        )
+        self.metrics.gauge(
+            "bayplan_events_dropped", "Events that were not written.", lambda: [((), float(events.dropped))]
+        )
+        self.metrics.gauge(
+            "bayplan_sleepers_asked",
+            "Decisions made to find out who can be woken.",
+            lambda: [((), float(state.waiting.asked))],
+        )

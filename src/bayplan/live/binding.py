@@ -1,0 +1,110 @@
+"""
+Carrying out a decision: volumes first, then the bind, then the event; taken back where the API server says no.
+
+An answer that never came does not mean that nothing happened: the pod is looked at until it is known.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from bayplan.live.cluster_state import ClusterState
+from bayplan.live.events import Events
+from bayplan.live.metrics import SCHEDULED, Metrics
+from bayplan.live.outside import GoneError, Outside, PodRef, RefusedError, UnclearError
+from bayplan.live.pending import Pending
+from bayplan.live.volumes import Volumes, VolumesUnboundError
+
+log = logging.getLogger("bayplan.binding")
+LONGEST_PAUSE = 10.0
+
+
+class Binder:
+    """Binds one pod at a time per call; calls run side by side."""
+
+    def __init__(
+        self,
+        state: ClusterState,
+        outside: Outside,
+        events: Events,
+        metrics: Metrics,
+        volumes: Volumes,
+        *,
+        clock: Callable[[], float],
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._state = state
+        self._outside = outside
+        self._events = events
+        self._metrics = metrics
+        self._volumes = volumes
+        self._clock = clock
+        self._sleep = sleep
+
+    async def bind(self, pending: Pending, node: str, began: float) -> None:
+        """Bring a pod to the node where it is already counted."""
+        pod = PodRef.of(pending.workload)
+        try:
+            await self._volumes.bind(pending.workload, node)
+            await self._until_clear(pod, node, pending)
+        except GoneError:
+            self._take_back(pending, "gone")
+            self._state.queue.remove(pending.key)
+        except (RefusedError, VolumesUnboundError) as error:
+            log.warning("binding refused", extra={"pod": pending.key, "node": node, "error": str(error)})
+            if self._is_still(pending):
+                note = f"binding {pending.key} to {node} was refused: {error}"
+                self._events.tell(pod, "FailedScheduling", note, action="Binding", warning=True)
+            self._take_back(pending, "refused")
+        else:
+            self._done(pending, pod, node, began)
+
+    async def _until_clear(self, pod: PodRef, node: str, pending: Pending) -> None:
+        """Bind, and where the answer stays away find out what happened."""
+        pause = 1.0
+        while True:
+            try:
+                await self._outside.bind(pod, node)
+            except UnclearError as error:
+                self._metrics.bind_failures.labels("unclear").inc()
+                log.warning("bind unclear", extra={"pod": pending.key, "node": node, "error": str(error)})
+            else:
+                return
+            await self._sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
+            if not self._is_still(pending):
+                return  # the watch has told meanwhile what became of it
+            try:
+                found = await self._outside.node_of(pod)
+            except UnclearError:
+                continue
+            if found == node:
+                return
+            if found:
+                raise RefusedError(f"it is on {found} already")
+
+    def _done(self, pending: Pending, pod: PodRef, node: str, began: float) -> None:
+        now = self._clock()
+        profile = pending.workload.scheduler_name
+        self._metrics.attempts.labels(SCHEDULED, profile).inc()
+        self._metrics.attempt_seconds.labels(SCHEDULED, profile).observe(now - began)
+        self._metrics.sli_seconds.labels(str(min(pending.attempts, 16))).observe(now - pending.since)
+        self._metrics.attempts_per_pod.observe(pending.attempts)
+        self._events.tell(pod, "Scheduled", f"Successfully assigned {pending.key} to {node}", action="Binding")
+        if self._is_still(pending):
+            self._state.queue.remove(pending.key)
+            self._state.nominations.forget(pending.key)
+
+    def _take_back(self, pending: Pending, cause: str) -> None:
+        self._metrics.bind_failures.labels(cause).inc()
+        if self._is_still(pending):
+            self._volumes.take_back(pending.workload)
+            self._state.forget(pending.key)
+            self._state.queue.retry(pending, self._clock())
+            self._state.on_pending()
+
+    def _is_still(self, pending: Pending) -> bool:
+        """Whether the pod is the one that was decided about, and nobody has said otherwise since."""
+        return self._state.queue.pods.get(pending.key) is pending

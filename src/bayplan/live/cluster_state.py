@@ -1,0 +1,230 @@
+"""
+What is watched, brought into the index and the queue: one method for each thing that may happen in the cluster.
+
+Objects come decoded; a pod that runs is reduced at once and dropped. Pods that this scheduler has just placed are in
+the index before the API server says so; `assume` and `forget` are for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from bayplan import placing
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.live.nominations import Nominations
+from bayplan.live.pending import Pending, Stage
+from bayplan.live.queue import Queue
+from bayplan.live.surroundings import LiveSurroundings
+from bayplan.live.waiting import Waiting
+from bayplan.model.disruption import Budget
+from bayplan.model.workloads import Workload, WorkloadKey
+from bayplan.reading import budgets, nodes, pods
+from bayplan.wire.disruption import PodDisruptionBudget
+from bayplan.wire.meta import ApiObject
+from bayplan.wire.nodes import Node
+from bayplan.wire.pods import Pod
+
+
+class ClusterState:
+    """
+    The cluster as this scheduler knows it.
+
+    `mine` says whether a pending pod is this scheduler's to place. `assumed` are pods that it has placed and whose
+    binding the API server has not confirmed yet.
+    """
+
+    def __init__(
+        self,
+        index: PlacementIndex,
+        queue: Queue,
+        waiting: Waiting,
+        mine: Callable[[str], bool],
+        clock: Callable[[], float],
+    ) -> None:
+        self.index = index
+        self.queue = queue
+        self.waiting = waiting
+        self.nominations = Nominations()
+        self.surroundings = LiveSurroundings()
+        self.budgets: dict[str, Budget] = {}
+        self.assumed: dict[WorkloadKey, str] = {}
+        self.on_pending: Callable[[], None] = lambda: None
+        self._mine = mine
+        self._clock = clock
+
+    # Pods
+
+    def put_pod(self, pod: Pod) -> None:
+        """A pod is new or changed."""
+        key = WorkloadKey(f"{pod.metadata.namespace or pods.DEFAULT_NAMESPACE}/{pod.metadata.name}")
+        if pods.finished(pod):
+            self._drop(key)
+        elif pod.spec.node_name:
+            self._put_running(key, pod)
+        elif self._mine(pod.spec.scheduler_name):
+            self._put_pending(key, pod)
+        else:
+            self._drop(key)
+
+    def drop_pod(self, key: WorkloadKey, uid: str) -> None:
+        """A pod is gone; one of the same name that came after it stays."""
+        record, pending = self.index.records.get(key), self.queue.pods.get(key)
+        known = record.workload.uid if record is not None else pending.uid if pending is not None else ""
+        if not uid or not known or known == uid:
+            self._drop(key)
+
+    def _put_running(self, key: WorkloadKey, pod: Pod) -> None:
+        self._no_longer_pending(key)
+        self.assumed.pop(key, None)
+        workload = pods.workload_of(pod)
+        record = self.index.records.get(key)
+        if record is not None and record.shares == ((pod.spec.node_name, 1),):
+            if _counts_the_same(record.workload, workload):
+                self.index.amend(workload)
+            else:
+                self.index.replace(workload)
+            return
+        if record is not None:
+            self.index.remove(key)  # another pod of the same name, or placed by somebody else after all
+        self.index.add(workload, pod.spec.node_name)
+
+    def _put_pending(self, key: WorkloadKey, pod: Pod) -> None:
+        if key in self.assumed:
+            record = self.index.records[key]
+            if record.workload.uid == pod.metadata.uid:
+                return  # seen before its binding was; what matters for it cannot change any more
+            self.forget(key)
+        elif key in self.index.records:
+            self.index.remove(key)  # deleted and made anew between two looks
+        workload = self._read(pod)
+        known = self.queue.pods.get(key)
+        if known is not None and known.uid != workload.uid:
+            self._no_longer_pending(key)
+            known = None
+        self._note_nomination(workload)
+        if known is None:
+            fresh = Pending(pod, workload, self._clock(), self.surroundings.generation)
+            self.queue.add(fresh, _first_stage(workload))
+        else:
+            self._update_pending(known, pod, workload)
+        self.on_pending()
+
+    def _update_pending(self, known: Pending, pod: Pod, workload: Workload) -> None:
+        changed = not _reads_the_same(known.workload, workload)
+        known.pod, known.workload, known.around = pod, workload, self.surroundings.generation
+        if workload.terminating or workload.gates:
+            self.waiting.remove(known.key)
+            if known.stage is not Stage.GATED:
+                self.queue.move(known, Stage.GATED)
+        elif changed or known.stage is Stage.GATED:
+            self.waiting.remove(known.key)
+            self.queue.move(known, Stage.ACTIVE, self._clock())
+
+    def _note_nomination(self, workload: Workload) -> None:
+        if workload.nominated_target and not workload.terminating:
+            self.nominations.promise(workload, workload.nominated_target)
+        elif self.nominations.target_of(workload.key):
+            self.nominations.forget(workload.key)
+            self.waiting.doubt_all()
+
+    def _read(self, pod: Pod) -> Workload:
+        workload = pods.workload_of(pod, self.surroundings.current)
+        if not pod.spec.resource_claims:
+            return workload
+        return msgspec.structs.replace(workload, unplaceable=UNSUPPORTED_CLAIMS)
+
+    def freshen(self, pending: Pending) -> None:
+        """Read a pending pod again if what it is read with has changed."""
+        if pending.around != self.surroundings.generation:
+            pending.workload = self._read(pending.pod)
+            pending.around = self.surroundings.generation
+
+    def _drop(self, key: WorkloadKey) -> None:
+        self.assumed.pop(key, None)
+        if key in self.index.records:
+            self.index.remove(key)
+        self._no_longer_pending(key)
+
+    def _no_longer_pending(self, key: WorkloadKey) -> None:
+        self.waiting.remove(key)
+        self.queue.remove(key)
+        if self.nominations.target_of(key):
+            self.nominations.forget(key)
+            self.waiting.doubt_all()
+
+    # Pods that this scheduler places
+
+    def assume(self, pending: Pending, slot: int) -> None:
+        """Count a pod on a node before the API server does."""
+        target = self.index.slots.at(slot)
+        self.index.add(placing.bound(pending.workload, target.labels), target.name)
+        self.assumed[pending.key] = target.name
+        self.queue.move(pending, Stage.BINDING)
+
+    def forget(self, key: WorkloadKey) -> None:
+        """Take back an assumption that the API server did not share."""
+        if self.assumed.pop(key, None) is not None:
+            self.index.remove(key)
+
+    # Everything else
+
+    def put_node(self, node: Node) -> None:
+        target = nodes.target_of(node)
+        if target.name in self.index.slots.by_name:
+            self.index.update_target(target)
+        else:
+            self.index.add_target(target)
+
+    def drop_node(self, name: str) -> None:
+        if name in self.index.slots.by_name:
+            self.index.remove_target(name)
+
+    def put_namespace(self, namespace: ApiObject) -> None:
+        self.index.set_namespace(namespace.metadata.name, namespace.metadata.labels or {})
+
+    def drop_namespace(self, name: str) -> None:
+        self.index.set_namespace(name, None)
+
+    def put_budget(self, written: PodDisruptionBudget) -> None:
+        budget = budgets.budget_of(written)
+        self.budgets[f"{budget.namespace}/{budget.name}"] = budget
+
+    def drop_budget(self, key: str) -> None:
+        self.budgets.pop(key, None)
+
+
+UNSUPPORTED_CLAIMS = "pods with spec.resourceClaims (dynamic resource allocation) are left to kube-scheduler"
+
+
+def _first_stage(workload: Workload) -> Stage:
+    # A pod that is being deleted before it was ever placed is of no interest, but for its end.
+    return Stage.GATED if workload.gates or workload.terminating else Stage.ACTIVE
+
+
+def _counts_the_same(one: Workload, other: Workload) -> bool:
+    """Whether two readings of a running pod are equal in everything that is counted of it."""
+    return (
+        one.uid == other.uid
+        and one.labels == other.labels
+        and (one.needs is other.needs or _weighs(one) == _weighs(other))
+        and one.terminating == other.terminating
+        and one.priority == other.priority
+    )
+
+
+def _weighs(workload: Workload) -> tuple[object, ...]:
+    needs = workload.needs
+    return needs.requests, needs.affinity, needs.host_ports, needs.claims
+
+
+def _reads_the_same(one: Workload, other: Workload) -> bool:
+    """Whether two readings of a pending pod are equal in everything that a decision reads."""
+    return (
+        one.labels == other.labels
+        and one.needs == other.needs
+        and one.priority == other.priority
+        and one.gates == other.gates
+        and one.unplaceable == other.unplaceable
+    )

@@ -1,0 +1,100 @@
+"""
+One decision of the running scheduler: where a pod goes, leaving the room that was promised to others.
+
+The same line as everywhere (`schedule.py`); only the promises are added here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+
+from bayplan import filtering, schedule, scoring
+from bayplan.assigning import best_target
+from bayplan.explaining import tally
+from bayplan.filtering import Verdicts
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.live import nominations
+from bayplan.live.nominations import Nominations
+from bayplan.model.workloads import Workload
+from bayplan.rules.rule import Rule
+
+BLOCKERS_TOLD = 3  # pods named in an event; more belong into `bayplan explain`
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """`slot` is -1 if the pod fits nowhere."""
+
+    slot: int
+    total: int = 0
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """Why a pod fits nowhere: the sentence, the rules behind it, and pods that stand in the way, by name."""
+
+    message: str
+    rules: tuple[str, ...]
+    blockers: tuple[str, ...] = ()
+
+
+def choose(workload: Workload, index: PlacementIndex, rules: Sequence[Rule], promised: Nominations) -> Choice:
+    """Where the pod goes. A node promised to it is taken without looking at others, as kube-scheduler does."""
+    promises = promised.beside(workload) if len(promised) else []
+    own = index.slots.by_name.get(promised.target_of(workload.key), -1)
+    if not promises and own < 0:
+        return Choice(*schedule.choose(workload, index, rules))
+    verdicts = _leaving_room(workload, index, rules, promises)
+    if not verdicts.feasible.any():
+        return Choice(-1)
+    totals = scoring.run(verdicts, index).totals
+    if own < 0 or not verdicts.feasible[own]:
+        own = best_target.pick(best_target.best(totals, verdicts.feasible), index)
+    return Choice(own, int(totals[own]))
+
+
+def _leaving_room(
+    workload: Workload, index: PlacementIndex, rules: Sequence[Rule], promises: Sequence[tuple[Workload, str]]
+) -> Verdicts:
+    """What fits with the promised pods on their nodes and without them: nobody knows yet whether they will come."""
+    with nominations.kept(promises, index):
+        allowed = filtering.run(rules, workload, index).feasible.copy()
+    verdicts = filtering.run(rules, workload, index)
+    return msgspec.structs.replace(verdicts, feasible=verdicts.feasible & allowed)
+
+
+def refusal(workload: Workload, index: PlacementIndex, rules: Sequence[Rule], promised: Nominations) -> Refusal:
+    """Why the pod fits nowhere, told as kube-scheduler would, with who stands in the way."""
+    with nominations.kept(promised.beside(workload), index):
+        verdicts = filtering.run(rules, workload, index)
+        return Refusal(tally.sentence(verdicts, index), _refusing(verdicts), _blockers(verdicts, workload, index))
+
+
+def _refusing(verdicts: Verdicts) -> tuple[str, ...]:
+    """The rules that are against at least one node."""
+    if verdicts.refusal is not None:
+        return (verdicts.refusal[0].name,)
+    found = [one for one in verdicts.judged if (refused := one.refused()) is not None and refused.any()]
+    return tuple(one.rule.name for one in found)
+
+
+def _blockers(verdicts: Verdicts, workload: Workload, index: PlacementIndex) -> tuple[str, ...]:
+    """Pods that stand in the way where nothing else does: on nodes that one rule alone refuses."""
+    if verdicts.refusal is not None:
+        return ()
+    refusals = np.zeros(index.slots.capacity, np.int64)
+    for one in verdicts.judged:
+        refused = one.refused()
+        if refused is not None:
+            refusals += refused
+    nearly = index.slots.alive & (refusals == 1)
+    peers: dict[str, None] = {}
+    for one in verdicts.judged:
+        refused = one.refused()
+        if refused is None:
+            continue
+        for slot in np.flatnonzero(nearly & refused)[:BLOCKERS_TOLD].tolist():
+            for failure in one.rule.evidence(one.plan, workload, slot, index):
+                peers.update(dict.fromkeys(failure.peers))
+    return tuple(peers)[:BLOCKERS_TOLD]

@@ -1,0 +1,174 @@
+"""
+What happened to a pod, as events that `kubectl describe` shows: kube-scheduler's words, and ours after them.
+
+Repetitions are counted in the first event's series and not posted again. Events come after binds: they are sent by a
+few workers from a bounded list, at a bounded pace, and what does not fit is dropped and counted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from bayplan.errors import ClusterError
+from bayplan.live.outside import Outside, PodRef
+
+REPORTER = "bayplan"
+LONGEST_NOTE = 1024  # bytes; the API server refuses longer ones
+CUT = " ..."
+REMEMBERED = 4096  # events whose repetitions are still counted
+SENDERS = 8  # events on their way at once
+SERIES_EVERY = 60.0  # seconds between two updates of a series
+
+
+class _Told:
+    """An event that was posted: its name, how often it happened, when that was last written."""
+
+    __slots__ = ("count", "name", "namespace", "written")
+
+    def __init__(self, namespace: str, name: str, now: float) -> None:
+        self.namespace, self.name, self.count, self.written = namespace, name, 1, now
+
+
+class _Post(msgspec.Struct, frozen=True):
+    key: tuple[str, str, str]
+    body: dict[str, Any]
+
+
+class _Repeat(msgspec.Struct, frozen=True):
+    namespace: str
+    name: str
+    count: int
+
+
+class Events:
+    """Takes what happened at once and sends it in its own time. `clock` counts seconds, `wall` tells the time of day."""
+
+    def __init__(
+        self,
+        outside: Outside,
+        instance: str,
+        *,
+        clock: Callable[[], float],
+        wall: Callable[[], datetime],
+        per_second: float = 500.0,
+        backlog: int = 10_000,
+        on_trouble: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._outside = outside
+        self._instance = instance
+        self._clock, self._wall = clock, wall
+        self._pause = 1.0 / per_second
+        self._backlog = backlog
+        self._on_trouble = on_trouble
+        self._told: OrderedDict[tuple[str, str, str], _Told] = OrderedDict()
+        self._unsent: deque[_Post | _Repeat] = deque()
+        self._more = asyncio.Event()
+        self._serial = 0
+        self._next = 0.0  # when the next event may be sent
+        self.dropped = 0
+
+    def tell(self, pod: PodRef, reason: str, note: str, *, action: str, warning: bool = False) -> None:
+        """Something happened to a pod."""
+        note = _cut(note)
+        key = (pod.uid or f"{pod.namespace}/{pod.name}", reason, note)
+        known = self._told.get(key)
+        if known is not None:
+            self._told.move_to_end(key)
+            known.count += 1
+            if self._clock() - known.written >= SERIES_EVERY:
+                known.written = self._clock()
+                self._enqueue(_Repeat(known.namespace, known.name, known.count))
+            return
+        name = self._name(pod)
+        self._told[key] = _Told(pod.namespace, name, self._clock())
+        while len(self._told) > REMEMBERED:
+            self._told.popitem(last=False)
+        self._enqueue(_Post(key, self._body(pod, name, reason, note, action, warning=warning)))
+
+    async def run(self) -> None:
+        """Send for ever, a few at a time, no faster than allowed."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(SENDERS):
+                group.create_task(self._work())
+
+    async def _work(self) -> None:
+        while True:
+            await self._more.wait()
+            while self._unsent:
+                now = self._clock()
+                self._next = max(self._next + self._pause, now)
+                one = self._unsent.popleft()
+                if self._next > now:
+                    await asyncio.sleep(self._next - now)
+                await self._send(one)
+            self._more.clear()
+
+    async def flush(self) -> None:
+        """Send what is there, at once."""
+        while self._unsent:
+            await self._send(self._unsent.popleft())
+
+    async def _send(self, one: _Post | _Repeat) -> None:
+        try:
+            if isinstance(one, _Post):
+                await self._outside.post_event(one.body)
+            else:
+                series = {"count": one.count, "lastObservedTime": _micro(self._wall())}
+                await self._outside.patch_event(one.namespace, one.name, {"series": series})
+        except ClusterError as error:
+            # Events are a courtesy: a pod is placed whether or not its owner could be told.
+            self.dropped += 1
+            if isinstance(one, _Post):
+                self._told.pop(one.key, None)
+            self._on_trouble(f"event not written: {error}")
+
+    def _enqueue(self, one: _Post | _Repeat) -> None:
+        if len(self._unsent) >= self._backlog:
+            self._unsent.popleft()
+            self.dropped += 1
+        self._unsent.append(one)
+        self._more.set()
+
+    def _name(self, pod: PodRef) -> str:
+        # Unique over restarts, as the instance and its start are part of it.
+        self._serial += 1
+        stamp = int(self._wall().timestamp() * 1_000_000)
+        return f"{pod.name[:200]}.{stamp:x}{self._serial:04x}"
+
+    def _body(self, pod: PodRef, name: str, reason: str, note: str, action: str, *, warning: bool) -> dict[str, Any]:
+        return {
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+            "metadata": {"namespace": pod.namespace, "name": name},
+            "eventTime": _micro(self._wall()),
+            "reportingController": REPORTER,
+            "reportingInstance": self._instance[:128],
+            "action": action,
+            "reason": reason,
+            "regarding": {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "namespace": pod.namespace,
+                "name": pod.name,
+                "uid": pod.uid,
+            },
+            "note": note,
+            "type": "Warning" if warning else "Normal",
+        }
+
+
+def _cut(note: str) -> str:
+    encoded = note.encode()
+    if len(encoded) <= LONGEST_NOTE:
+        return note
+    return encoded[: LONGEST_NOTE - len(CUT)].decode(errors="ignore") + CUT
+
+
+def _micro(at: datetime) -> str:
+    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,0 +1,57 @@
+"""
+Room that preemption has made: which pod was promised which node, until it is there or the promise is taken back.
+
+Other pods of lower or equal priority must fit beside the promised ones; nobody else sees them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from bayplan import placing
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.model.workloads import Workload, WorkloadKey
+
+
+class Nominations:
+    """Pending pods by key, with the node that each is nominated to. `generation` moves with every change."""
+
+    def __init__(self) -> None:
+        self.generation = 0
+        self._promised: dict[WorkloadKey, tuple[Workload, str]] = {}
+
+    def __len__(self) -> int:
+        return len(self._promised)
+
+    def target_of(self, key: WorkloadKey) -> str:
+        """The node promised to a pod, empty if none is."""
+        found = self._promised.get(key)
+        return found[1] if found else ""
+
+    def promise(self, workload: Workload, target: str) -> None:
+        if self._promised.get(workload.key) != (workload, target):
+            self._promised[workload.key] = (workload, target)
+            self.generation += 1
+
+    def forget(self, key: WorkloadKey) -> None:
+        self.generation += self._promised.pop(key, None) is not None
+
+    def beside(self, workload: Workload) -> list[tuple[Workload, str]]:
+        """The promises that this pod must leave room for: those to others that are at least as important."""
+        return [
+            (other, target)
+            for key, (other, target) in self._promised.items()
+            if key != workload.key and other.priority >= workload.priority
+        ]
+
+
+@contextmanager
+def kept(promises: Sequence[tuple[Workload, str]], index: PlacementIndex) -> Iterator[None]:
+    """The index as if the promised pods were on their nodes already."""
+    with index.tentatively():
+        for workload, target in promises:
+            slot = index.slots.by_name.get(target)
+            if slot is not None and workload.key not in index.records:
+                index.add(placing.bound(workload, index.slots.at(slot).labels), target)
+        yield

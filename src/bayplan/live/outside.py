@@ -1,0 +1,68 @@
+"""
+What the scheduler does to the world, as an interface: the API server in earnest, memory in simulations and tests.
+
+Every method names the pod by its uid too: one that was deleted and made anew is not the one that was decided about.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import msgspec
+
+from bayplan.errors import ClusterError
+from bayplan.model.workloads import Workload
+
+
+class GoneError(ClusterError):
+    """The pod is no longer there."""
+
+
+class RefusedError(ClusterError):
+    """The API server says no, and the same request would be refused again: the pod has changed, or rights are missing."""
+
+
+class UnclearError(ClusterError):
+    """No answer, or none to rely on: it may have happened or not."""
+
+
+class PodRef(msgspec.Struct, frozen=True):
+    """One pod, and not another of the same name."""
+
+    namespace: str
+    name: str
+    uid: str
+
+    @classmethod
+    def of(cls, workload: Workload) -> PodRef:
+        return cls(workload.namespace, workload.name, workload.uid)
+
+
+class Outside(Protocol):
+    """Raises GoneError, RefusedError or UnclearError where it cannot be done."""
+
+    async def bind(self, pod: PodRef, node: str) -> None: ...
+
+    async def node_of(self, pod: PodRef) -> str:
+        """Where the pod is bound to, empty if nowhere: for when a bind was unclear."""
+        ...
+
+    async def patch_status(self, pod: PodRef, status: dict[str, Any]) -> None: ...
+
+    async def delete(self, pod: PodRef) -> None: ...
+
+    async def evict(self, pod: PodRef) -> None:
+        """Ask for the pod to go, as its disruption budgets allow; RefusedError if they do not."""
+        ...
+
+    async def select_node(self, claim: str, node: str) -> None:
+        """Tell the provisioner of a claim (namespace/name) where its volume is needed."""
+        ...
+
+    async def reserve_volume(self, volume: str, claim: str, claim_uid: str) -> None:
+        """Tie an existing volume to a claim (namespace/name)."""
+        ...
+
+    async def post_event(self, event: dict[str, Any]) -> None: ...
+
+    async def patch_event(self, namespace: str, name: str, patch: dict[str, Any]) -> None: ...

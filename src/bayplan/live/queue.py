@@ -1,0 +1,99 @@
+"""
+Which pod is tried next: by priority, then by age; who failed waits one second, then two, up to ten.
+
+Time is given by the caller. Who waits for an event is in `waiting`; here they only have their stage.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from itertools import count
+
+from bayplan.live.pending import Pending, Stage
+from bayplan.model.workloads import WorkloadKey
+
+
+class Queue:
+    """All pending pods by key, those that may be tried in order, those in back-off by the time it ends."""
+
+    def __init__(self, initial_backoff: float = 1.0, max_backoff: float = 10.0) -> None:
+        self.initial_backoff = initial_backoff
+        self.max_backoff = max_backoff
+        self.pods: dict[WorkloadKey, Pending] = {}
+        self.sizes: Counter[Stage] = Counter()
+        self._ready: list[tuple[int, float, int, Pending]] = []
+        self._backing_off: list[tuple[float, int, Pending]] = []
+        self._tickets = count()  # among equals the first to come, and no comparison of pods
+        self._ticket: dict[Pending, int] = {}  # the one entry of a pod that still means something
+
+    def __len__(self) -> int:
+        return len(self.pods)
+
+    def add(self, pending: Pending, stage: Stage) -> None:
+        """Take in a pod that is new here."""
+        assert pending.key not in self.pods, "a pod is pending once"
+        self.pods[pending.key] = pending
+        self.sizes[stage] += 1
+        pending.stage = stage
+        self._enter(pending)
+
+    def remove(self, key: WorkloadKey) -> Pending | None:
+        """Forget a pod, wherever it was."""
+        pending = self.pods.pop(key, None)
+        if pending is not None:
+            self.sizes[pending.stage] -= 1
+            self._ticket.pop(pending, None)
+        return pending
+
+    def move(self, pending: Pending, stage: Stage, now: float = 0.0) -> None:
+        """Let a pod enter another stage; `now` matters where it becomes ready or backs off."""
+        self.sizes[pending.stage] -= 1
+        self.sizes[stage] += 1
+        pending.stage = stage
+        self._ticket.pop(pending, None)
+        if stage is Stage.ACTIVE:
+            pending.queued = now
+        self._enter(pending, now)
+
+    def retry(self, pending: Pending, now: float) -> None:
+        """Something that may help has happened: to be tried once its back-off is over."""
+        self.move(pending, Stage.BACKOFF, now)
+
+    def pop(self, now: float) -> Pending | None:
+        """The next pod to try, which then counts as tried once more; None if nobody is ready."""
+        self._end_backoff(now)
+        while self._ready:
+            *_, ticket, pending = heapq.heappop(self._ready)
+            if self._ticket.get(pending) == ticket:
+                del self._ticket[pending]
+                pending.attempts += 1
+                return pending
+        return None
+
+    def wakes_at(self) -> float | None:
+        """When the next back-off ends; None if nobody backs off."""
+        while self._backing_off and self._ticket.get(self._backing_off[0][2]) != self._backing_off[0][1]:
+            heapq.heappop(self._backing_off)
+        return self._backing_off[0][0] if self._backing_off else None
+
+    def backoff(self, pending: Pending) -> float:
+        """How long a pod rests after its last attempt: doubling from the first failure on."""
+        doublings = min(max(pending.attempts - 1, 0), 30)
+        return float(min(self.initial_backoff * 2**doublings, self.max_backoff))
+
+    def _enter(self, pending: Pending, now: float = 0.0) -> None:
+        ticket = next(self._tickets)
+        if pending.stage is Stage.ACTIVE:
+            self._ticket[pending] = ticket
+            heapq.heappush(self._ready, (-pending.workload.priority, pending.queued, ticket, pending))
+        elif pending.stage is Stage.BACKOFF:
+            self._ticket[pending] = ticket
+            heapq.heappush(self._backing_off, (now + self.backoff(pending), ticket, pending))
+
+    def _end_backoff(self, now: float) -> None:
+        until = self.wakes_at()
+        while until is not None and until <= now:
+            _, _, pending = heapq.heappop(self._backing_off)
+            self.move(pending, Stage.ACTIVE, until)
+            until = self.wakes_at()

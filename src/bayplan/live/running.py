@@ -1,0 +1,202 @@
+"""
+A scheduler from beginning to end: watch until everything is known, stand for election, schedule, hand over.
+
+Whatever this process knows it has from the API server, so it may be killed at any moment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import logging
+import pathlib
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from aiohttp import web
+
+from bayplan.errors import ClusterError
+from bayplan.kube_api.connection import Connection
+from bayplan.kube_api.leader_election import LeaderElector
+from bayplan.kube_api.reflector import Reflector
+from bayplan.kube_api.resources import PODS
+from bayplan.live import serving, watched
+from bayplan.live.api_outside import ApiOutside
+from bayplan.live.assembly import Assembly
+from bayplan.live.crew import Crew
+from bayplan.live.dry_run import DryRun
+from bayplan.live.recording import Recorder
+from bayplan.live.scheduler import Profiles
+from bayplan.live.settings import Settings
+from bayplan.live.watched import Listener
+
+log = logging.getLogger("bayplan")
+LAST_WORDS = 5.0  # seconds for binds under way and unsent events when told to stop
+LAG_EVERY = 0.25
+
+
+class LeadershipLostError(ClusterError):
+    """Another replica may write now; whoever started us starts us again."""
+
+
+class Running:
+    """One scheduler process. `stop` ends it in good order."""
+
+    def __init__(self, connection: Connection, profiles: Profiles, settings: Settings) -> None:
+        self._connection = connection
+        self._settings = settings
+        self._elector = self._candidate()
+        outside = DryRun() if settings.dry_run else ApiOutside(connection, self._may_write)
+        self._parts = Assembly(outside, profiles, settings, clock=time.monotonic, wall=_now)
+        self._reflectors = [self._reflector(one) for one in watched.of_pods(self._parts.state)]
+        self._stopping = asyncio.Event()
+        self._synced = False
+        self.ports: list[int] = []
+        self._offer_gauges()
+
+    def stop(self) -> None:
+        self._stopping.set()
+
+    async def run(self) -> None:
+        """Until stopped; raises what ended it otherwise."""
+        version = await self._connection.version()
+        log.info("connected", extra={"server": self._connection.server, "version": version})
+        async with contextlib.AsyncExitStack() as stack:
+            for server in self._servers():
+                await stack.enter_async_context(server)
+                self.ports.append(server.port)
+            crew = await stack.enter_async_context(Crew())
+            crew.start(self._watch_the_loop())
+            await self._know_everything(crew)
+            if self._settings.record:
+                stack.callback(self._record().close)
+            await self._lead(crew)
+
+    # Knowing
+
+    async def _know_everything(self, crew: Crew) -> None:
+        """Start watching and return when all is known; pods come last, as they are counted where their nodes are."""
+        began = time.monotonic()
+        gc.disable()  # objects are only made, and none of them is garbage
+        for last in (False, True):
+            batch = [one for one in self._reflectors if (one.resource == PODS) is last]
+            for reflector in batch:
+                crew.start(reflector.run())
+            await asyncio.gather(*(reflector.synced.wait() for reflector in batch))
+        gc.enable()
+        gc.freeze()
+        self._synced = True
+        index, queue = self._parts.state.index, self._parts.state.queue
+        facts = {"nodes": len(index.slots), "pods": len(index.records), "pending": len(queue)}
+        log.info("synced", extra={**facts, "seconds": round(time.monotonic() - began, 2)})
+
+    def _reflector(self, one: watched.Watched) -> Reflector[Any]:
+        unreadable = self._parts.metrics.undecodable
+        listener = Listener(one, self._parts.changed_at(one.resource), lambda name: unreadable.labels(name).inc())
+        return Reflector(self._connection, one.resource, one.item_type, listener, on_trouble=log.warning)
+
+    async def _watch_the_loop(self) -> None:
+        """How long others kept the event loop: what a late timer tells."""
+        while True:
+            before = time.monotonic()
+            await asyncio.sleep(LAG_EVERY)
+            self._parts.metrics.loop_lag.observe(max(time.monotonic() - before - LAG_EVERY, 0.0))
+
+    # Leading
+
+    def _candidate(self) -> LeaderElector | None:
+        election = self._settings.election
+        if election is None or self._settings.dry_run:
+            return None
+        return LeaderElector(
+            self._connection,
+            election.namespace,
+            election.name,
+            self._settings.identity,
+            lease_duration=election.lease_duration,
+            renew_deadline=election.renew_deadline,
+            retry_period=election.retry_period,
+            on_new_leader=lambda leader: log.info("leader", extra={"leader": leader}),
+            on_trouble=log.warning,
+        )
+
+    def _may_write(self) -> bool:
+        return self._elector is None or self._elector.may_write()
+
+    async def _lead(self, crew: Crew) -> None:
+        """Schedule while we lead. Told to stop, finish what is under way and let the next one lead at once."""
+        elector = self._elector
+        standing = None if elector is None else crew.start(elector.run())
+        if elector is not None:
+            await _any_of(elector.leading, self._stopping)
+        if not self._stopping.is_set():
+            crew.start(self._parts.events.run())
+            scheduling = crew.start(self._parts.scheduler.run())
+            log.info("scheduling", extra={"schedulers": ", ".join(sorted(self._parts.profiles))})
+            await _any_of(self._stopping, *([] if elector is None else [elector.lost]))
+            scheduling.cancel()
+            if not self._stopping.is_set():
+                raise LeadershipLostError("leadership was lost: another replica may schedule now")
+            await self._finish()
+        if standing is not None:
+            standing.cancel()
+            await asyncio.wait([standing])
+
+    async def _finish(self) -> None:
+        log.info("stopping")
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LAST_WORDS):
+                await self._parts.scheduler.idle()
+                await self._parts.events.flush()
+
+    # Telling
+
+    def _servers(self) -> list[serving.Server]:
+        def app() -> web.Application:
+            return serving.application(lambda: "", self._unready, self._parts.metrics.text)
+
+        return [serving.Server(app(), address.host, address.port) for address in self._settings.addresses]
+
+    def _unready(self) -> str:
+        return "" if self._synced else "not everything is known yet"
+
+    def _record(self) -> Recorder:
+        file = pathlib.Path(self._settings.record).open("wb")  # noqa: SIM115 (closed by the recorder)
+        self._parts.recorder = Recorder(file, self._parts.state.index, self._parts.header(), _now)
+        return self._parts.recorder
+
+    def _offer_gauges(self) -> None:
+        gauge = self._parts.metrics.gauge
+        gauge("bayplan_leading", "1 while this replica may write.", lambda: [((), float(self._leads()))])
+        counts: tuple[tuple[str, str, Callable[[Reflector[Any]], int]], ...] = (
+            ("bayplan_watch_lists", "Lists made, by resource.", lambda one: one.lists),
+            ("bayplan_watch_relists", "Lists made because a watch could not go on.", lambda one: one.relists),
+            ("bayplan_watch_restarts", "Watches begun again where the last one ended.", lambda one: one.restarts),
+            ("bayplan_watch_events", "Events seen, by resource.", lambda one: one.events),
+        )
+        for name, text, read in counts:
+            gauge(name, text, self._by_resource(read), ("resource",))
+
+    def _leads(self) -> bool:
+        return self._synced and self._may_write()
+
+    def _by_resource(
+        self, read: Callable[[Reflector[Any]], int]
+    ) -> Callable[[], Sequence[tuple[tuple[str, ...], float]]]:
+        return lambda: [((str(one.resource),), float(read(one))) for one in self._reflectors]
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+async def _any_of(*events: asyncio.Event) -> None:
+    waits = [asyncio.ensure_future(event.wait()) for event in events]
+    try:
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for wait in waits:
+            wait.cancel()

@@ -1,0 +1,221 @@
+"""
+The loop: take the next pod, decide, count it in, bind it in the background, and go on with the next.
+
+One thread owns the index; deciding and counting in happen without a pause between them. What takes longer than a
+moment (the API server) happens in tasks. A step ends after a few milliseconds, so that watching goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from bayplan.errors import ClusterError
+from bayplan.live import conditions, deciding
+from bayplan.live.binding import Binder
+from bayplan.live.cluster_state import ClusterState
+from bayplan.live.deciding import Refusal
+from bayplan.live.events import Events
+from bayplan.live.metrics import ERROR, UNSCHEDULABLE, Metrics
+from bayplan.live.outside import Outside, PodRef
+from bayplan.live.pending import Pending, Stage
+from bayplan.live.preemption import Preemptor
+from bayplan.live.volumes import Volumes
+from bayplan.model.workloads import Workload
+from bayplan.rules.rule import Rule
+
+STEP = 0.008  # seconds of deciding before others may run
+IN_FLIGHT = 256  # binds on their way at once
+SWEEP_EVERY = 300.0
+log = logging.getLogger("bayplan.scheduler")
+
+Profiles = Mapping[str, Sequence[Rule]]  # scheduler name → its rules
+OnDecision = Callable[[Workload, str, str], None]  # the pod, its node or "", and why not
+
+
+class Scheduler:
+    """Places what is pending in `state`, while `leading`."""
+
+    def __init__(
+        self,
+        state: ClusterState,
+        profiles: Profiles,
+        outside: Outside,
+        binder: Binder,
+        volumes: Volumes,
+        preemptor: Preemptor,
+        events: Events,
+        metrics: Metrics,
+        *,
+        clock: Callable[[], float],
+        wall: Callable[[], datetime],
+        on_decision: OnDecision,
+        on_step: Callable[[], None],
+    ) -> None:
+        self._state = state
+        self._profiles = profiles
+        self._outside = outside
+        self._binder = binder
+        self._volumes = volumes
+        self._preemptor = preemptor
+        self._events = events
+        self._metrics = metrics
+        self._clock, self._wall = clock, wall
+        self._on_decision, self._on_step = on_decision, on_step
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._binding = 0
+        self._call = asyncio.Event()
+        self._swept = clock()
+        self._broken: BaseException | None = None
+        state.on_pending = self._call.set
+
+    # The loop
+
+    async def run(self) -> None:
+        """Schedule for ever."""
+        while True:
+            self._call.clear()
+            if self._broken is not None:
+                raise self._broken
+            if self.step():
+                await asyncio.sleep(0)
+            else:
+                await self._rest()
+
+    def changed(self) -> None:
+        """Something in the cluster is other than it was: perhaps a sleeper fits now."""
+        self._call.set()
+
+    async def idle(self) -> None:
+        """Until every write that is under way has come to its end."""
+        while self._tasks:
+            await asyncio.wait(set(self._tasks))
+
+    def step(self) -> bool:
+        """Decide about as many pods as a moment allows; whether there was anything to do."""
+        began = self._clock()
+        self._on_step()
+        self._wake(began)
+        worked = False
+        while self._binding < IN_FLIGHT and self._clock() - began < STEP:
+            pending = self._state.queue.pop(self._clock())
+            if pending is None:
+                return worked
+            self._attempt(pending)
+            worked = True
+        return worked
+
+    async def _rest(self) -> None:
+        """Until something happens, a back-off ends or the sweep is due."""
+        until = self._swept + SWEEP_EVERY
+        next_retry = self._state.queue.wakes_at()
+        if next_retry is not None and self._binding < IN_FLIGHT:
+            until = min(until, next_retry)
+        try:
+            async with asyncio.timeout(max(until - self._clock(), 0.0)):
+                await self._call.wait()
+        except TimeoutError:
+            return
+
+    def _wake(self, now: float) -> None:
+        state = self._state
+        for pending in state.waiting.wake():
+            state.queue.retry(pending, now)
+        if now - self._swept >= SWEEP_EVERY:
+            self._swept = now
+            for pending in state.waiting.sweep():
+                self._metrics.missed_wakeups.inc()
+                log.error("woken by the sweep, not by an event", extra={"pod": pending.key})
+                state.queue.retry(pending, now)
+
+    # One pod
+
+    def _attempt(self, pending: Pending) -> None:
+        state, began = self._state, self._clock()
+        state.freshen(pending)
+        workload = pending.workload
+        rules = self._profiles[workload.scheduler_name]
+        try:
+            choice = deciding.choose(workload, state.index, rules, state.nominations)
+        except Exception:
+            self._stumble(pending)
+            return
+        self._metrics.algorithm_seconds.observe(self._clock() - began)
+        if choice.slot >= 0:
+            node = state.index.slots.at(choice.slot).name
+            log.debug("placed", extra={"pod": pending.key, "node": node, "total": choice.total})
+            self._on_decision(workload, node, "")
+            self._volumes.assume(workload, choice.slot)
+            state.assume(pending, choice.slot)
+            state.waiting.placed(workload)
+            self._bind(pending, node, began)
+        else:
+            self._refuse(pending, rules, began)
+
+    def _bind(self, pending: Pending, node: str, began: float) -> None:
+        async def bind() -> None:
+            try:
+                await self._binder.bind(pending, node, began)
+            finally:
+                self._binding -= 1
+                self._call.set()
+
+        self._binding += 1
+        self._spawn(bind())
+
+    def _refuse(self, pending: Pending, rules: Sequence[Rule], began: float) -> None:
+        state, workload = self._state, pending.workload
+        refusal = deciding.refusal(workload, state.index, rules, state.nominations)
+        attempt = self._preemptor.attempt(workload, rules)
+        message = " ".join(part for part in (refusal.message, attempt.message) if part)
+        profile = workload.scheduler_name
+        self._metrics.attempts.labels(UNSCHEDULABLE, profile).inc()
+        self._metrics.attempt_seconds.labels(UNSCHEDULABLE, profile).observe(self._clock() - began)
+        log.debug("refused", extra={"pod": pending.key, "message_text": message})
+        self._on_decision(workload, "", message)
+        self._tell(pending, message, refusal, attempt.nominated)
+        if attempt.victims:
+            self._spawn(self._preemptor.carry_out(workload, attempt))
+        state.queue.move(pending, Stage.WAITING)
+        state.waiting.park(pending)
+
+    def _stumble(self, pending: Pending) -> None:
+        """A bug of ours: told as what it is, loudly, and the other pods go on."""
+        log.exception("internal error while deciding", extra={"pod": pending.key})
+        self._metrics.attempts.labels(ERROR, pending.workload.scheduler_name).inc()
+        pod, message = PodRef.of(pending.workload), "internal error of the scheduler; its log has the details"
+        self._events.tell(pod, "FailedScheduling", message, action="Scheduling", warning=True)
+        status = conditions.not_scheduled(message, self._wall(), reason=conditions.SCHEDULER_ERROR, nominated=None)
+        self._spawn(self._patch(pod, status))
+        self._state.queue.retry(pending, self._clock())
+
+    def _tell(self, pending: Pending, message: str, refusal: Refusal, nominated: str | None) -> None:
+        """The event and the condition; the condition only if it says something new."""
+        pod = PodRef.of(pending.workload)
+        note = message
+        if refusal.blockers:
+            note = f"{message} Blocked by {', '.join(refusal.blockers)}."
+        self._events.tell(pod, "FailedScheduling", note, action="Scheduling", warning=True)
+        if message != pending.message or nominated is not None:
+            pending.message = message
+            self._spawn(self._patch(pod, conditions.not_scheduled(message, self._wall(), nominated=nominated)))
+
+    async def _patch(self, pod: PodRef, status: dict[str, Any]) -> None:
+        try:
+            await self._outside.patch_status(pod, status)
+        except ClusterError as error:
+            log.warning("status not written", extra={"pod": f"{pod.namespace}/{pod.name}", "error": str(error)})
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            self._broken = task.exception()  # a bug of ours: the loop ends with it, loudly
+            self._call.set()

@@ -1,0 +1,224 @@
+"""
+Pods that fit nowhere, asleep until something happens that lets one of them fit.
+
+Pods that no rule tells apart sleep as one kind. The changes since the last look say which kinds may be better off: a
+pod that left a node matters to kinds that only its room was missing for, or whose terms it had a part in; a node that
+changed matters to all. Of those kinds the engine is asked, at the price of one decision each, and one pod of a kind
+that fits now is woken; the next one only when that one was placed. So nobody is tried in vain, and nobody who would fit
+sleeps on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayplan.filtering import Judged, Verdicts
+from bayplan.indexing.capacity import PODS
+from bayplan.indexing.journal import Change
+from bayplan.indexing.journal import Kind as ChangeKind
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.live.pending import Pending
+from bayplan.model.workloads import Workload, WorkloadKey, label_keys
+
+# What a rule's refusal of a node hangs on.
+ROOM, NODE, PEERS = 1, 2, 4
+LIFTED_BY_DEPARTURE = {"NodeResourcesFit", "NodePorts", "NodeVolumeLimits"}
+LIFTED_BY_PEERS = {"InterPodAffinity", "PodTopologySpread", "VolumeRestrictions"}
+MANY_CHANGES = 256  # from here on every kind is asked, which is cheaper than looking through the changes
+
+
+class _Kind:
+    """Pods that no rule tells apart, and what is against each node for them."""
+
+    __slots__ = ("heard", "held_by", "members", "peers")
+
+    def __init__(self) -> None:
+        self.members: dict[WorkloadKey, Pending] = {}
+        self.held_by: NDArray[np.uint8] = np.zeros(0, np.uint8)
+        self.peers: list[Judged] = []
+        self.heard: set[int] = set()  # classes whose comings and goings have mattered to this kind
+
+    @property
+    def sample(self) -> Pending:
+        return next(iter(self.members.values()))
+
+    def judge(self, verdicts: Verdicts, index: PlacementIndex) -> None:
+        """Remember what the rules said, and who of them listens to other pods."""
+        self.held_by = np.zeros(index.slots.capacity, np.uint8)
+        for one in verdicts.judged:
+            refused = one.refused()
+            if refused is not None:
+                self.held_by[refused] |= _hangs_on(one.rule.name)
+        self.peers = [one for one in verdicts.judged if one.rule.name in LIFTED_BY_PEERS]
+        self.heard.clear()
+
+
+def _hangs_on(rule: str) -> int:
+    if rule in LIFTED_BY_DEPARTURE:
+        return ROOM
+    return PEERS if rule in LIFTED_BY_PEERS else NODE
+
+
+class Waiting:
+    """
+    The sleepers by kind.
+
+    `fits` asks the engine whether a pod has a place now, `judge` what every rule says of every node.
+    """
+
+    def __init__(
+        self, index: PlacementIndex, fits: Callable[[Workload], bool], judge: Callable[[Workload], Verdicts]
+    ) -> None:
+        self._index = index
+        self._fits = fits
+        self._judge = judge
+        self._kinds: dict[Hashable, _Kind] = {}
+        self._kind_of: dict[WorkloadKey, Hashable] = {}
+        self._position = index.journal.end
+        self._generation = index.census.generation
+        self._doubtful: set[Hashable] = set()  # to be asked at the next look, whatever has changed
+        self.asked = 0  # how often the engine was asked, for metrics and tests
+
+    def __len__(self) -> int:
+        return len(self._kind_of)
+
+    def __contains__(self, key: WorkloadKey) -> bool:
+        return key in self._kind_of
+
+    def park(self, pending: Pending) -> None:
+        """Let a pod that was just refused sleep."""
+        if not self._kinds:
+            self._position = self._index.journal.end  # nobody cared for what happened before
+        key = self._key(pending.workload)
+        kind = self._kinds.get(key)
+        if kind is None:
+            kind = self._kinds[key] = _Kind()
+            kind.members[pending.key] = pending
+            kind.judge(self._judge(pending.workload), self._index)
+        else:
+            kind.members[pending.key] = pending
+        self._kind_of[pending.key] = key
+
+    def remove(self, key: WorkloadKey) -> None:
+        """Forget a pod, awake now or gone."""
+        kind_key = self._kind_of.pop(key, None)
+        if kind_key is not None:
+            kind = self._kinds[kind_key]
+            del kind.members[key]
+            if not kind.members:
+                del self._kinds[kind_key]
+                self._doubtful.discard(kind_key)
+
+    def placed(self, workload: Workload) -> None:
+        """One of a kind has found a place: perhaps there is room for the next."""
+        key = self._key(workload)
+        if key in self._kinds:
+            self._doubtful.add(key)
+
+    def doubt_all(self) -> None:
+        """Something has happened that no change of the index tells of: ask for every kind."""
+        self._doubtful.update(self._kinds)
+
+    def wake(self) -> list[Pending]:
+        """The pods that the changes since the last look have given a place; they sleep no longer."""
+        if not self._kinds:
+            return []
+        changes = self._index.journal.since(self._position)
+        self._position = self._index.journal.end
+        if self._generation != self._index.census.generation:
+            self._regroup()
+        asked = set(self._doubtful)
+        self._doubtful.clear()
+        if changes is None or len(changes) > MANY_CHANGES:
+            asked.update(self._kinds)
+        else:
+            for change in changes:
+                asked.update(self._concerned(change, asked))
+        return self._awake(asked)
+
+    def sweep(self) -> list[Pending]:
+        """Ask for every kind: whoever fits should have been woken before."""
+        return self._awake(self._kinds)
+
+    def _awake(self, kinds: Iterable[Hashable]) -> list[Pending]:
+        found = []
+        for key in list(kinds):
+            kind = self._kinds.get(key)
+            if kind is None:
+                continue
+            sample = kind.sample
+            self.asked += 1
+            if self._fits(sample.workload):
+                found.append(sample)
+                self.remove(sample.key)
+            else:
+                kind.judge(self._judge(sample.workload), self._index)
+        return found
+
+    def _concerned(self, change: Change, known: set[Hashable]) -> Iterator[Hashable]:
+        for key, kind in self._kinds.items():
+            if key not in known and self._may_help(change, kind):
+                yield key
+
+    def _may_help(self, change: Change, kind: _Kind) -> bool:
+        match change.kind:
+            case ChangeKind.WORKLOAD_ADDED:
+                return self._has_a_part(change, kind)
+            case ChangeKind.WORKLOAD_REMOVED:
+                return self._makes_room(change, kind) or self._has_a_part(change, kind)
+            case _:  # nodes, namespaces, storage: rare, and any of them may matter
+                return True
+
+    def _makes_room(self, change: Change, kind: _Kind) -> bool:
+        """Whether a pod left a node that is refused for want of room, and there is enough of it now."""
+        for slot in change.slots:
+            held_by = int(kind.held_by[slot]) if slot < len(kind.held_by) else NODE
+            if held_by & ROOM and not held_by & NODE and self._has_room(kind.sample.workload, slot):
+                return True
+        return False
+
+    def _has_room(self, workload: Workload, slot: int) -> bool:
+        capacity = self._index.capacity
+        for resource, amount in ((PODS, 1), *workload.needs.requests.amounts):
+            row = capacity.row(resource)
+            if amount > capacity.allocatable[row, slot] - capacity.requested[row, slot]:
+                return False
+        return True
+
+    def _has_a_part(self, change: Change, kind: _Kind) -> bool:
+        """Whether the pod that came or went counts for a rule that listens to others."""
+        cls = change.member_of
+        if cls is None or not kind.peers:
+            return False
+        if cls.id in kind.heard:
+            return True
+        heard = any(one.rule.touched(one.plan, change, self._index) is not None for one in kind.peers)
+        if heard:
+            kind.heard.add(cls.id)
+        return heard
+
+    def _key(self, workload: Workload) -> Hashable:
+        needs = workload.needs
+        visible = self._index.census.visible(workload.labels, label_keys(needs))
+        return (
+            workload.scheduler_name,
+            workload.namespace,
+            visible,
+            needs,
+            workload.requested_target,
+            workload.unplaceable,
+            workload.priority,
+        )
+
+    def _regroup(self) -> None:
+        """Terms have come or gone, which may tell pods apart that were alike before."""
+        self._generation = self._index.census.generation
+        sleepers = [pending for kind in self._kinds.values() for pending in kind.members.values()]
+        for pending in sleepers:
+            if self._key(pending.workload) != self._kind_of[pending.key]:
+                self.remove(pending.key)
+                self.park(pending)
+                self._doubtful.add(self._kind_of[pending.key])

@@ -1,0 +1,79 @@
+"""
+Required affinity when others go: whether a peer is still near, or none is needed any more.
+
+The one thing that gets worse when workloads go, and that no number says: see `allowances` for the rest.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.indexing.slots import ALL
+from bayplan.model.decisions import Mask
+from bayplan.model.terms import PeerTerm
+from bayplan.preempting import peers
+from bayplan.preempting.allowances import Amounts
+from bayplan.preempting.case import Case
+from bayplan.rules import inter_pod_affinity
+from bayplan.rules.inter_pod_affinity import Plan
+
+
+class Nearness:
+    """
+    `now` says where required affinity holds, shape (capacity,); `with_guests` likewise once guests have come.
+
+    `judged_apart`: the first of a set is judged term by term, by peers that need not be near: no number says what
+    becomes of that.
+    """
+
+    def __init__(self, position: int, plan: Plan, case: Case) -> None:
+        self.position, self.index = position, case.index
+        self.near = plan.near
+        self.judged_apart = any(near.kind is not None for near in plan.near)
+        self.now: Mask = np.ones(case.index.slots.capacity, np.bool_)
+        self.with_guests = self.now.copy()
+        for near, first in zip(plan.near, inter_pod_affinity.alone(plan), strict=True):
+            met = inter_pod_affinity.near_enough(near, ALL, first=first)
+            self.now &= met
+            for slot, guests in case.guests.items():
+                if any(peers.selects(near.term, guest, case.index) for guest in guests):
+                    met[slot] = near.reach.present(ALL)[slot]
+            self.with_guests &= met
+
+    def partners(self, where: Mask) -> Mask:
+        """The workloads on these targets that the incoming one wants to be near, by row of the roster."""
+        found = np.zeros(len(self.index.roster), np.bool_)
+        for term in {near.term for near in self.near}:
+            found[peers.rows_on(peers.matching(term, self.index), where, self.index)] = True
+        return found
+
+    def judged_by(self, where: Mask) -> Mask:
+        """Those and all by whom it is judged to be the first of its set, by row of the roster."""
+        found = self.partners(where)
+        for term in {near.use.term for near in self.near if near.kind is not None}:
+            found[peers.rows_on(peers.matching(term, self.index), where, self.index)] = True
+        return found
+
+    def after(self, lower: Mask, where: Mask) -> Mask:
+        """Where it still holds once the workloads `lower` (by row) have left their target, shape (capacity,)."""
+        lost = {near.term: self._lost(near.term, lower, where) for near in self.near}
+        near_enough = np.ones(len(self.now), np.bool_)
+        first = np.full(len(self.now), all(near.self_matching for near in self.near))
+        for near in self.near:
+            near_enough &= near.reach.counts(ALL) > lost[near.term]
+            first &= sum(near.reach.counter.by_domain.values()) == lost[near.term]
+        return self.now & (near_enough | first)
+
+    def _lost(self, term: PeerTerm, lower: Mask, where: Mask) -> Amounts:
+        """How many peers would go from each target, counted only where no other would be left."""
+        classes = peers.matching(term, self.index)
+        numbers = peers.numbers_on(classes, self.index)
+        last = np.zeros(len(numbers), np.bool_)
+        for near in self.near:
+            if near.term == term:
+                last |= near.reach.counts(ALL) <= numbers
+        rows = peers.rows_on(classes, where & self.now & last & (numbers > 0), self.index)
+        lost = np.zeros(len(numbers), np.int64)
+        np.add.at(lost, self.index.roster.slot[rows[lower[rows]]], 1)
+        return lost

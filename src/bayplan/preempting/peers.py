@@ -1,0 +1,188 @@
+"""
+What InterPodAffinity and PodTopologySpread leave on each target: how many peers may be there.
+
+Workloads are found from terms through classes, and only on targets where they can make a difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from bayplan.filtering import Judged
+from bayplan.indexing.classes import WorkloadClass
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.indexing.roster import Rows
+from bayplan.indexing.slots import ALL
+from bayplan.indexing.term_table import OwnerRule, TermEntry
+from bayplan.indexing.value_columns import ABSENT
+from bayplan.model.decisions import Mask
+from bayplan.model.resolved_terms import Use, resolve
+from bayplan.model.terms import PeerTerm
+from bayplan.model.workloads import Workload
+from bayplan.preempting.allowances import Allowance, Amounts, Fixed
+from bayplan.preempting.case import Case
+from bayplan.rules.inter_pod_affinity import Plan, Wish
+from bayplan.rules.topology_spread import Spreading
+
+NOT_NEAR, TOO_NEAR, UNWELCOME = 1, 2, 3  # codes of InterPodAffinity
+PLENTY = 1 << 40
+
+
+# Finding workloads
+
+
+def matching(term: PeerTerm, index: PlacementIndex) -> list[WorkloadClass]:
+    """The classes whose members a term selects. Somebody must hold the term, or classes do not know its labels."""
+    census = index.census
+    return [cls for cls in census.classes.candidates(TermEntry(term)) if census.class_matches(term, cls)]
+
+
+def holding(rule: OwnerRule, index: PlacementIndex) -> list[WorkloadClass]:
+    """The classes whose members hold a rule."""
+    return [cls for cls in index.census.classes.by_id.values() if any(held is rule for held in cls.owner_rules)]
+
+
+def numbers_on(classes: Iterable[WorkloadClass], index: PlacementIndex) -> Amounts:
+    """How many members of the classes are on each target, shape (capacity,)."""
+    numbers = np.zeros(index.slots.capacity, np.int64)
+    for cls in classes:
+        n = len(cls.members)
+        numbers[np.fromiter(cls.members, np.intp, n)] += np.fromiter(map(len, cls.members.values()), np.int64, n)
+    return numbers
+
+
+def rows_on(classes: Iterable[WorkloadClass], where: Mask, index: PlacementIndex) -> Rows:
+    """The roster's rows of the classes' members on these targets."""
+    slots, records = set(np.flatnonzero(where).tolist()), index.records
+    rows = [records[key].row for cls in classes for slot in cls.members.keys() & slots for key in cls.members[slot]]
+    return np.array(rows, np.intp)
+
+
+# Peers that may be there
+
+
+class Peers(Allowance):
+    """Workloads of some classes in the target's domain: so many and no more."""
+
+    def __init__(self, position: int, code: int, left: Amounts, index: PlacementIndex) -> None:
+        super().__init__(position, code, left)
+        self.index = index
+
+    def classes(self) -> list[WorkloadClass]:
+        raise NotImplementedError
+
+    def curable(self) -> Mask:
+        return self.left + numbers_on(self.classes(), self.index) >= 0
+
+    def amounts(self, where: Mask) -> Amounts:
+        taken = np.zeros(len(self.index.roster), np.int64)
+        taken[rows_on(self.classes(), where, self.index)] = 1
+        return taken
+
+
+class Disliked(Peers):
+    """The workload's own required anti-affinity."""
+
+    def __init__(self, position: int, wish: Wish, index: PlacementIndex) -> None:
+        super().__init__(position, TOO_NEAR, wish.use.limit - wish.reach.counts(ALL), index)
+        (self.column,) = wish.reach.columns
+        self.use = wish.use
+
+    def classes(self) -> list[WorkloadClass]:
+        return matching(self.use.term, self.index)
+
+    def asked_by(self, guest: Workload, slot: int) -> int:
+        there = self.column is not None and bool(self.column.domains(slot))
+        return int(there and selects(self.use.term, guest, self.index))
+
+
+class Unwelcoming(Peers):
+    """Required anti-affinity of those who are there."""
+
+    def __init__(self, position: int, rule: OwnerRule, index: PlacementIndex) -> None:
+        super().__init__(position, UNWELCOME, -rule.reach.counts(ALL), index)
+        (self.column,) = rule.reach.columns
+        self.rule = rule
+
+    def classes(self) -> list[WorkloadClass]:
+        return holding(self.rule, self.index)
+
+
+class UnwelcomingGuests(Fixed):
+    """Required anti-affinity of those who were promised the target."""
+
+    def __init__(self, position: int, case: Case) -> None:
+        super().__init__(position, UNWELCOME, np.zeros(case.index.slots.capacity, np.int64))
+        for slot, guests in case.guests.items():
+            self.left[slot] = -sum(len(held_against(case, guest, slot)) for guest in guests)
+
+
+def held_against(case: Case, guest: Workload, slot: int) -> list[Use]:
+    """The required anti-affinity terms of a guest that select the workload, as far as the target is in their domains."""
+    workload, index = case.workload, case.index
+    terms = resolve(guest.needs.affinity, guest.namespace, index.semantics, incoming=False).anti_required
+    return [
+        use
+        for use in terms
+        if selects(use.term, workload, index) and any(index.column(key).domains(slot) for key in use.keys)
+    ]
+
+
+def of_peers(judged: Judged, position: int, case: Case) -> list[Allowance]:
+    """InterPodAffinity but for required affinity; the checks that kube-scheduler makes first come last."""
+    plan: Plan = judged.plan
+    found: list[Allowance] = [UnwelcomingGuests(position, case)] if case.guests else []
+    found += [Unwelcoming(position, one.rule, case.index) for one in plan.refusing if one.matches is None]
+    found += [Disliked(position, wish, case.index) for wish in plan.apart]
+    return found
+
+
+# Skew
+
+
+class Skew(Peers):
+    """A hard spread constraint: how many more peers the target's domain may hold, as long as the others keep theirs."""
+
+    def __init__(self, position: int, code: int, spreading: Spreading, index: PlacementIndex) -> None:
+        constraint, column = spreading.constraint, spreading.column
+        counts, domains = spreading.count_by_domain(), spreading.eligible_domains()
+        fewest = np.zeros(column.n_domains, np.int64)
+        if len(domains) >= constraint.min_domains:
+            fewest[:] = counts[domains].min()
+            lowest = domains[counts[domains].argmin()]
+            others = counts[domains[domains != lowest]]
+            fewest[lowest] = others.min() if len(others) else PLENTY
+        most = constraint.max_skew - spreading.counts_self
+        here = column.of_slot
+        # Nobody on a target that does not count can make a difference, so its own domain is one of the others.
+        smallest = np.where(spreading.eligible, fewest[here], spreading.smallest(counts))
+        left = np.where(here == ABSENT, 0, most + smallest - counts[here])
+        super().__init__(position, code, left, index)
+        self.term, self.eligible = spreading.term, spreading.eligible
+
+    def classes(self) -> list[WorkloadClass]:
+        return [] if self.term is None else matching(self.term, self.index)
+
+    def amounts(self, where: Mask) -> Amounts:
+        return super().amounts(where & self.eligible)
+
+    def asked_by(self, guest: Workload, slot: int) -> int:
+        if self.term is None or not self.eligible[slot]:
+            return 0
+        return int(selects(self.term, guest, self.index))
+
+
+def of_spread(judged: Judged, position: int, case: Case) -> list[Allowance]:
+    """PodTopologySpread: the first constraint that fails has the last word."""
+    found: list[Allowance] = []
+    for i, spreading in reversed(list(enumerate(judged.plan.hard))):
+        present = spreading.column.present(ALL)
+        found.append(Skew(position, 2 * i + 1, spreading, case.index))
+        found.append(Fixed(position, 2 * i + 2, np.where(present, 0, -1)))
+    return found
+
+
+def selects(term: PeerTerm, workload: Workload, index: PlacementIndex) -> bool:
+    return index.census.matches(term, workload.labels, workload.namespace, terminating=workload.terminating)

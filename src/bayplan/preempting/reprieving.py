@@ -1,0 +1,117 @@
+"""
+Who must really go: of all that may, as many as possible stay, the most important first.
+
+Mirrors `SelectVictimsOnNode` in kube-scheduler's pkg/scheduler/framework/plugins/defaultpreemption, for many targets at
+once: the most important workload of every target is tried in one step, then the second of every target, and so on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from bayplan.indexing.roster import Roster, Rows
+from bayplan.model.decisions import Mask, Slots
+from bayplan.preempting.allowances import Allowance, Amounts
+from bayplan.preempting.budgets import Budgets
+
+ABOVE_ALL_NEGATIVES = 1 << 31  # added to every priority, so that more victims never sum up to less
+
+
+class Pairs(msgspec.Struct, frozen=True):
+    """
+    Who may have to go for which target: `rows[i]` for `slots[groups[i]]`, in order of importance within each group.
+
+    `breaks[i]`: its going would break a budget. Groups come one after another, none is empty.
+    """
+
+    slots: Slots
+    groups: NDArray[np.intp]
+    rows: Rows
+    breaks: Mask
+
+
+class Cost(msgspec.Struct, frozen=True, order=True):
+    """What targets are compared by, the smallest first, in kube-scheduler's order."""
+
+    n_violations: int
+    highest_priority: int
+    sum_of_priorities: int
+    n_victims: int
+    youth: int  # of the oldest among the most important victims, negated: the later it started the better
+    rank: int
+
+
+def arranged(slots: Slots, rows: Rows, roster: Roster, budgets: Budgets) -> Pairs:
+    """Pairs of target and row, given in any order and each once, put in order."""
+    order = np.lexsort((roster.rank[rows], roster.started[rows], -roster.priority[rows], slots))
+    rows, slots = rows[order], slots[order]
+    firsts = np.r_[True, slots[1:] != slots[:-1]] if len(slots) else np.zeros(0, np.bool_)
+    groups = firsts.cumsum() - 1
+    return Pairs(slots[firsts], groups, rows, budgets.breaking(groups, rows, roster))
+
+
+def taken(pairs: Pairs, allowances: Sequence[Allowance], amounts: Sequence[Amounts | None], roster: Roster) -> Amounts:
+    """What each workload takes of each allowance on the target it is paired with, shape (n_allowances, n_pairs)."""
+    where, there = roster.slot[pairs.rows], pairs.slots[pairs.groups]
+    on_target = where == there
+    found = np.zeros((len(allowances), len(pairs.rows)), np.int64)
+    for i, (allowance, amount) in enumerate(zip(allowances, amounts, strict=True)):
+        if amount is None:
+            continue
+        counts = on_target
+        if allowance.column is not None:
+            counts = on_target | (allowance.column.of_slot[where] == allowance.column.of_slot[there])
+        found[i] = np.where(counts, amount[pairs.rows], 0)
+    return found
+
+
+def victims(pairs: Pairs, takes: Amounts, left: Amounts) -> Mask:
+    """
+    Which of the pairs are victims, shape (n_pairs,).
+
+    `left`, shape (n_allowances, n_groups), is what there is of each allowance once all have gone; it is used up here.
+    """
+    found = np.zeros(len(pairs.rows), np.bool_)
+    order = np.lexsort((~pairs.breaks, pairs.groups)) if pairs.breaks.any() else np.arange(len(pairs.rows))
+    sizes = np.bincount(pairs.groups, minlength=len(pairs.slots))
+    firsts = sizes.cumsum() - sizes
+    for nth in range(int(sizes.max(initial=0))):
+        groups = np.flatnonzero(sizes > nth)
+        tried = order[firsts[groups] + nth]
+        after = left[:, groups] - takes[:, tried]
+        stays = (after >= 0).all(axis=0)
+        left[:, groups[stays]] = after[:, stays]
+        found[tried[~stays]] = True
+    return found
+
+
+def costs(pairs: Pairs, chosen: Mask, roster: Roster, ranks: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """The fields of `Cost` for every group, each of shape (n_groups,); `ranks` has the rank of every group's target."""
+    n_groups, groups, rows = len(pairs.slots), pairs.groups[chosen], pairs.rows[chosen]
+    priority = roster.priority[rows]
+    highest = np.full(n_groups, np.iinfo(np.int64).min)
+    np.maximum.at(highest, groups, priority)
+    sums = np.zeros(n_groups, np.int64)
+    np.add.at(sums, groups, priority + ABOVE_ALL_NEGATIVES)
+    oldest = np.full(n_groups, np.iinfo(np.int64).max)
+    top = priority == highest[groups]
+    np.minimum.at(oldest, groups[top], roster.started[rows[top]])
+    n_violations = np.bincount(groups[pairs.breaks[chosen]], minlength=n_groups)
+    n_victims = np.bincount(groups, minlength=n_groups)
+    return [n_violations, highest, sums, n_victims, -oldest, ranks]
+
+
+def cheapest(fields: list[NDArray[np.int64]]) -> tuple[int, Cost] | None:
+    """The group of the lowest cost and that cost; None if no group has a victim."""
+    left = np.flatnonzero(fields[3] > 0)
+    if not len(left):
+        return None
+    for field in fields:
+        values = field[left]
+        left = left[values == values.min()]
+    group = int(left[0])
+    return group, Cost(*(int(field[group]) for field in fields))

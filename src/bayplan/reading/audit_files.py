@@ -1,0 +1,110 @@
+"""
+What an audit reads from files: the cluster's own dump and, on request, that of the cluster which hosts its control
+plane.
+
+The same objects also become an index where displaced pods are to be placed again. Knows nothing of checks.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import BinaryIO
+
+from bayplan.auditing import hosting_survey
+from bayplan.auditing.audit_input import AuditInput, Hosting
+from bayplan.auditing.objects import Pod
+from bayplan.errors import Fault, InputError
+from bayplan.reading import audit_objects, cluster, collecting, files, sources
+from bayplan.reading.cluster import Cluster, PodSink
+from bayplan.reading.documents import Document
+from bayplan.reading.files import Progress
+
+# What decides where a pod may go.
+_PLACING = frozenset({
+    "Node", "Pod", "Namespace", "Service", "ReplicaSet", "StatefulSet", "ReplicationController", "PersistentVolume",
+    "PersistentVolumeClaim", "StorageClass", "PriorityClass",
+})  # fmt: skip
+_REPORT_EVERY = 500
+OWN_CONTROL_PLANE = ("kube-system", "openshift-")
+
+
+class Placeable:
+    """Takes the objects that decide where pods may go, and makes an index of them."""
+
+    def __init__(self) -> None:
+        self._sink = PodSink()
+        self._collector = collecting.Collector(namespace="default", strict=False, sinks={"Pod": self._sink})
+
+    def add(self, document: Document) -> None:
+        if document.kind in _PLACING:
+            self._collector.add(document)
+
+    def cluster(self) -> Cluster:
+        """The cluster as a scheduler sees it; raises InputError with all that it cannot read."""
+        if self._collector.faults:
+            raise InputError(self._collector.faults)
+        return cluster.cluster_of(self._collector.inputs, sink=self._sink)
+
+
+def load(
+    paths: Sequence[str],
+    *,
+    recursive: bool = False,
+    scenario: str = "",
+    stdin: BinaryIO | None = None,
+    placeable: Placeable | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> AuditInput:
+    """All objects of all paths that an audit can use; raises InputError with everything that is wrong."""
+    gathered = audit_objects.Gathered()
+    for item in _documents(paths, recursive=recursive, stdin=stdin, progress=progress):
+        if gathered.add(item) and placeable is not None and isinstance(item, Document):
+            placeable.add(item)
+    return gathered.finish(scenario)
+
+
+def load_hosting(paths: Sequence[str], namespaces: Sequence[str], *, recursive: bool = False) -> Hosting:
+    """
+    The nodes of the hosting cluster, and the pods of one control plane on it.
+
+    Which one is told by namespaces; where only one has parts of a control plane, besides the hosting cluster's own, it
+    is that.
+    """
+    given = load(paths, recursive=recursive)
+    by_namespace: dict[str, list[Pod]] = {}
+    for pod in given.pods or ():
+        if hosting_survey.components_of(pod):
+            by_namespace.setdefault(pod.metadata.namespace, []).append(pod)
+    others = [name for name in by_namespace if not name.startswith(OWN_CONTROL_PLANE)]
+    if not namespaces and len(others) > 1:
+        message = f"parts of control planes in {len(others)} namespaces: choose with --hosting-namespace among"
+        raise InputError(Fault(f"{message} {', '.join(sorted(others))}", file=", ".join(paths)))
+    missing = [name for name in namespaces if name not in by_namespace]
+    if missing:
+        message = f"no part of a control plane in namespace {', '.join(missing)}; there is in"
+        raise InputError(Fault(f"{message} {', '.join(sorted(by_namespace)) or 'none'}", file=", ".join(paths)))
+    chosen = namespaces or others
+    return Hosting(nodes=given.nodes, pods=[pod for name in chosen for pod in by_namespace[name]])
+
+
+def _documents(
+    paths: Sequence[str],
+    *,
+    recursive: bool,
+    stdin: BinaryIO | None,
+    progress: Callable[[Progress], None] | None,
+) -> Iterator[Document | Fault]:
+    names, faults = sources.find(paths, recursive=recursive)
+    yield from faults
+    n_objects = 0
+    for name in names:
+        source = sources.open_source(name, stdin or sys.stdin.buffer)
+        if isinstance(source, Fault):
+            yield source
+            continue
+        for item in files.read(source):
+            yield item
+            n_objects += 1
+            if progress is not None and n_objects % _REPORT_EVERY == 0:
+                progress(Progress(source.name, source.position, source.size, n_objects))

@@ -1,0 +1,212 @@
+"""One review in, one answer out. Knows which rules look at which kind of object, and nothing of HTTP."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from bayplan.enforcing import bind_review
+from bayplan.errors import InputError
+from bayplan.model.semantics import UPSTREAM, Semantics
+from bayplan.model.workloads import Workload
+from bayplan.reading import decoding, guarding, pods
+from bayplan.validating import admission, causes, placement_annotation, policy_warnings
+from bayplan.validating.causes import Cause
+from bayplan.validating.fields import Field
+from bayplan.validating.guard import GuardSettings, Requester
+from bayplan.webhook import mutating, reviews
+from bayplan.webhook.cluster_view import ClusterView
+from bayplan.webhook.quota_door import QuotaDoor
+from bayplan.webhook.reviews import YES, Answer, Request
+from bayplan.wire.meta import ApiObject, ObjectReference
+from bayplan.wire.pods import Pod
+
+NEVER_BLOCKED = "kube-system"
+MIRROR = "kubernetes.io/config.mirror"  # the API's picture of a pod that the kubelet runs whatever we say
+PLACED_GROUPS = ("policy.karmada.io", "work.karmada.io")
+# They make pods and ReplicaSets from templates that other people wrote (pkg/controller).
+CONTROLLERS = frozenset(
+    {
+        "system:kube-controller-manager",
+        "system:serviceaccount:kube-system:cronjob-controller",
+        "system:serviceaccount:kube-system:daemon-set-controller",
+        "system:serviceaccount:kube-system:deployment-controller",
+        "system:serviceaccount:kube-system:job-controller",
+        "system:serviceaccount:kube-system:replicaset-controller",
+        "system:serviceaccount:kube-system:replication-controller",
+        "system:serviceaccount:kube-system:statefulset-controller",
+    }
+)
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """`own_namespace` is where this webhook runs: what is made there is never blocked, lest it keeps itself out."""
+
+    semantics: Semantics = UPSTREAM
+    guard: GuardSettings = GuardSettings()
+    own_namespace: str = "bayplan-system"
+    charge: Literal["largest", "average"] = "largest"
+    quota: str = "bayplan-quota"
+
+
+class _Binding(ApiObject):
+    target: ObjectReference = msgspec.field(default_factory=ObjectReference)
+
+
+class Door:
+    """Answers reviews by the settings and, where there is a view of the cluster, by what is in it."""
+
+    def __init__(self, settings: Settings, view: ClusterView | None = None) -> None:
+        self._settings, self._view = settings, view
+        self._quota = None if view is None else QuotaDoor(view, settings.charge, settings.quota)
+
+    async def validate(self, request: Request) -> Answer:
+        """Whether the object may come in."""
+        try:
+            answer = await self._validated(request)
+        except InputError as error:
+            answer = Answer(reviews.INVALID, str(error))
+        if answer.allowed or request.namespace not in (NEVER_BLOCKED, self._settings.own_namespace):
+            return answer
+        return Answer(warnings=(answer.message, *answer.warnings))
+
+    async def mutate(self, request: Request) -> Answer:
+        """What is to be changed in the object before it comes in."""
+        if (request.kind.group, request.kind.kind, request.sub_resource) != ("", "Pod", ""):
+            return YES
+        try:
+            pod = _typed(request.object, Pod)
+        except InputError:
+            return YES  # which is for those to refuse who come after
+        return Answer(patch=mutating.patch(pod.metadata.annotations, self._settings.guard.tolerate_namespaces))
+
+    async def _validated(self, request: Request) -> Answer:
+        if request.operation not in (reviews.CREATE, reviews.UPDATE):
+            return YES
+        group, kind = request.kind.group, request.kind.kind
+        if (group, kind) == ("", "Binding"):
+            return await self._binding(request)
+        if request.sub_resource:
+            return YES
+        if group in PLACED_GROUPS:
+            return _placement(request)
+        wire_type = guarding.wire_type(group, kind)
+        return YES if wire_type is None else await self._pods(request, wire_type)
+
+    async def _pods(self, request: Request, wire_type: type[ApiObject]) -> Answer:
+        written, old = _typed(request.object, wire_type), _old(request, wire_type)
+        if written.metadata.deletion_timestamp is not None:
+            return YES  # only finalizers can still change
+        verdict = self._guarded(written, request)
+        before = [] if old is None else self._guarded(old, request).causes
+        if found := _new(verdict.causes, before):
+            return _refused(found, verdict.warnings)
+        if isinstance(written, Pod):
+            assert old is None or isinstance(old, Pod)
+            answer = await self._placed(written, old, request)
+            if not answer.allowed:
+                return msgspec.structs.replace(answer, warnings=verdict.warnings)
+        return Answer(warnings=verdict.warnings)
+
+    def _guarded(self, written: ApiObject, request: Request) -> guarding.Verdict:
+        pod = guarding.pod_like(written, request.namespace)
+        settings = self._settings
+        requester = _requester(request, written)
+        verdict = guarding.verdict(pod, settings.semantics, settings.guard, requester, annotated=True)
+        annotations = written.metadata.annotations or {}
+        if placement_annotation.PLACEMENT in annotations:
+            found = placement_annotation.causes_of(Field("metadata", {"annotations": annotations}))
+            return guarding.Verdict(verdict.causes + found, verdict.warnings)
+        return verdict
+
+    # What needs a view of the cluster
+
+    async def _placed(self, pod: Pod, old: Pod | None, request: Request) -> Answer:
+        if self._view is None or self._quota is None:
+            return YES
+        workload = _workload(pod, request)
+        bound_now = pod.spec.node_name and (old is None or not old.spec.node_name)
+        if bound_now and MIRROR not in (pod.metadata.annotations or {}):
+            answer = self._bound(workload, pod.spec.node_name)
+            if not answer.allowed:
+                return answer
+        before = None if old is None else _workload(old, request)
+        refusal = self._quota.refusal(workload, before, dry_run=bool(request.dry_run))
+        return Answer(reviews.FORBIDDEN, refusal) if refusal else YES
+
+    async def _binding(self, request: Request) -> Answer:
+        if self._view is None:
+            return YES
+        binding = _typed(request.object, _Binding)
+        name = binding.metadata.name or request.name
+        pod = await self._view.pod(request.namespace, name)
+        return YES if pod is None else self._bound(pod, binding.target.name)
+
+    def _bound(self, workload: Workload, node: str) -> Answer:
+        assert self._view is not None
+        broken = bind_review.broken_rules(workload, node, self._view.index)
+        return Answer(reviews.CONFLICT, "; ".join(str(rule) for rule in broken)) if broken else YES
+
+
+def _placement(request: Request) -> Answer:
+    """A policy or a binding, by Karmada's rules and ours: what its schema says, its API server has checked."""
+    obj = _plain(request.object)
+    before = admission.causes(_plain(request.old_object)) if request.operation == reviews.UPDATE else []
+    found, warnings = _new(admission.causes(obj), before), policy_warnings.of_placement(obj)
+    return _refused(found, warnings) if found else Answer(warnings=warnings)
+
+
+def _refused(found: Sequence[Cause], warnings: Sequence[str]) -> Answer:
+    code = reviews.FORBIDDEN if all(cause.reason == causes.FORBIDDEN for cause in found) else reviews.INVALID
+    return Answer(code, "; ".join(str(cause) for cause in found), found, warnings)
+
+
+def _new(found: list[Cause], before: list[Cause]) -> list[Cause]:
+    """What was not wrong before: an object that is already there may still be changed in other things."""
+    return [cause for cause in found if cause not in before]
+
+
+def _requester(request: Request, written: ApiObject) -> Requester:
+    user, owners = request.user_info, written.metadata.owner_references or ()
+    carried_out = user.username in CONTROLLERS and any(owner.controller for owner in owners)
+    return Requester(user.username, tuple(user.groups or ()), carried_out)
+
+
+def _workload(pod: Pod, request: Request) -> Workload:
+    if not pod.metadata.namespace:
+        pod.metadata.namespace = request.namespace
+    return msgspec.structs.replace(pods.workload_of(pod), requested_target=pod.spec.node_name)
+
+
+@functools.cache
+def _decoder(wire_type: type[ApiObject]) -> Callable[[msgspec.Raw], Any]:
+    return msgspec.json.Decoder(wire_type).decode
+
+
+def _typed(raw: msgspec.Raw, wire_type: type[ApiObject]) -> Any:
+    try:
+        return _decoder(wire_type)(raw)
+    except msgspec.ValidationError:
+        pass  # perhaps only for a null, which is as good as nothing
+    try:
+        return decoding.converted(_plain(raw), wire_type)
+    except msgspec.ValidationError as error:
+        raise InputError(f"the object cannot be read: {error}") from None
+
+
+def _old(request: Request, wire_type: type[ApiObject]) -> ApiObject | None:
+    found: ApiObject | None = _typed(request.old_object, wire_type) if request.operation == reviews.UPDATE else None
+    return found
+
+
+def _plain(raw: msgspec.Raw) -> dict[str, Any]:
+    try:
+        found = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"the object cannot be read: {error}") from None
+    if not isinstance(found, dict):
+        raise InputError("the review has no object")
+    return found

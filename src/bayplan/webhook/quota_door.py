@@ -1,0 +1,66 @@
+"""
+Whether a pod's charge still fits under its namespace's limits.
+
+Reviews come faster than what they let in is seen in the cluster, so a charge that was let in counts from then on, until
+its pod is seen or it is clear that it will not come.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Literal
+
+import msgspec
+
+from bayplan.enforcing import quota_limits
+from bayplan.enforcing.quota import Charge, Charger, exclusion_of
+from bayplan.model.workloads import Workload, WorkloadKey
+from bayplan.webhook.cluster_view import ClusterView
+
+PATIENCE = 30.0  # seconds; a pod that was let in and then refused by somebody else is never seen
+
+
+class _LetIn(msgspec.Struct, frozen=True):
+    charge: Charge
+    until: float
+
+
+class QuotaDoor:
+    """One for all reviews of a process: it remembers whom it has just let in."""
+
+    def __init__(
+        self,
+        view: ClusterView,
+        charge: Literal["largest", "average"],
+        quota: str,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._view, self._quota, self._clock = view, quota, clock
+        self._charger = Charger(view.index, charge)
+        self._let_in: dict[WorkloadKey, _LetIn] = {}
+
+    def refusal(self, workload: Workload, before: Workload | None, *, dry_run: bool) -> str:
+        """Why the pod may not come in, or not change from what it was before; empty if it may."""
+        charge = self._charger.waiting(workload)
+        if charge is None or (before is not None and self._exclusion(before) == self._exclusion(workload)):
+            return ""
+        limits = self._view.limits.of(workload.namespace)
+        if limits is None:
+            return ""
+        others = (one.amounts for one in self._charges(workload.namespace) if one.workload != workload.key)
+        said = quota_limits.refusal(charge, quota_limits.added(others), limits, self._quota)
+        if not said and not dry_run:
+            self._let_in[workload.key] = _LetIn(charge, self._clock() + PATIENCE)
+        return said
+
+    def _exclusion(self, workload: Workload) -> object:
+        return exclusion_of(workload.needs.affinity, workload.namespace, self._view.index.semantics)
+
+    def _charges(self, namespace: str) -> list[Charge]:
+        """What the namespace is charged: for pods that run, that wait, and that were let in a moment ago."""
+        waiting = (self._charger.waiting(workload) for workload in self._view.waiting(namespace))
+        seen = [*self._charger.placed([namespace]), *(charge for charge in waiting if charge is not None)]
+        names, now = {charge.workload for charge in seen}, self._clock()
+        self._let_in = {key: one for key, one in self._let_in.items() if one.until > now and key not in names}
+        return seen + [one.charge for one in self._let_in.values() if one.charge.namespace == namespace]

@@ -1,0 +1,128 @@
+"""The guard in `validate`, in the configuration file and in `decide admission`."""
+
+import json
+
+import pytest
+
+HEAD = "apiVersion: bayplan.io/v1alpha1\nkind: BayplanConfiguration\n"
+GREEDY = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: greedy, namespace: shop}
+spec:
+  replicas: 8
+  selector: {matchLabels: {app: greedy}}
+  template:
+    metadata: {labels: {app: greedy}}
+    spec:
+      containers: [{name: c, image: i}]
+      affinity:
+        podAntiAffinity:
+          requiredDuringSchedulingIgnoredDuringExecution:
+          - labelSelector: {}
+            topologyKey: zone
+            namespaceSelector: {}
+"""
+FIELD = "spec.template.spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[0]"
+SAID = (
+    f'greedy.yaml:15  Deployment shop/greedy  {FIELD}.topologyKey  Forbidden: "zone" reaches beyond a node, '
+    "and hard anti-affinity across all namespaces may only use kubernetes.io/hostname\n"
+)
+
+
+@pytest.fixture
+def greedy(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "greedy.yaml").write_text(GREEDY)
+    return tmp_path
+
+
+def test_the_rule_is_on_for_everybody(run, greedy):
+    result = run("validate", "-f", "greedy.yaml", "-q")
+    assert SAID in result.stdout
+    assert result.exit_code == 2
+    assert run("validate", "-f", "greedy.yaml", "-q", "--as", "admin", "--as-group", "system:masters").exit_code == 2
+
+
+@pytest.mark.parametrize("flags", [
+    ("--restrict", "none"),
+    ("--exempt-namespace", "shop"),
+    ("--exempt-user", "alice", "--as", "alice"),
+    ("--exempt-group", "dev", "--exempt-group", "ops", "--as", "bob", "--as-group", "ops"),
+])  # fmt: skip
+def test_who_may(flags, run, greedy):
+    assert run("validate", "-f", "greedy.yaml", *flags).exit_code == 0
+
+
+def test_the_presets_differ_in_what_all_namespaces_are(run, greedy):
+    (greedy / "greedy.yaml").write_text(GREEDY.replace("namespaceSelector: {}", "namespaces: []"))
+    assert run("validate", "-f", "greedy.yaml").exit_code == 0
+    assert SAID in run("validate", "-f", "greedy.yaml", "--semantics", "design").stdout
+
+
+def test_settings_come_from_the_file_and_flags_come_first(run, greedy):
+    (greedy / "config.yaml").write_text(HEAD + "guard: {exempt: {users: [alice], namespaces: [shop]}}\n")
+    with_file = ("validate", "-f", "greedy.yaml", "-q", "--config", "config.yaml")
+    assert run(*with_file).exit_code == 0
+    assert run(*with_file, "--exempt-namespace", "other").exit_code == 2
+    assert run(*with_file, "--exempt-namespace", "other", "--as", "alice").exit_code == 0  # the users still count
+    (greedy / "config.yaml").write_text(HEAD + "guard: {restrict: none}\n")
+    assert run(*with_file).exit_code == 0
+    assert run(*with_file, "--restrict", "wider-than-node").exit_code == 2
+    assert "guard:\n  restrict: none\n" in run("config", "view", "--config", "config.yaml").stdout
+
+
+@pytest.mark.parametrize("text, said", [
+    ("guard: 1", "config.yaml:3, BayplanConfiguration: guard: Expected object, got int"),
+    ("guard: {restrict: some}", "guard.restrict: Invalid enum value 'some'"),
+    ("guard: {restrcit: all}", "guard: Object contains unknown field restrcit"),
+    ("guard: {exempt: {user: [a]}}", "guard.exempt: Object contains unknown field user"),
+    ("guard: {exempt: {users: alice}}", "guard.exempt.users: Expected array, got str"),
+])  # fmt: skip
+def test_bad_settings_are_refused_with_their_place(text, said, run, greedy):
+    (greedy / "config.yaml").write_text(f"{HEAD}{text}\n")
+    result = run("validate", "-f", "greedy.yaml", "--config", "config.yaml")
+    assert result.exit_code == 2
+    assert said in result.stderr
+
+
+def test_traps_are_warnings(run, greedy):
+    (greedy / "greedy.yaml").write_text(GREEDY.replace("topologyKey: zone", "topologyKey: kubernetes.io/hostname"))
+    result = run("validate", "-f", "greedy.yaml")
+    assert result.exit_code == 0
+    assert result.stderr.startswith(f"warning: greedy.yaml:14, Deployment shop/greedy: {FIELD}: this means daemons too")
+
+
+def decided(run, **options):
+    term = {"labelSelector": {}, "namespaceSelector": {}, "topologyKey": "zone"}
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    spec = {
+        "containers": [{"name": "c", "image": "i", "imagePullPolicy": "Always", "terminationMessagePolicy": "File"}],
+        "restartPolicy": "Always",
+        "dnsPolicy": "ClusterFirst",
+        "affinity": affinity,
+    }
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "shop"}, "spec": spec}
+    result = run("decide", "admission", given=json.dumps({"name": "q", "object": pod, "options": options}) + "\n")
+    return json.loads(result.stdout), result.exit_code
+
+
+def test_decide_answers_as_the_api_server_unless_the_rules_are_asked_for(run):
+    assert decided(run) == ({"name": "q", "causes": []}, 0)
+    answer, code = decided(run, rules=["guard"])
+    (cause,) = answer["causes"]
+    assert (cause["reason"], code) == ("FieldValueForbidden", 0)
+    assert cause["field"] == f"{FIELD.removeprefix('spec.template.')}.topologyKey"
+    assert decided(run, rules=[{"guard": {"exempt": {"namespaces": ["shop"]}}}])[0]["causes"] == []
+    assert decided(run, rules=[{"guard": {"restrict": "all"}}])[0]["causes"][0]["message"].startswith("Forbidden: only")
+
+
+@pytest.mark.parametrize("rules, said", [
+    (["gaurd"], 'options.rules: expected "guard", or {"guard": SETTINGS}, got "gaurd"'),
+    ([{"guard": {"restrict": 1}}], "options.rules: Expected `str`, got `int`"),
+    ("guard", "Expected `array | null`"),
+])  # fmt: skip
+def test_rules_that_there_are_not(rules, said, run):
+    answer, code = decided(run, rules=rules)
+    assert said in answer["error"]
+    assert code == 2

@@ -1,0 +1,99 @@
+"""A bind that would break a rule over nodes that must hold while pods run, in either direction."""
+
+import json
+
+import msgspec
+import pytest
+
+from bayplan.enforcing import bind_review
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.model.semantics import DESIGN, UPSTREAM
+from bayplan.reading import nodes, pods
+from bayplan.wire.nodes import Node
+from bayplan.wire.pods import Pod
+
+HOSTNAME = "kubernetes.io/hostname"
+RUNNING = "requiredDuringSchedulingRequiredDuringExecution"
+SCHEDULING = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def workload(name, app, rule=None, **metadata):
+    annotations = {"bayplan.io/affinity": json.dumps(rule)} if rule else {}
+    meta = {"name": name, "namespace": "shop", "labels": {"app": app}, "annotations": annotations, **metadata}
+    return pods.workload_of(msgspec.convert({"metadata": meta, "spec": {}}, Pod))
+
+
+def rule(app, sign="podAntiAffinity", key=HOSTNAME, when=RUNNING, **more):
+    return {sign: {when: [{"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": key, **more}]}}
+
+
+def index_of(*placed, semantics=UPSTREAM):
+    index = PlacementIndex(semantics)
+    for name, zone in (("n1", "a"), ("n2", "a")):
+        labels = {HOSTNAME: name, "zone": zone}
+        index.add_target(nodes.target_of(msgspec.convert({"metadata": {"name": name, "labels": labels}}, Node)))
+    for one, node in placed:
+        index.add(one, node)
+    return index
+
+
+def broken(pod, node, *placed, semantics=UPSTREAM):
+    return [str(found) for found in bind_review.broken_rules(pod, node, index_of(*placed, semantics=semantics))]
+
+
+PATH = f"metadata.annotations[bayplan.io/affinity].%s.{RUNNING}[0]"
+ANTI = PATH % "podAntiAffinity"
+OWN = [f"{ANTI} of shop/p refuses app=db on its node, and on n1 that is shop/db"]
+THEIRS = [f"{ANTI} of shop/db refuses app=web on its node, and on n1 that is shop/p"]
+LONELY = [f"{PATH % 'podAffinity'} of shop/p asks for app=db on its node, and n1 has none"]
+
+
+@pytest.mark.parametrize("pod, placed, node, said", [
+    (workload("p", "web", rule("db")), workload("db", "db"), "n1", OWN),
+    (workload("p", "web", rule("db")), workload("db", "db"), "n2", []),
+    (workload("p", "web", rule("db")), workload("db", "cache"), "n1", []),
+    (workload("p", "web", rule("db", when=SCHEDULING)), workload("db", "db"), "n1", []),  # the scheduler's business
+    (workload("p", "web", rule("db", key="zone")), workload("db", "db"), "n1", []),  # wider than a node
+    (workload("p", "web", rule("db", limit=1)), workload("db", "db"), "n1", []),
+    (workload("p", "web", rule("db")), workload("db", "db", deletionTimestamp="2026-01-01T00:00:00Z"), "n1", []),
+    (workload("p", "web"), workload("db", "db", rule("web")), "n1", THEIRS),
+    (workload("p", "web"), workload("db", "db", rule("web")), "n2", []),
+    (workload("p", "web"), workload("db", "db", rule("web", limit=1)), "n1", []),
+    (workload("p", "web"), workload("db", "db", rule("web", when=SCHEDULING)), "n1", []),
+    (workload("p", "web", rule("db")), workload("db", "db", rule("web")), "n1", OWN + THEIRS),
+    (workload("p", "web", rule("db", "podAffinity")), workload("db", "db"), "n1", []),
+    (workload("p", "web", rule("db", "podAffinity")), workload("x", "x"), "n1", LONELY),
+    (workload("p", "web", rule("web", "podAffinity")), workload("x", "x"), "n1", []),  # the first of its set
+    (workload("p", "web"), workload("db", "db", rule("web", "podAffinity")), "n1", []),  # affinity is not symmetric
+    (workload("p", "web", rule("db")), workload("db", "db"), "unheard-of", []),
+])  # fmt: skip
+@pytest.mark.parametrize("semantics", [UPSTREAM, DESIGN])
+def test_one_pod_on_the_first_node(pod, placed, node, said, semantics):
+    assert broken(pod, node, (placed, "n1"), semantics=semantics) == said
+
+
+def test_a_second_member_must_join_the_first():
+    near = rule("web", "podAffinity")
+    assert broken(workload("p", "web", near), "n1", (workload("q", "web", near), "n2"))
+    assert not broken(workload("p", "web", near), "n2", (workload("q", "web", near), "n2"))
+
+
+def test_the_pod_itself_is_no_peer_of_its_own():
+    alone = workload("p", "web", rule("web"))
+    assert not broken(alone, "n1", (alone, "n1"))
+
+
+def test_a_limit_counts_those_who_are_there_already():
+    owner, peer = workload("o", "db", rule("web", limit=1)), workload("q", "web")
+    assert broken(workload("p", "web"), "n1", (owner, "n1"), (peer, "n1"))
+    assert not broken(workload("p", "web"), "n1", (owner, "n1"), (peer, "n2"))
+
+
+def test_daemons_neither_block_nor_are_blocked_in_the_seed():
+    everybody = {
+        "podAntiAffinity": {RUNNING: [{"labelSelector": {}, "namespaceSelector": {}, "topologyKey": HOSTNAME}]}
+    }
+    agent = workload("agent", "agent", namespace="kube-system")
+    assert broken(workload("p", "web", everybody), "n1", (agent, "n1"), semantics=UPSTREAM)
+    assert not broken(workload("p", "web", everybody), "n1", (agent, "n1"), semantics=DESIGN)
+    assert not broken(agent, "n1", (workload("p", "web", everybody), "n1"), semantics=DESIGN)

@@ -1,0 +1,220 @@
+"""What exclusive pods are charged: the seed's examples in numbers, and the slow twin."""
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bayplan.enforcing import quota_limits
+from bayplan.enforcing.quota import Charger
+from bayplan.enforcing.quota_limits import Limits
+from bayplan.model.semantics import DESIGN, UPSTREAM
+from bayplan.reading import questions
+from slow_twins import quota as slow_twin
+from slow_twins import strategies
+
+HOSTNAME = "kubernetes.io/hostname"
+GI = 1024**3
+
+
+def node(name, cpu, memory, **labels):
+    return {
+        "metadata": {"name": name, "labels": {HOSTNAME: name, "cluster": "one", **labels}},
+        "status": {"allocatable": {"cpu": str(cpu), "memory": f"{memory}Gi"}},
+    }
+
+
+# 28 cpu and 100 GiB in all; the seed's "largest node" is big, the average node has 7 cpu and 25 GiB.
+NODES = [
+    node("small-1", 2, 4, zone="a"),
+    node("small-2", 2, 4, zone="b"),
+    node("big", 16, 64, zone="b"),
+    node("fast", 8, 28, zone="c", disk="ssd"),
+]
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+RUNNING = "requiredDuringSchedulingRequiredDuringExecution"
+
+
+def exclusive(key=HOSTNAME, name="p", when=REQUIRED, node="", namespace="research", **spec):
+    term = {"labelSelector": {}, "namespaceSelector": {}, "topologyKey": key}
+    return {
+        "metadata": {"name": name, "namespace": namespace, "labels": {}},
+        "spec": {
+            "containers": [{"name": "c"}],
+            "nodeName": node,
+            "affinity": {"podAntiAffinity": {when: [term]}},
+            **spec,
+        },
+    }
+
+
+def situation(*pods, pod, semantics=UPSTREAM, nodes=NODES):
+    asked = {"nodes": nodes, "pods": pods, "pod": pod, "options": {"switches": msgspec.to_builtins(semantics)}}
+    return questions.situation_of(msgspec.convert(asked, questions.PodQuestion))
+
+
+def charged(pod, charge="largest", **how):
+    """cpu and GiB that the pod is charged, whether it waits or runs."""
+    found = situation(*([pod] if pod["spec"]["nodeName"] else []), pod=pod, **how)
+    charger = Charger(found.index, charge)
+    (amounts,) = [c.amounts for c in charger.placed()] or [getattr(charger.waiting(found.workload), "amounts", None)]
+    if amounts is None:
+        return None
+    held = dict(amounts)
+    return held.get("cpu", 0) / 1000, held.get("memory", 0) / GI
+
+
+@pytest.mark.parametrize("when", [REQUIRED, RUNNING])
+@pytest.mark.parametrize("pod, largest, average", [
+    # "exclusive access to a node … charge for the resources of the average or largest node in the cluster"
+    ({}, (16, 64), (7, 25)),
+    # "all pods using a 'cluster' TopologyKey … charge for the resources of the entire cluster"
+    ({"key": "cluster"}, (28, 100), (28, 100)),
+    # "not charge for the average/largest machine if the PodSpec constrains the pod to a specific machine"
+    ({"nodeSelector": {HOSTNAME: "small-1"}}, (2, 4), (2, 4)),
+    ({"nodeSelector": {"disk": "ssd"}}, (8, 28), (8, 28)),
+    # "once the pod is scheduled, the quota charge should be adjusted down to … the actual machine"
+    ({"node": "small-2"}, (2, 4), (2, 4)),
+    ({"node": "big"}, (16, 64), (16, 64)),
+    # Zones: a has 2 and 4, b 18 and 68, c 8 and 28.
+    ({"key": "zone"}, (18, 68), (28 / 3 + 0.001 / 3 * 2, 100 / 3 + 1 / 3 / GI * 2)),
+    ({"key": "zone", "nodeSelector": {"zone": "a"}}, (2, 4), (2, 4)),
+    # A domain is blocked whole, also the nodes where the pod itself cannot stand.
+    ({"key": "zone", "nodeSelector": {HOSTNAME: "small-2"}}, (18, 68), (18, 68)),
+    ({"key": "zone", "node": "small-2"}, (18, 68), (18, 68)),
+    ({"key": "cluster", "node": "small-2"}, (28, 100), (28, 100)),
+    # Where no node has the label, nobody is kept out of anything.
+    ({"key": "rack"}, (0, 0), (0, 0)),
+    # A node that is still to come may be any.
+    ({"nodeSelector": {"gpu": "yes"}}, (16, 64), (7, 25)),
+])  # fmt: skip
+def test_the_seeds_examples(pod, largest, average, when):
+    assert charged(exclusive(when=when, **pod)) == pytest.approx(largest)
+    assert charged(exclusive(when=when, **pod), "average") == pytest.approx(average)
+
+
+def changed(**fields):
+    pod = exclusive("zone")
+    pod["spec"]["affinity"]["podAntiAffinity"][REQUIRED][0].update(fields)
+    return pod
+
+
+@pytest.mark.parametrize("pod, upstream, design", [
+    (changed(), (18, 68), (18, 68)),
+    (changed(labelSelector={"matchLabels": {"app": "web"}}), None, None),
+    (changed(labelSelector=None), None, None),
+    (changed(namespaceSelector=None), None, None),
+    (changed(namespaceSelector=None, namespaces=[]), None, (18, 68)),
+    (changed(namespaceSelector={"matchLabels": {"team": "a"}}), None, None),
+    (changed(tolerateNamespaces=["kube-system"]), (18, 68), (18, 68)),
+    (exclusive("zone", namespace="kube-system"), (18, 68), None),  # a daemon's rule keeps nobody out
+])  # fmt: skip
+def test_only_who_refuses_everybody_is_charged(pod, upstream, design):
+    assert charged(pod, semantics=UPSTREAM) == upstream
+    assert charged(pod, semantics=DESIGN) == design
+
+
+def test_rules_over_several_keys_cost_their_domains_together():
+    pod = exclusive("zone")
+    other = {"labelSelector": {}, "namespaceSelector": {}, "topologyKey": "rack"}
+    pod["spec"]["affinity"]["podAntiAffinity"][RUNNING] = [other]
+    racked = [
+        {**n, "metadata": {**n["metadata"], "labels": {**n["metadata"]["labels"], "rack": rack}}}
+        for n, rack in zip(NODES, "1122", strict=True)
+    ]
+    # small-1 blocks zone a and rack 1: both small nodes and, by no rule, nothing else.
+    pod["spec"]["nodeName"] = "small-1"
+    assert charged(pod, nodes=racked) == (4, 8)
+    pod["spec"]["nodeName"] = "big"
+    assert charged(pod, nodes=racked) == (26, 96)
+
+
+def test_a_charge_says_where_it_comes_from():
+    found = situation(exclusive("zone", "placed", node="big"), pod=exclusive(name="waits"))
+    charger = Charger(found.index)
+    (placed,), waiting = charger.placed(), charger.waiting(found.workload)
+    assert (placed.workload, placed.node, placed.domains, placed.n_nodes) == ("research/placed", "big", ("zone=b",), 2)
+    assert (waiting.node, waiting.domains, waiting.n_domains, waiting.n_nodes) == ("", (), 4, 1)
+    assert waiting.exclusion.terms == (f"spec.affinity.podAntiAffinity.{REQUIRED}[0]",)
+    assert not placed.whole_cluster
+    assert Charger(found.index).waiting(situation(pod=exclusive("cluster")).workload).whole_cluster
+
+
+def test_charges_follow_the_nodes_and_the_pods():
+    found = situation(exclusive("zone", "placed", node="big"), pod=exclusive())
+    charger = Charger(found.index)
+    assert dict(charger.waiting(found.workload).amounts)["cpu"] == 16000
+    found.index.remove_target("big")
+    assert dict(charger.waiting(found.workload).amounts)["cpu"] == 8000
+    assert list(charger.placed()) == []  # its node is gone, and with it what it kept others out of
+    greedy = msgspec.structs.replace(
+        found.workload,
+        name="gpu",
+        needs=msgspec.structs.replace(
+            found.workload.needs,
+            requests=msgspec.structs.replace(found.workload.needs.requests, amounts=(("example.com/gpu", 1),)),
+        ),
+    )
+    found.index.add(greedy, "fast")  # a resource that no node has offered so far
+    assert [dict(c.amounts)["cpu"] for c in charger.placed(["research"])] == [8000]
+    assert list(charger.placed(["shop"])) == []
+
+
+@pytest.mark.parametrize("charge", ["largest", "average"])
+@pytest.mark.parametrize("preset", ["upstream", "design"])
+@settings(max_examples=100, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_the_slow_twin_charges_the_same(preset, charge, seed):
+    question = strategies.seeded(seed, presets=(preset,))
+    for n, pod in enumerate([question["pod"], *question["pods"]]):
+        if (seed >> n) % 2:  # few random rules refuse everybody, so some are made to
+            keys = (HOSTNAME, "topology.kubernetes.io/zone", "rack")
+            pod["spec"]["affinity"] = exclusive(keys[(seed >> n) % 3])["spec"]["affinity"] | {
+                "nodeAffinity": (pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}
+            }
+            if seed % 5 == 0:
+                pod["spec"]["affinity"]["podAntiAffinity"][RUNNING] = exclusive(keys[n % 3])["spec"]["affinity"][
+                    "podAntiAffinity"
+                ][REQUIRED]
+    asked = msgspec.convert(question, questions.PodQuestion)
+    found = questions.situation_of(asked)
+    waiting = msgspec.structs.replace(found.workload, requested_target="")
+    charger = Charger(found.index, charge)
+    ours = {c.workload: dict(c.amounts) for c in (*charger.placed(), charger.waiting(waiting)) if c is not None}
+    question["pod"]["spec"].pop("nodeName", None)
+    assert ours == slow_twin.charges(question, found.index.semantics, charge)
+
+
+# Limits
+
+
+def amounts(cpu, memory=None):
+    return (("cpu", cpu * 1000), *([("memory", memory * GI)] if memory is not None else []))
+
+
+def charge(cpu, memory, name="p", namespace="research"):
+    found = situation(pod=exclusive(name=name, namespace=namespace, nodeSelector={HOSTNAME: "big"}))
+    return msgspec.structs.replace(Charger(found.index).waiting(found.workload), amounts=amounts(cpu, memory))
+
+
+def test_accounts_add_up_by_namespace():
+    limits = Limits({"research": amounts(20), "idle": amounts(1)}, amounts(4, 100))
+    charges = [charge(16, 64, "a"), charge(8, 28, "b"), charge(2, 4, "c", "shop"), charge(1, 4, "d", "shop")]
+    idle, research, shop = quota_limits.accounts(charges, limits)
+    assert (idle.namespace, idle.charged, idle.exceeded) == ("idle", (), ())
+    assert (research.charged, research.exceeded) == (amounts(24, 92), ("cpu",))
+    assert [c.workload for c in research.charges] == ["research/a", "research/b"]
+    assert (shop.charged, shop.limits, shop.exceeded) == (amounts(3, 8), amounts(4, 100), ())
+
+
+@pytest.mark.parametrize("used, limits, said", [
+    ((), None, ""),
+    ((), amounts(16, 64), ""),
+    (amounts(1), amounts(16), "exceeded quota: q, requested: cpu=16, used: cpu=1, limited: cpu=16"),
+    ((), amounts(8, 32), "exceeded quota: q, requested: cpu=16,memory=64Gi, used: cpu=0,memory=0, limited: cpu=8,memory=32Gi"),
+    (amounts(100, 0), (("memory", 64 * GI),), ""),  # what is not named is not limited
+    (amounts(100), (("example.com/gpu", 0),), ""),  # and what is not asked for exceeds nothing
+    (amounts(1_000_000), amounts(2_000_000), ""),  # limits may exceed what there is
+])  # fmt: skip
+def test_what_exceeds_a_limit(used, limits, said):
+    assert quota_limits.refusal(charge(16, 64), used, limits, "q") == said

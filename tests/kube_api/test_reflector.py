@@ -1,0 +1,303 @@
+import asyncio
+import contextlib
+import random
+
+import pytest
+
+from bayplan.kube_api import errors
+from bayplan.kube_api.listing import Selection
+from bayplan.kube_api.reflector import Reflector
+from bayplan.kube_api.resources import PODS
+from bayplan.wire.meta import ApiObject
+from bayplan.wire.pods import Pod
+from kube_api.fake_time import SkippedTime
+from kube_api.scripted import bookmark, connected, event, gone, page, pod, refusal, watch, watch_error
+
+POISON = pod("poison", 5, priority="high")
+DEEP_LINE = (
+    b'{"type":"ADDED","object":{"metadata":{"namespace":"shop","name":"deep","uid":"u","resourceVersion":"105"},"x":'
+    + b"[" * 9000
+    + b"]" * 9000
+    + b"}}\n"
+)
+
+
+class Told:
+    """What a handler was told, in order."""
+
+    def __init__(self):
+        self.log = []
+
+    def upsert(self, obj):
+        self._note(f"{obj.metadata.name}@{obj.metadata.resource_version}")
+
+    def delete(self, key, uid):
+        self._note(f"-{key.name} {uid}")
+
+    def undecodable(self, found):
+        self._note(f"?{found.key.name}: {found.error}")
+
+    def synced(self):
+        self._note("synced")
+
+    def _note(self, text):
+        self.log.append(text)
+
+
+class Scene:
+    def __init__(self, connection, time, **settings):
+        self.told, self.trouble, self.time = Told(), [], time
+        self.reflector = Reflector(
+            connection,
+            PODS,
+            settings.pop("item_type", Pod),
+            self.told,
+            on_trouble=self.trouble.append,
+            clock=time.clock,
+            sleep=time.sleep,
+            random=random.Random(7),
+            **settings,
+        )
+
+
+@contextlib.asynccontextmanager
+async def following(server, kubeconfig, n_requests, **settings):
+    """A reflector that runs until the script is at its end: the last request of `n_requests` hangs."""
+    time = SkippedTime()
+    async with connected(kubeconfig, clock=time.clock, sleep=time.sleep) as connection:
+        scene = Scene(connection, time, **settings)
+        running = asyncio.create_task(scene.reflector.run())
+        while len(server.requests) < n_requests and not running.done():
+            await asyncio.sleep(0.001)
+        if running.done():
+            running.result()
+        yield scene
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_lists_then_watches_from_there(server, kubeconfig_for):
+    server.then(
+        page(pod("a", 1), more="x"),
+        page(pod("b", 2), version=100),
+        watch(event("ADDED", pod("c", 101)), event("MODIFIED", pod("a", 102)), event("DELETED", pod("b", 103))),
+    )
+    async with following(server, kubeconfig_for(server), 4) as scene:
+        assert scene.told.log == ["a@1", "b@2", "synced", "c@101", "a@102", "-b uid-b"]
+        assert scene.reflector.synced.is_set()
+        assert (scene.reflector.lists, scene.reflector.relists, scene.reflector.events) == (1, 0, 3)
+        assert scene.reflector.last_resource_version == "103"
+        assert len(scene.reflector) == 2
+    first, second = server.requests[2:]
+    assert first.query["resourceVersion"] == "100"
+    assert first.query["allowWatchBookmarks"] == "true"
+    assert 300 <= int(first.query["timeoutSeconds"]) <= 600
+    assert second.query["resourceVersion"] == "103"
+    assert first.query["timeoutSeconds"] != second.query["timeoutSeconds"]
+    assert scene.trouble == []
+
+
+async def test_a_bookmark_moves_the_version_on_and_tells_nobody(server, kubeconfig_for):
+    server.then(page(version=100), watch(bookmark(500)))
+    async with following(server, kubeconfig_for(server), 3) as scene:
+        assert scene.told.log == ["synced"]
+    assert server.requests[2].query["resourceVersion"] == "500"
+
+
+async def test_a_stream_that_dies_is_taken_up_where_it_broke(server, kubeconfig_for):
+    server.then(
+        page(version=100), watch(event("ADDED", pod("a", 101)), end="die"), watch(event("ADDED", pod("b", 102)))
+    )
+    async with following(server, kubeconfig_for(server), 4) as scene:
+        assert scene.told.log == ["synced", "a@101", "b@102"]
+        assert scene.reflector.restarts == 2
+        assert scene.reflector.lists == 1
+        assert "the answer broke off in the middle; next try in" in scene.trouble[0]
+    assert server.requests[2].query["resourceVersion"] == "101"
+
+
+async def test_a_silent_stream_is_given_up(server, kubeconfig_for):
+    server.then(page(version=100), watch(event("ADDED", pod("a", 101)), end="silence"))
+    async with following(server, kubeconfig_for(server), 3, inactivity=0.05) as scene:
+        assert "no answer in time" in scene.trouble[0]
+    assert server.requests[2].query["resourceVersion"] == "101"
+
+
+@pytest.mark.parametrize("how", ["event", "answer"])
+async def test_a_version_too_old_lists_again_and_finds_what_happened_meanwhile(server, kubeconfig_for, how):
+    server.then(
+        page(pod("stays", 1), pod("changes", 2), pod("goes", 3), pod("is-replaced", 4)),
+        watch(watch_error(410, "Expired")) if how == "event" else gone(),
+        page(pod("stays", 1), pod("changes", 7), pod("is-replaced", 8, uid="other"), pod("comes", 9), version=200),
+    )
+    async with following(server, kubeconfig_for(server), 4) as scene:
+        assert scene.told.log[4:] == [
+            "synced",
+            "changes@7",
+            "-is-replaced uid-is-replaced",
+            "is-replaced@8",
+            "comes@9",
+            "-goes uid-goes",
+            "synced",
+        ]
+        assert (scene.reflector.lists, scene.reflector.relists) == (2, 1)
+        assert scene.trouble == []
+    assert server.requests[3].query["resourceVersion"] == "200"
+
+
+async def test_a_list_that_starts_again_leaves_nothing_of_its_first_pages(server, kubeconfig_for):
+    server.then(page(pod("a", 1), pod("b", 2), more="x"), gone(), page(pod("b", 2), pod("c", 3)))
+    async with following(server, kubeconfig_for(server), 4) as scene:
+        assert scene.told.log == ["a@1", "b@2", "c@3", "-a uid-a", "synced"]
+
+
+async def test_poison_in_a_list_and_in_a_watch(server, kubeconfig_for):
+    poisoned_later = pod("a", 101, nodeName=["not", "text"])
+    server.then(
+        page(pod("a", 1), POISON, pod("b", 2)),
+        watch(
+            event("MODIFIED", poisoned_later) + event("ADDED", pod("c", 102)),
+            event("DELETED", POISON),
+            event("MODIFIED", pod("a", 104)),
+            DEEP_LINE,
+            event("ADDED", pod("d", 106)),
+        ),
+    )
+    async with following(server, kubeconfig_for(server), 3) as scene:
+        assert scene.told.log == [
+            "a@1",
+            "?poison: spec.priority: expected int | null, got str",
+            "b@2",
+            "synced",
+            "?a: spec.nodeName: expected str, got array",
+            "c@102",
+            "-poison uid-poison",
+            "a@104",
+            "?deep: nested too deeply to be read",
+            "d@106",
+        ]
+        assert scene.reflector.lists == 1
+
+
+async def test_poison_that_vanishes_in_a_gap_is_told_of_too(server, kubeconfig_for):
+    server.then(page(pod("a", 1), POISON), gone(), page(pod("a", 1)))
+    async with following(server, kubeconfig_for(server), 4) as scene:
+        assert scene.told.log[3:] == ["-poison uid-poison", "synced"]
+
+
+async def test_unchanged_poison_is_told_of_once(server, kubeconfig_for):
+    server.then(page(POISON), gone(), page(POISON))
+    async with following(server, kubeconfig_for(server), 4) as scene:
+        assert [line.partition(":")[0] for line in scene.told.log] == ["?poison", "synced", "synced"]
+
+
+async def test_lines_longer_than_any_buffer(server, kubeconfig_for):
+    big = pod("big", 101)
+    big["metadata"]["annotations"] = {"note": "x" * 900_000}
+    server.then(page(), watch(event("ADDED", big) + event("ADDED", pod("small", 102))))
+    async with following(server, kubeconfig_for(server), 3) as scene:
+        assert scene.told.log == ["synced", "big@101", "small@102"]
+
+
+async def test_a_busy_server_is_asked_again_when_it_says(server, kubeconfig_for):
+    server.then(page(), refusal(429, "TooManyRequests", Retry_After=17), watch(event("ADDED", pod("a", 101))))
+    async with following(server, kubeconfig_for(server), 4) as scene:
+        assert scene.told.log == ["synced", "a@101"]
+        assert 17.5 <= scene.time.slept[0] <= 18
+
+
+async def test_waits_grow_and_start_anew_after_a_success(server, kubeconfig_for):
+    server.then(page(), *(refusal(503, "ServiceUnavailable") for _ in range(2)), watch(bookmark(5), end="die"))
+    async with following(server, kubeconfig_for(server), 5) as scene:
+        first, second, third = scene.time.slept
+        assert 0.5 <= first <= 1 <= second <= 2
+        assert third <= 1
+        assert scene.reflector.lists == 1
+
+
+async def test_a_version_that_a_server_keeps_failing_at_is_given_up(server, kubeconfig_for):
+    # So it is after a restore of the store: our version is ahead of the server's own.
+    too_large = [refusal(504, "Timeout", "Too large resource version") for _ in range(3)]
+    server.then(page(version=900), *too_large, page(version=100))
+    async with following(server, kubeconfig_for(server), 6) as scene:
+        assert scene.reflector.relists == 1
+    assert server.requests[5].query["resourceVersion"] == "100"
+
+
+async def test_watches_that_end_at_once_do_not_become_a_storm(server, kubeconfig_for):
+    server.then(page(), watch(), watch())
+    async with following(server, kubeconfig_for(server), 4) as scene:
+        assert len(scene.time.slept) == 2
+        assert "the watch ended at once" in scene.trouble[0]
+
+
+@pytest.mark.parametrize("code, reason, kind", [
+    (401, "Unauthorized", errors.UnauthorizedError),
+    (403, "Forbidden", errors.ForbiddenError),
+    (404, "NotFound", errors.NotFoundError),
+])  # fmt: skip
+async def test_before_the_first_list_what_will_not_pass_is_raised(server, kubeconfig_for, code, reason, kind):
+    server.then(refusal(code, reason, "pods is forbidden"))
+    with pytest.raises(kind, match="pods is forbidden"):
+        async with following(server, kubeconfig_for(server), 9):
+            pass
+
+
+async def test_before_the_first_list_what_may_pass_is_tried_again(server, kubeconfig_for):
+    server.then(refusal(503, "ServiceUnavailable"), page(pod("a", 1)))
+    async with following(server, kubeconfig_for(server), 3) as scene:
+        assert scene.told.log == ["a@1", "synced"]
+        assert "503 ServiceUnavailable" in scene.trouble[0]
+
+
+async def test_after_the_first_list_lost_rights_are_waited_for(server, kubeconfig_for):
+    server.then(page(pod("a", 1)), refusal(403, "Forbidden"), refusal(403, "Forbidden"), page(pod("a", 2)))
+    async with following(server, kubeconfig_for(server), 5) as scene:
+        assert scene.told.log == ["a@1", "synced", "a@2", "synced"]
+        assert len(scene.trouble) == 2
+
+
+async def test_metadata_alone(server, kubeconfig_for):
+    server.then(page({"metadata": {"name": "a", "resourceVersion": "1"}}), watch(watch_error(410, "Gone")), page())
+    settings = {"item_type": ApiObject, "selection": Selection(metadata_only=True)}
+    async with following(server, kubeconfig_for(server), 4, **settings) as scene:
+        assert scene.told.log == ["a@1", "synced", "-a ", "synced"]
+    assert server.requests[1].headers["Accept"].startswith("application/json;as=PartialObjectMetadata;")
+
+
+async def test_others_get_the_event_loop_between_objects(server, kubeconfig_for):
+    """A handler that takes a while per object, and a clock that shows it: nobody waits for more than a few of them."""
+    server.then(page(*(pod(f"p{number}", number + 1) for number in range(100))))
+    time, turns = SkippedTime(), []
+
+    class Slow(Told):
+        def upsert(self, obj):
+            time.now += 0.004
+            turns.append("object")
+
+    async def bystander():
+        while True:
+            turns.append("bystander")
+            await asyncio.sleep(0)
+
+    async with connected(kubeconfig_for(server)) as connection:
+        reflector = Reflector(connection, PODS, Pod, Slow(), clock=time.clock, sleep=time.sleep)
+        tasks = [asyncio.create_task(reflector.run()), asyncio.create_task(bystander())]
+        await reflector.synced.wait()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    runs = "".join(turn[0] for turn in turns).split("b")
+    assert max(map(len, runs)) <= 3
+    assert turns.count("object") == 100
+
+
+async def test_a_handlers_own_bug_is_not_hidden(server, kubeconfig_for):
+    class Broken(Told):
+        def upsert(self, obj):
+            raise KeyError(obj.metadata.name)
+
+    server.then(page(pod("a", 1)))
+    async with connected(kubeconfig_for(server)) as connection:
+        with pytest.raises(KeyError):
+            await Reflector(connection, PODS, Pod, Broken()).run()

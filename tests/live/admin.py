@@ -1,0 +1,313 @@
+"""
+What a test does to a cluster, and what it sees there: plain dicts over plain HTTP, with all rights.
+
+Shares no code with Bayplan's own client, so that a fault of that client cannot hide here. A resource is named as in a URL:
+`pods`, `policy/v1/poddisruptionbudgets`.
+"""
+
+import asyncio
+import contextlib
+import inspect
+import json
+import ssl
+import time
+
+import aiohttp
+
+NOT_YET = "storage is (re)initializing"  # a 429 on the first use of a kind, not a refusal
+AT_A_TIME = 50  # requests, where many objects are made
+PATCHES = {
+    "merge": "application/merge-patch+json",
+    "strategic": "application/strategic-merge-patch+json",
+    "json": "application/json-patch+json",
+}
+# What tests make, in the order it is cleared away: whoever uses something goes before it.
+CLEARED = (
+    "pods",
+    "persistentvolumeclaims",
+    "persistentvolumes",
+    "policy/v1/poddisruptionbudgets",
+    "storage.k8s.io/v1/csistoragecapacities",
+    "storage.k8s.io/v1/csinodes",
+    "storage.k8s.io/v1/storageclasses",
+    "coordination.k8s.io/v1/leases",
+    "events.k8s.io/v1/events",
+    "services",
+    "replicationcontrollers",
+    "apps/v1/replicasets",
+    "apps/v1/statefulsets",
+    "nodes",
+)
+# The API server's own, which it would make again.
+KEPT = {
+    "services": {"fieldSelector": "metadata.name!=kubernetes"},
+    "coordination.k8s.io/v1/leases": {"labelSelector": "!apiserver.kubernetes.io/identity"},
+}
+OWN_NAMESPACES = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
+
+
+class ApiError(Exception):
+    """The API server said no; `status` is the HTTP code and `body` its Status object."""
+
+    def __init__(self, status, body, question):
+        self.status = status
+        self.body = body
+        message = body.get("message") if isinstance(body, dict) else body
+        super().__init__(f"{question}: {status} {message}")
+
+
+class Admin:
+    """One user's hands on one API server; an async context manager."""
+
+    def __init__(self, url, *, token, ca_file=None):
+        self.url = url
+        self._headers = {"Authorization": f"Bearer {token}"}
+        self._tls = ssl.create_default_context(cafile=ca_file) if ca_file else True
+        self._session = None
+        self._resources = {}
+
+    @classmethod
+    def of(cls, server, user="admin"):
+        return cls(server.url, token=server.token(user), ca_file=server.ca_file)
+
+    async def __aenter__(self):
+        connector = aiohttp.TCPConnector(ssl=self._tls, limit=2 * AT_A_TIME)
+        self._session = aiohttp.ClientSession(connector=connector, headers=self._headers)
+        return self
+
+    async def __aexit__(self, *failure):
+        await self._session.close()
+
+    async def request(self, method, path, content=None, *, media="application/json", **params):
+        """The decoded answer to one request, whatever it is about; raises ApiError from 400 on."""
+        data = None if content is None else json.dumps(content)
+        params = {key: str(value) for key, value in params.items()}
+        headers = {"Content-Type": media}
+        while True:
+            async with self._session.request(
+                method, self.url + path, data=data, params=params, headers=headers
+            ) as answer:
+                text = await answer.text()
+                status, body = answer.status, json.loads(text) if answer.content_type == "application/json" else text
+            if status < 400:
+                return body
+            if NOT_YET not in text:
+                raise ApiError(status, body, f"{method} {path}")
+            await asyncio.sleep(0.05)
+
+    async def create(self, content, *, namespace=None, **params):
+        meta = content.get("metadata", {})
+        resource, namespaced = await self._resource_of(content)
+        namespace = (namespace or meta.get("namespace", "default")) if namespaced else None
+        return await self.request("POST", path_to(resource, namespace=namespace), content, **params)
+
+    async def create_all(self, contents, *, namespace=None):
+        """Many objects, many at a time; the answers in the order of `contents`."""
+        gate = asyncio.Semaphore(AT_A_TIME)
+
+        async def one(content):
+            async with gate:
+                return await self.create(content, namespace=namespace)
+
+        return await asyncio.gather(*(one(content) for content in contents))
+
+    async def get(self, resource, name, namespace=None, *, subresource="", **params):
+        return await self.request("GET", path_to(resource, name, namespace, subresource), **params)
+
+    async def list(self, resource, namespace=None, **params):
+        """The List object as the API server gives it: one page if `limit` is among the parameters."""
+        return await self.request("GET", path_to(resource, namespace=namespace), **params)
+
+    async def items(self, resource, namespace=None, **params):
+        return (await self.list(resource, namespace, **params))["items"]
+
+    async def replace(self, resource, content, *, subresource="", **params):
+        meta = content["metadata"]
+        path = path_to(resource, meta["name"], meta.get("namespace"), subresource)
+        return await self.request("PUT", path, content, **params)
+
+    async def patch(self, resource, name, change, namespace=None, *, how="merge", subresource="", **params):
+        """`how` is merge, strategic or json, as in kubectl patch --type."""
+        path = path_to(resource, name, namespace, subresource)
+        return await self.request("PATCH", path, change, media=PATCHES[how], **params)
+
+    async def delete(self, resource, name, namespace=None, *, grace=0, **params):
+        """Gone at once unless `grace` (seconds) says otherwise; None leaves it to the object."""
+        params |= {} if grace is None else {"gracePeriodSeconds": grace}
+        return await self.request("DELETE", path_to(resource, name, namespace), **params)
+
+    async def delete_all(self, resource, namespace=None, **params):
+        """Every object of a resource, in all namespaces unless one is given, at once and past any finalizer."""
+        found = [entry["metadata"] for entry in await self.items(resource, namespace, **params)]
+        for meta in found:
+            if meta.get("finalizers"):
+                await self.patch(resource, meta["name"], {"metadata": {"finalizers": None}}, meta.get("namespace"))
+        for where in {meta.get("namespace") for meta in found}:
+            await self.request("DELETE", path_to(resource, namespace=where), gracePeriodSeconds=0, **params)
+
+    async def watch(self, resource, namespace=None, **params):
+        """The events of a watch, as dicts, for as long as it lasts."""
+        params = {"watch": "true"} | {key: str(value) for key, value in params.items()}
+        url = self.url + path_to(resource, namespace=namespace)
+        patient = aiohttp.ClientTimeout(total=None)
+        async with self._session.get(url, params=params, timeout=patient, read_bufsize=1 << 22) as answer:
+            if answer.status >= 400:
+                raise ApiError(answer.status, await answer.json(), f"WATCH {url}")
+            async for line in answer.content:
+                yield json.loads(line)
+
+    async def bind(self, namespace, pod, node):
+        """What a scheduler does at the end."""
+        binding = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"name": pod},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+        }
+        return await self.request("POST", path_to("pods", pod, namespace, "binding"), binding)
+
+    async def service_account_token(self, namespace, name, seconds=3600):
+        """A real token of a service account, which is made if it is not there."""
+        meta = {"name": name, "namespace": namespace}
+        with contextlib.suppress(ApiError):
+            await self.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta})
+        question = {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenRequest",
+            "spec": {"expirationSeconds": seconds},
+        }
+        path = path_to("serviceaccounts", name, namespace, "token")
+        return (await self.request("POST", path, question))["status"]["token"]
+
+    async def create_namespace(self, name, labels=None):
+        return await self.create(
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels or {}}}
+        )
+
+    async def delete_namespace(self, name):
+        """Also does what the namespace controller would: there is none here. Objects in it are not deleted."""
+        await self.delete("namespaces", name)
+        content = await self.get("namespaces", name)
+        content["spec"]["finalizers"] = []
+        await self.replace("namespaces", content, subresource="finalize")
+
+    async def create_nodes(self, count, **options):
+        """`count` nodes as `node` makes them; their names."""
+        return [made["metadata"]["name"] for made in await self.create_all([node(i, **options) for i in range(count)])]
+
+    async def create_pod(self, name, namespace="default", **options):
+        return await self.create(pod(name, namespace, **options))
+
+    async def node_of(self, name, namespace="default"):
+        """Where a pod is bound to; empty while it is not."""
+        return (await self.get("pods", name, namespace))["spec"].get("nodeName", "")
+
+    async def clear(self):
+        """Take away what tests make, so that the next one finds an empty cluster."""
+        for resource in CLEARED:
+            await self.delete_all(resource, **KEPT.get(resource, {}))
+        for found in await self.items("apiextensions.k8s.io/v1/customresourcedefinitions"):
+            spec = found["spec"]
+            stored = next(version["name"] for version in spec["versions"] if version["storage"])
+            await self.delete_all(f"{spec['group']}/{stored}/{spec['names']['plural']}")
+        for found in await self.items("scheduling.k8s.io/v1/priorityclasses"):
+            if not found["metadata"]["name"].startswith("system-"):
+                await self.delete("scheduling.k8s.io/v1/priorityclasses", found["metadata"]["name"])
+        for found in await self.items("namespaces"):
+            if found["metadata"]["name"] not in OWN_NAMESPACES:
+                await self.delete_namespace(found["metadata"]["name"])
+
+    async def _resource_of(self, content):
+        """The resource that objects of this kind live under, and whether in namespaces: as the API server tells it."""
+        version, kind = content["apiVersion"], content["kind"]
+        if (version, kind) not in self._resources:
+            found = await self.request("GET", f"/apis/{version}" if "/" in version else f"/api/{version}")
+            for entry in found["resources"]:
+                if "/" not in entry["name"]:
+                    resource = f"{version}/{entry['name']}" if "/" in version else entry["name"]
+                    self._resources[version, entry["kind"]] = resource, entry["namespaced"]
+        return self._resources[version, kind]
+
+
+class SyncAdmin:
+    """The same methods for tests without a loop: `SyncAdmin.of(server).get("pods", "web")`; a context manager."""
+
+    def __init__(self, admin):
+        self._admin = admin
+        self._runner = asyncio.Runner()
+
+    @classmethod
+    def of(cls, server, user="admin"):
+        return cls(Admin.of(server, user))
+
+    def __enter__(self):
+        self._runner.run(self._admin.__aenter__())
+        return self
+
+    def __exit__(self, *failure):
+        self._runner.run(self._admin.__aexit__())
+        self._runner.close()
+
+    def __getattr__(self, name):
+        method = getattr(self._admin, name)
+        assert inspect.iscoroutinefunction(method), f"{name} is no method that can be waited for"
+        return lambda *args, **options: self._runner.run(method(*args, **options))
+
+
+def path_to(resource, name="", namespace=None, subresource=""):
+    """`policy/v1/poddisruptionbudgets` and a namespace → the path of their URL."""
+    version, _, plural = resource.rpartition("/")
+    root = f"/apis/{version}" if version else "/api/v1"
+    parts = [root, f"namespaces/{namespace}" if namespace else "", plural, name, subresource]
+    return "/".join(part for part in parts if part)
+
+
+def node(number, *, prefix="node-", cpu="4", memory="16Gi", pods=110, zones=3, labels=None, taints=None, spec=None):
+    """A ready node; the zones go round: zone-0, zone-1, …. `labels` may be a function of the number."""
+    name = f"{prefix}{number}"
+    own = labels(number) if callable(labels) else labels or {}
+    capacity = {"cpu": cpu, "memory": memory, "pods": str(pods)}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "labels": {
+                "kubernetes.io/hostname": name,
+                "topology.kubernetes.io/zone": f"zone-{number % zones}",
+                "topology.kubernetes.io/region": "region-0",
+                **own,
+            },
+        },
+        "spec": {"taints": taints or [], **(spec or {})},
+        "status": {
+            "capacity": capacity,
+            "allocatable": capacity,
+            "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}],
+        },
+    }
+
+
+def pod(name, namespace="default", *, scheduler="default-scheduler", cpu=None, memory=None, meta=None, **spec):
+    """A pod with one container; `meta` and the rest are fields of its metadata and its spec as Kubernetes spells them."""
+    requests = {key: value for key, value in (("cpu", cpu), ("memory", memory)) if value}
+    container = {"name": "main", "image": "example.com/none", "resources": {"requests": requests}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": namespace, **(meta or {})},
+        "spec": {"schedulerName": scheduler, "containers": [container], **spec},
+    }
+
+
+async def wait_for(predicate, timeout=30, *, every=0.05):  # noqa: ASYNC109 - the message says what was waited for
+    """The first true value of `predicate()`, which may be a coroutine function; AssertionError after `timeout` seconds."""
+    deadline = time.monotonic() + timeout
+    while True:
+        value = predicate()
+        if inspect.isawaitable(value):
+            value = await value
+        if value:
+            return value
+        assert time.monotonic() < deadline, f"not so after {timeout} s: {inspect.getsource(predicate).strip()}"
+        await asyncio.sleep(every)

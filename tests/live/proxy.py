@@ -1,0 +1,151 @@
+"""
+A bad network and an overloaded server on demand: an HTTP proxy in front of a real API server.
+
+It ends TLS, so tokens pass through it and client certificates do not.
+"""
+
+import asyncio
+import collections
+import dataclasses
+import ssl
+from collections.abc import Callable
+
+import aiohttp
+import yarl
+from aiohttp import web
+
+from live.threaded_server import ThreadedServer, hang_up
+
+# Of one connection, not of the message: RFC 9110, section 7.6.1. The length is given anew.
+OF_A_CONNECTION = frozenset({"connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "host"})
+
+
+def anything(method, path):
+    return True
+
+
+@dataclasses.dataclass
+class Fault:
+    """What befalls requests: they are answered with `status`, or carried out and the answer lost where that is None."""
+
+    status: int | None
+    matching: Callable[[str, str], bool] = anything  # of method and path
+    times: int | None = None  # until `calm` where None
+    retry_after: int | None = None
+
+    def befalls(self, request):
+        if self.times == 0 or not self.matching(request.method, request.path):
+            return False
+        if self.times is not None:
+            self.times -= 1
+        return True
+
+
+class Proxy(ThreadedServer):
+    """
+    `with Proxy(server) as proxy:` and a client of `proxy.url`, or `proxy.kubeconfig()`.
+
+    `latency` (seconds) comes before every answer, `bytes_per_second` bounds each stream, both may be set at any time.
+    """
+
+    def __init__(self, server):
+        super().__init__(server.credentials.issue("127.0.0.1", common_name="proxy"))
+        self._upstream = server
+        self._client = None
+        self._faults = []
+        self._flowing = asyncio.Event()
+        self._flowing.set()
+        self.latency = 0.0
+        self.bytes_per_second = None
+        self.answers = collections.Counter()  # by status; None for those lost
+        self.ca_file = server.ca_file
+
+    def kubeconfig(self, user="admin"):
+        return self._upstream.kubeconfig(user, url=self.url)
+
+    def storm(self, status, *, times=None, retry_after=None, matching=anything):
+        """Refuse requests: the next `times` that `matching(method, path)` chooses, or all until `calm`."""
+        self._faults.append(Fault(status, matching, times, retry_after))
+
+    def lose_answers(self, *, times=None, matching=anything):
+        """Carry requests out and break the connection instead of answering: did it happen or not?"""
+        self._faults.append(Fault(None, matching, times))
+
+    def calm(self):
+        """No more faults, no latency, full speed, streams flow."""
+        self._faults.clear()
+        self.latency = 0.0
+        self.bytes_per_second = None
+        self.flow()
+
+    def stall(self):
+        """Every answer and stream stands still, connections stay: a network that swallows packets."""
+        self._loop.call_soon_threadsafe(self._flowing.clear)
+
+    def flow(self):
+        self._loop.call_soon_threadsafe(self._flowing.set)
+
+    async def open(self):
+        tls = ssl.create_default_context(cafile=self._upstream.ca_file)
+        self._client = await self._running.enter_async_context(
+            aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(ssl=tls, limit=0),
+                timeout=aiohttp.ClientTimeout(total=None),
+                auto_decompress=False,
+                skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
+            )
+        )
+
+    async def handle(self, request):
+        if self.latency:
+            await asyncio.sleep(self.latency)
+        fault = next((fault for fault in self._faults if fault.befalls(request)), None)
+        if fault and fault.status:
+            self.answers[fault.status] += 1
+            return refusal(fault)
+        try:
+            return await self._pass_on(request, lost=fault is not None)
+        except aiohttp.ClientError:  # the API server is away, or went away in mid-answer
+            hang_up(request.transport)
+            return web.Response(status=502)
+
+    async def _pass_on(self, request, *, lost):
+        url = yarl.URL(self._upstream.url + request.raw_path, encoded=True)
+        body = await request.read()
+        headers = without_connection(request.headers)
+        async with self._client.request(request.method, url, headers=headers, data=body or None) as answer:
+            if lost:
+                await answer.read()
+                self.answers[None] += 1
+                hang_up(request.transport)
+                return web.Response(status=502)
+            self.answers[answer.status] += 1
+            await self._flowing.wait()
+            response = web.StreamResponse(status=answer.status, headers=without_connection(answer.headers))
+            await response.prepare(request)
+            async for piece in answer.content.iter_any():
+                if self.bytes_per_second:
+                    await asyncio.sleep(len(piece) / self.bytes_per_second)
+                await self._flowing.wait()
+                await response.write(piece)
+            await response.write_eof()
+            return response
+
+
+def refusal(fault):
+    """The Status object that an API server sends with a 429 or 503."""
+    reasons = {429: "TooManyRequests", 500: "InternalError", 503: "ServiceUnavailable", 504: "Timeout"}
+    content = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "status": "Failure",
+        "reason": reasons.get(fault.status, ""),
+        "message": "a fault of the test",
+        "code": fault.status,
+    }
+    headers = {"Retry-After": str(fault.retry_after)} if fault.retry_after is not None else {}
+    return web.json_response(content, status=fault.status, headers=headers)
+
+
+def without_connection(headers):
+    return [(name, value) for name, value in headers.items() if name.lower() not in OF_A_CONNECTION]

@@ -1,0 +1,189 @@
+"""The test bed is what it says: a real API server that can be broken and mended on demand."""
+
+import contextlib
+
+import aiohttp
+import pytest
+
+from live.admin import Admin, ApiError, pod, wait_for
+from live.kube_server import Options
+from live.kubectl import kubectl
+from live.processes import StartError
+
+
+async def test_it_is_the_version_that_the_project_speaks_of(admin):
+    assert (await admin.request("GET", "/version"))["gitVersion"] == "v1.36.4"
+
+
+async def test_a_pod_bound_through_the_api_is_bound(admin, namespace):
+    await admin.create_nodes(1)
+    await admin.create_pod("web", namespace)
+    assert await admin.node_of("web", namespace) == ""
+
+    await admin.bind(namespace, "web", "node-0")
+
+    bound = await admin.get("pods", "web", namespace)
+    assert bound["spec"]["nodeName"] == "node-0"
+    assert {"type": "PodScheduled", "status": "True"}.items() <= bound["status"]["conditions"][0].items()
+    assert bound["metadata"]["labels"]["topology.kubernetes.io/zone"] == "zone-0"
+
+
+async def test_a_pod_is_bound_once(admin, namespace):
+    await admin.create_nodes(2)
+    await admin.create_pod("web", namespace)
+    await admin.bind(namespace, "web", "node-0")
+    with pytest.raises(ApiError, match="already assigned") as refused:
+        await admin.bind(namespace, "web", "node-1")
+    assert refused.value.status == 409
+
+
+async def test_new_nodes_are_ready_and_without_taints(admin):
+    await admin.create_nodes(3, zones=2)
+    nodes = await admin.items("nodes")
+    assert [node["metadata"]["labels"]["topology.kubernetes.io/zone"] for node in nodes] == [
+        "zone-0",
+        "zone-1",
+        "zone-0",
+    ]
+    assert not any(node["spec"].get("taints") for node in nodes)
+
+
+async def test_new_nodes_are_tainted_where_that_is_wanted(new_kube_server):
+    async with Admin.of(new_kube_server(Options(taint_new_nodes=True))) as admin:
+        await admin.create_nodes(1)
+        assert (await admin.get("nodes", "node-0"))["spec"]["taints"][0]["key"] == "node.kubernetes.io/not-ready"
+
+
+async def test_who_has_no_rights_is_refused(kube_server, admin):
+    async with Admin.of(kube_server, "restricted") as restricted:
+        assert (await restricted.request("GET", "/version"))["gitVersion"]
+        with pytest.raises(ApiError, match="system:serviceaccount:default:restricted") as refused:
+            await restricted.list("pods")
+    assert refused.value.status == 403
+
+
+async def test_who_has_a_wrong_token_is_not_let_in(kube_server):
+    async with Admin(kube_server.url, token="wrong", ca_file=kube_server.ca_file) as stranger:
+        with pytest.raises(ApiError) as refused:
+            await stranger.list("pods")
+    assert refused.value.status == 401
+
+
+async def test_a_role_gives_rights_to_a_real_service_account(kube_server, admin, namespace):
+    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "reader", "namespace": namespace}}
+    await admin.create(
+        {**role, "kind": "Role", "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}]}
+    )
+    subject = {"kind": "ServiceAccount", "name": "reader", "namespace": namespace}
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader"}
+    await admin.create({**role, "kind": "RoleBinding", "roleRef": reference, "subjects": [subject]})
+    token = await admin.service_account_token(namespace, "reader")
+
+    async with Admin(kube_server.url, token=token, ca_file=kube_server.ca_file) as reader:
+        await wait_for(lambda: can_list(reader, namespace))
+        assert not await can_list(reader, "default")
+
+
+async def can_list(user, namespace):
+    try:
+        await user.list("pods", namespace)
+    except ApiError as refused:
+        if refused.status != 403:
+            raise
+        return False
+    return True
+
+
+@pytest.mark.parametrize("lifetime, accepted", [(3600, True), (-60, False)])
+def test_a_client_certificate_lets_in_until_it_expires(kube_server, lifetime, accepted):
+    certificate, key = kube_server.client_certificate("ann", "system:masters", lifetime=lifetime)
+    entry = {"client-certificate": str(certificate), "client-key": str(key)}
+    answer = kubectl("auth", "whoami", "-o", "yaml", kubeconfig=kube_server.kubeconfig(entry=entry))
+    assert ("username: ann" in answer.stdout) == accepted, answer.stderr
+
+
+def test_kubectl_works_with_the_kubeconfig_file(kube_server, sync_admin):
+    sync_admin.create_nodes(2)
+    answer = kubectl("get", "nodes", "-o", "name", kubeconfig=kube_server.kubeconfig())
+    assert answer.stdout.split() == ["node/node-0", "node/node-1"]
+
+
+def test_a_restarted_api_server_has_its_data(kube_server, sync_admin):
+    sync_admin.create_nodes(1)
+    before = sync_admin.get("nodes", "node-0")
+    process = kube_server.apiserver.pid
+
+    kube_server.restart_apiserver()
+
+    assert kube_server.apiserver.pid != process
+    assert sync_admin.get("nodes", "node-0") == before
+
+
+def test_a_restarted_store_has_its_data(kube_server, sync_admin):
+    sync_admin.create_nodes(1)
+    before = sync_admin.get("nodes", "node-0")
+    process = kube_server.etcd.pid
+
+    kube_server.restart_etcd()
+
+    assert kube_server.etcd.pid != process
+    assert sync_admin.get("nodes", "node-0", resourceVersion="") == before
+    sync_admin.create_pod("web")
+
+
+def test_a_killed_api_server_is_away_until_it_is_started(kube_server, sync_admin):
+    sync_admin.create_nodes(1)
+    kube_server.kill_apiserver()
+    with pytest.raises(aiohttp.ClientConnectionError):
+        sync_admin.list("nodes")
+    kube_server.start_apiserver()
+    assert len(sync_admin.items("nodes")) == 1
+
+
+async def test_an_old_watch_finds_its_history_gone(kube_server, admin):
+    await admin.create_nodes(1)
+    old = (await admin.list("nodes"))["metadata"]["resourceVersion"]
+    for number in range(3):
+        await admin.patch("nodes", "node-0", {"metadata": {"labels": {"round": str(number)}}})
+    assert (await first_event(admin, old))["type"] == "MODIFIED"
+
+    kube_server.forget_history()
+
+    gone = await first_event(admin, old)
+    assert gone["type"] == "ERROR"
+    assert gone["object"]["code"] == 410
+
+
+async def test_a_page_of_a_compacted_list_is_gone(new_kube_server):
+    server = new_kube_server(Options(watch_cache=False))
+    async with Admin.of(server) as admin:
+        await admin.create_nodes(4)
+        first = await admin.list("nodes", limit=2)
+        await admin.patch("nodes", "node-0", {"metadata": {"labels": {"round": "1"}}})
+        server.compact_etcd()
+        with pytest.raises(ApiError) as refused:
+            await admin.list("nodes", limit=2, **{"continue": first["metadata"]["continue"]})
+    assert refused.value.status == 410
+    assert refused.value.body["reason"] == "Expired"
+
+
+async def first_event(admin, version):
+    events = admin.watch("nodes", resourceVersion=version, timeoutSeconds=20)
+    async with contextlib.aclosing(events):
+        return await anext(events)
+
+
+async def test_many_objects_are_made_in_a_moment_and_cleared_away(admin, namespace):
+    await admin.create_nodes(200)
+    await admin.create_all([pod(f"pod-{number}", namespace) for number in range(200)])
+    assert len(await admin.items("pods", namespace)) == 200
+    await admin.clear()
+    assert not await admin.items("pods")
+    assert not await admin.items("nodes")
+    with pytest.raises(ApiError):
+        await admin.get("namespaces", namespace)
+
+
+def test_a_server_that_cannot_start_shows_the_end_of_its_log(new_kube_server):
+    with pytest.raises(StartError, match=r"kube-apiserver ended with 1(.|\n)*unknown flag: --no-such-flag"):
+        new_kube_server(Options(flags=("--no-such-flag",)))

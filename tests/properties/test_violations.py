@@ -1,0 +1,133 @@
+"""The broken rules that the tracker knows of are those that plain loops over all pairs of pods find."""
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bayplan import placing
+from bayplan.enforcing.clauses import Sign
+from bayplan.enforcing.tracking import ViolationTracker
+from bayplan.indexing import journal
+from bayplan.model.semantics import DESIGN, UPSTREAM
+from bayplan.rules import profile
+from properties.breaking import BreakingCluster, told
+from slow_twins import violations as slow_twin
+
+SEEDS = st.integers(0, 2**32)
+MIXED = {"affinityTermsMetApart": True, "emptyTopologyKeyMeansAny": True}
+OPTIONS = {
+    "upstream": {"semantics": "upstream"},
+    "design": {"semantics": "design"},
+    "mixed": {"semantics": "upstream", "switches": MIXED},
+}
+SEMANTICS = {
+    "upstream": UPSTREAM,
+    "design": DESIGN,
+    "mixed": msgspec.convert({**msgspec.to_builtins(UPSTREAM), **MIXED}, type(UPSTREAM)),
+}
+ALL = pytest.mark.parametrize("preset", OPTIONS)
+
+
+def drawn(seed, preset, **how):
+    return BreakingCluster(seed, SEMANTICS[preset], OPTIONS[preset], **how)
+
+
+@ALL
+@settings(max_examples=60, deadline=None)
+@given(seed=SEEDS)
+def test_tracker_finds_what_plain_loops_find(preset, seed):
+    cluster = drawn(seed, preset)
+    assert cluster.tracked() == slow_twin.broken(cluster.question())
+    for _ in range(25):
+        cluster.step()
+        if cluster.maybe(0.6):  # not after each change, so that there are several to catch up with
+            assert cluster.tracked() == slow_twin.broken(cluster.question())
+    assert cluster.tracked() == slow_twin.broken(cluster.question())
+
+
+@ALL
+@settings(max_examples=25, deadline=None)
+@given(seed=SEEDS)
+def test_what_is_undone_breaks_nothing(preset, seed):
+    cluster = drawn(seed, preset, n_pods=12)
+    before, kept = cluster.tracked(), (dict(cluster.nodes), dict(cluster.pods), dict(cluster.namespaces))
+    with cluster.index.tentatively():
+        for _ in range(8):
+            cluster.step()
+        if cluster.maybe(0.5):
+            assert cluster.tracked() == slow_twin.broken(cluster.question())
+    cluster.nodes, cluster.pods, cluster.namespaces = kept
+    assert cluster.tracked() == before
+    cluster.step()
+    assert cluster.tracked() == slow_twin.broken(cluster.question())
+
+
+@ALL
+@settings(max_examples=60, deadline=None)
+@given(seed=SEEDS)
+def test_a_violation_knows_whose_going_mends_it(preset, seed):
+    cluster = drawn(seed, preset, n_pods=14)
+    for violation in cluster.tracker.violations():
+        involved = [violation.owner, *violation.peers]
+        gone = set(cluster.chance.sample(involved, cluster.chance.randint(0, len(involved))))
+        if cluster.maybe(0.3):
+            gone = set(violation.peers)
+        question = cluster.question()
+        left = [pod for pod in question["pods"] if cluster.workload(pod).key not in gone]
+        broken = [found[:4] for found in slow_twin.broken({**question, "pods": left})]
+        still = (violation.owner, violation.sign.value, violation.term, violation.topology_key) in broken
+        if violation.mended_without(gone):
+            assert not still
+        elif violation.sign is Sign.APART or preset != "mixed":  # else others may have to go before it is alone
+            assert still
+
+
+@ALL
+@settings(max_examples=40, deadline=None)
+@given(seed=SEEDS)
+def test_nobody_is_in_violation_where_he_was_just_put(preset, seed):
+    """Else enforcement would throw out what the scheduler puts back."""
+    cluster = drawn(seed, preset, n_pods=10)
+    rules = profile.rules()
+    for _ in range(6):
+        before = {(violation.owner, violation.term) for violation in cluster.tracker.violations()}
+        cluster.serial += 1
+        newcomer = cluster.draw_pod(f"new{cluster.serial}")
+        workload = cluster.workload(newcomer)
+        if placing.place(workload, cluster.index, rules).target:
+            after = {(violation.owner, violation.term) for violation in cluster.tracker.violations()}
+            assert not [broken for broken in after if broken[0] == workload.key]
+            assert {broken for broken in after - before if "podAntiAffinity" in broken[1]} == set()
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=SEEDS)
+def test_a_tracker_that_fell_behind_begins_anew(seed):
+    cluster = drawn(seed, "design")
+    for _ in range(2 * journal.KEEP // 8 + 50):
+        cluster.index.set_namespace("busy", {"n": "1"})
+        cluster.index.set_namespace("busy", None)
+    for _ in range(5):
+        cluster.step()
+    for _ in range(journal.KEEP):
+        cluster.index.set_namespace("busy", {"n": "1"})
+        cluster.index.set_namespace("busy", None)
+    assert cluster.index.journal.since(0) is None
+    assert cluster.tracked() == slow_twin.broken(cluster.question()) == told(ViolationTracker(cluster.index))
+    for _ in range(10):
+        cluster.step()
+        assert cluster.tracked() == slow_twin.broken(cluster.question())
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=SEEDS)
+def test_a_tracker_that_lets_go_leaves_no_terms_behind(seed):
+    cluster = drawn(seed, "design")
+    for _ in range(15):
+        cluster.step()
+        cluster.tracked()
+    cluster.tracker.release()
+    for key in list(cluster.index.records):
+        cluster.index.remove(key)
+    assert len(cluster.index.census.terms) == 0

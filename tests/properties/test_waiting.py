@@ -1,0 +1,72 @@
+"""Nobody who would fit sleeps on, and nobody is woken in vain, whatever happens to the cluster."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bayplan import filtering, schedule
+from bayplan.live.pending import Pending
+from bayplan.live.waiting import Waiting
+from bayplan.model.semantics import DESIGN, UPSTREAM
+from bayplan.model.targets import Target, TargetName
+from bayplan.model.workloads import Needs, Workload
+from properties.changing import ChangingCluster
+
+SEEDS = st.integers(0, 2**32)
+
+
+class Sleepers:
+    """A changing cluster with pods that wait, and the plain way to find who fits: try everybody."""
+
+    def __init__(self, seed, semantics):
+        self.cluster = ChangingCluster(seed, semantics, n_kinds=8)
+        index, rules = self.cluster.index, self.cluster.rules
+        self.waiting = Waiting(index, self.fits, lambda workload: filtering.run(rules, workload, index))
+        self.asleep = {}
+
+    def fits(self, workload):
+        return schedule.choose(workload, self.cluster.index, self.cluster.rules)[0] >= 0
+
+    def park_all(self):
+        for workload in self.cluster.asking:
+            if workload.key not in self.asleep and not self.fits(workload):
+                pending = self.asleep[workload.key] = Pending(None, workload, 0.0)
+                self.waiting.park(pending)
+
+    def wake(self):
+        for pending in self.waiting.wake():
+            assert self.fits(pending.workload), "woken in vain"
+            del self.asleep[pending.key]
+
+
+@pytest.mark.parametrize("semantics", [UPSTREAM, DESIGN], ids=["upstream", "design"])
+@settings(max_examples=40, deadline=None)
+@given(seed=SEEDS)
+def test_every_sleeper_that_fits_is_woken(semantics, seed):
+    sleepers = Sleepers(seed, semantics)
+    for _ in range(40):
+        sleepers.park_all()
+        for _ in range(sleepers.cluster.chance.choice([1, 1, 2, 5])):
+            sleepers.cluster.step()
+        sleepers.wake()
+        overlooked = [key for key, pending in sleepers.asleep.items() if sleepers.fits(pending.workload)]
+        assert not overlooked
+
+
+def test_pods_of_one_kind_are_woken_one_by_one():
+    sleepers = Sleepers(7, UPSTREAM)
+    cluster = sleepers.cluster
+    for name in list(cluster.targets):
+        cluster.index.remove_target(name)
+    copies = [Workload(namespace="web", name=f"copy-{i}", labels={}, needs=Needs()) for i in range(3)]
+    for copy in copies:
+        sleepers.waiting.park(Pending(None, copy, 0.0))
+    cluster.targets.clear()
+    asked = sleepers.waiting.asked
+    cluster.index.add_target(Target(name=TargetName("roomy"), labels={}, allocatable=(("pods", 10),)))
+    woken = sleepers.waiting.wake()
+    assert len(woken) == 1
+    assert sleepers.waiting.asked == asked + 1
+    assert sleepers.waiting.wake() == []  # nothing happened since
+    sleepers.waiting.placed(woken[0].workload)
+    assert len(sleepers.waiting.wake()) == 1

@@ -1,0 +1,202 @@
+"""How far hard anti-affinity may reach: the seed's rule, and the capability."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bayplan.model.semantics import DESIGN, UPSTREAM
+from bayplan.reading import guarding
+from bayplan.validating.guard import Exempt, GuardSettings, Requester
+from slow_twins import guard as slow_twin
+from slow_twins import strategies
+from validating import writing
+
+ANTI = "podAntiAffinity"
+TERM = f"spec.affinity.{ANTI}.{writing.REQUIRED}[0]"
+BEYOND = 'Forbidden: "zone" reaches beyond a node, and hard anti-affinity across all namespaces may only use kubernetes.io/hostname'
+EVERYWHERE = "{labelSelector: {}, namespaceSelector: {}, topologyKey: zone}"
+DEFAULT = GuardSettings()
+
+
+def verdict(obj, semantics=UPSTREAM, settings=DEFAULT, requester=guarding.NOBODY):
+    return guarding.verdict(guarding.read(obj, "default"), semantics, settings, requester)
+
+
+def held_against(obj, *how, **more):
+    return [str(cause) for cause in verdict(obj, *how, **more).causes]
+
+
+def term(text, when=writing.REQUIRED, sign=ANTI):
+    return writing.pod(writing.with_term(text, sign, when))
+
+
+@pytest.mark.parametrize("text, upstream, design", [
+    (EVERYWHERE, True, True),
+    ("{labelSelector: {matchLabels: {app: web}}, namespaceSelector: {}, topologyKey: zone}", True, True),
+    ("{namespaceSelector: {}, topologyKey: zone}", True, True),  # even if it matches nobody
+    ("{labelSelector: {}, namespaceSelector: {}, topologyKey: kubernetes.io/hostname}", False, False),
+    ("{labelSelector: {}, topologyKey: zone}", False, False),
+    ("{labelSelector: {}, namespaces: [], topologyKey: zone}", False, True),
+    ("{labelSelector: {}, namespaces: [], namespaceSelector: {}, topologyKey: zone}", True, True),
+    ("{labelSelector: {}, namespaces: [a, b], topologyKey: zone}", False, False),
+    ("{labelSelector: {}, namespaces: [a], namespaceSelector: {}, topologyKey: zone}", True, True),
+    ("{labelSelector: {}, namespaceSelector: {matchLabels: {team: a}}, topologyKey: zone}", False, False),
+    # Every namespace has this label.
+    ("{labelSelector: {}, namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: Exists}]}, topologyKey: zone}", True, True),
+    # kube-scheduler takes this for every namespace, as a bug.
+    ("{labelSelector: {}, namespaceSelector: {matchExpressions: [{key: team, operator: NotIn, values: [a]}]}, topologyKey: zone}", True, False),
+    ("{labelSelector: {}, namespaceSelector: {}, topologyKey: zone, limit: 3, tolerateNamespaces: [kube-system]}", True, True),
+])  # fmt: skip
+@pytest.mark.parametrize("when", [writing.REQUIRED, writing.RUNNING])
+def test_the_seeds_rule(text, upstream, design, when):
+    path = f"spec.affinity.{ANTI}.{when}[0].topologyKey"
+    for semantics, refused in ((UPSTREAM, upstream), (DESIGN, design)):
+        assert held_against(term(text, when), semantics) == ([f"{path}: {BEYOND}"] if refused else [])
+
+
+def test_soft_rules_and_affinity_are_no_weapons():
+    assert held_against(term(EVERYWHERE, writing.PREFERRED)) == []
+    assert held_against(term(EVERYWHERE, sign="podAffinity")) == []
+
+
+def test_an_empty_topology_key_reaches_as_far_as_the_widest_it_stands_for():
+    annotation = f"{ANTI}: {{{writing.RUNNING}: [{{labelSelector: {{}}, namespaces: []}}]}}"
+    pod = writing.pod(annotations={"bayplan.io/affinity": annotation})
+    path = f"metadata.annotations[bayplan.io/affinity].{ANTI}.{writing.RUNNING}[0].topologyKey"
+    assert held_against(pod, DESIGN) == [f"{path}: {BEYOND.replace('zone', '')}"]
+    assert held_against(pod, UPSTREAM) == []
+
+
+def test_daemons_hold_nothing_against_anybody_so_they_may_write_what_they_like():
+    pod = writing.pod(writing.with_term(EVERYWHERE, ANTI), namespace="kube-system")
+    assert held_against(pod, DESIGN) == []
+    assert held_against(pod, UPSTREAM) == [f"{TERM}.topologyKey: {BEYOND}"]
+
+
+@pytest.mark.parametrize("kind, api_version, path", [
+    ("Deployment", "apps/v1", "spec.template."),
+    ("StatefulSet", "apps/v1", "spec.template."),
+    ("Job", "batch/v1", "spec.template."),
+    ("CronJob", "batch/v1", "spec.jobTemplate.spec.template."),
+    ("ReplicationController", "v1", "spec.template."),
+])  # fmt: skip
+def test_templates(kind, api_version, path):
+    obj = writing.workload(kind, api_version, writing.with_term(EVERYWHERE, ANTI))
+    assert held_against(obj) == [f"{path}{TERM}.topologyKey: {BEYOND}"]
+
+
+def test_other_kinds_and_misshapen_objects_are_left_to_others():
+    assert guarding.read({"apiVersion": "v1", "kind": "ConfigMap"}, "default") is None
+    assert guarding.read({"apiVersion": "example.com/v1", "kind": "Deployment"}, "default") is None
+    assert guarding.read(writing.pod({"affinity": []}), "default") is None
+
+
+OWN = "{labelSelector: {matchLabels: {app: web}}, topologyKey: %s}"
+
+
+@pytest.mark.parametrize("restrict, over_zones, over_nodes", [
+    ("none", [], []),
+    ("all-namespaces", [], []),
+    ("wider-than-node", [f'{TERM}.topologyKey: Forbidden: "zone" reaches beyond a node, and hard anti-affinity may only use kubernetes.io/hostname'], []),
+    ("all", *[[f"{TERM}: Forbidden: only users, groups and namespaces that are exempt may use hard anti-affinity"]] * 2),
+])  # fmt: skip
+def test_what_is_restricted(restrict, over_zones, over_nodes):
+    settings = GuardSettings(restrict=restrict)
+    assert held_against(term(OWN % "zone"), settings=settings) == over_zones
+    assert held_against(term(OWN % "kubernetes.io/hostname"), settings=settings) == over_nodes
+
+
+def test_none_lets_even_the_weapon_pass():
+    assert held_against(term(EVERYWHERE), settings=GuardSettings(restrict="none")) == []
+
+
+def test_another_label_may_tell_nodes_apart():
+    settings = GuardSettings(node_topology_keys=("kubernetes.io/hostname", "zone"))
+    assert held_against(term(EVERYWHERE), settings=settings) == []
+
+
+CONTROLLER = Requester("system:serviceaccount:kube-system:replicaset-controller", for_template=True)
+
+
+@pytest.mark.parametrize("exempt, requester, passes", [
+    (Exempt(), Requester("admin", ("system:masters",)), False),
+    (Exempt(), CONTROLLER, False),
+    (Exempt(users=("alice",)), Requester("alice"), True),
+    (Exempt(users=("alice",)), Requester("bob"), False),
+    (Exempt(users=("alice",)), CONTROLLER, True),  # bob's template did not come so far
+    (Exempt(groups=("ops",)), Requester("bob", ("dev", "ops")), True),
+    (Exempt(groups=("ops",)), Requester("bob", ("dev",)), False),
+    (Exempt(groups=("ops",)), CONTROLLER, True),
+    (Exempt(namespaces=("default",)), Requester("bob"), True),
+    (Exempt(namespaces=("other",)), Requester("bob"), False),
+    (Exempt(namespaces=("other",)), CONTROLLER, False),
+])  # fmt: skip
+def test_who_is_exempt(exempt, requester, passes):
+    found = held_against(term(EVERYWHERE), settings=GuardSettings(exempt=exempt), requester=requester)
+    assert found == ([] if passes else [f"{TERM}.topologyKey: {BEYOND}"])
+
+
+@pytest.mark.parametrize("preset", [UPSTREAM, DESIGN])
+@settings(max_examples=300, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_the_slow_twin_refuses_as_many_terms(preset, seed):
+    pod = strategies.seeded(seed)["pod"]
+    found = guarding.verdict(guarding.read(pod, "default"), preset, DEFAULT)
+    assert len(found.causes) == slow_twin.refused(pod, preset)
+
+
+# Traps
+
+
+def warnings(obj, semantics=UPSTREAM):
+    return [
+        f"{path}: {said.split()[0]}" for path, _, said in (w.partition(": ") for w in verdict(obj, semantics).warnings)
+    ]
+
+
+def both(*terms):
+    return writing.pod({"affinity": {"podAffinity": {writing.REQUIRED: [writing.read(t) for t in terms]}}})
+
+
+NEAR = "spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution"
+
+
+@pytest.mark.parametrize("obj, upstream, design", [
+    (both("{labelSelector: {}, topologyKey: zone}"), [], []),
+    (both(*["{labelSelector: {}, topologyKey: zone}"] * 2), [f"{NEAR}[1]: kube-scheduler"], []),
+    (both("{labelSelector: {}, namespaces: [], topologyKey: zone}"), [f"{NEAR}[0].namespaces: an"], []),
+    (both("{labelSelector: {}, namespaceSelector: {matchExpressions: [{key: x, operator: DoesNotExist}]}, topologyKey: zone}"), [f"{NEAR}[0].namespaceSelector: kube-scheduler"], []),
+    (both("{labelSelector: {}, namespaceSelector: {}, topologyKey: zone}"), [], []),
+    (term("{labelSelector: {}, namespaceSelector: {}, topologyKey: kubernetes.io/hostname}"), [f"{TERM}: this"], []),
+    (term("{labelSelector: {}, namespaceSelector: {}, topologyKey: kubernetes.io/hostname, tolerateNamespaces: [kube-system]}"), [], []),
+    (term("{labelSelector: {matchLabels: {app: web}}, namespaceSelector: {}, topologyKey: kubernetes.io/hostname}"), [], []),
+])  # fmt: skip
+def test_traps(obj, upstream, design):
+    assert warnings(obj, UPSTREAM) == upstream
+    assert warnings(obj, DESIGN) == design
+
+
+SELF = "{labelSelector: {matchLabels: {app: web}}, topologyKey: zone%s}"
+
+
+@pytest.mark.parametrize("more, replicas, strategy, stuck", [
+    ("", 1, {}, True),
+    ("", 3, {}, True),
+    ("", 4, {}, False),  # a quarter of them may be missing
+    ("", 4, {"rollingUpdate": {"maxUnavailable": 0}}, True),
+    ("", 4, {"rollingUpdate": {"maxUnavailable": "0%"}}, True),
+    ("", 3, {"rollingUpdate": {"maxUnavailable": 1}}, False),
+    ("", 1, {"rollingUpdate": {"maxUnavailable": "100%"}}, False),
+    ("", 1, {"rollingUpdate": {"maxUnavailable": "a lot"}}, False),  # which an API server refuses
+    ("", 1, {"rollingUpdate": {"maxUnavailable": 0, "maxSurge": 0}}, False),  # then one may be missing
+    ("", 1, {"type": "Recreate"}, False),
+    ("", 0, {}, False),
+    (", matchLabelKeys: [pod-template-hash]", 1, {}, False),
+    (", limit: 1", 1, {}, False),
+    (", namespaces: [other]", 1, {}, False),
+])  # fmt: skip
+def test_a_rolling_update_that_waits_for_itself(more, replicas, strategy, stuck):
+    obj = writing.workload("Deployment", "apps/v1", writing.with_term(SELF % more, ANTI))
+    obj["spec"].update(replicas=replicas, strategy=strategy)
+    assert warnings(obj) == ([f"spec.template.{TERM}: in"] if stuck else [])
+    assert warnings({**obj, "kind": "StatefulSet"}) == []
