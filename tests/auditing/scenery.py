@@ -1,6 +1,7 @@
 """Clusters in shorthand: `3x cp z1/h1` is three control-plane nodes in zone z1 on host h1; `-` is a missing label."""
 
-from bayplan.auditing import audit, profiles, surveying
+from bayplan.auditing import audit, profiles, surveying, survival, workload_groups
+from bayplan.auditing.audit_input import AuditInput
 from bayplan.auditing.objects import (
     Address,
     Condition,
@@ -13,7 +14,7 @@ from bayplan.auditing.objects import (
     PodSpec,
     PodStatus,
 )
-from bayplan.wire.meta import ObjectMeta
+from bayplan.wire.meta import ObjectMeta, OwnerReference
 
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 ETCD_ROLE = "node-role.kubernetes.io/etcd"
@@ -73,10 +74,43 @@ def stacked(given):
     ]
 
 
-def judge(given, pods=None, *, profile=profiles.DEFAULT, stages=(), catalogue=None, **more):
-    layout = surveying.layout_of(surveying.Survey(nodes=given, pods=pods, **more), catalogue)
-    return audit.audit(layout, profiles.PROFILES[profile], required_stages=stages)
+def owned(name, node_name, owner, *, kind="ReplicaSet", namespace="shop", template="", **pod_fields):
+    """A pod of a controller; with a template hash its ReplicaSet is a Deployment's."""
+    labels = {"app": owner, **({"pod-template-hash": template} if template else {})}
+    reference = OwnerReference(kind=kind, name=f"{owner}-{template}" if template else owner, controller=True)
+    annotations = pod_fields.pop("annotations", None)
+    metadata = ObjectMeta(
+        name=name, namespace=namespace, labels=labels, owner_references=[reference], annotations=annotations
+    )
+    spec = PodSpec(node_name=node_name, **pod_fields)
+    return Pod(metadata=metadata, spec=spec, status=PodStatus(phase="Running"))
+
+
+def replicas(owner, *node_names, **more):
+    """The replicas of one Deployment, on these nodes."""
+    return [owned(f"{owner}-{i}", name, owner, template="5d9f", **more) for i, name in enumerate(node_names)]
+
+
+def layout_of(given, pods=None, *, catalogue=None, **more):
+    return surveying.layout_of(AuditInput(nodes=given, pods=pods, **more), catalogue)
+
+
+def judge(given, pods=None, *, profile=profiles.DEFAULT, stages=(), catalogue=None, wishes=None, **more):
+    """The audit without placing anything again."""
+    source = AuditInput(nodes=given, pods=pods, **more)
+    layout = surveying.layout_of(source, catalogue)
+    workloads = workload_groups.workloads_of(source, layout, wishes or workload_groups.NO_WISHES)
+    levels = survival.survey(layout, workloads.all if workloads else None)
+    counted = survival.Survival(
+        asked=survival.ALL_LEVELS, levels=tuple(levels), risks=survival.risks(layout, levels), note="not asked for"
+    )
+    weighed = profiles.PROFILES[profile]
+    return audit.audit(layout, weighed, required_stages=stages, workloads=workloads, survival=counted)
 
 
 def verdicts(result):
     return {one.id: one.verdict for one in result.results}
+
+
+def finding(result, check):
+    return next(one for one in result.results if one.id == check)

@@ -14,6 +14,8 @@ import time
 
 import aiohttp
 
+from live.objects import node, pod
+
 NOT_YET = "storage is (re)initializing"  # a 429 on the first use of a kind, not a refusal
 AT_A_TIME = 50  # requests, where many objects are made
 PATCHES = {
@@ -248,6 +250,14 @@ class SyncAdmin:
         self._runner.run(self._admin.__aexit__())
         self._runner.close()
 
+    def wait_for(self, predicate, timeout=30, *, every=0.05):
+        """As the function below, for a predicate that asks this admin."""
+        deadline = time.monotonic() + timeout
+        while not (value := predicate()):
+            assert time.monotonic() < deadline, in_vain(predicate, timeout)
+            time.sleep(every)
+        return value
+
     def __getattr__(self, name):
         method = getattr(self._admin, name)
         assert inspect.iscoroutinefunction(method), f"{name} is no method that can be waited for"
@@ -262,52 +272,19 @@ def path_to(resource, name="", namespace=None, subresource=""):
     return "/".join(part for part in parts if part)
 
 
-def node(number, *, prefix="node-", cpu="4", memory="16Gi", pods=110, zones=3, labels=None, taints=None, spec=None):
-    """A ready node; the zones go round: zone-0, zone-1, …. `labels` may be a function of the number."""
-    name = f"{prefix}{number}"
-    own = labels(number) if callable(labels) else labels or {}
-    capacity = {"cpu": cpu, "memory": memory, "pods": str(pods)}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {
-            "name": name,
-            "labels": {
-                "kubernetes.io/hostname": name,
-                "topology.kubernetes.io/zone": f"zone-{number % zones}",
-                "topology.kubernetes.io/region": "region-0",
-                **own,
-            },
-        },
-        "spec": {"taints": taints or [], **(spec or {})},
-        "status": {
-            "capacity": capacity,
-            "allocatable": capacity,
-            "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}],
-        },
-    }
-
-
-def pod(name, namespace="default", *, scheduler="default-scheduler", cpu=None, memory=None, meta=None, **spec):
-    """A pod with one container; `meta` and the rest are fields of its metadata and its spec as Kubernetes spells them."""
-    requests = {key: value for key, value in (("cpu", cpu), ("memory", memory)) if value}
-    container = {"name": "main", "image": "example.com/none", "resources": {"requests": requests}}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": namespace, **(meta or {})},
-        "spec": {"schedulerName": scheduler, "containers": [container], **spec},
-    }
-
-
 async def wait_for(predicate, timeout=30, *, every=0.05):  # noqa: ASYNC109 - the message says what was waited for
     """The first true value of `predicate()`, which may be a coroutine function; AssertionError after `timeout` seconds."""
     deadline = time.monotonic() + timeout
-    while True:
-        value = predicate()
-        if inspect.isawaitable(value):
-            value = await value
-        if value:
-            return value
-        assert time.monotonic() < deadline, f"not so after {timeout} s: {inspect.getsource(predicate).strip()}"
+    while not (value := await _asked(predicate)):
+        assert time.monotonic() < deadline, in_vain(predicate, timeout)
         await asyncio.sleep(every)
+    return value
+
+
+async def _asked(predicate):
+    value = predicate()
+    return await value if inspect.isawaitable(value) else value
+
+
+def in_vain(predicate, timeout):
+    return f"not so after {timeout} s: {inspect.getsource(predicate).strip()}"

@@ -219,6 +219,8 @@ class KubeServer:
             "--service-cluster-ip-range=10.0.0.0/16",
             f"--disable-admission-plugins={','.join(disabled)}",
             f"--watch-cache={str(options.watch_cache).lower()}",
+            "--shutdown-watch-termination-grace-period=5s",  # without it a clean stop waits a minute for open watches
+            "--delete-collection-workers=10",
         ]
         if options.high_throughput:
             flags += ["--enable-priority-and-fairness=false"]

@@ -1,7 +1,8 @@
 """One server as a child process: started, waited for, stopped, killed, its log kept. Knows nothing of Kubernetes."""
 
+import itertools
+import os
 import pathlib
-import random
 import shutil
 import socket
 import ssl
@@ -11,6 +12,7 @@ import urllib.request
 
 # Below the range that outgoing connections take theirs from: nobody else gets our port while its server restarts.
 PORTS = range(20000, 30000)
+_turns = itertools.count(100 * os.getpid())  # test processes side by side look in different places
 LOG_TAIL = 25
 
 
@@ -87,9 +89,9 @@ class Process:
 
 
 def free_port():
-    """A loopback port that nobody listens on."""
+    """A loopback port that nobody listens on, and that this process has not been given before."""
     while True:
-        port = random.choice(PORTS)
+        port = PORTS[next(_turns) % len(PORTS)]
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:

@@ -5,9 +5,10 @@ import contextlib
 import aiohttp
 import pytest
 
-from live.admin import Admin, ApiError, pod, wait_for
+from live.admin import Admin, ApiError, wait_for
 from live.kube_server import Options
 from live.kubectl import kubectl
+from live.objects import pod
 from live.processes import StartError
 
 
@@ -187,3 +188,8 @@ async def test_many_objects_are_made_in_a_moment_and_cleared_away(admin, namespa
 def test_a_server_that_cannot_start_shows_the_end_of_its_log(new_kube_server):
     with pytest.raises(StartError, match=r"kube-apiserver ended with 1(.|\n)*unknown flag: --no-such-flag"):
         new_kube_server(Options(flags=("--no-such-flag",)))
+
+
+def test_a_wait_in_vain_says_for_what(sync_admin):
+    with pytest.raises(AssertionError, match=r'sync_admin\.items\("pods"\)'):
+        sync_admin.wait_for(lambda: sync_admin.items("pods"), timeout=0.1)

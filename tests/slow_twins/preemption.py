@@ -152,14 +152,33 @@ class Trial:
         ]
 
     def keeps_off(self, node, where, pod):
-        """Whether a pod on another node stands in the way by anti-affinity, ours or its own."""
+        """Whether a pod on another node is one of those by whom anti-affinity, ours or theirs, is broken on this node."""
         cycle = self.cycle
         daemons = cycle.semantics.daemon_namespaces
         if where is node or pod.namespace in daemons or self.pod.namespace in daemons:
             return False
         ours = [t for t in self.pod.terms.anti_required if inter_pod_affinity.own_match(cycle, t, pod)]
         theirs = [t for t in pod.terms.anti_required if inter_pod_affinity.other_match(cycle, t, self.pod)]
-        return any(inter_pod_affinity.share_domain(cycle, term, node, where) for term in ours + theirs)
+        broken = [(t, domain) for t in ours for domain in shared(cycle, t, node, where) if self.is_full(t, domain)]
+        broken += [
+            (t, domain)
+            for t in theirs
+            for domain in shared(cycle, t, node, where)
+            if inter_pod_affinity.peers_in(cycle, t, pod, domain) + 1 > t.limit
+        ]
+        return bool(broken)
+
+    def is_full(self, term, domain):
+        """Whether the domain holds more matches of one of our terms than it allows."""
+        cycle = self.cycle
+        matches = [
+            pod
+            for node, pod in inter_pod_affinity.placed(cycle)
+            if domain in term.domains(node, cycle.semantics)
+            and pod.namespace not in cycle.semantics.daemon_namespaces
+            and inter_pod_affinity.own_match(cycle, term, pod)
+        ]
+        return len(matches) > term.limit
 
     def is_spared(self, pod):
         """Whether ours must be near this one, and the switch says that such pods stay."""
@@ -191,6 +210,11 @@ class Trial:
         oldest = min((started(pod) for pod in victims if self.priority_of(pod) == max(priorities)), default=NOW)
         total = sum(priority + 2**31 for priority in priorities)
         return violations, max(priorities, default=0), total, len(victims), -(oldest - datetime.min.replace(tzinfo=UTC))
+
+
+def shared(cycle, term, one, other):
+    """The domains of a term that two nodes are both in."""
+    return [d for d in term.domains(one, cycle.semantics) if d in term.domains(other, cycle.semantics)]
 
 
 def cost(candidate):

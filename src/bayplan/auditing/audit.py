@@ -47,6 +47,7 @@ class Audit(msgspec.Struct, frozen=True):
     results: tuple[Result, ...]
     stage: Stage | None
     survival: Survival | None = None
+    workloads: Workloads | None = None
 
     def passed(self, *, allow_undecided: bool = False) -> bool:
         """Whether every required check is PASS or N/A; undecided ones may be let through."""
@@ -79,7 +80,7 @@ def audit(
     if not required_stages:
         found = Outcome(NOT_APPLICABLE, f"none is required; the control plane is {stage}")
         results.append(_result(STAGE_ID, "Stage reached", "SCS-0213, stages", INFO, found))
-    return Audit(profile, layout, tuple(results), stage, survival)
+    return Audit(profile, layout, tuple(results), stage, survival, workloads)
 
 
 def _result(check_id: str, title: str, source: str, weight: str, found: Outcome) -> Result:

@@ -115,7 +115,8 @@ def survey(
     for level in dict.fromkeys(levels):
         happening = level_events(layout, level, places)
         at = _at(layout, level, places) if level in LEVELS else survivability.of_events(happening)
-        if not happening and not at.place_of:
+        # Hosts that nobody labelled can still be told apart by what is known of zones.
+        if not happening and not (level == HOST and at.place_of):
             continue
         workloads = None
         if replicas is not None:

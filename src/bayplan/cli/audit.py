@@ -1,185 +1,72 @@
-"""`bayplan audit`: do the nodes really sit on separate machines, and which rules does that meet?"""
+"""`bayplan audit`: do the nodes really sit on separate machines, and what survives losing one?"""
 
 from __future__ import annotations
 
 import pathlib
-import re
 from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
-from bayplan.cli import commands, options, outcomes
+from bayplan.cli import audit_answer, audit_options, commands, options, outcomes
+from bayplan.cli.audit_options import Judging, Losing, Topology
 from bayplan.cli.console import Console
 
 if TYPE_CHECKING:
     from bayplan.auditing.audit import Audit
-    from bayplan.auditing.catalogue import Catalogue
-    from bayplan.reading.inventory import Found
+    from bayplan.auditing.audit_input import AuditInput
+    from bayplan.auditing.failure_events import Event
+    from bayplan.auditing.layout import Layout
+    from bayplan.auditing.repairing.mending import Repair
+    from bayplan.auditing.survival import Rescheduling, Survival
+    from bayplan.auditing.workload_groups import Workloads
+    from bayplan.reading.audit_files import Placeable
 
-_TOPOLOGY, _JUDGING = "Topology", "How to judge"
-_LEVELS = ("host", "rack", "zone", "region", "cloud")
-_STAGES = ("none", "machines", "zones", "sites", "clouds")
-_PROFILES = (
-    "scs-0214-v2",
-    "scs-0214-v2-draft",
-    "scs-0214-v1",
-    "scs-0213",
-    "ha",
-    "bsi-app-4.4.a19",
-    "legacy=old",
-    "legacy=head",
-    "legacy",
-)
-_LOSS_SAFE = "loss-safe:"
-
-
-class Topology(msgspec.Struct, frozen=True):
-    """Where to look for what a node stands on."""
-
-    inventory: str | None
-    label_key: tuple[str, ...]
-    zone_is_host: bool
-    bare_metal: bool
-    scenario: str | None
-
-    def keys(self) -> dict[str, str]:
-        """The user's key by level."""
-        found = {}
-        for text in self.label_key:
-            level, equals, key = text.partition("=")
-            if level not in _LEVELS or not equals or not key:
-                expected = f"expected LEVEL=KEY with a level of {', '.join(_LEVELS)}, got {text!r}"
-                raise click.BadParameter(expected, param_hint="--label-key")
-            found[level] = key
-        return found
-
-    def catalogue(self) -> Catalogue:
-        from bayplan.auditing.catalogue import Catalogue
-
-        catalogue = Catalogue(zone_is_host=self.zone_is_host, bare_metal=self.bare_metal)
-        for level, key in self.keys().items():
-            catalogue = catalogue.preferring(level, key)
-        return catalogue
-
-
-class Judging(msgspec.Struct, frozen=True):
-    """By which standard, and what more is asked."""
-
-    profile: str
-    ha: bool
-    require_stage: tuple[str, ...]
-    allow_undecided: bool
-    exclude_workloads: str | None
-
-    def name(self) -> str:
-        if self.ha:
-            return "ha"
-        return "legacy=head" if self.profile == "legacy" else self.profile
-
-    def excluded(self) -> re.Pattern[str] | None:
-        try:
-            return None if self.exclude_workloads is None else re.compile(self.exclude_workloads)
-        except re.error as error:
-            raise click.BadParameter(f"no regular expression: {error}", param_hint="--exclude-workloads") from None
-
-    def stages(self) -> list[tuple[str, str]]:
-        """The stages asked for, each with its sense."""
-        found = []
-        for text in self.require_stage:
-            name = text.removeprefix(_LOSS_SAFE)
-            if name not in _STAGES:
-                expected = f"expected one of {', '.join(_STAGES)}, or loss-safe: and one of them, got {text!r}"
-                raise click.BadParameter(expected, param_hint="--require-stage")
-            found.append(("loss-safe" if text.startswith(_LOSS_SAFE) else "distributed", name))
-        return found
-
-
-TOPOLOGY = commands.OptionGroup(
-    "topology",
-    Topology,
-    (
-        commands.Option(
-            "--inventory",
-            metavar="FILE",
-            type=click.Path(),
-            heading=_TOPOLOGY,
-            help="Where machines stand: node: {host: …, zone: …}, or openstack server list --long -f json.",
-        ),
-        commands.Option(
-            "--label-key",
-            multiple=True,
-            metavar="LEVEL=KEY",
-            heading=_TOPOLOGY,
-            help="The label that tells host, rack, zone, region or cloud here. May be repeated.",
-        ),
-        commands.Option("--zone-is-host", is_flag=True, heading=_TOPOLOGY, help="Zone labels name hypervisors."),
-        commands.Option("--bare-metal", is_flag=True, heading=_TOPOLOGY, help="Every node is a machine of its own."),
-        commands.Option(
-            "--scenario", metavar="NAME", heading=_TOPOLOGY, help="Which scenario of a file of labels by node."
-        ),
-    ),
-)
-JUDGING = commands.OptionGroup(
-    "judging",
-    Judging,
-    (
-        commands.Option(
-            "--profile",
-            type=click.Choice(_PROFILES),
-            default=_PROFILES[0],
-            show_default=True,
-            heading=_JUDGING,
-            help="The standard to judge by.",
-        ),
-        commands.Option("--ha", is_flag=True, heading=_JUDGING, help="The same as --profile ha."),
-        commands.Option(
-            "--require-stage",
-            multiple=True,
-            metavar="STAGE",
-            heading=_JUDGING,
-            help="none, machines, zones, sites or clouds: over what it must be distributed; loss-safe:zones: the "
-            "loss of what it must survive. May be repeated.",
-        ),
-        commands.Option(
-            "--allow-undecided", is_flag=True, heading=_JUDGING, help="Let pass what the data does not decide."
-        ),
-        commands.Option(
-            "--exclude-workloads",
-            metavar="REGEX",
-            heading=_JUDGING,
-            help="Leave out workloads whose NAMESPACE/NAME it matches as a whole.",
-        ),
-    ),
-)
+_REPAIRABLE = ("table", "markdown", "json", "yaml")
+_BAR = 30
 
 
 @commands.command(
     "audit",
-    summary="Check that nodes sit on separate machines, and what that proves.",
+    summary="Check that nodes sit on separate machines, and what survives losing one.",
     examples=(
         "bayplan audit -f nodes.yaml",
+        "kubectl get nodes,pods,pdb,pv,pvc,leases -A -o json | bayplan audit -f - --repair",
         "bayplan audit -f dump.json --inventory servers.json --ha -o markdown",
+        "bayplan audit -f dump.json --lose zone --lose power-feed --require fd-room-zone",
         "bayplan audit labels --inventory servers.yaml --hash-key-file key",
     ),
     details=(
-        "Nodes alone give an answer; pods, leases, Machines, ConfigMaps and an inventory make it better. Exit code 0 "
-        "if every required check is PASS or N/A, 1 if one is FAIL or UNDECIDED. `audit labels` prints kubectl label "
-        "lines from an inventory."
+        "Nodes alone give an answer; pods, leases, Machines, volumes, ConfigMaps and an inventory make it better. With "
+        "pods it also says what each failure takes with it, and whether the scheduler finds room for what was "
+        "displaced. Exit code 0 if every required check is PASS or N/A, 1 if one is FAIL or UNDECIDED. "
+        "`audit labels` prints kubectl label lines from an inventory."
     ),
-    groups=(options.SOURCES, TOPOLOGY, JUDGING, options.CONSOLE),
+    groups=(
+        options.SOURCES,
+        audit_options.TOPOLOGY,
+        audit_options.JUDGING,
+        audit_options.LOSING,
+        options.CONSOLE,
+    ),
     params=(
         click.Argument(["what"], required=False, type=click.Choice(["labels"]), metavar="[labels]"),
-        options.output("table", "json", "yaml", "junit", "sarif", "markdown", "scs"),
+        options.output("table", "json", "yaml", "junit", "sarif", "markdown", "scs", "scs-report", "prometheus"),
+        commands.Option(
+            "--subject", metavar="NAME", default="", help="With -o scs-report: the name of the cluster in the report."
+        ),
         commands.Option(
             "--hash-key-file",
             metavar="FILE",
             type=click.Path(),
-            heading=_TOPOLOGY,
+            heading=audit_options.TOPOLOGY_HEADING,
             help="With `labels`: hide values by a hash with the key in this file.",
         ),
         commands.Option(
-            "--repair", is_flag=True, heading=_JUDGING, help="Add the fewest moves that would mend what failed."
+            "--repair",
+            is_flag=True,
+            heading=audit_options.JUDGING_HEADING,
+            help="Add the fewest moves that would mend what failed, and patches that spread weak workloads.",
         ),
         options.EXIT_ZERO,
     ),
@@ -188,30 +75,165 @@ def audit(
     *,
     what: str | None,
     output: str,
+    subject: str,
     hash_key_file: str | None,
     repair: bool,
     exit_zero: bool,
     sources: options.Sources,
     topology: Topology,
     judging: Judging,
+    losing: Losing,
     console: Console,
 ) -> int:
     """Judge the layout that the files show, and write the verdicts."""
     if what == "labels":
         return _labels(sources, topology, hash_key_file, console)
     sources.check()
-    if repair and output not in ("table", "markdown", "json", "yaml"):
-        raise click.UsageError("a repair plan can be written as table, markdown, json or yaml")
-    found, result = _judged(sources, topology, judging, console)
+    if repair and output not in _REPAIRABLE:
+        raise click.UsageError(f"a repair plan can be written as {', '.join(_REPAIRABLE)}")
+    if output == "scs-report" and not subject:
+        raise click.UsageError("the report says whom it is about: give --subject")
+    found = _Run(sources, topology, judging, losing, console)
+    result = found.judged()
+    mended = found.mended(result) if repair else None
     passed = result.passed(allow_undecided=judging.allow_undecided)
-    planned = _plan(result) if repair else None
-    console.answer(_written(result, found, output, judging, console, planned=planned))
-    return outcomes.of(passed, exit_zero=exit_zero)
+    code = outcomes.of(passed, exit_zero=exit_zero)
+    context = audit_answer.Context(
+        passed=passed,
+        allow_undecided=judging.allow_undecided,
+        subject=subject,
+        exit_code=code,
+        notes=found.notes,
+        places=found.given.place_by_node,
+    )
+    console.answer(audit_answer.written(result, output, context, console, mended))
+    return code
+
+
+class _Run:
+    """One audit from the files to the verdicts; what is odd is said on the way."""
+
+    def __init__(
+        self, sources: options.Sources, topology: Topology, judging: Judging, losing: Losing, console: Console
+    ) -> None:
+        self._judging, self._losing, self._console = judging, losing, console
+        self._catalogue, self._wishes = topology.catalogue(), losing.wishes()
+        self._profile, self._stages = judging.chosen(), judging.stages()
+        self._legacy = not self._profile.weights and not judging.require
+        wants_index = losing.reschedule and not self._legacy
+        self.given, self._placeable = _read(sources, topology, losing, console, wants_index=wants_index)
+        self._rescheduling: Rescheduling | None = None
+        self._workloads: Workloads | None = None
+        self.notes: list[str] = []
+
+    def judged(self) -> Audit:
+        from bayplan.auditing import audit as auditing
+        from bayplan.auditing import surveying, workload_groups
+
+        layout = surveying.layout_of(self.given, self._catalogue)
+        self._say([*self.given.warnings, *map(str, self.given.unlisted), *layout.notes])
+        if self._legacy:
+            return auditing.audit(layout, self._profile)
+        self._workloads = workload_groups.workloads_of(self.given, layout, self._wishes)
+        return auditing.audit(
+            layout,
+            self._profile,
+            required_stages=self._stages,
+            workloads=self._workloads,
+            survival=self._survival(layout),
+        )
+
+    def mended(self, result: Audit) -> Repair:
+        from bayplan.auditing.repairing import mending
+
+        with self._console.progress() as line:
+            return mending.mend(
+                result,
+                required_stages=self._stages,
+                workloads=self._workloads,
+                rescheduling=self._rescheduling,
+                on_step=lambda done, total: line.show(lambda: f"trying stanzas {_bar(done, total)}"),
+            )
+
+    def _say(self, texts: list[str]) -> None:
+        self.notes += texts
+        for text in texts:
+            self._console.warning(text)
+
+    def _survival(self, layout: Layout) -> Survival:
+        from bayplan.auditing import survival
+
+        asked = self._losing.levels()
+        replicas = None if self._workloads is None else self._workloads.all
+        levels = survival.survey(layout, replicas, asked)
+        for name in sorted(self._losing.named() - {one.level for one in levels}):
+            self._say([f"no node has {name}: its loss means nothing"])
+        self._rescheduling, note = self._rescheduled_by()
+        if self._rescheduling is not None and replicas is not None:
+            with self._console.progress() as line:
+
+                def step(done: int, total: int, event: Event) -> None:
+                    line.show(lambda: f"losing {event.level} {event.domain} {_bar(done, total)}")
+
+                levels = survival.reschedule(levels, replicas, self._rescheduling, step)
+        return survival.Survival(
+            asked=tuple(asked),
+            levels=tuple(levels),
+            risks=survival.risks(layout, levels),
+            rescheduled=self._rescheduling is not None,
+            note=note,
+        )
+
+    def _rescheduled_by(self) -> tuple[Rescheduling | None, str]:
+        """What pods are placed again with, or why they are not."""
+        from bayplan.auditing.survival import Rescheduling
+
+        if self._workloads is None:
+            return None, "no pods were given"
+        if self._placeable is None:
+            return None, "placing again was not asked for"
+        index = self._placeable.cluster().index
+        bare = [name for name, slot in index.slots.by_name.items() if not index.slots.at(slot).allocatable]
+        if len(bare) == len(index.slots.by_name):
+            return None, "nodes do not say what they can give (status.allocatable)"
+        if bare:
+            self._say([f"{len(bare)} nodes do not say what they can give, and take no pods: {', '.join(bare[:3])}"])
+        return Rescheduling(index=index, rules=options.configured_rules(), ties=self._workloads.ties), ""
+
+
+def _bar(done: int, total: int) -> str:
+    filled = _BAR * done // max(total, 1)
+    return f"[{'#' * filled}{'.' * (_BAR - filled)}] {done} of {total}"
+
+
+def _read(
+    sources: options.Sources, topology: Topology, losing: Losing, console: Console, *, wants_index: bool
+) -> tuple[AuditInput, Placeable | None]:
+    from bayplan.reading import audit_files, inventory
+
+    placeable = audit_files.Placeable() if wants_index else None
+    with console.progress() as line:
+        given = audit_files.load(
+            sources.filename,
+            recursive=sources.recursive,
+            scenario=topology.scenario or "",
+            placeable=placeable,
+            progress=lambda step: line.show(lambda: f"reading {step.file}: {step.objects_read} objects"),
+        )
+    content = inventory.load_inventory(topology.inventory, losing.named()) if topology.inventory else {}
+    unknown = inventory.unknown_entries(content, given.nodes)
+    warnings = given.warnings
+    if unknown:
+        warnings += (inventory.unknown_text(str(topology.inventory), unknown),)
+    hosting = None
+    if topology.hosting:
+        hosting = audit_files.load_hosting(topology.hosting, topology.hosting_namespace, recursive=sources.recursive)
+    return msgspec.structs.replace(given, inventory=content, warnings=warnings, hosting=hosting), placeable
 
 
 def _labels(sources: options.Sources, topology: Topology, hash_key_file: str | None, console: Console) -> int:
     from bayplan.errors import Fault, InputError
-    from bayplan.reading import inventory
+    from bayplan.reading import audit_files, inventory
     from bayplan.writing import audit_labels
 
     if not topology.inventory:
@@ -225,83 +247,7 @@ def _labels(sources: options.Sources, topology: Topology, hash_key_file: str | N
         if not key:
             raise InputError(Fault("the key is empty", file=hash_key_file))
     content = inventory.load_inventory(topology.inventory)
-    nodes = inventory.load(sources.filename, recursive=sources.recursive).nodes if sources.filename else []
+    nodes = audit_files.load(sources.filename, recursive=sources.recursive).nodes if sources.filename else []
     named = inventory.by_node(content, nodes)
     console.answer(audit_labels.commands(named, hash_key=key, keys=topology.keys()))
     return outcomes.YES
-
-
-def _judged(sources: options.Sources, topology: Topology, judging: Judging, console: Console) -> tuple[Found, Audit]:
-    from bayplan.auditing import audit as auditing
-    from bayplan.auditing import profiles, surveying
-    from bayplan.reading import inventory
-
-    catalogue, stages, excluded = topology.catalogue(), judging.stages(), judging.excluded()
-    found = inventory.load(sources.filename, recursive=sources.recursive, scenario=topology.scenario or "")
-    content = inventory.load_inventory(topology.inventory) if topology.inventory else {}
-    unknown = inventory.unknown_entries(content, found.nodes)
-    for text in found.warnings:
-        console.warning(text)
-    if unknown:
-        console.warning(f"{topology.inventory} names {len(unknown)} unknown nodes: {', '.join(unknown[:5])}")
-    layout = surveying.layout_of(found.survey(content), catalogue)
-    for text in layout.notes:
-        console.warning(text)
-    workloads = surveying.workloads_of(found.pods, excluded) if found.pods else None
-    profile = profiles.PROFILES[judging.name()]
-    return found, auditing.audit(layout, profile, required_stages=stages, workloads=workloads)
-
-
-def _plan(result: Audit) -> dict[str, list[str]]:
-    """The moves that would let the required checks pass, and how to carry them out."""
-    from bayplan.auditing.repairing import demands, repair, texts
-
-    asked = demands.demands_of(one.id for one in result.results if one.required)
-    plan = repair.plan(result.layout, asked)
-    return {
-        "steps": texts.summary(plan),
-        "clusterApi": texts.cluster_api(plan, result.layout),
-        "openstack": texts.openstack(plan, result.layout),
-    }
-
-
-def _told(planned: dict[str, list[str]] | None) -> str:
-    if planned is None:
-        return ""
-    titles = {"steps": "Repair plan", "clusterApi": "With Cluster API", "openstack": "With OpenStack"}
-    parts = [
-        "\n".join([f"{titles[key]}:", *(f"  {line}" for line in lines)]) for key, lines in planned.items() if lines
-    ]
-    return "\n" + "\n\n".join(parts) + "\n"
-
-
-def _written(
-    result: Audit,
-    found: Found,
-    output: str,
-    judging: Judging,
-    console: Console,
-    *,
-    planned: dict[str, list[str]] | None,
-) -> str:
-    import bayplan
-    from bayplan.writing import audit_formats, audit_report, tables, versioned
-
-    passed = result.passed(allow_undecided=judging.allow_undecided)
-    if output == "junit":
-        return audit_formats.junit(result)
-    if output == "sarif":
-        file = next(iter(found.place_by_node.values()))[0]
-        return versioned.as_json(audit_formats.sarif(result, bayplan.__version__, found.place_by_node, file))
-    if output == "markdown":
-        return audit_report.markdown(result, passed=passed) + (
-            f"```\n{_told(planned).strip()}\n```\n" if planned else ""
-        )
-    if output == "scs":
-        return audit_formats.scs(result, allow_undecided=judging.allow_undecided)
-    if output != "table":
-        document = audit_report.document(result, passed=passed)
-        return versioned.written(document if planned is None else {**document, "repair": planned}, output)
-    drawn = [audit_report.matrix(result.layout), audit_report.checks_table(result)]
-    texts = [tables.rendered(table, console.table_width) for table in drawn]
-    return "\n".join([*texts, f"{audit_report.summary(result, passed=passed)}\n"]) + _told(planned)

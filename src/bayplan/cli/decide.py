@@ -34,6 +34,24 @@ def _pods() -> Answerer:
     return answer
 
 
+def _preemption() -> Answerer:
+    from bayplan.preempting import preemption
+    from bayplan.reading import preemption_questions, questions
+    from bayplan.rules import profile
+    from bayplan.writing import answers
+
+    decode = msgspec.json.Decoder(questions.PodQuestion).decode
+
+    def answer(line: bytes) -> Any:
+        question = decode(line)
+        asked = preemption_questions.situation_of(question)
+        rules = profile.rules(asked.profile)
+        found = preemption.preempt(asked.workload, asked.index, rules, asked.budgets, asked.nominated)
+        return answers.preemption_answer(question.name, found)
+
+    return answer
+
+
 def _fleet() -> Answerer:
     from bayplan import scheduling_groups
     from bayplan.reading import questions
@@ -64,7 +82,12 @@ def _admission() -> Answerer:
 
 
 # What can be asked; each entry imports what it needs when it is asked for.
-ANSWERERS: dict[str, Callable[[], Answerer]] = {"pods": _pods, "fleet": _fleet, "admission": _admission}
+ANSWERERS: dict[str, Callable[[], Answerer]] = {
+    "pods": _pods,
+    "preemption": _preemption,
+    "fleet": _fleet,
+    "admission": _admission,
+}
 
 
 def answers(lines: Iterable[bytes], answer: Answerer) -> Iterator[tuple[Any, bool]]:

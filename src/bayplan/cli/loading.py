@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -11,9 +12,13 @@ from bayplan.cli.options import Deciding, Scope, Sources
 from bayplan.cli.progress import Progress
 
 if TYPE_CHECKING:
+    from bayplan.live.fetching import Fetching, One
+    from bayplan.model.semantics import Semantics
     from bayplan.reading import files
-    from bayplan.reading.cluster import Cluster
+    from bayplan.reading.cluster import Cluster, PodSink
+    from bayplan.reading.collecting import Sink
     from bayplan.reading.fleet import Fleet
+    from bayplan.reading.inputs import Inputs
 
 
 def load(sources: Sources, scope: Scope, deciding: Deciding, console: Console) -> Cluster | Fleet:
@@ -22,15 +27,7 @@ def load(sources: Sources, scope: Scope, deciding: Deciding, console: Console) -
     semantics = deciding.parsed_semantics()
     from bayplan.reading import cluster, fleet
 
-    with console.progress() as line:
-        inputs, sink = cluster.read(
-            sources.filename,
-            semantics=semantics,
-            recursive=sources.recursive,
-            namespace=scope.for_unnamed,
-            stdin=sys.stdin.buffer,
-            progress=lambda step: _show(line, step),
-        )
+    inputs, sink = read(sources, scope.for_unnamed, semantics, console)
     found: Cluster | Fleet
     if inputs.clusters:
         keys = deciding.label_keys()
@@ -47,6 +44,48 @@ def load(sources: Sources, scope: Scope, deciding: Deciding, console: Console) -
     for note in found.notes:
         console.note(note)
     return found
+
+
+def read(
+    sources: Sources,
+    namespace: str,
+    semantics: Semantics,
+    console: Console,
+    *,
+    also: Mapping[str, Sink] | None = None,
+    objects: Sequence[One] = (),
+) -> tuple[Inputs, PodSink]:
+    """
+    Everything in the files and in the cluster, if one was named; what could not be listed is said.
+
+    `also` has sinks for further kinds, `objects` those single objects that a cluster is asked for besides.
+    """
+    sources.check()
+    from bayplan.reading import cluster
+
+    fetching = _fetching(sources, objects)
+    with console.progress() as line:
+        found = cluster.read(
+            sources.filename,
+            semantics=semantics,
+            recursive=sources.recursive,
+            namespace=namespace,
+            stdin=sys.stdin.buffer,
+            progress=lambda step: _show(line, step),
+            also=also,
+            live=() if fetching is None else fetching.sources(),
+        )
+    for note in () if fetching is None else fetching.notes:
+        console.note(note)
+    return found
+
+
+def _fetching(sources: Sources, objects: Sequence[One]) -> Fetching | None:
+    if not sources.cluster.is_given:
+        return None
+    from bayplan.live.fetching import Fetching
+
+    return Fetching(sources.cluster.open(), objects)
 
 
 def _show(line: Progress, step: files.Progress) -> None:

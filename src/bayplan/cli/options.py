@@ -9,6 +9,7 @@ import msgspec
 
 from bayplan.cli import configuration
 from bayplan.cli.commands import Option, OptionGroup
+from bayplan.cli.connecting import CONNECTING, Connecting
 from bayplan.cli.console import Console
 
 if TYPE_CHECKING:
@@ -22,22 +23,29 @@ _INPUT, _SCOPE, _DECIDING, _TALKING = "Input", "Scope", "How to decide", "Output
 
 
 class Sources(msgspec.Struct, frozen=True):
-    """Where objects are read from."""
+    """Where objects are read from: files, a cluster, or files on top of a cluster."""
 
     filename: tuple[str, ...]
     recursive: bool
-    context: str | None
-    kubeconfig: str | None
+    cluster: Connecting
 
     def check(self) -> None:
-        """Refuse what cannot be read from yet, and nothing at all."""
-        if self.context or self.kubeconfig:
+        """Refuse to read nothing at all."""
+        if not self.filename and not self.cluster.is_given:
             raise click.UsageError(
-                "live clusters come with `bayplan run`; until then write the objects to a file "
-                "(kubectl get nodes,pods,deployments -A -o json > cluster.json) and give it with -f"
+                "nothing to read: give a file or a directory with -f, - for standard input, or a cluster with --context"
             )
+
+    def check_only_files(self) -> None:
+        """Refuse a cluster, for commands that only look at what somebody wrote."""
+        if self.cluster.is_given:
+            raise click.UsageError("this command reads files only: give them with -f, or - for standard input")
         if not self.filename:
             raise click.UsageError("nothing to read: give a file or a directory with -f, or - for standard input")
+
+
+def _sources(*, filename: tuple[str, ...], recursive: bool, **cluster: Any) -> Sources:
+    return Sources(filename, recursive, Connecting(**cluster))
 
 
 class Scope(msgspec.Struct, frozen=True):
@@ -116,7 +124,7 @@ def _take_configuration(ctx: click.Context, _: click.Parameter, path: str | None
 
 SOURCES = OptionGroup(
     "sources",
-    Sources,
+    _sources,
     (
         Option(
             "-f",
@@ -128,10 +136,7 @@ SOURCES = OptionGroup(
             help="File or directory with manifests or a dump of kubectl get; - for standard input. May be repeated.",
         ),
         Option("-R", "--recursive", is_flag=True, heading=_INPUT, help="Look into subdirectories too."),
-        Option(
-            "--context", metavar="NAME", heading=_INPUT, help="Context of the kubeconfig (with `run` only, so far)."
-        ),
-        Option("--kubeconfig", metavar="FILE", heading=_INPUT, help="The kubeconfig (with `run` only, so far)."),
+        *CONNECTING.options,
     ),
 )
 

@@ -178,6 +178,7 @@ def run(
         addresses=_addresses(metrics_bind_address, health_probe_bind_address),
         dry_run=dry_run,
         record=record or "",
+        scheduler=configuration.current().scheduler,
     )
     profiles = _profiles(scheduler_name or (DEFAULT_NAME,))
     asyncio.run(_run(connecting, profiles, settings, kube_api_qps, kube_api_burst))

@@ -46,7 +46,7 @@ def validate(
     console: Console,
 ) -> int:
     """Write what was found: 2 if anything would be refused."""
-    sources.check()
+    sources.check_only_files()
     report = examine(sources, namespace or "default", _judge(guard))
     for finding in report.warnings:
         console.warning(str(finding.fault), finding.fault)

@@ -55,7 +55,8 @@ class Roster:
 
     def on(self, where: Mask) -> Mask:
         """Which rows are of workloads on these targets."""
-        return where[self.slot] & (self.slot != NOWHERE)
+        there: Mask = where[self.slot] & (self.slot != NOWHERE)
+        return there
 
     def add(self, record: Record, capacity: Capacity) -> None:
         if len(record.slots) != 1:

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-import msgspec
-
 from bayplan import filtering
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.kube_api.resources import Resource
@@ -57,12 +55,12 @@ class Assembly:
         self.scheduler = Scheduler(
             self.state,
             profiles,
-            outside,
-            binder,
-            self.volumes,
-            self.preemptor,
-            self.events,
-            self.metrics,
+            outside=outside,
+            binder=binder,
+            volumes=self.volumes,
+            preemptor=self.preemptor,
+            events=self.events,
+            metrics=self.metrics,
             clock=clock,
             wall=wall,
             on_decision=self._decided,
@@ -84,9 +82,10 @@ class Assembly:
     def header(self) -> dict[str, Any]:
         """What a recording says of how the scheduler was set."""
         return {
-            "semantics": msgspec.structs.asdict(self.settings.semantics),
+            "semantics": self.settings.semantics,
             "seed": self.settings.seed,
             "identity": self.settings.identity,
+            "scheduler": self.settings.scheduler,
         }
 
     def _fits(self, workload: Workload) -> bool:

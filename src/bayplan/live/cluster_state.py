@@ -18,8 +18,8 @@ from bayplan.live.pending import Pending, Stage
 from bayplan.live.queue import Queue
 from bayplan.live.surroundings import LiveSurroundings
 from bayplan.live.waiting import Waiting
-from bayplan.model.disruption import Budget
 from bayplan.model.workloads import Workload, WorkloadKey
+from bayplan.preempting.budgets import Budgets
 from bayplan.reading import budgets, nodes, pods
 from bayplan.wire.disruption import PodDisruptionBudget
 from bayplan.wire.meta import ApiObject
@@ -48,7 +48,7 @@ class ClusterState:
         self.waiting = waiting
         self.nominations = Nominations()
         self.surroundings = LiveSurroundings()
-        self.budgets: dict[str, Budget] = {}
+        self.budgets = Budgets()
         self.assumed: dict[WorkloadKey, str] = {}
         self.on_pending: Callable[[], None] = lambda: None
         self._mine = mine
@@ -188,11 +188,10 @@ class ClusterState:
         self.index.set_namespace(name, None)
 
     def put_budget(self, written: PodDisruptionBudget) -> None:
-        budget = budgets.budget_of(written)
-        self.budgets[f"{budget.namespace}/{budget.name}"] = budget
+        self.budgets.put(budgets.budget_of(written))
 
-    def drop_budget(self, key: str) -> None:
-        self.budgets.pop(key, None)
+    def drop_budget(self, namespace: str, name: str) -> None:
+        self.budgets.drop(namespace, name)
 
 
 UNSUPPORTED_CLAIMS = "pods with spec.resourceClaims (dynamic resource allocation) are left to kube-scheduler"

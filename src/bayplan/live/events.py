@@ -47,7 +47,7 @@ class _Repeat(msgspec.Struct, frozen=True):
 
 
 class Events:
-    """Takes what happened at once and sends it in its own time. `clock` counts seconds, `wall` tells the time of day."""
+    """Takes what happened at once and sends it in its own time. `clock` counts seconds, `wall` tells the time."""
 
     def __init__(
         self,

@@ -37,6 +37,15 @@ class Nominations:
     def forget(self, key: WorkloadKey) -> None:
         self.generation += self._promised.pop(key, None) is not None
 
+    def all(self) -> list[tuple[Workload, str]]:
+        """Every promise, as pod and node."""
+        return list(self._promised.values())
+
+    def displaced_by(self, workload: Workload, target: str) -> tuple[Workload, ...]:
+        """The less important pods that were promised the same node."""
+        promised = (other for other, where in self._promised.values() if where == target)
+        return tuple(other for other in promised if other.priority < workload.priority)
+
     def beside(self, workload: Workload) -> list[tuple[Workload, str]]:
         """The promises that this pod must leave room for: those to others that are at least as important."""
         return [

@@ -19,7 +19,7 @@ class GoneError(ClusterError):
 
 
 class RefusedError(ClusterError):
-    """The API server says no, and the same request would be refused again: the pod has changed, or rights are missing."""
+    """The API server says no and would say so again: the pod has changed, or rights are missing."""
 
 
 class UnclearError(ClusterError):

@@ -1,8 +1,8 @@
 """
 Everything that decisions depended on, and the decisions, one JSON line each: what `bayplan replay` reads.
 
-The first line says how the scheduler was set, the next ones build the index as it was; then changes and decisions in the
-order in which they happened. Written by its own thread, so that a slow disk slows nobody down.
+The first line says how the scheduler was set, the next ones build the index as it was; then changes and decisions in
+the order in which they happened. Written by its own thread, so that a slow disk slows nobody down.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ VERSION = "bayplan.io/recording/v1"
 class Recorder:
     """Follows an index by its journal; `decided` writes a decision after the changes before it."""
 
-    def __init__(self, file: IO[bytes], index: PlacementIndex, header: dict[str, Any], wall: Callable[[], datetime]):
+    def __init__(
+        self, file: IO[bytes], index: PlacementIndex, header: dict[str, Any], wall: Callable[[], datetime]
+    ) -> None:
         self._index = index
         self._wall = wall
         self._position = index.journal.end

@@ -43,13 +43,13 @@ class Scheduler:
         self,
         state: ClusterState,
         profiles: Profiles,
+        *,
         outside: Outside,
         binder: Binder,
         volumes: Volumes,
         preemptor: Preemptor,
         events: Events,
         metrics: Metrics,
-        *,
         clock: Callable[[], float],
         wall: Callable[[], datetime],
         on_decision: OnDecision,
@@ -141,6 +141,8 @@ class Scheduler:
         try:
             choice = deciding.choose(workload, state.index, rules, state.nominations)
         except Exception:
+            # A bug of ours: told as what it is, loudly, and the other pods go on.
+            log.exception("internal error while deciding", extra={"pod": pending.key})
             self._stumble(pending)
             return
         self._metrics.algorithm_seconds.observe(self._clock() - began)
@@ -177,14 +179,13 @@ class Scheduler:
         log.debug("refused", extra={"pod": pending.key, "message_text": message})
         self._on_decision(workload, "", message)
         self._tell(pending, message, refusal, attempt.nominated)
-        if attempt.victims:
+        if attempt.victims or attempt.displaced:
             self._spawn(self._preemptor.carry_out(workload, attempt))
         state.queue.move(pending, Stage.WAITING)
         state.waiting.park(pending)
 
     def _stumble(self, pending: Pending) -> None:
-        """A bug of ours: told as what it is, loudly, and the other pods go on."""
-        log.exception("internal error while deciding", extra={"pod": pending.key})
+        """Tell the owner of a pod that it is us, not the pod, and try again later."""
         self._metrics.attempts.labels(ERROR, pending.workload.scheduler_name).inc()
         pod, message = PodRef.of(pending.workload), "internal error of the scheduler; its log has the details"
         self._events.tell(pod, "FailedScheduling", message, action="Scheduling", warning=True)

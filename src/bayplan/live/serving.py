@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from typing import Self
 
 from aiohttp import web
 
@@ -42,7 +43,7 @@ class Server:
         self._runner = web.AppRunner(app, access_log=None)
         self._host, self.port = host, port
 
-    async def __aenter__(self) -> Server:
+    async def __aenter__(self) -> Self:
         await self._runner.setup()
         site = web.TCPSite(self._runner, self._host, self.port)
         await site.start()

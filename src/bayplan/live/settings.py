@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from bayplan.model.semantics import UPSTREAM, Semantics
@@ -26,7 +28,10 @@ class Election(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """`election` is None for a single replica that needs none; `record` is a file, empty for no recording."""
+    """
+    `election` is None for a single replica that needs none; `record` is a file, empty for no recording. `scheduler` is
+    the KubeSchedulerConfiguration that the rules were made from, for the recording's sake.
+    """
 
     identity: str
     semantics: Semantics = UPSTREAM
@@ -35,6 +40,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     addresses: tuple[Address, ...] = (Address("127.0.0.1", 10351),)
     dry_run: bool = False
     record: str = ""
+    scheduler: dict[str, Any] | None = None
     events_per_second: float = 1000.0
     initial_backoff: float = 1.0
     max_backoff: float = 10.0

@@ -95,7 +95,7 @@ def of_pods(state: ClusterState) -> tuple[Watched, ...]:
             Resource("policy", "v1", "poddisruptionbudgets"),
             PodDisruptionBudget,
             state.put_budget,
-            lambda key, _uid: state.drop_budget(str(key)),
+            lambda key, _uid: state.drop_budget(key.namespace, key.name),
         ),
         Watched(
             Resource("", "v1", "services"),

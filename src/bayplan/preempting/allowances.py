@@ -29,9 +29,11 @@ class Allowance:
     `left`, shape (capacity,), is what the workload and those who are there leave of it; where it is negative, the
     `position`-th rule refuses with `code`. `adds`: the code joins the rule's others instead of taking their place.
     `column` is there if workloads of the target's whole domain take of it, and not only those on the target.
+    `entangles`: whether enough is left when somebody goes is more than a sum.
     """
 
     adds = False
+    entangles = False
     column: ValueColumn | None = None
 
     def __init__(self, position: int, code: int, left: Amounts) -> None:

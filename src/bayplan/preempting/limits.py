@@ -7,6 +7,7 @@ these, the target is entangled: only trying tells.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -14,13 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.filtering import Judged
-from bayplan.indexing.slots import ALL
-from bayplan.model.decisions import Codes, Mask, Reason, Status
+from bayplan.model.decisions import Codes, Mask, Status
 from bayplan.preempting import allowances, peers
 from bayplan.preempting.allowances import Allowance, Amounts
 from bayplan.preempting.case import Case
 from bayplan.preempting.nearness import Nearness
-from bayplan.rules import inter_pod_affinity
 from bayplan.rules.inter_pod_affinity import InterPodAffinity
 from bayplan.rules.node_ports import NodePorts
 from bayplan.rules.resources_fit import ResourcesFit
@@ -40,31 +39,79 @@ DESCRIBED: dict[type[Rule], Callable[[Judged, int, Case], list[Allowance]]] = {
 UNMOVED = (VolumeBinding, VolumeZone)  # they look at volumes and not at who uses them
 
 
+class Outcome(msgspec.Struct, frozen=True):
+    """For each target the position of the first rule against it (-1: none is) and its code: shape (capacity,)."""
+
+    first: NDArray[np.int64]
+    code: NDArray[np.int64]
+
+    def tally(self, where: Mask, judged: Sequence[Judged]) -> Counter[str]:
+        """Reason text → how many of these targets are refused for it."""
+        counts: Counter[str] = Counter()
+        for position, one in enumerate(judged):
+            codes, numbers = np.unique(self.code[where & (self.first == position)], return_counts=True)
+            for code, n in zip(codes.tolist(), numbers.tolist(), strict=True):
+                counts.update(dict.fromkeys((reason.text for reason in one.rule.reasons(one.plan, code)), n))
+        return counts
+
+
 class Limits(msgspec.Struct):
     """`said` are the codes of rules that look at no workload, by their position; `entangled` has shape (capacity,)."""
 
+    case: Case
     said: dict[int, Codes]
     allowances: list[Allowance]
     nearness: Nearness | None
     entangled: Mask
 
+    def near_now(self) -> tuple[Mask, Mask]:
+        """Where required affinity holds, with guests and without."""
+        anywhere = self.case.index.slots.alive
+        return (anywhere, anywhere) if self.nearness is None else (self.nearness.with_guests, self.nearness.now)
 
-class Outcome(msgspec.Struct, frozen=True):
-    """For each target the position of the first rule against it (-1: none is) and its code, both of shape (capacity,)."""
+    def outcome(self, lefts: Sequence[Amounts], near: tuple[Mask, Mask]) -> Outcome:
+        """
+        What the rules would say with so much left of each allowance.
 
-    first: NDArray[np.int64]
-    code: NDArray[np.int64]
+        They are asked with guests first, and where that passes without: `near` has where required affinity holds then.
+        """
+        codes = dict(self.said)
+        for allowance, left in zip(self.allowances, lefts, strict=True):
+            refused = left < 0
+            said = codes.setdefault(allowance.position, np.zeros(len(left), np.int64))
+            said[refused] = said[refused] | allowance.code if allowance.adds else allowance.code
+        affinity = -1 if self.nearness is None else self.nearness.position
+        if affinity >= 0:
+            said = codes.get(affinity, np.zeros(len(near[0]), np.int64))
+            codes[affinity] = np.where(near[0], said, peers.NOT_NEAR)
+        first, code = np.full(len(near[0]), -1, np.int64), np.zeros(len(near[0]), np.int64)
+        for position in sorted(codes):
+            new = (first == -1) & (codes[position] != 0)
+            first[new], code[new] = position, codes[position][new]
+        lonely = (first == -1) & ~near[1]
+        first[lonely], code[lonely] = affinity, peers.NOT_NEAR
+        return Outcome(first, code)
+
+    def resolvable(self, outcome: Outcome) -> Mask:
+        """Which targets are refused for a reason that somebody's going may cure."""
+        found = np.zeros(len(outcome.first), np.bool_)
+        for position, judged in enumerate(self.case.judged):
+            here = outcome.first == position
+            for code in np.unique(outcome.code[here]).tolist():
+                if judged.rule.reasons(judged.plan, code)[0].status is Status.UNSCHEDULABLE:
+                    found |= here & (outcome.code == code)
+        return found
 
 
 def limits_of(case: Case) -> Limits:
     """What each rule says of the workload, guests included."""
-    limits = Limits({}, [], None, np.zeros(case.index.slots.capacity, np.bool_))
+    limits = Limits(case, {}, [], None, np.zeros(case.index.slots.capacity, np.bool_))
     for position, judged in enumerate(case.judged):
         rule, codes = judged.rule, judged.evaluation.codes
         if not rule.filters:
             continue
         if isinstance(rule, InterPodAffinity):
-            _add_affinity(limits, position, judged, case)
+            _add_affinity(limits, position, judged)
         if type(rule) in DESCRIBED:
             limits.allowances += DESCRIBED[type(rule)](judged, position, case)
         elif codes is not None:
@@ -73,68 +120,20 @@ def limits_of(case: Case) -> Limits:
                 limits.entangled |= codes != 0
                 limits.entangled[list(case.guests)] = True
     for allowance in limits.allowances:
+        if allowance.entangles:
+            limits.entangled |= allowance.left < 0
         for slot, guests in case.guests.items():
             allowance.left[slot] -= sum(allowance.asked_by(guest, slot) for guest in guests)
     return limits
 
 
-def _add_affinity(limits: Limits, position: int, judged: Judged, case: Case) -> None:
-    """What of InterPodAffinity is no allowance: required affinity, and limits on others' anti-affinity."""
-    plan: inter_pod_affinity.Plan = judged.plan
+def _add_affinity(limits: Limits, position: int, judged: Judged) -> None:
+    """What of InterPodAffinity is no allowance."""
+    plan, case = judged.plan, limits.case
     if plan.near:
         limits.nearness = Nearness(position, plan, case)
-        if limits.nearness.judged_apart:
-            limits.entangled[list(case.guests)] = True
-    limited = [one for one in plan.refusing if one.matches is not None]
-    for neighbours in limited:
-        refused = inter_pod_affinity.refuse(neighbours, ALL)
-        limits.entangled |= refused
-        limits.allowances.append(allowances.Fixed(position, peers.UNWELCOME, np.where(refused, -1, 0)))
+    unsure = any(one.matches is not None for one in plan.refusing)
+    unsure = unsure or (limits.nearness is not None and limits.nearness.judged_apart)
     for slot, guests in case.guests.items():
-        if limited or any(use.limit for guest in guests for use in peers.held_against(case, guest, slot)):
+        if unsure or any(use.limit for guest in guests for use in peers.held_against(case, guest, slot)):
             limits.entangled[slot] = True
-
-
-def outcome(limits: Limits, lefts: Sequence[Amounts], near: Sequence[Mask], n_rules: int) -> Outcome:
-    """
-    What would be said with so much left of each allowance.
-
-    `near` has where required affinity holds when the rules are asked first, with guests, and when they are asked again
-    without: both must hold.
-    """
-    codes = dict(limits.said)
-    for allowance, left in zip(limits.allowances, lefts, strict=True):
-        refused = left < 0
-        before = codes.setdefault(allowance.position, np.zeros(len(left), np.int64))
-        before[refused] = before[refused] | allowance.code if allowance.adds else allowance.code
-    first = np.full(len(limits.entangled), -1, np.int64)
-    code = np.zeros(len(limits.entangled), np.int64)
-    position_of_near = -1 if limits.nearness is None else limits.nearness.position
-    for position in range(n_rules):
-        if position in codes or position == position_of_near:
-            said = codes.get(position, np.zeros_like(code))
-            if position == position_of_near:
-                said = np.where(near[0], said, peers.NOT_NEAR)
-            new = (first == -1) & (said != 0)
-            first[new], code[new] = position, said[new]
-    if position_of_near >= 0:
-        new = (first == -1) & ~near[1]
-        first[new], code[new] = position_of_near, peers.NOT_NEAR
-    return Outcome(first, code)
-
-
-def reasons(found: Outcome, slot: int, case: Case) -> tuple[Reason, ...]:
-    """Why a target is refused."""
-    judged = case.judged[int(found.first[slot])]
-    return judged.rule.reasons(judged.plan, int(found.code[slot]))
-
-
-def resolvable(found: Outcome, case: Case) -> Mask:
-    """Which targets are refused for a reason that somebody's going may cure."""
-    curable = np.zeros(len(found.first), np.bool_)
-    for position, judged in enumerate(case.judged):
-        here = found.first == position
-        for code in np.unique(found.code[here]).tolist():
-            if judged.rule.reasons(judged.plan, code)[0].status is Status.UNSCHEDULABLE:
-                curable |= here & (found.code == code)
-    return curable

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ALL
 from bayplan.model.decisions import Mask
 from bayplan.model.terms import PeerTerm
@@ -63,7 +62,8 @@ class Nearness:
         for near in self.near:
             near_enough &= near.reach.counts(ALL) > lost[near.term]
             first &= sum(near.reach.counter.by_domain.values()) == lost[near.term]
-        return self.now & (near_enough | first)
+        holds: Mask = self.now & (near_enough | first)
+        return holds
 
     def _lost(self, term: PeerTerm, lower: Mask, where: Mask) -> Amounts:
         """How many peers would go from each target, counted only where no other would be left."""

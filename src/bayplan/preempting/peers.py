@@ -23,7 +23,8 @@ from bayplan.model.terms import PeerTerm
 from bayplan.model.workloads import Workload
 from bayplan.preempting.allowances import Allowance, Amounts, Fixed
 from bayplan.preempting.case import Case
-from bayplan.rules.inter_pod_affinity import Plan, Wish
+from bayplan.rules import inter_pod_affinity
+from bayplan.rules.inter_pod_affinity import Neighbours, Plan, Wish
 from bayplan.rules.topology_spread import Spreading
 
 NOT_NEAR, TOO_NEAR, UNWELCOME = 1, 2, 3  # codes of InterPodAffinity
@@ -110,6 +111,24 @@ class Unwelcoming(Peers):
         return holding(self.rule, self.index)
 
 
+class Crowded(Peers):
+    """Required anti-affinity of those who are there that allows some peers: whether it is met depends on both."""
+
+    entangles = True
+
+    def __init__(self, position: int, neighbours: Neighbours, index: PlacementIndex) -> None:
+        refused = inter_pod_affinity.refuse(neighbours, ALL)
+        super().__init__(position, UNWELCOME, np.where(refused, -1, 0), index)
+        (self.column,) = neighbours.rule.reach.columns
+        self.rule = neighbours.rule
+
+    def classes(self) -> list[WorkloadClass]:
+        return holding(self.rule, self.index)
+
+    def curable(self) -> Mask:
+        return np.ones(len(self.left), np.bool_)
+
+
 class UnwelcomingGuests(Fixed):
     """Required anti-affinity of those who were promised the target."""
 
@@ -120,7 +139,7 @@ class UnwelcomingGuests(Fixed):
 
 
 def held_against(case: Case, guest: Workload, slot: int) -> list[Use]:
-    """The required anti-affinity terms of a guest that select the workload, as far as the target is in their domains."""
+    """The required anti-affinity of a guest that selects the workload, as far as the target is in a domain of it."""
     workload, index = case.workload, case.index
     terms = resolve(guest.needs.affinity, guest.namespace, index.semantics, incoming=False).anti_required
     return [
@@ -134,7 +153,10 @@ def of_peers(judged: Judged, position: int, case: Case) -> list[Allowance]:
     """InterPodAffinity but for required affinity; the checks that kube-scheduler makes first come last."""
     plan: Plan = judged.plan
     found: list[Allowance] = [UnwelcomingGuests(position, case)] if case.guests else []
-    found += [Unwelcoming(position, one.rule, case.index) for one in plan.refusing if one.matches is None]
+    found += [
+        Unwelcoming(position, one.rule, case.index) if one.matches is None else Crowded(position, one, case.index)
+        for one in plan.refusing
+    ]
     found += [Disliked(position, wish, case.index) for wish in plan.apart]
     return found
 

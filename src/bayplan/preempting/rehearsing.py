@@ -48,7 +48,7 @@ def rehearse(case: Case, slot: int, may_go: Sequence[tuple[WorkloadKey, bool]]) 
 
 
 def refused(case: Case, slot: int) -> Reasons:
-    """Why the target is refused as the index is now: with the guests that were promised it, or without; empty if not."""
+    """Why the target is refused as the index is now, with the guests that were promised it or without; empty if not."""
     guests = case.guests.get(slot)
     if guests:
         target = case.index.slots.at(slot).name

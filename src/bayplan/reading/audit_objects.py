@@ -144,7 +144,8 @@ class Gathered:
         adrift = sorted({pod.spec.node_name for pod in pods if pod.spec.node_name} - known)
         if adrift:
             noun = "an unknown node" if len(adrift) == 1 else f"{len(adrift)} unknown nodes"
-            yield f"pods on {noun} ({', '.join(adrift[:_SHOWN])}{', …' if len(adrift) > _SHOWN else ''}) are not counted"
+            shown = ", ".join(adrift[:_SHOWN]) + (", …" if len(adrift) > _SHOWN else "")
+            yield f"pods on {noun} ({shown}) are not counted"
 
 
 def _misread_shares(item: Document, budget: disruption.PodDisruptionBudget) -> Iterator[Fault]:

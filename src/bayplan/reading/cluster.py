@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, BinaryIO
 
 import msgspec
@@ -15,6 +15,7 @@ from bayplan.reading import admitting, controllers, files, nodes, pods, storage
 from bayplan.reading.collecting import Sink
 from bayplan.reading.files import Progress
 from bayplan.reading.inputs import Inputs
+from bayplan.reading.sources import Source
 from bayplan.wire.pods import Pod
 
 IS_DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
@@ -55,6 +56,7 @@ def read(
     progress: Callable[[Progress], None] | None = None,
     strict: bool = True,
     also: Mapping[str, Sink] | None = None,
+    live: Iterable[Source] = (),
 ) -> tuple[Inputs, PodSink]:
     """Everything in the files, however large: pods are reduced as they are read. `also` has sinks for other kinds."""
     sink = PodSink()
@@ -66,6 +68,7 @@ def read(
         progress=progress,
         strict=strict,
         sinks={"Pod": sink, **(also or {})},
+        live=live,
     )
     refused = admitting.faults(inputs, semantics) if strict else []
     if refused:

@@ -33,6 +33,11 @@ class Collector:
         self._namespace, self._strict, self._sinks = namespace, strict, sinks
         self._files: list[str] = []
         self._places: dict[str, int] = {}
+        self._live = False
+
+    def begin_live(self) -> None:
+        """What follows is a cluster's: nobody typed it, and where a file had the same object, the file's counts."""
+        self._live = True
 
     def add(self, item: Document | Fault) -> None:
         """Take in what a reader found."""
@@ -84,7 +89,7 @@ class Collector:
             document.namespace = document.namespace or self._namespace
 
     def _is_handwritten(self, document: Document) -> bool:
-        return self._strict and not document.server_made
+        return self._strict and not document.server_made and not self._live
 
     def _take(self, document: Document, wire_type: kinds.WireType) -> None:
         found = self._checked(document, wire_type)
@@ -123,6 +128,8 @@ class Collector:
         if first is None:
             self._places[key] = (len(self._files) - 1) << 32 | document.line
             return True
+        if self._live:
+            return False
         where = f"{self._files[first >> 32]}:{first & 0xFFFFFFFF}"
         self.faults.append(document.fault(f"the same object is given twice, first in {where}"))
         return False

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import BinaryIO
 
 import msgspec
@@ -45,12 +45,14 @@ def load(
     progress: Callable[[Progress], None] | None = None,
     strict: bool = True,
     sinks: Mapping[str, Sink] | None = None,
+    live: Iterable[Source] = (),
 ) -> Inputs:
     """
     The objects of all paths; raises InputError with everything that is wrong.
 
     `namespace` is for objects that name none. A sink, by kind, gets each object instead of the list in `Inputs`, so
-    that a caller may reduce and drop it at once. Not `strict`, misspelt fields pass.
+    that a caller may reduce and drop it at once. Not `strict`, misspelt fields pass. `live` is what a cluster has: an
+    object of a file takes the place of the cluster's.
     """
     files, faults = sources.find(paths, recursive=recursive)
     collector = Collector(namespace=namespace, strict=strict, sinks=sinks or {})
@@ -62,6 +64,9 @@ def load(
             collector.add(source)
         else:
             _collect(source, collector, reporter)
+    collector.begin_live()
+    for source in live:
+        _collect(source, collector, reporter)
     if collector.faults:
         raise InputError(collector.faults)
     return collector.inputs

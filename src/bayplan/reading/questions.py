@@ -62,6 +62,7 @@ class Situation(msgspec.Struct):
     index: PlacementIndex
     workload: Workload
     profile: Profile
+    surroundings: pods.Surroundings
 
 
 def situation_of(question: PodQuestion) -> Situation:
@@ -78,7 +79,7 @@ def situation_of(question: PodQuestion) -> Situation:
     workload = pods.workload_of(question.pod, surroundings)
     workload = msgspec.structs.replace(workload, requested_target=question.pod.spec.node_name)
     profile = scheduler_config.profile_of(question.options.config, workload.scheduler_name)
-    return Situation(index, workload, profile)
+    return Situation(index, workload, profile, surroundings)
 
 
 def _objects(objects: list[dict[str, Any]], index: PlacementIndex) -> pods.Surroundings:

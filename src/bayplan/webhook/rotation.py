@@ -2,8 +2,8 @@
 Certificates made, rotated and handed to the API server, so that no request is ever refused for them.
 
 Before an authority ends, a second one is made and the API server is told to trust both. Only after a while, when every
-API server has heard of it, does the door show a certificate of the new one; after another while the old one is forgotten.
-Several replicas share what they show through a store, and each follows by itself.
+API server has heard of it, does the door show a certificate of the new one; after another while the old one is
+forgotten. Several replicas share what they show through a store, and each follows by itself.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Protocol
 
 import msgspec
 
+from bayplan.errors import ClusterError
 from bayplan.webhook import certificates
 from bayplan.webhook.certificates import KeyPair
 
@@ -84,12 +85,19 @@ class Rotator:
         self._lifetimes = lifetimes
         self._shown: KeyPair | None = None
 
-    async def run(self) -> None:
-        """Look after the certificates for good; the first look is the caller's, before the door opens."""
+    async def run(self, complain: Callable[[ClusterError], None]) -> None:
+        """
+        Look after the certificates for good; the first look is the caller's, before the door opens.
+
+        Where the cluster does not let it, that is complained of and tried again: there is plenty of time.
+        """
         while True:
             # Often enough that nobody shows a certificate of an authority that the others have forgotten.
             await asyncio.sleep(self._lifetimes.settling.total_seconds() / 4)
-            await self.look(datetime.now(UTC))
+            try:
+                await self.look(datetime.now(UTC))
+            except ClusterError as error:
+                complain(error)
 
     async def look(self, now: datetime) -> None:
         """Do what the hour asks for: make, tell, show, forget."""

@@ -13,6 +13,7 @@ from bayplan.filtering import Verdicts
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.decisions import Status
 from bayplan.model.workloads import Workload
+from bayplan.preempting.preemption import Preemption
 from bayplan.schedule import Decision
 from bayplan.scheduling_groups import FleetDecision
 from bayplan.scoring import Ranking
@@ -42,6 +43,16 @@ def _node(verdicts: Verdicts, ranking: Ranking | None, slot: int) -> dict[str, A
         return {"code": Status.EXCLUDED.value}
     plugin, reasons = tally.reasons_at(verdicts, slot)
     return {"code": reasons[0].status.value, "plugin": plugin, "reasons": [reason.text for reason in reasons]}
+
+
+def preemption_answer(name: str, preemption: Preemption) -> dict[str, Any]:
+    """The answer to one question of `decide preemption`: the node to free, who has to go, else the sentence."""
+    return {
+        "name": name,
+        "nominated": preemption.target,
+        "victims": list(preemption.victims),
+        "message": preemption.message,
+    }
 
 
 def fleet_answer(name: str, decision: FleetDecision, workload: Workload, index: PlacementIndex) -> dict[str, Any]:

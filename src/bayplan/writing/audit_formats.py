@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bayplan.auditing.audit import FAILED, NA, PASS, UNDECIDED, WARN, Audit, Result
-from bayplan.writing import untrusted
+from bayplan.writing import survival_report, untrusted
 from bayplan.writing.audit_report import told
 
 Place = tuple[str, int]
@@ -31,10 +31,21 @@ def junit(audit: Audit) -> str:
         '<?xml version="1.0" encoding="UTF-8"?>',
         f"<testsuites {numbers}>",
         f"  <testsuite name={name} {numbers}>",
+        *_properties(audit),
     ]
     for result in audit.results:
         lines += _testcase(result, audit.profile.name)
     return "\n".join([*lines, "  </testsuite>", "</testsuites>"]) + "\n"
+
+
+def _properties(audit: Audit) -> list[str]:
+    """What each loss takes with it: numbers that no testcase has room for."""
+    found = survival_report.summaries(audit.survival) if audit.survival else []
+    inner = [
+        f"      <property name={_quoted(f'loss of a {one.level}')} value={_quoted(survival_report.sentence(one))}/>"
+        for one in found
+    ]
+    return ["    <properties>", *inner, "    </properties>"] if inner else []
 
 
 def _testcase(result: Result, profile: str) -> list[str]:
@@ -65,7 +76,16 @@ def sarif(audit: Audit, version: str, place_by_node: Mapping[str, Place], file: 
     return {
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
-        "runs": [{"tool": {"driver": driver}, "results": results}],
+        "runs": [{"tool": {"driver": driver}, "results": results, "properties": _bag(audit)}],
+    }
+
+
+def _bag(audit: Audit) -> dict[str, Any]:
+    """What has no place of its own in SARIF: the profile, and what each loss takes."""
+    found = survival_report.summaries(audit.survival) if audit.survival else []
+    return {
+        "profile": audit.profile.name,
+        "losses": {one.level: untrusted.clean(survival_report.sentence(one)) for one in found},
     }
 
 
@@ -108,9 +128,11 @@ def scs(audit: Audit, *, allow_undecided: bool) -> str:
     """
     `testcase-id: PASS|FAIL|DNF` for every check, and for the whole if the profile is the standard's.
 
-    Advice that is not followed is a warning. A check that does not apply has no line: there is nothing to prove.
+    Advice that is not followed is a warning. A check that does not apply has no line: there is nothing to prove. What
+    losses take is told for information.
     """
-    lines = []
+    found = survival_report.summaries(audit.survival) if audit.survival else []
+    lines = [f"INFO: {untrusted.clean(survival_report.sentence(one))}" for one in found]
     for result in audit.results:
         if result.verdict == WARN:
             lines.append(f"WARNING: {result.id}: {untrusted.clean(told(result))}")
@@ -119,6 +141,13 @@ def scs(audit: Audit, *, allow_undecided: bool) -> str:
     if audit.profile.name.startswith(_STANDARD):
         lines.append(f"{WHOLE}: {_whole(audit, allow_undecided=allow_undecided)}")
     return "".join(f"{line}\n" for line in lines)
+
+
+def scs_results(audit: Audit, *, allow_undecided: bool) -> dict[str, str]:
+    """PASS, FAIL or DNF of every check that has a line of its own, and of the whole as the lines have it."""
+    lines = scs(audit, allow_undecided=allow_undecided).splitlines()
+    found = (line.rpartition(": ") for line in lines if not line.startswith(("INFO: ", "WARNING: ")))
+    return {name: verdict for name, _, verdict in found}
 
 
 def _scs_verdict(result: Result) -> str:

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from bayplan.auditing.audit import FAILED, UNDECIDED, WARN, Audit, Result
+from bayplan.auditing.audit import FAILED, NA, PASS, STAGE_ID, UNDECIDED, WARN, Audit, Result
 from bayplan.auditing.layout import HOST, LEVELS, RACK, REGION, ZONE, AuditNode, Layout
+from bayplan.auditing.repairing.mending import Repair
 from bayplan.auditing.staging import Reached, Stage
-from bayplan.writing import untrusted, versioned
+from bayplan.auditing.workload_groups import by_namespace
+from bayplan.writing import repair_report, survival_report, untrusted, versioned
 from bayplan.writing.tables import Table
 
 KIND = "AuditReport"
 UNKNOWN = "?"
+VERDICTS = (PASS, FAILED, WARN, UNDECIDED, NA)
 _MOST_ROWS = 40
 _STYLES = {FAILED: "red", WARN: "yellow", UNDECIDED: "magenta"}
 
 
-def checks_table(audit: Audit) -> Table:
-    """One row per check."""
-    rows = [(r.verdict, r.id, r.evidence or "-", told(r)) for r in audit.results]
-    return Table(("VERDICT", "CHECK", "EVIDENCE", "FINDING"), rows, [_STYLES.get(r.verdict, "") for r in audit.results])
+def checks_table(audit: Audit, *, with_idle: bool = False) -> Table:
+    """One row per check; those that do not apply only if they are wanted."""
+    shown = [r for r in audit.results if with_idle or r.verdict != NA or r.id == STAGE_ID]
+    rows = [(r.verdict, r.id, r.evidence or "-", told(r)) for r in shown]
+    return Table(("VERDICT", "CHECK", "EVIDENCE", "FINDING"), rows, [_STYLES.get(r.verdict, "") for r in shown])
 
 
 def told(result: Result) -> str:
@@ -37,7 +41,9 @@ def matrix(layout: Layout) -> Table:
     """Who stands where: a row per host with the control plane by name and workers by number."""
     rows: dict[tuple[str, ...], list[AuditNode]] = {}
     levels = [level for level in (REGION, ZONE, RACK, HOST) if level != RACK or any(n.at(RACK) for n in layout.nodes)]
-    for node in (*layout.nodes, *layout.external):
+    hosts = {member.node for members in layout.members.values() for member in members}
+    # Of a hosting cluster only the nodes matter that hold a part of the control plane.
+    for node in (*layout.nodes, *(node for node in layout.external if node.name in hosts)):
         rows.setdefault(tuple(node.at(level) or UNKNOWN for level in levels), []).append(node)
     ordered = sorted(rows.items())
     if len(ordered) > _MOST_ROWS:
@@ -49,7 +55,7 @@ def matrix(layout: Layout) -> Table:
 
 def _cells(nodes: Iterable[AuditNode], etcd: set[str]) -> tuple[str, str, str]:
     control = sorted(node.name for node in nodes if node.is_control_plane)
-    members = sorted(node.name for node in nodes if node.name in etcd or not node.hosted)
+    members = sorted(node.name for node in nodes if node.name in etcd)
     n_workers = sum(node.is_worker for node in nodes)
     told_members = str(len(members)) if members == control else ", ".join(members)
     return (", ".join(control) or "-", told_members if members else "-", str(n_workers or "-"))
@@ -58,27 +64,31 @@ def _cells(nodes: Iterable[AuditNode], etcd: set[str]) -> tuple[str, str, str]:
 def summary(audit: Audit, *, passed: bool) -> str:
     """The whole in one sentence."""
     counts = Counter(result.verdict for result in audit.results)
-    numbers = ", ".join(f"{counts[verdict]} {verdict}" for verdict in ("PASS", FAILED, WARN, UNDECIDED, "N/A"))
+    numbers = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS)
     stage = f"; the control plane is {audit.stage}" if audit.stage else ""
     return f"{audit.profile.name}: {'passed' if passed else 'not passed'} ({numbers}){stage}"
 
 
-def document(audit: Audit, *, passed: bool) -> dict[str, Any]:
-    """The report as a versioned `AuditReport`."""
+def document(audit: Audit, *, passed: bool, notes: Sequence[str] = (), repair: Repair | None = None) -> dict[str, Any]:
+    """The report as a versioned `AuditReport`; docs/reference/audit-report.schema.json is its schema."""
     counts = Counter(result.verdict for result in audit.results)
     content = {
         "profile": audit.profile.name,
         "passed": passed,
-        "summary": {verdict: counts[verdict] for verdict in ("PASS", FAILED, WARN, UNDECIDED, "N/A")},
+        "summary": {verdict: counts[verdict] for verdict in VERDICTS},
         "stage": _stage(audit.stage) if audit.stage else None,
         "checks": [_check(result) for result in audit.results],
         "layout": {
             "levels": list(LEVELS),
             "nodes": [_node(node) for node in audit.layout.nodes],
-            "externalEtcd": [node.name for node in audit.layout.external],
+            "external": [_node(node) for node in audit.layout.external],
             "componentEvidence": dict(audit.layout.component_evidence),
         },
+        "notes": list(notes),
+        "survivability": survival_report.document(audit.survival, audit.workloads) if audit.survival else None,
     }
+    if repair is not None:
+        content["repair"] = repair_report.document(repair, audit)
     return versioned.document(KIND, content)
 
 
@@ -99,6 +109,7 @@ def _check(result: Result) -> dict[str, Any]:
         "required": result.required,
         "message": result.message,
         "nodes": list(result.nodes),
+        "workloads": by_namespace(result.workloads),
         "evidence": result.evidence or None,
         "fix": result.fix or None,
     }
@@ -115,14 +126,21 @@ def _node(node: AuditNode) -> dict[str, Any]:
     }
 
 
-def markdown(audit: Audit, *, passed: bool) -> str:
-    """For a step summary or a comment: the sentence, the layout, the checks, what to do."""
+def markdown(audit: Audit, *, passed: bool, repair: Repair | None = None) -> str:
+    """For a step summary or a comment: the sentence, the layout, the checks, losses, what to do."""
     parts = [f"## Audit {_escaped(summary(audit, passed=passed))}", _rows(matrix(audit.layout))]
-    rows = [(r.verdict, f"`{r.id}`", told(r), r.source) for r in audit.results]
+    rows = [(r.verdict, f"`{r.id}`", told(r), r.source) for r in audit.results if r.verdict != NA]
     parts.append(_rows(Table(("Verdict", "Check", "Finding", "Source"), rows)))
     todo = [f"- `{r.id}`: {_escaped(r.fix)}" for r in audit.results if r.fix and r.verdict in (FAILED, WARN, UNDECIDED)]
     if todo:
         parts.append("\n".join(["### What to do", "", *todo]))
+    if audit.survival is not None and audit.survival.levels:
+        parts += ["### What a loss takes with it", _rows(survival_report.levels_table(audit.survival))]
+        worst = survival_report.events_table(audit.survival)
+        parts += [_rows(worst)] if worst.rows else []
+    if repair is not None:
+        fenced = repair_report.text(repair, audit).replace("```", "~~~").strip()
+        parts.append(f"### Repair\n\n```\n{fenced}\n```")
     return "\n\n".join(parts) + "\n"
 
 

@@ -17,6 +17,8 @@ from bayplan.auditing.repairing.demands import Demand, meets, members_of, tolera
 from bayplan.auditing.repairing.plans import Move, Plan, Spot, is_new
 from bayplan.auditing.repairing.searching import Problem
 
+HOSTED = "the control plane runs as pods of another cluster: spread them there, by constraints over its zones and hosts"
+
 
 def plan(
     layout: Layout,
@@ -34,6 +36,8 @@ def plan(
     members = members_of(layout)
     if not members:
         return Plan(notes=("no control plane is visible: ask whoever runs it",))
+    if layout.is_hosted:
+        return Plan(passes=meets(layout, demands), notes=(HOSTED,))
     if meets(layout, demands):
         return Plan(passes=True, before=tolerances(layout, demands), after=tolerances(layout, demands))
     problem = Problem(layout, demands, usable, keep)

@@ -1,0 +1,130 @@
+"""`bayplan replay`: the decisions of a recording, made again, and any of them explained."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from bayplan.cli import commands, options, outcomes
+from bayplan.cli.console import Console
+from bayplan.errors import Fault, InputError
+
+if TYPE_CHECKING:
+    from bayplan.live.replaying import Decision, Recording
+    from bayplan.rules.rule import Rule
+
+
+class Row(msgspec.Struct, rename="camel"):
+    """One decision of the recording; `again` is the node that it leads to now, if it was made again."""
+
+    decision: int
+    at: str
+    pod: str
+    node: str
+    message: str
+    again: str
+
+
+@commands.command(
+    "replay",
+    summary="Show the decisions that `run --record` wrote down, make them again, or explain one of them.",
+    examples=(
+        "bayplan replay decisions.jsonl",
+        "bayplan replay decisions.jsonl --pod shop/web-4",
+        "bayplan replay decisions.jsonl --explain 17",
+    ),
+    details=(
+        "Every decision is made again from what the recording says was known then. Exit code 0 if each leads to the "
+        "same node, 1 if one does not."
+    ),
+    groups=(options.CONSOLE,),
+    params=(
+        click.Argument(["file"], type=click.Path(dir_okay=False), metavar="FILE"),
+        commands.Option(
+            "--explain", type=click.IntRange(min=1), metavar="N", help="Explain the decision of this number."
+        ),
+        commands.Option("--pod", metavar="NAMESPACE/NAME", help="Only decisions about this pod."),
+        options.output("table", "json", "yaml"),
+        options.EXIT_ZERO,
+    ),
+)
+def replay(*, file: str, explain: int | None, pod: str | None, output: str, exit_zero: bool, console: Console) -> int:
+    """Write the decisions: 1 if one of them would not be made again."""
+    from bayplan.live.replaying import Recording
+
+    try:
+        opened = pathlib.Path(file).open("rb")  # noqa: SIM115 (read to the end or not at all)
+    except OSError as error:
+        raise InputError(Fault(f"cannot be read: {error.strerror or error}", file=file)) from None
+    with opened:
+        recording = Recording(opened, file)
+        if explain is not None:
+            console.answer(_explained(recording, explain, output, file))
+            return outcomes.YES
+        with console.progress() as line:
+            rows: list[Row] = []
+            for decision in recording.decisions():
+                line.show(lambda: f"replaying: {len(rows)} decisions")
+                if pod is None or decision.workload.key == pod:
+                    rows.append(_again(decision, recording))
+    console.answer(_written(rows, output, console.table_width))
+    differ = [row for row in rows if row.again != row.node]
+    console.note(f"{len(rows)} decisions, {len(differ)} of them differ when made again")
+    return outcomes.of(not differ, exit_zero=exit_zero)
+
+
+def _rules(recording: Recording, name: str) -> Sequence[Rule]:
+    from bayplan.reading import scheduler_config
+    from bayplan.rules import profile
+
+    known: dict[str, Sequence[Rule]] = click.get_current_context().meta.setdefault("bayplan.replay.rules", {})
+    if name not in known:
+        known[name] = profile.rules(scheduler_config.profile_of(recording.header.scheduler, name))
+    return known[name]
+
+
+def _again(decision: Decision, recording: Recording) -> Row:
+    from bayplan.live import deciding
+    from bayplan.live.nominations import Nominations
+
+    promised, workload = Nominations(), decision.workload
+    for other, target in decision.promised:
+        promised.promise(other, target)
+    choice = deciding.choose(workload, recording.index, _rules(recording, workload.scheduler_name), promised)
+    again = recording.index.slots.at(choice.slot).name if choice.slot >= 0 else ""
+    return Row(decision.decision, decision.at, workload.key, decision.node, decision.message, again)
+
+
+def _explained(recording: Recording, number: int, output: str, file: str) -> str:
+    from bayplan.explaining.explanation import explain
+    from bayplan.live import nominations
+    from bayplan.writing import explanations, versioned
+
+    for decision in recording.decisions():
+        if decision.decision == number:
+            rules = _rules(recording, decision.workload.scheduler_name)
+            with nominations.kept(decision.promised, recording.index):
+                found = explain(decision.workload, recording.index, rules)
+            if output in ("json", "yaml"):
+                return versioned.written(explanations.document(found), output)
+            return explanations.text(found)
+    raise InputError(Fault(f"there is no decision {number} in the recording", file=file))
+
+
+def _written(rows: Sequence[Row], output: str, width: int | None) -> str:
+    from bayplan.writing import tables, versioned
+
+    if output in ("json", "yaml"):
+        content = {"decisions": [msgspec.to_builtins(row) for row in rows]}
+        return versioned.written(versioned.document("Replay", content), output)
+    cells = [[str(row.decision), row.at[:19], row.pod, _node(row), row.message] for row in rows]
+    return tables.rendered(tables.Table(("#", "TIME", "POD", "NODE", "MESSAGE"), cells), width)
+
+
+def _node(row: Row) -> str:
+    node = row.node or "<none>"
+    return node if row.again == row.node else f"{node} (now {row.again or '<none>'})"

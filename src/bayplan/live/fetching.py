@@ -1,0 +1,124 @@
+"""
+A live cluster read once, as files are: page after page of what the API server lists, for commands that look and go.
+
+The pages go through the same reader as dumps, so a cluster and its dump give the same answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from bayplan.kube_api.connection import Connection
+from bayplan.kube_api.errors import ForbiddenError, GoneError, NotFoundError
+from bayplan.kube_api.resources import PODS, Resource
+from bayplan.reading.sources import Source
+
+PAGE = 500
+TRIES = 4
+NODES = Resource("", "v1", "nodes", namespaced=False)
+# Without these there is nothing to decide; without the others the answer is only less exact, and says so.
+NEEDED = (NODES, PODS)
+HELPFUL = (
+    Resource("", "v1", "namespaces", namespaced=False),
+    Resource("", "v1", "services"),
+    Resource("", "v1", "replicationcontrollers"),
+    Resource("", "v1", "persistentvolumes", namespaced=False),
+    Resource("", "v1", "persistentvolumeclaims"),
+    Resource("apps", "v1", "deployments"),
+    Resource("apps", "v1", "replicasets"),
+    Resource("apps", "v1", "statefulsets"),
+    Resource("apps", "v1", "daemonsets"),
+    Resource("batch", "v1", "jobs"),
+    Resource("policy", "v1", "poddisruptionbudgets"),
+    Resource("scheduling.k8s.io", "v1", "priorityclasses", namespaced=False),
+    Resource("storage.k8s.io", "v1", "storageclasses", namespaced=False),
+)
+FLEET_CLUSTERS = Resource("cluster.karmada.io", "v1alpha1", "clusters", namespaced=False)
+FLEET = (
+    Resource("policy.karmada.io", "v1alpha1", "propagationpolicies"),
+    Resource("policy.karmada.io", "v1alpha1", "clusterpropagationpolicies", namespaced=False),
+    Resource("work.karmada.io", "v1alpha2", "resourcebindings"),
+    Resource("work.karmada.io", "v1alpha2", "clusterresourcebindings", namespaced=False),
+)
+
+
+class _ListMeta(msgspec.Struct, rename="camel"):
+    continue_: str = msgspec.field(default="", name="continue")
+
+
+class _Envelope(msgspec.Struct):
+    metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
+
+
+_envelope = msgspec.json.Decoder(_Envelope)
+
+
+class One(msgspec.Struct, frozen=True):
+    """A single object that is asked for by name."""
+
+    resource: Resource
+    namespace: str
+    name: str
+
+
+class Fetching:
+    """The cluster's objects as sources to read; `notes` say what could not be listed."""
+
+    def __init__(self, connection: Connection, objects: Sequence[One] = ()) -> None:
+        self._connection = connection
+        self._objects = objects
+        self.notes: list[str] = []
+
+    def sources(self) -> Iterator[Source]:
+        """All that decisions depend on; of a Karmada API the fleet as well."""
+        with asyncio.Runner() as runner:
+            runner.run(self._connection.__aenter__())
+            try:
+                runner.run(self._connection.version())
+                yield from self._all(runner)
+            finally:
+                runner.run(self._connection.__aexit__(None, None, None))
+
+    def _all(self, runner: asyncio.Runner) -> Iterator[Source]:
+        try:
+            clusters = list(self._list(FLEET_CLUSTERS, runner))
+        except NotFoundError:
+            clusters = []  # an ordinary cluster
+        yield from clusters
+        for resource in (*NEEDED, *(FLEET if clusters else ())):
+            yield from self._list(resource, runner)
+        for resource in HELPFUL:
+            try:
+                yield from self._list(resource, runner)
+            except (ForbiddenError, NotFoundError) as error:
+                self.notes.append(f"judged without {resource}: {error}")
+
+        for one in self._objects:
+            try:
+                path = one.resource.path(one.namespace, one.name)
+                yield Source(f"{self._connection.server} {one.resource}", runner.run(self._connection.get(path)))
+            except (ForbiddenError, NotFoundError) as error:
+                self.notes.append(f"judged without {one.resource} {one.namespace}/{one.name}: {error}")
+
+    def _list(self, resource: Resource, runner: asyncio.Runner) -> Iterator[Source]:
+        """The pages of one resource. They are held back until the last one has come: a list may have to start again."""
+        name = f"{self._connection.context_name or self._connection.server} {resource}"
+        for _ in range(TRIES):
+            try:
+                return iter([Source(name, page) for page in self._pages(resource, runner)])
+            except GoneError:
+                continue
+        return iter([Source(name, runner.run(self._connection.get(resource.path(), timeout=60.0)))])
+
+    def _pages(self, resource: Resource, runner: asyncio.Runner) -> Iterator[bytes]:
+        query = {"limit": str(PAGE)}
+        while True:
+            page = runner.run(self._connection.get(resource.path(), query=query, timeout=60.0))
+            yield page
+            rest = _envelope.decode(page).metadata.continue_
+            if not rest:
+                return
+            query["continue"] = rest

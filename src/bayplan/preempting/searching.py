@@ -1,0 +1,246 @@
+"""
+Which target is cheapest to free, and who must go for it.
+
+Sums over all targets say first where it can be done at all, and how important the most important victim must be at
+least. Targets are then looked at closely in that order, and no further than the best one found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from bayplan.indexing.roster import Rows
+from bayplan.indexing.slots import ALL
+from bayplan.model.decisions import Mask, Slots
+from bayplan.model.workloads import WorkloadKey
+from bayplan.preempting import rehearsing, reprieving
+from bayplan.preempting.allowances import Allowance, Amounts
+from bayplan.preempting.budgets import Budgets
+from bayplan.preempting.limits import Limits, Outcome
+from bayplan.preempting.peers import Skew
+from bayplan.preempting.rehearsing import Reasons
+from bayplan.preempting.reprieving import Cost, Pairs
+
+STEPS = 32  # of priority, at most: more of them are taken together
+NEVER = np.iinfo(np.int64).max
+
+
+class Candidate(msgspec.Struct, frozen=True):
+    """A target that can be freed; the victims are in order of importance."""
+
+    slot: int
+    cost: Cost
+    victims: tuple[WorkloadKey, ...]
+
+
+class Found(msgspec.Struct, frozen=True):
+    """
+    What came of a search. `best` is None if nothing helps; then the rest says why.
+
+    `outcome` is what the rules say once all that may go have gone, `tried` the same where it had to be tried;
+    `has_victims` says where anybody may go at all.
+    """
+
+    best: Candidate | None
+    outcome: Outcome
+    tried: dict[int, Reasons]
+    has_victims: Mask
+
+
+class Search:
+    """
+    One search. `where` are the targets that may be freed, `lower` the workloads that may go, by row of the roster.
+
+    `across`: those on other targets may go too, if their domain is what keeps the workload off.
+    """
+
+    def __init__(self, limits: Limits, where: Mask, lower: Mask, *, across: bool) -> None:
+        self.limits, self.where, self.lower = limits, where, lower
+        self.case, self.index, self.roster = limits.case, limits.case.index, limits.case.index.roster
+        self.across = across
+        self.entangled = where & (limits.entangled | self._disturbed())
+        self.counted = [a for a in limits.allowances if not a.entangles and not (across and isinstance(a, Skew))]
+        self.amounts = {id(a): self._amounts(a) for a in limits.allowances}
+
+    def run(self, budgets: Budgets) -> Found:
+        after, lowest = self._survey()
+        lefts = [after.get(id(a), a.left) for a in self.limits.allowances]
+        outcome = self.limits.outcome(lefts, self._near_after())
+        has_victims = self._has_victims()
+        free = self.where & has_victims & (outcome.first == -1) & ~self.entangled
+        best = self._best_of_sums(free, lowest, budgets)
+        best, tried = self._best_of_trying(has_victims & self.entangled, lowest, budgets, best)
+        return Found(best, outcome, tried, has_victims)
+
+    # What is left when all have gone
+
+    def _amounts(self, allowance: Allowance) -> Amounts | None:
+        """What workloads take of it, as far as that matters: where it is not used up, nobody has to go for it."""
+        short = self.where & (allowance.left < 0)
+        if self.across and allowance.column is not None:
+            domains = np.zeros(allowance.column.n_domains, np.bool_)
+            domains[allowance.column.of_slot[short]] = True
+            short = domains[allowance.column.of_slot] & self.index.slots.alive
+        else:
+            short = short & allowance.curable()
+        return allowance.amounts(short) if short.any() else None
+
+    def _survey(self) -> tuple[dict[int, Amounts], NDArray[np.int64]]:
+        """
+        What is left of each allowance with all gone, and a bound: less important victims alone cannot free the target.
+
+        The bound has shape (capacity,), `NEVER` where even all of them are not enough.
+        """
+        roster = self.roster
+        rows = np.flatnonzero(self.lower if self.across else self.lower & roster.on(self.where))
+        priority = roster.priority[rows]
+        after = {id(a): a.left.copy() for a in self.counted}
+        lowest = np.full(self.index.slots.capacity, NEVER)
+        steps = np.unique(priority)
+        for step in np.array_split(steps, min(STEPS, len(steps))) if len(steps) else ():
+            here = rows[(priority >= step[0]) & (priority <= step[-1])]
+            enough = self.where.copy()
+            for allowance in self.counted:
+                amounts = self.amounts[id(allowance)]
+                if amounts is not None:
+                    after[id(allowance)] += self._freed(allowance, amounts, here)
+                enough &= after[id(allowance)] >= 0
+            lowest[enough & (lowest == NEVER)] = step[0]
+        return after, lowest
+
+    def _freed(self, allowance: Allowance, amounts: Amounts, rows: Rows) -> Amounts:
+        slots = self.roster.slot[rows]
+        if self.across and allowance.column is not None:
+            by_domain = np.zeros(allowance.column.n_domains, np.int64)
+            np.add.at(by_domain, allowance.column.of_slot[slots], amounts[rows])
+            return allowance.column.gather(by_domain, ALL)
+        freed = np.zeros(self.index.slots.capacity, np.int64)
+        np.add.at(freed, slots, amounts[rows])
+        return freed
+
+    def _near_after(self) -> tuple[Mask, Mask]:
+        """Where required affinity holds once all have gone, with guests and without."""
+        nearness = self.limits.nearness
+        if nearness is None or nearness.judged_apart:
+            return self.limits.near_now()
+        after = nearness.after(self.lower, self.where)
+        return after | (nearness.with_guests & ~nearness.now), after
+
+    def _disturbed(self) -> Mask:
+        """Where those who go may be the ones that the workload must be near, or must be level with."""
+        nearness, nowhere = self.limits.nearness, np.zeros(len(self.where), np.bool_)
+        spares = self.index.semantics.spare_affinity_partners
+        if self.across:
+            spread = any(isinstance(allowance, Skew) for allowance in self.limits.allowances)
+            settled = nearness is None or (spares and not nearness.judged_apart)
+            return nowhere if settled and not spread else ~nowhere
+        if nearness is not None and nearness.judged_apart:
+            rows = np.flatnonzero(self.lower & nearness.judged_by(self.where))
+            nowhere[self.roster.slot[rows]] = True
+        return nowhere
+
+    def _has_victims(self) -> Mask:
+        found = np.zeros(len(self.where), np.bool_)
+        found[self.roster.slot[np.flatnonzero(self.lower & self.roster.on(self.where))]] = True
+        if self.across:
+            for allowance in self.limits.allowances:
+                amounts = self.amounts[id(allowance)]
+                if allowance.column is not None and amounts is not None:
+                    found |= (allowance.left < 0) & (self._freed(allowance, amounts, np.flatnonzero(self.lower)) > 0)
+        return found
+
+    # Looking closely
+
+    def _best_of_sums(self, free: Mask, lowest: NDArray[np.int64], budgets: Budgets) -> Candidate | None:
+        best: Candidate | None = None
+        for bound in np.unique(lowest[free]).tolist():
+            if _beaten(bound, best):
+                break
+            pairs = self._pairs(free & (lowest == bound), budgets)
+            amounts = [self.amounts[id(a)] for a in self.counted]
+            takes = reprieving.taken(pairs, self.counted, amounts, self.roster)
+            left = self._left(pairs, takes)
+            chosen = reprieving.victims(pairs, takes, left)
+            ranks = self.index.slots.rank[pairs.slots]
+            cheapest = reprieving.cheapest(reprieving.costs(pairs, chosen, self.roster, ranks))
+            if cheapest is not None and (best is None or cheapest[1] < best.cost):
+                group, cost = cheapest
+                rows = pairs.rows[chosen & (pairs.groups == group)].tolist()
+                victims = tuple(self.roster.at(row).workload.key for row in rows)
+                best = Candidate(int(pairs.slots[group]), cost, victims)
+        return best
+
+    def _left(self, pairs: Pairs, takes: Amounts) -> Amounts:
+        """What there is of each allowance on the pairs' targets when all of their workloads have gone."""
+        left = np.stack([allowance.left[pairs.slots] for allowance in self.counted])
+        for i, each in enumerate(takes):
+            np.add.at(left[i], pairs.groups, each)
+        return left
+
+    def _pairs(self, targets: Mask, budgets: Budgets) -> Pairs:
+        """Who may have to go for these targets."""
+        rows = np.flatnonzero(self.lower & self.roster.on(targets))
+        slots = self.roster.slot[rows].astype(np.intp)
+        if self.across:
+            slots, rows = self._with_others(targets, slots, rows)
+        return reprieving.arranged(slots, rows, self.roster, budgets)
+
+    def _with_others(self, targets: Mask, slots: Slots, rows: Rows) -> tuple[Slots, Rows]:
+        """The pairs and those of workloads on other targets that are in the way, each once."""
+        keys = [slots * len(self.roster) + rows]
+        for allowance in self.limits.allowances:
+            amounts, column = self.amounts[id(allowance)], allowance.column
+            if amounts is None or column is None:
+                continue
+            takers = np.flatnonzero(self.lower & (amounts > 0))
+            short = np.flatnonzero(targets & (allowance.left < 0))
+            for domain in np.unique(column.of_slot[short]).tolist():
+                here = short[column.of_slot[short] == domain]
+                there = takers[column.of_slot[self.roster.slot[takers]] == domain]
+                keys.append((here[:, None] * len(self.roster) + there).ravel())
+        together = np.unique(np.concatenate(keys))
+        return together // len(self.roster), together % len(self.roster)
+
+    # Trying
+
+    def _best_of_trying(
+        self, targets: Mask, lowest: NDArray[np.int64], budgets: Budgets, best: Candidate | None
+    ) -> tuple[Candidate | None, dict[int, Reasons]]:
+        tried: dict[int, Reasons] = {}
+        bounds = lowest.copy()  # by now: trying gives rows of the roster to others
+        for slot, may_go in sorted(self._to_try(targets, budgets), key=lambda one: (bounds[one[0]], one[0])):
+            if best is not None and _beaten(int(bounds[slot]), best):
+                break
+            rehearsal = rehearsing.rehearse(self.case, slot, may_go)
+            tried[slot] = rehearsal.against
+            if rehearsal.victims:
+                cost = self._cost(slot, rehearsal.victims, dict(may_go))
+                if best is None or cost < best.cost:
+                    best = Candidate(slot, cost, rehearsal.victims)
+        return best, tried
+
+    def _to_try(self, targets: Mask, budgets: Budgets) -> Iterator[tuple[int, list[tuple[WorkloadKey, bool]]]]:
+        pairs = self._pairs(targets, budgets)
+        keys = [self.roster.at(row).workload.key for row in pairs.rows.tolist()]
+        named = list(zip(keys, pairs.breaks.tolist(), strict=True))
+        firsts = np.searchsorted(pairs.groups, np.arange(len(pairs.slots) + 1)).tolist()
+        for group, slot in enumerate(pairs.slots.tolist()):
+            yield slot, named[firsts[group] : firsts[group + 1]]
+
+    def _cost(self, slot: int, victims: tuple[WorkloadKey, ...], breaks: dict[WorkloadKey, bool]) -> Cost:
+        rows = np.array([self.index.records[key].row for key in victims], np.intp)
+        one = np.zeros(len(rows), np.intp)
+        pairs = Pairs(np.array([slot]), one, rows, np.array([breaks[key] for key in victims]))
+        fields = reprieving.costs(pairs, np.ones(len(rows), np.bool_), self.roster, self.index.slots.rank[[slot]])
+        cheapest = reprieving.cheapest(fields)
+        assert cheapest is not None, "asked only with victims"
+        return cheapest[1]
+
+
+def _beaten(bound: int, best: Candidate | None) -> bool:
+    """Whether no target whose victims are at least that important can be cheaper."""
+    return best is not None and best.cost.n_violations == 0 and bound > best.cost.highest_priority

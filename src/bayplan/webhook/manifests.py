@@ -1,0 +1,153 @@
+"""What an API server has to be told so that it asks the door, as objects, and how it learns whom to trust."""
+
+from __future__ import annotations
+
+import base64
+import urllib.parse
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from bayplan.validating.annotations import AFFINITY
+from bayplan.webhook import serving
+from bayplan.webhook.judging import NEVER_BLOCKED
+from bayplan.webhook.rotation import Inject
+
+API_VERSION = "admissionregistration.k8s.io/v1"
+VALIDATING, MUTATING = "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"
+NAME = "bayplan"
+_NAMESPACE_LABEL = "kubernetes.io/metadata.name"
+_ANNOTATED = f"has(object.metadata.annotations) && {AFFINITY!r} in object.metadata.annotations"
+# A pod without any of these has nothing that the door could object to, so the API server need not ask.
+_BOUND = "request.operation == 'CREATE' && has(object.spec.nodeName)"
+_WORTH_ASKING = f"has(object.spec.affinity) || ({_BOUND}) || ({_ANNOTATED})"
+
+# Changes an object by a strategic merge patch: its resource as in a URL, its name, the patch.
+Patch = Callable[[str, str, dict[str, Any]], Awaitable[None]]
+
+
+class Address(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the API server finds the door: a Service, or a URL without a path, for which it needs no Service."""
+
+    namespace: str = "bayplan-system"
+    service: str = "bayplan-webhook"
+    port: int = 443
+    url: str = ""
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The names that a certificate for it must have."""
+        if self.url:
+            return (urllib.parse.urlsplit(self.url).hostname or "",)
+        name = f"{self.service}.{self.namespace}.svc"
+        return name, f"{name}.cluster.local", f"{self.service}.{self.namespace}"
+
+    def client_config(self, path: str) -> dict[str, Any]:
+        """As it stands in a webhook; the bundle comes later."""
+        if self.url:
+            return {"url": f"{self.url}{path}"}
+        where = {"namespace": self.namespace, "name": self.service, "path": path, "port": self.port}
+        return {"service": where}
+
+
+class _Rule(msgspec.Struct, frozen=True):
+    """Which requests a webhook is asked about."""
+
+    groups: Sequence[str]
+    versions: Sequence[str]
+    resources: Sequence[str]
+    operations: Sequence[str] = ("CREATE", "UPDATE")
+
+    def written(self) -> dict[str, Any]:
+        return {
+            "apiGroups": list(self.groups),
+            "apiVersions": list(self.versions),
+            "resources": list(self.resources),
+            "operations": list(self.operations),
+            "scope": "*",
+        }
+
+
+_WORKLOADS = (
+    _Rule(["apps"], ["v1"], ["deployments", "replicasets", "statefulsets", "daemonsets"]),
+    _Rule(["batch"], ["v1"], ["jobs", "cronjobs"]),
+    _Rule([""], ["v1"], ["replicationcontrollers"]),
+)
+_POLICIES = (_Rule(["policy.karmada.io"], ["v1alpha1"], ["propagationpolicies", "clusterpropagationpolicies"]),)
+_BINDINGS = (_Rule([""], ["v1"], ["pods/binding", "bindings"], ["CREATE"]),)
+_PODS = _Rule([""], ["v1"], ["pods"])
+
+
+def manifests(
+    address: Address, own_namespace: str, failure_policy: Literal["Fail", "Ignore"] = "Ignore", *, mutate: bool = True
+) -> list[dict[str, Any]]:
+    """The configurations, without a bundle; `mutate` for the one that lets terms tolerate daemons."""
+    common = {
+        "admissionReviewVersions": ["v1"],
+        "failurePolicy": failure_policy,
+        "matchPolicy": "Equivalent",
+        "sideEffects": "NoneOnDryRun",  # the quota counts whom it has let in
+        "timeoutSeconds": 5,
+        # The door answers yes there anyway; this is for when nobody answers.
+        "namespaceSelector": {
+            "matchExpressions": [
+                {"key": _NAMESPACE_LABEL, "operator": "NotIn", "values": sorted({NEVER_BLOCKED, own_namespace})}
+            ]
+        },
+    }
+
+    def webhook(name: str, path: str, rules: Sequence[_Rule], condition: str = "", **more: Any) -> dict[str, Any]:
+        conditions = {"matchConditions": [{"name": "worth-asking", "expression": condition}]} if condition else {}
+        return {
+            "name": f"{name}.bayplan.io",
+            "clientConfig": address.client_config(path),
+            "rules": [rule.written() for rule in rules],
+            **conditions,
+            **common,
+            **more,
+        }
+
+    validating = [
+        webhook("pods", serving.PODS, [_PODS], _WORTH_ASKING),
+        webhook("workloads", serving.WORKLOADS, _WORKLOADS),
+        webhook("policies", serving.POLICIES, _POLICIES),
+        webhook("bindings", serving.BINDINGS, _BINDINGS),
+    ]
+    found = [_configuration(VALIDATING, validating)]
+    if mutate:
+        created = msgspec.structs.replace(_PODS, operations=["CREATE"])
+        more = {"sideEffects": "None", "reinvocationPolicy": "IfNeeded"}
+        found.append(_configuration(MUTATING, [webhook("defaults", serving.MUTATE, [created], _ANNOTATED, **more)]))
+    return found
+
+
+def injector(patch: Patch, configurations: Sequence[dict[str, Any]]) -> Inject:
+    """
+    What makes the API server trust a bundle in all webhooks of these configurations.
+
+    It says so every time it is asked to: somebody may have written a configuration anew, and repeating costs little.
+    """
+
+    async def inject(bundle: bytes) -> None:
+        for resource, name, change in _injections(configurations, bundle):
+            await patch(resource, name, change)
+
+    return inject
+
+
+def _injections(configurations: Sequence[dict[str, Any]], bundle: bytes) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    encoded = base64.b64encode(bundle).decode()
+    for configuration in configurations:
+        webhooks = [
+            {"name": webhook["name"], "clientConfig": {"caBundle": encoded}} for webhook in configuration["webhooks"]
+        ]
+        yield _resource(configuration["kind"]), configuration["metadata"]["name"], {"webhooks": webhooks}
+
+
+def _resource(kind: str) -> str:
+    return f"{API_VERSION}/{kind.lower()}s"
+
+
+def _configuration(kind: str, webhooks: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": NAME}, "webhooks": webhooks}

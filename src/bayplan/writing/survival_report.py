@@ -1,0 +1,242 @@
+"""What failures take with them, for people (tables) and for programs (JSON). Knows nothing of how it was found out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from bayplan.auditing.survivability import Blast, LevelReport, Standing
+from bayplan.auditing.survival import Aftermath, LevelSurvival, Survival
+from bayplan.auditing.workload_groups import Workloads, by_namespace
+from bayplan.auditing.workload_loss import Amounts, Loss, Stranded, missing_text
+from bayplan.model import quantities
+from bayplan.writing.tables import Table
+
+_MOST_EVENTS = 10
+_MOST_NAMES = 3
+
+
+class LevelSummary(msgspec.Struct, frozen=True):
+    """One level in a few numbers; None where nothing is known of it."""
+
+    level: str
+    n_domains: int
+    tolerance: int | None
+    at_most: int | None
+    single_points: tuple[str, ...]
+    weak_workloads: int | None
+    n_workloads: int | None
+    displaced: int | None
+    stranded: int | None
+    worst: str
+
+
+def summaries(survival: Survival) -> list[LevelSummary]:
+    """Each level, the smallest first."""
+    return [_summary(one) for one in survival.levels]
+
+
+def _summary(one: LevelSurvival) -> LevelSummary:
+    control, several = one.control_plane, _several(one.workloads)
+    worst = max(one.losses.values(), key=lambda loss: (len(loss.stranded), loss.n_displaced), default=None)
+    return LevelSummary(
+        level=one.level,
+        n_domains=len(one.events),
+        tolerance=control.tolerance if control.standings else None,
+        at_most=control.at_most if control.standings else None,
+        single_points=control.single_points,
+        weak_workloads=None if several is None else sum(not standing.at_most for standing in several),
+        n_workloads=None if several is None else len(several),
+        displaced=None if worst is None else max(loss.n_displaced for loss in one.losses.values()),
+        stranded=None if worst is None else len(worst.stranded),
+        worst=worst.event.domain if worst is not None and worst.stranded else "",
+    )
+
+
+def _several(report: LevelReport | None) -> list[Standing] | None:
+    """The groups that could survive a loss at all: one replica cannot."""
+    return None if report is None else [standing for standing in report.standings if standing.n > 1]
+
+
+def levels_table(survival: Survival) -> Table:
+    """A row per level: what the control plane tolerates, which workloads it endangers, who finds no room."""
+    rows = []
+    for one in summaries(survival):
+        tolerates = "-" if one.tolerance is None else str(one.tolerance)
+        if one.at_most != one.tolerance:
+            tolerates = f"{one.tolerance} to {one.at_most}"
+        room = "-" if one.stranded is None else str(one.stranded) + (f" ({one.worst})" if one.worst else "")
+        rows.append((
+            one.level,
+            str(one.n_domains),
+            tolerates,
+            _few(one.single_points) or "-",
+            "-" if one.weak_workloads is None else f"{one.weak_workloads} of {one.n_workloads}",
+            "-" if one.displaced is None else str(one.displaced),
+            room,
+        ))  # fmt: skip
+    columns = ("LOSS OF A", "DOMAINS", "TOLERATED", "SINGLE POINTS", "WORKLOADS AT RISK", "DISPLACED", "NO ROOM")
+    return Table(columns, rows)
+
+
+def events_table(survival: Survival) -> Table:
+    """The worst failures, those that break something or leave pods without a place."""
+    distinct: dict[frozenset[str], Aftermath] = {}
+    for one in survival.levels:
+        for after in one.aftermaths()[:_MOST_EVENTS]:
+            distinct.setdefault(after.event.nodes, after)  # the same nodes fail by many names
+    found = sorted((after for after in distinct.values() if after.hurts), key=Aftermath.severity)
+    return Table(
+        ("LOST", "CONTROL PLANE", "WORKLOADS", "DISPLACED", "NO ROOM", "MISSING"),
+        [(f"{after.event.level} {after.event.domain}", *_cells(after)) for after in found[:_MOST_EVENTS]],
+    )
+
+
+def _cells(after: Aftermath) -> tuple[str, str, str, str, str]:
+    loss = after.loss
+    missing = next((text for one in loss.stranded if (text := missing_text(one))), "") if loss else ""
+    if loss and loss.stranded and not missing:
+        missing = loss.stranded[0].message
+    return (
+        _hit(after.control_plane),
+        "-" if after.workloads is None else _hit(after.workloads),
+        str(loss.n_displaced) if loss else "-",
+        str(len(loss.stranded)) if loss else "-",
+        missing or "-",
+    )
+
+
+def _hit(blast: Blast) -> str:
+    parts = [(len(blast.down), "down"), (len(blast.below_need), "below need"), (len(blast.degraded), "degraded")]
+    return ", ".join(f"{n} {word}" for n, word in parts if n) or "untouched"
+
+
+def _few(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return ", ".join(names[:_MOST_NAMES]) + more
+
+
+def sentence(one: LevelSummary) -> str:
+    """The level in one sentence, for forms that have no tables."""
+    parts = []
+    if one.tolerance is not None:
+        tolerated = str(one.tolerance) if one.tolerance == one.at_most else f"{one.tolerance} to {one.at_most}"
+        points = f" (single points {_few(one.single_points)})" if one.single_points else ""
+        parts.append(f"the control plane tolerates {tolerated}{points}")
+    if one.weak_workloads is not None:
+        parts.append(f"{one.weak_workloads} of {one.n_workloads} workloads with replicas are at risk")
+    if one.stranded is not None:
+        parts.append(f"{one.stranded} of at most {one.displaced} displaced pods find no room")
+    return f"loss of a {one.level}, of {one.n_domains}: {'; '.join(parts) or 'nothing is known to be hit'}"
+
+
+def document(survival: Survival, workloads: Workloads | None) -> dict[str, Any]:
+    """Everything, for programs."""
+    owner_of = {key: one.group.name for one in (workloads.owners if workloads else ()) for key in one.keys}
+    return {
+        "rescheduled": survival.rescheduled,
+        "note": survival.note or None,
+        "levels": [_level(one, owner_of) for one in survival.levels],
+        "riskGroups": [
+            {"group": group, "events": [{"level": event.level, "domain": event.domain} for event in events]}
+            for group, events in survival.risks
+        ],
+    }
+
+
+def _level(one: LevelSurvival, owner_of: Mapping[Any, str]) -> dict[str, Any]:
+    control = one.control_plane
+    return {
+        "level": one.level,
+        "named": one.named,
+        "domains": len(one.events),
+        "controlPlane": {
+            "tolerance": control.tolerance if control.standings else None,
+            "atMost": control.at_most if control.standings else None,
+            "singlePoints": list(control.single_points),
+            "vector": list(control.vector),
+            "groups": [_standing(standing) for standing in control.standings],
+        },
+        "workloads": None if one.workloads is None else _workloads(one.workloads),
+        "events": [_event(after, owner_of) for after in one.aftermaths()],
+    }
+
+
+def _standing(standing: Standing) -> dict[str, Any]:
+    return {
+        "name": standing.group,
+        "members": standing.n,
+        "need": standing.need,
+        "tolerance": standing.tolerance,
+        "atMost": standing.at_most,
+        "singlePoints": list(standing.single_points),
+        "unknown": list(standing.unknown),
+    }
+
+
+def _workloads(report: LevelReport) -> dict[str, Any]:
+    """The groups that one failure may leave with too little, by namespace."""
+    several = _several(report) or []
+    weak = {standing.group: standing for standing in several if not standing.tolerance}
+    return {
+        "groups": len(several),
+        "weak": {
+            namespace: [_standing(weak[name]) for name in names] for namespace, names in by_namespace(weak).items()
+        },
+    }
+
+
+def _event(after: Aftermath, owner_of: Mapping[Any, str]) -> dict[str, Any]:
+    return {
+        "domain": after.event.domain,
+        "nodes": sorted(after.event.nodes),
+        "controlPlane": _blast(after.control_plane),
+        "workloads": None if after.workloads is None else _blast(after.workloads),
+        "rescheduling": None if after.loss is None else _loss(after.loss, owner_of),
+    }
+
+
+def _blast(blast: Blast) -> dict[str, Any]:
+    return {
+        "down": list(blast.down),
+        "belowNeed": list(blast.below_need),
+        "degraded": len(blast.degraded),
+        "untouched": blast.untouched,
+    }
+
+
+def _loss(loss: Loss, owner_of: Mapping[Any, str]) -> dict[str, Any]:
+    return {
+        "displaced": loss.n_displaced,
+        "placed": len(loss.placed),
+        "lostWithNode": len(loss.gone),
+        "stranded": _stranded(loss.stranded, owner_of),
+        "shortage": _amounts(loss.shortage),
+        "broken": list(loss.broken),
+        "stillBroken": list(loss.still_broken),
+    }
+
+
+def _stranded(stranded: Iterable[Stranded], owner_of: Mapping[Any, str]) -> list[dict[str, Any]]:
+    """Replicas of one workload that fail alike have one entry."""
+    alike: dict[tuple[str, str, str, Amounts], list[Stranded]] = {}
+    for one in stranded:
+        owner = owner_of.get(one.key, f"Pod {one.key}")
+        alike.setdefault((owner, one.message, one.nearest, one.missing), []).append(one)
+    return [
+        {
+            "workload": owner,
+            "pods": [one.key for one in ones],
+            "message": message,
+            "nearest": nearest or None,
+            "missing": _amounts(missing),
+            "fixes": [fix.change for one in ones for fix in one.fixes],
+        }
+        for (owner, message, nearest, missing), ones in alike.items()
+    ]
+
+
+def _amounts(amounts: Amounts) -> dict[str, str]:
+    return {resource: quantities.show(resource, amount) for resource, amount in amounts}

@@ -1,0 +1,353 @@
+import asyncio
+import gzip
+import logging
+import socket
+import ssl
+
+import pytest
+import trustme
+from aiohttp import web
+
+from bayplan.kube_api import access, errors
+from bayplan.kube_api.access import ConnectOptions
+from kube_api.conftest import TOKEN
+from kube_api.fake_time import SkippedTime
+from kube_api.scripted import ScriptedServer, answer, connected, refusal
+
+
+async def ask(kubeconfig, *args, options=None, **settings):
+    async with connected(kubeconfig, options) as connection:
+        return await connection.request(*args or ("GET", "/api/v1/pods"), **settings)
+
+
+async def test_a_request_as_it_is_sent(tls_server, kubeconfig_for):
+    tls_server.then(answer({"kind": "Pod"}))
+    settings = {"query": {"dryRun": "All", "fieldManager": "a b&c"}, "body": b"{}", "content_type": "application/x"}
+    assert await ask(kubeconfig_for(tls_server), "POST", "/api/v1/x%2Fy", **settings) == b'{"kind": "Pod"}'
+    asked = tls_server.requests[0]
+    assert (asked.method, asked.body) == ("POST", b"{}")
+    assert asked.url == "/api/v1/x%2Fy?dryRun=All&fieldManager=a+b%26c"
+    assert asked.headers["Authorization"] == f"Bearer {TOKEN}"
+    assert asked.headers["Content-Type"] == "application/x"
+    assert asked.headers["Accept"] == "application/json"
+    assert asked.headers["User-Agent"].startswith("bayplan/")
+
+
+@pytest.mark.parametrize("code, reason, kind", [
+    (401, "Unauthorized", errors.UnauthorizedError),
+    (403, "Forbidden", errors.ForbiddenError),
+    (404, "NotFound", errors.NotFoundError),
+    (409, "Conflict", errors.ConflictError),
+    (409, "AlreadyExists", errors.ConflictError),
+    (410, "Expired", errors.GoneError),
+    (422, "Invalid", errors.ApiError),
+    (429, "TooManyRequests", errors.TooManyRequestsError),
+    (500, "InternalError", errors.ServerUnavailableError),
+    (503, "ServiceUnavailable", errors.ServerUnavailableError),
+])  # fmt: skip
+async def test_refusals(server, kubeconfig_for, code, reason, kind):
+    server.then(refusal(code, reason, "because", {"name": "web", "retryAfterSeconds": 7}))
+    with pytest.raises(kind, match="because") as caught:
+        await ask(kubeconfig_for(server), retry=False)
+    error = caught.value
+    assert type(error) is kind
+    assert (error.status, error.reason, error.details.name, error.retry_after) == (code, reason, "web", 7)
+    assert error.message.startswith("because")
+
+
+async def test_the_text_of_missing_rights_names_who_may_not_do_what(server, kubeconfig_for):
+    message = 'pods is forbidden: User "ada" cannot list resource "pods" in API group "" at the cluster scope'
+    server.then(refusal(403, "Forbidden", message))
+    with pytest.raises(errors.ForbiddenError) as caught:
+        await ask(kubeconfig_for(server))
+    assert str(caught.value) == f"GET {server.url}/api/v1/pods: no rights: {message}"
+
+
+async def test_a_message_of_many_lines_is_told_in_one(server, kubeconfig_for):
+    server.then(refusal(422, "Invalid", "a\n\tb\x1b[31m" + "c" * 5000))
+    with pytest.raises(errors.ApiError) as caught:
+        await ask(kubeconfig_for(server))
+    assert "422 Invalid: a b [31mccc" in str(caught.value)
+    assert len(str(caught.value)) < 1000
+
+
+@pytest.mark.parametrize("found", [
+    web.Response(text="<html>Welcome</html>", content_type="text/html"),
+    web.Response(status=404, text="<html>No</html>", content_type="text/html"),
+    web.Response(status=302, headers={"Location": "https://login.example.com/"}),
+    web.Response(text="ok"),
+], ids=["page", "no page", "redirect", "text"])  # fmt: skip
+async def test_something_else_answers(server, kubeconfig_for, found):
+    server.then(found)
+    with pytest.raises(errors.WrongServerError, match="is this a Kubernetes API server"):
+        await ask(kubeconfig_for(server))
+    assert len(server.requests) == 1
+
+
+async def test_a_path_that_the_server_does_not_know_is_not_the_wrong_server(server, kubeconfig_for):
+    server.then(web.Response(status=404, text="404 page not found"))
+    with pytest.raises(errors.NotFoundError, match="404 page not found"):
+        await ask(kubeconfig_for(server))
+
+
+async def test_version(server, kubeconfig_for):
+    server.then(answer({"gitVersion": "v1.36.4"}), answer({"version": "2"}))
+    async with connected(kubeconfig_for(server)) as connection:
+        assert await connection.version() == "v1.36.4"
+        with pytest.raises(errors.WrongServerError, match="is this a Kubernetes API server"):
+            await connection.version()
+
+
+async def test_redirects_are_not_followed(tls_server, server, kubeconfig_for):
+    tls_server.then(web.Response(status=307, headers={"Location": server.url}))
+    with pytest.raises(errors.WrongServerError):
+        await ask(kubeconfig_for(tls_server))
+    assert server.requests == []
+
+
+async def test_a_busy_server_is_asked_again_after_the_time_it_names(server, kubeconfig_for):
+    server.then(refusal(429, "TooManyRequests", Retry_After=3), refusal(503, "x", Retry_After=4), answer({}))
+    time = SkippedTime()
+    async with connected(kubeconfig_for(server), clock=time.clock, sleep=time.sleep) as connection:
+        assert await connection.get("/api") == b"{}"
+    assert time.slept == [3, 4]
+
+
+@pytest.mark.parametrize("settings, answers", [
+    ({"method": "POST"}, [refusal(429, "x", Retry_After=1)]),
+    ({"retry": False}, [refusal(429, "x", Retry_After=1)]),
+    ({}, [refusal(503, "x")]),  # no time named
+    ({}, [refusal(429, "x", Retry_After=1) for _ in range(5)]),
+    ({}, [refusal(429, "x", Retry_After=20) for _ in range(2)]),  # more than half a minute in all
+], ids=["post", "switched off", "no time named", "five times", "too long"])  # fmt: skip
+async def test_when_it_is_not_asked_again(server, kubeconfig_for, settings, answers):
+    server.then(*answers)
+    time = SkippedTime()
+    async with connected(kubeconfig_for(server), clock=time.clock, sleep=time.sleep) as connection:
+        with pytest.raises(errors.ApiError):
+            await connection.request(**{"method": "GET", "path": "/api"} | settings)
+    assert server.unused == 0
+    assert len(server.requests) == len(answers)
+
+
+async def test_a_post_may_be_asked_again_on_request(server, kubeconfig_for):
+    server.then(refusal(429, "x", Retry_After=1), answer({}))
+    time = SkippedTime()
+    async with connected(kubeconfig_for(server), clock=time.clock, sleep=time.sleep) as connection:
+        assert await connection.request("POST", "/api", body=b"{}", retry=True) == b"{}"
+
+
+async def test_rate_limit(server, kubeconfig_for):
+    server.then(*(answer({}) for _ in range(6)))
+    time = SkippedTime()
+    options = ConnectOptions(qps=10, burst=3)
+    async with connected(kubeconfig_for(server), options, clock=time.clock, sleep=time.sleep) as connection:
+        for _ in range(5):
+            await connection.get("/api")
+        assert time.slept == pytest.approx([0.1, 0.1])
+        await connection.request("GET", "/api", limited=False)
+    assert len(time.slept) == 2
+
+
+async def test_the_observer_hears_of_every_answer(server, kubeconfig_for):
+    server.then(answer({}), refusal(404, "NotFound"))
+    heard = []
+    async with connected(kubeconfig_for(server)) as connection:
+        connection.observer = lambda method, code, seconds: heard.append((method, code, seconds >= 0))
+        await connection.get("/api")
+        with pytest.raises(errors.NotFoundError):
+            await connection.get("/api")
+        await server.stop()
+        with pytest.raises(errors.KubeError):
+            await connection.get("/api")
+    assert heard == [("GET", "200", True), ("GET", "404", True), ("GET", "<error>", True)]
+
+
+async def test_nobody_answers_in_time(server, kubeconfig_for):
+    with pytest.raises(errors.NoAnswerError, match="no answer in time"):
+        await ask(kubeconfig_for(server), timeout=0.05)
+
+
+async def test_nobody_is_there(kubeconfig_for):
+    server = ScriptedServer()
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        server.url = f"http://127.0.0.1:{unused.getsockname()[1]}"
+        with pytest.raises(errors.UnreachableError) as caught:
+            await ask(kubeconfig_for(server))
+    assert str(caught.value) == f"{server.url}: cannot connect: Connection refused"
+
+
+async def test_no_such_host(kubeconfig_for):
+    server = ScriptedServer()
+    server.url = "https://no-such-host.invalid:6443"
+    with pytest.raises(errors.UnreachableError, match="no-such-host.invalid:6443: cannot find the host: "):
+        await ask(kubeconfig_for(server))
+
+
+async def test_a_server_without_tls_where_tls_is_expected(server, kubeconfig_for):
+    server.url = server.url.replace("http:", "https:")
+    with pytest.raises(errors.WrongServerError, match="no TLS connection: "):
+        await ask(kubeconfig_for(server))
+
+
+async def test_a_connection_that_breaks_off(server, kubeconfig_for):
+    async def hang_up(request):
+        request.transport.abort()
+        return web.Response()
+
+    server.then(hang_up)
+    with pytest.raises(errors.ConnectionLostError, match="the connection broke off"):
+        await ask(kubeconfig_for(server), "POST", "/api")
+
+
+@pytest.mark.parametrize("accepts, sent", [("127.0.0.1", "identity"), ("elsewhere", "gzip")])
+async def test_compression_only_where_a_network_lies_between(server, kubeconfig_for, monkeypatch, accepts, sent):
+    body = b'{"kind":"PodList","items":[' + b",".join(b'{"metadata":{"name":"p"}}' for _ in range(200_000)) + b"]}"
+
+    async def compress(request):
+        asked = request.headers["Accept-Encoding"]
+        headers = {"Content-Type": "application/json", "Content-Encoding": asked}
+        return web.Response(body=gzip.compress(body) if asked == "gzip" else body, headers=headers)
+
+    server.then(compress)
+    if accepts == "elsewhere":
+        monkeypatch.setattr(access, "is_loopback", lambda _server: False)
+    assert await ask(kubeconfig_for(server)) == body
+    assert server.requests[0].headers["Accept-Encoding"] == sent
+
+
+async def test_compression_can_be_switched_off(server, kubeconfig_for, monkeypatch):
+    monkeypatch.setattr(access, "is_loopback", lambda _server: False)
+    server.then(answer({}))
+    await ask(kubeconfig_for(server, cluster={"disable-compression": True}))
+    assert server.requests[0].headers["Accept-Encoding"] == "identity"
+
+
+@pytest.mark.parametrize("server, here", [
+    ("https://127.0.0.1:6443", True),
+    ("https://127.9.0.1", True),
+    ("https://[::1]:6443", True),
+    ("https://localhost:6443", True),
+    ("https://10.0.0.1:6443", False),
+    ("https://localhost.example.com", False),
+])  # fmt: skip
+def test_which_servers_are_on_this_machine(server, here):
+    assert access.is_loopback(server) is here
+
+
+async def test_secrets_show_nowhere(tls_server, kubeconfig_for, caplog):
+    caplog.set_level(logging.DEBUG)
+    tls_server.then(refusal(401, "Unauthorized"), refusal(403, "Forbidden"))
+    async with connected(kubeconfig_for(tls_server)) as connection:
+        shown = [repr(connection), repr(connection._access), repr(await connection._access.credentials.current())]
+        shown.append(repr(ConnectOptions(token=TOKEN)))
+        for _ in range(2):
+            with pytest.raises(errors.ApiError) as caught:
+                await connection.get("/api")
+            shown.append(repr(caught.value))
+    assert TOKEN not in caplog.text
+    assert not any(TOKEN in text for text in shown)
+    assert len(tls_server.requests) == 2
+
+
+async def test_without_tls_no_credentials_are_sent(server, kubeconfig_for):
+    server.then(refusal(401, "Unauthorized"))
+    with pytest.raises(errors.UnauthorizedError, match="we sent none, because the address of the server is not https"):
+        await ask(kubeconfig_for(server))
+    assert "Authorization" not in server.requests[0].headers
+
+
+def serving(certificate, trust=None):
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    certificate.configure_cert(context)
+    return context
+
+
+@pytest.fixture
+async def serve():
+    """A function that starts a scripted server with a certificate of the test's own."""
+    started = []
+
+    async def start(certificate):
+        started.append(await ScriptedServer().start(serving(certificate)))
+        return started[-1]
+
+    yield start
+    for server in started:
+        await server.stop()
+
+
+async def test_an_expired_certificate(serve, authority, kubeconfig_for):
+    import datetime as dt
+
+    past = dt.datetime.now(dt.UTC) - dt.timedelta(days=1)
+    server = await serve(authority.issue_cert("127.0.0.1", not_after=past))
+    with pytest.raises(errors.CertificateError, match=r"not accepted: certificate has expired; it has to be renewed"):
+        await ask(kubeconfig_for(server))
+    assert server.requests == []
+
+
+async def test_a_certificate_of_an_unknown_authority(serve, kubeconfig_for):
+    server = await serve(trustme.CA().issue_cert("127.0.0.1"))
+    with pytest.raises(errors.CertificateError, match="the certificate-authority of the cluster .* did not sign it"):
+        await ask(kubeconfig_for(server))
+
+
+async def test_a_certificate_for_another_name(serve, authority, kubeconfig_for):
+    server = await serve(authority.issue_cert("api.example.com"))
+    server.then(answer({}))
+    with pytest.raises(errors.CertificateError, match="tls-server-name in the kubeconfig can name another host"):
+        await ask(kubeconfig_for(server))
+    await ask(kubeconfig_for(server, cluster={"tls-server-name": "api.example.com"}))
+    assert len(server.requests) == 1
+
+
+async def test_a_server_on_the_command_line_is_not_called_by_the_name_of_another(serve, authority, kubeconfig_for):
+    server = await serve(authority.issue_cert("127.0.0.1"))
+    server.then(answer({}))
+    path = kubeconfig_for(server, cluster={"tls-server-name": "api.example.com", "server": "https://10.0.0.1"})
+    await ask(path, options=ConnectOptions(server=server.url))
+
+
+@pytest.mark.parametrize("how", ["kubeconfig", "flag"])
+async def test_any_certificate_will_do_if_asked_for(serve, kubeconfig_for, how):
+    server = await serve(trustme.CA().issue_cert("elsewhere.example.com"))
+    server.then(answer({}))
+    cluster = {"insecure-skip-tls-verify": True, "certificate-authority": None} if how == "kubeconfig" else {}
+    options = ConnectOptions(insecure=how == "flag")
+    assert await ask(kubeconfig_for(server, cluster=cluster), options=options) == b"{}"
+
+
+async def test_a_new_authority_in_the_same_file_is_taken_up(serve, authority, kubeconfig_for, tmp_path):
+    other, time = trustme.CA(), SkippedTime()
+    server = await serve(other.issue_cert("127.0.0.1"))
+    server.then(answer({}))
+    async with connected(kubeconfig_for(server), clock=time.clock) as connection:
+        with pytest.raises(errors.CertificateError):
+            await connection.get("/api")
+        other.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+        time.now += 61
+        assert await connection.get("/api") == b"{}"
+
+
+async def test_a_stream_that_is_left_early_is_closed(server, kubeconfig_for):
+    ended = asyncio.Event()
+
+    async def endless(request):
+        response = web.StreamResponse(headers={"Content-Type": "application/json"})
+        await response.prepare(request)
+        try:
+            while True:
+                await response.write(b"x" * 1000)
+                await asyncio.sleep(0)
+        finally:
+            ended.set()
+
+    server.then(endless)
+    async with connected(kubeconfig_for(server)) as connection:
+        async with connection.stream("/api", query={}, inactivity=5) as chunks:
+            async for chunk in chunks:
+                assert chunk
+                break
+        await asyncio.wait_for(ended.wait(), 5)

@@ -1,0 +1,66 @@
+"""A child process is waited for, shows its log when it fails, and never outlives us. These tests need no real server."""
+
+import os
+import pathlib
+import select
+import shutil
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from live.processes import Process, StartError, free_port
+
+TESTS = pathlib.Path(__file__).parents[1]
+NURSE = """
+import sys
+from live.processes import Process
+child = Process(["sleep", "1000"], log=sys.argv[1], ready=lambda: True)
+child.start()
+print(child.pid, flush=True)
+input()
+"""
+
+
+def sleeper(tmp_path, *, ready):
+    return Process(["sleep", "1000"], log=tmp_path / "log", ready=ready)
+
+
+def test_it_is_started_when_it_is_ready(tmp_path):
+    answers = iter([False, False, True])
+    process = sleeper(tmp_path, ready=lambda: next(answers))
+    process.start()
+    assert process.running
+    process.stop()
+    assert not process.running
+
+
+def test_one_that_never_becomes_ready_is_ended(tmp_path):
+    process = sleeper(tmp_path, ready=lambda: False)
+    with pytest.raises(StartError, match="sleep is not ready after 0 s"):
+        process.start(timeout=0)
+    assert not process.running
+
+
+def test_one_that_ends_shows_its_log(tmp_path):
+    process = Process(["sh", "-c", "echo no such luck; exit 7"], log=tmp_path / "log", ready=lambda: False)
+    with pytest.raises(StartError, match=r"sh ended with 7\n(.|\n)*no such luck"):
+        process.start()
+
+
+@pytest.mark.skipif(not shutil.which("setpriv"), reason="needs setpriv of util-linux")
+def test_it_dies_with_us_even_if_we_are_killed(tmp_path):
+    command = [sys.executable, "-c", NURSE, tmp_path / "log"]
+    environment = {**os.environ, "PYTHONPATH": str(TESTS)}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, env=environment, text=True, **pipes) as nurse:
+        watched = os.pidfd_open(int(nurse.stdout.readline()))
+        nurse.send_signal(signal.SIGKILL)
+    ended, _, _ = select.select([watched], [], [], 10)
+    os.close(watched)
+    assert ended
+
+
+def test_ports_are_given_once():
+    assert len({free_port() for _ in range(50)}) == 50

@@ -1,0 +1,57 @@
+"""What an API server has to be told."""
+
+import base64
+
+import pytest
+
+from bayplan.webhook.manifests import Address, injector, manifests
+
+SERVICE = Address()
+
+
+def webhooks(*how, **more):
+    return {hook["name"]: hook for one in manifests(*how, **more) for hook in one["webhooks"]}
+
+
+def test_two_configurations_of_one_name():
+    kinds = [(one["kind"], one["metadata"]["name"]) for one in manifests(SERVICE, "ops")]
+    assert kinds == [("ValidatingWebhookConfiguration", "bayplan"), ("MutatingWebhookConfiguration", "bayplan")]
+    assert len(manifests(SERVICE, "ops", mutate=False)) == 1
+
+
+def test_no_webhook_is_asked_about_namespaces_that_must_never_be_blocked():
+    for hook in webhooks(SERVICE, "ops").values():
+        (excluded,) = hook["namespaceSelector"]["matchExpressions"]
+        assert excluded == {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", "ops"]}
+
+
+@pytest.mark.parametrize("policy", ["Fail", "Ignore"])
+def test_what_happens_when_nobody_answers_is_a_choice(policy):
+    assert {hook["failurePolicy"] for hook in webhooks(SERVICE, "ops", policy).values()} == {policy}
+
+
+@pytest.mark.parametrize("address, config, hosts", [
+    (Address(namespace="ops"), {"service": {"namespace": "ops", "name": "bayplan-webhook", "path": "/mutate", "port": 443}}, ("bayplan-webhook.ops.svc", "bayplan-webhook.ops.svc.cluster.local", "bayplan-webhook.ops")),
+    (Address(url="https://127.0.0.1:8443"), {"url": "https://127.0.0.1:8443/mutate"}, ("127.0.0.1",)),
+    (Address(url="https://[::1]:8443"), {"url": "https://[::1]:8443/mutate"}, ("::1",)),
+    (Address(url="https://door.example"), {"url": "https://door.example/mutate"}, ("door.example",)),
+])  # fmt: skip
+def test_where_the_door_is(address, config, hosts):
+    assert webhooks(address, "ops")["defaults.bayplan.io"]["clientConfig"] == config
+    assert address.hosts == hosts
+
+
+async def test_a_bundle_goes_into_every_webhook():
+    patched = []
+
+    async def patch(resource, name, change):
+        patched.append((resource, name, change))
+
+    await injector(patch, manifests(SERVICE, "ops"))(b"pem")
+    assert [(resource, name) for resource, name, _ in patched] == [
+        ("admissionregistration.k8s.io/v1/validatingwebhookconfigurations", "bayplan"),
+        ("admissionregistration.k8s.io/v1/mutatingwebhookconfigurations", "bayplan"),
+    ]
+    told = {hook["name"]: hook["clientConfig"] for *_, change in patched for hook in change["webhooks"]}
+    encoded = base64.b64encode(b"pem").decode()
+    assert told == {name: {"caBundle": encoded} for name in webhooks(SERVICE, "ops")}

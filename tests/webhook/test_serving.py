@@ -1,0 +1,303 @@
+"""The door over real TLS: what it answers, what it refuses, and that it stays open while certificates change."""
+
+import asyncio
+import contextlib
+import io
+import json
+import ssl
+from datetime import UTC, datetime, timedelta
+
+import aiohttp
+import pytest
+
+from bayplan.errors import ClusterError, InputError
+from bayplan.webhook import certificates, key_files, rotation, serving
+from bayplan.webhook.judging import Door, Settings
+from bayplan.webhook.rotation import Chain, Lifetimes, Memory, Rotator
+from webhook.asking_the_door import anti, pod, review
+
+DEFAULT = Lifetimes()
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+HOSTS = ("127.0.0.1", "bayplan-webhook.bayplan-system.svc")
+WEAPON = pod(affinity=anti("zone"))
+
+
+class Trust:
+    """Stands where the API server keeps the bundle; `bundles` are all it was ever told."""
+
+    def __init__(self):
+        self.bundles = []
+
+    async def inject(self, bundle):
+        self.bundles.append(bundle)
+
+    def context(self):
+        return ssl.create_default_context(cadata=self.bundles[-1].decode())
+
+
+@contextlib.asynccontextmanager
+async def opened(observe=None, now=None, lifetimes=DEFAULT):
+    """A door on a port of its own, its rotator and what is trusted."""
+    context, trust = certificates.server_context(), Trust()
+    rotator = Rotator(context, HOSTS, Memory(), trust.inject, lifetimes)
+    await rotator.look(now or datetime.now(UTC))
+    app = serving.application(Door(Settings()), observe)
+    async with serving.Server(app, context, "127.0.0.1", 0) as server:
+        yield server, rotator, trust
+
+
+async def post(server, trust, path=serving.PODS, body=None, **how):
+    """Status and content of the answer, each on a connection of its own."""
+    data = json.dumps(review(WEAPON)) if body is None else body
+    headers = {"Content-Type": "application/json", **how.pop("headers", {})}
+    async with (
+        aiohttp.ClientSession() as session,
+        session.request(
+            how.pop("method", "POST"),
+            f"https://127.0.0.1:{server.port}{path}",
+            data=data,
+            headers=headers,
+            ssl=trust.context(),
+        ) as answer,
+    ):
+        return answer.status, await answer.text()
+
+
+async def test_a_review_is_answered_and_observed():
+    seen = []
+    async with opened(lambda *what: seen.append(what)) as (server, _, trust):
+        status, text = await post(server, trust)
+    response = json.loads(text)["response"]
+    assert (status, response["uid"], response["allowed"]) == (200, "u-1", False)
+    ((path, allowed, seconds),) = seen
+    assert (path, allowed, seconds > 0) == ("/validate/pods", False, True)
+
+
+def broken(**changes):
+    return json.dumps({**review(WEAPON), **changes})
+
+
+@pytest.mark.parametrize("how, status, said", [
+    ({"body": "{"}, 400, "no AdmissionReview"),
+    ({"body": ""}, 400, "no AdmissionReview"),
+    ({"body": "[]"}, 400, "no AdmissionReview"),
+    ({"body": b"\xff\xfe"}, 400, "no AdmissionReview"),
+    ({"body": '{"request":' + "[" * 100_000 + "]" * 100_000 + "}"}, 400, "no AdmissionReview"),
+    ({"body": broken(apiVersion="admission.k8s.io/v1beta1")}, 400, "expected admission.k8s.io/v1 AdmissionReview, got admission.k8s.io/v1beta1 AdmissionReview"),
+    ({"body": broken(apiVersion="admission.k8s.io/v2")}, 400, "got admission.k8s.io/v2"),
+    ({"body": broken(kind="Pod")}, 400, "got admission.k8s.io/v1 Pod"),
+    ({"body": "{}"}, 400, "got no apiVersion no kind"),
+    ({"body": broken(request=None)}, 400, "without a request"),
+    ({"body": broken(request={"uid": "x"})}, 400, "missing required field"),
+    ({"body": broken(request={**review(WEAPON)["request"], "uid": 7})}, 400, "Expected `str`, got `int`"),
+    ({"body": io.BytesIO(b" " * (serving.LARGEST_REVIEW + 1))}, 413, ""),
+    ({"headers": {"Content-Type": "text/plain"}}, 415, "expected application/json"),
+    ({"method": "GET"}, 405, ""),
+    ({"path": "/validate"}, 404, ""),
+    ({"path": "/validate/pods/"}, 404, ""),
+    ({"path": "/"}, 404, ""),
+])  # fmt: skip
+async def test_what_is_no_review_is_refused_and_the_door_stays_open(how, status, said):
+    async with opened() as (server, _, trust):
+        found, text = await post(server, trust, **how)
+        assert (found, said in text) == (status, True)
+        assert (await post(server, trust))[0] == 200
+
+
+@pytest.mark.parametrize("obj", [None, 7, "pod", [], {"spec": 1}, {"spec": {"affinity": []}}])
+async def test_an_object_that_is_none_is_refused_in_an_answer(obj):
+    asked = review(WEAPON)
+    asked["request"]["object"] = obj
+    async with opened() as (server, _, trust):
+        status, text = await post(server, trust, body=json.dumps(asked))
+    response = json.loads(text)["response"]
+    assert (status, response["allowed"], response["status"]["code"]) == (200, False, 422)
+
+
+async def test_an_object_nested_too_deeply_is_refused():
+    asked = review(WEAPON)
+    asked["request"]["object"] = "DEEP"
+    body = json.dumps(asked).replace('"DEEP"', '{"a":' * 50_000 + "1" + "}" * 50_000)
+    async with opened() as (server, _, trust):
+        status, text = await post(server, trust, body=body)
+        assert status == 400 or not json.loads(text)["response"]["allowed"]
+        assert (await post(server, trust))[0] == 200
+
+
+async def test_without_tls_there_is_no_answer():
+    async with opened() as (server, _, trust):
+        async with aiohttp.ClientSession() as session:
+            with pytest.raises(aiohttp.ClientError):
+                await session.post(f"http://127.0.0.1:{server.port}{serving.PODS}", data=json.dumps(review(WEAPON)))
+        assert (await post(server, trust))[0] == 200
+
+
+async def test_it_is_ready_when_it_answers():
+    async with opened() as (server, _, trust):
+        assert await post(server, trust, "/readyz", method="GET", body="") == (200, "ok\n")
+
+
+# Certificates
+
+
+LIVES = Lifetimes(authority=90 * HOUR, serving=30 * HOUR, settling=HOUR)
+
+
+def after(kept, hours):
+    return rotation.renewed(kept, HOSTS, NOW + hours * HOUR, LIVES)
+
+
+def test_nothing_is_renewed_before_its_time():
+    first = after(None, 0)
+    assert len(first.authorities) == 1
+    assert after(first, 0) == after(first, 19) == first
+
+
+def test_what_is_shown_is_renewed_after_two_thirds_of_its_life():
+    first = after(None, 0)
+    second = after(first, 20)
+    assert second.authorities == first.authorities
+    assert second.serving != first.serving
+    assert certificates.signed(second.serving, first.authorities[0])
+
+
+def test_an_authority_is_told_before_it_signs_and_forgotten_after():
+    first = after(after(None, 0), 59)
+    told = after(first, 60)  # two thirds of its life are over
+    assert told.authorities[:-1] == first.authorities
+    assert told.bundle == first.bundle + told.authorities[1].certificate
+    assert told.serving == first.serving
+    shown = after(told, 61)  # everybody has heard of it
+    assert shown.authorities == told.authorities
+    assert certificates.signed(shown.serving, shown.authorities[1])
+    assert after(shown, 61.5) == shown
+    assert after(shown, 62).authorities == shown.authorities[1:]
+    assert after(shown, 62).serving == shown.serving
+
+
+def test_after_a_long_sleep_everything_is_new():
+    first = after(None, 0)
+    new = after(first, 1000)
+    assert not set(new.authorities) & set(first.authorities)
+    assert certificates.signed(new.serving, new.authorities[0])
+
+
+def test_a_certificate_never_outlives_its_authority():
+    chain = after(after(None, 0), 59)
+    assert chain.serving.read().not_valid_after_utc <= chain.authorities[0].read().not_valid_after_utc
+
+
+def test_other_hosts_need_another_certificate():
+    first = after(None, 0)
+    moved = rotation.renewed(first, ("elsewhere",), NOW, LIVES)
+    assert certificates.names(moved.serving) == {"elsewhere"}
+    assert moved.authorities == first.authorities
+
+
+async def test_no_request_is_refused_while_everything_is_rotated():
+    """By clients that trust what was told one step ago, and what was told just now; on old connections and new ones."""
+    start, minute = datetime.now(UTC), timedelta(minutes=1)
+    lives = Lifetimes(authority=30 * minute, serving=10 * minute, settling=minute)
+    shown = set()
+    async with opened(now=start, lifetimes=lives) as (server, rotator, trust), aiohttp.ClientSession() as session:
+        url, asked = f"https://127.0.0.1:{server.port}{serving.PODS}", json.dumps(review(WEAPON))
+        how = {"data": asked, "headers": {"Content-Type": "application/json"}}
+        for step in range(100):
+            before = trust.context()
+            await rotator.look(start + step * minute / 2)
+            shown.add(rotator._shown)
+            for context in (before, trust.context()):
+                async with session.post(url, ssl=context, **how) as kept:
+                    assert kept.status == 200
+                async with aiohttp.ClientSession() as fresh, fresh.post(url, ssl=context, **how) as answer:
+                    assert answer.status == 200
+    assert len(dict.fromkeys(trust.bundles)) == 5  # an authority, two, the second, two, the third
+    assert len(shown) > 5
+
+
+async def test_replicas_show_what_one_of_them_made():
+    store, trust = Memory(), Trust()
+    first, second = (Rotator(certificates.server_context(), HOSTS, store, trust.inject) for _ in range(2))
+    await first.look(NOW)
+    await second.look(NOW)
+    assert first._shown == second._shown
+    assert len(set(trust.bundles)) == 1
+
+
+async def test_who_comes_second_takes_what_came_first():
+    class Race(Memory):
+        """Somebody else saves between our look and our saving."""
+
+        async def save(self, chain: Chain, instead_of: Chain | None) -> bool:
+            if self._chain is None:
+                await super().save(rotation.renewed(None, HOSTS, NOW, Lifetimes()), None)
+            return await super().save(chain, instead_of)
+
+    store, trust = Race(), Trust()
+    rotator = Rotator(certificates.server_context(), HOSTS, store, trust.inject)
+    await rotator.look(NOW)
+    assert rotator._shown == (await store.load()).serving
+
+
+async def test_nothing_is_shown_that_the_api_server_was_not_told():
+    async def refuse(_bundle):
+        raise ClusterError("the API server is away")
+
+    rotator = Rotator(certificates.server_context(), HOSTS, Memory(), refuse)
+    with pytest.raises(ClusterError):
+        await rotator.look(NOW)
+    assert rotator._shown is None
+
+
+async def test_a_failing_api_server_does_not_end_the_looking_after():
+    calls = []
+
+    async def refuse(bundle):
+        calls.append(bundle)
+        raise ClusterError("away")
+
+    complaints = asyncio.Queue()
+    rotator = Rotator(certificates.server_context(), HOSTS, Memory(), refuse, Lifetimes(settling=timedelta()))
+    running = asyncio.create_task(rotator.run(complaints.put_nowait))
+    assert [str(await complaints.get()) for _ in range(2)] == ["away", "away"]
+    running.cancel()
+
+
+# Certificates from files
+
+
+def written(folder, chain):
+    (folder / "tls.crt").write_bytes(chain.serving.certificate)
+    (folder / "tls.key").write_bytes(chain.serving.key)
+
+
+async def test_files_are_read_again_when_they_change(tmp_path):
+    now = datetime.now(UTC)
+    first, second = (rotation.renewed(None, HOSTS, now, Lifetimes()) for _ in range(2))
+    written(tmp_path, first)
+    context, trust = certificates.server_context(), Trust()
+    files = key_files.KeyFiles(context, str(tmp_path / "tls.crt"), str(tmp_path / "tls.key"))
+    assert files.look()
+    assert not files.look()
+    async with serving.Server(serving.application(Door(Settings())), context, "127.0.0.1", 0) as server:
+        await trust.inject(first.bundle)
+        assert (await post(server, trust))[0] == 200
+        (tmp_path / "tls.crt").write_bytes(second.serving.certificate)  # half a change
+        with pytest.raises(InputError, match=r"tls.crt: no certificate chain with its key in .*tls.key"):
+            files.look()
+        assert (await post(server, trust))[0] == 200
+        written(tmp_path, second)
+        assert files.look()
+        await trust.inject(second.bundle)
+        assert (await post(server, trust))[0] == 200
+
+
+async def test_files_that_cannot_be_used_are_complained_of(tmp_path):
+    files = key_files.KeyFiles(certificates.server_context(), str(tmp_path / "none.crt"), str(tmp_path / "none.key"))
+    with pytest.raises(InputError, match=r"none.crt: cannot be read: No such file or directory"):
+        files.look()
+    complaints = asyncio.Queue()
+    running = asyncio.create_task(files.run(complaints.put_nowait, every=0))
+    assert "cannot be read" in str(await complaints.get())
+    running.cancel()
