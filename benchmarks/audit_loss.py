@@ -41,11 +41,10 @@ def main():
         dump.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
         del objects
         print(f"{given.nodes} nodes, {given.pods} pods, {dump.stat().st_size / 1e6:.0f} MB")
-        words = [word for level in given.lose for word in ("--lose", level)]
+        words = ["--exit-zero", *(word for level in given.lose for word in ("--lose", level))]
         began = time.perf_counter()
         subprocess.run(
-            [sys.executable, "-m", "bayplan", "audit", "-f", dump, "-o", "json", "--output-file", report]
-            + ["--exit-zero", *words],
+            [sys.executable, "-m", "bayplan", "audit", "-f", dump, "-o", "json", "--output-file", report, *words],
             check=True,
         )
         wall = time.perf_counter() - began
@@ -66,7 +65,7 @@ def tell(report):
 def cluster(n_nodes, n_pods, chance):
     nodes = [node(i, n_nodes) for i in range(n_nodes)]
     workers = [one["metadata"]["name"] for one in nodes[3:]]
-    room = {name: 16_000 for name in workers}
+    room = dict.fromkeys(workers, 16_000)
     objects = [*nodes, *(mirror(part, one) for one in nodes[:3] for part in COMPONENTS)]
     made = 0
     while made < n_pods:
@@ -74,8 +73,7 @@ def cluster(n_nodes, n_pods, chance):
         deployment = Deployment(f"app-{made}", f"team-{chance.randrange(50)}", chance)
         if size > 2 and chance.random() < 0.3:
             objects.append(deployment.budget())
-        for replica in range(size):
-            objects.append(deployment.pod(replica, roomy(room, deployment.cpu, chance)))
+        objects += [deployment.pod(replica, roomy(room, deployment.cpu, chance)) for replica in range(size)]
         made += size
     return objects
 

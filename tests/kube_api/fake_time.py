@@ -64,3 +64,10 @@ class SteppedTime:
                     await self._asleep.wait()
         if not until():
             self.now = end
+
+    def wake_all(self):
+        """Move the clock to the last of the sleepers and wake them, without waiting for what they do."""
+        while self._sleepers:
+            hour, _, wake = heapq.heappop(self._sleepers)
+            self.now = max(self.now, hour)
+            wake.set_result(None)

@@ -25,6 +25,7 @@ class ScriptedServer:
         self._answers = collections.deque()
         self._stopped = asyncio.Event()
         self._runner = None
+        self._more = asyncio.Condition()
 
     def then(self, *answers):
         self._answers.extend(answers)
@@ -41,12 +42,19 @@ class ScriptedServer:
         self.url = f"{'https' if tls else 'http'}://127.0.0.1:{port}"
         return self
 
+    async def asked(self, n_requests):
+        """Until so many requests have come."""
+        async with self._more:
+            await self._more.wait_for(lambda: len(self.requests) >= n_requests)
+
     async def stop(self):
         self._stopped.set()
         await self._runner.cleanup()
 
     async def _answer(self, request):
         self.requests.append(Asked(request, await request.read()))
+        async with self._more:
+            self._more.notify_all()
         if not self._answers:
             await self._stopped.wait()
             return web.Response(status=500)

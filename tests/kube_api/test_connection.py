@@ -181,7 +181,7 @@ async def test_nobody_is_there(kubeconfig_for):
 async def test_no_such_host(kubeconfig_for):
     server = ScriptedServer()
     server.url = "https://no-such-host.invalid:6443"
-    with pytest.raises(errors.UnreachableError, match="no-such-host.invalid:6443: cannot find the host: "):
+    with pytest.raises(errors.UnreachableError, match=r"no-such-host\.invalid:6443: cannot find the host: "):
         await ask(kubeconfig_for(server))
 
 
@@ -290,7 +290,7 @@ async def test_an_expired_certificate(serve, authority, kubeconfig_for):
 
 async def test_a_certificate_of_an_unknown_authority(serve, kubeconfig_for):
     server = await serve(trustme.CA().issue_cert("127.0.0.1"))
-    with pytest.raises(errors.CertificateError, match="the certificate-authority of the cluster .* did not sign it"):
+    with pytest.raises(errors.CertificateError, match=r"the certificate-authority of the cluster .* did not sign it"):
         await ask(kubeconfig_for(server))
 
 

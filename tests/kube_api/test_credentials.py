@@ -315,7 +315,7 @@ async def test_a_plugin_is_told_of_its_cluster_if_asked_for(tls_server, kubeconf
 async def test_a_plugin_gets_its_variables_and_is_found_beside_the_kubeconfig(tls_server, kubeconfig_for, tmp_path):
     program = tmp_path / "bin" / "plugin"
     program.parent.mkdir()
-    status = '{"apiVersion":"%s","kind":"ExecCredential","status":{"token":"for-\'$TEAM\'"}}' % V1
+    status = json.dumps({"apiVersion": V1, "kind": "ExecCredential", "status": {"token": "for-'$TEAM'"}})
     program.write_text(f"#!/bin/sh\necho '{status}'\n")
     program.chmod(0o755)
     tls_server.then(answer({}))
@@ -334,16 +334,18 @@ async def test_other_credentials_go_before_a_plugin(tls_server, kubeconfig_for, 
 
 
 @pytest.mark.parametrize("says, text", [
+    ({"apiVersion": V1BETA1, "status": {"token": "s3cr3t"}}, f"expected an ExecCredential of {V1}, got ExecCredential of {V1BETA1}"),
+    ({"kind": "Pod", "apiVersion": ""}, f"expected an ExecCredential of {V1}, got Pod of no apiVersion"),
+    ({}, "returned neither a token nor a client certificate"),
+    ({"status": {}}, "returned neither a token nor a client certificate"),
+    ({"status": {"clientKeyData": "s3cr3t"}}, "returned only one of certificate and key"),
+    ({"status": {"token": "s3cr3t\n\nX: y"}}, "characters that no token can have"),
+    ({"status": {"token": ["s3cr3t"]}}, "wrote no ExecCredential"),
     ("no json s3cr3t", "wrote no ExecCredential"),
-    ('{"kind":"ExecCredential","apiVersion":"%s","status":{"token":"s3cr3t"}}' % V1BETA1, f"expected an ExecCredential of {V1}, got ExecCredential of {V1BETA1}"),
-    ('{"kind":"Pod"}', f"expected an ExecCredential of {V1}, got Pod of no apiVersion"),
-    ('{"kind":"ExecCredential","apiVersion":"%s"}' % V1, "returned neither a token nor a client certificate"),
-    ('{"kind":"ExecCredential","apiVersion":"%s","status":{}}' % V1, "returned neither a token nor a client certificate"),
-    ('{"kind":"ExecCredential","apiVersion":"%s","status":{"clientKeyData":"s3cr3t"}}' % V1, "returned only one of certificate and key"),
-    ('{"kind":"ExecCredential","apiVersion":"%s","status":{"token":"s3cr3t\\n\\nX: y"}}' % V1, "characters that no token can have"),
 ])  # fmt: skip
 async def test_plugins_that_answer_wrongly(tls_server, kubeconfig_for, plugin, says, text):
-    plugin.says_text(says)
+    content = {"kind": "ExecCredential", "apiVersion": V1}
+    plugin.says_text(says if isinstance(says, str) else json.dumps(content | says))
     async with connected(kubeconfig_for(tls_server, plugin.user())) as connection:
         with pytest.raises(errors.CredentialError) as caught:
             await connection.get("/api")

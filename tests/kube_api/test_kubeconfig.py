@@ -142,8 +142,7 @@ BAD = {
     ),
     "auth provider": (
         config(user={"auth-provider": {"name": "oidc", "config": {"client-secret": "x"}}}),
-        ": users[0].user.auth-provider: the auth provider oidc is no longer part of Kubernetes; use an exec plugin "
-        "(kubelogin for oidc and azure, gke-gcloud-auth-plugin for gcp)",
+        ": users[0].user.auth-provider: the auth provider oidc is no longer part of Kubernetes; use an exec plugin (kubelogin for",
     ),
     "plugin without program": (
         config(user={"exec": {"apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never"}}),
@@ -159,8 +158,7 @@ BAD = {
                 }
             }
         ),
-        ": users[0].user.exec.apiVersion: expected client.authentication.k8s.io/v1 or client.authentication.k8s.io/v1beta1, "
-        "got client.authentication.k8s.io/v1alpha1",
+        ": users[0].user.exec.apiVersion: expected client.authentication.k8s.io/v1 or client.authentication.k8s.io/v1beta1, got client.",
     ),
     "plugin without mode": (
         config(user={"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "x"}}),
@@ -219,14 +217,14 @@ def test_unknown_contexts(write, asked, text):
 
 def test_no_context_at_all(write):
     names = [{"name": f"c{number}", "context": {}} for number in range(10)]
-    with pytest.raises(errors.UnknownContextError, match="no current-context; contexts: c0, c1, .*c7 and 2 more"):
+    with pytest.raises(errors.UnknownContextError, match=r"no current-context; contexts: c0, c1, .*c7 and 2 more"):
         find(write(config(contexts=names) | {"current-context": ""}))
 
 
 def test_a_server_and_a_token_make_do_without_the_rest(write):
     path = write(config(contexts=[{"name": "test", "context": {}}]))
     assert find(path, server="https://10.9.9.9/", token="x").server == "https://10.9.9.9"
-    with pytest.raises(InputError, match="name of a cluster.*\n.*name of a user"):
+    with pytest.raises(InputError, match=r"name of a cluster.*\n.*name of a user"):
         find(path)
 
 

@@ -12,11 +12,12 @@ from kube_api.scripted import answer, connected, gone, page, pod
 
 async def listed(kubeconfig, *args, **settings):
     """The names on each page; `again` where the list started anew."""
-    shown = []
     async with connected(kubeconfig) as connection:
-        async for found in listing.pages(connection, PODS, Pod, *args, **settings):
-            shown.append("again" if isinstance(found, Restarted) else [item.metadata.name for item in found.items])
-    return shown
+        pages = listing.pages(connection, PODS, Pod, *args, **settings)
+        return [
+            "again" if isinstance(found, Restarted) else [item.metadata.name for item in found.items]
+            async for found in pages
+        ]
 
 
 async def test_pages_follow_one_another(server, kubeconfig_for):

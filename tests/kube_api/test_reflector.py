@@ -67,9 +67,10 @@ async def following(server, kubeconfig, n_requests, **settings):
     async with connected(kubeconfig, clock=time.clock, sleep=time.sleep) as connection:
         scene = Scene(connection, time, **settings)
         running = asyncio.create_task(scene.reflector.run())
-        while len(server.requests) < n_requests and not running.done():
-            await asyncio.sleep(0.001)
+        asked = asyncio.create_task(server.asked(n_requests))
+        await asyncio.wait({running, asked}, return_when=asyncio.FIRST_COMPLETED)
         if running.done():
+            asked.cancel()
             running.result()
         yield scene
         running.cancel()

@@ -7,6 +7,7 @@ each node would cost, for tests that want to know.
 
 from datetime import UTC, datetime
 
+from bayplan.indexing.slots import rank_of
 from slow_twins import inter_pod_affinity, pods
 from slow_twins.cycle import SKIP, SUCCESS, UNSCHEDULABLE, Cycle, Refused
 from slow_twins.objects import Pod, name_of, namespace_of
@@ -27,7 +28,7 @@ def answer(question):
 
 
 def search(question):
-    """What every node would cost, the best of them (the first by name among equals), and why there is none."""
+    """What every node would cost, the best of them (by the hash of its name among equals), or why there is none."""
     trial = Trial(question)
     if SUCCESS in trial.codes.values() or not trial.nodes:
         return {"candidates": {}, "best": "", "message": ""}
@@ -36,7 +37,7 @@ def search(question):
     candidates, reasons = trial.candidates(across=False)
     if not candidates and trial.cycle.semantics.preempt_across_nodes:
         candidates, _ = trial.candidates(across=True)
-    best = min(sorted(candidates), key=lambda name: cost(candidates[name]), default="")
+    best = min(candidates, key=lambda name: (candidates[name]["costs"], rank_of("", name)), default="")
     return {"candidates": candidates, "best": best, "message": "" if best else message(trial, reasons)}
 
 
@@ -128,7 +129,7 @@ class Trial:
         code, reasons = self.judged(node)
         if code != SUCCESS:
             return None, reasons
-        lower.sort(key=lambda placed: (*self.importance(placed[1]), key_of(placed[1])))
+        lower.sort(key=lambda placed: self.importance(placed[1]))
         violating = self.violating([pod for _, pod in lower])
         victims, violations = [], 0
         for tried_first in (True, False):
@@ -189,8 +190,8 @@ class Trial:
         return any(met) if cycle.semantics.affinity_terms_met_apart else all(met)
 
     def importance(self, pod):
-        """Smaller is more important: the higher priority, then the older one."""
-        return -self.priority_of(pod), started(pod)
+        """Smaller is more important: the higher priority, then the older one; equals by the hash of their name."""
+        return -self.priority_of(pod), started(pod), rank_of("", key_of(pod))
 
     def violating(self, lower):
         """Those whose budget does not stand their going, the more important ones having gone before."""
@@ -215,10 +216,6 @@ class Trial:
 def shared(cycle, term, one, other):
     """The domains of a term that two nodes are both in."""
     return [d for d in term.domains(one, cycle.semantics) if d in term.domains(other, cycle.semantics)]
-
-
-def cost(candidate):
-    return candidate["costs"]
 
 
 def charges(budget, pod):

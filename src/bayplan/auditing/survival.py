@@ -187,7 +187,7 @@ def reschedule(
     Failures that take the same nodes are one. A failure that takes all nodes leaves nothing to place on. `on_step` is
     told how many of how many are done, and which was the last.
     """
-    everything = how.index.slots.by_name.keys()
+    everything = frozenset(how.index.slots.by_name)
     wanted: dict[frozenset[str], Event] = {}
     for event in (event for one in levels for event in one.events):
         nodes = event.nodes & everything

@@ -59,7 +59,8 @@ class LeaderElector:
         self._on_new_leader, self._on_trouble = on_new_leader, on_trouble
         self._clock, self._now, self._sleep = clock, now, sleep
         self._random = random or randomness.Random()  # noqa: S311
-        self._record: Record | None = None  # as last seen
+        self._record: Record | None = None  # as last seen, in this version
+        self._version = ""
         self._seen_at = 0.0  # when it was first seen so
         self._renewed_at = 0.0  # when we began to write the record that we hold the lease by
 
@@ -149,9 +150,9 @@ class LeaderElector:
         return self._seen_at + (duration or 0)
 
     def _see(self, record: Record) -> None:
-        if record == self._record:
+        if self._lease.version == self._version:
             return
-        self._record, self._seen_at = record, self._clock()
+        self._record, self._version, self._seen_at = record, self._lease.version, self._clock()
         if record.holder != self.leader:
             self.leader = record.holder
             self._on_new_leader(self.leader)

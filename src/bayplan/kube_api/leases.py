@@ -40,6 +40,11 @@ class LeaseLock:
         self._connection, self._namespace, self._name = connection, namespace, name
         self._metadata: dict[str, Any] = {}
 
+    @property
+    def version(self) -> str:
+        """The version last seen; another one is a sign of life, whatever the clocks that wrote the record say."""
+        return str(self._metadata.get("resourceVersion", ""))
+
     async def read(self) -> Record:
         path = LEASES.path(self._namespace, self._name)
         return self._seen(await self._connection.request("GET", path, retry=False, limited=False))

@@ -28,7 +28,7 @@ from bayplan.model.workloads import Workload
 from bayplan.rules.rule import Rule
 
 STEP = 0.008  # seconds of deciding before others may run
-IN_FLIGHT = 256  # binds on their way at once
+IN_FLIGHT = 64  # binds on their way at once: more only wait in the API server instead of here
 SWEEP_EVERY = 300.0
 log = logging.getLogger("bayplan.scheduler")
 

@@ -1,0 +1,235 @@
+"""The ValidatingAdmissionPolicy says what `bayplan validate` says, asked by a real API server."""
+
+import asyncio
+import gzip
+import itertools
+import json
+import pathlib
+
+import pytest
+import yaml
+
+from bayplan.model.semantics import UPSTREAM
+from bayplan.reading import guarding
+from bayplan.validating import admission, failover, policy_schema
+from bayplan.validating.guard import GuardSettings
+from live.admin import ApiError, path_to, wait_for
+from slow_twins import strategies
+
+ROOT = pathlib.Path(__file__).parents[2]
+MANIFEST = ROOT / "deploy" / "admission-policy.yaml"
+RECORDED = ROOT / "tests" / "upstream" / "admission.jsonl.gz"
+POLICIES = "admissionregistration.k8s.io/v1/validatingadmissionpolicies"
+BINDINGS = "admissionregistration.k8s.io/v1/validatingadmissionpolicybindings"
+HOSTNAME = "kubernetes.io/hostname"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+NAMES = (f"w{n}" for n in itertools.count())
+BEYOND = (
+    '"zone" reaches beyond a node, and hard anti-affinity across all namespaces may only use kubernetes.io/hostname'
+)
+
+
+def term(text):
+    return yaml.safe_load(text)
+
+
+WEAPON = term("{labelSelector: {}, namespaceSelector: {}, topologyKey: zone}")
+
+
+def pod(*terms, namespace="default", **metadata):
+    spec = {"containers": [{"name": "c", "image": "i"}], "affinity": {"podAntiAffinity": {REQUIRED: list(terms)}}}
+    meta = {"name": next(NAMES), "namespace": namespace, **metadata}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
+
+
+def template(kind, api_version, *terms):
+    made = pod(*terms)
+    labels = {"app": "web"}
+    inner = {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": made["spec"]}}
+    if kind in ("Job", "CronJob"):
+        inner = {"template": {"spec": {**made["spec"], "restartPolicy": "Never"}}}
+    if kind == "CronJob":
+        inner = {"schedule": "* * * * *", "jobTemplate": {"spec": inner}}
+    if kind == "ReplicationController":
+        inner["selector"] = labels
+    return {"apiVersion": api_version, "kind": kind, "metadata": made["metadata"], "spec": inner}
+
+
+async def refusal(admin, obj):
+    """Why the API server does not take the object; empty if it does. Nothing is kept."""
+    try:
+        await admin.create(obj, dryRun="All")
+    except ApiError as error:
+        return error.body["message"]
+    return ""
+
+
+@pytest.fixture
+async def guarded(admin):
+    """The policies, in force."""
+    documents = list(yaml.safe_load_all(MANIFEST.read_text()))
+    for document in documents:
+        await admin.create(document)
+    await wait_for(lambda: refusal(admin, pod(WEAPON)))
+    yield admin
+    for document in documents:
+        resource = BINDINGS if document["kind"].endswith("Binding") else POLICIES
+        await admin.delete(resource, document["metadata"]["name"])
+    await wait_for(lambda: _forgotten(admin))
+
+
+async def _forgotten(admin):
+    return not await refusal(admin, pod(WEAPON))
+
+
+@pytest.mark.parametrize("text", [
+    "{labelSelector: {}, namespaceSelector: {}, topologyKey: zone}",
+    "{labelSelector: {matchLabels: {app: web}}, namespaceSelector: {}, topologyKey: zone}",
+    "{namespaceSelector: {}, topologyKey: zone}",
+    "{labelSelector: {}, namespaceSelector: {}, topologyKey: kubernetes.io/hostname}",
+    "{labelSelector: {}, topologyKey: zone}",
+    "{labelSelector: {}, namespaces: [], topologyKey: zone}",
+    "{labelSelector: {}, namespaces: [a], namespaceSelector: {}, topologyKey: zone}",
+    "{labelSelector: {}, namespaceSelector: {matchLabels: {team: a}}, topologyKey: zone}",
+    "{labelSelector: {}, namespaceSelector: {matchExpressions: []}, topologyKey: zone}",
+    "{labelSelector: {}, namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: Exists}]}, topologyKey: zone}",
+    "{labelSelector: {}, namespaceSelector: {matchExpressions: [{key: team, operator: NotIn, values: [a]}]}, topologyKey: zone}",
+    "{labelSelector: {}, namespaceSelector: {matchLabels: {a: b}, matchExpressions: [{key: team, operator: DoesNotExist}]}, topologyKey: zone}",
+])  # fmt: skip
+async def test_terms_are_judged_as_validate_judges_them(text, guarded):
+    obj = pod(term(text))
+    ours = guarding.verdict(guarding.read(obj, "default"), UPSTREAM, GuardSettings()).causes
+    said = await refusal(guarded, obj)
+    assert bool(said) == bool(ours)
+    assert BEYOND in said if ours else not said
+
+
+@pytest.mark.parametrize("kind, api_version", [
+    ("Deployment", "apps/v1"), ("ReplicaSet", "apps/v1"), ("StatefulSet", "apps/v1"), ("DaemonSet", "apps/v1"),
+    ("Job", "batch/v1"), ("CronJob", "batch/v1"), ("ReplicationController", "v1"),
+])  # fmt: skip
+async def test_templates_too(kind, api_version, guarded):
+    assert BEYOND in await refusal(guarded, template(kind, api_version, WEAPON))
+    assert not await refusal(guarded, template(kind, api_version, {**WEAPON, "topologyKey": HOSTNAME}))
+
+
+async def test_random_pods_are_judged_as_validate_judges_them(guarded):
+    refused = 0
+    for seed in range(150):
+        obj = strategies.seeded(seed, presets=("upstream",))["pod"]
+        anti = (obj["spec"].get("affinity") or {}).get("podAntiAffinity") or {}
+        obj = pod(*[t for t in anti.get(REQUIRED) or [] if t["topologyKey"]], labels=obj["metadata"].get("labels"))
+        ours = guarding.verdict(guarding.read(obj, "default"), UPSTREAM, GuardSettings()).causes
+        said = await refusal(guarded, obj)
+        assert bool(said) == bool(ours), (said, obj)
+        refused += bool(ours)
+    assert 0 < refused < 150
+
+
+async def test_system_pods_are_never_blocked(guarded):
+    assert not await refusal(guarded, pod(WEAPON, namespace="kube-system"))
+
+
+async def test_what_was_there_before_may_stay(guarded):
+    await guarded.delete(BINDINGS, "bayplan-guard")
+    await wait_for(lambda: _forgotten(guarded))
+    made = template("Deployment", "apps/v1", WEAPON)
+    await guarded.create(made)
+    bindings = [d for d in yaml.safe_load_all(MANIFEST.read_text()) if d["metadata"]["name"] == "bayplan-guard"]
+    await guarded.create(bindings[1])
+    await wait_for(lambda: refusal(guarded, pod(WEAPON)))
+    name = made["metadata"]["name"]
+    changed = await guarded.patch("apps/v1/deployments", name, {"spec": {"replicas": 5}}, "default")
+    assert changed["spec"]["replicas"] == 5
+    wider = {
+        "spec": {"template": {"spec": {"affinity": {"podAntiAffinity": {REQUIRED: [{**WEAPON, "topologyKey": "r"}]}}}}}
+    }
+    with pytest.raises(ApiError, match="reaches beyond a node"):
+        await guarded.patch("apps/v1/deployments", name, wider, "default")
+    await guarded.delete("apps/v1/deployments", name, "default")
+
+
+async def edit(admin, **variables):
+    """Set variables of the policy, as its manifest's readers would."""
+    policy = await admin.get(POLICIES, "bayplan-guard")
+    for variable in policy["spec"]["variables"]:
+        if variable["name"] in variables:
+            variable["expression"] = variables[variable["name"]]
+    await admin.replace(POLICIES, policy)
+
+
+@pytest.mark.parametrize("variables, over_zones, over_nodes", [
+    ({"restrict": "'wider-than-node'"}, '"zone" reaches beyond a node, and hard anti-affinity may only use', ""),
+    ({"restrict": "'all'"}, "only users, groups and namespaces that are exempt", "only users, groups and namespaces that are exempt"),
+])  # fmt: skip
+async def test_the_capability(variables, over_zones, over_nodes, guarded):
+    own = [{"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": key} for key in ("zone", HOSTNAME)]
+    assert [await refusal(guarded, pod(one)) for one in own] == ["", ""]
+    await edit(guarded, **variables)
+    await wait_for(lambda: refusal(guarded, pod(own[0])))
+    zones, nodes = [await refusal(guarded, pod(one)) for one in own]
+    assert over_zones in zones
+    assert over_nodes in nodes if over_nodes else not nodes
+
+
+@pytest.mark.parametrize("variables", [
+    {"exemptGroups": "['system:masters']"},
+    {"exemptNamespaces": "['default']"},
+    {"restrict": "'none'"},
+    {"nodeTopologyKeys": "['kubernetes.io/hostname', 'zone']"},
+])  # fmt: skip
+async def test_who_is_exempt(variables, guarded):
+    await edit(guarded, **variables)
+    await wait_for(lambda: _forgotten(guarded))
+
+
+async def test_traps_are_warnings(guarded, kube_server):
+    near = pod()
+    near["spec"]["affinity"] = {"podAffinity": {REQUIRED: [{"labelSelector": {}, "topologyKey": "zone"}] * 2}}
+    exclusive = pod({**WEAPON, "topologyKey": HOSTNAME})
+    for obj, said in ((near, "one pod that meets all required"), (exclusive, "means daemons too")):
+        url, body = guarded.url + path_to("pods", namespace="default"), json.dumps(obj)
+        headers = {"Content-Type": "application/json"}
+        async with guarded._session.post(url, data=body, headers=headers, params={"dryRun": "All"}) as answer:
+            assert answer.status == 201
+            assert said in " ".join(answer.headers.getall("Warning", []))
+
+
+# Karmada's policies
+
+
+def recorded_policies():
+    with gzip.open(RECORDED, "rt") as lines:
+        cases = [json.loads(line) for line in lines]
+    return [case for case in cases if case["object"]["kind"] != "Pod"]
+
+
+def ours(obj):
+    """What validate holds against a policy, but for a grace period that Karmada's mutating webhook would fill in."""
+    found = [*admission.causes(obj), *policy_schema.causes_of(obj)]
+    return [cause for cause in found if failover.NO_GRACE not in cause.message]
+
+
+async def test_recorded_policies_are_judged_as_validate_judges_them(karmada_server, guarded):
+    both = {"clusterAffinity": {}, "clusterAffinities": [{"affinityName": "a"}]}
+    selectors = [{"apiVersion": "apps/v1", "kind": "Deployment"}]
+    bad = {
+        "apiVersion": "policy.karmada.io/v1alpha1",
+        "kind": "PropagationPolicy",
+        "metadata": {"name": "bad", "namespace": "default"},
+        "spec": {"resourceSelectors": selectors, "placement": both},
+    }
+    await wait_for(lambda: refusal(guarded, bad))
+    gate, cases, odd = asyncio.Semaphore(20), recorded_policies(), []
+
+    async def compare(case):
+        obj = case["object"]
+        obj["metadata"]["namespace"] = "default"
+        async with gate:
+            said = await refusal(guarded, obj)
+        if bool(said) != bool(ours(obj)):
+            odd.append((case["name"], said, [str(cause) for cause in ours(obj)]))
+
+    await asyncio.gather(*(compare(case) for case in cases))
+    assert odd == []
+    assert len(cases) == 600

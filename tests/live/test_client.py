@@ -1,0 +1,337 @@
+"""Bayplan's client of Kubernetes APIs on a real API server."""
+
+import asyncio
+import contextlib
+import json
+import sys
+from typing import Literal
+
+import pytest
+
+from bayplan.kube_api import connect, errors, listing, writes
+from bayplan.kube_api.access import ConnectOptions
+from bayplan.kube_api.decoding import Key
+from bayplan.kube_api.listing import Restarted, Selection
+from bayplan.kube_api.reflector import Reflector
+from bayplan.kube_api.resources import PODS, Resource
+from bayplan.wire.meta import ApiObject
+from bayplan.wire.nodes import Namespace, Node
+from bayplan.wire.pods import Pod
+from live.admin import wait_for
+
+NODES = Resource("", "v1", "nodes", namespaced=False)
+CONFIG_MAPS = Resource("", "v1", "configmaps")
+V1 = "client.authentication.k8s.io/v1"
+
+
+class Told:
+    """What a handler was told, and what it knows by now."""
+
+    def __init__(self):
+        self.known, self.unreadable, self.n_synced = {}, {}, 0
+
+    def upsert(self, obj):
+        meta = obj.metadata
+        self.known[meta.namespace, meta.name] = obj
+        self.unreadable.pop((meta.namespace, meta.name), None)
+
+    def delete(self, key, uid):
+        gone = self.known.pop(key, None)
+        assert gone is None or gone.metadata.uid == uid
+        self.unreadable.pop(key, None)
+
+    def undecodable(self, found):
+        self.known.pop(found.key, None)
+        self.unreadable[found.key] = found.error
+
+    def synced(self):
+        self.n_synced += 1
+
+    @property
+    def names(self):
+        return sorted(name for _, name in self.known)
+
+
+@contextlib.asynccontextmanager
+async def following(server, resource, item_type, selection, **settings):
+    """A reflector that has listed, and what its handler was told."""
+    async with connect.from_kubeconfig(server.kubeconfig()) as connection:
+        told, trouble = Told(), []
+        reflector = Reflector(connection, resource, item_type, told, selection, on_trouble=trouble.append, **settings)
+        running = asyncio.create_task(reflector.run())
+        await asyncio.wait_for(reflector.synced.wait(), 30)
+        yield reflector, told, trouble
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_version_and_lists_in_pages(kube_server, admin, namespace):
+    await admin.create_nodes(7)
+    await asyncio.gather(*(admin.create_pod(f"web-{number}", namespace, cpu="100m") for number in range(5)))
+    async with connect.from_kubeconfig(kube_server.kubeconfig()) as connection:
+        assert (await connection.version()).startswith("v1.")
+        pages = [page async for page in listing.pages(connection, NODES, Node, limit=3)]
+        pods = await listing.everything(connection, PODS, Pod, Selection(namespace), limit=2)
+        metadata = await listing.everything(connection, PODS, ApiObject, Selection(namespace, metadata_only=True))
+        spaces = await listing.everything(connection, Resource("", "v1", "namespaces", namespaced=False), Namespace)
+    assert [len(page.items) for page in pages] == [3, 3, 1]
+    assert [page.remaining for page in pages] == [4, 1, None]
+    assert len({page.resource_version for page in pages}) == 1
+    assert [pod.metadata.name for pod in pods.items] == [f"web-{number}" for number in range(5)]
+    assert pods.items[0].spec.containers[0].resources.requests == {"cpu": "100m"}
+    assert [pod.metadata.uid for pod in metadata.items] == [pod.metadata.uid for pod in pods.items]
+    assert namespace in {space.metadata.name for space in spaces.items}
+
+
+async def test_history_that_vanishes_between_two_pages(new_kube_server):
+    server = await asyncio.to_thread(new_kube_server)
+    async with connect.from_kubeconfig(server.kubeconfig()) as connection:
+        for number in range(4):
+            await writes.create(connection, NODES, None, {"metadata": {"name": f"n{number}"}})
+        pages = listing.pages(connection, NODES, Node, limit=2)
+        first = await anext(pages)
+        await writes.create(connection, NODES, None, {"metadata": {"name": "n9"}})
+        await asyncio.to_thread(server.forget_history)
+        rest = [page async for page in pages]
+    assert [node.metadata.name for node in first.items] == ["n0", "n1"]
+    assert isinstance(rest[0], Restarted)
+    assert [node.metadata.name for page in rest[1:] for node in page.items] == ["n0", "n1", "n2", "n3", "n9"]
+
+
+async def test_changes_are_followed(kube_server, admin, namespace):
+    (node,) = await admin.create_nodes(1)
+    await admin.create_pod("old", namespace)
+    async with following(kube_server, PODS, Pod, Selection(namespace)) as (reflector, told, trouble):
+        assert told.names == ["old"]
+        await admin.create_pod("new", namespace)
+        await admin.bind(namespace, "new", node)
+        await admin.delete("pods", "old", namespace)
+        await wait_for(lambda: told.names == ["new"] and told.known[namespace, "new"].spec.node_name == node)
+        assert (reflector.lists, reflector.restarts, trouble) == (1, 0, [])
+
+
+async def test_metadata_alone_is_followed(kube_server, admin, namespace):
+    selection = Selection(namespace, label_selector="app=web", metadata_only=True)
+    async with following(kube_server, PODS, ApiObject, selection) as (_, told, _):
+        await admin.create_pod("web", namespace, meta={"labels": {"app": "web"}})
+        await wait_for(lambda: told.names == ["web"])
+        assert told.known[namespace, "web"].kind == "PartialObjectMetadata"
+        await admin.patch("pods", "web", {"metadata": {"labels": {"app": "other"}}}, namespace)
+        await wait_for(lambda: told.names == [])
+
+
+async def test_a_restarted_server_is_taken_up_where_it_was_left(kube_server, admin, namespace):
+    await admin.create_pod("before", namespace)
+    async with following(kube_server, PODS, Pod, Selection(namespace)) as (reflector, told, trouble):
+        await asyncio.to_thread(kube_server.restart_apiserver)
+        await admin.create_pod("after", namespace)
+        await wait_for(lambda: told.names == ["after", "before"], 40)
+        assert reflector.restarts >= 1
+        assert trouble
+
+
+async def test_history_that_vanishes_under_a_watch(kube_server, admin, namespace):
+    for name in ("stays", "goes", "is-made-anew"):
+        await admin.create_pod(name, namespace)
+    async with following(kube_server, PODS, Pod, Selection(namespace)) as (reflector, told, _):
+        uid = told.known[namespace, "is-made-anew"].metadata.uid
+        await asyncio.to_thread(kube_server.kill_apiserver)
+        # Nothing can happen while no server runs; so it happens before the reflector is back, through another one's eyes.
+        reflector._backoff._step = 8.0
+        await asyncio.to_thread(kube_server.start_apiserver)
+        for name in ("goes", "is-made-anew"):
+            await admin.delete("pods", name, namespace)
+        await admin.create_pod("is-made-anew", namespace)
+        await asyncio.to_thread(kube_server.forget_history)
+        await wait_for(lambda: reflector.relists >= 1, 60)
+        await wait_for(lambda: told.names == ["is-made-anew", "stays"])
+        assert told.known[namespace, "is-made-anew"].metadata.uid != uid
+
+
+class Picky(ApiObject):
+    """A reader whom every text but one poisons."""
+
+    data: dict[str, Literal["fine"]] = {}
+
+
+async def test_poison_neither_stops_a_watch_nor_is_lost(kube_server, admin, namespace):
+    def config_map(name, text):
+        meta = {"name": name, "namespace": namespace}
+        return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"text": text}}
+
+    await admin.create_all([config_map("a", "fine"), config_map("b", "poison"), config_map("c", "fine")])
+    async with following(kube_server, CONFIG_MAPS, Picky, Selection(namespace)) as (reflector, told, _):
+        assert told.names == ["a", "c"]
+        assert told.unreadable == {Key(namespace, "b"): "data[...]: invalid enum value 'poison'"}
+        await admin.create_all([config_map("d", "poison"), config_map("e", "fine")])
+        await admin.patch("configmaps", "a", {"data": {"text": "poison"}}, namespace)
+        await admin.patch("configmaps", "b", {"data": {"text": "fine"}}, namespace)
+        await wait_for(lambda: told.names == ["b", "c", "e"] and len(told.unreadable) == 2)
+        await admin.delete("configmaps", "d", namespace)
+        await wait_for(lambda: list(told.unreadable) == [(namespace, "a")])
+        assert reflector.lists == 1
+
+
+async def test_writes(kube_server, admin, namespace):
+    (node,) = await admin.create_nodes(1)
+    made = {name: await admin.create_pod(name, namespace) for name in ("bound", "evicted", "deleted")}
+    uids = {name: pod["metadata"]["uid"] for name, pod in made.items()}
+    async with connect.from_kubeconfig(kube_server.kubeconfig()) as connection:
+        with pytest.raises(errors.ConflictError, match="UID in precondition"):
+            await writes.bind(connection, namespace, "bound", uids["deleted"], node)
+        await writes.bind(connection, namespace, "bound", uids["bound"], node)
+        with pytest.raises(errors.ConflictError, match=f'already assigned to node "{node}"'):
+            await writes.bind(connection, namespace, "bound", uids["bound"], node)
+        condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no room"}
+        await writes.patch_status(connection, PODS, namespace, "deleted", {"status": {"conditions": [condition]}})
+        with pytest.raises(errors.ConflictError):
+            await writes.evict(connection, namespace, "evicted", uids["bound"])
+        await writes.evict(connection, namespace, "evicted", uids["evicted"], grace_period_seconds=0)
+        found = await admin.get("pods", "deleted", namespace)
+        assert found["status"]["conditions"][0]["message"] == "no room"
+        with pytest.raises(errors.ConflictError):
+            await writes.delete(connection, PODS, namespace, "deleted", uid=uids["bound"])
+        await writes.delete(connection, PODS, namespace, "deleted", uid=uids["deleted"], grace_period_seconds=0)
+        with pytest.raises(errors.NotFoundError):
+            await writes.delete(connection, PODS, namespace, "deleted")
+    assert [pod["metadata"]["name"] for pod in await admin.items("pods", namespace)] == ["bound"]
+    assert await admin.node_of("bound", namespace) == node
+
+
+async def test_an_eviction_that_a_budget_forbids(kube_server, admin, namespace):
+    (node,) = await admin.create_nodes(1)
+    made = await admin.create_pod("web", namespace, meta={"labels": {"app": "web"}})
+    await admin.bind(namespace, "web", node)
+    running = {"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}
+    await admin.patch("pods", "web", running, namespace, subresource="status")
+    selector = {"matchLabels": {"app": "web"}}
+    budget = {"metadata": {"name": "keep", "namespace": namespace}, "spec": {"minAvailable": 1, "selector": selector}}
+    await admin.create({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget"} | budget)
+    async with connect.from_kubeconfig(kube_server.kubeconfig()) as connection:
+        with pytest.raises(errors.TooManyRequestsError) as caught:
+            await writes.evict(connection, namespace, "web", made["metadata"]["uid"])
+    assert caught.value.retry_after
+
+
+async def test_patches_and_events(kube_server, admin, namespace):
+    def config_map(**data):
+        return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": data}
+
+    about = {"kind": "Pod", "namespace": namespace, "name": "web"}
+    new = {"apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": {"name": "new", "namespace": namespace}}
+    new |= {"regarding": about, "reason": "Scheduled", "action": "Binding", "note": "here", "type": "Normal"}
+    new |= {
+        "eventTime": "2026-01-01T00:00:00.000000Z",
+        "reportingController": "bayplan",
+        "reportingInstance": "bayplan-0",
+    }
+    old = {"apiVersion": "v1", "kind": "Event", "metadata": {"name": "old", "namespace": namespace}}
+    old |= {"involvedObject": about, "reason": "Scheduled", "message": "there", "type": "Normal"}
+    async with connect.from_kubeconfig(kube_server.kubeconfig()) as connection:
+        made = json.loads(await writes.create(connection, CONFIG_MAPS, namespace, config_map(a="1")))
+        await writes.patch(connection, CONFIG_MAPS, namespace, "c", {"data": {"b": "2"}})
+        with pytest.raises(errors.ConflictError, match="the object has been modified"):
+            await writes.replace(connection, CONFIG_MAPS, namespace, "c", made)
+        with pytest.raises(errors.ConflictError, match="conflict"):
+            await writes.apply(connection, CONFIG_MAPS, namespace, "c", config_map(b="3"), field_manager="x")
+        body = await writes.apply(
+            connection, CONFIG_MAPS, namespace, "c", config_map(b="3"), field_manager="x", force=True
+        )
+        with pytest.raises(errors.ConflictError) as caught:
+            await writes.create(connection, CONFIG_MAPS, namespace, config_map())
+        await writes.create_event(connection, namespace, new)
+        await writes.create_event(connection, namespace, old)
+    assert json.loads(body)["data"] == {"a": "1", "b": "3"}
+    assert caught.value.reason == "AlreadyExists"
+    notes = {event["note"] for event in await admin.items("events.k8s.io/v1/events", namespace)}
+    assert notes == {"here", "there"}
+
+
+async def whoami(server, user=None, options=None, **settings):
+    """Whom the server takes us for."""
+    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+    resource = Resource("authentication.k8s.io", "v1", "selfsubjectreviews", namespaced=False)
+    path = server.kubeconfig(entry=user, **settings)
+    async with connect.from_kubeconfig(path, options=options or ConnectOptions()) as connection:
+        return json.loads(await writes.create(connection, resource, None, review))["status"]["userInfo"]
+
+
+async def test_ways_to_say_who_we_are(kube_server, admin, tmp_path):
+    server = kube_server
+    certificate, key = server.client_certificate("ada", "admins")
+    me = await whoami(server, {"client-certificate": str(certificate), "client-key": str(key)})
+    assert (me["username"], me["groups"]) == ("ada", ["admins", "system:authenticated"])
+
+    file = tmp_path / "token"
+    file.write_text(await admin.service_account_token("default", "robot"))
+    assert (await whoami(server, {"tokenFile": str(file)}))["username"] == "system:serviceaccount:default:robot"
+
+    status = {"token": server.token("kube-scheduler")}
+    answer = tmp_path / "answer"
+    answer.write_text(json.dumps({"apiVersion": V1, "kind": "ExecCredential", "status": status}))
+    code = f"print(open({str(answer)!r}).read())"
+    run = {"command": sys.executable, "args": ["-c", code], "apiVersion": V1, "interactiveMode": "Never"}
+    assert (await whoami(server, {"exec": run}))["username"] == "system:kube-scheduler"
+
+    acting = {
+        "token": server.token(),
+        "as": "eve",
+        "as-uid": "7",
+        "as-groups": ["spies"],
+        "as-user-extra": {"a/b": ["c"]},
+    }
+    me = await whoami(server, acting)
+    assert (me["username"], me["uid"], me["extra"]) == ("eve", "7", {"a/b": ["c"]})
+    assert "spies" in me["groups"]
+    assert (await whoami(server, acting, ConnectOptions(as_user="bob")))["username"] == "bob"
+    token = server.token("kube-scheduler")
+    assert (
+        await whoami(
+            server,
+            acting | {"as": ""} | dict.fromkeys(("as-uid", "as-groups", "as-user-extra")),
+            ConnectOptions(token=token),
+        )
+    )["username"] == "system:kube-scheduler"
+
+
+async def test_a_token_that_runs_out_is_read_again(kube_server, tmp_path):
+    file = tmp_path / "token"
+    file.write_text("no-longer-good")
+    async with connect.from_kubeconfig(kube_server.kubeconfig(entry={"tokenFile": str(file)})) as connection:
+        with pytest.raises(errors.UnauthorizedError):
+            await connection.get("/api/v1/nodes")
+        file.write_text(kube_server.token())
+        await connection.get("/api/v1/nodes")
+
+
+async def refused(server, kind, user=None, cluster_of=None, **settings):
+    path = server.kubeconfig(entry=user, **settings)
+    async with connect.from_kubeconfig(path) as connection:
+        with pytest.raises(kind) as caught:
+            await listing.everything(connection, PODS, Pod)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+async def test_one_clear_line_for_each_way_to_fail(kube_server):
+    server, head = kube_server, f"GET {kube_server.url}/api/v1/pods: "
+    assert await refused(server, errors.ForbiddenError, {"token": server.token("restricted")}) == (
+        head + 'no rights: pods is forbidden: User "system:serviceaccount:default:restricted" cannot list resource '
+        '"pods" in API group "" at the cluster scope'
+    )
+    unauthorized = head + "the server does not accept our credentials: Unauthorized"
+    assert await refused(server, errors.UnauthorizedError, {"token": "unknown"}) == unauthorized
+    certificate, key = server.client_certificate("ada", lifetime=-3600)
+    expired = {"client-certificate": str(certificate), "client-key": str(key)}
+    assert "our client certificate (" in await refused(server, errors.UnauthorizedError, expired)
+    etcd = await refused(server, errors.WrongServerError, url=server.etcd_url.replace("http:", "https:"))
+    assert etcd.startswith(f"{server.etcd_url.replace('http:', 'https:')}: no TLS connection: ")
+    name = server.url.replace("127.0.0.1", "127.0.0.2")
+    assert "not accepted: IP address mismatch" in await refused(server, errors.CertificateError, url=name)
+
+
+async def test_an_etcd_is_no_api_server(kube_server):
+    path = kube_server.kubeconfig(url=kube_server.etcd_url)
+    async with connect.from_kubeconfig(path) as connection:
+        with pytest.raises(errors.WrongServerError, match="is this a Kubernetes API server"):
+            await connection.version()

@@ -1,0 +1,182 @@
+"""The scheduler's parts on a cluster in memory: writes happen at once, the clock moves when told to."""
+
+import datetime as dt
+
+import msgspec
+
+from bayplan.live.assembly import Assembly
+from bayplan.live.outside import GoneError, RefusedError
+from bayplan.live.settings import Settings
+from bayplan.rules import profile
+from bayplan.wire.disruption import PodDisruptionBudget
+from bayplan.wire.nodes import Node
+from bayplan.wire.pods import Pod
+
+START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+
+
+class Simulation:
+    """`pods` is what the API server would have; what the scheduler writes comes back to it like a watch event."""
+
+    def __init__(self, *, names=("bayplan",), **settings):
+        self.now = 0.0
+        self.pods, self.events, self.failures = {}, [], []
+        self.binds, self.deleted = [], []
+        self.serial = 0
+        rules = profile.rules()
+        self.parts = Assembly(
+            self,
+            dict.fromkeys(names, rules),
+            Settings(identity="test", election=None, **settings),
+            clock=lambda: self.now,
+            wall=lambda: START + dt.timedelta(seconds=self.now),
+        )
+        self.state, self.scheduler = self.parts.state, self.parts.scheduler
+
+    # The world
+
+    def add_node(self, name, zone="a", cpu="4", pods="110", **spec):
+        labels = {"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": zone}
+        status = {"allocatable": {"cpu": cpu, "memory": "16Gi", "pods": pods}}
+        self.state.put_node(
+            convert({"metadata": {"name": name, "labels": labels}, "spec": spec, "status": status}, Node)
+        )
+
+    def add_pod(
+        self, name, *, labels=None, cpu=None, scheduler="bayplan", priority=0, node="", annotations=None, **spec
+    ):
+        self.serial += 1
+        requests = {"cpu": cpu} if cpu else {}
+        written = {
+            "metadata": {
+                "namespace": "web",
+                "name": name,
+                "uid": f"uid-{self.serial}",
+                "labels": labels or {},
+                "annotations": annotations or {},
+                "creationTimestamp": START.isoformat(),
+            },
+            "spec": {
+                "schedulerName": scheduler,
+                "priority": priority,
+                "nodeName": node,
+                "containers": [{"name": "c", "image": "i", "resources": {"requests": requests}}],
+                **spec,
+            },
+        }
+        self.pods[f"web/{name}"] = written
+        self.tell(name)
+
+    def add_budget(self, name, labels, allowed):
+        self.state.put_budget(
+            convert(
+                {
+                    "metadata": {"namespace": "web", "name": name},
+                    "spec": {"selector": {"matchLabels": labels}},
+                    "status": {"disruptionsAllowed": allowed},
+                },
+                PodDisruptionBudget,
+            )
+        )
+
+    def change_pod(self, name, **spec):
+        self.pods[f"web/{name}"]["spec"].update(spec)
+        self.tell(name)
+
+    def remove_pod(self, name):
+        gone = self.pods.pop(f"web/{name}")
+        self.state.drop_pod(f"web/{name}", gone["metadata"]["uid"])
+        self.scheduler.changed()
+
+    def tell(self, name):
+        self.state.put_pod(convert(self.pods[f"web/{name}"], Pod))
+        self.scheduler.changed()
+
+    async def settle(self, seconds=0.0):
+        """Let the scheduler work until nothing happens any more, then let time pass, step by step."""
+        end = self.now + seconds
+        while True:
+            while self.scheduler.step():
+                await self.scheduler.idle()
+            await self.scheduler.idle()
+            await self.parts.events.flush()
+            retry = self.state.queue.wakes_at()
+            if retry is None or retry > end:
+                break
+            self.now = max(self.now, retry)
+        self.now = end
+        self.scheduler.step()
+        await self.scheduler.idle()
+
+    def where(self):
+        return {key.partition("/")[2]: pod["spec"]["nodeName"] for key, pod in sorted(self.pods.items())}
+
+    def notes(self, name, reason):
+        return [e["note"] for e in self.events if e["regarding"]["name"] == name and e["reason"] == reason]
+
+    def condition(self, name):
+        return self.pods[f"web/{name}"].get("status", {}).get("conditions", [{}])[0]
+
+    # What the scheduler writes
+
+    def _find(self, pod):
+        found = self.pods.get(f"{pod.namespace}/{pod.name}")
+        if found is None or found["metadata"]["uid"] != pod.uid:
+            raise GoneError(f"{pod.name} is gone")
+        return found
+
+    async def bind(self, pod, node):
+        if self.failures:
+            failure = self.failures.pop(0)
+            if failure is not None:
+                raise failure
+        found = self._find(pod)
+        if found["spec"]["nodeName"]:
+            raise RefusedError("it has a node already")
+        found["spec"]["nodeName"] = node
+        self.binds.append((pod.name, node))
+        self.tell(pod.name)
+
+    async def node_of(self, pod):
+        return self._find(pod)["spec"]["nodeName"]
+
+    async def patch_status(self, pod, status):
+        found = self._find(pod).setdefault("status", {})
+        found.update({name: value for name, value in status.items() if value is not None})
+        for name in [name for name, value in status.items() if value is None]:
+            found.pop(name, None)
+        self.tell(pod.name)
+
+    async def delete(self, pod):
+        self._find(pod)
+        self.deleted.append(pod.name)
+        self.remove_pod(pod.name)
+
+    async def evict(self, pod):
+        await self.delete(pod)
+
+    async def select_node(self, claim, node):
+        raise AssertionError("no claims here")
+
+    async def reserve_volume(self, volume, claim, claim_uid):
+        raise AssertionError("no claims here")
+
+    async def post_event(self, event):
+        self.events.append(event)
+
+    async def patch_event(self, namespace, name, patch):
+        self.events.append({"series": patch["series"], "regarding": {"name": name}, "reason": "", "note": ""})
+
+
+def convert(value, kind):
+    return msgspec.convert(value, kind)
+
+
+def apart(key="kubernetes.io/hostname", **labels):
+    term = {"labelSelector": {"matchLabels": labels}, "topologyKey": key}
+    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+def near(key="topology.kubernetes.io/zone", **labels):
+    term = {"labelSelector": {"matchLabels": labels}, "topologyKey": key}
+    return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}

@@ -1,0 +1,192 @@
+"""What the running scheduler does, on a cluster in memory."""
+
+import pytest
+
+from bayplan.live.outside import RefusedError, UnclearError
+from bayplan.live.pending import Stage
+from live_loop.simulated import Simulation, apart, near
+
+
+@pytest.fixture
+def cluster():
+    simulation = Simulation()
+    simulation.add_node("one", zone="a")
+    simulation.add_node("two", zone="b")
+    return simulation
+
+
+async def test_pods_are_bound_and_told(cluster):
+    cluster.add_pod("web")
+    await cluster.settle()
+    assert cluster.where()["web"] in ("one", "two")
+    assert cluster.notes("web", "Scheduled") == [f"Successfully assigned web/web to {cluster.where()['web']}"]
+
+
+async def test_pods_of_other_schedulers_are_left_alone_and_counted(cluster):
+    cluster.add_pod("theirs", scheduler="default-scheduler", labels={"app": "x"})
+    cluster.add_pod("running", scheduler="default-scheduler", labels={"app": "x"}, node="one")
+    cluster.add_pod("ours", labels={"app": "x"}, affinity=apart(app="x"))
+    await cluster.settle()
+    assert cluster.where() == {"theirs": "", "running": "one", "ours": "two"}
+
+
+async def test_a_refused_pod_is_told_who_stands_in_its_way_and_sleeps_until_that_one_goes(cluster):
+    for name in ("a", "b", "c"):
+        cluster.add_pod(name, labels={"app": "x"}, affinity=apart(app="x"))
+    await cluster.settle()
+    (waiting,) = [name for name, node in cluster.where().items() if not node]
+    (note,) = cluster.notes(waiting, "FailedScheduling")
+    assert note.startswith("0/2 nodes are available: 2 node(s) didn't match pod anti-affinity rules. preemption: ")
+    assert "Blocked by web/" in note
+    assert cluster.condition(waiting)["reason"] == "Unschedulable"
+    attempts = cluster.state.queue.pods[f"web/{waiting}"].attempts
+    await cluster.settle(60)
+    assert cluster.state.queue.pods[f"web/{waiting}"].attempts == attempts, "nothing happened, so nothing was tried"
+    cluster.remove_pod(next(name for name, node in cluster.where().items() if node))
+    await cluster.settle(2)
+    assert all(cluster.where().values())
+
+
+async def test_an_unrelated_pod_that_goes_wakes_nobody(cluster):
+    for name in ("a", "b", "c"):
+        cluster.add_pod(name, labels={"app": "x"}, affinity=apart(app="x"))
+    cluster.add_pod("bystander")
+    await cluster.settle()
+    asked = cluster.state.waiting.asked
+    cluster.remove_pod("bystander")
+    await cluster.settle(20)
+    assert cluster.state.waiting.asked == asked
+
+
+async def test_gated_pods_wait_for_their_gates(cluster):
+    cluster.add_pod("web", schedulingGates=[{"name": "quota"}])
+    await cluster.settle(30)
+    assert cluster.where() == {"web": ""}
+    assert cluster.state.queue.sizes[Stage.GATED] == 1
+    cluster.change_pod("web", schedulingGates=[])
+    await cluster.settle()
+    assert cluster.where()["web"]
+
+
+async def test_a_pod_that_turns_up_near_its_partner_follows_it(cluster):
+    cluster.add_pod("follower", affinity=near(app="db"))
+    await cluster.settle()
+    assert cluster.where()["follower"] == ""
+    cluster.add_pod("db", labels={"app": "db"}, scheduler="other", node="two")
+    await cluster.settle(2)
+    assert cluster.where()["follower"] == "two"
+
+
+async def test_a_refused_bind_is_taken_back_and_tried_again(cluster):
+    cluster.failures = [RefusedError("no")]
+    cluster.add_pod("web", cpu="4")
+    await cluster.settle(0)
+    assert cluster.where() == {"web": ""}
+    assert not cluster.state.index.records
+    await cluster.settle(1)
+    assert cluster.where()["web"]
+    assert len(cluster.state.index.records) == 1
+
+
+async def test_an_unclear_bind_is_found_out_about(cluster, monkeypatch):
+    async def at_once(_seconds):
+        return None
+
+    monkeypatch.setattr(cluster.scheduler._binder, "_sleep", at_once)
+    cluster.failures = [UnclearError("connection lost"), UnclearError("connection lost")]
+    cluster.add_pod("web")
+    await cluster.settle()
+    assert len(cluster.binds) == 1
+    assert cluster.where()["web"]
+
+
+async def test_a_pod_deleted_and_made_anew_is_another_pod(cluster):
+    cluster.add_pod("web", cpu="3")
+    await cluster.settle()
+    cluster.remove_pod("web")
+    cluster.add_pod("web", cpu="3")
+    await cluster.settle()
+    assert len(cluster.binds) == 2
+    assert len(cluster.state.index.records) == 1
+
+
+async def test_a_more_important_pod_gets_the_room_of_a_less_important_one(cluster):
+    cluster.add_pod("low-1", cpu="3", node="one")
+    cluster.add_pod("low-2", cpu="3", node="two")
+    cluster.add_pod("vip", cpu="3", priority=1000)
+    await cluster.settle(2)
+    assert len(cluster.deleted) == 1
+    assert cluster.where()["vip"]
+    assert len(cluster.state.nominations) == 0
+
+
+async def test_a_budget_decides_whose_room_it_is(cluster):
+    cluster.add_budget("keep", {"app": "precious"}, allowed=0)
+    cluster.add_pod("precious", cpu="3", node="one", labels={"app": "precious"})
+    cluster.add_pod("other", cpu="3", node="two")
+    cluster.add_pod("vip", cpu="3", priority=1000)
+    await cluster.settle(2)
+    assert cluster.deleted == ["other"]
+
+
+async def test_nobody_takes_the_room_that_was_promised(cluster):
+    cluster.add_pod("low-1", cpu="3", node="one")
+    cluster.add_pod("low-2", cpu="3", node="two")
+
+    async def slowly(pod):
+        cluster.deleted.append(pod.name)  # it will be gone later
+
+    cluster.delete = slowly
+    cluster.add_pod("vip", cpu="3", priority=1000)
+    await cluster.settle()
+    (victim,) = cluster.deleted
+    cluster.add_pod("sneaky", cpu="3")
+    await cluster.settle()
+    cluster.remove_pod(victim)
+    await cluster.settle(3)
+    assert cluster.where()["vip"]
+    assert cluster.where()["sneaky"] == ""
+
+
+async def test_a_malformed_rule_is_named_and_the_others_go_on(cluster):
+    cluster.add_pod("broken", annotations={"bayplan.io/affinity": '{"podAffinity": {"surprise": 1}}'})
+    cluster.add_pod("fine")
+    await cluster.settle()
+    assert cluster.where()["fine"]
+    (note,) = cluster.notes("broken", "FailedScheduling")
+    assert "surprise" in note
+
+
+async def test_pods_with_resource_claims_are_left_to_others(cluster):
+    cluster.add_pod("gpu", resourceClaims=[{"name": "gpu"}])
+    await cluster.settle()
+    (note,) = cluster.notes("gpu", "FailedScheduling")
+    assert "spec.resourceClaims" in note
+
+
+async def test_a_bug_while_deciding_is_told_as_one_and_the_others_go_on(cluster, monkeypatch, caplog):
+    from bayplan.live import deciding
+
+    choose = deciding.choose
+
+    def broken(workload, *rest):
+        if workload.name == "cursed":
+            raise ZeroDivisionError
+        return choose(workload, *rest)
+
+    monkeypatch.setattr(deciding, "choose", broken)
+    cluster.add_pod("cursed")
+    cluster.add_pod("fine")
+    await cluster.settle()
+    assert cluster.where()["fine"]
+    assert cluster.condition("cursed")["reason"] == "SchedulerError"
+
+
+async def test_repeated_refusals_are_one_event(cluster):
+    cluster.add_pod("huge", cpu="100")
+    await cluster.settle()
+    for i in range(5):
+        cluster.add_node(f"more-{i}")
+        await cluster.settle(20)
+    assert len(cluster.notes("huge", "FailedScheduling")) <= 6
+    assert cluster.state.queue.sizes[Stage.WAITING] == 1
