@@ -49,11 +49,13 @@ test-live: setup  ## tests against a real API server
 bench: setup  ## decisions per second on the benchmark inputs
 	$(BIN)/python benchmarks/run.py
 
-lock:  ## requirements.txt anew from pyproject.toml
+lock:  ## the files with pinned versions anew from pyproject.toml
 	$(PYTHON) -m venv .venv-lock
 	.venv-lock/bin/pip install --quiet uv
 	.venv-lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	  --no-header --no-annotate pyproject.toml --group dev --group build -o requirements.txt --upgrade
+	.venv-lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	  --no-header --no-annotate pyproject.toml -c requirements.txt -o deploy/requirements.txt --upgrade
 
 clean:  ## forget the environment and what was built
 	rm -rf $(VENV) .venv-lock dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

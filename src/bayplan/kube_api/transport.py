@@ -84,6 +84,8 @@ def _cause(error: BaseException) -> str:
     """The cause alone: the texts of aiohttp's exceptions repeat addresses and settings."""
     if isinstance(error, ssl.SSLError):
         return (error.reason or str(error)).replace("_", " ").lower()
+    if isinstance(error, ConnectionResetError) and not error.errno:
+        return "it hangs up; does it speak TLS?"
     if isinstance(error, OSError) and error.errno:
         return (error.strerror if isinstance(error, socket.gaierror) else os.strerror(error.errno)) or str(error)
     return str(error) or type(error).__name__

@@ -1,0 +1,262 @@
+"""The webhook, asked by a real API server: one test for each rule, and for what may happen to a webhook."""
+
+import asyncio
+import itertools
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from bayplan.enforcing.quota_limits import Limits
+from bayplan.validating.guard import Exempt, GuardSettings
+from bayplan.webhook import serving
+from bayplan.webhook.judging import Settings
+from bayplan.webhook.rotation import Lifetimes
+from live.admin import ApiError, path_to
+from live.open_door import SeenView, opened
+
+HOSTNAME = "kubernetes.io/hostname"
+ZONE = "topology.kubernetes.io/zone"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+RUNNING = "requiredDuringSchedulingRequiredDuringExecution"
+NAMES = (f"w{n}" for n in itertools.count())
+
+
+def anti(key, when=REQUIRED, app=None, **more):
+    term = {"labelSelector": {"matchLabels": {"app": app}} if app else {}, "topologyKey": key, **more}
+    return {"podAntiAffinity": {when: [term if app else {**term, "namespaceSelector": {}}]}}
+
+
+def pod(*, affinity=None, rule=None, node="", namespace="default", name=None, **metadata):
+    spec = {"containers": [{"name": "c", "image": "i"}]}
+    if affinity:
+        spec["affinity"] = affinity
+    if node:
+        spec["nodeName"] = node
+    annotations = {} if rule is None else {"bayplan.io/affinity": rule if isinstance(rule, str) else json.dumps(rule)}
+    meta = {"name": name or next(NAMES), "namespace": namespace, "annotations": annotations, **metadata}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
+
+
+def deployment(affinity, **metadata):
+    labels, spec = {"app": "web"}, pod(affinity=affinity)["spec"]
+    made = {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": spec}}
+    meta = {"name": next(NAMES), "namespace": "default", **metadata}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": made}
+
+
+async def refusal(admin, obj, **how):
+    """Code and message of the API server's no; None if it takes the object."""
+    try:
+        await admin.create(obj, **how)
+    except ApiError as error:
+        return error.status, error.body["message"]
+    return None
+
+
+WEAPON = anti(ZONE)
+BEYOND = f'"{ZONE}" reaches beyond a node, and hard anti-affinity across all namespaces may only use {HOSTNAME}'
+
+
+# The rules
+
+
+async def test_the_seeds_rule_holds_for_pods_and_templates(admin):
+    async with opened(admin):
+        code, said = await refusal(admin, pod(affinity=WEAPON))
+        assert code == 403
+        assert said.startswith('admission webhook "pods.bayplan.io" denied the request: spec.affinity.podAntiAffinity')
+        assert BEYOND in said
+        for when in (REQUIRED, RUNNING):
+            assert BEYOND in (await refusal(admin, pod(rule=anti(ZONE, when))))[1]
+        code, said = await refusal(admin, deployment(WEAPON))
+        assert "spec.template.spec.affinity" in said
+        assert await refusal(admin, pod(affinity=anti(HOSTNAME))) is None
+        assert await refusal(admin, pod(affinity=anti(ZONE, app="web"))) is None
+        assert await refusal(admin, pod()) is None
+
+
+async def test_causes_reach_the_client(admin):
+    async with opened(admin):
+        with pytest.raises(ApiError) as refused:
+            await admin.create(pod(affinity=WEAPON))
+    (cause,) = refused.value.body["details"]["causes"]
+    assert (cause["reason"], cause["field"]) == (
+        "FieldValueForbidden",
+        f"spec.affinity.podAntiAffinity.{REQUIRED}[0].topologyKey",
+    )
+
+
+@pytest.mark.parametrize("exempt", [Exempt(groups=("system:masters",)), Exempt(namespaces=("default",))])
+async def test_the_capability(admin, exempt):
+    async with opened(admin, Settings(guard=GuardSettings(exempt=exempt))):
+        assert await refusal(admin, pod(affinity=WEAPON)) is None
+
+
+async def test_system_namespaces_are_never_blocked(admin):
+    await admin.create_namespace("bayplan-system")
+    async with opened(admin):
+        for namespace in ("kube-system", "bayplan-system"):
+            assert await refusal(admin, pod(affinity=WEAPON, namespace=namespace)) is None
+        for namespace in ("kube-system", "bayplan-system"):
+            await admin.delete_all("pods", namespace)
+
+
+async def test_malformed_annotations_are_refused(admin):
+    async with opened(admin):
+        code, said = await refusal(admin, pod(rule="{"))
+        assert code == 422
+        assert "metadata.annotations[bayplan.io/affinity]: Invalid value: neither YAML nor JSON" in said
+        wrong = deployment(None, annotations={"bayplan.io/placement": "supplement: []"})
+        assert "metadata.annotations[bayplan.io/placement]" in (await refusal(admin, wrong))[1]
+
+
+def policy(placement, **metadata):
+    spec = {"resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment"}], "placement": placement}
+    meta = {"name": next(NAMES), "namespace": "default", **metadata}
+    return {"apiVersion": "policy.karmada.io/v1alpha1", "kind": "PropagationPolicy", "metadata": meta, "spec": spec}
+
+
+async def test_policies_are_judged_by_the_placement_rules(karmada_server, admin):
+    async with opened(admin) as door:
+        both = {"clusterAffinity": {}, "clusterAffinities": [{"affinityName": "a"}]}
+        code, said = await refusal(admin, policy(both))
+        assert code == 422
+        assert "clusterAffinities cannot co-exist with clusterAffinity" in said
+        assert (
+            "bayplan.io/placement" in (await refusal(admin, policy({}, annotations={"bayplan.io/placement": "["})))[1]
+        )
+        assert await refusal(admin, policy({"clusterAffinity": {"clusterNames": ["m"]}})) is None
+        whole = policy(both)
+        whole["kind"] = "ClusterPropagationPolicy"
+        del whole["metadata"]["namespace"]
+        assert "clusterAffinities cannot co-exist" in (await refusal(admin, whole))[1]
+        assert {path for path, _ in door.reviews} >= {serving.POLICIES}
+
+
+async def test_traps_are_warnings(admin):
+    async with opened(admin):
+        url, body = admin.url + path_to("pods", namespace="default"), json.dumps(pod(affinity=anti(HOSTNAME)))
+        async with admin._session.post(url, data=body, headers={"Content-Type": "application/json"}) as answer:
+            assert answer.status == 201
+            assert "this means daemons too" in " ".join(answer.headers.getall("Warning", []))
+
+
+async def test_terms_come_to_tolerate_daemons(admin):
+    async with opened(admin):
+        made = await admin.create(pod(rule=anti(HOSTNAME, RUNNING, app="db")))
+    (term,) = json.loads(made["metadata"]["annotations"]["bayplan.io/affinity"])["podAntiAffinity"][RUNNING]
+    assert term["tolerateNamespaces"] == ["kube-system"]
+
+
+async def test_what_was_wrong_before_the_door_opened_may_stay(admin):
+    name = (await admin.create(deployment(WEAPON)))["metadata"]["name"]
+    async with opened(admin):
+        changed = await admin.patch("apps/v1/deployments", name, {"spec": {"replicas": 3}}, "default")
+        assert changed["spec"]["replicas"] == 3
+    await admin.delete("apps/v1/deployments", name, "default")
+
+
+NO_DB = anti(HOSTNAME, RUNNING, app="db")
+
+
+async def test_a_bind_that_breaks_a_rule_is_refused_in_both_directions(admin):
+    await admin.create_nodes(2, labels=lambda n: {HOSTNAME: f"node-{n}"})
+    for name, node, labels, rule in (
+        ("db-0", "node-0", {"app": "db"}, None),
+        ("web-1", "node-1", {"app": "web"}, NO_DB),
+        ("web", "", {"app": "web"}, NO_DB),
+        ("db", "", {"app": "db"}, None),
+    ):
+        await admin.create(pod(name=name, node=node, labels=labels, rule=rule))
+    view = SeenView()
+    await view.look(admin)
+    async with opened(admin, view=view) as door:
+        with pytest.raises(ApiError, match="of default/web refuses app=db on its node") as refused:
+            await admin.bind("default", "web", "node-0")
+        assert refused.value.status == 409
+        with pytest.raises(ApiError, match="of default/web-1 refuses app=db on its node"):
+            await admin.bind("default", "db", "node-1")
+        assert await admin.node_of("db") == ""
+        await admin.bind("default", "db", "node-0")
+        assert await admin.node_of("db") == "node-0"
+        await admin.bind("default", "web", "node-1")
+        assert (serving.BINDINGS, False) in door.reviews
+
+
+async def test_a_pod_that_names_its_node_is_a_bind_too(admin):
+    await admin.create_nodes(1, labels=lambda n: {HOSTNAME: f"node-{n}"})
+    await admin.create(pod(name="web", node="node-0", rule=NO_DB))
+    view = SeenView()
+    await view.look(admin)
+    async with opened(admin, view=view):
+        code, said = await refusal(admin, pod(name="db", node="node-0", labels={"app": "db"}))
+        assert (code, "of default/web refuses app=db" in said) == (409, True)
+        assert await refusal(admin, pod(name="db", labels={"app": "db"})) is None
+
+
+async def test_what_exceeds_the_quota_is_refused(admin):
+    await admin.create_nodes(2, cpu="4", memory="8Gi", labels=lambda n: {HOSTNAME: f"node-{n}"})
+    view = SeenView(Limits({"default": (("cpu", 8000),)}))
+    await view.look(admin)
+    async with opened(admin, view=view):
+        exclusive = [pod(affinity=anti(HOSTNAME)) for _ in range(6)]
+        answers = await asyncio.gather(*(refusal(admin, one) for one in exclusive))
+        refused = [answer for answer in answers if answer is not None]
+        assert len(refused) == 4  # two nodes' worth is allowed, however fast they come
+        said = "exceeded quota: bayplan-quota, requested: cpu=4, used: cpu=8, limited: cpu=8"
+        assert all(code == 403 and said in message for code, message in refused)
+
+
+# What may happen to a webhook
+
+
+async def test_no_request_is_refused_while_certificates_are_rotated(admin):
+    """Steps of hours in seconds: the API server has as long to hear of an authority as it takes to hear of anything."""
+    start, minute = datetime.now(UTC), timedelta(minutes=1)
+    lives = Lifetimes(authority=30 * minute, serving=10 * minute, settling=minute)
+    async with opened(admin, failure_policy="Fail", lifetimes=lives, now=start) as door:
+        asked, failures, done = 0, [], asyncio.Event()
+
+        async def hammer():
+            nonlocal asked
+            while not done.is_set():
+                answer = await refusal(admin, pod(affinity=anti(HOSTNAME)), dryRun="All")
+                asked += 1
+                failures.extend([] if answer is None else [answer])
+
+        hammers = [asyncio.create_task(hammer()) for _ in range(40)]
+        shown, bundles = [], []
+        for after in (7, 14, 20, 21.5, 22.5, 29, 40, 41.5, 42.5):
+            await door.rotator.look(start + after * minute)
+            shown.append(door.rotator._shown)
+            bundles.append((await door.rotator._store.load()).bundle)
+            await asyncio.sleep(1.5)
+        done.set()
+        await asyncio.gather(*hammers)
+    assert failures == []
+    assert asked > 100
+    assert len(set(shown)) >= 4
+    assert len(set(bundles)) == 5
+
+
+@pytest.mark.parametrize("failure_policy", ["Ignore", "Fail"])
+async def test_a_webhook_that_is_down(admin, failure_policy):
+    async with opened(admin, failure_policy=failure_policy) as door:
+        await door.close()
+        answer = await refusal(admin, pod(affinity=WEAPON))
+        if failure_policy == "Ignore":
+            assert answer is None
+        else:
+            assert answer[0] == 500
+            assert 'failed calling webhook "pods.bayplan.io"' in answer[1]
+        assert await refusal(admin, pod(affinity=WEAPON, namespace="kube-system")) is None
+        assert await refusal(admin, pod()) is None  # about which it is never asked
+        await admin.delete_all("pods", "kube-system")
+
+
+async def test_plain_pods_are_never_asked_about(admin):
+    async with opened(admin) as door:
+        before = len(door.reviews)
+        assert await refusal(admin, pod()) is None
+        assert len(door.reviews) == before
