@@ -117,7 +117,7 @@ def test_the_order_has_teeth():
 
 
 def test_help_loads_nothing_heavy():
-    heavy = {"numpy", "yaml", "rich", "bayplan.schedule"}
+    heavy = {"numpy", "yaml", "rich", "aiohttp", "bayplan.schedule"}
     code = f"import sys, bayplan.cli.main; print(*sorted({heavy!r} & set(sys.modules)))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=SOURCE)
     assert loaded.stdout.split() == []

@@ -1,14 +1,13 @@
 """What a loss displaces is placed by the same engine, and the index does not notice."""
 
 import msgspec
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayplan import placing
-from bayplan.auditing import survivability, workload_loss
-from bayplan.auditing.survivability import Event
-from bayplan.auditing.workload_loss import Budget
+from bayplan.auditing import failure_events, stanzas, workload_loss
+from bayplan.auditing.failure_events import Event
+from bayplan.auditing.workload_groups import Replicas
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model import labels as label_model
 from bayplan.model.node_selectors import NAME_FIELD, NodeAffinity, NodeRequirement, NodeTerm
@@ -44,6 +43,11 @@ def index_of(nodes, placed):
     return index
 
 
+def group_of(index, name, *pods, at_least=1):
+    keys = tuple(f"shop/{pod}" for pod in pods)
+    return Replicas(stanzas.on_index(name, keys, index, at_least=at_least), keys, "shop")
+
+
 def state(index):
     return {key: (record.workload, record.shares) for key, record in index.records.items()}, sorted(index.slots.by_name)
 
@@ -54,9 +58,7 @@ ZONE_A = Event("zone", "a", frozenset({"a1"}))
 def test_what_was_displaced_finds_room():
     index = index_of([node("a1", "a"), node("b1", "b")], [(pod("w1"), "a1"), (pod("w2"), "b1")])
     before = state(index)
-    [budget] = workload_loss.budget_replicas(
-        index, [Budget(namespace="shop", name="web", selector=WEB, min_available=2)]
-    )
+    budget = group_of(index, "PodDisruptionBudget shop/web", "w1", "w2", at_least=2)
     loss = workload_loss.lose(ZONE_A, index, RULES, [budget])
     assert loss.placed == (("shop/w1", "b1"),)
     assert loss.broken == ("PodDisruptionBudget shop/web",)
@@ -108,37 +110,12 @@ def test_the_more_important_go_first():
     assert [one.key for one in loss.stranded] == ["shop/a"]
 
 
-@pytest.mark.parametrize("asked, n, need", [
-    ({"min_available": 2}, 3, 2),
-    ({"min_available": "50%"}, 3, 2),    # rounded up
-    ({"max_unavailable": 1}, 3, 2),
-    ({"max_unavailable": "30%"}, 10, 7),
-    ({"max_unavailable": "1%"}, 3, 2),   # rounded up too, so one may always go
-    ({"max_unavailable": 5}, 3, 0),
-    ({"min_available": "50%", "expected": 8}, 3, 4),
-    ({}, 3, 1),
-])  # fmt: skip
-def test_what_a_budget_asks_for(asked, n, need):
-    assert Budget(namespace="shop", name="b", selector=WEB, **asked).need(n) == need
-
-
-def test_a_null_selector_selects_nothing_and_an_empty_one_everything():
-    index = index_of([node("a1", "a")], [(pod("w1"), "a1"), (pod("db", app="db"), "a1")])
-    budgets = [
-        Budget(namespace="shop", name=n, selector=s) for n, s in (("null", None), ("all", label_model.EVERYTHING))
-    ]
-    [found] = workload_loss.budget_replicas(index, budgets)
-    assert found.keys == ("shop/db", "shop/w1")
-
-
-def test_owners_need_one_or_a_majority():
-    index = index_of([node("a1", "a"), node("b1", "b")], [(pod("w1"), "a1"), (pod("w2"), "a1"), (pod("w3"), "b1")])
-    owners = dict.fromkeys(("shop/w1", "shop/w2", "shop/w3"), "StatefulSet shop/db")
-    [one] = workload_loss.owner_replicas(index, owners)
-    [majority] = workload_loss.owner_replicas(index, owners, frozenset({"StatefulSet shop/db"}))
-    assert (one.group.need, majority.group.need) == (1, 2)
-    [loss] = workload_loss.lose_each([ZONE_A], index, RULES, [one, majority])
-    assert loss.broken == ("StatefulSet shop/db",)
+def test_fixes_are_looked_for_once_a_loss_and_not_for_ever():
+    nodes = [node("a1", "a"), node("b1", "b"), node("c1", "c", 100)]
+    index = index_of(nodes, [(pod(f"w{i}", 3000), where) for i, where in enumerate(["a1", "b1"])])
+    happening = failure_events.label_events(ZONE, {"a1": {ZONE: "a"}, "b1": {ZONE: "b"}})
+    losses = list(workload_loss.lose_each(happening, index, RULES, most_fixes=1))
+    assert [bool(loss.stranded[0].fixes) for loss in losses] == [True, False]
 
 
 def again(question, lost):
@@ -185,6 +162,6 @@ def _copy(question):
 
 def test_losses_of_all_zones_one_after_another():
     index = index_of([node("a1", "a"), node("b1", "b")], [(pod("w1", 3000), "a1"), (pod("w2", 3000), "b1")])
-    happening = survivability.label_events(ZONE, {"a1": {ZONE: "a"}, "b1": {ZONE: "b"}})
+    happening = failure_events.label_events(ZONE, {"a1": {ZONE: "a"}, "b1": {ZONE: "b"}})
     losses = list(workload_loss.lose_each(happening, index, RULES))
     assert [(loss.event.domain, len(loss.stranded)) for loss in losses] == [("a", 1), ("b", 1)]

@@ -35,6 +35,22 @@ async def tls_server(authority):
 
 
 @pytest.fixture
+async def serve():
+    """A function that starts a scripted server with a certificate of the test's own; it asks for none."""
+    started = []
+
+    async def start(certificate):
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        certificate.configure_cert(context)
+        started.append(await ScriptedServer().start(context))
+        return started[-1]
+
+    yield start
+    for server in started:
+        await server.stop()
+
+
+@pytest.fixture
 def kubeconfig_for(tmp_path, authority):
     """A function that writes a kubeconfig for a scripted server; `user` and `cluster` are more fields of theirs."""
 

@@ -5,6 +5,7 @@ For what a real API server cannot be made to do on demand: a version that vanish
 """
 
 import asyncio
+import base64
 import collections
 import contextlib
 import json
@@ -134,6 +135,22 @@ def watch(*lines, end="close"):
         return response
 
     return run
+
+
+async def whoami(request):
+    """The common name in the client certificate that the server was shown."""
+    certificate = request.transport.get_extra_info("peercert") or {}
+    names = dict(pair for part in certificate.get("subject", ()) for pair in part)
+    return answer({"name": names.get("commonName", "")})
+
+
+def authorizations(server):
+    """What the server was shown, request by request."""
+    return [asked.headers.get("Authorization") for asked in server.requests]
+
+
+def encoded(content):
+    return base64.b64encode(content).decode()
 
 
 @contextlib.asynccontextmanager

@@ -2,10 +2,8 @@ import asyncio
 import gzip
 import logging
 import socket
-import ssl
 
 import pytest
-import trustme
 from aiohttp import web
 
 from bayplan.kube_api import access, errors
@@ -256,79 +254,6 @@ async def test_without_tls_no_credentials_are_sent(server, kubeconfig_for):
     with pytest.raises(errors.UnauthorizedError, match="we sent none, because the address of the server is not https"):
         await ask(kubeconfig_for(server))
     assert "Authorization" not in server.requests[0].headers
-
-
-def serving(certificate, trust=None):
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    certificate.configure_cert(context)
-    return context
-
-
-@pytest.fixture
-async def serve():
-    """A function that starts a scripted server with a certificate of the test's own."""
-    started = []
-
-    async def start(certificate):
-        started.append(await ScriptedServer().start(serving(certificate)))
-        return started[-1]
-
-    yield start
-    for server in started:
-        await server.stop()
-
-
-async def test_an_expired_certificate(serve, authority, kubeconfig_for):
-    import datetime as dt
-
-    past = dt.datetime.now(dt.UTC) - dt.timedelta(days=1)
-    server = await serve(authority.issue_cert("127.0.0.1", not_after=past))
-    with pytest.raises(errors.CertificateError, match=r"not accepted: certificate has expired; it has to be renewed"):
-        await ask(kubeconfig_for(server))
-    assert server.requests == []
-
-
-async def test_a_certificate_of_an_unknown_authority(serve, kubeconfig_for):
-    server = await serve(trustme.CA().issue_cert("127.0.0.1"))
-    with pytest.raises(errors.CertificateError, match=r"the certificate-authority of the cluster .* did not sign it"):
-        await ask(kubeconfig_for(server))
-
-
-async def test_a_certificate_for_another_name(serve, authority, kubeconfig_for):
-    server = await serve(authority.issue_cert("api.example.com"))
-    server.then(answer({}))
-    with pytest.raises(errors.CertificateError, match="tls-server-name in the kubeconfig can name another host"):
-        await ask(kubeconfig_for(server))
-    await ask(kubeconfig_for(server, cluster={"tls-server-name": "api.example.com"}))
-    assert len(server.requests) == 1
-
-
-async def test_a_server_on_the_command_line_is_not_called_by_the_name_of_another(serve, authority, kubeconfig_for):
-    server = await serve(authority.issue_cert("127.0.0.1"))
-    server.then(answer({}))
-    path = kubeconfig_for(server, cluster={"tls-server-name": "api.example.com", "server": "https://10.0.0.1"})
-    await ask(path, options=ConnectOptions(server=server.url))
-
-
-@pytest.mark.parametrize("how", ["kubeconfig", "flag"])
-async def test_any_certificate_will_do_if_asked_for(serve, kubeconfig_for, how):
-    server = await serve(trustme.CA().issue_cert("elsewhere.example.com"))
-    server.then(answer({}))
-    cluster = {"insecure-skip-tls-verify": True, "certificate-authority": None} if how == "kubeconfig" else {}
-    options = ConnectOptions(insecure=how == "flag")
-    assert await ask(kubeconfig_for(server, cluster=cluster), options=options) == b"{}"
-
-
-async def test_a_new_authority_in_the_same_file_is_taken_up(serve, authority, kubeconfig_for, tmp_path):
-    other, time = trustme.CA(), SkippedTime()
-    server = await serve(other.issue_cert("127.0.0.1"))
-    server.then(answer({}))
-    async with connected(kubeconfig_for(server), clock=time.clock) as connection:
-        with pytest.raises(errors.CertificateError):
-            await connection.get("/api")
-        other.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
-        time.now += 61
-        assert await connection.get("/api") == b"{}"
 
 
 async def test_a_stream_that_is_left_early_is_closed(server, kubeconfig_for):

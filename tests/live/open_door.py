@@ -66,8 +66,14 @@ class OpenDoor:
 
 
 @contextlib.asynccontextmanager
-async def opened(admin, settings=DEFAULT, view=None, *, failure_policy="Fail", lifetimes=None, now=None):
-    """A webhook that the API server asks, as a context; it has been asked once already when the context begins."""
+async def opened(
+    admin, settings=DEFAULT, view=None, *, failure_policy="Fail", lifetimes=None, now=None, shakes_hands=False
+):
+    """
+    A webhook that the API server asks, as a context; it has been asked once already when the context begins.
+
+    With `shakes_hands` every request needs a TLS connection of its own, so every one sees what is shown then.
+    """
     context, written = certificates.server_context(), []
 
     async def patch(resource, name, change):
@@ -78,6 +84,8 @@ async def opened(admin, settings=DEFAULT, view=None, *, failure_policy="Fail", l
 
     door = OpenDoor(admin, None, None, written)
     app = serving.application(Door(settings, view), lambda path, allowed, seconds: door.reviews.append((path, allowed)))
+    if shakes_hands:
+        app.on_response_prepare.append(_end_connection)
     door.rotator = Rotator(context, ["127.0.0.1"], Memory(), inject, lifetimes or Lifetimes())
     await door.rotator.look(now or datetime.now(UTC))  # so that the server has something to show
     door.server = await door._stack.enter_async_context(serving.Server(app, context, "127.0.0.1", 0))
@@ -96,6 +104,11 @@ async def opened(admin, settings=DEFAULT, view=None, *, failure_policy="Fail", l
         await asyncio.sleep(0)
         await door.close()
         await wait_for(lambda: _no_longer_asks(admin))
+
+
+async def _end_connection(_request, response):
+    response.headers["Connection"] = "close"
+    response.force_close()
 
 
 PROBE = {

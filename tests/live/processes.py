@@ -46,7 +46,7 @@ class Process:
     def pid(self):
         return self.child.pid
 
-    def start(self, timeout=60):
+    def start(self, timeout=120):
         """Start it and return when `ready()` says so."""
         assert not self.running, f"{self.name} runs already"
         guard = ["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []
@@ -60,7 +60,7 @@ class Process:
             self.kill()
             raise
 
-    def wait_ready(self, timeout=60):
+    def wait_ready(self, timeout=120):
         deadline = time.monotonic() + timeout
         while not self.ready():
             if not self.running:

@@ -30,8 +30,11 @@ def with_hosting(layout: Layout, nodes: Sequence[AuditNode], pods: Iterable[Pod]
         for component in components_of(pod):
             healthy = ready[pod.spec.node_name] and component_survey.is_well(pod)
             members.setdefault(component, []).append(Member(f"{PREFIX}{pod.spec.node_name}", healthy))
-    known = {component: members.get(component, []) for component in COMPONENTS} if members else {}
+    # An etcd that is not among these pods may be shared, and live elsewhere.
+    shown = [component for component in COMPONENTS if component in members or (members and component != ETCD)]
+    known = {component: members.get(component, []) for component in shown}
     outside = tuple(_renamed(node, known) for node in nodes)
+    layout = msgspec.structs.replace(layout, external=outside)
     if not known:
         layout = msgspec.structs.replace(layout, notes=(*layout.notes, NOTHING_HOSTED))
     return component_survey.filled(layout, known, dict.fromkeys(known, OBSERVED), outside)

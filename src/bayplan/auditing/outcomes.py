@@ -26,6 +26,7 @@ from bayplan.auditing.workload_groups import Workloads, by_namespace
 HOLDS, BROKEN, OPEN, NOT_APPLICABLE = "holds", "broken", "open", "not applicable"
 HIDDEN = "no control plane is visible; give a dump of the cluster that hosts it"
 UNKNOWN_COMPONENTS = "which components run where is not known; give the pods of kube-system too"
+UNKNOWN_HOSTED = "not among the pods given of the hosting cluster; if it lives there, add its --hosting-namespace"
 # As the ids of checks call the components.
 SHORT_NAMES = {
     "apiserver": APISERVER,
@@ -104,7 +105,9 @@ def unknown_members(facts: Facts, component: str) -> Outcome | None:
         counted = [f"{n} by {source}" for source, n in facts.layout.api_servers.items()]
         told = f"; API servers: {', '.join(counted)}" if counted and component == APISERVER else ""
         return Outcome(OPEN, HIDDEN + told)
-    return None if component in facts.layout.members else Outcome(OPEN, UNKNOWN_COMPONENTS)
+    if component in facts.layout.members:
+        return None
+    return Outcome(OPEN, UNKNOWN_HOSTED if facts.layout.is_hosted else UNKNOWN_COMPONENTS)
 
 
 def told_by_namespace(names: Sequence[str]) -> str:

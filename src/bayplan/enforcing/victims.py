@@ -2,14 +2,15 @@
 Who must go where anti-affinity is broken.
 
 The lowest priority first; at equal priority the owner of the broken rule; then the fewest; among equals the youngest.
-Told as a choice of who stays: a choice is better if it wrongs and loses fewer workloads of the highest priority, then of
-the next one, and so on. A workload is wronged if it goes although nobody stays before whom it would have to go. Exact
-for a knot of few workloads, greedy beyond. Knows nothing of grace times and budgets.
+Told as a choice of who stays: the best choice wrongs the fewest, then loses the fewest workloads of the highest
+priority; then of the next one, and so on. A workload is wronged if it goes although nobody stays to whom it would have
+to give way. Exact for a knot of few workloads, greedy beyond. Knows nothing of grace times and budgets.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import groupby
 
 import msgspec
@@ -42,9 +43,6 @@ class Choice(msgspec.Struct, frozen=True):
     exact: bool
 
 
-Merit = tuple[tuple[int, int], ...]  # from the highest priority down: how many are wronged, how many go
-
-
 def choose(conflicts: Iterable[Conflict], standing: Mapping[WorkloadKey, Standing]) -> Choice:
     """Whom to take away so that no conflict is left."""
     victims: set[WorkloadKey] = set()
@@ -52,7 +50,7 @@ def choose(conflicts: Iterable[Conflict], standing: Mapping[WorkloadKey, Standin
     for knot in _knots(set(conflicts)):
         order = sorted(_involved(knot), key=lambda key: keeping_order(key, standing[key]))
         small = len(order) <= EXACT
-        victims |= _Search(knot, order, standing).victims() if small else _greedily(knot, order, standing)
+        victims |= (_exactly if small else _greedily)(knot, order, standing)
         exact &= small
     return Choice(frozenset(victims), exact)
 
@@ -62,26 +60,10 @@ def keeping_order(key: WorkloadKey, standing: Standing) -> tuple[int, bool, str,
     return -standing.priority, not standing.spared, standing.since or "9999", key
 
 
-def merit(
-    conflicts: Iterable[Conflict], victims: AbstractSet[WorkloadKey], standing: Mapping[WorkloadKey, Standing]
-) -> Merit:
-    """How much a choice costs, for comparing choices among the same conflicts: the less the better."""
-    conflicts = list(conflicts)
-    levels = sorted({standing[key].priority for key in _involved(conflicts)}, reverse=True)
-    gives_way = _gives_way(conflicts, standing)
-    return tuple(
-        (
-            sum(not gives_way[key] - victims for key in victims if standing[key].priority == level),
-            sum(standing[key].priority == level for key in victims),
-        )
-        for level in levels
-    )
-
-
 def _gives_way(
     conflicts: Iterable[Conflict], standing: Mapping[WorkloadKey, Standing]
 ) -> dict[WorkloadKey, set[WorkloadKey]]:
-    """Before whom each would have to go: a higher priority, or an equal one that breaks its rule."""
+    """To whom each would have to give way: a higher priority, or an equal one that breaks its rule."""
     found: dict[WorkloadKey, set[WorkloadKey]] = {}
     for conflict in conflicts:
         owner, own = conflict.owner, standing[conflict.owner].priority
@@ -169,48 +151,83 @@ def _greedily(
     return set(order) - kept.keys
 
 
-class _Search:
+def _exactly(
+    knot: Sequence[Conflict], order: Sequence[WorkloadKey], standing: Mapping[WorkloadKey, Standing]
+) -> set[WorkloadKey]:
     """
-    All choices worth a look, the most wanted kept first, so that of equal choices the first found is the right one.
+    Priority by priority, from the highest: all best ways to fill up those who stay.
 
-    A choice is worth a look if nobody goes who could stay. Of workloads that nothing tells apart, the later ones in the
-    order of keeping go first.
+    What a level costs depends on who stays of it and of those above, so only its best ways are worth going on with.
+    """
+    gives_way, twins = _gives_way(knot, standing), _twins(knot, order, standing)
+    ways: list[frozenset[WorkloadKey]] = [frozenset()]
+    for _, level in groupby(order, key=lambda key: standing[key].priority):
+        members = list(level)
+        costs: dict[frozenset[WorkloadKey], tuple[int, int]] = {}
+        for way in ways:
+            for stay in _Filling(knot, way, members, twins).ways():
+                gone = [key for key in members if key not in stay]
+                costs[stay] = sum(not gives_way[key] & stay for key in gone), len(gone)
+        least = min(costs.values())
+        ways = [stay for stay, cost in costs.items() if cost == least]
+    best = min(ways, key=lambda stay: [key not in stay for key in order])
+    return {key for key in order if key not in best}
+
+
+class _Filling:
+    """
+    All ways to keep some of `members` beside those who stay already, such that nobody goes who has room.
+
+    Of workloads that nothing tells apart, the later ones in the order of keeping go first.
     """
 
     def __init__(
-        self, knot: Sequence[Conflict], order: Sequence[WorkloadKey], standing: Mapping[WorkloadKey, Standing]
+        self,
+        knot: Sequence[Conflict],
+        staying: frozenset[WorkloadKey],
+        members: Sequence[WorkloadKey],
+        twins: Mapping[WorkloadKey, WorkloadKey],
     ) -> None:
-        self._knot, self._order, self._standing = knot, order, standing
-        self._kept = _Kept(knot)
-        self._before = _twins(knot, order, standing)
-        self._gone: set[WorkloadKey] = set()
-        self._best: tuple[Merit, frozenset[WorkloadKey]] | None = None
-
-    def victims(self) -> frozenset[WorkloadKey]:
-        self._decide(0)
-        assert self._best is not None
-        return self._best[1]
-
-    def _decide(self, position: int) -> None:
-        if position == len(self._order):
-            self._weigh()
-            return
-        key = self._order[position]
-        twin = self._before.get(key)
-        if self._kept.has_room_for(key) and (twin is None or twin not in self._gone):
+        self._kept, self._members, self._twins = _Kept(knot), members, twins
+        self._against = _against(knot)
+        self._open = set(members)
+        for key in staying:
             self._kept.keep(key)
-            self._decide(position + 1)
-            self._kept.drop(key)
-        self._gone.add(key)
-        self._decide(position + 1)
-        self._gone.discard(key)
 
-    def _weigh(self) -> None:
-        if any(self._kept.has_room_for(key) for key in self._gone):
+    def ways(self) -> Iterator[frozenset[WorkloadKey]]:
+        key = self._next()
+        if key is None:
+            if not any(self._kept.has_room_for(key) for key in self._members if key not in self._kept.keys):
+                yield frozenset(self._kept.keys)
             return
-        found = merit(self._knot, self._gone, self._standing)
-        if self._best is None or found < self._best[0]:
-            self._best = found, frozenset(self._gone)
+        self._open.discard(key)
+        twin = self._twins.get(key)
+        room = self._kept.has_room_for(key)
+        if room and (twin is None or twin in self._open or twin in self._kept.keys):
+            self._kept.keep(key)
+            yield from self.ways()
+            self._kept.drop(key)
+        if not room or self._against[key] & self._open:  # with room, and nobody left to take it, it stays
+            yield from self.ways()
+        self._open.add(key)
+
+    def _next(self) -> WorkloadKey | None:
+        """The undecided one with the most conflicts among the undecided: deciding it settles most."""
+        return max(
+            (key for key in self._members if key in self._open),
+            key=lambda key: len(self._against[key] & self._open),
+            default=None,
+        )
+
+
+def _against(conflicts: Iterable[Conflict]) -> dict[WorkloadKey, set[WorkloadKey]]:
+    """Everybody with whom each has a conflict in common: peers of one owner may crowd each other out."""
+    found: dict[WorkloadKey, set[WorkloadKey]] = {}
+    for conflict in conflicts:
+        together = {conflict.owner, *conflict.peers}
+        for key in together:
+            found.setdefault(key, set()).update(together - {key})
+    return found
 
 
 def _twins(

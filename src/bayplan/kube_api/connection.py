@@ -104,6 +104,9 @@ class Connection:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         assert self._session is not None
+        if self._session.connector is not None:
+            # Nothing is under way any more; a farewell over TLS would outlive the event loop.
+            await self._session.connector.close(abort_ssl=True)
         await self._session.close()
         self._session = None
 

@@ -17,7 +17,7 @@ from typing import Generic, Protocol, TypeVar
 from bayplan.kube_api import listing, watching
 from bayplan.kube_api.backoff import Backoff
 from bayplan.kube_api.connection import Connection
-from bayplan.kube_api.decoding import Decoding, Event, Key, T, Undecodable, identity
+from bayplan.kube_api.decoding import Decoding, Event, Identity, Key, T, Undecodable, identity
 from bayplan.kube_api.errors import ApiError, GoneError, KubeError, TooManyRequestsError
 from bayplan.kube_api.listing import ALL, Restarted, Selection
 from bayplan.kube_api.resources import Resource
@@ -114,8 +114,9 @@ class Reflector(Generic[T]):
                 seen.clear()
                 continue
             for item in page.items:
-                self._tell(item)
-                seen.add(identity(item).key)
+                found = identity(item)
+                self._tell(item, found)
+                seen.add(found.key)
                 await self._breathe()
             self.last_resource_version = page.resource_version
         for key in [key for key in self._known if key not in seen]:
@@ -168,11 +169,11 @@ class Reflector(Generic[T]):
         if event.type == "DELETED":
             self._forget(found.key)
         elif event.type != "BOOKMARK":
-            self._tell(event.object)
+            self._tell(event.object, found)
         self.last_resource_version = found.resource_version or self.last_resource_version
 
-    def _tell(self, item: T | Undecodable) -> None:
-        key, uid, version = identity(item)
+    def _tell(self, item: T | Undecodable, found: Identity) -> None:
+        key, uid, version = found
         known = self._known.get(key)
         if known == (uid, version):
             return

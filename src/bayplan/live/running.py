@@ -43,7 +43,7 @@ class LeadershipLostError(ClusterError):
 
 
 class Running:
-    """One scheduler process. `stop` ends it in good order."""
+    """One scheduler process. `scheduling` is set while it places pods; `stop` ends it in good order."""
 
     def __init__(self, connection: Connection, profiles: Profiles, settings: Settings) -> None:
         self._connection = connection
@@ -53,6 +53,7 @@ class Running:
         self._parts = Assembly(outside, profiles, settings, clock=time.monotonic, wall=_now)
         self._reflectors = [self._reflector(one) for one in watched.of_pods(self._parts.state)]
         self._stopping = asyncio.Event()
+        self.scheduling = asyncio.Event()
         self._synced = False
         self.ports: list[int] = []
         self._offer_gauges()
@@ -135,6 +136,7 @@ class Running:
         if not self._stopping.is_set():
             crew.start(self._parts.events.run())
             scheduling = crew.start(self._parts.scheduler.run())
+            self.scheduling.set()
             log.info("scheduling", extra={"schedulers": ", ".join(sorted(self._parts.profiles))})
             await _any_of(self._stopping, *([] if elector is None else [elector.lost]))
             scheduling.cancel()

@@ -1,0 +1,168 @@
+"""Volumes, storage drivers, leases, endpoints and Machines: what each adds to labels and pods."""
+
+import pytest
+from scenery import HOST, ZONE, finding, judge, layout_of, node, nodes, owned, pod, stacked, verdicts
+
+from bayplan.auditing.audit_input import Unlisted
+from bayplan.auditing.objects import (
+    ClaimSource,
+    Condition,
+    CsiDriver,
+    CsiNode,
+    CsiNodeSpec,
+    Endpoint,
+    EndpointSlice,
+    Lease,
+    LeaseSpec,
+    Machine,
+    MachineSpec,
+    MachineStatus,
+    NodeReference,
+    PodVolume,
+)
+from bayplan.auditing.repairing import mending
+from bayplan.wire.meta import ObjectMeta, ObjectReference
+from bayplan.wire.pods import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from bayplan.wire.storage import PersistentVolume, PersistentVolumeSpec, VolumeNodeAffinity
+
+CURRENT = "scs-0214-labels-current"
+
+
+def volume(key, *values, claim="data"):
+    term = NodeSelectorTerm(match_expressions=[NodeSelectorRequirement(key=key, operator="In", values=list(values))])
+    return PersistentVolume(
+        metadata=ObjectMeta(name="pv-1"),
+        spec=PersistentVolumeSpec(
+            claim_ref=ObjectReference(namespace="shop", name=claim),
+            node_affinity=VolumeNodeAffinity(required=NodeSelector(node_selector_terms=[term])),
+        ),
+    )
+
+
+def user_of(claim, on):
+    mounted = PodVolume(persistent_volume_claim=ClaimSource(claim_name=claim))
+    return owned("db-0", on, "db", kind="StatefulSet", volumes=[mounted])
+
+
+@pytest.mark.parametrize("key, values, verdict", [
+    (ZONE, ("x",),                                        "PASS"),
+    (ZONE, ("x", "y"),                                    "PASS"),       # it may be in either
+    (ZONE, ("w",),                                        "FAIL"),       # the node stands where the volume cannot be
+    ("topology.cinder.csi.openstack.org/zone", ("w",),    "FAIL"),
+    ("kubernetes.io/hostname", ("w",),                    "UNDECIDED"),  # says nothing of zones
+])  # fmt: skip
+def test_a_mounted_volume_tells_the_zone(key, values, verdict):
+    given = nodes("cp x/a", "cp y/b", "worker x/d")
+    pods = [*stacked(given), user_of("data", "worker-2")]
+    result = judge(given, pods, volumes=[volume(key, *values)])
+    assert verdicts(result)[CURRENT] == verdict
+    if verdict == "FAIL":
+        assert "PersistentVolume pv-1 says w" in finding(result, CURRENT).message
+
+
+def test_a_volume_that_nobody_mounts_tells_nothing():
+    given = nodes("cp x/a", "cp y/b")
+    assert verdicts(judge(given, stacked(given), volumes=[volume(ZONE, "w")]))[CURRENT] == "UNDECIDED"
+
+
+def test_labels_of_storage_drivers_are_known_by_their_csi_node():
+    own = "topology.ebs.csi.aws.com/zone"
+    given = [node("a", "cp", "x/a", labels={own: "w"}), *nodes("worker y/b")]
+    assert verdicts(judge(given))[CURRENT] == "UNDECIDED"  # any label may end like that
+    drivers = [CsiDriver(name="ebs.csi.aws.com", topology_keys=[own, ZONE])]
+    registered = CsiNode(metadata=ObjectMeta(name="a"), spec=CsiNodeSpec(drivers=drivers))
+    assert verdicts(judge(given, csi_nodes=[registered]))[CURRENT] == "FAIL"
+
+
+def api_lease(hostname, **spec):
+    labels = {"apiserver.kubernetes.io/identity": "kube-apiserver", "kubernetes.io/hostname": hostname}
+    return Lease(metadata=ObjectMeta(name=f"apiserver-{hostname}", labels=labels), spec=LeaseSpec(**spec))
+
+
+def test_leases_say_which_nodes_run_an_api_server():
+    given = nodes("cp x/a", "cp y/b", "cp z/c")
+    found = judge(given, leases=[api_lease("cp-0"), api_lease("cp-2")])
+    assert [member.node for member in found.layout.members["kube-apiserver"]] == ["cp-0", "cp-2"]
+    assert finding(found, "scs-0213-dup-apiserver").evidence == "observed"
+    assert finding(found, "scs-0213-dup-scheduler").evidence == "inferred"
+
+
+def slice_of(*addresses):
+    return EndpointSlice(
+        metadata=ObjectMeta(name="kubernetes", namespace="default"), endpoints=[Endpoint(addresses=list(addresses))]
+    )
+
+
+def test_endpoints_of_the_service_are_api_servers_where_they_are_nodes():
+    given = [node(f"n{i}", "cp", f"z{i}/h{i}", ip=f"10.0.0.{i}") for i in range(3)]
+    found = judge(given, endpoint_slices=[slice_of("10.0.0.0", "10.0.0.1")])
+    assert [member.node for member in found.layout.members["kube-apiserver"]] == ["n0", "n1"]
+    behind_a_balancer = judge(given, endpoint_slices=[slice_of("192.0.2.1")])
+    assert len(behind_a_balancer.layout.members["kube-apiserver"]) == 3  # one address proves no single server
+    assert finding(behind_a_balancer, "scs-0213-dup-apiserver").evidence == "inferred"
+
+
+def test_a_hidden_control_plane_is_counted_but_not_judged():
+    found = finding(judge(nodes("worker x/a"), endpoint_slices=[slice_of("192.0.2.1")]), "scs-0213-dup-apiserver")
+    assert found.verdict == "UNDECIDED"
+    assert "1 by addresses of the Service kubernetes" in found.message
+
+
+def test_who_may_not_list_kube_system_hears_nothing_of_components():
+    given = nodes("cp x/a", "cp y/b", "cp z/c")
+    unlisted = (Unlisted("pods", "kube-system"),)
+    found = judge(
+        given, [owned("web", "cp-0", "web")], unlisted=unlisted, leases=[api_lease("cp-0"), api_lease("cp-1")]
+    )
+    assert verdicts(found)["scs-0213-dup-etcd"] == "UNDECIDED"
+    assert verdicts(found)["scs-0213-dup-apiserver"] == "PASS"  # the leases tell
+    assert verdicts(found)["fd-n1-component-host"] == "UNDECIDED"
+    assert verdicts(found)["scs-0214-cp-machines"] == "PASS"
+    assert str(found.stage) == "not distributed (perhaps over zones), not loss-safe (perhaps for zones)"
+    assert str(unlisted[0]) == (
+        "pods of kube-system could not be listed (forbidden): what depends on them is left undecided"
+    )
+    assert verdicts(judge(given, unlisted=(Unlisted("persistentvolumes"),)))["scs-0213-dup-etcd"] == "PASS"
+
+
+def machine(on, *sick, zone=""):
+    conditions = [Condition(type=kind, status="False") for kind in sick]
+    return Machine(
+        metadata=ObjectMeta(name=f"m-{on}"),
+        spec=MachineSpec(failure_domain=zone),
+        status=MachineStatus(node_ref=NodeReference(name=on), conditions=conditions),
+    )
+
+
+def test_machines_know_which_members_are_unwell():
+    given = nodes("cp x/a", "cp y/b", "cp z/c")
+    well = judge(given, machines=[machine("cp-0")])
+    assert verdicts(well)["fd-quorum-etcd-host"] == "PASS"
+    sick = judge(given, machines=[machine("cp-0", "EtcdMemberHealthy")])
+    assert verdicts(sick)["fd-quorum-etcd-host"] == "WARN"
+    assert "now 1 of 3 unhealthy, by design safe" in finding(sick, "fd-quorum-etcd-host").message
+
+
+def test_a_leader_and_a_local_volume_stay_where_they_are():
+    given = nodes("cp z/a", "cp z/a", "cp z/a", "worker z/b", "worker z/c")
+    for one in given:
+        one.metadata.labels["kubernetes.io/hostname"] = one.metadata.name
+    leader = Lease(
+        metadata=ObjectMeta(name="kube-scheduler", namespace="kube-system"),
+        spec=LeaseSpec(holder_identity="cp-1_2c5a"),
+    )
+    held = {"leases": [leader], "volumes": [volume("kubernetes.io/hostname", "cp-2")]}
+    layout = layout_of(given, **held)
+    assert {one.name: one.holds for one in layout.nodes if one.holds} == {
+        "cp-1": ("the lease kube-scheduler",),
+        "cp-2": ("the volume pv-1",),
+    }
+    moved = [move.node for move in mending.mend(judge(given, **held)).plan.moves]
+    assert moved == ["cp-0"]
+
+
+def test_pods_of_a_component_outrank_other_sources():
+    given = nodes("cp x/a", "cp y/b")
+    found = judge(given, [pod("kube-apiserver", "cp-0")], leases=[api_lease("cp-0"), api_lease("cp-1")])
+    assert [member.node for member in found.layout.members["kube-apiserver"]] == ["cp-0"]
+    assert HOST in given[0].metadata.labels

@@ -1,0 +1,190 @@
+"""Who stands in for whom: owners, budgets, and the pods that nobody makes again."""
+
+import re
+
+import pytest
+from scenery import finding, judge, layout_of, nodes, owned, pod, replicas, verdicts
+
+from bayplan.auditing import workload_groups
+from bayplan.auditing.audit_input import AuditInput
+from bayplan.auditing.objects import Controller, ControllerSpec, PodAffinity, PodSpec, PodTemplate
+from bayplan.auditing.workload_groups import Wishes
+from bayplan.model import labels as label_model
+from bayplan.model.disruption import Budget
+from bayplan.wire.meta import ObjectMeta
+
+CLUSTER = nodes("cp x/a", "cp y/b", "cp z/c", "worker x/d", "worker x/d", "worker y/e")
+WEB = label_model.equals({"app": "web"})
+
+
+def groups(pods, *, wishes=workload_groups.NO_WISHES, **more):
+    given = AuditInput(nodes=CLUSTER, pods=pods, **more)
+    return workload_groups.workloads_of(given, layout_of(CLUSTER), wishes)
+
+
+def named(found):
+    return {one.group.name: [member.node for member in one.group.members] for one in found}
+
+
+def test_replicas_are_grouped_by_their_deployment():
+    pods = [*replicas("web", "worker-3", "worker-5"), owned("db-0", "worker-3", "db", kind="StatefulSet")]
+    assert named(groups(pods).owners) == {
+        "Deployment shop/web": ["worker-3", "worker-5"],
+        "StatefulSet shop/db": ["worker-3"],
+    }
+
+
+def test_pods_that_are_no_replicas_of_each_other_are_in_no_group_and_die_with_their_node():
+    pods = [
+        owned("agent", "worker-3", "agent", kind="DaemonSet"),
+        owned("job", "worker-3", "job", kind="Job"),
+        pod("etcd", "cp-0", annotations={"kubernetes.io/config.mirror": "x"}),
+        pod("bare", "worker-3"),
+    ]
+    found = groups(pods)
+    assert found.owners == ()
+    assert found.ties == {"shop/agent", "kube-system/etcd-cp-0", "kube-system/bare-worker-3"}
+
+
+@pytest.mark.parametrize("asked, n, need", [
+    ({"min_available": 2}, 3, 2),
+    ({"min_available": "50%"}, 3, 2),    # rounded up
+    ({"max_unavailable": 1}, 3, 2),
+    ({"max_unavailable": "30%"}, 10, 7),
+    ({"max_unavailable": "1%"}, 3, 2),   # rounded up too, so one may always go
+    ({"max_unavailable": 5}, 3, 0),
+    ({"min_available": "50%", "expected": 8}, 3, 4),
+    ({}, 3, 0),
+])  # fmt: skip
+def test_what_a_budget_asks_for(asked, n, need):
+    assert workload_groups.need_of(Budget(namespace="shop", name="b", selector=WEB, **asked), n) == need
+
+
+def test_a_null_selector_counts_nothing_and_an_empty_one_everything():
+    pods = [*replicas("web", "worker-3"), *replicas("db", "worker-5")]
+    budgets = [
+        Budget(namespace="shop", name=name, selector=selector)
+        for name, selector in (("null", None), ("all", label_model.EVERYTHING), ("web", WEB))
+    ]
+    found = groups(pods, budgets=[*budgets, Budget(namespace="other", name="far", selector=WEB)])
+    assert named(found.budgets) == {
+        "PodDisruptionBudget shop/all": ["worker-5", "worker-3"],
+        "PodDisruptionBudget shop/web": ["worker-3"],
+    }
+
+
+def test_a_majority_is_asked_for_by_annotation_or_by_name():
+    marked = [owned(f"zk-{i}", "worker-3", "zk", kind="StatefulSet", annotations={"bayplan.io/audit": "quorum"})
+              for i in range(3)]  # fmt: skip
+    plain = replicas("web", "worker-3", "worker-4", "worker-5")
+    needs = {one.group.name: one.group.need for one in groups([*marked, *plain]).owners}
+    assert needs == {"StatefulSet shop/zk": 2, "Deployment shop/web": 1}
+    wishes = Wishes(quorum=re.compile("shop/we.*"))
+    assert {one.group.need for one in groups(plain, wishes=wishes).owners} == {2}
+
+
+def test_workloads_can_be_left_out():
+    pods = replicas("web", "worker-3", "worker-3")
+    assert verdicts(judge(CLUSTER, pods))["fd-n1-workloads-host"] == "WARN"
+    wishes = Wishes(excluded=re.compile("shop/.*"))
+    assert verdicts(judge(CLUSTER, pods, wishes=wishes))["fd-n1-workloads-host"] == "PASS"
+    ignored = replicas("web", "worker-3", "worker-3", annotations={"bayplan.io/audit": "ignore"})
+    assert verdicts(judge(CLUSTER, ignored))["fd-n1-workloads-host"] == "PASS"
+
+
+@pytest.mark.parametrize("where, host, zone", [
+    (["worker-3", "worker-3"], "WARN", "WARN"),
+    (["worker-3", "worker-4"], "WARN", "WARN"),  # two nodes on one machine
+    (["worker-3", "worker-5"], "PASS", "PASS"),
+    (["worker-3"],             "PASS", "PASS"),  # one replica cannot be spread
+])  # fmt: skip
+def test_replicas_that_one_loss_takes(where, host, zone):
+    found = verdicts(judge(CLUSTER, replicas("web", *where)))
+    assert found["fd-n1-workloads-host"] == host
+    assert found["fd-n1-workloads-zone"] == zone
+
+
+def test_two_replicas_on_one_node_share_its_host_even_if_nobody_labelled_it():
+    given = nodes("cp x/a", "worker z/-", "worker z/-")
+    assert verdicts(judge(given, replicas("web", "worker-1", "worker-1")))["fd-n1-workloads-host"] == "WARN"
+    assert verdicts(judge(given, replicas("web", "worker-1", "worker-2")))["fd-n1-workloads-host"] == "UNDECIDED"
+
+
+def test_findings_are_told_by_namespace():
+    pods = [
+        one
+        for namespace, names in {"shop": ("a", "b", "c", "d"), "bank": ("x",)}.items()
+        for name in names
+        for one in replicas(name, "worker-3", "worker-3", namespace=namespace)
+    ]
+    found = finding(judge(CLUSTER, pods), "fd-n1-workloads-host")
+    assert found.message == "one host can take all replicas of 5 workloads: bank (x), shop (a, b, c, 1 more)"
+    assert workload_groups.by_namespace(found.workloads) == {
+        "bank": ["Deployment bank/x"],
+        "shop": [f"Deployment shop/{name}" for name in "abcd"],
+    }
+
+
+@pytest.mark.parametrize("need, where, host", [
+    (2, ("worker-3", "worker-4", "worker-5"), "WARN"),  # two of three on one machine
+    (1, ("worker-3", "worker-4", "worker-5"), "PASS"),
+    (2, ("worker-3", "worker-5", "cp-0"),     "PASS"),
+    (3, ("worker-3", "worker-5", "cp-0"),     "WARN"),  # no loss at all is allowed
+])  # fmt: skip
+def test_budgets_through_a_loss(need, where, host):
+    budget = Budget(namespace="shop", name="web", selector=WEB, min_available=need)
+    result = judge(CLUSTER, replicas("web", *where), budgets=[budget])
+    assert verdicts(result)["fd-need-workloads-host"] == host
+    assert finding(result, "fd-need-workloads-host").workloads == (
+        ("PodDisruptionBudget shop/web",) if host == "WARN" else ()
+    )
+
+
+def test_without_budgets_and_majorities_there_is_nothing_to_need():
+    assert verdicts(judge(CLUSTER, replicas("web", "worker-3")))["fd-need-workloads-host"] == "N/A"
+
+
+def bsi(pods, **more):
+    found = verdicts(judge(CLUSTER, pods, profile="bsi-app-4.4.a19", **more))
+    return found["bsi-stanza-deployment"], found["bsi-stanza-statefulset"]
+
+
+def test_deployments_that_do_not_ask_to_be_spread():
+    apart = PodAffinity(pod_anti_affinity={"requiredDuringSchedulingIgnoredDuringExecution": [{}]})
+    where = ("worker-3", "worker-5")
+    assert bsi(replicas("web", *where)) == ("WARN", "PASS")
+    assert bsi(replicas("web", *where, affinity=apart)) == ("PASS", "PASS")
+    assert bsi(replicas("web", *where, topology_spread_constraints=[{"maxSkew": 1}])) == ("PASS", "PASS")
+    assert bsi(replicas("web", "worker-3")) == ("PASS", "PASS")  # nothing to spread
+
+
+def test_controllers_speak_for_their_pods():
+    def controller(**spec):
+        template = PodTemplate(spec=PodSpec(**spec))
+        return Controller(
+            kind="StatefulSet",
+            metadata=ObjectMeta(name="db", namespace="shop"),
+            spec=ControllerSpec(replicas=3, template=template),
+        )
+
+    pods = [owned("db-0", "worker-3", "db", kind="StatefulSet")]
+    assert bsi(pods, controllers=[controller()]) == ("PASS", "WARN")
+    assert bsi(pods, controllers=[controller(topology_spread_constraints=[{}])]) == ("PASS", "PASS")
+
+
+@pytest.mark.parametrize("labels, twice, infra", [
+    ({},                                              "PASS", "N/A"),
+    ({"worker-3": "infra"},                           "FAIL", "FAIL"),
+    ({"worker-3": "infra", "worker-4": "infra"},      "PASS", "FAIL"),  # both in one zone
+    ({"worker-3": "infra", "worker-5": "infra"},      "PASS", "PASS"),
+    ({"worker-3": "gpu"},                             "FAIL", "N/A"),
+])  # fmt: skip
+def test_roles_and_infrastructure_nodes(labels, twice, infra):
+    given = nodes("cp x/a", "cp y/b", "cp z/c", "worker x/d", "worker x/d", "worker y/e")
+    for one in given:
+        role = labels.get(one.metadata.name)
+        if role:
+            one.metadata.labels[f"node-role.kubernetes.io/{role}"] = ""
+    found = verdicts(judge(given, profile="bsi-app-4.4.a19"))
+    assert found["bsi-every-role-twice"] == twice
+    assert found["bsi-infra-two-zones"] == infra

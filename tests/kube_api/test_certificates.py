@@ -1,0 +1,67 @@
+"""Which servers are trusted, and what is said of the others."""
+
+import datetime as dt
+
+import pytest
+import trustme
+
+from bayplan.kube_api import errors
+from bayplan.kube_api.access import ConnectOptions
+from kube_api.fake_time import SkippedTime
+from kube_api.scripted import answer, connected
+
+
+async def ask(kubeconfig, options=None):
+    async with connected(kubeconfig, options) as connection:
+        return await connection.get("/api")
+
+
+async def test_an_expired_certificate(serve, authority, kubeconfig_for):
+    past = dt.datetime.now(dt.UTC) - dt.timedelta(days=1)
+    server = await serve(authority.issue_cert("127.0.0.1", not_after=past))
+    with pytest.raises(errors.CertificateError, match=r"not accepted: certificate has expired; it has to be renewed"):
+        await ask(kubeconfig_for(server))
+    assert server.requests == []
+
+
+async def test_a_certificate_of_an_unknown_authority(serve, kubeconfig_for):
+    server = await serve(trustme.CA().issue_cert("127.0.0.1"))
+    with pytest.raises(errors.CertificateError, match=r"the certificate-authority of the cluster .* did not sign it"):
+        await ask(kubeconfig_for(server))
+
+
+async def test_a_certificate_for_another_name(serve, authority, kubeconfig_for):
+    server = await serve(authority.issue_cert("api.example.com"))
+    server.then(answer({}))
+    with pytest.raises(errors.CertificateError, match="tls-server-name in the kubeconfig can name another host"):
+        await ask(kubeconfig_for(server))
+    await ask(kubeconfig_for(server, cluster={"tls-server-name": "api.example.com"}))
+    assert len(server.requests) == 1
+
+
+async def test_a_server_on_the_command_line_is_not_called_by_the_name_of_another(serve, authority, kubeconfig_for):
+    server = await serve(authority.issue_cert("127.0.0.1"))
+    server.then(answer({}))
+    path = kubeconfig_for(server, cluster={"tls-server-name": "api.example.com", "server": "https://10.0.0.1"})
+    await ask(path, options=ConnectOptions(server=server.url))
+
+
+@pytest.mark.parametrize("how", ["kubeconfig", "flag"])
+async def test_any_certificate_will_do_if_asked_for(serve, kubeconfig_for, how):
+    server = await serve(trustme.CA().issue_cert("elsewhere.example.com"))
+    server.then(answer({}))
+    cluster = {"insecure-skip-tls-verify": True, "certificate-authority": None} if how == "kubeconfig" else {}
+    options = ConnectOptions(insecure=how == "flag")
+    assert await ask(kubeconfig_for(server, cluster=cluster), options=options) == b"{}"
+
+
+async def test_a_new_authority_in_the_same_file_is_taken_up(serve, authority, kubeconfig_for, tmp_path):
+    other, time = trustme.CA(), SkippedTime()
+    server = await serve(other.issue_cert("127.0.0.1"))
+    server.then(answer({}))
+    async with connected(kubeconfig_for(server), clock=time.clock) as connection:
+        with pytest.raises(errors.CertificateError):
+            await connection.get("/api")
+        other.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+        time.now += 61
+        assert await connection.get("/api") == b"{}"

@@ -1,0 +1,62 @@
+"""Our own scheduler on a real API server: in this process, or as a process of its own that can be killed."""
+
+import asyncio
+import contextlib
+import os
+import sys
+
+from bayplan.kube_api import connect
+from bayplan.live.running import Running
+from bayplan.live.settings import Address, Settings
+from bayplan.model.semantics import UPSTREAM
+from bayplan.reading import scheduler_config
+from bayplan.rules import profile
+from live.processes import Process, answers, free_port
+
+NAME = "bayplan"
+
+
+@contextlib.asynccontextmanager
+async def in_process(server, *, semantics=UPSTREAM, config=None, names=(NAME,), url=None, **settings):
+    """Schedules on the server inside the block, in the test's own event loop."""
+    profiles = {name: profile.rules(scheduler_config.profile_of(config, name)) for name in names}
+    options = {"identity": "test", "election": None, "addresses": (), "semantics": semantics, **settings}
+    async with connect.from_kubeconfig(server.kubeconfig(url=url)) as connection:
+        running = Running(connection, profiles, Settings(**options))
+        task = asyncio.create_task(running.run())
+        begun = asyncio.create_task(running.scheduling.wait())
+        await asyncio.wait([task, begun], return_when=asyncio.FIRST_COMPLETED)
+        begun.cancel()
+        try:
+            yield running
+        finally:
+            running.stop()
+            await task
+
+
+def process(server, *arguments, user="admin", url=None, kubeconfig=None, wait=True):
+    """
+    `bayplan run` as a Process, started; its `port` has /readyz and /metrics.
+
+    `wait=False` starts it without waiting for it to be ready.
+    """
+    port = free_port()
+    kubeconfig = kubeconfig or server.kubeconfig(user, url=url)
+    address = f"127.0.0.1:{port}"
+    command = [sys.executable, "-m", "bayplan", "run", "--kubeconfig", kubeconfig, *arguments]
+    command += ["--metrics-bind-address", address, "--health-probe-bind-address", address]
+    found = Process(
+        command,
+        log=server.folder / f"bayplan-{port}.log",
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+        ready=(lambda: answers(f"http://{address}/readyz")) if wait else (lambda: True),
+    )
+    found.port = port
+    server.schedulers.append(found)
+    found.start()
+    return found
+
+
+def addresses():
+    """One free loopback address, for schedulers in this process that should serve."""
+    return (Address("127.0.0.1", free_port()),)

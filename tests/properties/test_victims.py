@@ -1,0 +1,65 @@
+"""Nobody could choose better who has to go, as far as trying every choice can tell."""
+
+import random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bayplan.enforcing import victims
+from bayplan.enforcing.victims import Conflict, Standing
+from slow_twins import victims as slow_twin
+
+SEEDS = st.integers(0, 2**32)
+
+
+def knot(chance, n_pods, n_conflicts, alike=False):
+    """Conflicts among pods; `alike` ones are told apart by little, so that there are many equal choices."""
+    pods = [f"default/p{i}" for i in range(n_pods)]
+    standing = {
+        pod: Standing(
+            chance.choice((0, 0, 0, 5) if alike else (0, 1, 5, 5, 10)),
+            f"2026-01-0{chance.randint(1, 3)}",
+            chance.random() < 0.15,
+        )
+        for pod in pods
+    }
+    conflicts = []
+    for _ in range(n_conflicts):
+        owner, *peers = chance.sample(pods, chance.randint(2, min(4, n_pods)))
+        conflicts.append(Conflict(owner, frozenset(peers), chance.choice((0, 0, 0, min(1, len(peers) - 1)))))
+    if chance.random() < 0.3:  # some who all keep each other off
+        crowd = chance.sample(pods, chance.randint(2, n_pods))
+        limit = chance.randrange(len(crowd) - 1)
+        conflicts += [Conflict(owner, frozenset(crowd) - {owner}, limit) for owner in crowd]
+    return conflicts, standing
+
+
+@settings(max_examples=300, deadline=None)
+@given(seed=SEEDS)
+def test_no_choice_is_better(seed):
+    chance = random.Random(seed)
+    conflicts, standing = knot(chance, chance.randint(2, 8), chance.randint(1, 8), alike=chance.random() < 0.5)
+    choice = victims.choose(conflicts, standing)
+    assert choice.exact
+    assert choice.victims == slow_twin.choose(conflicts, standing)
+
+
+@settings(max_examples=100, deadline=None)
+@given(seed=SEEDS)
+def test_beyond_the_exact_nobody_goes_who_could_stay(seed):
+    chance = random.Random(seed)
+    conflicts, standing = knot(chance, 60, 120)
+    choice = victims.choose(conflicts, standing)
+    assert not choice.exact
+    assert slow_twin.leaves_no_conflict(conflicts, choice.victims)
+    for victim in choice.victims:
+        assert not slow_twin.leaves_no_conflict(conflicts, choice.victims - {victim})
+
+
+@settings(max_examples=100, deadline=None)
+@given(seed=SEEDS)
+def test_who_has_no_part_in_a_conflict_stays(seed):
+    chance = random.Random(seed)
+    conflicts, standing = knot(chance, 12, 4)
+    involved = {key for conflict in conflicts for key in (conflict.owner, *conflict.peers)}
+    assert victims.choose(conflicts, standing).victims <= involved
