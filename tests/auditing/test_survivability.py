@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayplan.auditing import survivability as sv
+from bayplan.auditing import survival
 from bayplan.auditing.failure_events import NODE, events, label_events
 from bayplan.auditing.layout import HOST, REGION, ZONE, AuditNode, Layout, Member
 from bayplan.auditing.risk_groups import breaking_sets
@@ -32,8 +33,8 @@ def test_the_layout_table(counts, any_one, quorum):
     hosts = spread_over(counts)
     happening = events(HOST, hosts)
     members = tuple(map(Member, hosts))
-    assert sv.standing(sv.Group("apiserver", members), happening).tolerance == any_one
-    assert sv.standing(sv.Group("etcd", members, quorum=True), happening).tolerance == quorum
+    assert sv.standing(sv.Group("apiserver", members), sv.of_events(happening)).tolerance == any_one
+    assert sv.standing(sv.Group("etcd", members, quorum=True), sv.of_events(happening)).tolerance == quorum
 
 
 def worst_case(group, happening):
@@ -61,7 +62,7 @@ def test_tolerance_is_what_trying_every_set_of_events_finds(rows, quorum, at_lea
         node: hosts[node] for node in hosts if any(m.healthy and hosts[m.node] == hosts[node] for m in group.members)
     }
     happening = events(HOST, alive)
-    stood = sv.standing(group, happening)
+    stood = sv.standing(group, sv.of_events(happening))
     assert stood.tolerance == stood.at_most == worst_case(group, happening)
     if group.stands:
         breaking = [{e.domain for e in found} for found in breaking_sets(group, happening, len(happening))]
@@ -95,7 +96,7 @@ def test_unknown_hosts_give_the_bounds_of_all_completions(rows, quorum):
         worst_case(group, events(HOST, {**known, **dict(zip(missing, completed, strict=True))}))
         for completed in itertools.product(*choices)
     ]
-    stood = sv.standing(group, events(HOST, known), HOST, zones)
+    stood = sv.standing(group, sv.of_events(events(HOST, known), zones), HOST)
     assert (stood.tolerance, stood.at_most) == (min(found), max(found))
 
 
@@ -106,13 +107,19 @@ def layout_of(**nodes):
         *region, zone, host = place.split("/")
         domains = {ZONE: zone or None, HOST: host or None, REGION: region[0] if region else None}
         labels = {"feed": "a" if name in ("cp1", "cp2") else "b"}
-        made.append(AuditNode(name=name, domains=domains, labels=labels, kernel="6.1", roles=("control-plane",)))
+        made.append(
+            AuditNode(name=name, domains=domains, labels=labels, shares={"kernel": "6.1"}, roles=("control-plane",))
+        )
     members = tuple(Member(name) for name in nodes)
     return Layout(nodes=tuple(made), members=dict.fromkeys(("etcd", "kube-apiserver"), members))
 
 
+def surveyed(layout, *levels):
+    return {one.level: one.control_plane for one in survival.survey(layout, levels=levels or survival.ALL_LEVELS)}
+
+
 def test_three_nodes_on_two_machines_die_with_one():
-    by_level = {r.level: r for r in sv.survey(layout_of(cp1="z/h1", cp2="z/h1", cp3="z/h2"), named=("feed", "kernel"))}
+    by_level = surveyed(layout_of(cp1="z/h1", cp2="z/h1", cp3="z/h2"), *survival.ALL_LEVELS, "feed", "kernel")
     assert by_level[NODE].tolerance == 1
     assert by_level[HOST].tolerance == 0
     assert by_level[HOST].single_points == ("h1",)
@@ -126,26 +133,26 @@ def test_three_nodes_on_two_machines_die_with_one():
 
 
 def test_zones_settle_hosts_that_nobody_labelled():
-    by_level = {r.level: r for r in sv.survey(layout_of(cp1="z1/", cp2="z2/", cp3="z3/"))}
+    by_level = surveyed(layout_of(cp1="z1/", cp2="z2/", cp3="z3/"))
     assert (by_level[HOST].tolerance, by_level[HOST].at_most) == (1, 1)
-    by_level = {r.level: r for r in sv.survey(layout_of(cp1="z1/", cp2="z1/", cp3="z2/"))}
+    by_level = surveyed(layout_of(cp1="z1/", cp2="z1/", cp3="z2/"))
     assert (by_level[HOST].tolerance, by_level[HOST].at_most) == (0, 1)
     assert by_level[ZONE].tolerance == 0
 
 
 def test_a_zone_name_in_two_regions_is_two_zones():
-    by_level = {r.level: r for r in sv.survey(layout_of(cp1="r1/nova/a", cp2="r2/nova/b", cp3="r2/other/c"))}
+    by_level = surveyed(layout_of(cp1="r1/nova/a", cp2="r2/nova/b", cp3="r2/other/c"))
     assert [b.event.domain for b in by_level[ZONE].blasts] == ["other", "r1/nova", "r2/nova"]
     assert by_level[ZONE].tolerance == 1
 
 
 def test_unhealthy_members_count_for_the_majority_and_do_not_survive():
     group = sv.Group("etcd", (Member("a"), Member("b"), Member("c", healthy=False)), quorum=True)
-    stood = sv.standing(group, events(HOST, {"a": "1", "b": "2", "c": "3"}))
+    stood = sv.standing(group, sv.of_events(events(HOST, {"a": "1", "b": "2", "c": "3"})))
     assert group.stands
     assert (stood.n, stood.need, stood.tolerance, stood.single_points) == (3, 2, 0, ("1", "2"))
     [designed] = sv.as_designed([group])
-    assert sv.standing(designed, events(HOST, {"a": "1", "b": "2", "c": "3"})).tolerance == 1
+    assert sv.standing(designed, sv.of_events(events(HOST, {"a": "1", "b": "2", "c": "3"}))).tolerance == 1
 
 
 def test_blasts_come_worst_first_and_the_better_placement_has_the_smaller_vector():

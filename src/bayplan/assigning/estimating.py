@@ -1,8 +1,7 @@
 """
 How many more replicas each cluster can take: Karmada's general estimator, from what clusters report.
 
-The estimate depends on what one replica asks for and on the cluster alone, so all bindings that ask for the same share
-one array, corrected where a cluster changed.
+All clusters are estimated at once, from arrays of what they have left; those whose reports fit into none, one by one.
 """
 
 from __future__ import annotations
@@ -14,12 +13,9 @@ from numpy.typing import NDArray
 from bayplan.assigning.go_numbers import MAX_INT32, int32
 from bayplan.indexing.cluster_room import LARGEST, ClusterRoom, Grade, Report
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.indexing.slots import At
 from bayplan.model import quantities
 from bayplan.model.bindings import Demand
 from bayplan.model.clusters import Amounts
-from bayplan.model.decisions import Scores
-from bayplan.rules.rule import Rule
 
 NATIVE = ("cpu", "memory", "ephemeral-storage")
 
@@ -43,59 +39,32 @@ def _counts(name: str) -> bool:
     return "/" in name and not name.startswith("requests.")
 
 
-class Estimate(Rule):
-    """Shaped as a rule that only scores, because the evaluation cache keeps those true."""
-
-    name = "Estimate"
-    id = "estimate"
-    follows_workloads = False
-
-    def prepare(self, part: tuple[Demand | None], index: PlacementIndex) -> Wanted | None:
-        del index
-        demand = part[0]
-        return None if demand is None or demand.requests is None else wanted(demand.requests)
-
-    def score(self, plan: Wanted | None, index: PlacementIndex, at: At) -> Scores:
-        room = index.cluster_room
-        found = _by_arrays(plan, room, at)
-        if room.apart:
-            slots = range(index.slots.capacity) if isinstance(at, slice) else at.tolist()
-            for position, slot in enumerate(slots):
-                if slot in room.apart:
-                    found[position] = most_replicas(plan, room.reports[slot])
-        return found
-
-    def at_one(self, plan: Wanted | None, index: PlacementIndex, slot: int) -> tuple[int, int]:
-        report = index.cluster_room.reports.get(slot)
-        return 0, 0 if report is None else most_replicas(plan, report)
-
-
-ESTIMATE = Estimate()
-
-
-def of(demand: Demand | None, index: PlacementIndex) -> Scores:
+def allocatable(demand: Demand | None, index: PlacementIndex) -> NDArray[np.int64]:
     """How many replicas that ask for so much fit beside everything present, shape (capacity,)."""
-    found = index.evaluations.get(ESTIMATE, (demand,), index).raw
-    assert found is not None
+    plan = None if demand is None or demand.requests is None else wanted(demand.requests)
+    room = index.cluster_room
+    found = _by_arrays(plan, room)
+    for slot in room.apart:
+        found[slot] = most_replicas(plan, room.reports[slot])
     return found
 
 
-def _by_arrays(plan: Wanted | None, room: ClusterRoom, at: At) -> NDArray[np.int64]:
-    """`most_replicas` of many clusters at once."""
-    pods = found = room.pods[at]
+def _by_arrays(plan: Wanted | None, room: ClusterRoom) -> NDArray[np.int64]:
+    """`most_replicas` of all clusters at once."""
+    found = room.pods
     for resource, amount in plan.of_cluster if plan else ():
-        found = np.minimum(found, room.free(resource)[at] // _bounded(amount))
+        found = np.minimum(found, room.free(resource) // _bounded(amount))
     if plan is not None and room.n_grades:
-        found = np.where(room.graded[at], np.minimum(pods, _on_grades(plan, room, at)), found)
+        found = np.where(room.graded, np.minimum(room.pods, _on_grades(plan, room)), found)
     return found.astype(np.int32).astype(np.int64)  # which wraps as `int32` does
 
 
-def _on_grades(plan: Wanted, room: ClusterRoom, at: At) -> NDArray[np.int64]:
+def _on_grades(plan: Wanted, room: ClusterRoom) -> NDArray[np.int64]:
     """Equal replicas fill one imagined node after another, so only how many fit on each grade matters."""
-    fits = room.grade_pods[:, at]
+    fits = room.grade_pods
     for resource, amount in plan.of_node:
-        fits = np.minimum(fits, room.least(resource)[:, at] // _bounded(amount))
-    total: NDArray[np.int64] = (room.grade_counts[:, at] * fits).sum(axis=0)
+        fits = np.minimum(fits, room.least(resource) // _bounded(amount))
+    total: NDArray[np.int64] = (room.grade_counts * fits).sum(axis=0)
     return np.minimum(total, MAX_INT32)
 
 

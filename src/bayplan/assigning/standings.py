@@ -2,7 +2,7 @@
 How clusters stand for a kind of workload, before peers are looked at: which are let through, and in what order.
 
 Workloads that no rule about clusters alone tells apart, that ask for the same and prefer the same tiers, share one
-standing. It holds until a cluster changes, and is then put together anew if anything that it rests on has changed.
+standing, which holds until a cluster changes. If only the room of clusters changes, only their order is found anew.
 What depends on peers, or on where the workload is already, is added for each workload.
 """
 
@@ -21,13 +21,12 @@ from bayplan import filtering
 from bayplan.assigning import candidates, estimating
 from bayplan.assigning.candidates import Candidates, Rows
 from bayplan.assigning.go_numbers import MAX_INT32
-from bayplan.filtering import Judged, Verdicts
-from bayplan.indexing.evaluations import Evaluation
+from bayplan.filtering import Verdicts
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.bindings import Binding
 from bayplan.model.decisions import Scores
 from bayplan.model.workloads import Workload
-from bayplan.rules import cluster_affinity
+from bayplan.rules.cluster_affinity import tier_by_target
 from bayplan.rules.rule import Rule
 
 ALREADY_THERE = 100  # the score of a cluster that holds the workload
@@ -37,25 +36,12 @@ BYTES = 64  # that one cluster takes in one standing
 Rules = tuple[Rule, ...]
 
 
-class Basis(msgspec.Struct, frozen=True):
-    """The evaluations that a standing is put together from; `room` is None where replicas are not counted."""
-
-    judged: list[Judged]
-    tiers: Evaluation
-    room: Evaluation | None
-
-    def versions(self) -> list[tuple[Evaluation | None, int]]:
-        """Equal as long as neither the evaluations nor anything in them has changed."""
-        all_of_them = [*(one.evaluation for one in self.judged), self.tiers, self.room]
-        return [(one, one.version if one else 0) for one in all_of_them]
-
-
-class Standing(msgspec.Struct):
+class Standing(msgspec.Struct, frozen=True):
     """
     What the rules about clusters alone say, and the clusters that they let through as candidates.
 
     `tiers` and `allocatable` are by slot, shape (capacity,). `replicas` is the number that it holds for, None where it
-    holds for any. `generation` and `versions` tell whether it still holds.
+    holds for any; `targets_generation` and `room_generation` are those of the index that it holds for.
     """
 
     verdicts: Verdicts
@@ -63,8 +49,8 @@ class Standing(msgspec.Struct):
     allocatable: NDArray[np.int64]
     candidates: Candidates
     replicas: int | None
-    versions: list[tuple[Evaluation | None, int]]
-    generation: int
+    targets_generation: int
+    room_generation: int
 
 
 def of(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -> Standing:
@@ -72,12 +58,17 @@ def of(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -> Stan
     binding = workload.binding
     assert binding is not None
     leading, _ = split(tuple(rules))
+    counts_room = bool(binding.replicas or binding.components)  # else any number fits
     parts = tuple([rule.part(workload, index) for rule in leading])
-    key = (leading, parts, binding.group.tiers, _asks_for(binding))
+    key = (leading, parts, binding.group.tiers, counts_room, binding.demand)
     kept: OrderedDict[Hashable, Standing] = index.standings
     found = kept.pop(key, None)
-    if found is None or found.generation != index.targets_generation or found.replicas not in (None, binding.replicas):
-        found = _looked_at_again(found, _basis(leading, workload, index), binding, index)
+    if found is None or found.targets_generation != index.targets_generation:
+        found = _standing(
+            _allowed(leading, workload, index), tier_by_target(binding.group.tiers, index), binding, index
+        )
+    elif found.room_generation != index.cluster_room.generation or found.replicas not in (None, binding.replicas):
+        found = _standing(found.verdicts, found.tiers, binding, index)
     kept[key] = found  # the latest comes last
     while len(kept) > max(16, MEMORY // (BYTES * index.slots.capacity)):
         kept.popitem(last=False)
@@ -95,49 +86,38 @@ def split(rules: Rules) -> tuple[Rules, Rules]:
     return leading, following
 
 
-def _asks_for(binding: Binding) -> Hashable:
-    """What estimates depend on; None for things without replicas, of which any number fits."""
-    return (binding.demand,) if binding.replicas or binding.components else None
+def _allowed(leading: Rules, workload: Workload, index: PlacementIndex) -> Verdicts:
+    """What the rules about clusters alone say of clusters that do not have the workload yet."""
+    judged = filtering.judge(leading, workload, index)
+    return filtering.verdicts_of([msgspec.structs.replace(one, spared=None) for one in judged], index)
 
 
-def _basis(leading: Rules, workload: Workload, index: PlacementIndex) -> Basis:
-    binding = workload.binding
-    assert binding is not None
-    asked = _asks_for(binding)
-    return Basis(
-        filtering.judge(leading, workload, index),
-        index.evaluations.get(cluster_affinity.TIERS, binding.group.tiers, index),
-        None if asked is None else index.evaluations.get(estimating.ESTIMATE, asked, index),
-    )
-
-
-def _looked_at_again(before: Standing | None, basis: Basis, binding: Binding, index: PlacementIndex) -> Standing:
-    """The standing as of now: the one before if nothing that it rests on has changed."""
-    versions = basis.versions()
-    if before is not None and before.versions == versions and before.replicas in (None, binding.replicas):
-        before.generation = index.targets_generation
-        return before
-    verdicts = filtering.verdicts_of([msgspec.structs.replace(one, spared=None) for one in basis.judged], index)
-    tiers = basis.tiers.raw
-    assert tiers is not None
-    allocatable, replicas = _room(basis.room, binding, index)
+def _standing(verdicts: Verdicts, tiers: NDArray[np.int64], binding: Binding, index: PlacementIndex) -> Standing:
+    allocatable, replicas = _room(binding, index)
     slots = np.flatnonzero(verdicts.feasible)
     room = allocatable[slots]
     rows = Rows(slots, tiers[slots], np.zeros(len(slots), np.int64), room, room)
-    ordered = candidates.in_order(index.slots, rows)
-    return Standing(verdicts, tiers, allocatable, ordered, replicas, versions, index.targets_generation)
+    return Standing(
+        verdicts,
+        tiers,
+        allocatable,
+        candidates.in_order(index.slots, rows),
+        replicas,
+        index.targets_generation,
+        index.cluster_room.generation,
+    )
 
 
-def _room(estimate: Evaluation | None, binding: Binding, index: PlacementIndex) -> tuple[NDArray[np.int64], int | None]:
+def _room(binding: Binding, index: PlacementIndex) -> tuple[NDArray[np.int64], int | None]:
     """The replicas that fit beside everything present by slot, and for how many replicas wanted that is so."""
-    if estimate is None:
+    if not binding.replicas and not binding.components:
         return np.full(index.slots.capacity, MAX_INT32, np.int64), None
-    assert estimate.raw is not None
+    estimate = estimating.allocatable(binding.demand, index)
     # "No limit known" and "cannot tell" mean that what is wanted fits.
-    unknown = (estimate.raw == MAX_INT32) | (estimate.raw == -1)
+    unknown = (estimate == MAX_INT32) | (estimate == -1)
     if unknown.any():
-        return np.where(unknown, binding.replicas, estimate.raw), binding.replicas
-    return estimate.raw, None
+        return np.where(unknown, binding.replicas, estimate), binding.replicas
+    return estimate, None
 
 
 # For one workload

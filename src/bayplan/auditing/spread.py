@@ -23,7 +23,8 @@ class Spread(msgspec.Struct, frozen=True, kw_only=True):
     """
     `n` members: how many each known domain holds, who has none, and what that leaves open.
 
-    The fullest domain holds `lo` to `hi` members, and there are `fewest` to `most` domains.
+    The fullest domain holds `lo` to `hi` members, and there are `fewest` to `most` domains. `blocks` are the sizes of
+    the sets of unlabelled members that certainly share a domain, whichever.
     """
 
     level: str
@@ -35,6 +36,7 @@ class Spread(msgspec.Struct, frozen=True, kw_only=True):
     fewest: int
     most: int
     evidence: str
+    blocks: tuple[int, ...] = ()
 
     @property
     def counts(self) -> list[int]:
@@ -163,6 +165,7 @@ def spread(layout: Layout, members: Sequence[AuditNode], level: str = HOST, plac
         fewest=min(len(found), 1) if hi == len(found) else max(2, fewest),
         most=len(sizes) + len(blocks),
         evidence=_evidence(members, level),
+        blocks=tuple(size for _, size in blocks),
     )
 
 

@@ -13,6 +13,7 @@ import msgspec
 
 from bayplan.auditing.failure_events import Event
 from bayplan.auditing.layout import COMPONENTS, ETCD, Member
+from bayplan.auditing.spread import Spread
 
 UNTOUCHED, DEGRADED, BELOW_NEED, DOWN = "untouched", "degraded", "below need", "down"
 
@@ -142,7 +143,7 @@ def tolerance(counts: Iterable[int], healthy: int, need: int) -> int:
     return survived if healthy >= need else 0
 
 
-Bounds = Callable[[Sequence[str]], tuple[int, int]]
+Bounds = Callable[[Sequence[str]], Spread]
 
 
 class At:
@@ -151,8 +152,8 @@ class At:
 
     `within` gives nodes a larger domain. A domain lies in one larger domain only, so a member whose own is unknown can
     share one with members of the same larger domain alone. Where a domain is seen in two larger ones, or the larger one
-    is unknown, that argument is void: such places are one, the empty name. `bounds`, if given, knows exactly how many
-    of some members the fullest domain holds, at least and at most.
+    is unknown, that argument is void: such places are one, the empty name. `bounds`, if given, knows exactly how full
+    the fullest domain may be, and who stands together in any case.
     """
 
     def __init__(
@@ -198,11 +199,14 @@ def standing(group: Group, at: At, level: str = "") -> Standing:
     unknown = [node for node in healthy if node not in at.domain_of]
     n, need = len(healthy), group.need
     worst = tolerance(at.fullest(counts, unknown), n, need)
-    # At best each node of unknown domain has its own.
-    best = tolerance([*counts.values(), *Counter(unknown).values()], n, need) if unknown else worst
-    if unknown and at.bounds is not None and group.stands and not worst:
-        at_least, at_most = at.bounds(healthy)
-        worst, best = max(worst, int(n - at_most >= need)), max(best, int(n - at_least >= need))
+    best = worst
+    if unknown:
+        held = at.bounds(healthy) if at.bounds is not None else None
+        # At best each node of unknown domain has its own, unless it certainly shares one.
+        alone = held.blocks if held is not None else Counter(unknown).values()
+        best = tolerance([*counts.values(), *alone], n, need)
+        if held is not None and group.stands:
+            worst = max(worst, 1) if n - held.hi >= need else 0
     return Standing(
         group=group.name,
         level=level,

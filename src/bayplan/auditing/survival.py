@@ -14,7 +14,7 @@ import msgspec
 from bayplan.auditing import risk_groups, survivability, workload_loss
 from bayplan.auditing.failure_events import NODE, Event, domains_at, level_events
 from bayplan.auditing.layout import HOST, LEVELS, Layout
-from bayplan.auditing.spread import Places, spread
+from bayplan.auditing.spread import Places, Spread, spread
 from bayplan.auditing.survivability import At, Blast, Group, LevelReport
 from bayplan.auditing.workload_groups import Replicas
 from bayplan.auditing.workload_loss import Loss
@@ -146,9 +146,8 @@ def _at(layout: Layout, level: str, places: Places) -> At:
         if len(there) == len(known):
             break
 
-    def bounds(names: Sequence[str]) -> tuple[int, int]:
-        held = spread(layout, [known[name] for name in names], level, places)
-        return held.lo, held.hi
+    def bounds(names: Sequence[str]) -> Spread:
+        return spread(layout, [known[name] for name in names], level, places)
 
     return At(domains, within, bounds)
 

@@ -20,6 +20,7 @@ from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.value_columns import ABSENT
 from bayplan.model import reaching_all
 from bayplan.model.decisions import Slots
+from bayplan.model.node_selectors import NodeAffinity
 from bayplan.model.resolved_terms import resolve
 from bayplan.model.semantics import Semantics
 from bayplan.model.terms import AffinityTerms
@@ -27,6 +28,7 @@ from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.rules import node_affinity
 
 LARGEST, AVERAGE = "largest", "average"
+_MOST_TEMPLATES = 4096  # of which charges are remembered
 
 Amounts = tuple[tuple[str, int], ...]  # by resource, cpu in thousandths; what is 0 is left out
 
@@ -71,12 +73,23 @@ class _Domains(msgspec.Struct, frozen=True):
     names: tuple[tuple[str, ...], ...]
 
 
+class _Blocked(msgspec.Struct, frozen=True):
+    """What a pod blocks, or may come to block: the same for all pods of one template."""
+
+    domains: tuple[str, ...]
+    n_domains: int
+    n_nodes: int
+    whole_cluster: bool
+    amounts: Amounts
+
+
 class Charger:
     """Charges pods by what an index says of the nodes. What it has added up it keeps until a node changes."""
 
     def __init__(self, index: PlacementIndex, charge: Literal["largest", "average"] = "largest") -> None:
         self._index, self._charge = index, charge
         self._known: dict[tuple[str, ...], _Domains] = {}
+        self._may_block: dict[tuple[tuple[str, ...], NodeAffinity, str], _Blocked] = {}
         self._generation = (-1, 0)
 
     def waiting(self, workload: Workload) -> Charge | None:
@@ -84,12 +97,17 @@ class Charger:
         exclusion = exclusion_of(workload.needs.affinity, workload.namespace, self._index.semantics)
         if not exclusion.keys:
             return None
-        domains = self._domains(exclusion.keys)
-        ids = np.unique(domains.of_slot[self._where(workload)])
-        return self._charged(workload.key, workload.namespace, "", exclusion, ids[ids != ABSENT])
+        self._catch_up()
+        template = (exclusion.keys, workload.needs.node_affinity, workload.requested_target)
+        blocked = self._may_block.get(template)
+        if blocked is None:
+            ids = np.unique(self._domains(exclusion.keys).of_slot[self._where(workload)])
+            blocked = self._may_block[template] = self._blocked(exclusion.keys, ids[ids != ABSENT])
+        return _charged(workload.key, workload.namespace, "", exclusion, blocked)
 
     def placed(self, namespaces: Iterable[str] | None = None) -> Iterator[Charge]:
         """What the pods of the index are charged, in these namespaces or in all."""
+        self._catch_up()
         classes = self._index.census.classes
         found = (
             classes.by_id.values() if namespaces is None else (c for n in namespaces for c in classes.in_namespace(n))
@@ -97,11 +115,12 @@ class Charger:
         for cls in found:
             exclusion = exclusion_of(cls.affinity, cls.namespace, self._index.semantics)
             for slot, here in cls.members.items() if exclusion.keys else ():
-                of_slot = self._domains(exclusion.keys).of_slot[slot]
-                ids = np.array([] if of_slot == ABSENT else [of_slot], np.intp)
-                for key in here:
-                    node = self._index.slots.at(slot).name
-                    yield self._charged(key, cls.namespace, node, exclusion, ids)
+                domains = self._domains(exclusion.keys)
+                ids = domains.of_slot[[slot]]
+                blocked = self._blocked(exclusion.keys, ids[ids != ABSENT])
+                named = msgspec.structs.replace(blocked, domains=domains.names[ids[0]])
+                node = self._index.slots.at(slot).name
+                yield from (_charged(key, cls.namespace, node, exclusion, named) for key in here)
 
     def _where(self, workload: Workload) -> Slots:
         """The slots of the nodes that the pod may land on by its name and its node affinity."""
@@ -112,10 +131,8 @@ class Charger:
         # It may land on a node that is still to come; until that is known, it may land on any.
         return allowed if len(allowed) else np.flatnonzero(slots.alive)
 
-    def _charged(
-        self, key: WorkloadKey, namespace: str, node: str, exclusion: Exclusion, ids: NDArray[np.intp]
-    ) -> Charge:
-        domains = self._domains(exclusion.keys)
+    def _blocked(self, keys: tuple[str, ...], ids: NDArray[np.intp]) -> _Blocked:
+        domains = self._domains(keys)
         held, n_nodes = domains.held[ids], domains.n_nodes[ids]
         if not len(ids):
             totals, n_blocked = np.zeros(held.shape[1], np.int64), 0
@@ -123,28 +140,42 @@ class Charger:
             totals, n_blocked = -(-held.sum(axis=0) // len(ids)), -(-int(n_nodes.sum()) // len(ids))
         else:
             totals, n_blocked = held.max(axis=0), int(n_nodes.max())
-        resources = self._index.capacity.rows
-        return Charge(
-            workload=key,
-            namespace=namespace,
-            node=node,
-            exclusion=exclusion,
-            domains=tuple(name for i in ids.tolist() for name in domains.names[i]) if node else (),
+        rows = self._index.capacity.rows
+        return _Blocked(
+            domains=(),
             n_domains=len(ids),
             n_nodes=n_blocked,
             whole_cluster=n_blocked == len(self._index.slots) > 0,
-            amounts=tuple(sorted((name, int(totals[row])) for name, row in resources.items() if totals[row])),
+            amounts=tuple(sorted((name, int(totals[row])) for name, row in rows.items() if totals[row])),
         )
 
-    def _domains(self, keys: tuple[str, ...]) -> _Domains:
+    def _catch_up(self) -> None:
+        """Forget what was added up if a node has changed since, or a resource was heard of for the first time."""
         generation = (self._index.targets_generation, len(self._index.capacity.rows))
-        if self._generation != generation:
+        if self._generation != generation or len(self._may_block) > _MOST_TEMPLATES:
             self._known.clear()
+            self._may_block.clear()
             self._generation = generation
+
+    def _domains(self, keys: tuple[str, ...]) -> _Domains:
         found = self._known.get(keys)
         if found is None:
             found = self._known[keys] = _domains_of(keys, self._index)
         return found
+
+
+def _charged(key: WorkloadKey, namespace: str, node: str, exclusion: Exclusion, blocked: _Blocked) -> Charge:
+    return Charge(
+        workload=key,
+        namespace=namespace,
+        node=node,
+        exclusion=exclusion,
+        domains=blocked.domains,
+        n_domains=blocked.n_domains,
+        n_nodes=blocked.n_nodes,
+        whole_cluster=blocked.whole_cluster,
+        amounts=blocked.amounts,
+    )
 
 
 @lru_cache(maxsize=16384)

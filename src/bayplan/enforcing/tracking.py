@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from bayplan.enforcing import clauses
 from bayplan.enforcing.clauses import Clause, Sign
 from bayplan.enforcing.duties import Breach, Domain, Duty
+from bayplan.enforcing.victims import Standing
 from bayplan.enforcing.violations import Violation
 from bayplan.indexing.census import NO_LABELS, Record
 from bayplan.indexing.journal import Change, Kind
@@ -70,6 +71,17 @@ class ViolationTracker:
         if self._listed is None:
             self._listed = tuple(self._told())
         return self._listed
+
+    def standing(self) -> dict[WorkloadKey, Standing]:
+        """What decides between those who have a part in something that is broken."""
+        involved = {key for violation in self.violations() for key in (violation.owner, *violation.peers)}
+        return {key: self._standing_of(key) for key in involved}
+
+    def _standing_of(self, key: WorkloadKey) -> Standing:
+        record = self._index.records.get(key)
+        if record is None:  # only a copy on its way out is left, which goes by the name of the whole
+            return Standing()
+        return Standing(record.workload.priority, record.workload.started or record.workload.created)
 
     def catch_up(self) -> None:
         """Judge what changed since the last time."""

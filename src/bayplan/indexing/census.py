@@ -59,6 +59,7 @@ class Census:
         self.n_owner_rules = 0  # that placed workloads hold against newcomers, whoever these are
         self.terms = TermTable()
         self.classes = ClassTable()
+        self.moved: Callable[[Record], None] | None = None  # told of workloads whose class was split under them
         self._column = column
         self._owned: dict[tuple[str, AffinityTerms], _Owned] = {}
         self._label_sets: dict[tuple[tuple[str, str], ...], LabelSet] = {}
@@ -323,6 +324,8 @@ class Census:
                 new = self._class_of(record.workload)
                 new.join(key, record.label_set, record.slots)
                 record.member_of = new
+                if self.moved is not None:
+                    self.moved(record)
         if not cls.n_members:
             self._drop(cls)
 

@@ -75,10 +75,12 @@ class ClusterRoom:
     """
     The reports by slot, and in arrays of shape (capacity,), those of grades (n_grades, capacity).
 
-    `apart` are the slots whose reports are too large for arrays; there the arrays say nothing.
+    `apart` are the slots whose reports are too large for arrays; there the arrays say nothing. `generation` moves with
+    every change.
     """
 
     def __init__(self, capacity: int) -> None:
+        self.generation = 0
         self.reports: dict[int, Report] = {}
         self.apart: set[int] = set()
         self.pods: NDArray[np.int64] = np.zeros(capacity, np.int64)
@@ -106,6 +108,7 @@ class ClusterRoom:
     def put(self, slot: int, target: Target) -> None:
         if target.cluster is None:
             return
+        self.generation += 1
         report = self.reports[slot] = report_of(target.cluster)
         if not _fits_into_arrays(report):
             self.apart.add(slot)
@@ -120,6 +123,7 @@ class ClusterRoom:
     def take(self, slot: int) -> None:
         if self.reports.pop(slot, None) is None:
             return
+        self.generation += 1
         self.apart.discard(slot)
         self.graded[slot] = False
         for row in (self.pods, *self._free.values()):

@@ -47,7 +47,7 @@ class PlacementIndex:
         self.evaluations = EvaluationCache()
         self.kinds: OrderedDict[Any, Any] = OrderedDict()  # kept by `filtering`
         self.standings: OrderedDict[Any, Any] = OrderedDict()  # kept by `assigning`
-        self.targets_generation = 0  # moves with every change of a target
+        self.targets_generation = 0  # moves with every change of a target but that of a cluster's room
         self._columns: dict[str, ValueColumn] = {}
         self.census = Census(semantics, self.column)
         self._on_slot: defaultdict[int, set[WorkloadKey]] = defaultdict(set)
@@ -74,6 +74,7 @@ class PlacementIndex:
         """The placed workloads by priority and age, from the first use on kept up to date."""
         if self._roster is None:
             self._roster = Roster(self.slots.seed)
+            self.census.moved = self._roster.reclassify
             for record in self.records.values():
                 if record.member_of is not None:
                     self._roster.add(record, self.capacity)
@@ -119,20 +120,24 @@ class PlacementIndex:
         before = self.slots.at(slot)
         if before == target:
             return
-        here = [self.records[key] for key in self.workloads_on(slot)]
-        moved = before.labels != target.labels or before.further_labels != target.further_labels
-        if moved:  # its workloads leave the old domains before the columns change, and enter the new ones after
-            for record in here:
-                self._uncount(record, follows=True)
+        self.slots.targets[slot] = target
+        change = Change(Kind.TARGET_CHANGED, (slot,), target=target, before=before)
+        if before.differs_in_room_alone(target):  # what clusters report all the time, and most rules never look at
+            self.cluster_room.take(slot)
+            self.cluster_room.put(slot, target)
+            self.journal.append(change)
+            return
+        # Its workloads leave the old domains before the columns change, and enter the new ones after.
+        moved = [self.records[key] for key in self.workloads_on(slot)] if change.moves_domains else []
+        for record in moved:
+            self._uncount(record, follows=True)
         # Only the columns whose value changes: a domain left for a moment might be given to another value.
         columns = [c for c in self._columns.values() if c.values_of(before) != c.values_of(target)]
         self._take(slot, before, columns)
-        self.slots.targets[slot] = target
         self._put(slot, target, columns)
-        self.journal.append(Change(Kind.TARGET_CHANGED, (slot,), target=target, before=before))
-        if moved:
-            for record in here:
-                self._count(record, follows=True)
+        self.journal.append(change)
+        for record in moved:
+            self._count(record, follows=True)
 
     # Workloads
 

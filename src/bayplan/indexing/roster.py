@@ -7,6 +7,8 @@ in it: pods, not bindings. Knows nothing of who may have to go.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -27,8 +29,8 @@ class Roster:
     """
     All arrays have one entry per row. `started` is in nanoseconds; `rank` is a hash of seed and name, for ties.
 
-    `amounts` has shape (n_resources, n_rows), its resources in the order of the index's capacity. `kind` says which
-    workloads share namespace and labels: see `kinds`.
+    `amounts` has shape (n_resources, n_rows), its resources in the order of the index's capacity. `class_id` names the
+    class that terms know the workload by; `kind` says which share namespace and all labels: see `kinds`.
     """
 
     def __init__(self, seed: str) -> None:
@@ -39,10 +41,13 @@ class Roster:
         self.rank: NDArray[np.int64] = np.zeros(0, np.int64)
         self.has_ports: NDArray[np.bool_] = np.zeros(0, np.bool_)
         self.amounts: NDArray[np.int64] = np.zeros((0, 0), np.int64)
+        self.class_id: NDArray[np.int64] = np.zeros(0, np.int64)
         self.kind: NDArray[np.int32] = np.zeros(0, np.int32)
         self.kinds = Kinds()
         self._seed = seed
         self._free: list[int] = []
+        self._sorted: Rows = np.zeros(0, np.intp)
+        self._unsorted: set[int] = set()  # slots where somebody came, went or changed since
 
     def __len__(self) -> int:
         """How many rows there are, free ones included."""
@@ -58,6 +63,23 @@ class Roster:
         there: Mask = where[self.slot] & (self.slot != NOWHERE)
         return there
 
+    def in_order(self) -> Rows:
+        """All rows in use, target by target, on each the most important first: by priority, age and rank."""
+        if self._unsorted:
+            slots = np.fromiter(self._unsorted, np.intp, len(self._unsorted))
+            anew = np.zeros(max(int(slots.max()), int(self.slot.max())) + 1, np.bool_)
+            anew[slots] = True
+            kept = self._sorted[~self.on(anew)[self._sorted] & (self.slot[self._sorted] != NOWHERE)]
+            fresh = np.flatnonzero(self.on(anew))
+            fresh = fresh[self.importance_order(self.slot[fresh], fresh)]
+            self._sorted = np.insert(kept, np.searchsorted(self.slot[kept], self.slot[fresh]), fresh)
+            self._unsorted.clear()
+        return self._sorted
+
+    def importance_order(self, groups: NDArray[np.integer[Any]], rows: Rows) -> NDArray[np.intp]:
+        """The order that puts rows group by group, in each the most important first."""
+        return np.lexsort((self.rank[rows], self.started[rows], -self.priority[rows], groups))
+
     def add(self, record: Record, capacity: Capacity) -> None:
         if len(record.slots) != 1:
             return
@@ -72,18 +94,26 @@ class Roster:
         self.rank[row] = rank_of(self._seed, workload.key)
         self.has_ports[row] = bool(workload.needs.host_ports)
         self.kind[row] = self.kinds.take(workload.namespace, record.label_set)
+        self.reclassify(record)
         self._hold(row, workload.needs.requests.amounts, capacity)
         self.amend(record)
 
     def amend(self, record: Record) -> None:
         """News of a workload that changes nothing but its age."""
         if record.row >= 0:
+            self._unsorted.add(record.slots[0])
             started = record.workload.started
             self.started[record.row] = moments.nanoseconds(started) if started else NOT_STARTED
+
+    def reclassify(self, record: Record) -> None:
+        """Terms know the workload by another class now."""
+        if record.row >= 0 and record.member_of is not None:
+            self.class_id[record.row] = record.member_of.id
 
     def remove(self, record: Record) -> None:
         row, record.row = record.row, NOWHERE
         if row >= 0:
+            self._unsorted.add(int(self.slot[row]))
             self.records[row] = None
             self.slot[row] = NOWHERE
             self.kinds.release(int(self.kind[row]))
@@ -109,6 +139,7 @@ class Roster:
         self.started = grown(self.started, size)
         self.rank = grown(self.rank, size)
         self.has_ports = grown(self.has_ports, size)
+        self.class_id = grown(self.class_id, size)
         self.kind = grown(self.kind, size)
         self.amounts = grown(self.amounts, size)
 

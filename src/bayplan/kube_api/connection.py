@@ -40,6 +40,7 @@ JSON = "application/json"
 _MOST_CONNECTIONS = 250  # each watch holds one
 _BUFFER = 256 * 1024  # bytes that a stream may be ahead of us
 _CONNECT_SECONDS = 10.0
+_LAST_TURNS = 5
 _TRIES = 5
 _LONGEST_WAIT = 30.0  # seconds that all waits of one request may take together
 
@@ -108,6 +109,8 @@ class Connection:
             # Nothing is under way any more; a farewell over TLS would outlive the event loop.
             await self._session.connector.close(abort_ssl=True)
         await self._session.close()
+        for _ in range(_LAST_TURNS):  # sockets of connections that were just being made close in the loop's next turns
+            await asyncio.sleep(0)
         self._session = None
 
     async def get(

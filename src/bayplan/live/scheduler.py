@@ -69,6 +69,7 @@ class Scheduler:
         self._binding = 0
         self._call = asyncio.Event()
         self._swept = clock()
+        self.longest_step = 0.0  # seconds that a step has kept the event loop at most
         self._broken: BaseException | None = None
         state.on_pending = self._call.set
 
@@ -103,9 +104,10 @@ class Scheduler:
         while self._binding < IN_FLIGHT and self._clock() - began < STEP:
             pending = self._state.queue.pop(self._clock())
             if pending is None:
-                return worked
+                break
             self._attempt(pending)
             worked = True
+        self.longest_step = max(self.longest_step, self._clock() - began)
         return worked
 
     async def _rest(self) -> None:

@@ -27,3 +27,11 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     allocatable: tuple[tuple[str, int], ...] = ()
     images: tuple[tuple[str, int], ...] = ()
     cluster: ClusterFacts | None = None
+
+    def differs_in_room_alone(self, other: Target) -> bool:
+        """Whether both are clusters that differ, if at all, in nothing but the resources they report."""
+        here, there = self.cluster, other.cluster
+        if here is None or there is None:
+            return False
+        facts = msgspec.structs.replace(here, summary=there.summary, grades=there.grades)
+        return msgspec.structs.replace(self, cluster=facts) == other

@@ -14,7 +14,6 @@ from bayplan.filtering import Judged
 from bayplan.indexing.capacity import PODS
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.value_columns import ValueColumn
-from bayplan.model.decisions import Mask
 from bayplan.model.workloads import Workload
 from bayplan.preempting.case import Case
 from bayplan.rules import node_ports, resources_fit, volume_restrictions
@@ -41,13 +40,8 @@ class Allowance:
         self.code = code
         self.left = left
 
-    def curable(self) -> Mask:
-        """Where it would be enough if all workloads on the target went: never too few, shape (capacity,)."""
-        return np.ones(len(self.left), np.bool_)
-
-    def amounts(self, where: Mask) -> Amounts | None:
-        """What workloads on these targets take of it, by row of the roster; None if nobody takes any."""
-        del where
+    def amounts(self) -> Amounts | None:
+        """What workloads take of it, by row of the roster; None if nobody takes any."""
         return None
 
     def asked_by(self, guest: Workload, slot: int) -> int:
@@ -58,9 +52,6 @@ class Allowance:
 
 class Fixed(Allowance):
     """A target lacks something, whoever goes."""
-
-    def curable(self) -> Mask:
-        return self.left >= 0
 
 
 class TooSmall(Fixed):
@@ -81,8 +72,7 @@ class Room(Allowance):
         capacity = index.capacity
         super().__init__(position, code, capacity.allocatable[self.row] - capacity.requested[self.row] - amount)
 
-    def amounts(self, where: Mask) -> Amounts | None:
-        del where
+    def amounts(self) -> Amounts | None:
         held = self.index.roster.amounts
         return held[self.row] if self.row < len(held) else None  # else nobody who is there has any
 
@@ -97,17 +87,16 @@ class FreePorts(Allowance):
     def __init__(self, position: int, judged: Judged, index: PlacementIndex) -> None:
         super().__init__(position, 1, np.zeros(index.slots.capacity, np.int64))
         self.wanted, self.index = judged.plan, index
+        roster = index.roster
         refused = judged.refused()
+        self.taken = np.zeros(len(roster), np.int64)
         if refused is not None and refused.any():
-            holders = np.flatnonzero(self.amounts(refused))
-            np.subtract.at(self.left, index.roster.slot[holders], 1)
+            for row in np.flatnonzero(roster.has_ports & roster.on(refused)).tolist():
+                self.taken[row] = self.asked_by(roster.at(row).workload, 0)
+            np.subtract.at(self.left, roster.slot, self.taken)
 
-    def amounts(self, where: Mask) -> Amounts:
-        roster = self.index.roster
-        taken = np.zeros(len(roster), np.int64)
-        for row in np.flatnonzero(roster.has_ports & roster.on(where)).tolist():
-            taken[row] = self.asked_by(roster.at(row).workload, 0)
-        return taken
+    def amounts(self) -> Amounts:
+        return self.taken
 
     def asked_by(self, guest: Workload, slot: int) -> int:
         del slot
@@ -123,8 +112,7 @@ class FreeClaim(Allowance):
         n_users = len(index.claim_users.users(claim))
         super().__init__(position, 1, np.full(index.slots.capacity, -n_users, np.int64))
 
-    def amounts(self, where: Mask) -> Amounts:
-        del where
+    def amounts(self) -> Amounts:
         taken = np.zeros(len(self.index.roster), np.int64)
         taken[[self.index.records[key].row for key in self.index.claim_users.users(self.claim)]] = 1
         return taken

@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from bayplan import filtering
 from bayplan.filtering import Judged
 from bayplan.model.decisions import Codes, Mask, Status
 from bayplan.preempting import allowances, peers
@@ -63,6 +64,15 @@ class Limits(msgspec.Struct):
     allowances: list[Allowance]
     nearness: Nearness | None
     entangled: Mask
+    as_of: int
+
+    def renewed(self) -> Limits:
+        """The same for the index as it is now: trying things out and undoing them leaves nothing of these valid."""
+        case = self.case
+        if case.index.journal.end == self.as_of:
+            return self
+        judged = tuple(filtering.judge(case.rules, case.workload, case.index))
+        return limits_of(msgspec.structs.replace(case, judged=judged))
 
     def near_now(self) -> tuple[Mask, Mask]:
         """Where required affinity holds, with guests and without."""
@@ -105,7 +115,8 @@ class Limits(msgspec.Struct):
 
 def limits_of(case: Case) -> Limits:
     """What each rule says of the workload, guests included."""
-    limits = Limits(case, {}, [], None, np.zeros(case.index.slots.capacity, np.bool_))
+    nowhere = np.zeros(case.index.slots.capacity, np.bool_)
+    limits = Limits(case, {}, [], None, nowhere, case.index.journal.end)
     for position, judged in enumerate(case.judged):
         rule, codes = judged.rule, judged.evaluation.codes
         if not rule.filters:

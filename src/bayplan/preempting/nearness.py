@@ -40,23 +40,17 @@ class Nearness:
                     met[slot] = near.reach.present(ALL)[slot]
             self.with_guests &= met
 
-    def partners(self, where: Mask) -> Mask:
-        """The workloads on these targets that the incoming one wants to be near, by row of the roster."""
-        found = np.zeros(len(self.index.roster), np.bool_)
-        for term in {near.term for near in self.near}:
-            found[peers.rows_on(peers.matching(term, self.index), where, self.index)] = True
-        return found
+    def partners(self) -> Mask:
+        """The workloads that the incoming one wants to be near, by row of the roster."""
+        return self._selected({near.term for near in self.near})
 
-    def judged_by(self, where: Mask) -> Mask:
+    def judged_by(self) -> Mask:
         """Those and all by whom it is judged to be the first of its set, by row of the roster."""
-        found = self.partners(where)
-        for term in {near.use.term for near in self.near if near.kind is not None}:
-            found[peers.rows_on(peers.matching(term, self.index), where, self.index)] = True
-        return found
+        return self._selected({term for near in self.near for term in (near.term, near.use.term)})
 
-    def after(self, lower: Mask, where: Mask) -> Mask:
+    def after(self, lower: Mask) -> Mask:
         """Where it still holds once the workloads `lower` (by row) have left their target, shape (capacity,)."""
-        lost = {near.term: self._lost(near.term, lower, where) for near in self.near}
+        lost = {near.term: self._lost(near.term, lower) for near in self.near}
         near_enough = np.ones(len(self.now), np.bool_)
         first = np.full(len(self.now), all(near.self_matching for near in self.near))
         for near in self.near:
@@ -65,15 +59,11 @@ class Nearness:
         holds: Mask = self.now & (near_enough | first)
         return holds
 
-    def _lost(self, term: PeerTerm, lower: Mask, where: Mask) -> Amounts:
-        """How many peers would go from each target, counted only where no other would be left."""
-        classes = peers.matching(term, self.index)
-        numbers = peers.numbers_on(classes, self.index)
-        last = np.zeros(len(numbers), np.bool_)
-        for near in self.near:
-            if near.term == term:
-                last |= near.reach.counts(ALL) <= numbers
-        rows = peers.rows_on(classes, where & self.now & last & (numbers > 0), self.index)
-        lost = np.zeros(len(numbers), np.int64)
-        np.add.at(lost, self.index.roster.slot[rows[lower[rows]]], 1)
+    def _lost(self, term: PeerTerm, lower: Mask) -> Amounts:
+        """How many peers would go from each target."""
+        lost = np.zeros(len(self.now), np.int64)
+        np.add.at(lost, self.index.roster.slot[self._selected({term}) & lower], 1)
         return lost
+
+    def _selected(self, terms: set[PeerTerm]) -> Mask:
+        return peers.rows_of([cls for term in terms for cls in peers.matching(term, self.index)], self.index)

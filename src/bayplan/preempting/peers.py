@@ -1,7 +1,7 @@
 """
 What InterPodAffinity and PodTopologySpread leave on each target: how many peers may be there.
 
-Workloads are found from terms through classes, and only on targets where they can make a difference.
+Workloads are found from terms through their classes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from bayplan.filtering import Judged
 from bayplan.indexing.classes import WorkloadClass
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.indexing.roster import Rows
+from bayplan.indexing.roster import NOWHERE
 from bayplan.indexing.slots import ALL
 from bayplan.indexing.term_table import OwnerRule, TermEntry
 from bayplan.indexing.value_columns import ABSENT
@@ -45,20 +45,11 @@ def holding(rule: OwnerRule, index: PlacementIndex) -> list[WorkloadClass]:
     return [cls for cls in index.census.classes.by_id.values() if any(held is rule for held in cls.owner_rules)]
 
 
-def numbers_on(classes: Iterable[WorkloadClass], index: PlacementIndex) -> Amounts:
-    """How many members of the classes are on each target, shape (capacity,)."""
-    numbers = np.zeros(index.slots.capacity, np.int64)
-    for cls in classes:
-        n = len(cls.members)
-        numbers[np.fromiter(cls.members, np.intp, n)] += np.fromiter(map(len, cls.members.values()), np.int64, n)
-    return numbers
-
-
-def rows_on(classes: Iterable[WorkloadClass], where: Mask, index: PlacementIndex) -> Rows:
-    """The roster's rows of the classes' members on these targets."""
-    slots, records = set(np.flatnonzero(where).tolist()), index.records
-    rows = [records[key].row for cls in classes for slot in cls.members.keys() & slots for key in cls.members[slot]]
-    return np.array(rows, np.intp)
+def rows_of(classes: Iterable[WorkloadClass], index: PlacementIndex) -> Mask:
+    """The members of the classes, by row of the roster."""
+    roster = index.roster
+    members: Mask = np.isin(roster.class_id, [cls.id for cls in classes]) & (roster.slot != NOWHERE)
+    return members
 
 
 # Peers that may be there
@@ -74,13 +65,8 @@ class Peers(Allowance):
     def classes(self) -> list[WorkloadClass]:
         raise NotImplementedError
 
-    def curable(self) -> Mask:
-        return self.left + numbers_on(self.classes(), self.index) >= 0
-
-    def amounts(self, where: Mask) -> Amounts:
-        taken = np.zeros(len(self.index.roster), np.int64)
-        taken[rows_on(self.classes(), where, self.index)] = 1
-        return taken
+    def amounts(self) -> Amounts:
+        return rows_of(self.classes(), self.index).astype(np.int64)
 
 
 class Disliked(Peers):
@@ -124,9 +110,6 @@ class Crowded(Peers):
 
     def classes(self) -> list[WorkloadClass]:
         return holding(self.rule, self.index)
-
-    def curable(self) -> Mask:
-        return np.ones(len(self.left), np.bool_)
 
 
 class UnwelcomingGuests(Fixed):
@@ -187,8 +170,8 @@ class Skew(Peers):
     def classes(self) -> list[WorkloadClass]:
         return [] if self.term is None else matching(self.term, self.index)
 
-    def amounts(self, where: Mask) -> Amounts:
-        return super().amounts(where & self.eligible)
+    def amounts(self) -> Amounts:
+        return super().amounts() * self.index.roster.on(self.eligible)
 
     def asked_by(self, guest: Workload, slot: int) -> int:
         if self.term is None or not self.eligible[slot]:

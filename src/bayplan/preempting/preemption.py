@@ -22,7 +22,7 @@ from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.preempting import rehearsing
 from bayplan.preempting.budgets import Budgets
 from bayplan.preempting.case import Case, guests_of
-from bayplan.preempting.limits import limits_of
+from bayplan.preempting.limits import Limits, limits_of
 from bayplan.preempting.searching import Found, Search
 from bayplan.rules.rule import Rule
 
@@ -59,33 +59,33 @@ def preempt(
 ) -> Preemption:
     """What to do for a workload that fits nowhere; `nominated` are others with the targets they were promised."""
     verdicts = filtering.run(rules, workload, index)
-    case = Case(workload, index, rules, verdicts.judged, guests_of(workload, nominated, index))
-    curable, fits = _standing(case, verdicts)
+    limits = limits_of(Case(workload, index, rules, verdicts.judged, guests_of(workload, nominated, index)))
+    curable, fits = _standing(limits, verdicts)
     if fits.any() or not len(index.slots):
         return NOTHING
     not_eligible = _not_eligible(workload, index, curable)
     if not_eligible:
         return Preemption(message=f"preemption: {not_eligible}")
-    found = _search(case, curable, budgets or Budgets(), across=False)
+    budgets = budgets or Budgets()
+    found = _search(limits.renewed(), curable, budgets, across=False)
     best = found.best
     if best is None and index.semantics.preempt_across_nodes:
-        best = _search(case, curable, budgets or Budgets(), across=True).best
+        best = _search(limits.renewed(), curable, budgets, across=True).best
     if best is None:
-        return Preemption(message=f"preemption: {_sentence(found, case, curable)}", clears_nomination=True)
+        return Preemption(message=f"preemption: {_sentence(found, limits, curable)}", clears_nomination=True)
     return Preemption(index.slots.at(best.slot).name, best.victims, best.cost.n_violations)
 
 
-def _standing(case: Case, verdicts: Verdicts) -> tuple[Mask, Mask]:
+def _standing(limits: Limits, verdicts: Verdicts) -> tuple[Mask, Mask]:
     """Where somebody's going may help, and where the workload fits as it is, guests included."""
-    index = case.index
+    index = limits.case.index
     if verdicts.refusal is not None:
         return np.zeros_like(index.slots.alive), np.zeros_like(index.slots.alive)
-    limits = limits_of(case)
     now = limits.outcome([allowance.left for allowance in limits.allowances], limits.near_now())
     curable, fits = limits.resolvable(now), now.first == -1
-    for slot in case.guests:
+    for slot in limits.case.guests:
         if limits.entangled[slot]:
-            against = rehearsing.refused(case, slot)
+            against = rehearsing.refused(limits.case, slot)
             fits[slot] = not against
             curable[slot] = bool(against) and against[0].status is Status.UNSCHEDULABLE
     allowed = index.slots.alive if verdicts.excluded is None else index.slots.alive & ~verdicts.excluded
@@ -104,20 +104,19 @@ def _not_eligible(workload: Workload, index: PlacementIndex, curable: Mask) -> s
     return ""
 
 
-def _search(case: Case, curable: Mask, budgets: Budgets, *, across: bool) -> Found:
+def _search(limits: Limits, curable: Mask, budgets: Budgets, *, across: bool) -> Found:
     """Who is cheapest to free; `across` lets workloads on other targets go too."""
-    index, roster = case.index, case.index.roster
-    # Asked again, because a search before may have tried things out on the index.
-    case = msgspec.structs.replace(case, judged=tuple(filtering.judge(case.rules, case.workload, index)))
-    limits = limits_of(case)
-    lower = (roster.slot != NOWHERE) & (roster.priority < case.workload.priority)
+    workload, index = limits.case.workload, limits.case.index
+    roster = index.roster
+    lower = (roster.slot != NOWHERE) & (roster.priority < workload.priority)
     if limits.nearness is not None and index.semantics.spare_affinity_partners:
-        lower &= ~limits.nearness.partners(index.slots.alive if across else curable)
+        lower &= ~limits.nearness.partners()
     return Search(limits, curable, lower, across=across).run(budgets)
 
 
-def _sentence(found: Found, case: Case, curable: Mask) -> str:
+def _sentence(found: Found, limits: Limits, curable: Mask) -> str:
     """`0/N nodes are available: …`, as kube-scheduler would say it of what freeing each target comes to."""
+    case = limits.case
     n = len(case.index.slots)
     tally = Counter({NOT_HELPFUL: n - int(curable.sum()), NO_VICTIMS: int((curable & ~found.has_victims).sum())})
     for against in found.tried.values():

@@ -45,36 +45,24 @@ class Cost(msgspec.Struct, frozen=True, order=True):
     rank: int
 
 
-def arranged(slots: Slots, rows: Rows, roster: Roster, budgets: Budgets) -> Pairs:
-    """Pairs of target and row, given in any order and each once, put in order."""
-    order = np.lexsort((roster.rank[rows], roster.started[rows], -roster.priority[rows], slots))
-    rows, slots = rows[order], slots[order]
+def grouped(slots: Slots, rows: Rows, roster: Roster, budgets: Budgets) -> Pairs:
+    """Pairs of target and row, given target by target in order of importance."""
     firsts = np.r_[True, slots[1:] != slots[:-1]] if len(slots) else np.zeros(0, np.bool_)
     groups = firsts.cumsum() - 1
     return Pairs(slots[firsts], groups, rows, budgets.breaking(groups, rows, roster))
 
 
-def taken(pairs: Pairs, allowances: Sequence[Allowance], amounts: Sequence[Amounts | None], roster: Roster) -> Amounts:
-    """What each workload takes of each allowance on the target it is paired with, shape (n_allowances, n_pairs)."""
-    where, there = roster.slot[pairs.rows], pairs.slots[pairs.groups]
-    on_target = where == there
-    found = np.zeros((len(allowances), len(pairs.rows)), np.int64)
-    for i, (allowance, amount) in enumerate(zip(allowances, amounts, strict=True)):
-        if amount is None:
-            continue
-        counts = on_target
-        if allowance.column is not None:
-            counts = on_target | (allowance.column.of_slot[where] == allowance.column.of_slot[there])
-        found[i] = np.where(counts, amount[pairs.rows], 0)
-    return found
-
-
-def victims(pairs: Pairs, takes: Amounts, left: Amounts) -> Mask:
+def victims(pairs: Pairs, scarce: Sequence[tuple[Allowance, Amounts]], roster: Roster) -> Mask:
     """
     Which of the pairs are victims, shape (n_pairs,).
 
-    `left`, shape (n_allowances, n_groups), is what there is of each allowance once all have gone; it is used up here.
+    `scarce` is everything that somebody may have to go for, with what workloads take of it, by row of the roster.
     """
+    takes = _taken(pairs, scarce, roster)
+    left = np.zeros((len(scarce), len(pairs.slots)), np.int64)  # shape (n_scarce, n_groups)
+    for i, (allowance, _) in enumerate(scarce):
+        left[i] = allowance.left[pairs.slots]
+        np.add.at(left[i], pairs.groups, takes[i])  # all have gone, for a start
     found = np.zeros(len(pairs.rows), np.bool_)
     order = np.lexsort((~pairs.breaks, pairs.groups)) if pairs.breaks.any() else np.arange(len(pairs.rows))
     sizes = np.bincount(pairs.groups, minlength=len(pairs.slots))
@@ -86,6 +74,19 @@ def victims(pairs: Pairs, takes: Amounts, left: Amounts) -> Mask:
         stays = (after >= 0).all(axis=0)
         left[:, groups[stays]] = after[:, stays]
         found[tried[~stays]] = True
+    return found
+
+
+def _taken(pairs: Pairs, scarce: Sequence[tuple[Allowance, Amounts]], roster: Roster) -> Amounts:
+    """What each workload takes of each allowance on the target it is paired with, shape (n_scarce, n_pairs)."""
+    where, there = roster.slot[pairs.rows], pairs.slots[pairs.groups]
+    on_target = where == there
+    found = np.zeros((len(scarce), len(pairs.rows)), np.int64)
+    for i, (allowance, amounts) in enumerate(scarce):
+        near = on_target
+        if allowance.column is not None:
+            near = on_target | (allowance.column.of_slot[where] == allowance.column.of_slot[there])
+        found[i] = np.where(near, amounts[pairs.rows], 0)
     return found
 
 

@@ -64,11 +64,11 @@ class Search:
         self.across = across
         self.entangled = where & (limits.entangled | self._disturbed())
         self.counted = [a for a in limits.allowances if not a.entangles and not (across and isinstance(a, Skew))]
-        self.amounts = {id(a): self._amounts(a) for a in limits.allowances}
+        self.amounts = {a: amounts for a in limits.allowances if (amounts := self._amounts(a)) is not None}
 
     def run(self, budgets: Budgets) -> Found:
         after, lowest = self._survey()
-        lefts = [after.get(id(a), a.left) for a in self.limits.allowances]
+        lefts = [after.get(allowance, allowance.left) for allowance in self.limits.allowances]
         outcome = self.limits.outcome(lefts, self._near_after())
         has_victims = self._has_victims()
         free = self.where & has_victims & (outcome.first == -1) & ~self.entangled
@@ -80,16 +80,9 @@ class Search:
 
     def _amounts(self, allowance: Allowance) -> Amounts | None:
         """What workloads take of it, as far as that matters: where it is not used up, nobody has to go for it."""
-        short = self.where & (allowance.left < 0)
-        if self.across and allowance.column is not None:
-            domains = np.zeros(allowance.column.n_domains, np.bool_)
-            domains[allowance.column.of_slot[short]] = True
-            short = domains[allowance.column.of_slot] & self.index.slots.alive
-        else:
-            short = short & allowance.curable()
-        return allowance.amounts(short) if short.any() else None
+        return allowance.amounts() if (self.where & (allowance.left < 0)).any() else None
 
-    def _survey(self) -> tuple[dict[int, Amounts], NDArray[np.int64]]:
+    def _survey(self) -> tuple[dict[Allowance, Amounts], NDArray[np.int64]]:
         """
         What is left of each allowance with all gone, and a bound: less important victims alone cannot free the target.
 
@@ -98,22 +91,22 @@ class Search:
         roster = self.roster
         rows = np.flatnonzero(self.lower if self.across else self.lower & roster.on(self.where))
         priority = roster.priority[rows]
-        after = {id(a): a.left.copy() for a in self.counted}
+        after = {allowance: allowance.left.copy() for allowance in self.counted}
         lowest = np.full(self.index.slots.capacity, NEVER)
         steps = np.unique(priority)
         for step in np.array_split(steps, min(STEPS, len(steps))) if len(steps) else ():
             here = rows[(priority >= step[0]) & (priority <= step[-1])]
             enough = self.where.copy()
             for allowance in self.counted:
-                amounts = self.amounts[id(allowance)]
-                if amounts is not None:
-                    after[id(allowance)] += self._freed(allowance, amounts, here)
-                enough &= after[id(allowance)] >= 0
+                if allowance in self.amounts:
+                    after[allowance] += self._freed(allowance, here)
+                enough &= after[allowance] >= 0
             lowest[enough & (lowest == NEVER)] = step[0]
         return after, lowest
 
-    def _freed(self, allowance: Allowance, amounts: Amounts, rows: Rows) -> Amounts:
-        slots = self.roster.slot[rows]
+    def _freed(self, allowance: Allowance, rows: Rows) -> Amounts:
+        """What each target gets back of it when these workloads go, shape (capacity,)."""
+        slots, amounts = self.roster.slot[rows], self.amounts[allowance]
         if self.across and allowance.column is not None:
             by_domain = np.zeros(allowance.column.n_domains, np.int64)
             np.add.at(by_domain, allowance.column.of_slot[slots], amounts[rows])
@@ -127,7 +120,7 @@ class Search:
         nearness = self.limits.nearness
         if nearness is None or nearness.judged_apart:
             return self.limits.near_now()
-        after = nearness.after(self.lower, self.where)
+        after = nearness.after(self.lower)
         return after | (nearness.with_guests & ~nearness.now), after
 
     def _disturbed(self) -> Mask:
@@ -139,7 +132,7 @@ class Search:
             settled = nearness is None or (spares and not nearness.judged_apart)
             return nowhere if settled and not spread else ~nowhere
         if nearness is not None and nearness.judged_apart:
-            rows = np.flatnonzero(self.lower & nearness.judged_by(self.where))
+            rows = np.flatnonzero(self.lower & nearness.judged_by())
             nowhere[self.roster.slot[rows]] = True
         return nowhere
 
@@ -147,24 +140,21 @@ class Search:
         found = np.zeros(len(self.where), np.bool_)
         found[self.roster.slot[np.flatnonzero(self.lower & self.roster.on(self.where))]] = True
         if self.across:
-            for allowance in self.limits.allowances:
-                amounts = self.amounts[id(allowance)]
-                if allowance.column is not None and amounts is not None:
-                    found |= (allowance.left < 0) & (self._freed(allowance, amounts, np.flatnonzero(self.lower)) > 0)
+            for allowance in self.amounts:
+                if allowance.column is not None:
+                    found |= (allowance.left < 0) & (self._freed(allowance, np.flatnonzero(self.lower)) > 0)
         return found
 
     # Looking closely
 
     def _best_of_sums(self, free: Mask, lowest: NDArray[np.int64], budgets: Budgets) -> Candidate | None:
         best: Candidate | None = None
+        scarce = [(allowance, self.amounts[allowance]) for allowance in self.counted if allowance in self.amounts]
         for bound in np.unique(lowest[free]).tolist():
             if _beaten(bound, best):
                 break
             pairs = self._pairs(free & (lowest == bound), budgets)
-            amounts = [self.amounts[id(a)] for a in self.counted]
-            takes = reprieving.taken(pairs, self.counted, amounts, self.roster)
-            left = self._left(pairs, takes)
-            chosen = reprieving.victims(pairs, takes, left)
+            chosen = reprieving.victims(pairs, scarce, self.roster)
             ranks = self.index.slots.rank[pairs.slots]
             cheapest = reprieving.cheapest(reprieving.costs(pairs, chosen, self.roster, ranks))
             if cheapest is not None and (best is None or cheapest[1] < best.cost):
@@ -174,36 +164,31 @@ class Search:
                 best = Candidate(int(pairs.slots[group]), cost, victims)
         return best
 
-    def _left(self, pairs: Pairs, takes: Amounts) -> Amounts:
-        """What there is of each allowance on the pairs' targets when all of their workloads have gone."""
-        left = np.stack([allowance.left[pairs.slots] for allowance in self.counted])
-        for i, each in enumerate(takes):
-            np.add.at(left[i], pairs.groups, each)
-        return left
-
     def _pairs(self, targets: Mask, budgets: Budgets) -> Pairs:
         """Who may have to go for these targets."""
-        rows = np.flatnonzero(self.lower & self.roster.on(targets))
+        rows = self.roster.in_order()
+        rows = rows[(self.lower & self.roster.on(targets))[rows]]
         slots = self.roster.slot[rows].astype(np.intp)
         if self.across:
             slots, rows = self._with_others(targets, slots, rows)
-        return reprieving.arranged(slots, rows, self.roster, budgets)
+        return reprieving.grouped(slots, rows, self.roster, budgets)
 
     def _with_others(self, targets: Mask, slots: Slots, rows: Rows) -> tuple[Slots, Rows]:
         """The pairs and those of workloads on other targets that are in the way, each once."""
         keys = [slots * len(self.roster) + rows]
-        for allowance in self.limits.allowances:
-            amounts, column = self.amounts[id(allowance)], allowance.column
-            if amounts is None or column is None:
-                continue
-            takers = np.flatnonzero(self.lower & (amounts > 0))
-            short = np.flatnonzero(targets & (allowance.left < 0))
-            for domain in np.unique(column.of_slot[short]).tolist():
-                here = short[column.of_slot[short] == domain]
-                there = takers[column.of_slot[self.roster.slot[takers]] == domain]
-                keys.append((here[:, None] * len(self.roster) + there).ravel())
+        for allowance, amounts in self.amounts.items():
+            column = allowance.column
+            if column is not None:
+                takers = np.flatnonzero(self.lower & (amounts > 0))
+                short = np.flatnonzero(targets & (allowance.left < 0))
+                for domain in np.unique(column.of_slot[short]).tolist():
+                    here = short[column.of_slot[short] == domain]
+                    there = takers[column.of_slot[self.roster.slot[takers]] == domain]
+                    keys.append((here[:, None] * len(self.roster) + there).ravel())
         together = np.unique(np.concatenate(keys))
-        return together // len(self.roster), together % len(self.roster)
+        slots, rows = together // len(self.roster), together % len(self.roster)
+        order = self.roster.importance_order(slots, rows)
+        return slots[order], rows[order]
 
     # Trying
 

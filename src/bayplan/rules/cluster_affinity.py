@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from bayplan.indexing.evaluations import Touched
-from bayplan.indexing.journal import Change, Kind
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ALL, At
 from bayplan.model.clusters import FIELD_KEYS
-from bayplan.model.decisions import Codes, Mask, Reason, Scores, Status
+from bayplan.model.decisions import Codes, Mask, Reason, Status
 from bayplan.model.labels import Requirement
 from bayplan.model.node_selectors import NodeRequirement
 from bayplan.model.placements import ClusterAffinity
@@ -32,20 +28,10 @@ class Part(msgspec.Struct, frozen=True):
     tiers: tuple[ClusterAffinity, ...]
 
 
-class _ByCluster(Rule):
-    """What hangs on the names, labels and fields of clusters, and on nothing else that may change about them."""
-
-    follows_workloads = False
-
-    def touched(self, plan: Any, change: Change, index: PlacementIndex) -> Touched:
-        if change.kind is Kind.TARGET_CHANGED and not change.moves_domains:
-            return None
-        return super().touched(plan, change, index)
-
-
-class ClusterAffinityRule(_ByCluster):
+class ClusterAffinityRule(Rule):
     name = "ClusterAffinity"
     id = "cluster-affinity"
+    follows_workloads = False
 
     def part(self, workload: Workload, index: PlacementIndex) -> Part | None:
         del index
@@ -67,19 +53,6 @@ class ClusterAffinityRule(_ByCluster):
         assert workload.binding is not None
         group = workload.binding.group.name
         return [Failure(self.id, NOT_NAMED.text, term=f"affinity {group}" if group else "clusterAffinity")]
-
-
-class Tiers(_ByCluster):
-    """The tier of each cluster, shaped as a rule that only scores, because the evaluation cache keeps those true."""
-
-    name = "Tiers"
-    id = "tiers"
-
-    def score(self, plan: tuple[ClusterAffinity, ...], index: PlacementIndex, at: At) -> Scores:
-        return tier_by_target(plan, index)[at]
-
-
-TIERS = Tiers()
 
 
 def tier_by_target(tiers: tuple[ClusterAffinity, ...], index: PlacementIndex) -> NDArray[np.int64]:

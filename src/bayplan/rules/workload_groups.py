@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from bayplan.indexing.evaluations import Touched
-from bayplan.indexing.journal import Change
+from bayplan.indexing.journal import Change, Kind
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.reach import Reach
 from bayplan.indexing.slots import ALL, At
@@ -72,7 +72,8 @@ class _GroupRule(Rule):
     def touched(self, plan: Plan, change: Change, index: PlacementIndex) -> Touched:
         if change.member_of is not None:
             return self._around(change) if index.census.class_matches(plan.entry.term, change.member_of) else None
-        return super().touched(plan, change, index)
+        # Peers stay where they are when their cluster changes.
+        return None if change.kind is Kind.TARGET_CHANGED else super().touched(plan, change, index)
 
     def _around(self, change: Change) -> Touched:
         """Where it matters that a peer came or went."""

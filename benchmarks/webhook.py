@@ -1,0 +1,169 @@
+"""
+Measure how many admission reviews a second the webhook answers on one core: `python benchmarks/webhook.py [--quick]`.
+
+The webhook runs in a process of its own, over TLS, with an index of 5,000 nodes. Reviews of 8 kB come over a few kept
+connections, as from API servers. What counts is the processor time that the webhook's process took: one core's pace,
+whatever else the machine does.
+"""
+
+import argparse
+import asyncio
+import json
+import multiprocessing
+import ssl
+import time
+from datetime import UTC, datetime
+
+import aiohttp
+import msgspec
+
+from bayplan.enforcing.quota_limits import Limits
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.reading import nodes
+from bayplan.webhook import certificates, serving
+from bayplan.webhook.judging import Door, Settings
+from bayplan.webhook.rotation import Memory, Rotator
+from bayplan.wire.nodes import Node
+
+HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+RUNNING = "requiredDuringSchedulingRequiredDuringExecution"
+SIZE = 8000
+CONNECTIONS = 8
+
+
+class View:
+    """A large cluster in which nothing waits."""
+
+    limits = Limits({"shop": (("cpu", 10**9),)})
+
+    def __init__(self, n_nodes):
+        self.index = PlacementIndex()
+        for n in range(n_nodes):
+            labels = {HOSTNAME: f"n{n}", ZONE: f"z{n % 10}"}
+            written = {"metadata": {"name": f"n{n}", "labels": labels}, "status": {"allocatable": {"cpu": "32"}}}
+            self.index.add_target(nodes.target_of(msgspec.convert(written, Node)))
+
+    def waiting(self, _namespace):
+        return ()
+
+    async def pod(self, _namespace, _name):
+        return None
+
+
+def anti(key, app=None, when=REQUIRED):
+    who = {"labelSelector": {"matchLabels": {"app": app}}} if app else {"labelSelector": {}, "namespaceSelector": {}}
+    return {"podAntiAffinity": {when: [{**who, "topologyKey": key}]}}
+
+
+def pod(affinity=None, rule=None):
+    annotations = {} if rule is None else {"bayplan.io/affinity": json.dumps(rule)}
+    container = {
+        "name": "main",
+        "image": "registry.example/shop/web:1.2.3",
+        "resources": {"requests": {"cpu": "500m", "memory": "512Mi"}},
+        "env": [{"name": f"SETTING_{n}", "value": "x" * 40} for n in range(20)],
+        "volumeMounts": [{"name": "token", "mountPath": "/var/run/secrets", "readOnly": True}],
+    }
+    spec = {"containers": [container], "tolerations": [{"key": "node.kubernetes.io/not-ready", "operator": "Exists"}]}
+    if affinity:
+        spec["affinity"] = affinity
+    meta = {"name": "web-1", "namespace": "shop", "labels": {"app": "web"}, "annotations": annotations}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec, "status": {"phase": "Pending"}}
+
+
+def review(obj, group="", resource="pods"):
+    request = {
+        "uid": "705ab4f5-6393-11e8-b7cc-42010a800002",
+        "kind": {"group": group, "version": "v1", "kind": obj["kind"]},
+        "resource": {"group": group, "version": "v1", "resource": resource},
+        "operation": "CREATE",
+        "namespace": "shop",
+        "userInfo": {"username": "alice", "groups": ["dev", "system:authenticated"]},
+        "object": obj,
+        "oldObject": None,
+        "dryRun": False,
+    }
+    asked = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+    request["options"] = {"padding": "x" * max(0, SIZE - len(json.dumps(asked)))}
+    return json.dumps(asked).encode()
+
+
+def deployment(affinity):
+    spec = pod(affinity)["spec"]
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": spec}
+    meta = {"name": "web", "namespace": "shop"}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": {"template": template}}
+
+
+CASES = {
+    "pod with anti-affinity to its own": review(pod(anti(HOSTNAME, "web"))),
+    "pod that is refused": review(pod(anti(ZONE))),
+    "exclusive pod, charged": review(pod(anti(HOSTNAME))),
+    "pod with a rule by annotation": review(pod(rule=anti(HOSTNAME, "web", RUNNING))),
+    "Deployment": review(deployment(anti(HOSTNAME, "web")), "apps", "deployments"),
+}
+
+
+def serve(pipe, n_nodes):
+    asyncio.run(_serve(pipe, n_nodes))
+
+
+async def _serve(pipe, n_nodes):
+    told = []
+
+    async def inject(bundle):
+        told.append(bundle)
+
+    context = certificates.server_context()
+    await Rotator(context, ["127.0.0.1"], Memory(), inject).look(datetime.now(UTC))
+    async with serving.Server(serving.application(Door(Settings(), View(n_nodes))), context, "127.0.0.1", 0) as server:
+        pipe.send((server.port, told[-1]))
+        loop = asyncio.get_running_loop()
+        while True:  # each word asks for the processor time so far, until none comes
+            if not await loop.run_in_executor(None, pipe.recv):
+                return
+            pipe.send(time.process_time())
+
+
+async def ask(port, bundle, body, count):
+    connector = aiohttp.TCPConnector(ssl=ssl.create_default_context(cadata=bundle.decode()), limit=CONNECTIONS)
+    headers = {"Content-Type": "application/json"}
+    url = f"https://127.0.0.1:{port}{serving.PODS}"
+    async with aiohttp.ClientSession(connector=connector) as session:
+
+        async def some(n):
+            for _ in range(n):
+                async with session.post(url, data=body, headers=headers) as answer:
+                    assert answer.status == 200, await answer.text()
+                    await answer.read()
+
+        await asyncio.gather(*(some(count // CONNECTIONS) for _ in range(CONNECTIONS)))
+    return count // CONNECTIONS * CONNECTIONS
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[1])
+    arguments.add_argument("--quick", action="store_true", help="fewer reviews, to see that everything runs")
+    count, n_nodes = (80, 50) if arguments.parse_args().quick else (4000, 5000)
+    here, there = multiprocessing.Pipe()
+    process = multiprocessing.get_context("spawn").Process(target=serve, args=(there, n_nodes), daemon=True)
+    process.start()
+    port, bundle = here.recv()
+    print("| review of 8 kB | reviews/s on one core | µs of processor time | reviews/s by the clock |")
+    print("|---|---|---|---|")
+    for name, body in CASES.items():
+        asyncio.run(ask(port, bundle, body, CONNECTIONS * 4))  # what is made once is not counted
+        here.send(True)
+        before, started = here.recv(), time.perf_counter()
+        asked = asyncio.run(ask(port, bundle, body, count))
+        elapsed = time.perf_counter() - started
+        here.send(True)
+        busy = here.recv() - before
+        print(f"| {name} | {asked / busy:,.0f} | {1e6 * busy / asked:,.0f} | {asked / elapsed:,.0f} |", flush=True)
+    here.send(False)
+    process.join(5)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,205 @@
+"""
+From broken rules to evictions: who goes now, who waits and until when, who is spared and why.
+
+Affinity takes the owner of the rule, always; anti-affinity takes whom `victims` chooses. Each only once its rule has
+been broken for the grace time of its kind, and no more at once than the limits allow. Pure: the time is a number that
+comes from outside.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import msgspec
+
+from bayplan.enforcing import victims
+from bayplan.enforcing.clauses import Sign
+from bayplan.enforcing.victims import Conflict, Standing
+from bayplan.enforcing.violations import Violation, ViolationId
+from bayplan.model.workloads import WorkloadKey
+
+MINUTE = 60.0
+NOWHERE_ELSE = "no other place for it"
+OWNS_AFFINITY = "its affinity is not met"
+LOWEST = "lowest priority in the conflict"
+OWNER = "owner of the broken rule, at equal priority"
+FEWEST = "its going mends the most at equal priority"
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    How evictions are held back; times in seconds.
+
+    `per_minute` and `at_once` limit how many are started and how many are under way. `only_if_placeable` spares
+    whoever has no other place to go.
+    """
+
+    affinity_grace: float = 300.0
+    anti_affinity_grace: float = 60.0
+    per_minute: int = 30
+    at_once: int = 10
+    retry_after: float = 30.0
+    only_if_placeable: bool = False
+
+    def grace(self, sign: Sign) -> float:
+        return self.anti_affinity_grace if sign is Sign.APART else self.affinity_grace
+
+
+class State(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    What happened before: since when rules are broken, when evictions were started, who is on the way out.
+
+    `refused` says until when and why a workload cannot be evicted.
+    """
+
+    since: Mapping[ViolationId, float]
+    started: Sequence[float] = ()
+    leaving: frozenset[WorkloadKey] = frozenset()
+    refused: Mapping[WorkloadKey, tuple[float, str]] = {}
+
+
+class Eviction(msgspec.Struct, frozen=True):
+    """One who goes now, why he, and the broken rules that this is for."""
+
+    victim: WorkloadKey
+    why: str
+    causes: tuple[Violation, ...]
+
+
+class Delay(msgspec.Struct, frozen=True):
+    """One who does not go now. `until` is when to look again; infinite if only a change of something else can help."""
+
+    victim: WorkloadKey
+    why: str
+    causes: tuple[Violation, ...]
+    until: float = math.inf
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """
+    `ripening` are the broken rules within their grace time, each with the end of it. `waiting` are victims that the
+    limits hold back, `spared` those that a budget or the lack of a place protects. `exact`: nobody could choose better.
+    """
+
+    evict: tuple[Eviction, ...] = ()
+    ripening: tuple[tuple[Violation, float], ...] = ()
+    waiting: tuple[Delay, ...] = ()
+    spared: tuple[Delay, ...] = ()
+    exact: bool = True
+
+    @property
+    def next_at(self) -> float:
+        """When the next thing may be due, if nothing else happens."""
+        times = [end for _, end in self.ripening] + [delay.until for delay in (*self.waiting, *self.spared)]
+        return min(times, default=math.inf)
+
+
+def plan(
+    violations: Iterable[Violation],
+    now: float,
+    settings: Settings,
+    state: State,
+    standing: Mapping[WorkloadKey, Standing],
+    *,
+    placeable: Callable[[WorkloadKey], bool] | None = None,
+) -> Plan:
+    """What to do about the broken rules now. `placeable` says whether there is another place for a workload."""
+    broken = [v for v in violations if not v.mended_without(state.leaving)]
+    ends = {v.id: state.since.get(v.id, now) + settings.grace(v.sign) for v in broken}
+    ripe = [v for v in broken if ends[v.id] <= now]
+    chosen, exact = choose(ripe, _standing(standing, state, now), state.leaving)
+    evict, waiting, spared = [], [], []
+    gate = _Gate(now, settings, state)
+    for victim in sorted(chosen, key=lambda key: (standing[key].priority, _since(chosen[key].causes, state), key)):
+        eviction = chosen[victim]
+        until, why = state.refused.get(victim, (-math.inf, ""))
+        if until > now:
+            spared.append(Delay(victim, why, eviction.causes, until))
+        elif settings.only_if_placeable and placeable is not None and not placeable(victim):
+            spared.append(Delay(victim, NOWHERE_ELSE, eviction.causes, now + settings.retry_after))
+        elif gate.open:
+            gate.pass_one()
+            evict.append(eviction)
+        else:
+            waiting.append(Delay(victim, gate.why, eviction.causes, gate.until))
+    ripening = tuple((v, ends[v.id]) for v in broken if ends[v.id] > now)
+    return Plan(tuple(evict), ripening, tuple(waiting), tuple(spared), exact)
+
+
+def choose(
+    violations: Sequence[Violation],
+    standing: Mapping[WorkloadKey, Standing],
+    leaving: frozenset[WorkloadKey] = frozenset(),
+) -> tuple[dict[WorkloadKey, Eviction], bool]:
+    """Whose going would mend all these broken rules, each with the reason, and whether nobody could choose better."""
+    far = [v for v in violations if v.sign is not Sign.APART]
+    chosen: dict[WorkloadKey, Eviction] = {}
+    gone = set(leaving)
+    # From the least wanted on: without him, others of his set may be in no violation any more.
+    for v in sorted(far, key=lambda v: victims.keeping_order(v.owner, standing[v.owner]), reverse=True):
+        if not v.mended_without(gone):
+            gone.add(v.owner)
+            chosen[v.owner] = Eviction(v.owner, OWNS_AFFINITY, tuple(o for o in far if o.owner == v.owner))
+    near = [v for v in violations if v.sign is Sign.APART and not v.mended_without(gone)]
+    conflicts = [Conflict(v.owner, frozenset(v.peers) - gone, v.limit) for v in near]
+    choice = victims.choose(conflicts, standing)
+    for victim in choice.victims:
+        causes = tuple(v for v in near if victim == v.owner or victim in v.peers)
+        chosen[victim] = Eviction(victim, _why(victim, causes, choice.victims, standing), causes)
+    return chosen, choice.exact
+
+
+def _why(
+    victim: WorkloadKey,
+    causes: Sequence[Violation],
+    gone: frozenset[WorkloadKey],
+    standing: Mapping[WorkloadKey, Standing],
+) -> str:
+    """In words, why it is this one who goes."""
+    beside = {key for v in causes for key in ((v.owner,) if victim != v.owner else v.peers)} - gone
+    if any(standing[key].priority > standing[victim].priority for key in beside):
+        return LOWEST
+    return OWNER if any(v.owner == victim for v in causes) else FEWEST
+
+
+def _standing(standing: Mapping[WorkloadKey, Standing], state: State, now: float) -> Mapping[WorkloadKey, Standing]:
+    """Whoever cannot be evicted just now is the last to be chosen among equals."""
+    refused = {key for key, (until, _) in state.refused.items() if until > now and key in standing}
+    return {**standing, **{key: msgspec.structs.replace(standing[key], spared=True) for key in refused}}
+
+
+def _since(causes: Sequence[Violation], state: State) -> float:
+    return min((state.since.get(v.id, math.inf) for v in causes), default=math.inf)
+
+
+class _Gate:
+    """Lets evictions pass, one by one, as far as the limits allow."""
+
+    def __init__(self, now: float, settings: Settings, state: State) -> None:
+        self._now, self._settings = now, settings
+        self._recent = sorted(start for start in state.started if start > now - MINUTE)
+        self._under_way = len(state.leaving)
+
+    @property
+    def open(self) -> bool:
+        return not self.why
+
+    @property
+    def why(self) -> str:
+        if self._under_way >= self._settings.at_once:
+            return f"{self._under_way} evictions are under way, as many as may be at once"
+        if len(self._recent) >= self._settings.per_minute:
+            return f"{len(self._recent)} evictions in the last minute, as many as may be"
+        return ""
+
+    @property
+    def until(self) -> float:
+        """When the oldest eviction that stands in the way is a minute old; not known where others must be gone."""
+        if self._under_way >= self._settings.at_once or not self._settings.per_minute:
+            return math.inf
+        return self._recent[-self._settings.per_minute] + MINUTE
+
+    def pass_one(self) -> None:
+        self._under_way += 1
+        self._recent.append(self._now)

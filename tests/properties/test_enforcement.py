@@ -1,0 +1,122 @@
+"""After enforcement settles, nothing is broken that could be mended, and nobody went who had no part in it."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bayplan.enforcing import other_places, planning
+from bayplan.enforcing.enforcer import Enforcer
+from bayplan.enforcing.eviction_budgets import EvictionBudgets
+from bayplan.enforcing.planning import Settings
+from bayplan.model.disruption import Budget
+from bayplan.model.labels import equals
+from bayplan.rules import profile
+from properties.test_violations import OPTIONS, SEEDS, drawn
+from slow_twins import violations as slow_twin
+
+GRACE = Settings(affinity_grace=100, anti_affinity_grace=20, per_minute=3, at_once=2, retry_after=30)
+
+
+class Trial:
+    """A cluster under enforcement, evictions carried out at once or refused by a budget."""
+
+    def __init__(self, cluster, settings, budgets=(), rules=None):
+        self.cluster, self.enforcer, self.rules = cluster, Enforcer(settings), rules
+        self.budgets = EvictionBudgets(budgets)
+        self.now, self.evicted, self.spared = 0.0, [], {}
+
+    def run(self, most_steps=400):
+        """Until nothing more is due."""
+        for _ in range(most_steps):
+            plan = self.look()
+            for eviction in plan.evict:
+                self.carry_out(eviction)
+            if not plan.evict and not plan.ripening and not plan.waiting:
+                self.spared = {delay.victim: delay.why for delay in plan.spared}
+                return plan
+            self.now = max(self.now, min(plan.next_at, self.now + 30.0)) if not plan.evict else self.now
+        raise AssertionError("enforcement never settles")
+
+    def look(self):
+        tracker = self.cluster.tracker
+        self.enforcer.observe(tracker.violations(), self.now)
+        if self.rules is None:
+            return self.enforcer.due(self.now, tracker.standing())
+        standing = tracker.standing()
+        with other_places.asking(self.cluster.index, self.rules) as has_another:
+            return self.enforcer.due(self.now, standing, has_another)
+
+    def carry_out(self, eviction):
+        victim = eviction.victim
+        broken = {found[:4] for found in slow_twin.broken(self.cluster.question())}
+        for cause in eviction.causes:
+            assert victim == cause.owner or victim in cause.peers
+            assert (cause.owner, cause.sign.value, cause.term, cause.topology_key) in broken
+            assert self.now >= self.enforcer.since(cause) + self.enforcer.settings.grace(cause.sign)
+        assert eviction.causes
+        workload = self.cluster.index.records[victim].workload
+        refusal = self.budgets.refusal(workload)
+        if refusal:
+            self.enforcer.refused(victim, refusal, self.now)
+            return
+        self.budgets.charge(workload)
+        self.enforcer.evicted(victim, self.now)
+        self.evicted.append((self.now, victim))
+        del self.cluster.pods[workload.name]
+        self.cluster.index.remove(victim)
+        self.enforcer.gone(victim)
+
+
+@pytest.mark.parametrize("preset", OPTIONS)
+@settings(max_examples=40, deadline=None)
+@given(seed=SEEDS)
+def test_what_can_be_mended_is_mended(preset, seed):
+    cluster = drawn(seed, preset, n_pods=16)
+    trial = Trial(cluster, GRACE)
+    trial.run()
+    assert not slow_twin.broken(cluster.question())
+
+
+@pytest.mark.parametrize("preset", OPTIONS)
+@settings(max_examples=40, deadline=None)
+@given(seed=SEEDS)
+def test_only_budgets_leave_something_broken(preset, seed):
+    cluster = drawn(seed, preset, n_pods=16)
+    forbids = Budget(namespace="default", name="web", selector=equals({"app": "web"}), allowed=0)
+    few = Budget(namespace="default", name="db", selector=equals({"app": "db"}), allowed=1)
+    trial = Trial(cluster, GRACE, [forbids, few])
+    trial.run()
+    still = cluster.tracker.violations()
+    chosen, _ = planning.choose(still, cluster.tracker.standing())
+    assert bool(still) == bool(chosen)
+    for victim in chosen:
+        assert trial.budgets.refusal(cluster.index.records[victim].workload)
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=SEEDS)
+def test_who_has_no_other_place_is_spared_if_so_wished(seed):
+    cluster = drawn(seed, "design", n_pods=16)
+    rules = profile.rules()
+    trial = Trial(cluster, Settings(affinity_grace=0, anti_affinity_grace=0, only_if_placeable=True), rules=rules)
+    before = cluster.tracked()
+    trial.look()
+    assert cluster.tracked() == before  # asking leaves no trace
+    trial.run()
+    for victim, why in trial.spared.items():
+        assert why == planning.NOWHERE_ELSE
+        with other_places.asking(cluster.index, rules) as has_another:
+            assert not has_another(victim)
+    assert {v.owner for v in cluster.tracker.violations()} <= {
+        key for v in cluster.tracker.violations() for key in (v.owner, *v.peers)
+    }
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=SEEDS)
+def test_no_minute_sees_more_evictions_than_allowed(seed):
+    cluster = drawn(seed, "design", n_pods=25)
+    trial = Trial(cluster, GRACE)
+    trial.run()
+    times = [now for now, _ in trial.evicted]
+    assert all(sum(now - 60 < other <= now for other in times) <= GRACE.per_minute for now in times)
