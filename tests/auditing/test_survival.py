@@ -168,7 +168,7 @@ def test_what_finds_no_room_is_told_with_what_is_missing():
     result, _ = played(THREE, replicas("web", "worker-0", "worker-1", "worker-2"), cpu=3000)
     found = finding(result, "fd-room-host")
     assert found.verdict == "WARN"
-    assert found.message == "losing host a leaves 1 pod without a place; so do 2 of the other 2"
+    assert found.message == "losing host a leaves 1 pod without a place; 3 of 3 hosts leave some"
     assert found.fix == "add room for 3 cpu and 1 pod slot"
     loss = result.survival.at(HOST).losses["a"]
     assert (loss.stranded[0].nearest, loss.stranded[0].missing) == ("worker-1", (("cpu", 2000),))

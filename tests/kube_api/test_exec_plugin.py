@@ -88,6 +88,22 @@ async def test_a_plugin_is_asked_again_when_its_token_is_refused(tls_server, kub
     assert authorizations(tls_server)[2:] == ["Bearer two", "Bearer two", "Bearer three"]
 
 
+async def test_requests_refused_together_ask_the_plugin_once(tls_server, kubeconfig_for, plugin):
+    together = asyncio.Barrier(2)
+
+    async def refuse(_request):
+        await together.wait()
+        return refusal(401, "Unauthorized")
+
+    tls_server.then(answer({}), refuse, refuse, answer({}), answer({}))
+    plugin.says(token="one")
+    async with connected(kubeconfig_for(tls_server, plugin.user())) as connection:
+        await connection.get("/api")
+        plugin.says(token="two")
+        await asyncio.gather(connection.get("/api"), connection.get("/api"))
+    assert len(plugin.calls) == 2
+
+
 async def test_a_plugin_gives_a_certificate(tls_server, kubeconfig_for, plugin, authority):
     tls_server.then(whoami, refusal(401, "Unauthorized"), whoami)
 

@@ -17,12 +17,12 @@ NAME = "bayplan"
 
 
 @contextlib.asynccontextmanager
-async def in_process(server, *, semantics=UPSTREAM, config=None, names=(NAME,), url=None, **settings):
+async def in_process(server, *, semantics=UPSTREAM, config=None, names=(NAME,), url=None, wall=None, **settings):
     """Schedules on the server inside the block, in the test's own event loop."""
     profiles = {name: profile.rules(scheduler_config.profile_of(config, name)) for name in names}
     options = {"identity": "test", "election": None, "addresses": (), "semantics": semantics, **settings}
     async with connect.from_kubeconfig(server.kubeconfig(url=url)) as connection:
-        running = Running(connection, profiles, Settings(**options))
+        running = Running(connection, profiles, Settings(**options), **({"wall": wall} if wall else {}))
         task = asyncio.create_task(running.run())
         begun = asyncio.create_task(running.scheduling.wait())
         await asyncio.wait([task, begun], return_when=asyncio.FIRST_COMPLETED)

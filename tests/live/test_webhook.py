@@ -3,17 +3,24 @@
 import asyncio
 import itertools
 import json
+import pathlib
+import socket
 from datetime import UTC, datetime, timedelta
 
 import pytest
+import yaml
 
 from bayplan.enforcing.quota_limits import Limits
+from bayplan.kube_api import connect
+from bayplan.kube_api.access import ConnectOptions
 from bayplan.validating.guard import Exempt, GuardSettings
-from bayplan.webhook import serving
+from bayplan.webhook import in_cluster, rotation, running, serving
 from bayplan.webhook.judging import Settings
+from bayplan.webhook.manifests import Address
 from bayplan.webhook.rotation import Lifetimes
-from live.admin import ApiError, path_to
-from live.open_door import SeenView, opened
+from bayplan.webhook.running import Webhook
+from live.admin import ApiError, path_to, wait_for
+from live.open_door import CONFIGURATIONS, SeenView, opened
 
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
@@ -260,3 +267,68 @@ async def test_plain_pods_are_never_asked_about(admin):
         before = len(door.reviews)
         assert await refusal(admin, pod()) is None
         assert len(door.reviews) == before
+
+
+# As it is shipped
+
+MANIFEST = pathlib.Path(__file__).parents[2] / "deploy" / "webhook.yaml"
+OWN = "bayplan-system"
+
+
+@pytest.fixture
+async def shipped(admin):
+    """The shipped manifest on the server, but for a port of this machine instead of the Service."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    webhook = Webhook(
+        address=Address(url=f"https://127.0.0.1:{port}"), host="127.0.0.1", port=port, failure_policy="Fail"
+    )
+    await admin.create_namespace(OWN)
+    made = [d for d in yaml.safe_load_all(MANIFEST.read_text()) if not d["apiVersion"].startswith("admissionreg")]
+    for document in (*made, *webhook.manifests()):
+        await admin.create(document)
+    yield webhook
+    for resource in (*CONFIGURATIONS, *("rbac.authorization.k8s.io/v1/clusterrole" + s for s in ("s", "bindings"))):
+        await admin.delete(resource, "bayplan" if resource in CONFIGURATIONS else "bayplan-webhook")
+    for resource in ("rolebindings", "roles"):
+        await admin.delete(f"rbac.authorization.k8s.io/v1/{resource}", "bayplan-webhook", OWN)
+    await admin.delete_all("secrets", OWN)
+    await wait_for(lambda: _let_in(admin))
+
+
+async def _let_in(admin):
+    return await refusal(admin, pod(affinity=anti(HOSTNAME)), dryRun="All") is None
+
+
+async def test_the_whole_webhook_with_the_rights_it_ships_with(kube_server, admin, shipped):
+    token = await admin.service_account_token(OWN, "bayplan")
+    options = ConnectOptions(token=token)
+    complaints = []
+    async with connect.from_kubeconfig(kube_server.kubeconfig(), options=options) as connection:
+        async with running.opened(shipped, connection, complaints.append):
+            await wait_for(lambda: _let_in(admin))
+            assert BEYOND in (await refusal(admin, pod(affinity=WEAPON)))[1]
+        first = await in_cluster.SecretStore(connection, OWN).load()
+        async with running.opened(shipped, connection, complaints.append):  # a restart shows the same certificate
+            assert await _let_in(admin)
+        assert await in_cluster.SecretStore(connection, OWN).load() == first
+    assert complaints == []
+
+
+async def test_replicas_that_start_together_share_one_certificate(kube_server, admin, shipped):
+    async with connect.from_kubeconfig(kube_server.kubeconfig()) as connection:
+        stores = [in_cluster.SecretStore(connection, OWN) for _ in range(5)]
+        assert [await store.load() for store in stores] == [None] * 5
+        first, second = ([_new_chain() for _ in stores] for _ in range(2))
+        saved = await asyncio.gather(*(store.save(chain, None) for store, chain in zip(stores, first, strict=True)))
+        assert sum(saved) == 1
+        kept = await stores[0].load()
+        assert kept == first[saved.index(True)]
+        assert [await store.load() for store in stores] == [kept] * 5
+        saved = await asyncio.gather(*(store.save(chain, kept) for store, chain in zip(stores, second, strict=True)))
+        assert sum(saved) == 1
+
+
+def _new_chain():
+    return rotation.renewed(None, ["a"], datetime.now(UTC), Lifetimes())

@@ -1,11 +1,17 @@
 """What an API server has to be told."""
 
 import base64
+import pathlib
 
 import pytest
+import yaml
 
+from bayplan.validating.guard import GuardSettings
+from bayplan.webhook.judging import Settings
 from bayplan.webhook.manifests import Address, injector, manifests
+from bayplan.webhook.running import Webhook
 
+ROOT = pathlib.Path(__file__).parents[2]
 SERVICE = Address()
 
 
@@ -55,3 +61,13 @@ async def test_a_bundle_goes_into_every_webhook():
     told = {hook["name"]: hook["clientConfig"] for *_, change in patched for hook in change["webhooks"]}
     encoded = base64.b64encode(b"pem").decode()
     assert told == {name: {"caBundle": encoded} for name in webhooks(SERVICE, "ops")}
+
+
+def test_the_shipped_manifest_is_what_the_defaults_come_to():
+    shipped = yaml.safe_load_all((ROOT / "deploy" / "webhook.yaml").read_text())
+    assert [one for one in shipped if one["apiVersion"].startswith("admissionregistration")] == Webhook().manifests()
+
+
+def test_without_namespaces_to_tolerate_nothing_is_mutated():
+    settings = Settings(guard=GuardSettings(tolerate_namespaces=()))
+    assert len(Webhook(settings=settings).manifests()) == 1

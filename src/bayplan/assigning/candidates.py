@@ -18,6 +18,9 @@ from numpy.typing import NDArray
 from bayplan.indexing.slots import TargetSlots
 from bayplan.model.decisions import Mask, Scores, Slots
 
+NAME_BITS = 20  # room for the order of names below an amount
+SCORE_BITS = 20  # room for a score below a tier
+
 
 class Candidate(msgspec.Struct, frozen=True, gc=False):
     """`allocatable` is the room beside everything; `available` includes what the workload has there already."""
@@ -131,6 +134,8 @@ class Candidates(Sequence[Candidate]):
 
 def in_order(targets: TargetSlots, rows: Rows) -> Candidates:
     """Candidates from rows in any order: earlier tier, higher score, more room, name."""
-    names = targets.name_order[rows.slots]
-    order = np.lexsort((names, -rows.available, -rows.scores, rows.tiers))
-    return Candidates(targets, rows.at(order))
+    # Two numbers for four, because sorting by each of them in turn takes far longer.
+    fine = targets.name_order[rows.slots] - (rows.available << NAME_BITS)
+    coarse = (rows.tiers << SCORE_BITS) - rows.scores
+    order = fine.argsort(kind="stable")
+    return Candidates(targets, rows.at(order[coarse[order].argsort(kind="stable")]))

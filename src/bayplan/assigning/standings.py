@@ -1,9 +1,9 @@
 """
 How clusters stand for a kind of workload, before peers are looked at: which are let through, and in what order.
 
-Workloads that no rule about clusters alone tells apart, that ask for the same and prefer the same tiers, share one
-standing, which holds until a cluster changes. If only the room of clusters changes, only their order is found anew.
-What depends on peers, or on where the workload is already, is added for each workload.
+Workloads that no rule about clusters alone tells apart and that prefer the same tiers have the same clusters in
+question; those that also ask for the same share one standing. If only the room of clusters changes, only their order is
+found anew. What depends on peers, or on where the workload is already, is added for each workload.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections import OrderedDict
 from collections.abc import Hashable, Sequence
 from functools import lru_cache
 from itertools import takewhile
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -36,21 +37,27 @@ BYTES = 64  # that one cluster takes in one standing
 Rules = tuple[Rule, ...]
 
 
-class Standing(msgspec.Struct, frozen=True):
-    """
-    What the rules about clusters alone say, and the clusters that they let through as candidates.
-
-    `tiers` and `allocatable` are by slot, shape (capacity,). `replicas` is the number that it holds for, None where it
-    holds for any; `targets_generation` and `room_generation` are those of the index that it holds for.
-    """
+class InQuestion(msgspec.Struct, frozen=True):
+    """What the rules about clusters alone say, and the tier of each cluster by slot. Holds for one `generation`."""
 
     verdicts: Verdicts
     tiers: NDArray[np.int64]
+    generation: int
+
+
+class Standing(msgspec.Struct, frozen=True):
+    """
+    The clusters in question that are let through, as candidates.
+
+    `allocatable` is by slot, shape (capacity,). `replicas` is the number that it holds for, None where it holds for
+    any; `generation` is that of the room it was made from.
+    """
+
+    in_question: InQuestion
     allocatable: NDArray[np.int64]
     candidates: Candidates
     replicas: int | None
-    targets_generation: int
-    room_generation: int
+    generation: int
 
 
 def of(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -> Standing:
@@ -58,21 +65,27 @@ def of(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -> Stan
     binding = workload.binding
     assert binding is not None
     leading, _ = split(tuple(rules))
-    counts_room = bool(binding.replicas or binding.components)  # else any number fits
-    parts = tuple([rule.part(workload, index) for rule in leading])
-    key = (leading, parts, binding.group.tiers, counts_room, binding.demand)
-    kept: OrderedDict[Hashable, Standing] = index.standings
-    found = kept.pop(key, None)
-    if found is None or found.targets_generation != index.targets_generation:
-        found = _standing(
-            _allowed(leading, workload, index), tier_by_target(binding.group.tiers, index), binding, index
-        )
-    elif found.room_generation != index.cluster_room.generation or found.replicas not in (None, binding.replicas):
-        found = _standing(found.verdicts, found.tiers, binding, index)
-    kept[key] = found  # the latest comes last
-    while len(kept) > max(16, MEMORY // (BYTES * index.slots.capacity)):
-        kept.popitem(last=False)
+    who = (leading, tuple([rule.part(workload, index) for rule in leading]), binding.group.tiers)
+    key = (who, _counts_room(binding), binding.demand)
+    kept: OrderedDict[Hashable, Any] = index.standings
+    found: Standing | None = kept.get(key)
+    if found is None or not _holds(found, binding, index):
+        among: InQuestion | None = kept.get(who)
+        if among is None or among.generation != index.targets_generation:
+            among = kept[who] = _in_question(leading, workload, index)
+        found = kept[key] = _standing(among, binding, index)
+        while len(kept) > max(16, MEMORY // (BYTES * index.slots.capacity)):
+            kept.popitem(last=False)
+    kept.move_to_end(key)
     return found
+
+
+def _holds(standing: Standing, binding: Binding, index: PlacementIndex) -> bool:
+    return (
+        standing.in_question.generation == index.targets_generation
+        and standing.generation == index.cluster_room.generation
+        and standing.replicas in (None, binding.replicas)
+    )
 
 
 @lru_cache(maxsize=64)
@@ -86,31 +99,31 @@ def split(rules: Rules) -> tuple[Rules, Rules]:
     return leading, following
 
 
-def _allowed(leading: Rules, workload: Workload, index: PlacementIndex) -> Verdicts:
-    """What the rules about clusters alone say of clusters that do not have the workload yet."""
-    judged = filtering.judge(leading, workload, index)
-    return filtering.verdicts_of([msgspec.structs.replace(one, spared=None) for one in judged], index)
+def _counts_room(binding: Binding) -> bool:
+    """Whether room matters at all; of things without replicas any number fits."""
+    return bool(binding.replicas or binding.components)
 
 
-def _standing(verdicts: Verdicts, tiers: NDArray[np.int64], binding: Binding, index: PlacementIndex) -> Standing:
+def _in_question(leading: Rules, workload: Workload, index: PlacementIndex) -> InQuestion:
+    """Of clusters that do not have the workload yet; rules spare those that have."""
+    assert workload.binding is not None
+    judged = [msgspec.structs.replace(one, spared=None) for one in filtering.judge(leading, workload, index)]
+    tiers = tier_by_target(workload.binding.group.tiers, index)
+    return InQuestion(filtering.verdicts_of(judged, index), tiers, index.targets_generation)
+
+
+def _standing(among: InQuestion, binding: Binding, index: PlacementIndex) -> Standing:
     allocatable, replicas = _room(binding, index)
-    slots = np.flatnonzero(verdicts.feasible)
+    slots = np.flatnonzero(among.verdicts.feasible)
     room = allocatable[slots]
-    rows = Rows(slots, tiers[slots], np.zeros(len(slots), np.int64), room, room)
-    return Standing(
-        verdicts,
-        tiers,
-        allocatable,
-        candidates.in_order(index.slots, rows),
-        replicas,
-        index.targets_generation,
-        index.cluster_room.generation,
-    )
+    rows = Rows(slots, among.tiers[slots], np.zeros(len(slots), np.int64), room, room)
+    ordered = candidates.in_order(index.slots, rows)
+    return Standing(among, allocatable, ordered, replicas, index.cluster_room.generation)
 
 
 def _room(binding: Binding, index: PlacementIndex) -> tuple[NDArray[np.int64], int | None]:
     """The replicas that fit beside everything present by slot, and for how many replicas wanted that is so."""
-    if not binding.replicas and not binding.components:
+    if not _counts_room(binding):
         return np.full(index.slots.capacity, MAX_INT32, np.int64), None
     estimate = estimating.allocatable(binding.demand, index)
     # "No limit known" and "cannot tell" mean that what is wanted fits.
@@ -126,9 +139,9 @@ def _room(binding: Binding, index: PlacementIndex) -> tuple[NDArray[np.int64], i
 def verdicts(standing: Standing, workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -> Verdicts:
     """What all rules say of the clusters for this workload."""
     assert workload.binding is not None
-    if workload.binding.previous:  # rules spare the clusters that have it already
+    if workload.binding.previous:
         return filtering.run(rules, workload, index)
-    found = standing.verdicts
+    found = standing.in_question.verdicts
     for one in filtering.judge(split(tuple(rules))[1], workload, index):
         refused = one.refused()
         feasible = found.feasible if refused is None else found.feasible & ~refused
@@ -142,7 +155,7 @@ def ranked(standing: Standing, workload: Workload, verdicts: Verdicts, index: Pl
     assert binding is not None
     wishes = _wishes(verdicts)
     if wishes is None and not binding.previous:
-        if verdicts.feasible is standing.verdicts.feasible:
+        if verdicts.feasible is standing.in_question.verdicts.feasible:
             return standing.candidates
         return standing.candidates.only(verdicts.feasible[standing.candidates.rows.slots])
     slots = np.flatnonzero(verdicts.feasible)
@@ -153,7 +166,8 @@ def ranked(standing: Standing, workload: Workload, verdicts: Verdicts, index: Pl
         here = slots == index.slots.by_name.get(name, -1)
         available[here] += replicas
         scores[here] += ALREADY_THERE
-    return candidates.in_order(index.slots, Rows(slots, standing.tiers[slots], scores, allocatable, available))
+    rows = Rows(slots, standing.in_question.tiers[slots], scores, allocatable, available)
+    return candidates.in_order(index.slots, rows)
 
 
 def _wishes(verdicts: Verdicts) -> Scores | None:

@@ -67,18 +67,16 @@ def _tables(result: Audit, context: Context, console: Console, repair: Repair | 
 
 
 def _scs_report(result: Audit, context: Context) -> str:
-    from bayplan.writing import audit_formats, scs_report, versioned
+    from bayplan.writing import audit_formats, scs_report
 
     lines = audit_formats.scs(result, allow_undecided=context.allow_undecided).splitlines()
     results = audit_formats.scs_results(result, allow_undecided=context.allow_undecided)
-    now = datetime.now(UTC)
     run = scs_report.Run(
         subject=context.subject,
-        checked_at=now.strftime("%Y-%m-%d %H:%M:%S"),
-        reference_date=now.strftime("%Y-%m-%d"),
+        checked_at=datetime.now(UTC).replace(microsecond=0, tzinfo=None),  # the runner's dates have no zone either
         argv=sys.argv[1:],
         exit_code=context.exit_code,
         run_id=str(uuid.uuid4()),
         invocation_id=str(uuid.uuid4()),
     )
-    return versioned.as_yaml(scs_report.report(lines, results, run))
+    return scs_report.text(scs_report.report(lines, results, run))

@@ -45,12 +45,19 @@ class LeadershipLostError(ClusterError):
 class Running:
     """One scheduler process. `scheduling` is set while it places pods; `stop` ends it in good order."""
 
-    def __init__(self, connection: Connection, profiles: Profiles, settings: Settings) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        profiles: Profiles,
+        settings: Settings,
+        wall: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
         self._connection = connection
         self._settings = settings
+        self._wall = wall
         self._elector = self._candidate()
         outside = DryRun() if settings.dry_run else ApiOutside(connection, self._may_write)
-        self._parts = Assembly(outside, profiles, settings, clock=time.monotonic, wall=_now)
+        self._parts = Assembly(outside, profiles, settings, clock=time.monotonic, wall=wall)
         self._reflectors = [self._reflector(one) for one in watched.of_pods(self._parts.state)]
         self._stopping = asyncio.Event()
         self.scheduling = asyncio.Event()
@@ -122,6 +129,7 @@ class Running:
             retry_period=election.retry_period,
             on_new_leader=lambda leader: log.info("leader", extra={"leader": leader}),
             on_trouble=log.warning,
+            now=self._wall,
         )
 
     def _may_write(self) -> bool:
@@ -167,7 +175,7 @@ class Running:
 
     def _record(self) -> Recorder:
         file = pathlib.Path(self._settings.record).open("wb")  # noqa: SIM115 (closed by the recorder)
-        self._parts.recorder = Recorder(file, self._parts.state.index, self._parts.header(), _now)
+        self._parts.recorder = Recorder(file, self._parts.state.index, self._parts.header(), self._wall)
         return self._parts.recorder
 
     def _offer_gauges(self) -> None:
@@ -189,10 +197,6 @@ class Running:
         self, read: Callable[[Reflector[Any]], int]
     ) -> Callable[[], Sequence[tuple[tuple[str, ...], float]]]:
         return lambda: [((str(one.resource),), float(read(one))) for one in self._reflectors]
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
 
 
 async def _any_of(*events: asyncio.Event) -> None:

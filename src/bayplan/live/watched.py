@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from bayplan.errors import InputError
 from bayplan.kube_api.decoding import Key, Undecodable
 from bayplan.kube_api.resources import PODS, Resource
 from bayplan.live.cluster_state import ClusterState
@@ -147,7 +148,10 @@ class Listener:
         self._unreadable = unreadable
 
     def upsert(self, obj: Any) -> None:
-        self._watched.put(obj)
+        try:
+            self._watched.put(obj)
+        except InputError as error:  # such as a quantity that no computer can hold
+            self._tell(_key(obj), str(error))
         self._changed()
 
     def delete(self, key: Key, uid: str) -> None:
@@ -155,10 +159,13 @@ class Listener:
         self._changed()
 
     def undecodable(self, found: Undecodable) -> None:
+        self._tell(found.key, found.error)
+
+    def _tell(self, key: Key, error: str) -> None:
         """One object that we cannot read: said once, and the others go on. What was known of it stays."""
         resource = str(self._watched.resource)
         self._unreadable(resource)
-        log.error("unreadable object", extra={"resource": resource, "object": str(found.key), "error": found.error})
+        log.error("unreadable object", extra={"resource": resource, "object": str(key), "error": error})
 
     def synced(self) -> None:
         self._changed()

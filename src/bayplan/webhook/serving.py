@@ -75,7 +75,12 @@ class Server:
     async def __aenter__(self) -> Self:
         await self._runner.setup()
         site = web.TCPSite(self._runner, self._host, self.port, ssl_context=self._context)
-        await site.start()
+        try:
+            await site.start()
+        except OSError as error:
+            await self._runner.cleanup()
+            where = f"{self._host}:{self.port}"
+            raise InputError(f"the webhook cannot listen on {where}: {error.strerror or error}") from None
         self.port = self._runner.addresses[0][1]
         return self
 

@@ -7,6 +7,7 @@ It mirrors `create_report` of Tests/scs-compliance-check.py in SovereignCloudSta
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -25,8 +26,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     """What only the caller knows: whom it is about, when and how it was run, and ids for the report."""
 
     subject: str
-    checked_at: str
-    reference_date: str
+    checked_at: datetime
     argv: Sequence[str]
     exit_code: int
     run_id: str
@@ -47,7 +47,7 @@ def report(lines: Sequence[str], results: Mapping[str, str], run: Run) -> dict[s
     return {
         "spec": dict(SCOPE),
         "checked_at": run.checked_at,
-        "reference_date": run.reference_date,
+        "reference_date": run.checked_at.date(),
         "subject": run.subject,
         "run": {
             "uuid": run.run_id,
@@ -59,3 +59,13 @@ def report(lines: Sequence[str], results: Mapping[str, str], run: Run) -> dict[s
             "invocations": {run.invocation_id: invocation},
         },
     }
+
+
+def text(content: Mapping[str, Any]) -> str:
+    """As the runner writes it: dates as dates, in the order of the content."""
+    import yaml
+
+    written: str = yaml.safe_dump(
+        content, default_flow_style=False, sort_keys=False, explicit_start=True, allow_unicode=False, width=120
+    )
+    return written

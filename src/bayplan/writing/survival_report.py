@@ -77,7 +77,7 @@ def levels_table(survival: Survival) -> Table:
             "-" if one.displaced is None else str(one.displaced),
             room,
         ))  # fmt: skip
-    columns = ("LOSS OF A", "DOMAINS", "TOLERATED", "SINGLE POINTS", "WORKLOADS AT RISK", "DISPLACED", "NO ROOM")
+    columns = ("LOSS OF A", "DOMAINS", "TOLERATED", "SINGLE POINTS", "GROUPS AT RISK", "DISPLACED", "NO ROOM")
     return Table(columns, rows)
 
 
@@ -126,9 +126,9 @@ def sentence(one: LevelSummary) -> str:
         points = f" (single points {_few(one.single_points)})" if one.single_points else ""
         parts.append(f"the control plane tolerates {tolerated}{points}")
     if one.weak_workloads is not None:
-        parts.append(f"{one.weak_workloads} of {one.n_workloads} workloads with replicas are at risk")
+        parts.append(f"{one.weak_workloads} of {one.n_workloads} groups of replicas are at risk")
     if one.stranded is not None:
-        parts.append(f"{one.stranded} of at most {one.displaced} displaced pods find no room")
+        parts.append(f"up to {one.displaced} pods displaced, up to {one.stranded} without a place")
     return f"loss of a {one.level}, of {one.n_domains}: {'; '.join(parts) or 'nothing is known to be hit'}"
 
 

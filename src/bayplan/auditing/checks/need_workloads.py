@@ -41,7 +41,7 @@ def _run(level: str) -> Callable[[Facts], Outcome]:
         if unsure:
             message = f"one {level} may leave too few of {told_by_namespace(unsure)}"
             return Outcome(OPEN, message, (), OBSERVED, workloads=tuple(unsure))
-        return Outcome(HOLDS, f"all {len(needing)} keep what they need whichever {level} is lost", (), OBSERVED)
+        return Outcome(HOLDS, f"budgets and majorities hold whichever {level} is lost", (), OBSERVED)
 
     return run
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from bayplan.auditing.checks.n1_workloads import NO_PODS
 from bayplan.auditing.layout import LEVELS, OBSERVED
-from bayplan.auditing.outcomes import BROKEN, HOLDS, NOT_APPLICABLE, OPEN, Check, Facts, Outcome, not_in_use
+from bayplan.auditing.outcomes import BROKEN, HOLDS, NOT_APPLICABLE, OPEN, PLURALS, Check, Facts, Outcome, not_in_use
 from bayplan.auditing.workload_loss import amounts_text
 
 
@@ -28,9 +28,9 @@ def _run(level: str) -> Callable[[Facts], Outcome]:
         if homeless:
             worst, n = homeless[0], len(homeless[0].stranded)
             message = f"losing {level} {worst.event.domain} leaves {n} pod{'s'[: n != 1]} without a place"
-            others = f"; so do {len(homeless) - 1} of the other {len(losses) - 1}" if len(homeless) > 1 else ""
+            some = f"; {len(homeless)} of {len(losses)} {PLURALS[level]} leave some"
             fix = f"add room for {amounts_text(worst.shortage)}"
-            return Outcome(BROKEN, message + others, tuple(sorted(worst.event.nodes)), OBSERVED, fix)
+            return Outcome(BROKEN, message + some, tuple(sorted(worst.event.nodes)), OBSERVED, fix)
         bare = tuple(node.name for node in facts.layout.nodes if not node.at(level))
         if bare:
             return Outcome(OPEN, f"{len(bare)} nodes have no known {level}", bare, OBSERVED)

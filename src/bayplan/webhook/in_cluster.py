@@ -1,0 +1,71 @@
+"""The API server as keeper of our certificates, and as the one that is told to trust them."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import msgspec
+
+from bayplan.errors import ClusterError
+from bayplan.kube_api import writes
+from bayplan.kube_api.connection import Connection
+from bayplan.kube_api.errors import ConflictError, NotFoundError
+from bayplan.kube_api.resources import Resource
+from bayplan.webhook.manifests import Patch
+from bayplan.webhook.rotation import Chain
+
+SECRETS = Resource("", "v1", "secrets")
+SECRET = "bayplan-webhook-certificates"  # noqa: S105 (a name)
+_CHAIN, _BUNDLE = "chain.json", "ca.crt"
+
+
+class _Secret(msgspec.Struct):
+    metadata: dict[str, Any]
+    data: dict[str, bytes] | None = None
+
+
+class SecretStore:
+    """A chain in a Secret, which all replicas share."""
+
+    def __init__(self, connection: Connection, namespace: str, name: str = SECRET) -> None:
+        self._connection, self._namespace, self._name = connection, namespace, name
+        self._seen: dict[str, Any] = {}
+
+    async def load(self) -> Chain | None:
+        try:
+            answer = await self._connection.request("GET", SECRETS.path(self._namespace, self._name))
+        except NotFoundError:
+            return None
+        secret = msgspec.json.decode(answer, type=_Secret)
+        self._seen = secret.metadata
+        try:
+            return msgspec.json.decode((secret.data or {})[_CHAIN], type=Chain)
+        except (KeyError, msgspec.DecodeError):
+            where = f"Secret {self._namespace}/{self._name}"
+            raise ClusterError(f"{where} holds no certificates of ours; delete it to have new ones made") from None
+
+    async def save(self, chain: Chain, instead_of: Chain | None) -> bool:
+        metadata = self._seen if instead_of else {"namespace": self._namespace, "name": self._name}
+        data = {_CHAIN: msgspec.json.encode(chain), _BUNDLE: chain.bundle}
+        encoded = {key: base64.b64encode(content).decode() for key, content in data.items()}
+        body = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "Opaque", "data": encoded}
+        try:
+            if instead_of is None:
+                await writes.create(self._connection, SECRETS, self._namespace, body)
+            else:
+                await writes.replace(self._connection, SECRETS, self._namespace, self._name, body)
+        except ConflictError:
+            return False
+        return True
+
+
+def patching(connection: Connection) -> Patch:
+    """Patches objects outside of namespaces."""
+
+    async def patch(resource: str, name: str, change: dict[str, Any]) -> None:
+        group, version, plural = resource.split("/")
+        where = Resource(group, version, plural, namespaced=False)
+        await writes.patch(connection, where, None, name, change, content_type=writes.STRATEGIC_PATCH)
+
+    return patch

@@ -1,0 +1,92 @@
+"""The whole webhook: a door that serves, with somebody who looks after its certificates."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import ssl
+from collections.abc import AsyncIterator, Callable, Coroutine
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+import msgspec
+
+from bayplan.errors import BayplanError, InputError
+from bayplan.kube_api.connection import Connection
+from bayplan.webhook import certificates, in_cluster, manifests, serving
+from bayplan.webhook.cluster_view import ClusterView
+from bayplan.webhook.judging import Door, Settings
+from bayplan.webhook.key_files import KeyFiles
+from bayplan.webhook.manifests import Address
+from bayplan.webhook.rotation import Rotator
+from bayplan.webhook.serving import Observe, Server
+
+
+class Webhook(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    How the webhook is run: by which settings, where it listens (`host`, `port`), where API servers find it (`address`).
+
+    With `certificate` and `key`, which are files, somebody else looks after certificates and tells the API server.
+    """
+
+    settings: Settings = Settings()
+    address: Address = Address()
+    host: str = "0.0.0.0"  # noqa: S104 (API servers come from other machines)
+    port: int = 9443
+    certificate: str = ""
+    key: str = ""
+    failure_policy: Literal["Fail", "Ignore"] = "Ignore"
+
+    def manifests(self) -> list[dict[str, Any]]:
+        """What the API server has to be told; without namespaces to tolerate there is nothing to mutate."""
+        mutate = bool(self.settings.guard.tolerate_namespaces)
+        return manifests.manifests(self.address, self.settings.own_namespace, self.failure_policy, mutate=mutate)
+
+
+Complain = Callable[[BayplanError], None]
+
+
+@contextlib.asynccontextmanager
+async def opened(
+    webhook: Webhook,
+    connection: Connection | None,
+    complain: Complain,
+    view: ClusterView | None = None,
+    observe: Observe | None = None,
+) -> AsyncIterator[Server]:
+    """
+    The webhook as it runs, as a context. The connection is for certificates of our own.
+
+    `complain` is told what goes wrong on the way, none of which ends the webhook.
+    """
+    context = certificates.server_context()
+    look_after = await _supply(webhook, context, connection, complain)
+    app = serving.application(Door(webhook.settings, view), observe)
+    async with serving.Server(app, context, webhook.host, webhook.port) as server:
+        task = asyncio.create_task(look_after())
+        try:
+            yield server
+        finally:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+
+async def _supply(
+    webhook: Webhook, context: ssl.SSLContext, connection: Connection | None, complain: Complain
+) -> Callable[[], Coroutine[Any, Any, None]]:
+    """Give the context its first certificate; what looks after the next ones."""
+    if bool(webhook.certificate) != bool(webhook.key):
+        raise InputError("the webhook's certificate and its key belong together: give both files or none")
+    if webhook.certificate:
+        files = KeyFiles(context, webhook.certificate, webhook.key)
+        files.look()
+        return functools.partial(files.run, complain)
+    if connection is None:
+        raise InputError("certificates of our own are kept by an API server; without one, give a certificate and a key")
+    store = in_cluster.SecretStore(connection, webhook.settings.own_namespace)
+    inject = manifests.injector(in_cluster.patching(connection), webhook.manifests())
+    rotator = Rotator(context, webhook.address.hosts, store, inject)
+    await rotator.look(datetime.now(UTC))
+    return functools.partial(rotator.run, complain)
