@@ -44,7 +44,7 @@ class View:
             written = {"metadata": {"name": f"n{n}", "labels": labels}, "status": {"allocatable": {"cpu": "32"}}}
             self.index.add_target(nodes.target_of(msgspec.convert(written, Node)))
 
-    def waiting(self, _namespace):
+    async def waiting(self, _namespace):
         return ()
 
     async def pod(self, _namespace, _name):

@@ -60,7 +60,8 @@ def whole(form):
     if form == "scs-report":
         text = re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(?=[:\n'])", "ID", text)
         text = re.sub(r"(?m)^(checked_at|reference_date): .*", r"\1: DATE", text)
-        text = re.sub(r"(?m)^(  argv:)(\n  - .*)*|(?<=cmd: ).*", r"\1", text)
+        text = re.sub(r"(?m)^  argv:.*(\n  - .*)*", "  argv: ARGV", text)
+        text = re.sub(r"(?m)^      cmd:.*(\n        .*)*", "      cmd: CMD", text)
     return text
 
 

@@ -83,7 +83,64 @@ def test_oddities_are_said_in_a_line_and_judged_all_the_same(run, dump, tmp_path
     assert done.exit_code == 1
     assert "warning: Node n0 is given more than once; the first one counts\n" in done.stderr
     assert "warning: the nodes belong to 2 clusters (c, other) and are judged as one\n" in done.stderr
-    assert "hosts.yaml names 1 unknown nodes: ghost" in done.stderr
+    assert "hosts.yaml names an unknown node: ghost\n" in done.stderr
+
+
+def lines_of(done):
+    return [line for line in done.stderr.splitlines() if line.startswith("warning: ")]
+
+
+def test_many_doubles_are_one_line(run, dump, tmp_path):
+    (tmp_path / "again.yaml").write_text(dump.read_text())
+    done = run("audit", "-f", dump, "-f", tmp_path / "again.yaml", "-o", "json")
+    assert lines_of(done) == [
+        "warning: 3 objects are given more than once (Node n0, Node n1, Node n2); the first of each counts"
+    ]
+    assert len(json.loads(done.stdout)["layout"]["nodes"]) == 3
+
+
+@pytest.mark.parametrize("objects", [
+    # The same node with two ids; the namespace whose id stands for the cluster, twice.
+    [{"kind": "Node", "metadata": {"name": "n9", "uid": uid}} for uid in ("1", "2")],
+    [{"kind": "Namespace", "metadata": {"name": "kube-system", "uid": uid}} for uid in ("1", "2")],
+])  # fmt: skip
+def test_objects_of_two_clusters_are_known_by_their_ids(run, dump, tmp_path, objects):
+    for i, one in enumerate(objects):
+        (tmp_path / f"more-{i}.json").write_text(json.dumps({"apiVersion": "v1", **one}))
+    done = run("audit", "-f", dump, "-f", tmp_path / "more-0.json", "-f", tmp_path / "more-1.json")
+    assert done.exit_code == 1
+    assert "warning: the objects come from several clusters, by their uids, and are judged as one" in lines_of(done)
+
+
+@pytest.mark.parametrize("places, line", [
+    (["h/x/r", "h/y/r"],          "host h is in zone x and y"),
+    (["h/x/r", "g/x/s"],          "zone x is in region r and s"),
+    (["h/x/r", "h/y/s"],          "host h is in zone x and y"),
+])  # fmt: skip
+def test_an_impossible_hierarchy_is_one_line_and_judged_all_the_same(run, tmp_path, places, line):
+    nodes = {}
+    for i, place in enumerate(places):
+        host, zone, region = place.split("/")
+        nodes[f"n{i}"] = {
+            "node-role.kubernetes.io/control-plane": "",
+            "topology.scs.community/host-id": host,
+            "topology.kubernetes.io/zone": zone,
+            "topology.kubernetes.io/region": region,
+        }
+    (tmp_path / "nodes.yaml").write_text(json.dumps(nodes))
+    done = run("audit", "-f", tmp_path / "nodes.yaml", "-o", "json")
+    assert lines_of(done) == [f"warning: labels contradict each other: {line}"]
+    found = {check["id"]: check["verdict"] for check in json.loads(done.stdout)["checks"]}
+    assert "FAIL" in (found["lbl-host-one-zone"], found["lbl-zone-one-region"])
+    assert found["scs-0214-labels-zone"] == "PASS"
+
+
+def test_an_inventory_of_strangers_is_one_line(run, dump, tmp_path):
+    (tmp_path / "hosts.yaml").write_text("".join(f"ghost-{i}: {{host: h}}\n" for i in range(7)))
+    done = run("audit", "-f", dump, "--inventory", tmp_path / "hosts.yaml")
+    assert done.exit_code == 1
+    (line,) = lines_of(done)
+    assert line.endswith("hosts.yaml names 7 unknown nodes: ghost-0, ghost-1, ghost-2, ghost-3, ghost-4, …")
 
 
 @pytest.mark.parametrize("text, message", [

@@ -59,6 +59,7 @@ def test_the_first_file_wins_with_all_of_an_entry(write):
     assert access.server == "https://one"
     assert access.trust.server_name == ""
     assert find(second, first, context="test").server == "https://two"
+    assert find(write(config(), "third"), second).context_name == "test"
 
 
 async def test_paths_are_relative_to_their_own_file(write, tmp_path):

@@ -43,7 +43,7 @@ class SeenView:
             elif not node:
                 self._waiting[workload.key] = workload
 
-    def waiting(self, namespace):
+    async def waiting(self, namespace):
         return [workload for workload in self._waiting.values() if workload.namespace == namespace]
 
     async def pod(self, namespace, name):

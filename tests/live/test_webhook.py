@@ -27,6 +27,8 @@ ZONE = "topology.kubernetes.io/zone"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 RUNNING = "requiredDuringSchedulingRequiredDuringExecution"
 NAMES = (f"w{n}" for n in itertools.count())
+MANIFEST = pathlib.Path(__file__).parents[2] / "deploy" / "webhook.yaml"
+OWN = "bayplan-system"
 
 
 def anti(key, when=REQUIRED, app=None, **more):
@@ -215,6 +217,18 @@ async def test_what_exceeds_the_quota_is_refused(admin):
         assert all(code == 403 and said in message for code, message in refused)
 
 
+async def test_pods_of_all_schedulers_wait(kube_server, admin, namespace):
+    await admin.create_nodes(1)
+    for name, node, scheduler in (("a", "", "one"), ("b", "", "two"), ("c", "node-0", "one")):
+        made = pod(name=name, node=node, namespace=namespace)
+        made["spec"]["schedulerName"] = scheduler
+        await admin.create(made)
+    await admin.create(pod(name="elsewhere"))
+    async with connect.from_kubeconfig(kube_server.kubeconfig()) as connection:
+        waiting = await in_cluster.waiting_pods(connection, namespace)
+    assert sorted(workload.key for workload in waiting) == [f"{namespace}/a", f"{namespace}/b"]
+
+
 # What may happen to a webhook
 
 
@@ -270,9 +284,6 @@ async def test_plain_pods_are_never_asked_about(admin):
 
 
 # As it is shipped
-
-MANIFEST = pathlib.Path(__file__).parents[2] / "deploy" / "webhook.yaml"
-OWN = "bayplan-system"
 
 
 @pytest.fixture

@@ -109,7 +109,7 @@ class View:
         else:
             self.pending.append(found)
 
-    def waiting(self, namespace):
+    async def waiting(self, namespace):
         return [found for found in self.pending if found.namespace == namespace]
 
     async def pod(self, namespace, name):

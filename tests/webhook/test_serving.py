@@ -10,11 +10,13 @@ from datetime import UTC, datetime, timedelta
 import aiohttp
 import pytest
 
+from bayplan.enforcing.quota_limits import Limits
 from bayplan.errors import ClusterError, InputError
-from bayplan.webhook import certificates, key_files, rotation, serving
+from bayplan.webhook import certificates, key_files, rotation, running, serving
 from bayplan.webhook.judging import Door, Settings
 from bayplan.webhook.rotation import Chain, Lifetimes, Memory, Rotator
-from webhook.asking_the_door import anti, pod, review
+from bayplan.webhook.running import Webhook
+from webhook.asking_the_door import View, anti, pod, review
 
 DEFAULT = Lifetimes()
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -37,12 +39,12 @@ class Trust:
 
 
 @contextlib.asynccontextmanager
-async def opened(observe=None, now=None, lifetimes=DEFAULT):
+async def opened(observe=None, now=None, lifetimes=DEFAULT, door=None):
     """A door on a port of its own, its rotator and what is trusted."""
     context, trust = certificates.server_context(), Trust()
     rotator = Rotator(context, HOSTS, Memory(), trust.inject, lifetimes)
     await rotator.look(now or datetime.now(UTC))
-    app = serving.application(Door(Settings()), observe)
+    app = serving.application(door or Door(Settings()), observe)
     async with serving.Server(app, context, "127.0.0.1", 0) as server:
         yield server, rotator, trust
 
@@ -130,6 +132,18 @@ async def test_without_tls_there_is_no_answer():
         async with aiohttp.ClientSession() as session:
             with pytest.raises(aiohttp.ClientError):
                 await session.post(f"http://127.0.0.1:{server.port}{serving.PODS}", data=json.dumps(review(WEAPON)))
+        assert (await post(server, trust))[0] == 200
+
+
+async def test_what_the_cluster_does_not_tell_is_no_answer():
+    class Silent(View):
+        async def waiting(self, namespace):
+            raise ClusterError("the API server is away")
+
+    limits = Limits({"shop": (("cpu", 1),)})
+    async with opened(door=Door(Settings(), Silent(limits=limits))) as (server, _, trust):
+        body = json.dumps(review(pod(affinity=anti("kubernetes.io/hostname"))))
+        assert await post(server, trust, body=body) == (503, "the API server is away\n")
         assert (await post(server, trust))[0] == 200
 
 
@@ -301,3 +315,33 @@ async def test_files_that_cannot_be_used_are_complained_of(tmp_path):
     running = asyncio.create_task(files.run(complaints.put_nowait, every=0))
     assert "cannot be read" in str(await complaints.get())
     running.cancel()
+
+
+# The whole webhook
+
+
+async def test_a_webhook_with_certificates_from_files_needs_no_api_server(tmp_path):
+    chain = rotation.renewed(None, HOSTS, datetime.now(UTC), DEFAULT)
+    written(tmp_path, chain)
+    trust, complaints = Trust(), []
+    await trust.inject(chain.bundle)
+    files = {"certificate": str(tmp_path / "tls.crt"), "key": str(tmp_path / "tls.key")}
+    async with running.opened(Webhook(host="127.0.0.1", port=0, **files), None, complaints.append) as server:
+        assert (await post(server, trust))[0] == 200
+        taken = Webhook(host="127.0.0.1", port=server.port, **files)
+        with pytest.raises(InputError, match="the webhook cannot listen on"):
+            async with running.opened(taken, None, complaints.append):
+                pass
+    assert complaints == []
+
+
+@pytest.mark.parametrize("files, said", [
+    ({"certificate": "tls.crt"}, "belong together"),
+    ({"key": "tls.key"}, "belong together"),
+    ({}, "without one, give a certificate and a key"),
+    ({"certificate": "no/tls.crt", "key": "no/tls.key"}, "no/tls.crt: cannot be read"),
+])  # fmt: skip
+async def test_what_a_webhook_cannot_be_run_with(files, said):
+    with pytest.raises(InputError, match=said):
+        async with running.opened(Webhook(**files), None, print):
+            pass

@@ -18,23 +18,13 @@ _GUARD = "Guard"
 _RESTRICTIONS = ("none", "all-namespaces", "wider-than-node", "all")
 
 
-class Guarding(msgspec.Struct, frozen=True):
-    """What only some may do, who they are, and as whom to ask."""
+class Restricting(msgspec.Struct, frozen=True):
+    """What only some may do, and who they are."""
 
-    semantics: str
-    switch: tuple[str, ...]
     restrict: str | None
     exempt_user: tuple[str, ...]
     exempt_group: tuple[str, ...]
     exempt_namespace: tuple[str, ...]
-    as_user: str | None
-    as_group: tuple[str, ...]
-
-    def parsed_semantics(self) -> Semantics:
-        """The preset with the switches set on it."""
-        from bayplan.cli import switches
-
-        return switches.semantics(self.semantics, self.switch)
 
     def settings(self) -> GuardSettings:
         """The file's settings with the options set on them: a list that is given takes the place of the file's."""
@@ -47,6 +37,21 @@ class Guarding(msgspec.Struct, frozen=True):
         written["exempt"] = {**(written.get("exempt") or {}), **{what: who for what, who in named.items() if who}}
         return msgspec.convert(written, GuardSettings)
 
+
+class Asking(msgspec.Struct, frozen=True):
+    """By which meaning of the terms, and as whom, to ask the guard."""
+
+    semantics: str
+    switch: tuple[str, ...]
+    as_user: str | None
+    as_group: tuple[str, ...]
+
+    def parsed_semantics(self) -> Semantics:
+        """The preset with the switches set on it."""
+        from bayplan.cli import switches
+
+        return switches.semantics(self.semantics, self.switch)
+
     def requester(self) -> Requester:
         """Who would hand the objects in; nobody in particular by default."""
         from bayplan.validating.guard import Requester
@@ -54,11 +59,10 @@ class Guarding(msgspec.Struct, frozen=True):
         return Requester(self.as_user or "", self.as_group)
 
 
-GUARD = OptionGroup(
-    "guard",
-    Guarding,
+RESTRICTING = OptionGroup(
+    "restricting",
+    Restricting,
     (
-        *(option for option in options.DECIDING.options if option.name in ("semantics", "switch")),
         Option(
             "--restrict",
             type=click.Choice(_RESTRICTIONS),
@@ -69,6 +73,14 @@ GUARD = OptionGroup(
         Option("--exempt-user", multiple=True, metavar="NAME", heading=_GUARD, help="A user who may. May be repeated."),
         Option("--exempt-group", multiple=True, metavar="NAME", heading=_GUARD, help="A group that may."),
         Option("--exempt-namespace", multiple=True, metavar="NAME", heading=_GUARD, help="A namespace where all may."),
+    ),
+)
+
+ASKING = OptionGroup(
+    "asking",
+    Asking,
+    (
+        *(option for option in options.DECIDING.options if option.name in ("semantics", "switch")),
         Option("--as", "as_user", metavar="USER", heading=_GUARD, help="Judge as if this user handed it in."),
         Option("--as-group", multiple=True, metavar="GROUP", heading=_GUARD, help="And these groups of theirs."),
     ),

@@ -36,16 +36,21 @@ class Sources(msgspec.Struct, frozen=True):
                 "nothing to read: give a file or a directory with -f, - for standard input, or a cluster with --context"
             )
 
-    def check_only_files(self) -> None:
-        """Refuse a cluster, for commands that only look at what somebody wrote."""
-        if self.cluster.is_given:
-            raise click.UsageError("this command reads files only: give them with -f, or - for standard input")
-        if not self.filename:
-            raise click.UsageError("nothing to read: give a file or a directory with -f, or - for standard input")
-
 
 def _sources(*, filename: tuple[str, ...], recursive: bool, **cluster: Any) -> Sources:
     return Sources(filename, recursive, Connecting(**cluster))
+
+
+class Files(msgspec.Struct, frozen=True):
+    """Where objects are read from by commands that only look at what somebody wrote."""
+
+    filename: tuple[str, ...]
+    recursive: bool
+
+    def check(self) -> None:
+        """Refuse to read nothing at all."""
+        if not self.filename:
+            raise click.UsageError("nothing to read: give a file or a directory with -f, or - for standard input")
 
 
 class Scope(msgspec.Struct, frozen=True):
@@ -122,9 +127,9 @@ def _take_configuration(ctx: click.Context, _: click.Parameter, path: str | None
     configuration.apply(ctx, path)
 
 
-SOURCES = OptionGroup(
-    "sources",
-    _sources,
+FILES = OptionGroup(
+    "files",
+    Files,
     (
         Option(
             "-f",
@@ -136,9 +141,9 @@ SOURCES = OptionGroup(
             help="File or directory with manifests or a dump of kubectl get; - for standard input. May be repeated.",
         ),
         Option("-R", "--recursive", is_flag=True, heading=_INPUT, help="Look into subdirectories too."),
-        *CONNECTING.options,
     ),
 )
+SOURCES = OptionGroup("sources", _sources, (*FILES.options, *CONNECTING.options))
 
 NAMESPACE = Option(
     "-n", "--namespace", metavar="NAME", heading=_SCOPE, help="Only this namespace; also that of objects naming none."

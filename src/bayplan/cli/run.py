@@ -11,12 +11,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bayplan.cli import commands, configuration, connecting, options, outcomes
+from bayplan.cli import commands, configuration, connecting, options, outcomes, run_webhook
 from bayplan.cli.console import Console
+from bayplan.cli.run_enforcing import ENFORCING, Enforcing
+from bayplan.cli.run_webhook import WEBHOOK, Hooking
 
 if TYPE_CHECKING:
+    from bayplan.kube_api.connection import Connection
     from bayplan.live.scheduler import Profiles
     from bayplan.live.settings import Address, Settings
+    from bayplan.webhook.running import Webhook
 
 _SCHEDULING, _ELECTION, _SERVING = "Scheduling", "Leader election", "What others can ask"
 DEFAULT_NAME = "bayplan"
@@ -38,7 +42,7 @@ DEFAULT_ADDRESS = "127.0.0.1:10351"
         "everything known. It keeps no state of its own. SIGTERM ends it in good order. Exit code 0 when stopped, 3 if "
         "the API server refuses us or leadership is lost."
     ),
-    groups=(connecting.CONNECTING, options.DECIDING, options.CONSOLE),
+    groups=(connecting.CONNECTING, options.DECIDING, ENFORCING, WEBHOOK, options.CONSOLE),
     params=(
         commands.Option(
             "--scheduler-name",
@@ -154,6 +158,8 @@ def run(
     health_probe_bind_address: str,
     connecting: connecting.Connecting,
     deciding: options.Deciding,
+    enforcing: Enforcing,
+    hooking: Hooking,
     console: Console,
 ) -> int:
     """Run until stopped."""
@@ -179,21 +185,27 @@ def run(
         dry_run=dry_run,
         record=record or "",
         scheduler=configuration.current().scheduler,
+        enforcement=enforcing.settings(),
+        enforcement_dry_run=enforcing.is_dry,
+        quota=hooking.webhook,
     )
     profiles = _profiles(scheduler_name or (DEFAULT_NAME,))
-    asyncio.run(_run(connecting, profiles, settings, kube_api_qps, kube_api_burst))
+    connection = connecting.open(qps=kube_api_qps, burst=kube_api_burst)
+    asyncio.run(_run(connection, profiles, settings, hooking.settings(settings.semantics)))
     return outcomes.YES
 
 
-async def _run(cluster: connecting.Connecting, profiles: Profiles, settings: Settings, qps: float, burst: int) -> None:
+async def _run(connection: Connection, profiles: Profiles, settings: Settings, webhook: Webhook | None) -> None:
     from bayplan.live.running import Running
 
-    async with cluster.open(qps=qps, burst=burst) as connection:
+    async with connection:
         running = Running(connection, profiles, settings)
         loop = asyncio.get_running_loop()
         for sign in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(sign, running.stop)
-        await running.run()
+        loop.add_signal_handler(signal.SIGUSR1, running.toggle_enforcement)
+        async with run_webhook.opened(webhook, connection, running):
+            await running.run()
 
 
 def _profiles(names: tuple[str, ...]) -> Profiles:

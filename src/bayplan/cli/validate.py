@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from bayplan.reading.collecting import Collector
     from bayplan.reading.documents import Document
     from bayplan.reading.guarding import Verdict
+    from bayplan.validating.guard import GuardSettings
     from bayplan.writing.findings import Finding, Report
 
     Judge = Callable[[Document], Verdict]
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
         "namespaces may not reach beyond a node. "
         "Exit code 0 if everything would be admitted, 2 if not. Warnings go to standard error and change nothing."
     ),
-    groups=(options.SOURCES, guarding.GUARD, options.CONSOLE),
+    groups=(options.FILES, guarding.RESTRICTING, guarding.ASKING, options.CONSOLE),
     params=(options.output("table", "json", "yaml", "sarif"), options.NAMESPACE, options.EXIT_ZERO),
 )
 def validate(
@@ -41,24 +42,25 @@ def validate(
     output: str,
     namespace: str | None,
     exit_zero: bool,
-    sources: options.Sources,
-    guard: guarding.Guarding,
+    files: options.Files,
+    restricting: guarding.Restricting,
+    asking: guarding.Asking,
     console: Console,
 ) -> int:
     """Write what was found: 2 if anything would be refused."""
-    sources.check_only_files()
-    report = examine(sources, namespace or "default", _judge(guard))
+    files.check()
+    report = examine(files, namespace or "default", _judge(restricting.settings(), asking))
     for finding in report.warnings:
         console.warning(str(finding.fault), finding.fault)
     _write(report, output, console)
     return outcomes.YES if exit_zero or not report.errors else outcomes.BAD_INPUT
 
 
-def _judge(guard: guarding.Guarding) -> Judge:
+def _judge(settings: GuardSettings, asking: guarding.Asking) -> Judge:
     """What the guard says of a document, by the settings of this run."""
     from bayplan.reading import guarding as reading
 
-    semantics, settings, requester = guard.parsed_semantics(), guard.settings(), guard.requester()
+    semantics, requester = asking.parsed_semantics(), asking.requester()
 
     def judge(document: Document) -> Verdict:
         pod = reading.read(document.locate().root, document.namespace)

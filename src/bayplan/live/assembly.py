@@ -12,6 +12,7 @@ from bayplan.kube_api.resources import Resource
 from bayplan.live import deciding
 from bayplan.live.binding import Binder
 from bayplan.live.cluster_state import ClusterState
+from bayplan.live.enforcement import Enforcement
 from bayplan.live.events import Events
 from bayplan.live.metrics import Metrics
 from bayplan.live.outside import Outside
@@ -66,18 +67,36 @@ class Assembly:
             on_decision=self._decided,
             on_step=self._record_changes,
         )
+        self.enforcement = self._enforcement(outside, clock)
         self._offer_gauges()
+
+    def _enforcement(self, outside: Outside, clock: Callable[[], float]) -> Enforcement | None:
+        if self.settings.enforcement is None:
+            return None
+        return Enforcement(
+            self.state,
+            self.profiles,
+            outside=outside,
+            events=self.events,
+            metrics=self.metrics,
+            settings=self.settings.enforcement,
+            clock=clock,
+            dry_run=self.settings.enforcement_dry_run or self.settings.dry_run,
+        )
 
     def changed_at(self, resource: Resource) -> Callable[[], None]:
         """Whom to tell when an object of this resource has changed."""
-        if resource.plural not in STORED:
-            return self.scheduler.changed
+        concerned = [self.scheduler.changed]
+        if resource.plural in STORED:
+            concerned.append(self.volumes.changed)
+        if self.enforcement is not None:
+            concerned.append(self.enforcement.changed)
 
         def changed() -> None:
-            self.volumes.changed()
-            self.scheduler.changed()
+            for tell in concerned:
+                tell()
 
-        return changed
+        return concerned[0] if len(concerned) == 1 else changed
 
     def header(self) -> dict[str, Any]:
         """What a recording says of how the scheduler was set."""

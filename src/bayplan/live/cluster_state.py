@@ -12,6 +12,7 @@ from collections.abc import Callable
 import msgspec
 
 from bayplan import placing
+from bayplan.enforcing.quota_limits import NO_LIMITS
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.live.nominations import Nominations
 from bayplan.live.pending import Pending, Stage
@@ -20,11 +21,15 @@ from bayplan.live.surroundings import LiveSurroundings
 from bayplan.live.waiting import Waiting
 from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.preempting.budgets import Budgets
-from bayplan.reading import budgets, nodes, pods
+from bayplan.reading import budgets, nodes, pods, quota_limits
 from bayplan.wire.disruption import PodDisruptionBudget
 from bayplan.wire.meta import ApiObject
 from bayplan.wire.nodes import Node
 from bayplan.wire.pods import Pod
+
+
+class ConfigMap(ApiObject):
+    data: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 class ClusterState:
@@ -49,6 +54,7 @@ class ClusterState:
         self.nominations = Nominations()
         self.surroundings = LiveSurroundings()
         self.budgets = Budgets()
+        self.quota_limits = NO_LIMITS
         self.assumed: dict[WorkloadKey, str] = {}
         self.on_pending: Callable[[], None] = lambda: None
         self._mine = mine
@@ -189,6 +195,13 @@ class ClusterState:
 
     def put_budget(self, written: PodDisruptionBudget) -> None:
         self.budgets.put(budgets.budget_of(written))
+
+    def put_quota(self, written: ConfigMap) -> None:
+        """The limits of the quota; those that cannot be read leave the last ones as they were."""
+        self.quota_limits = quota_limits.limits_of(written.data)
+
+    def drop_quota(self) -> None:
+        self.quota_limits = NO_LIMITS
 
     def drop_budget(self, namespace: str, name: str) -> None:
         self.budgets.drop(namespace, name)

@@ -84,6 +84,19 @@ class Metrics:
             "Pods that the sweep found room for and no event had woken: a bug each.",
             registry=own,
         )
+        self.evictions = Counter(
+            "bayplan_evictions",
+            "Evictions for the sake of execution-time rules, by outcome.",
+            ["outcome"],
+            registry=own,
+        )
+        self.reviews = Histogram(
+            "bayplan_admission_review_duration_seconds",
+            "Reviews of the webhook, by path and answer.",
+            ["path", "answer"],
+            buckets=LATENCY,
+            registry=own,
+        )
         self.loop_lag = Histogram(
             "bayplan_event_loop_lag_seconds",
             "How late a timer was: how long something held the event loop.",

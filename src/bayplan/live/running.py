@@ -16,22 +16,29 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 from aiohttp import web
 
 from bayplan.errors import ClusterError
 from bayplan.kube_api.connection import Connection
+from bayplan.kube_api.errors import NotFoundError
 from bayplan.kube_api.leader_election import LeaderElector
 from bayplan.kube_api.reflector import Reflector
 from bayplan.kube_api.resources import PODS
 from bayplan.live import serving, watched
 from bayplan.live.api_outside import ApiOutside
 from bayplan.live.assembly import Assembly
+from bayplan.live.cluster_state import ClusterState
 from bayplan.live.crew import Crew
 from bayplan.live.dry_run import DryRun
+from bayplan.live.enforcement import Enforcement
 from bayplan.live.recording import Recorder
 from bayplan.live.scheduler import Profiles
 from bayplan.live.settings import Settings
 from bayplan.live.watched import Listener
+from bayplan.model.workloads import Workload, WorkloadKey
+from bayplan.reading import pods
+from bayplan.wire.pods import Pod
 
 log = logging.getLogger("bayplan")
 LAST_WORDS = 5.0  # seconds for binds under way and unsent events when told to stop
@@ -58,12 +65,44 @@ class Running:
         self._elector = self._candidate()
         outside = DryRun() if settings.dry_run else ApiOutside(connection, self._may_write)
         self._parts = Assembly(outside, profiles, settings, clock=time.monotonic, wall=wall)
-        self._reflectors = [self._reflector(one) for one in watched.of_pods(self._parts.state)]
+        followed = watched.of_pods(self._parts.state)
+        if settings.quota:
+            followed = (watched.of_quota(self._parts.state), *followed)
+        self._reflectors = [self._reflector(one) for one in followed]
         self._stopping = asyncio.Event()
         self.scheduling = asyncio.Event()
         self._synced = False
         self.ports: list[int] = []
         self._offer_gauges()
+
+    @property
+    def state(self) -> ClusterState:
+        """The cluster as it is known, for whoever else serves in this process. To be read on the loop's thread only."""
+        return self._parts.state
+
+    @property
+    def enforcement(self) -> Enforcement | None:
+        return self._parts.enforcement
+
+    def toggle_enforcement(self) -> None:
+        """Switch enforcement off, or on again, without a restart."""
+        if self.enforcement is not None:
+            self.enforcement.switch(on=not self.enforcement.on)
+
+    def reviewed(self, path: str, allowed: bool, seconds: float) -> None:
+        """Count a review of the webhook that serves in this process."""
+        self._parts.metrics.reviews.labels(path, "allowed" if allowed else "refused").observe(seconds)
+
+    async def pod(self, namespace: str, name: str) -> Workload | None:
+        """One pod, as the index has it or as the API server tells; None if there is none."""
+        record = self.state.index.records.get(WorkloadKey(f"{namespace}/{name}"))
+        if record is not None:
+            return record.workload
+        try:
+            answer = await self._connection.get(PODS.path(namespace, name))
+        except NotFoundError:
+            return None
+        return pods.workload_of(msgspec.json.decode(answer, type=Pod), self.state.surroundings.current)
 
     def stop(self) -> None:
         self._stopping.set()
@@ -104,7 +143,7 @@ class Running:
     def _reflector(self, one: watched.Watched) -> Reflector[Any]:
         unreadable = self._parts.metrics.undecodable
         listener = Listener(one, self._parts.changed_at(one.resource), lambda name: unreadable.labels(name).inc())
-        return Reflector(self._connection, one.resource, one.item_type, listener, on_trouble=log.warning)
+        return Reflector(self._connection, one.resource, one.item_type, listener, one.selection, on_trouble=log.warning)
 
     async def _watch_the_loop(self) -> None:
         """How long others kept the event loop: what a late timer tells."""
@@ -144,10 +183,13 @@ class Running:
         if not self._stopping.is_set():
             crew.start(self._parts.events.run())
             scheduling = crew.start(self._parts.scheduler.run())
+            enforcing = None if self.enforcement is None else crew.start(self.enforcement.run())
             self.scheduling.set()
             log.info("scheduling", extra={"schedulers": ", ".join(sorted(self._parts.profiles))})
             await _any_of(self._stopping, *([] if elector is None else [elector.lost]))
             scheduling.cancel()
+            if enforcing is not None:
+                enforcing.cancel()
             if not self._stopping.is_set():
                 raise LeadershipLostError("leadership was lost: another replica may schedule now")
             await self._finish()

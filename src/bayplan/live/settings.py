@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from bayplan.enforcing.planning import Settings as EnforcementSettings
 from bayplan.model.semantics import UPSTREAM, Semantics
 
 
@@ -30,7 +31,8 @@ class Election(msgspec.Struct, frozen=True, kw_only=True):
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """
     `election` is None for a single replica that needs none; `record` is a file, empty for no recording. `scheduler` is
-    the KubeSchedulerConfiguration that the rules were made from, for the recording's sake.
+    the KubeSchedulerConfiguration that the rules were made from, for the recording's sake. Without `enforcement`
+    nothing is enforced; with `quota` the limits of the quota are followed.
     """
 
     identity: str
@@ -40,6 +42,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     addresses: tuple[Address, ...] = (Address("127.0.0.1", 10351),)
     dry_run: bool = False
     record: str = ""
+    enforcement: EnforcementSettings | None = None
+    enforcement_dry_run: bool = False
+    quota: bool = False
     scheduler: dict[str, Any] | None = None
     events_per_second: float = 1000.0
     initial_backoff: float = 1.0

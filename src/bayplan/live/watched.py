@@ -10,11 +10,13 @@ import msgspec
 
 from bayplan.errors import InputError
 from bayplan.kube_api.decoding import Key, Undecodable
+from bayplan.kube_api.listing import ALL, Selection
 from bayplan.kube_api.resources import PODS, Resource
-from bayplan.live.cluster_state import ClusterState
+from bayplan.live.cluster_state import ClusterState, ConfigMap
 from bayplan.model import labels
 from bayplan.model.workloads import WorkloadKey
 from bayplan.reading import selectors, storage
+from bayplan.reading.quota_limits import CONFIG_MAP
 from bayplan.wire.controllers import Service
 from bayplan.wire.disruption import PodDisruptionBudget
 from bayplan.wire.meta import ApiObject, LabelSelector, WireObject
@@ -52,6 +54,7 @@ class Watched(msgspec.Struct, frozen=True):
     item_type: type[Any]
     put: Callable[[Any], None]
     drop: Callable[[Key, str], None]
+    selection: Selection = ALL
 
 
 def of_pods(state: ClusterState) -> tuple[Watched, ...]:
@@ -108,6 +111,18 @@ def of_pods(state: ClusterState) -> tuple[Watched, ...]:
         _controller("StatefulSet", Resource("apps", "v1", "statefulsets"), state),
         _replication_controllers(state),
         Watched(PODS, Pod, state.put_pod, lambda key, uid: state.drop_pod(WorkloadKey(str(key)), uid)),
+    )
+
+
+def of_quota(state: ClusterState) -> Watched:
+    """The one ConfigMap that has the limits of the quota; no other is ever read."""
+    namespace, _, name = CONFIG_MAP.partition("/")
+    return Watched(
+        Resource("", "v1", "configmaps"),
+        ConfigMap,
+        state.put_quota,
+        lambda _key, _uid: state.drop_quota(),
+        Selection(namespace=namespace, field_selector=f"metadata.name={name}"),
     )
 
 

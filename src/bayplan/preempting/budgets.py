@@ -33,6 +33,9 @@ class Budgets:
         for budget in budgets:
             self.put(budget)
 
+    def __len__(self) -> int:
+        return len(self._budgets)
+
     def put(self, budget: Budget) -> None:
         """Add a budget, or what is new about it."""
         name = (budget.namespace, budget.name)

@@ -64,6 +64,7 @@ class Search:
         self.across = across
         self.entangled = where & (limits.entangled | self._disturbed())
         self.counted = [a for a in limits.allowances if not a.entangles and not (across and isinstance(a, Skew))]
+        self.enough: dict[int, int] = {}  # the lowest priority of a step → its highest
         self.amounts = {a: amounts for a in limits.allowances if (amounts := self._amounts(a)) is not None}
 
     def run(self, budgets: Budgets) -> Found:
@@ -95,6 +96,7 @@ class Search:
         lowest = np.full(self.index.slots.capacity, NEVER)
         steps = np.unique(priority)
         for step in np.array_split(steps, min(STEPS, len(steps))) if len(steps) else ():
+            self.enough[int(step[0])] = int(step[-1])
             here = rows[(priority >= step[0]) & (priority <= step[-1])]
             enough = self.where.copy()
             for allowance in self.counted:
@@ -153,7 +155,7 @@ class Search:
         for bound in np.unique(lowest[free]).tolist():
             if _beaten(bound, best):
                 break
-            pairs = self._pairs(free & (lowest == bound), budgets)
+            pairs = self._pairs(free & (lowest == bound), budgets, self.enough[bound])
             chosen = reprieving.victims(pairs, scarce, self.roster)
             ranks = self.index.slots.rank[pairs.slots]
             cheapest = reprieving.cheapest(reprieving.costs(pairs, chosen, self.roster, ranks))
@@ -164,10 +166,12 @@ class Search:
                 best = Candidate(int(pairs.slots[group]), cost, victims)
         return best
 
-    def _pairs(self, targets: Mask, budgets: Budgets) -> Pairs:
-        """Who may have to go for these targets."""
-        rows = self.roster.in_order()
-        rows = rows[(self.lower & self.roster.on(targets))[rows]]
+    def _pairs(self, targets: Mask, budgets: Budgets, enough: int = NEVER) -> Pairs:
+        """Who may have to go for these targets; if all up to the priority `enough` went, that would do."""
+        rows, may_go = self.roster.in_order(), self.lower & self.roster.on(targets)
+        if not budgets and not self.across:
+            may_go &= self.roster.priority <= enough  # the others are asked first whether they fit, and do
+        rows = rows[may_go[rows]]
         slots = self.roster.slot[rows].astype(np.intp)
         if self.across:
             slots, rows = self._with_others(targets, slots, rows)

@@ -21,7 +21,7 @@ class ClusterView(Protocol):
     def limits(self) -> Limits:
         """What each namespace may be charged."""
 
-    def waiting(self, namespace: str) -> Iterable[Workload]:
+    async def waiting(self, namespace: str) -> Iterable[Workload]:
         """The pods of a namespace that have no node yet."""
 
     async def pod(self, namespace: str, name: str) -> Workload | None:

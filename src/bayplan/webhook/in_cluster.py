@@ -1,4 +1,4 @@
-"""The API server as keeper of our certificates, and as the one that is told to trust them."""
+"""What the webhook has the API server do: keep its certificates, trust them, and tell which pods wait."""
 
 from __future__ import annotations
 
@@ -8,16 +8,21 @@ from typing import Any
 import msgspec
 
 from bayplan.errors import ClusterError
-from bayplan.kube_api import writes
+from bayplan.kube_api import listing, writes
 from bayplan.kube_api.connection import Connection
 from bayplan.kube_api.errors import ConflictError, NotFoundError
-from bayplan.kube_api.resources import Resource
+from bayplan.kube_api.listing import Restarted, Selection
+from bayplan.kube_api.resources import PODS, Resource
+from bayplan.model.workloads import Workload
+from bayplan.reading import pods
 from bayplan.webhook.manifests import Patch
 from bayplan.webhook.rotation import Chain
+from bayplan.wire.pods import Pod
 
 SECRETS = Resource("", "v1", "secrets")
 SECRET = "bayplan-webhook-certificates"  # noqa: S105 (a name)
 _CHAIN, _BUNDLE = "chain.json", "ca.crt"
+_NO_NODE = "spec.nodeName="
 
 
 class _Secret(msgspec.Struct):
@@ -58,6 +63,17 @@ class SecretStore:
         except ConflictError:
             return False
         return True
+
+
+async def waiting_pods(connection: Connection, namespace: str) -> list[Workload]:
+    """The pods of a namespace that have no node yet, whoever is to place them: an index has only its own scheduler's."""
+    found: list[Workload] = []
+    async for page in listing.pages(connection, PODS, Pod, Selection(namespace, field_selector=_NO_NODE)):
+        if isinstance(page, Restarted):
+            found.clear()
+        else:
+            found += [pods.workload_of(pod) for pod in page.items if isinstance(pod, Pod) and not pods.finished(pod)]
+    return found
 
 
 def patching(connection: Connection) -> Patch:

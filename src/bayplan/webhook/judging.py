@@ -134,7 +134,7 @@ class Door:
             if not answer.allowed:
                 return answer
         before = None if old is None else _workload(old, request)
-        refusal = self._quota.refusal(workload, before, dry_run=bool(request.dry_run))
+        refusal = await self._quota.refusal(workload, before, dry_run=bool(request.dry_run))
         return Answer(reviews.FORBIDDEN, refusal) if refusal else YES
 
     async def _binding(self, request: Request) -> Answer:

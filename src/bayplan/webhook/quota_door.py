@@ -8,7 +8,7 @@ its pod is seen or it is clear that it will not come.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Literal
 
 import msgspec
@@ -40,7 +40,7 @@ class QuotaDoor:
         self._charger = Charger(view.index, charge)
         self._let_in: dict[WorkloadKey, _LetIn] = {}
 
-    def refusal(self, workload: Workload, before: Workload | None, *, dry_run: bool) -> str:
+    async def refusal(self, workload: Workload, before: Workload | None, *, dry_run: bool) -> str:
         """Why the pod may not come in, or not change from what it was before; empty if it may."""
         charge = self._charger.waiting(workload)
         if charge is None or (before is not None and self._exclusion(before) == self._exclusion(workload)):
@@ -48,7 +48,9 @@ class QuotaDoor:
         limits = self._view.limits.of(workload.namespace)
         if limits is None:
             return ""
-        others = (one.amounts for one in self._charges(workload.namespace) if one.workload != workload.key)
+        waiting = await self._view.waiting(workload.namespace)
+        # From here on nobody else has a turn: whoever asks next sees that this one was let in.
+        others = (one.amounts for one in self._charges(workload.namespace, waiting) if one.workload != workload.key)
         said = quota_limits.refusal(charge, quota_limits.added(others), limits, self._quota)
         if not said and not dry_run:
             self._let_in[workload.key] = _LetIn(charge, self._clock() + PATIENCE)
@@ -57,10 +59,10 @@ class QuotaDoor:
     def _exclusion(self, workload: Workload) -> object:
         return exclusion_of(workload.needs.affinity, workload.namespace, self._view.index.semantics)
 
-    def _charges(self, namespace: str) -> list[Charge]:
+    def _charges(self, namespace: str, waiting: Iterable[Workload]) -> list[Charge]:
         """What the namespace is charged: for pods that run, that wait, and that were let in a moment ago."""
-        waiting = (self._charger.waiting(workload) for workload in self._view.waiting(namespace))
-        seen = [*self._charger.placed([namespace]), *(charge for charge in waiting if charge is not None)]
+        waits = (self._charger.waiting(workload) for workload in waiting)
+        seen = [*self._charger.placed([namespace]), *(charge for charge in waits if charge is not None)]
         names, now = {charge.workload for charge in seen}, self._clock()
         self._let_in = {key: one for key, one in self._let_in.items() if one.until > now and key not in names}
         return seen + [one.charge for one in self._let_in.values() if one.charge.namespace == namespace]

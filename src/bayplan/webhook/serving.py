@@ -14,7 +14,7 @@ from typing import Self
 
 from aiohttp import web
 
-from bayplan.errors import InputError
+from bayplan.errors import ClusterError, InputError
 from bayplan.webhook import reviews
 from bayplan.webhook.judging import Door
 from bayplan.webhook.reviews import Answer, Request
@@ -49,7 +49,10 @@ def _reviewer(judge: Judge, observe: Observe | None) -> Callable[[web.Request], 
             request = reviews.read(await http.read())
         except InputError as error:
             return web.Response(status=400, text=f"{error}\n")
-        found = await judge(request)
+        try:
+            found = await judge(request)
+        except ClusterError as error:  # what had to be asked of the cluster is not known
+            return web.Response(status=503, text=f"{error}\n")
         if observe is not None:
             observe(http.path, found.allowed, time.perf_counter() - started)
         return web.Response(body=reviews.write(request.uid, found), content_type="application/json")

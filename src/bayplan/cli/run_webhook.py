@@ -1,0 +1,149 @@
+"""The options of `run` that open an admission webhook, and what it is told of the cluster."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Iterable
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from bayplan.cli import configuration
+from bayplan.cli.commands import Option, OptionGroup
+from bayplan.errors import BayplanError
+
+if TYPE_CHECKING:
+    from bayplan.enforcing.quota_limits import Limits
+    from bayplan.indexing.placement_index import PlacementIndex
+    from bayplan.kube_api.connection import Connection
+    from bayplan.live.running import Running
+    from bayplan.model.semantics import Semantics
+    from bayplan.model.workloads import Workload
+    from bayplan.webhook.running import Webhook
+
+_HEADING = "Admission webhook"
+log = logging.getLogger("bayplan.webhook")
+
+
+class Hooking(msgspec.Struct, frozen=True):
+    """Whether a webhook is served, where, and how API servers reach it."""
+
+    webhook: bool
+    webhook_bind_address: str
+    webhook_service: str
+    webhook_url: str | None
+    webhook_cert_file: str | None
+    webhook_key_file: str | None
+    webhook_failure_policy: str
+
+    def settings(self, semantics: Semantics) -> Webhook | None:
+        """None if no webhook is wanted."""
+        if not self.webhook:
+            return None
+        from bayplan.validating.guard import GuardSettings
+        from bayplan.webhook import judging
+        from bayplan.webhook.manifests import Address
+        from bayplan.webhook.running import Webhook
+
+        host, _, port = self.webhook_bind_address.rpartition(":")
+        namespace, slash, service = self.webhook_service.partition("/")
+        if not port.isdecimal() or not slash:
+            raise click.UsageError("expected --webhook-bind-address HOST:PORT and --webhook-service NAMESPACE/NAME")
+        guard = msgspec.convert(configuration.current().guard or {}, GuardSettings)
+        return Webhook(
+            settings=judging.Settings(semantics=semantics, guard=guard, own_namespace=namespace),
+            address=Address(namespace=namespace, service=service, url=self.webhook_url or ""),
+            host=host.strip("[]"),
+            port=int(port),
+            certificate=self.webhook_cert_file or "",
+            key=self.webhook_key_file or "",
+            failure_policy="Fail" if self.webhook_failure_policy == "Fail" else "Ignore",
+        )
+
+
+class View:
+    """What the scheduler in the same process knows, as the webhook asks for it."""
+
+    def __init__(self, running: Running) -> None:
+        self._running = running
+
+    @property
+    def index(self) -> PlacementIndex:
+        return self._running.state.index
+
+    @property
+    def limits(self) -> Limits:
+        return self._running.state.quota_limits
+
+    async def waiting(self, namespace: str) -> Iterable[Workload]:
+        pending = self._running.state.queue.pods.values()
+        return [one.workload for one in pending if one.workload.namespace == namespace]
+
+    async def pod(self, namespace: str, name: str) -> Workload | None:
+        return await self._running.pod(namespace, name)
+
+
+@contextlib.asynccontextmanager
+async def opened(webhook: Webhook | None, connection: Connection, running: Running) -> AsyncIterator[None]:
+    """Serve the webhook inside the block, if one is wanted."""
+    if webhook is None:
+        yield
+        return
+    from bayplan.webhook import running as serving
+
+    async with serving.opened(webhook, connection, _complain, View(running), running.reviewed):
+        log.info("webhook", extra={"address": f"{webhook.host}:{webhook.port}"})
+        yield
+
+
+def _complain(error: BayplanError) -> None:
+    log.error(str(error))
+
+
+WEBHOOK = OptionGroup(
+    "hooking",
+    Hooking,
+    (
+        Option(
+            "--webhook",
+            is_flag=True,
+            heading=_HEADING,
+            help="Serve an admission webhook: the same rules as `bayplan validate`, binds and quota included.",
+        ),
+        Option(
+            "--webhook-bind-address",
+            metavar="HOST:PORT",
+            default="0.0.0.0:9443",
+            show_default=True,
+            heading=_HEADING,
+            help="Where it listens.",
+        ),
+        Option(
+            "--webhook-service",
+            metavar="NAMESPACE/NAME",
+            default="bayplan-system/bayplan-webhook",
+            show_default=True,
+            heading=_HEADING,
+            help="The Service by which API servers reach it; what is made in this namespace is never blocked.",
+        ),
+        Option("--webhook-url", metavar="URL", heading=_HEADING, help="Reach it by this address instead of a Service."),
+        Option(
+            "--webhook-cert-file",
+            metavar="FILE",
+            type=click.Path(),
+            heading=_HEADING,
+            help="Certificate, re-read when it changes; without it, one is made, kept in a Secret and rotated.",
+        ),
+        Option("--webhook-key-file", metavar="FILE", type=click.Path(), heading=_HEADING, help="Its key."),
+        Option(
+            "--webhook-failure-policy",
+            type=click.Choice(["Ignore", "Fail"]),
+            default="Ignore",
+            show_default=True,
+            heading=_HEADING,
+            help="What an API server does while nobody answers.",
+        ),
+    ),
+)

@@ -1,0 +1,162 @@
+"""
+Execution-time rules held true while pods run: what is broken is known from the index, who must go is told by
+`enforcing`, and here it is done, through the Eviction API and within the limits.
+
+A dry run says what would be done and does nothing. Switched off, everything that is not under way is forgotten.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from bayplan.enforcing import other_places
+from bayplan.enforcing.enforcer import Enforcer
+from bayplan.enforcing.planning import Eviction, Plan, Settings
+from bayplan.enforcing.tracking import ViolationTracker
+from bayplan.enforcing.violations import Violation
+from bayplan.live.cluster_state import ClusterState
+from bayplan.live.events import Events
+from bayplan.live.metrics import Metrics
+from bayplan.live.outside import GoneError, Outside, PodRef, RefusedError, UnclearError
+from bayplan.model.workloads import Workload, WorkloadKey
+from bayplan.rules.rule import Rule
+
+log = logging.getLogger("bayplan.enforcement")
+AT_LEAST_EVERY = 30.0  # seconds between two looks, should nothing happen
+
+
+class Enforcement:
+    """`changed` is called when something in the cluster is other than it was."""
+
+    def __init__(
+        self,
+        state: ClusterState,
+        profiles: Mapping[str, Sequence[Rule]],
+        *,
+        outside: Outside,
+        events: Events,
+        metrics: Metrics,
+        settings: Settings,
+        clock: Callable[[], float],
+        dry_run: bool = False,
+    ) -> None:
+        self._state = state
+        self._profiles = profiles
+        self._outside = outside
+        self._events = events
+        self._metrics = metrics
+        self._clock = clock
+        self._dry_run = dry_run
+        self._tracker = ViolationTracker(state.index)
+        self._enforcer = Enforcer(settings)
+        self._call = asyncio.Event()
+        self._leaving: set[WorkloadKey] = set()
+        self._told: set[WorkloadKey] = set()
+        self.on = True
+        metrics.gauge("bayplan_violations", "Execution-time rules that are broken.", self._counted, ("rule",))
+
+    def changed(self) -> None:
+        self._call.set()
+
+    def switch(self, *, on: bool) -> None:
+        """Begin or cease to enforce, from now on; grace times begin anew."""
+        self.on = on
+        (self._enforcer.switch_on if on else self._enforcer.switch_off)()
+        log.warning("enforcement switched %s", "on" if on else "off")
+        self._call.set()
+
+    async def run(self) -> None:
+        """Enforce for ever."""
+        while True:
+            self._call.clear()
+            plan = self.look()
+            await asyncio.gather(*(self._evict(eviction) for eviction in plan.evict))
+            if plan.evict and not self._dry_run:
+                continue  # what was done may be more than the plan knew
+            wait = min(max(plan.next_at - self._clock(), 0.0), AT_LEAST_EVERY)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(wait):
+                    await self._call.wait()
+
+    def look(self) -> Plan:
+        """What is due now."""
+        now, records = self._clock(), self._state.index.records
+        for key in [key for key in self._leaving if key not in records]:
+            self._leaving.discard(key)
+            self._enforcer.gone(key)
+        self._enforcer.observe(self._broken(), now)
+        with self._asking() as placeable:
+            return self._enforcer.due(now, self._tracker.standing(), placeable)
+
+    def _broken(self) -> list[Violation]:
+        """What is broken and would stay so: whoever is on its way out already mends it by going."""
+        records = self._state.index.records
+        violations = self._tracker.violations()
+        going = {
+            key
+            for violation in violations
+            for key in (violation.owner, *violation.peers)
+            if key in records and records[key].workload.terminating
+        }
+        return [violation for violation in violations if not violation.mended_without(going)]
+
+    @contextlib.contextmanager
+    def _asking(self) -> Iterator[Callable[[WorkloadKey], bool] | None]:
+        if not self._enforcer.settings.only_if_placeable:
+            yield None
+            return
+        # Whose pods they are does not matter here: rooms are the same for all schedulers but for their weights.
+        with other_places.asking(self._state.index, next(iter(self._profiles.values()))) as placeable:
+            yield placeable
+
+    async def _evict(self, eviction: Eviction) -> None:
+        record = self._state.index.records.get(eviction.victim)
+        if record is None:
+            return
+        facts = {"pod": eviction.victim, "why": eviction.why, "rule": eviction.causes[0].shown}
+        if self._dry_run:
+            if eviction.victim not in self._told:
+                self._told.add(eviction.victim)
+                log.info("would evict", extra=facts)
+            return
+        pod, now = PodRef.of(record.workload), self._clock()
+        try:
+            await self._outside.evict(pod)
+        except GoneError:
+            return
+        except (RefusedError, UnclearError) as error:
+            self._enforcer.refused(eviction.victim, str(error), now)
+            self._count("refused")
+            log.warning("eviction refused", extra={**facts, "error": str(error)})
+            note = f"not evicted, although {eviction.why}: {error}"
+            self._events.tell(pod, "EvictionRefused", note, action="Evicting", warning=True)
+            return
+        self._enforcer.evicted(eviction.victim, now)
+        self._leaving.add(eviction.victim)
+        self._count("evicted")
+        log.info("evicted", extra=facts)
+        self._tell(eviction, record.workload)
+
+    def _tell(self, eviction: Eviction, victim: Workload) -> None:
+        """The victim learns which rule it is for, and the others in the conflict who went."""
+        cause = eviction.causes[0]
+        where = f"{cause.topology_key}={cause.domain}" if cause.domain else cause.topology_key
+        note = f"evicted because {eviction.why}: {cause.owner} demands {cause.shown} in {where}"
+        self._events.tell(PodRef.of(victim), "RuleBroken", note, action="Evicting", warning=True)
+        others = {key for one in eviction.causes for key in (one.owner, *one.peers)} - {eviction.victim}
+        for key in sorted(others)[:3]:
+            record = self._state.index.records.get(key)
+            if record is not None:
+                text = f"{eviction.victim} was evicted: {eviction.why} ({cause.shown} in {where})"
+                self._events.tell(PodRef.of(record.workload), "NeighbourEvicted", text, action="Evicting")
+
+    def _count(self, outcome: str) -> None:
+        self._metrics.evictions.labels(outcome).inc()
+
+    def _counted(self) -> list[tuple[tuple[str, ...], float]]:
+        found = Counter(violation.sign.name.lower() for violation in self._tracker.violations())
+        return [((name,), float(count)) for name, count in sorted(found.items())]

@@ -1,0 +1,230 @@
+"""`bayplan audit` on a cluster with pods: what losses take, whether there is room, what would mend it."""
+
+import io
+import json
+import pathlib
+import shlex
+
+import pytest
+import yaml
+
+from bayplan.cli import progress
+
+CLUSTER = pathlib.Path(__file__).parents[1] / "auditing" / "cluster.yaml"
+
+
+def report(run, *words):
+    done = run("audit", "-f", CLUSTER, "-o", "json", *words)
+    assert done.exit_code in (0, 1), done.stderr
+    return json.loads(done.stdout)
+
+
+def level(found, name):
+    return next(one for one in found["survivability"]["levels"] if one["level"] == name)
+
+
+def verdicts(found):
+    return {check["id"]: check["verdict"] for check in found["checks"]}
+
+
+def without(tmp_path, change):
+    """The cluster with every object changed by a function; one for which it returns nothing is left out."""
+    objects = [kept for one in yaml.safe_load_all(CLUSTER.read_text()) if (kept := change(one)) is not None]
+    path = tmp_path / "changed.yaml"
+    path.write_text(yaml.safe_dump_all(objects))
+    return path
+
+
+def test_every_level_is_lost_by_default_and_the_displaced_are_placed_again(run):
+    found = report(run)
+    assert [one["level"] for one in found["survivability"]["levels"]] == ["node", "host", "zone", "region", "cloud"]
+    host = level(found, "host")
+    assert host["controlPlane"]["tolerance"] == 0
+    assert host["controlPlane"]["singlePoints"] == ["hv-1"]
+    worst = host["events"][0]
+    assert (worst["domain"], worst["controlPlane"]["belowNeed"]) == ("hv-1", ["etcd"])
+    again = worst["rescheduling"]
+    assert (again["displaced"], again["placed"], again["lostWithNode"]) == (3, 2, 8)
+    (stranded,) = again["stranded"]
+    assert (stranded["workload"], stranded["nearest"], stranded["missing"]) == (
+        "StatefulSet data/db", "worker-2", {"cpu": "500m"},
+    )  # fmt: skip
+    assert "Insufficient cpu" in stranded["message"]
+    assert stranded["fixes"]
+
+
+def test_workloads_are_told_by_namespace(run):
+    weak = level(report(run), "zone")["workloads"]["weak"]
+    assert {namespace: [one["name"] for one in ones] for namespace, ones in weak.items()} == {
+        "data": ["Deployment data/report", "PodDisruptionBudget data/db"],
+        "shop": ["Deployment shop/web"],
+    }
+
+
+def test_only_what_is_asked_is_lost(run):
+    found = report(run, "--lose", "zone")
+    assert [one["level"] for one in found["survivability"]["levels"]] == ["zone"]
+    assert verdicts(found)["fd-room-host"] == "N/A"
+
+
+def test_named_sets_come_from_facts_labels_and_the_inventory(run, tmp_path):
+    (tmp_path / "power.yaml").write_text(
+        "\n".join(f"{name}: {{power-feed: {'left' if name.endswith('1') else 'right'}}}"
+                  for name in ("control-1", "control-2", "control-3", "worker-1", "worker-2", "worker-3"))
+    )  # fmt: skip
+    named = ("kernel", "topology.kubernetes.io/zone", "power-feed")
+    words = [word for name in named for word in ("--lose", name)]
+    found = report(run, "--inventory", tmp_path / "power.yaml", *words)
+    assert level(found, "kernel")["controlPlane"]["singlePoints"] == ["6.1.0"]
+    assert level(found, "topology.kubernetes.io/zone")["controlPlane"]["singlePoints"] == ["a"]
+    assert level(found, "power-feed")["controlPlane"]["singlePoints"] == ["right"]
+    refused = run("audit", "-f", CLUSTER, "--inventory", tmp_path / "power.yaml")
+    assert refused.exit_code == 2
+    assert (
+        "unknown level power-feed; there are host, rack, zone, region, cloud, and what --lose names" in refused.stderr
+    )
+
+
+def test_a_set_that_no_node_has_is_said(run):
+    done = run("audit", "-f", CLUSTER, "--lose", "flavour")
+    assert "warning: no node has flavour: its loss means nothing" in done.stderr
+
+
+def test_counting_without_placing_again(run):
+    found = report(run, "--no-reschedule")
+    assert found["survivability"]["rescheduled"] is False
+    assert found["survivability"]["note"] == "placing again was not asked for"
+    assert all(event["rescheduling"] is None for event in level(found, "host")["events"])
+    assert verdicts(found)["fd-room-host"] == "N/A"
+    assert verdicts(found)["fd-n1-workloads-host"] == "WARN"
+
+
+def test_nodes_that_do_not_say_what_they_can_give(run, tmp_path):
+    def bare(one, spare=()):
+        if one["kind"] == "Node" and one["metadata"]["name"] not in spare:
+            del one["status"]["allocatable"]
+        return one
+
+    path = without(tmp_path, bare)
+    found = json.loads(run("audit", "-f", path, "-o", "json").stdout)
+    assert "status.allocatable" in found["survivability"]["note"]
+    done = run("audit", "-f", without(tmp_path, lambda one: bare(one, ("worker-1", "worker-2"))), "-o", "json")
+    assert "4 nodes do not say what they can give" in done.stderr
+    assert json.loads(done.stdout)["survivability"]["rescheduled"] is True
+
+
+def test_a_check_can_be_required(run):
+    assert run("audit", "-f", CLUSTER).exit_code == 0
+    done = run("audit", "-f", CLUSTER, "--require", "fd-room-zone", "-o", "scs")
+    assert done.exit_code == 1
+    assert "fd-room-zone: FAIL" in done.stdout
+    assert run("audit", "-f", CLUSTER, "--require", "fd-rooms").exit_code == 2
+
+
+def test_majorities_of_workloads_by_name(run):
+    assert verdicts(report(run))["fd-need-workloads-zone"] == "WARN"
+    checks = {check["id"]: check for check in report(run, "--quorum-workloads", "data/db")["checks"]}
+    assert checks["fd-need-workloads-zone"]["workloads"]["data"] == [
+        "PodDisruptionBudget data/db", "StatefulSet data/db",
+    ]  # fmt: skip
+    assert run("audit", "-f", CLUSTER, "--quorum-workloads", "(").exit_code == 2
+
+
+def test_patches_that_spread_weak_workloads(run, tmp_path):
+    found = report(run, "--repair")
+    patches = {patch["workload"]: patch for patch in found["repair"]["patches"]}
+    web = patches["Deployment shop/web"]
+    assert web["works"]
+    (constraint,) = web["patch"]["spec"]["template"]["spec"]["topologySpreadConstraints"]
+    assert constraint["labelSelector"] == {"matchLabels": {"app": "web"}}
+    assert patches["Deployment data/report"]["works"] is False  # too large for the other zone
+    text = run("audit", "-f", CLUSTER, "--repair").stdout.partition("For workloads:")[2]
+    line = next(line for line in text.splitlines() if "patch deployment web" in line)
+    words = shlex.split(line)
+    assert words[:7] == ["kubectl", "-n", "shop", "patch", "deployment", "web", "--patch"]
+    assert json.loads(words[7]) == web["patch"]
+
+
+def test_workloads_that_no_label_could_spread(run, tmp_path):
+    def unlabelled(one):
+        for key in [key for key in one["metadata"].get("labels", {}) if "host-id" in key or "zone" in key]:
+            del one["metadata"]["labels"][key]
+        return one
+
+    path = without(tmp_path, unlabelled)
+    hosts = {"control-1": "a", "control-2": "b", "control-3": "c", "worker-1": "d", "worker-2": "e", "worker-3": "f"}
+    (tmp_path / "hosts.yaml").write_text(yaml.safe_dump({name: {"host": host} for name, host in hosts.items()}))
+    done = run("audit", "-f", path, "--inventory", tmp_path / "hosts.yaml", "-o", "json", "--repair")
+    assert json.loads(done.stdout)["repair"]["unlabelled"] == ["Deployment shop/web"]
+
+
+def test_the_plan_is_judged_again(run):
+    found = report(run, "--repair", "--ha")
+    plan = found["repair"]
+    assert (plan["passes"], plan["remaining"]) == (True, [])
+    assert plan["tolerance"]["host"] == {"before": 0, "after": 1}
+    (move,) = plan["moves"]
+    assert (move["node"], move["from"]["host"], move["how"]) == ("control-1", "hv-1", "add-first")
+    staged = report(run, "--repair", "--require-stage", "loss-safe:zones")["repair"]
+    assert staged["passes"]
+    assert staged["tolerance"]["zone"] == {"before": 0, "after": 1}
+
+
+def test_pods_on_unknown_nodes_are_said_and_left_out(run, tmp_path):
+    path = without(tmp_path, lambda one: None if one["metadata"]["name"] == "worker-3" else one)
+    done = run("audit", "-f", path, "-o", "json")
+    assert "warning: pods on an unknown node (worker-3) are not counted\n" in done.stderr
+    assert json.loads(done.stdout)["notes"] == ["pods on an unknown node (worker-3) are not counted"]
+
+
+@pytest.mark.parametrize("value", ["half", "50"])
+def test_a_budget_that_no_server_would_take(run, tmp_path, value):
+    def broken(one):
+        if one["kind"] == "PodDisruptionBudget":
+            one["spec"]["minAvailable"] = value
+        return one
+
+    done = run("audit", "-f", without(tmp_path, broken))
+    assert done.exit_code == 2
+    assert f"spec.minAvailable: expected a whole number or a share such as 50%, got '{value}'" in done.stderr
+
+
+def test_the_report_of_scs_wants_a_subject(run):
+    done = run("audit", "-f", CLUSTER, "-o", "scs-report")
+    assert done.exit_code == 2
+    assert "--subject" in done.stderr
+
+
+def test_a_person_who_waits_sees_a_bar(run, monkeypatch):
+    shown = io.StringIO()
+    shown.isatty = lambda: True
+    monkeypatch.setattr(progress, "PATIENCE", -1.0)
+    monkeypatch.setattr(progress, "INTERVAL", -1.0)
+    monkeypatch.setattr("bayplan.cli.console.Console.progress", lambda _: progress.Progress(shown))
+    assert run("audit", "-f", CLUSTER).exit_code == 0
+    assert "losing host hv-1 [" in shown.getvalue()
+    assert "9 of 9" in shown.getvalue()
+    assert shown.getvalue().endswith("\r\x1b[2K")
+
+
+def test_a_hosting_cluster(run, tmp_path):
+    workers = without(tmp_path, lambda one: one if one["metadata"]["name"].startswith("worker") else None)
+    assert run("audit", "-f", workers).exit_code == 1  # hidden
+    there = [one for one in yaml.safe_load_all(CLUSTER.read_text()) if one["kind"] == "Node"]
+    parts = [
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": f"{part}-{i}", "namespace": "tenant"},
+            "spec": {"nodeName": f"worker-{i}", "containers": [{"name": part}]},
+            "status": {"phase": "Running"},
+        }
+        for part in ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
+        for i in (1, 2, 3)
+    ]
+    (tmp_path / "hosting.yaml").write_text(yaml.safe_dump_all([*there, *parts]))
+    done = run("audit", "-f", workers, "--hosting", tmp_path / "hosting.yaml", "-o", "json")
+    found = json.loads(done.stdout)
+    assert done.exit_code == 0
+    assert verdicts(found)["scs-0214-cp-machines"] == "PASS"
+    assert "hosting/worker-1" in run("audit", "-f", workers, "--hosting", tmp_path / "hosting.yaml").stdout

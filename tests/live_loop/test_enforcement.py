@@ -1,0 +1,210 @@
+"""Rules that hold while pods run: who is asked to go, when, and within which limits. On a cluster in memory."""
+
+import json
+
+from bayplan.enforcing.planning import Settings
+from bayplan.live.outside import RefusedError
+from live_loop.simulated import Simulation
+
+HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
+GRACE = Settings(affinity_grace=300, anti_affinity_grace=60, per_minute=30, at_once=10)
+EXECUTION = "requiredDuringSchedulingRequiredDuringExecution"
+
+
+def rule(side, key=HOST, **labels):
+    term = {"labelSelector": {"matchLabels": labels}, "topologyKey": key}
+    return {"bayplan.io/affinity": json.dumps({side: {EXECUTION: [term]}})}
+
+
+def apart(**labels):
+    return rule("podAntiAffinity", **labels)
+
+
+def near(**labels):
+    return rule("podAffinity", key=ZONE, **labels)
+
+
+def simulation(settings=GRACE, **more):
+    cluster = Simulation(enforcement=settings, **more)
+    for name, zone in (("one", "a"), ("two", "a"), ("three", "b")):
+        cluster.add_node(name, zone=zone)
+    return cluster
+
+
+async def enforce(cluster, seconds=0.0):
+    """Let time pass, a step at a time, and do what is due."""
+    end = cluster.now + seconds
+    while True:
+        plan = cluster.parts.enforcement.look()
+        for eviction in plan.evict:
+            await cluster.parts.enforcement._evict(eviction)
+        await cluster.parts.events.flush()
+        if plan.evict and not cluster.parts.settings.enforcement_dry_run:
+            continue
+        if plan.next_at > end:
+            break
+        cluster.now = max(cluster.now, plan.next_at)
+    cluster.now = end
+
+
+def relabel(cluster, name, **labels):
+    cluster.pods[f"web/{name}"]["metadata"]["labels"] = labels
+    cluster.tell(name)
+
+
+async def test_a_pod_relabelled_into_a_conflict_goes_after_the_grace_time():
+    cluster = simulation()
+    cluster.add_pod("quiet", labels={"app": "quiet"}, annotations=apart(app="loud"), node="one", priority=5)
+    cluster.add_pod("other", labels={"app": "harmless"}, node="one")
+    await enforce(cluster, 600)
+    assert cluster.deleted == []
+    relabel(cluster, "other", app="loud")
+    await enforce(cluster, 59)
+    assert cluster.deleted == []
+    await enforce(cluster, 2)
+    assert cluster.deleted == ["other"], "the lower priority goes"
+    assert any("quiet demands" in note for note in cluster.notes("other", "RuleBroken"))
+    assert cluster.notes("quiet", "NeighbourEvicted")
+
+
+async def test_at_equal_priority_the_owner_of_the_rule_goes():
+    cluster = simulation()
+    cluster.add_pod("quiet", labels={"app": "quiet"}, annotations=apart(app="loud"), node="one")
+    cluster.add_pod("loud", labels={"app": "loud"}, node="one")
+    await enforce(cluster, 61)
+    assert cluster.deleted == ["quiet"]
+
+
+async def test_a_partner_that_is_back_in_time_saves_its_follower():
+    cluster = simulation()
+    cluster.add_pod("db", labels={"app": "db"}, node="one")
+    cluster.add_pod("web", annotations=near(app="db"), node="two")
+    await enforce(cluster, 10)
+    cluster.remove_pod("db")
+    await enforce(cluster, 200)
+    cluster.add_pod("db", labels={"app": "db"}, node="one")
+    await enforce(cluster, 400)
+    assert cluster.deleted == []
+
+
+async def test_a_partner_gone_for_good_takes_its_follower_along_and_not_the_other_way_round():
+    cluster = simulation()
+    cluster.add_pod("s2", labels={"app": "s2"}, node="one")
+    cluster.add_pod("s1", labels={"app": "s1"}, annotations=near(app="s2"), node="two")
+    cluster.remove_pod("s2")
+    await enforce(cluster, 301)
+    assert cluster.deleted == ["s1"]
+    cluster.add_pod("s2", labels={"app": "s2"}, node="one")
+    await enforce(cluster, 900)
+    assert cluster.deleted == ["s1"], "s2 runs on when s1 has ended"
+
+
+async def test_a_budget_that_forbids_it_is_obeyed_until_it_allows():
+    cluster = simulation()
+    forbidden = True
+
+    async def evict(pod):
+        if forbidden:
+            raise RefusedError("the disruption budget keep does not allow it")
+        await cluster.delete(pod)
+
+    cluster.evict = evict
+    cluster.add_pod("quiet", annotations=apart(app="loud"), node="one", priority=5)
+    cluster.add_pod("loud", labels={"app": "loud"}, node="one")
+    await enforce(cluster, 120)
+    assert cluster.deleted == []
+    assert "keep does not allow" in cluster.notes("loud", "EvictionRefused")[0]
+    forbidden = False
+    await enforce(cluster, 31)
+    assert cluster.deleted == ["loud"]
+
+
+async def test_without_another_place_it_goes_all_the_same():
+    cluster = simulation()
+    cluster.add_pod("quiet", annotations=apart(app="loud"), node="one", priority=5)
+    cluster.add_pod("loud", labels={"app": "loud"}, node="one", cpu="4")
+    for name in ("two", "three"):
+        cluster.add_pod(f"full-{name}", cpu="4", node=name)
+    await enforce(cluster, 61)
+    assert cluster.deleted == ["loud"]
+
+
+async def test_unless_only_the_placeable_are_to_go():
+    cluster = simulation(Settings(anti_affinity_grace=60, only_if_placeable=True))
+    cluster.add_pod("quiet", annotations=apart(app="loud"), node="one", priority=5)
+    cluster.add_pod("loud", labels={"app": "loud"}, node="one", cpu="3")
+    for name in ("two", "three"):
+        cluster.add_pod(f"full-{name}", cpu="4", node=name)
+    await enforce(cluster, 600)
+    assert cluster.deleted == []
+    cluster.remove_pod("full-two")
+    await enforce(cluster, 60)
+    assert cluster.deleted == ["loud"]
+
+
+async def test_a_storm_is_held_back_by_the_limits():
+    cluster = simulation(Settings(anti_affinity_grace=60, per_minute=30, at_once=10))
+    going = []
+
+    async def slowly(pod):
+        going.append(pod.name)
+        cluster.pods[f"web/{pod.name}"]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+        cluster.tell(pod.name)
+
+    cluster.evict = slowly
+    for i in range(500):
+        cluster.add_node(f"node-{i}")
+        cluster.add_pod(f"quiet-{i}", annotations=apart(app="loud"), node=f"node-{i}", priority=5)
+        cluster.add_pod(f"loud-{i}", labels={"app": "loud"}, node=f"node-{i}")
+    await enforce(cluster, 60)
+    assert len(going) == 10, "as many as may be on their way out at once"
+    for minute in range(3):
+        for name in going:
+            if f"web/{name}" in cluster.pods:
+                cluster.remove_pod(name)
+                await enforce(cluster)
+        assert len(going) <= 30 * (minute + 1) + 10
+        await enforce(cluster, 60)
+    assert all(name.startswith("loud-") for name in going)
+
+
+async def test_a_dry_run_changes_nothing():
+    cluster = simulation(enforcement_dry_run=True)
+    cluster.add_pod("quiet", annotations=apart(app="loud"), node="one", priority=5)
+    cluster.add_pod("loud", labels={"app": "loud"}, node="one")
+    await enforce(cluster, 600)
+    assert cluster.deleted == []
+    assert cluster.events == []
+
+
+async def test_switched_off_in_flight_nothing_more_happens():
+    cluster = simulation()
+    cluster.add_pod("quiet", annotations=apart(app="loud"), node="one", priority=5)
+    cluster.add_pod("loud", labels={"app": "loud"}, node="one")
+    await enforce(cluster, 30)
+    cluster.parts.enforcement.switch(on=False)
+    await enforce(cluster, 600)
+    assert cluster.deleted == []
+    cluster.parts.enforcement.switch(on=True)
+    await enforce(cluster, 59)
+    assert cluster.deleted == [], "the grace time begins anew"
+    await enforce(cluster, 2)
+    assert cluster.deleted == ["loud"]
+
+
+async def test_whoever_is_on_its_way_out_already_is_waited_for():
+    cluster = simulation()
+    cluster.add_pod("quiet", annotations=apart(app="loud"), node="one", priority=5)
+    cluster.add_pod("loud", labels={"app": "loud"}, node="one")
+    cluster.pods["web/loud"]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    cluster.tell("loud")
+    await enforce(cluster, 600)
+    assert cluster.deleted == []
+
+
+async def test_what_is_broken_is_counted():
+    cluster = simulation()
+    cluster.add_pod("quiet", annotations=apart(app="loud"), node="one", priority=5)
+    cluster.add_pod("loud", labels={"app": "loud"}, node="one")
+    await enforce(cluster)
+    assert b'bayplan_violations{rule="apart"} 1.0' in cluster.parts.metrics.text()

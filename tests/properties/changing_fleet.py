@@ -1,0 +1,115 @@
+"""A fleet that changes at random, kept twice: in one index that lives through it all, and as plain objects."""
+
+import random
+
+import msgspec
+
+from bayplan import scheduling_groups
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.model.semantics import for_fleets
+from bayplan.reading import bindings, clusters
+from bayplan.rules import fleet_profile
+from bayplan.wire.fleets import Cluster, ResourceBinding
+from bayplan.writing import answers
+from slow_twins import strategies
+from slow_twins.fleet import strategies as fleets
+
+NAMES = [f"m{i}" for i in range(8)]
+
+
+class ChangingFleet:
+    """`step` makes one random change; `answers` asks the living index, `fresh_answers` one built from scratch."""
+
+    def __init__(self, seed, semantics, n_kinds=5):
+        self.chance = random.Random(seed)
+        self.dice = strategies.Dice(self.chance.randrange)
+        self.semantics = semantics
+        self.how = bindings.Reading(semantics)
+        self.index = PlacementIndex(for_fleets(semantics), lost_targets_count=True)
+        self.rules = fleet_profile.rules()
+        self.written, self.placed = {}, {}
+        self.serial = 0
+        for name in NAMES[:5]:
+            self.add_cluster(name)
+        self.asking = [self._drawn(fleets.pending, f"asking-{i}") for i in range(n_kinds)]
+
+    # Asking
+
+    def answers(self, index=None):
+        index = index or self.index
+        return [self._answer(workload, index) for workload in self.asking]
+
+    def _answer(self, workload, index):
+        decision = scheduling_groups.schedule(workload, index, self.rules)
+        answer = answers.fleet_answer(workload.name, decision, workload, index)
+        answer["clusters"].sort(key=lambda share: share["name"])
+        return answer
+
+    def fresh_answers(self):
+        index = PlacementIndex(for_fleets(self.semantics), lost_targets_count=True)
+        for name in self._shuffled(self.written):
+            index.add_target(self._target(name))
+        for key in self._shuffled(self.placed):
+            index.add_shares(*self.placed[key])
+        return self.answers(index)
+
+    # Changing
+
+    def step(self):
+        changes = [self.add, self.add, self.remove, self.report, self.report, self.report, self.rewrite]
+        self.chance.choice([*changes, self.come_or_go])()
+
+    def add(self):
+        self.serial += 1
+        workload = self._drawn(fleets.placed, f"w{self.serial}")
+        shares = [(name, self.chance.randrange(3)) for name in self.chance.sample(NAMES, self.chance.choice([1, 1, 2]))]
+        self.placed[workload.key] = (workload, tuple(shares))
+        self.index.add_shares(workload, shares)
+
+    def remove(self):
+        if self.placed:
+            key = self.chance.choice(list(self.placed))
+            del self.placed[key]
+            self.index.remove(key)
+
+    def report(self):
+        """A cluster has other room than before, and is otherwise the same."""
+        written = self.written[self.chance.choice(list(self.written))]
+        summary = fleets.summary(self.dice)
+        if "allocatableModelings" in (written["status"].get("resourceSummary") or {}):
+            fleets.models(self.dice, written["spec"], summary)
+        written["status"]["resourceSummary"] = summary
+        self.index.update_target(self._target(written["metadata"]["name"]))
+
+    def rewrite(self):
+        name = self.chance.choice(list(self.written))
+        self.written[name] = fleets.cluster(self.dice, name)
+        self.index.update_target(self._target(name))
+
+    def come_or_go(self):
+        name = self.chance.choice(NAMES)
+        if name not in self.written:
+            self.add_cluster(name)
+        elif len(self.written) > 2:
+            del self.written[name]
+            self.index.remove_target(name)
+
+    def add_cluster(self, name):
+        self.written[name] = fleets.cluster(self.dice, name)
+        self.index.add_target(self._target(name))
+
+    # Drawing
+
+    def _shuffled(self, keys):
+        return self.chance.sample(list(keys), len(keys))
+
+    def _target(self, name):
+        return clusters.target_of(msgspec.convert(self.written[name], Cluster))
+
+    def _drawn(self, draw, name):
+        written, resources = draw(self.dice, name, NAMES), []
+        written["spec"]["placement"] = fleets.placement(self.dice, written, NAMES, seeds=True)
+        if self.chance.random() < 0.4:
+            fleets.rules_of_ours(self.dice, written, resources, switchable=False)
+        template = resources[0] if resources else None
+        return bindings.workload_of(msgspec.convert(written, ResourceBinding), template, self.how)

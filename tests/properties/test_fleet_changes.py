@@ -1,0 +1,46 @@
+"""However the index of a fleet came to be, it answers like one built from scratch, and undoing leaves no trace."""
+
+import copy
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bayplan.model.semantics import DESIGN, UPSTREAM
+from properties.changing_fleet import ChangingFleet
+
+SEEDS = st.integers(0, 2**32)
+BOTH = pytest.mark.parametrize("semantics", [UPSTREAM, DESIGN], ids=["upstream", "design"])
+
+
+@BOTH
+@settings(max_examples=60, deadline=None)
+@given(seed=SEEDS)
+def test_index_after_changes_answers_like_a_fresh_one(semantics, seed):
+    fleet = ChangingFleet(seed, semantics)
+    for _ in range(30):
+        fleet.step()
+        if fleet.chance.random() < 0.4:  # asked now and then, so that caches have several changes to catch up with
+            assert fleet.answers() == fleet.fresh_answers()
+    assert fleet.answers() == fleet.fresh_answers()
+
+
+@BOTH
+@settings(max_examples=30, deadline=None)
+@given(seed=SEEDS)
+def test_undone_changes_leave_no_trace(semantics, seed):
+    fleet = ChangingFleet(seed, semantics)
+    for _ in range(12):
+        fleet.step()
+    before, written, placed = fleet.answers(), copy.deepcopy(fleet.written), dict(fleet.placed)
+    mark = fleet.index.mark()
+    for _ in range(12):
+        fleet.step()
+        if fleet.chance.random() < 0.3:
+            fleet.answers()
+    fleet.index.undo_to(mark)
+    fleet.written, fleet.placed = written, placed
+    assert fleet.answers() == before == fleet.fresh_answers()
+    for _ in range(6):  # and it goes on living
+        fleet.step()
+    assert fleet.answers() == fleet.fresh_answers()
