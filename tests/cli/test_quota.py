@@ -104,6 +104,9 @@ def test_the_config_map_may_have_another_name(asked):
     result = asked("--limits", "ops/none")
     assert result.exit_code == 2
     assert "the input has no ConfigMap ops/none" in result.stderr
+    result = asked("--limits", "mine")
+    assert result.exit_code == 2
+    assert "expected NAMESPACE/NAME, got 'mine'" in result.stderr
 
 
 def test_a_placed_pod_is_charged_for_its_own_node(asked, tmp_path):

@@ -139,9 +139,11 @@ class BreakingCluster:
         where = self.chance.choice([*sorted(self.nodes), f"n{self.serial + 1}"])
         metadata = {"name": name, "namespace": self.chance.choice(NAMESPACES), "uid": name}
         metadata["labels"] = self.draw_labels()
-        if rules:
-            metadata["annotations"] = {"bayplan.io/affinity": json.dumps(rules)}
         spec = {"nodeName": where, "priority": self.chance.choice((0, 0, 5, 10)), "containers": []}
+        if self.maybe(0.05):  # reading YAML takes its time
+            metadata["annotations"] = {"bayplan.io/affinity": json.dumps(rules)}
+        else:
+            spec["affinity"] = rules
         started = f"2026-01-01T00:00:0{self.chance.randrange(5)}Z"
         return {"metadata": metadata, "spec": spec, "status": {"phase": "Running", "startTime": started}}
 

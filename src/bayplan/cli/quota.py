@@ -1,14 +1,13 @@
-"""`bayplan quota`: who is charged for which domain, and why. Reads files and writes nothing but the answer."""
+"""`bayplan quota`: who is charged for which domain, and why. Writes nothing but the answer."""
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Literal
 
 import click
 import msgspec
 
-from bayplan.cli import commands, options, outcomes, switches
+from bayplan.cli import commands, loading, options, outcomes, switches
 from bayplan.cli.console import Console
 
 if TYPE_CHECKING:
@@ -27,6 +26,13 @@ class Charging(msgspec.Struct, frozen=True):
     switch: tuple[str, ...]
     charge: Literal["largest", "average"]
     limits: str | None
+
+    def config_map(self) -> tuple[str, str]:
+        """Namespace and name of the ConfigMap with the limits."""
+        namespace, slash, name = (self.limits or _CONFIG_MAP).partition("/")
+        if not (namespace and slash and name):
+            raise click.BadParameter(f"expected NAMESPACE/NAME, got {self.limits!r}", param_hint="--limits")
+        return namespace, name
 
 
 CHARGING = commands.OptionGroup(
@@ -58,7 +64,7 @@ CHARGING = commands.OptionGroup(
     examples=(
         "bayplan quota -f cluster.yaml -f app.yaml",
         "kubectl get nodes,pods,configmaps -A -o json | bayplan quota -f - --charge average",
-        "bayplan quota -f cluster.json --limits ops/limits -o json",
+        "bayplan quota --context prod --limits ops/limits -o json",
     ),
     details=(
         "A pod whose hard anti-affinity means all pods of all namespaces takes a whole domain, however little it asks "
@@ -95,18 +101,15 @@ def quota(
 def _read(sources: options.Sources, namespace: str, charging: Charging, console: Console) -> tuple[Cluster, Limits]:
     sources.check()
     semantics = switches.semantics(charging.semantics, charging.switch)
+    from bayplan.kube_api.resources import Resource
+    from bayplan.live.fetching import One
     from bayplan.reading import cluster
     from bayplan.reading.quota_limits import LimitsSink
 
-    sink = LimitsSink(charging.limits or _CONFIG_MAP)
-    inputs, pods = cluster.read(
-        sources.filename,
-        semantics=semantics,
-        recursive=sources.recursive,
-        namespace=namespace,
-        stdin=sys.stdin.buffer,
-        also={"ConfigMap": sink},
-    )
+    where = charging.config_map()
+    sink = LimitsSink("/".join(where))
+    asked_for = One(Resource("", "v1", "configmaps"), *where)
+    inputs, pods = loading.read(sources, namespace, semantics, console, also={"ConfigMap": sink}, objects=(asked_for,))
     if not sink.found:
         if charging.limits is not None:
             raise click.BadParameter(f"the input has no ConfigMap {charging.limits}", param_hint="--limits")

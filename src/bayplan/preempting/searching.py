@@ -64,7 +64,7 @@ class Search:
         self.across = across
         self.entangled = where & (limits.entangled | self._disturbed())
         self.counted = [a for a in limits.allowances if not a.entangles and not (across and isinstance(a, Skew))]
-        self.enough: dict[int, int] = {}  # the lowest priority of a step → its highest
+        self.ends: dict[int, int] = {}  # the lowest priority of a step → its highest
         self.amounts = {a: amounts for a in limits.allowances if (amounts := self._amounts(a)) is not None}
 
     def run(self, budgets: Budgets) -> Found:
@@ -96,7 +96,7 @@ class Search:
         lowest = np.full(self.index.slots.capacity, NEVER)
         steps = np.unique(priority)
         for step in np.array_split(steps, min(STEPS, len(steps))) if len(steps) else ():
-            self.enough[int(step[0])] = int(step[-1])
+            self.ends[int(step[0])] = int(step[-1])
             here = rows[(priority >= step[0]) & (priority <= step[-1])]
             enough = self.where.copy()
             for allowance in self.counted:
@@ -127,16 +127,14 @@ class Search:
 
     def _disturbed(self) -> Mask:
         """Where those who go may be the ones that the workload must be near, or must be level with."""
-        nearness, nowhere = self.limits.nearness, np.zeros(len(self.where), np.bool_)
-        spares = self.index.semantics.spare_affinity_partners
+        nearness, found = self.limits.nearness, np.zeros(len(self.where), np.bool_)
+        judges = np.zeros(0, np.intp) if nearness is None else np.flatnonzero(self.lower & nearness.judged_by())
         if self.across:
             spread = any(isinstance(allowance, Skew) for allowance in self.limits.allowances)
-            settled = nearness is None or (spares and not nearness.judged_apart)
-            return nowhere if settled and not spread else ~nowhere
-        if nearness is not None and nearness.judged_apart:
-            rows = np.flatnonzero(self.lower & nearness.judged_by())
-            nowhere[self.roster.slot[rows]] = True
-        return nowhere
+            found[:] = spread or bool(len(judges))
+        elif nearness is not None and nearness.judged_apart:
+            found[self.roster.slot[judges]] = True
+        return found
 
     def _has_victims(self) -> Mask:
         found = np.zeros(len(self.where), np.bool_)
@@ -155,7 +153,7 @@ class Search:
         for bound in np.unique(lowest[free]).tolist():
             if _beaten(bound, best):
                 break
-            pairs = self._pairs(free & (lowest == bound), budgets, self.enough[bound])
+            pairs = self._pairs(free & (lowest == bound), budgets, self.ends[bound])
             chosen = reprieving.victims(pairs, scarce, self.roster)
             ranks = self.index.slots.rank[pairs.slots]
             cheapest = reprieving.cheapest(reprieving.costs(pairs, chosen, self.roster, ranks))
@@ -200,9 +198,9 @@ class Search:
         self, targets: Mask, lowest: NDArray[np.int64], budgets: Budgets, best: Candidate | None
     ) -> tuple[Candidate | None, dict[int, Reasons]]:
         tried: dict[int, Reasons] = {}
-        bounds = lowest.copy()  # by now: trying gives rows of the roster to others
-        for slot, may_go in sorted(self._to_try(targets, budgets), key=lambda one: (bounds[one[0]], one[0])):
-            if best is not None and _beaten(int(bounds[slot]), best):
+        # All of them by now, because trying changes the rows of the roster.
+        for slot, may_go in sorted(self._to_try(targets, budgets), key=lambda one: (lowest[one[0]], one[0])):
+            if _beaten(int(lowest[slot]), best):
                 break
             rehearsal = rehearsing.rehearse(self.case, slot, may_go)
             tried[slot] = rehearsal.against
@@ -232,4 +230,6 @@ class Search:
 
 def _beaten(bound: int, best: Candidate | None) -> bool:
     """Whether no target whose victims are at least that important can be cheaper."""
-    return best is not None and best.cost.n_violations == 0 and bound > best.cost.highest_priority
+    if best is None:
+        return False
+    return bound == NEVER or (best.cost.n_violations == 0 and bound > best.cost.highest_priority)

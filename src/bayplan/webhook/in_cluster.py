@@ -66,7 +66,7 @@ class SecretStore:
 
 
 async def waiting_pods(connection: Connection, namespace: str) -> list[Workload]:
-    """The pods of a namespace that have no node yet, whoever is to place them: an index has only its own scheduler's."""
+    """The pods of a namespace that have no node yet, whoever is to place them: an index has its scheduler's only."""
     found: list[Workload] = []
     async for page in listing.pages(connection, PODS, Pod, Selection(namespace, field_selector=_NO_NODE)):
         if isinstance(page, Restarted):
