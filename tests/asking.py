@@ -3,7 +3,8 @@
 import msgspec
 
 from bayplan import schedule, scheduling_groups
-from bayplan.reading import questions
+from bayplan.preempting import preemption
+from bayplan.reading import preemption_questions, questions
 from bayplan.rules import fleet_profile, profile
 from bayplan.writing import answers
 
@@ -15,6 +16,15 @@ def engine_answer(question):
     rules = profile.rules(situation.profile)
     decision = schedule.schedule(situation.workload, situation.index, rules)
     return answers.pod_answer(asked.name, decision, situation.index)
+
+
+def preemption_engine_answer(question):
+    """What `bayplan decide preemption` would say."""
+    asked = msgspec.convert(question, questions.PodQuestion)
+    situation = preemption_questions.situation_of(asked)
+    rules = profile.rules(situation.profile)
+    found = preemption.preempt(situation.workload, situation.index, rules, situation.budgets, situation.nominated)
+    return answers.preemption_answer(asked.name, found)
 
 
 def fleet_engine_answer(question):
@@ -44,3 +54,8 @@ def comparable_fleet(answer):
     """The parts that must agree: clusters have no order, and things without replicas have none."""
     clusters = {target["name"]: target.get("replicas") or 0 for target in answer.get("clusters") or ()}
     return clusters, answer.get("observedAffinityName") or "", answer.get("reason") or ""
+
+
+def comparable_preemption(answer):
+    """The parts that must agree: victims have no order."""
+    return answer.get("nominated") or "", sorted(answer.get("victims") or ()), answer.get("message") or ""

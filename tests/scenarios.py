@@ -10,6 +10,7 @@ from pathlib import Path
 import yaml
 
 FOLDER = Path(__file__).parents[1] / "scenarios"
+OTHERS = {"fleet", "enforcement", "preemption"}
 
 RULE_IDS = {
     "NodeUnschedulable": "node-unschedulable",
@@ -19,6 +20,7 @@ RULE_IDS = {
     "NodePorts": "node-ports",
     "NodeResourcesFit": "resources",
     "VolumeRestrictions": "volume-restrictions",
+    "NodeVolumeLimits": "volume-limits",
     "VolumeBinding": "volume-binding",
     "VolumeZone": "volume-zone",
     "PodTopologySpread": "topology-spread",
@@ -66,8 +68,8 @@ class Case:
 
 
 def all_cases():
-    """Those of pods; `scenarios/fleet` has a loader of its own."""
-    paths = [path for path in sorted(FOLDER.rglob("*.yaml")) if path.relative_to(FOLDER).parts[0] != "fleet"]
+    """Those of pods that wait for a place; the folders of fleets and of enforcement have loaders of their own."""
+    paths = [path for path in sorted(FOLDER.rglob("*.yaml")) if path.relative_to(FOLDER).parts[0] not in OTHERS]
     return [case for path in paths for case in load(path)]
 
 

@@ -32,6 +32,9 @@ KINDS = {
     "Job": "io.k8s.api.batch.v1.Job",
     "CronJob": "io.k8s.api.batch.v1.CronJob",
     "StorageClass": "io.k8s.api.storage.v1.StorageClass",
+    "CSINode": "io.k8s.api.storage.v1.CSINode",
+    "CSIDriver": "io.k8s.api.storage.v1.CSIDriver",
+    "CSIStorageCapacity": "io.k8s.api.storage.v1.CSIStorageCapacity",
     "PriorityClass": "io.k8s.api.scheduling.v1.PriorityClass",
     "PodDisruptionBudget": "io.k8s.api.policy.v1.PodDisruptionBudget",
 }

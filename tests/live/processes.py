@@ -1,5 +1,6 @@
 """One server as a child process: started, waited for, stopped, killed, its log kept. Knows nothing of Kubernetes."""
 
+import concurrent.futures
 import itertools
 import os
 import pathlib
@@ -14,6 +15,8 @@ import urllib.request
 PORTS = range(20000, 30000)
 _turns = itertools.count(100 * os.getpid())  # test processes side by side look in different places
 LOG_TAIL = 25
+# The kernel takes the thread that started a child for its parent: this one lasts as long as we do.
+_parent = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="parent-of-servers")
 
 
 class StartError(Exception):
@@ -51,9 +54,8 @@ class Process:
         assert not self.running, f"{self.name} runs already"
         guard = ["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []
         with self.log.open("ab") as log:
-            self.child = subprocess.Popen(
-                [*guard, *self.command], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.env
-            )
+            pipes = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
+            self.child = _parent.submit(subprocess.Popen, [*guard, *self.command], env=self.env, **pipes).result()
         try:
             self.wait_ready(timeout)
         except StartError:

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -60,6 +61,16 @@ def test_it_dies_with_us_even_if_we_are_killed(tmp_path):
     ended, _, _ = select.select([watched], [], [], 10)
     os.close(watched)
     assert ended
+
+
+def test_it_outlives_the_thread_that_asked_for_it(tmp_path):
+    process = sleeper(tmp_path, ready=lambda: True)
+    thread = threading.Thread(target=process.start)
+    thread.start()
+    thread.join()
+    with pytest.raises(subprocess.TimeoutExpired):  # killed by the kernel, it would end at once
+        process.child.wait(0.3)
+    process.kill()
 
 
 def test_ports_are_given_once():

@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayplan import placing
-from bayplan.enforcing.clauses import Sign
 from bayplan.enforcing.tracking import ViolationTracker
 from bayplan.indexing import journal
 from bayplan.model.semantics import DESIGN, UPSTREAM
@@ -73,14 +72,13 @@ def test_a_violation_knows_whose_going_mends_it(preset, seed):
         gone = set(cluster.chance.sample(involved, cluster.chance.randint(0, len(involved))))
         if cluster.maybe(0.3):
             gone = set(violation.peers)
+        if violation.alone_without and cluster.maybe(0.5):
+            gone = set(cluster.chance.choice(violation.alone_without)) - {violation.owner}
         question = cluster.question()
         left = [pod for pod in question["pods"] if cluster.workload(pod).key not in gone]
         broken = [found[:4] for found in slow_twin.broken({**question, "pods": left})]
         still = (violation.owner, violation.sign.value, violation.term, violation.topology_key) in broken
-        if violation.mended_without(gone):
-            assert not still
-        elif violation.sign is Sign.APART or preset != "mixed":  # else others may have to go before it is alone
-            assert still
+        assert violation.mended_without(gone) == (not still)
 
 
 @ALL

@@ -10,7 +10,7 @@ import random
 from hypothesis import strategies as st
 
 from slow_twins import strategies
-from slow_twins.strategies import HOSTNAME, NAMESPACES, ZONE, Dice
+from slow_twins.strategies import HOSTNAME, ZONE, Dice
 
 PRIORITIES = (0, 0, 10, 100, -5, 1000, None)
 STARTS = (None, "2026-01-01T00:00:00Z", "2026-01-01T00:00:05Z", "2026-01-02T00:00:00Z", "2026-01-02T01:00:00+01:00")
@@ -34,10 +34,10 @@ def question(dice, presets=("upstream", "design"), switches=True, most_nodes=5, 
         drawn["options"].setdefault("switches", {})[dice.pick(SWITCHES)] = dice.rarely(2)
     names = [node["metadata"]["name"] for node in drawn["nodes"]]
     for node in drawn["nodes"]:
-        shrink(dice, node)
+        shrink(dice, node, [pod for pod in drawn["pods"] if pod["spec"]["nodeName"] == node["metadata"]["name"]])
     for pod in drawn["pods"]:
         age(dice, pod)
-        if dice.rarely(3):
+        if dice.rarely(8):
             keep_apart(dice, pod)
     settle(dice, drawn, names)
     drawn["pods"] += [promised(dice, f"q{i}", names) for i in range(dice.number(0, 3) if dice.rarely(3) else 0)]
@@ -54,19 +54,25 @@ def settle(dice, drawn, names):
     spec["priority"] = dice.pick((100, 50, 10, 500))
     if dice.often(3):
         spec["containers"][0]["resources"] = {"requests": {"cpu": dice.pick(("1500m", "1", "500m"))}}
-    if dice.rarely(2):
+    if dice.rarely(3):
         keep_apart(dice, pod)
+    if dice.rarely(4):
+        keep_level(dice, pod)
+    if dice.rarely(4):
+        keep_near(dice, pod)
     if dice.rarely(20):
         spec["preemptionPolicy"] = dice.pick(("Never", "PreemptLowerPriority"))
     if dice.rarely(4):
         pod["status"]["nominatedNodeName"] = dice.pick((*names, "gone"))
 
 
-def shrink(dice, node):
+def shrink(dice, node, here):
+    """Mostly there is room for those who are there and nobody else."""
     for room in (node["status"].get("allocatable"), node["status"]["capacity"]):
         if room is not None and dice.often(3):
+            room["pods"] = str(max(1, len(here)))
+        elif room is not None:
             room["cpu"] = dice.pick(("2", "4", "1"))
-            room["pods"] = dice.pick(("4", "3", "110"))
 
 
 def age(dice, pod):
@@ -88,6 +94,25 @@ def keep_apart(dice, pod):
     side.setdefault("requiredDuringSchedulingIgnoredDuringExecution", []).append(term)
 
 
+def keep_near(dice, pod):
+    side = pod["spec"].setdefault("affinity", {}).setdefault("podAffinity", {})
+    term = {"topologyKey": dice.pick((HOSTNAME, ZONE)), "labelSelector": some_app(dice)}
+    side.setdefault("requiredDuringSchedulingIgnoredDuringExecution", []).append(term)
+
+
+def keep_level(dice, pod):
+    constraint = {
+        "topologyKey": dice.pick((HOSTNAME, ZONE)),
+        "maxSkew": dice.number(1, 2),
+        "labelSelector": some_app(dice),
+    }
+    pod["spec"]["topologySpreadConstraints"] = [{**constraint, "whenUnsatisfiable": "DoNotSchedule"}]
+
+
+def some_app(dice):
+    return {"matchLabels": {"app": dice.pick(strategies.POD_LABELS["app"])}}
+
+
 def promised(dice, name, names):
     pod = strategies.pending_pod(dice, name, lively=2)
     pod["spec"]["priority"] = dice.pick((1000, 100, 0))
@@ -96,9 +121,11 @@ def promised(dice, name, names):
 
 
 def budget(dice, name):
-    found = strategies.thing("PodDisruptionBudget", name, "policy/v1", namespace=dice.pick(("default", *NAMESPACES)))
-    found["spec"] = {} if dice.rarely(20) else {"selector": strategies.label_selector(dice)}
-    found["status"] = {"disruptionsAllowed": dice.number(0, 2)}
+    found = strategies.thing("PodDisruptionBudget", name, "policy/v1", namespace=dice.pick(strategies.HOMES))
+    found["spec"] = {"selector": some_app(dice) if dice.rarely(2) else strategies.label_selector(dice)}
+    if dice.rarely(20):
+        found["spec"] = {}
+    found["status"] = {"disruptionsAllowed": dice.pick((0, 0, 1, 2))}
     if dice.rarely(3):
         found["status"]["disruptedPods"] = {f"p{dice.below(20)}": "2026-01-01T00:00:00Z"}
     return found

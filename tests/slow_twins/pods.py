@@ -12,6 +12,7 @@ from slow_twins import (
     taint_toleration,
     topology_spread,
     volume_binding,
+    volume_limits,
     volume_restrictions,
     volume_zone,
 )
@@ -25,6 +26,7 @@ RULES = {
     "NodePorts": node_ports,
     "NodeResourcesFit": resources_fit,
     "VolumeRestrictions": volume_restrictions,
+    "NodeVolumeLimits": volume_limits,
     "VolumeBinding": volume_binding,
     "VolumeZone": volume_zone,
     "PodTopologySpread": topology_spread,

@@ -9,6 +9,7 @@ DEFAULT = {
     "NodePorts": 0,
     "NodeResourcesFit": 1,
     "VolumeRestrictions": 0,
+    "NodeVolumeLimits": 0,
     "VolumeBinding": 0,
     "VolumeZone": 0,
     "PodTopologySpread": 2,

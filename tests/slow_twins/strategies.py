@@ -401,7 +401,27 @@ def storage(dice, namespace):
         late["provisioner"] = "kubernetes.io/no-provisioner"
     if dice.rarely(2):
         late["allowedTopologies"] = [{"matchLabelExpressions": [{"key": ZONE, "values": dice.some(ZONES, 1)}]}]
-    return [now, late, *claim_and_volume(dice, "c0", namespace), *claim_and_volume(dice, "c1", namespace)]
+    made = [*claim_and_volume(dice, "c0", namespace), *claim_and_volume(dice, "c1", namespace)]
+    return [now, late, *made, *drivers(dice)]
+
+
+def drivers(dice):
+    """How many volumes nodes can attach, and how much space the driver says it has left."""
+    group, found = "storage.k8s.io/v1", []
+    if dice.rarely(2):
+        for number in range(4):
+            spec = {
+                "drivers": [{"name": "csi.example.com", "nodeID": "x", "allocatable": {"count": dice.pick((1, 2))}}]
+            }
+            found.append(thing("CSINode", f"n{number}", group, spec=spec))
+    if dice.rarely(2):
+        found.append(thing("CSIDriver", "csi.example.com", group, spec={"storageCapacity": dice.pick((True, False))}))
+        for zone in ZONES:
+            space = {"storageClassName": "late", "nodeTopology": {"matchLabels": {ZONE: zone}}}
+            space |= {"capacity": dice.pick(("512Mi", "1Gi", "4Gi"))}
+            space |= {"maximumVolumeSize": dice.pick(("512Mi", "4Gi"))} if dice.rarely(3) else {}
+            found.append(thing("CSIStorageCapacity", f"in-{zone}", group, namespace="default", **space))
+    return found
 
 
 def claim_and_volume(dice, name, namespace):
@@ -421,6 +441,8 @@ def claim_and_volume(dice, name, namespace):
     if not zone and dice.rarely(2):
         reach = [{"matchExpressions": [{"key": ZONE, "operator": "In", "values": dice.some(ZONES, 1)}]}]
         volume_spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": reach}}
+    if dice.rarely(2):
+        volume_spec["csi"] = {"driver": "csi.example.com", "volumeHandle": f"handle-{name}"}
     if state == "bound":
         claim["metadata"]["annotations"]["pv.kubernetes.io/bind-completed"] = "yes"
         claim["status"]["phase"] = volume["status"]["phase"] = "Bound"

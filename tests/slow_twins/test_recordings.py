@@ -7,22 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from slow_twins import pods
+from slow_twins import pods, preemption
 
-RECORDINGS = Path(__file__).parents[1] / "upstream" / "pods.jsonl.gz"
+RECORDINGS = Path(__file__).parents[1] / "upstream"
 
 
-def by_profile():
+def by_profile(kind):
     """The recorded questions by what they stress, which is the first part of their name."""
     groups = defaultdict(list)
-    with gzip.open(RECORDINGS, "rt") as lines:
+    with gzip.open(RECORDINGS / f"{kind}.jsonl.gz", "rt") as lines:
         for line in lines:
             question = json.loads(line)
             groups[question["name"].rsplit("-", 2)[0]].append(question)
     return groups
 
 
-GROUPS = by_profile()
+GROUPS, PREEMPTION = by_profile("pods"), by_profile("preemption")
 
 
 def comparable(answer):
@@ -49,3 +49,13 @@ def test_the_twin_decides_as_recorded(profile):
     for question in GROUPS[profile]:
         asked = {key: value for key, value in question.items() if key != "expect"}
         assert comparable(pods.answer(asked)) == comparable(question["expect"]), question["name"]
+
+
+@pytest.mark.parametrize("profile", sorted(PREEMPTION))
+def test_the_twin_makes_room_as_recorded(profile):
+    for question in PREEMPTION[profile]:
+        asked = {key: value for key, value in question.items() if key != "expect"}
+        answer, expected = preemption.answer(asked), question["expect"]
+        assert answer["nominated"] == (expected.get("nominated") or ""), question["name"]
+        assert answer["victims"] == sorted(expected.get("victims") or []), question["name"]
+        assert answer["message"] == (expected.get("message") or ""), question["name"]

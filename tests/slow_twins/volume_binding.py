@@ -81,6 +81,8 @@ def check(cycle, node):
         reasons.append("node(s) didn't match PersistentVolume's node affinity")
     if not can_bind(cycle, waiting, node):
         reasons.append("node(s) didn't find available persistent volumes to bind")
+    elif not can_bind(cycle, waiting, node, with_space=True):
+        reasons.append("node(s) did not have enough free storage")
     if not exist:
         reasons.append("node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)")
     return Refused(UNRESOLVABLE, *reasons) if reasons else None
@@ -102,8 +104,8 @@ def reachable(volume, node):
     return required is None or node_selected(required, node.labels, "")
 
 
-def can_bind(cycle, claims, node):
-    """Whether every waiting claim finds a volume, or can have one made, for a pod on this node."""
+def can_bind(cycle, claims, node, *, with_space=False):
+    """Whether every waiting claim finds a volume, or can have one made (if there is space), for a pod on this node."""
     searching, to_make = [], []
     for claim in claims:
         chosen = annotations_of(claim).get(SELECTED_NODE)
@@ -120,7 +122,7 @@ def can_bind(cycle, claims, node):
             to_make.append(claim)
         else:
             taken.add(name_of(volume))
-    return all(can_make(cycle, claim, node) for claim in to_make)
+    return all(can_make(cycle, claim, node) and (not with_space or has_space(cycle, claim, node)) for claim in to_make)
 
 
 def size(claim):
@@ -181,3 +183,18 @@ def can_make(cycle, claim, node):
 def topology_matches(term, node):
     wanted = term.get("matchLabelExpressions") or []
     return bool(wanted) and all(node.labels.get(entry["key"]) in (entry.get("values") or []) for entry in wanted)
+
+
+def has_space(cycle, claim, node):
+    """Whether the driver, if it tells, has enough space for the claim where the node can reach it."""
+    driver = cycle.cluster.find("CSIDriver", storage_class(cycle, claim).get("provisioner") or "")
+    if driver is None or not (driver.get("spec") or {}).get("storageCapacity") or not size(claim):
+        return True
+    for space in cycle.cluster.of_kind("CSIStorageCapacity"):
+        largest = space.get("maximumVolumeSize", space.get("capacity"))
+        topology = space.get("nodeTopology")
+        if space.get("storageClassName") != class_of(claim) or largest is None or topology is None:
+            continue
+        if exact(largest) >= size(claim) and selects(topology, node.labels):
+            return True
+    return False

@@ -6,7 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from asking import comparable, comparable_fleet, engine_answer, fleet_engine_answer
+from asking import (
+    comparable,
+    comparable_fleet,
+    comparable_preemption,
+    engine_answer,
+    fleet_engine_answer,
+    preemption_engine_answer,
+)
 
 HERE = Path(__file__).parent
 
@@ -24,22 +31,31 @@ def by_profile(kind):
     return groups
 
 
-PODS, FLEET = by_profile("pods"), by_profile("fleet")
+PODS, FLEET, PREEMPTION = by_profile("pods"), by_profile("fleet"), by_profile("preemption")
 
 
 def question_of(case):
     return {key: value for key, value in case.items() if key != "expect"}
 
 
-@pytest.mark.parametrize("groups", [PODS, FLEET], ids=["pods", "fleet"])
-def test_all_recordings_are_there(groups):
-    assert sum(len(cases) for cases in groups.values()) == 2000
+@pytest.mark.parametrize(
+    "groups, n", [(PODS, 2000), (FLEET, 2000), (PREEMPTION, 851)], ids=["pods", "fleet", "preemption"]
+)
+def test_all_recordings_are_there(groups, n):
+    assert sum(len(cases) for cases in groups.values()) == n
 
 
 @pytest.mark.parametrize("stressed", sorted(PODS))
 def test_pods_go_where_kube_scheduler_puts_them(stressed):
     for case in PODS[stressed]:
         assert comparable(engine_answer(question_of(case))) == comparable(case["expect"]), case["name"]
+
+
+@pytest.mark.parametrize("stressed", sorted(PREEMPTION))
+def test_room_is_made_where_kube_scheduler_makes_it(stressed):
+    for case in PREEMPTION[stressed]:
+        answer = preemption_engine_answer(question_of(case))
+        assert comparable_preemption(answer) == comparable_preemption(case["expect"]), case["name"]
 
 
 @pytest.mark.parametrize("stressed", sorted(FLEET))

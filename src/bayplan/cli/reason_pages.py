@@ -212,6 +212,24 @@ POD_PAGES: tuple[Page, ...] = (
         "Create volumes that this node reaches, or look at the class's provisioner and allowedTopologies.",
     ),
     Page(
+        "volume-space",
+        "volume-binding",
+        "VolumeBinding",
+        "node(s) did not have enough free storage",
+        "A claim of the pod waits for its first consumer, and the storage driver says (CSIStorageCapacity) that for this "
+        "node it has no space for a volume of that size.",
+        "Free or add storage where the node reaches it, or ask for a smaller volume.",
+    ),
+    Page(
+        "volume-limits",
+        "volume-limits",
+        "NodeVolumeLimits",
+        "node(s) exceed max volume count",
+        "The storage driver attaches only so many volumes to the node (CSINode, allocatable.count), and with the pod's "
+        "there would be more.",
+        "Add nodes, move pods with volumes of that driver elsewhere, or put several directories on one volume.",
+    ),
+    Page(
         "volume-gone",
         "volume-binding",
         "VolumeBinding",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bayplan.cli import commands, configuration, connecting, options, outcomes, run_webhook
+from bayplan.cli import commands, configuration, connecting, guarding, options, outcomes, run_webhook
 from bayplan.cli.console import Console
 from bayplan.cli.run_enforcing import ENFORCING, Enforcing
 from bayplan.cli.run_webhook import WEBHOOK, Hooking
@@ -42,7 +42,7 @@ DEFAULT_ADDRESS = "127.0.0.1:10351"
         "everything known. It keeps no state of its own. SIGTERM ends it in good order. Exit code 0 when stopped, 3 if "
         "the API server refuses us or leadership is lost."
     ),
-    groups=(connecting.CONNECTING, options.DECIDING, ENFORCING, WEBHOOK, options.CONSOLE),
+    groups=(connecting.CONNECTING, options.DECIDING, ENFORCING, WEBHOOK, guarding.RESTRICTING, options.CONSOLE),
     params=(
         commands.Option(
             "--scheduler-name",
@@ -160,6 +160,7 @@ def run(
     deciding: options.Deciding,
     enforcing: Enforcing,
     hooking: Hooking,
+    restricting: guarding.Restricting,
     console: Console,
 ) -> int:
     """Run until stopped."""
@@ -191,7 +192,7 @@ def run(
     )
     profiles = _profiles(scheduler_name or (DEFAULT_NAME,))
     connection = connecting.open(qps=kube_api_qps, burst=kube_api_burst)
-    asyncio.run(_run(connection, profiles, settings, hooking.settings(settings.semantics)))
+    asyncio.run(_run(connection, profiles, settings, hooking.settings(settings.semantics, restricting.settings())))
     return outcomes.YES
 
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from bayplan.cli import configuration
 from bayplan.cli.commands import Option, OptionGroup
 from bayplan.errors import BayplanError
 
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from bayplan.live.running import Running
     from bayplan.model.semantics import Semantics
     from bayplan.model.workloads import Workload
+    from bayplan.validating.guard import GuardSettings
     from bayplan.webhook.running import Webhook
 
 _HEADING = "Admission webhook"
@@ -38,11 +38,10 @@ class Hooking(msgspec.Struct, frozen=True):
     webhook_key_file: str | None
     webhook_failure_policy: str
 
-    def settings(self, semantics: Semantics) -> Webhook | None:
+    def settings(self, semantics: Semantics, guard: GuardSettings) -> Webhook | None:
         """None if no webhook is wanted."""
         if not self.webhook:
             return None
-        from bayplan.validating.guard import GuardSettings
         from bayplan.webhook import judging
         from bayplan.webhook.manifests import Address
         from bayplan.webhook.running import Webhook
@@ -51,7 +50,6 @@ class Hooking(msgspec.Struct, frozen=True):
         namespace, slash, service = self.webhook_service.partition("/")
         if not port.isdecimal() or not slash:
             raise click.UsageError("expected --webhook-bind-address HOST:PORT and --webhook-service NAMESPACE/NAME")
-        guard = msgspec.convert(configuration.current().guard or {}, GuardSettings)
         return Webhook(
             settings=judging.Settings(semantics=semantics, guard=guard, own_namespace=namespace),
             address=Address(namespace=namespace, service=service, url=self.webhook_url or ""),
@@ -64,10 +62,10 @@ class Hooking(msgspec.Struct, frozen=True):
 
 
 class View:
-    """What the scheduler in the same process knows, as the webhook asks for it."""
+    """What the scheduler in the same process knows, as the webhook asks for it, and what only the API server knows."""
 
-    def __init__(self, running: Running) -> None:
-        self._running = running
+    def __init__(self, running: Running, connection: Connection) -> None:
+        self._running, self._connection = running, connection
 
     @property
     def index(self) -> PlacementIndex:
@@ -78,8 +76,9 @@ class View:
         return self._running.state.quota_limits
 
     async def waiting(self, namespace: str) -> Iterable[Workload]:
-        pending = self._running.state.queue.pods.values()
-        return [one.workload for one in pending if one.workload.namespace == namespace]
+        from bayplan.webhook import in_cluster
+
+        return await in_cluster.waiting_pods(self._connection, namespace)
 
     async def pod(self, namespace: str, name: str) -> Workload | None:
         return await self._running.pod(namespace, name)
@@ -93,7 +92,7 @@ async def opened(webhook: Webhook | None, connection: Connection, running: Runni
         return
     from bayplan.webhook import running as serving
 
-    async with serving.opened(webhook, connection, _complain, View(running), running.reviewed):
+    async with serving.opened(webhook, connection, _complain, View(running, connection), running.reviewed):
         log.info("webhook", extra={"address": f"{webhook.host}:{webhook.port}"})
         yield
 

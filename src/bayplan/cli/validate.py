@@ -69,7 +69,7 @@ def _judge(settings: GuardSettings, asking: guarding.Asking) -> Judge:
     return judge
 
 
-def examine(given: options.Sources, namespace: str, judge: Judge) -> Report:
+def examine(given: options.Files, namespace: str, judge: Judge) -> Report:
     """Everything wrong with the structure and the content of all objects."""
     from bayplan.reading import files, kinds, sources
     from bayplan.reading.collecting import Collector

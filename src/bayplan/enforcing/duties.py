@@ -31,7 +31,7 @@ class Breach(msgspec.Struct, frozen=True):
     domains: tuple[Domain, ...]
 
 
-class _Others(msgspec.Struct, frozen=True):
+class Others(msgspec.Struct, frozen=True):
     """A `Company` in the index."""
 
     company: Company
@@ -44,6 +44,14 @@ class _Others(msgspec.Struct, frozen=True):
         column = self.counter.column
         own = {domain for slot in record.slots for domain in column.domains(slot)}
         return any(count > (domain in own) for domain, count in self.counter.by_domain.items())
+
+    def names(self, index: PlacementIndex) -> tuple[WorkloadKey, ...]:
+        """All who are counted, the owner included."""
+        term, column = self.company.term, self.counter.column
+        if not self.company.keys and index.lost_targets_count:
+            return index.census.all_peers(term)
+        slots = index.slots.by_name.values()
+        return index.census.peers(term, [s for s in slots if not self.company.keys or column.domains(s)])
 
     def state(self) -> Hashable:
         """Something that changes whenever the answer of `beside` does, for whomever."""
@@ -160,18 +168,11 @@ class Duty:
         )
 
     def _is_alone(self, record: Record) -> bool:
-        return any(
-            all(self._matches(o.company.term, record) and not o.beside(record) for o in companies)
-            for companies in self._alone
-        )
+        return any(not any(o.beside(record) for o in companies) for companies in self.own_sets(record))
 
-    def is_of_a_set(self, record: Record) -> bool:
-        """Whether the owner would be in no violation if nobody else were meant by the clause."""
-        clause = self.clause
-        if clause.sign is not Sign.NEAR:
-            return clause.sign is Sign.WITH_ALL
-        own = any(all(company.term == clause.term for company in companies) for companies in clause.alone)
-        return own and self.is_meant(record)
+    def own_sets(self, record: Record) -> list[tuple[Others, ...]]:
+        """The sets that the owner is a member of: the lone member of one is in no violation."""
+        return [s for s in self._alone if all(self._matches(o.company.term, record) for o in s)]
 
     def is_meant(self, record: Record) -> bool:
         """Whether the owner is one of those whom its own clause means."""
@@ -194,14 +195,14 @@ class Duty:
         return max((counter.by_domain.get(domain, 0) for domain in counter.column.domains(slot)), default=0)
 
     def _level(self, domain: Domain) -> int:
-        """The count as far as it matters: with one more than allowed, and one more for an owner who counts himself."""
+        """How many more than allowed, as far as it matters: beyond one more for an owner who counts himself, all is the same."""
         key, value = domain
         counter = next(counter for counter in self.counters if counter.column.key == key)
         count = counter.by_domain.get(counter.column.by_value.get(value, -1), 0)
-        return min(count, self.clause.limit + 2)
+        return max(0, min(count - self.clause.limit, 2))
 
-    def _others(self, company: Company) -> _Others:
+    def _others(self, company: Company) -> Others:
         census = self._index.census
         entry = census.hold(company.term)
         self.company_entries.append(entry)
-        return _Others(company, census.match_reach(entry, company.keys or self.clause.keys).counter)
+        return Others(company, census.match_reach(entry, company.keys or self.clause.keys).counter)

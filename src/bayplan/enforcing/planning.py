@@ -144,6 +144,12 @@ def choose(
     near = [v for v in violations if v.sign is Sign.APART and not v.mended_without(gone)]
     conflicts = [Conflict(v.owner, frozenset(v.peers) - gone, v.limit) for v in near]
     choice = victims.choose(conflicts, standing)
+    gone |= choice.victims
+    for v in sorted(far, key=lambda v: victims.keeping_order(v.owner, standing[v.owner])):
+        # The others of his set may go for reasons of their own, and then he is alone and can stay.
+        if v.alone_without and v.owner in chosen and all(w.mended_without(gone - {v.owner}) for w in violations):
+            gone.discard(v.owner)
+            del chosen[v.owner]
     for victim in choice.victims:
         causes = tuple(v for v in near if victim == v.owner or victim in v.peers)
         chosen[victim] = Eviction(victim, _why(victim, causes, choice.victims, standing), causes)

@@ -27,7 +27,7 @@ from bayplan.model.terms import AffinityTerms
 from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.rules import node_affinity
 
-LARGEST, AVERAGE = "largest", "average"
+AVERAGE = "average"
 _MOST_TEMPLATES = 4096  # of which charges are remembered
 
 Amounts = tuple[tuple[str, int], ...]  # by resource, cpu in thousandths; what is 0 is left out

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from bayplan.enforcing import clauses
 from bayplan.enforcing.clauses import Clause, Sign
-from bayplan.enforcing.duties import Breach, Domain, Duty
+from bayplan.enforcing.duties import Breach, Domain, Duty, Others
 from bayplan.enforcing.victims import Standing
 from bayplan.enforcing.violations import Violation
 from bayplan.indexing.census import NO_LABELS, Record
@@ -26,6 +26,7 @@ from bayplan.model.terms import TARGET, TermPart
 from bayplan.model.workloads import Workload, WorkloadKey
 
 Held = tuple[tuple[Duty, tuple[Domain, ...]], ...]
+Sets = dict[tuple[Others, ...], frozenset[WorkloadKey]]
 Peers = dict[tuple[Duty, tuple[Domain, ...]], tuple[WorkloadKey, ...]]
 
 
@@ -239,6 +240,7 @@ class ViolationTracker:
 
     def _told(self) -> Iterator[Violation]:
         known: Peers = {}  # the same for all who hold a clause in a domain
+        sets: Sets = {}  # the same for all members
         for key in sorted(self._broken):
             record = self._index.records[key]
             for duty, breaches in sorted(self._broken[key].items(), key=lambda item: _order(item[0].clause)):
@@ -246,9 +248,11 @@ class ViolationTracker:
                     where = breach.domains if duty.clause.sign is not Sign.NEAR else ()
                     if (duty, where) not in known:
                         known[duty, where] = self._peers(duty, breach)
-                    yield self._violation(duty, breach, record, known[duty, where])
+                    yield self._violation(duty, breach, record, known[duty, where], sets)
 
-    def _violation(self, duty: Duty, breach: Breach, record: Record, peers: tuple[WorkloadKey, ...]) -> Violation:
+    def _violation(
+        self, duty: Duty, breach: Breach, record: Record, peers: tuple[WorkloadKey, ...], sets: Sets
+    ) -> Violation:
         clause, workload = duty.clause, record.workload
         return Violation(
             owner=workload.key,
@@ -261,8 +265,20 @@ class ViolationTracker:
             target=self._index.slots.at(breach.slot).name,
             peers=tuple(peer for peer in peers if peer != workload.key),
             limit=clause.limit,
-            own_set=duty.is_of_a_set(record),
+            alone_without=self._alone_without(duty, record, peers, sets),
         )
+
+    def _alone_without(
+        self, duty: Duty, record: Record, peers: tuple[WorkloadKey, ...], known: Sets
+    ) -> tuple[frozenset[WorkloadKey], ...]:
+        if duty.clause.sign is Sign.WITH_ALL:
+            return (frozenset(peers),)
+        found = []
+        for companies in duty.own_sets(record):
+            if companies not in known:
+                known[companies] = frozenset(key for others in companies for key in others.names(self._index))
+            found.append(known[companies])
+        return tuple(found)
 
     def _peers(self, duty: Duty, breach: Breach) -> tuple[WorkloadKey, ...]:
         census, term = self._index.census, duty.clause.term

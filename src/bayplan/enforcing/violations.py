@@ -25,7 +25,8 @@ class Violation(msgspec.Struct, frozen=True):
     `peers` are those in conflict. For anti-affinity they stand in the domain. For affinity they stand elsewhere:
     whoever the rule means, if anybody; of a group, those who are missing on the target.
 
-    `own_set`: the owner is one of those its affinity means; without the peers it would be alone, and in no violation.
+    `alone_without`: the owner is one of those whom its affinity means, and without all others of any of these sets it
+    would be the lone member of its own, which is no violation. The sets may name the owner too.
     """
 
     owner: WorkloadKey
@@ -38,7 +39,7 @@ class Violation(msgspec.Struct, frozen=True):
     target: str
     peers: tuple[WorkloadKey, ...] = ()
     limit: int = 0
-    own_set: bool = False
+    alone_without: tuple[frozenset[WorkloadKey], ...] = ()
 
     @property
     def id(self) -> ViolationId:
@@ -48,8 +49,7 @@ class Violation(msgspec.Struct, frozen=True):
         """Whether the rule holds again once these workloads are gone."""
         if self.owner in gone:
             return True
-        left = sum(peer not in gone for peer in self.peers)
         if self.sign is Sign.APART:
-            return left <= self.limit
-        # Nobody's going brings a peer near; but without the others the owner is the lone member of its set.
-        return self.own_set and not left
+            return sum(peer not in gone for peer in self.peers) <= self.limit
+        # Nobody's going brings a peer near; but it may leave the owner alone.
+        return any(all(key in gone or key == self.owner for key in others) for others in self.alone_without)

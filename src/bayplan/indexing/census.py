@@ -283,9 +283,8 @@ class Census:
         ]
 
     def _count_members(self, cls: WorkloadClass, counter: Counter, sign: int) -> None:
-        spread_out = sum(len(here) for here in cls.members.values()) != cls.n_members
-        if spread_out:  # some member sits on several targets, and counts once in each domain it touches
-            for key in {key for here in cls.members.values() for key in here}:
+        if cls.n_spread or cls.nowhere:  # who sits on several targets counts once in each domain, and once in all
+            for key in cls.keys:
                 counter.add(self.records[key].slots, sign)
             return
         for slot, here in cls.members.items():
@@ -316,7 +315,7 @@ class Census:
 
     def _scatter(self, cls: WorkloadClass, visible: dict[LabelSet, VisibleLabels]) -> None:
         """Move the members that are seen differently now to classes of their own."""
-        for key in {key for here in cls.members.values() for key in here} | self._nowhere(cls):
+        for key in cls.keys:
             record = self.records[key]
             assert record.label_set is not None
             if visible[record.label_set] != cls.key[1]:
@@ -328,12 +327,6 @@ class Census:
                     self.moved(record)
         if not cls.n_members:
             self._drop(cls)
-
-    def _nowhere(self, cls: WorkloadClass) -> set[WorkloadKey]:
-        """Members on unknown targets alone, which only fleets have."""
-        if sum(len(here) for here in cls.members.values()) >= cls.n_members:
-            return set()
-        return {key for key, record in self.records.items() if record.member_of is cls and not record.slots}
 
 
 def _members(classes: Iterable[WorkloadClass], slots: Iterable[int]) -> tuple[WorkloadKey, ...]:

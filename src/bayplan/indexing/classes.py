@@ -8,7 +8,7 @@ live term mentions their key, so pods with a unique label each still share a cla
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from bayplan.indexing.counters import Counter
 from bayplan.indexing.term_table import Anchor, OwnerRule, TermEntry
@@ -35,9 +35,21 @@ class WorkloadClass:
     One class. `matched` are the counters its members count in, `owner_rules` what they hold against newcomers.
 
     `label_sets` are the whole labels of its members, with how many have them: what tells whether it must split.
+    `nowhere` are the members on unknown targets alone, which only fleets have, and `n_spread` how many are on several.
     """
 
-    __slots__ = ("id", "key", "label_sets", "labels", "matched", "members", "n_members", "owner_rules")
+    __slots__ = (
+        "id",
+        "key",
+        "label_sets",
+        "labels",
+        "matched",
+        "members",
+        "n_members",
+        "n_spread",
+        "nowhere",
+        "owner_rules",
+    )
 
     def __init__(self, class_id: int, key: ClassKey) -> None:
         self.id = class_id
@@ -45,6 +57,8 @@ class WorkloadClass:
         self.labels = dict(key[1])
         self.members: dict[int, set[WorkloadKey]] = {}
         self.n_members = 0
+        self.n_spread = 0
+        self.nowhere: set[WorkloadKey] = set()
         self.label_sets: dict[LabelSet, int] = {}
         self.matched: list[Counter] = []
         self.owner_rules: list[OwnerRule] = []
@@ -61,14 +75,24 @@ class WorkloadClass:
     def affinity(self) -> AffinityTerms:
         return self.key[3]
 
-    def join(self, workload: WorkloadKey, labels: LabelSet, slots: Iterable[int]) -> None:
+    @property
+    def keys(self) -> set[WorkloadKey]:
+        """All members, each once."""
+        return self.nowhere.union(*self.members.values())
+
+    def join(self, workload: WorkloadKey, labels: LabelSet, slots: tuple[int, ...]) -> None:
         self.n_members += 1
+        self.n_spread += len(slots) > 1
+        if not slots:
+            self.nowhere.add(workload)
         self.label_sets[labels] = self.label_sets.get(labels, 0) + 1
         for slot in slots:
             self.members.setdefault(slot, set()).add(workload)
 
-    def leave(self, workload: WorkloadKey, labels: LabelSet, slots: Iterable[int]) -> None:
+    def leave(self, workload: WorkloadKey, labels: LabelSet, slots: tuple[int, ...]) -> None:
         self.n_members -= 1
+        self.n_spread -= len(slots) > 1
+        self.nowhere.discard(workload)
         left = self.label_sets[labels] - 1
         if left:
             self.label_sets[labels] = left

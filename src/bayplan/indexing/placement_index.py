@@ -291,7 +291,7 @@ class PlacementIndex:
         workload, needs, cls = record.workload, record.workload.needs, record.member_of
         if record.slots or (self.lost_targets_count and record.shares):
             cls = self.census.join(record)
-            self.claim_users.add(workload)
+            self.claim_users.add(workload, record.slots)
             for slot in record.slots:
                 self._on_slot[slot].add(workload.key)
                 self.capacity.add(slot, needs.requests, +1)
@@ -307,7 +307,7 @@ class PlacementIndex:
             if self._roster is not None:
                 self._roster.remove(record)
             cls = self.census.leave(record)
-            self.claim_users.remove(workload)
+            self.claim_users.remove(workload, record.slots)
             for slot in record.slots:
                 self._on_slot[slot].discard(workload.key)
                 self.capacity.add(slot, needs.requests, -1)

@@ -26,7 +26,7 @@ from bayplan.live.volumes import Volumes
 from bayplan.live.waiting import Waiting
 from bayplan.model.workloads import Workload
 
-STORED = frozenset({"persistentvolumeclaims", "persistentvolumes", "storageclasses"})
+STORED = frozenset({"persistentvolumeclaims", "persistentvolumes"})
 
 
 class Assembly:

@@ -35,6 +35,9 @@ HELPFUL = (
     Resource("policy", "v1", "poddisruptionbudgets"),
     Resource("scheduling.k8s.io", "v1", "priorityclasses", namespaced=False),
     Resource("storage.k8s.io", "v1", "storageclasses", namespaced=False),
+    Resource("storage.k8s.io", "v1", "csinodes", namespaced=False),
+    Resource("storage.k8s.io", "v1", "csidrivers", namespaced=False),
+    Resource("storage.k8s.io", "v1", "csistoragecapacities"),
 )
 FLEET_CLUSTERS = Resource("cluster.karmada.io", "v1alpha1", "clusters", namespaced=False)
 FLEET = (

@@ -12,10 +12,17 @@ from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.live.recording import VERSION
 from bayplan.model.semantics import Semantics
 from bayplan.model.targets import Target
-from bayplan.model.volumes import Claim, StorageClass, Volume
+from bayplan.model.volumes import AvailableSpace, Claim, StorageClass, Volume
 from bayplan.model.workloads import Workload
 
-_STORED: dict[str, type[Any]] = {"claims": Claim, "volumes": Volume, "classes": StorageClass}
+_STORED: dict[str, Any] = {
+    "claims": Claim,
+    "volumes": Volume,
+    "classes": StorageClass,
+    "space": AvailableSpace,
+    "attach_limits": dict[str, int],
+    "metering_drivers": bool,
+}
 
 
 class Header(msgspec.Struct, rename="camel"):

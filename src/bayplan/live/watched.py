@@ -22,7 +22,14 @@ from bayplan.wire.disruption import PodDisruptionBudget
 from bayplan.wire.meta import ApiObject, LabelSelector, WireObject
 from bayplan.wire.nodes import Node
 from bayplan.wire.pods import Pod
-from bayplan.wire.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from bayplan.wire.storage import (
+    CsiDriver,
+    CsiNode,
+    CsiStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+)
 
 log = logging.getLogger("bayplan.watch")
 
@@ -82,6 +89,26 @@ def of_pods(state: ClusterState) -> tuple[Watched, ...]:
             StorageClass,
             lambda written: index.set_storage_class(written.metadata.name, storage.storage_class_of(written)),
             lambda key, _uid: index.set_storage_class(key.name, None),
+        ),
+        Watched(
+            Resource("storage.k8s.io", "v1", "csinodes", namespaced=False),
+            CsiNode,
+            lambda written: index.set_stored("attach_limits", written.metadata.name, storage.attach_limits_of(written)),
+            lambda key, _uid: index.set_stored("attach_limits", key.name, None),
+        ),
+        Watched(
+            Resource("storage.k8s.io", "v1", "csidrivers", namespaced=False),
+            CsiDriver,
+            lambda written: index.set_stored(
+                "metering_drivers", written.metadata.name, written.spec.storage_capacity or None
+            ),
+            lambda key, _uid: index.set_stored("metering_drivers", key.name, None),
+        ),
+        Watched(
+            Resource("storage.k8s.io", "v1", "csistoragecapacities"),
+            CsiStorageCapacity,
+            lambda written: index.set_stored("space", str(_key(written)), storage.space_of(written)),
+            lambda key, _uid: index.set_stored("space", str(key), None),
         ),
         Watched(
             Resource("", "v1", "persistentvolumes", namespaced=False),

@@ -9,7 +9,7 @@ from bayplan.model.node_selectors import NodeTerm
 
 
 class Volume(msgspec.Struct, frozen=True, kw_only=True):
-    """A PersistentVolume; `topology` holds its zone and region labels, `claim` who it is reserved for."""
+    """A PersistentVolume; `claim` is who it is reserved for, `handle` what its `driver` knows it by."""
 
     name: str
     labels: dict[str, str] = {}
@@ -22,6 +22,8 @@ class Volume(msgspec.Struct, frozen=True, kw_only=True):
     claim_uid: str = ""
     phase: str = ""
     terminating: bool = False
+    driver: str = ""
+    handle: str = ""
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,3 +54,11 @@ class StorageClass(msgspec.Struct, frozen=True, kw_only=True):
     provisioner: str = ""
     binding_mode: str | None = None
     allowed: tuple[tuple[tuple[str, tuple[str, ...]], ...], ...] = ()
+
+
+class AvailableSpace(msgspec.Struct, frozen=True, kw_only=True):
+    """A CSIStorageCapacity: what a class can still make where `topology` selects nodes; None selects none."""
+
+    storage_class: str
+    topology: Selector | None = None
+    largest: int | None = None

@@ -138,6 +138,12 @@ def _add_storage(inputs: Inputs, made: controllers.Made, index: PlacementIndex) 
         index.set_claim(claim.key, claim)
     for storage_class in inputs.storage_classes:
         index.set_storage_class(storage_class.metadata.name, storage.storage_class_of(storage_class))
+    for csi_node in inputs.csi_nodes:
+        index.set_stored("attach_limits", csi_node.metadata.name, storage.attach_limits_of(csi_node))
+    for driver in inputs.csi_drivers:
+        index.set_stored("metering_drivers", driver.metadata.name, driver.spec.storage_capacity or None)
+    for space in inputs.storage_capacities:
+        index.set_stored("space", f"{space.metadata.namespace}/{space.metadata.name}", storage.space_of(space))
 
 
 def _notes(inputs: Inputs, made: controllers.Made, sink: PodSink, index: PlacementIndex) -> list[str]:

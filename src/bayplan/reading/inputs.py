@@ -18,7 +18,14 @@ from bayplan.wire.meta import ApiObject
 from bayplan.wire.nodes import Namespace, Node
 from bayplan.wire.placements import PropagationPolicy
 from bayplan.wire.pods import Pod
-from bayplan.wire.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from bayplan.wire.storage import (
+    CsiDriver,
+    CsiNode,
+    CsiStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+)
 
 AnyController = Controller | ReplicationController
 
@@ -55,6 +62,9 @@ class Inputs(msgspec.Struct, kw_only=True):
     volumes: list[PersistentVolume] = msgspec.field(default_factory=list)
     claims: list[PersistentVolumeClaim] = msgspec.field(default_factory=list)
     storage_classes: list[StorageClass] = msgspec.field(default_factory=list)
+    csi_nodes: list[CsiNode] = msgspec.field(default_factory=list)
+    csi_drivers: list[CsiDriver] = msgspec.field(default_factory=list)
+    storage_capacities: list[CsiStorageCapacity] = msgspec.field(default_factory=list)
     priority_classes: list[PriorityClass] = msgspec.field(default_factory=list)
     disruption_budgets: list[PodDisruptionBudget] = msgspec.field(default_factory=list)
     clusters: list[Cluster] = msgspec.field(default_factory=list)
@@ -84,6 +94,9 @@ _FIELDS = {
     "PersistentVolume": "volumes",
     "PersistentVolumeClaim": "claims",
     "StorageClass": "storage_classes",
+    "CSINode": "csi_nodes",
+    "CSIDriver": "csi_drivers",
+    "CSIStorageCapacity": "storage_capacities",
     "PriorityClass": "priority_classes",
     "PodDisruptionBudget": "disruption_budgets",
     "Cluster": "clusters",

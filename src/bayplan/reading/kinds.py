@@ -25,6 +25,9 @@ BUILT_IN: dict[str, tuple[str, WireType]] = {
     "DaemonSet": ("apps/v1", controllers.Controller),
     "Job": ("batch/v1", controllers.Controller),
     "StorageClass": ("storage.k8s.io/v1", storage.StorageClass),
+    "CSINode": ("storage.k8s.io/v1", storage.CsiNode),
+    "CSIDriver": ("storage.k8s.io/v1", storage.CsiDriver),
+    "CSIStorageCapacity": ("storage.k8s.io/v1", storage.CsiStorageCapacity),
     "PriorityClass": ("scheduling.k8s.io/v1", controllers.PriorityClass),
     "PodDisruptionBudget": ("policy/v1", disruption.PodDisruptionBudget),
 }
@@ -38,7 +41,7 @@ KARMADA: dict[str, tuple[str, WireType]] = {
 }
 CONTROLLERS = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "ReplicationController")
 CLUSTER_WIDE = frozenset({
-    "Node", "Namespace", "PersistentVolume", "StorageClass", "PriorityClass",
+    "Node", "Namespace", "PersistentVolume", "StorageClass", "PriorityClass", "CSINode", "CSIDriver",
     "Cluster", "ClusterPropagationPolicy", "ClusterResourceBinding", "WorkloadRebalancer",
 })  # fmt: skip
 # Of the kinds that are only ever passed on to clusters; a kind that nobody knows is taken to be namespaced.

@@ -17,7 +17,14 @@ from bayplan.wire.controllers import Controller, PriorityClass, ReplicationContr
 from bayplan.wire.fleets import Cluster, ResourceBinding
 from bayplan.wire.nodes import Namespace, Node
 from bayplan.wire.pods import Pod
-from bayplan.wire.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from bayplan.wire.storage import (
+    CsiDriver,
+    CsiNode,
+    CsiStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+)
 
 
 class Options(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
@@ -104,6 +111,15 @@ def _objects(objects: list[dict[str, Any]], index: PlacementIndex) -> pods.Surro
             case "StorageClass":
                 storage_class = storage.storage_class_of(msgspec.convert(written, StorageClass))
                 index.set_storage_class(storage_class.name, storage_class)
+            case "CSINode":
+                csi_node = msgspec.convert(written, CsiNode)
+                index.set_stored("attach_limits", csi_node.metadata.name, storage.attach_limits_of(csi_node))
+            case "CSIDriver":
+                driver = msgspec.convert(written, CsiDriver)
+                index.set_stored("metering_drivers", driver.metadata.name, driver.spec.storage_capacity or None)
+            case "CSIStorageCapacity":
+                space = msgspec.convert(written, CsiStorageCapacity)
+                index.set_stored("space", f"{space.metadata.namespace}/{space.metadata.name}", storage.space_of(space))
     return surroundings
 
 

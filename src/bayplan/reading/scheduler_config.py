@@ -62,7 +62,7 @@ def _switched_off(point: Mapping[str, Any]) -> frozenset[str]:
 
 KNOWN = frozenset({
     "NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit",
-    "VolumeRestrictions", "VolumeBinding", "VolumeZone", "PodTopologySpread", "InterPodAffinity",
+    "VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone", "PodTopologySpread", "InterPodAffinity",
     "NodeResourcesBalancedAllocation", "ImageLocality",
 })  # fmt: skip
 

@@ -25,6 +25,26 @@ def volume_of(written: storage.PersistentVolume) -> volumes.Volume:
         claim_uid=claim.uid if claim else "",
         phase=written.status.phase,
         terminating=written.metadata.deletion_timestamp is not None,
+        driver=spec.csi.driver if spec.csi else "",
+        handle=spec.csi.volume_handle if spec.csi else "",
+    )
+
+
+def attach_limits_of(written: storage.CsiNode) -> dict[str, int]:
+    """Driver → how many volumes it attaches to the node at most, for those that say so."""
+    return {
+        driver.name: driver.allocatable.count
+        for driver in written.spec.drivers or ()
+        if driver.allocatable is not None and driver.allocatable.count is not None
+    }
+
+
+def space_of(written: storage.CsiStorageCapacity) -> volumes.AvailableSpace:
+    largest = written.maximum_volume_size if written.maximum_volume_size is not None else written.capacity
+    return volumes.AvailableSpace(
+        storage_class=written.storage_class_name,
+        topology=selectors.selector_of(written.node_topology),
+        largest=None if largest is None else quantities.units(largest),
     )
 
 

@@ -24,6 +24,7 @@ from bayplan.rules.placeable import Placeable
 from bayplan.rules.rule import Rule
 from bayplan.rules.taint_toleration import TaintToleration
 from bayplan.rules.volume_binding import VolumeBinding
+from bayplan.rules.volume_limits import VolumeLimits
 from bayplan.rules.volume_restrictions import VolumeRestrictions
 from bayplan.rules.volume_zone import VolumeZone
 
@@ -70,6 +71,7 @@ def rules(profile: Profile = DEFAULT) -> tuple[Rule, ...]:
         NodePorts(),
         resources_fit.ResourcesFit(profile.strategy, profile.ignored_resources, profile.ignored_resource_groups),
         VolumeRestrictions(),
+        VolumeLimits(),
         VolumeBinding(),
         VolumeZone(),
         topology_spread.TopologySpread(profile.spread_defaults, system=profile.spread_defaults_are_systems),

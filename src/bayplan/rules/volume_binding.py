@@ -23,7 +23,8 @@ GONE = Reason(
     "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)",
     Status.UNRESOLVABLE,
 )
-BITS = ((1, ELSEWHERE), (2, NO_VOLUME), (4, GONE))
+NO_SPACE = Reason("volume-space", "node(s) did not have enough free storage", Status.UNRESOLVABLE)
+BITS = ((1, ELSEWHERE), (2, NO_VOLUME), (4, GONE), (8, NO_SPACE))
 WAITS = "WaitForFirstConsumer"
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 
@@ -60,7 +61,10 @@ class VolumeBinding(ClaimRule):
             elif volume.required is not None:
                 codes |= np.where(_fits(volume, index), 0, 1)
         if waiting:
-            codes |= np.where(_can_bind(waiting, index), 0, 2)
+            could = _can_bind(waiting, index, spacious=False)
+            codes |= np.where(could, 0, 2)
+            if _is_metered(waiting, index):
+                codes |= np.where(could & ~_can_bind(waiting, index), 8, 0)
         # A volume that is gone is the whole answer: nothing else is looked at.
         return np.where(codes & 4, 4, codes)[at]
 
@@ -100,10 +104,10 @@ def _fits(volume: Volume, index: PlacementIndex) -> Mask:
     return node_affinity.matching_terms(terms, index)
 
 
-def _can_bind(waiting: list[Claim], index: PlacementIndex) -> Mask:
-    """Where every waiting claim finds a volume of its own or one can be made for it."""
+def _can_bind(waiting: list[Claim], index: PlacementIndex, *, spacious: bool = True) -> Mask:
+    """Where every waiting claim finds a volume of its own or one can be made for it; `spacious`: there is space too."""
     mask = index.slots.alive.copy()
-    offers = _offers_for(waiting, index)
+    offers = _offers_for(waiting, index, spacious=spacious)
     for slot in np.flatnonzero(mask).tolist():
         mask[slot] = _assigned(offers, slot, index) is not None
     return mask
@@ -120,8 +124,11 @@ def volumes_for(workload: Workload, slot: int, index: PlacementIndex) -> list[tu
 Offers = list[tuple[Claim, list[tuple[Volume, Mask]], Mask]]  # claim, volumes and where, where one can be made
 
 
-def _offers_for(waiting: list[Claim], index: PlacementIndex) -> Offers:
-    return [(claim, _offers(claim, index), _can_provision(claim, index)) for claim in _smallest_first(waiting)]
+def _offers_for(waiting: list[Claim], index: PlacementIndex, *, spacious: bool = True) -> Offers:
+    return [
+        (claim, _offers(claim, index), _can_provision(claim, index, spacious=spacious))
+        for claim in _smallest_first(waiting)
+    ]
 
 
 def _assigned(offers: Offers, slot: int, index: PlacementIndex) -> list[tuple[Claim, str]] | None:
@@ -166,11 +173,31 @@ def _serves(volume: Volume, claim: Claim) -> bool:
     )
 
 
-def _can_provision(claim: Claim, index: PlacementIndex) -> Mask:
+def _can_provision(claim: Claim, index: PlacementIndex, *, spacious: bool) -> Mask:
     storage_class = index.storage.classes.get(claim.storage_class)
     if storage_class is None or storage_class.provisioner in ("", NO_PROVISIONER):
         return np.zeros(index.slots.capacity, np.bool_)
-    return _allowed(storage_class, index)
+    allowed = _allowed(storage_class, index)
+    if spacious and claim.requested and storage_class.provisioner in index.storage.metering_drivers:
+        allowed &= _has_space(claim, index)
+    return allowed
+
+
+def _is_metered(waiting: list[Claim], index: PlacementIndex) -> bool:
+    """Whether a driver of one of the claims tells what space it has left."""
+    classes = (index.storage.classes.get(claim.storage_class) for claim in waiting)
+    return any(found is not None and found.provisioner in index.storage.metering_drivers for found in classes)
+
+
+def _has_space(claim: Claim, index: PlacementIndex) -> Mask:
+    """Where the driver says that a volume of this size can be had."""
+    mask = np.zeros(index.slots.capacity, np.bool_)
+    for space in index.storage.space.values():
+        enough = space.largest is not None and space.largest >= claim.requested
+        if space.storage_class == claim.storage_class and space.topology is not None and enough:
+            for slot in index.slots.by_name.values():
+                mask[slot] |= space.topology.matches(index.slots.at(slot).labels)
+    return mask
 
 
 def _allowed(storage_class: StorageClass, index: PlacementIndex) -> Mask:

@@ -19,7 +19,6 @@ from bayplan.validating import causes, go_text
 from bayplan.validating.causes import Cause
 
 NOTHING, ALL_NAMESPACES, WIDER_THAN_NODE, EVERYTHING = "none", "all-namespaces", "wider-than-node", "all"
-RESTRICTIONS = (NOTHING, ALL_NAMESPACES, WIDER_THAN_NODE, EVERYTHING)
 _ONLY_THE_EXEMPT = "only users, groups and namespaces that are exempt may use hard anti-affinity"
 
 

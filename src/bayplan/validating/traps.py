@@ -22,7 +22,7 @@ NEGATIVE_SELECTOR = (
 )
 EMPTY_LIST = "an empty list means the pod's own namespace; for every namespace write namespaceSelector: {}"
 DAEMONS_TOO = (
-    "this means daemons too, so the pod fits on no node that runs one; tolerateNamespaces in the annotation "
+    "this means daemons too, so the pod fits in no domain that has one; tolerateNamespaces in the annotation "
     "bayplan.io/affinity, or the switch daemonNamespaces, leaves them out"
 )
 STUCK_UPDATE = (

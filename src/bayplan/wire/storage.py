@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from bayplan.wire.meta import ApiObject, LabelSelector, ObjectReference, Quantities, WireObject
+from bayplan.wire.meta import ApiObject, LabelSelector, ObjectReference, Quantities, Quantity, WireObject
 from bayplan.wire.pods import NodeSelector, Resources
 
 
@@ -12,7 +12,13 @@ class VolumeNodeAffinity(WireObject):
     required: NodeSelector | None = None
 
 
+class CsiSource(WireObject):
+    driver: str = ""
+    volume_handle: str = ""
+
+
 class PersistentVolumeSpec(WireObject):
+    csi: CsiSource | None = None
     capacity: Quantities | None = None
     access_modes: list[str] | None = None
     storage_class_name: str = ""
@@ -57,3 +63,41 @@ class StorageClass(ApiObject):
     provisioner: str = ""
     volume_binding_mode: str | None = None
     allowed_topologies: list[TopologySelectorTerm] | None = None
+
+
+class Allocatable(WireObject):
+    count: int | None = None
+
+
+class CsiNodeDriver(WireObject):
+    name: str = ""
+    allocatable: Allocatable | None = None
+
+
+class CsiNodeSpec(WireObject):
+    drivers: list[CsiNodeDriver] | None = None
+
+
+class CsiNode(ApiObject):
+    """`CSINode`: the storage drivers of a node, and how many volumes each can attach there."""
+
+    spec: CsiNodeSpec = msgspec.field(default_factory=CsiNodeSpec)
+
+
+class CsiDriverSpec(WireObject):
+    storage_capacity: bool | None = None
+
+
+class CsiDriver(ApiObject):
+    """`CSIDriver`: whether a driver says how much space it has left."""
+
+    spec: CsiDriverSpec = msgspec.field(default_factory=CsiDriverSpec)
+
+
+class CsiStorageCapacity(ApiObject):
+    """`CSIStorageCapacity`: how much space of a class there is, and for which nodes."""
+
+    storage_class_name: str = ""
+    node_topology: LabelSelector | None = None
+    capacity: Quantity | None = None
+    maximum_volume_size: Quantity | None = None

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bayplan.auditing.audit import FAILED, NA, PASS, UNDECIDED, WARN, Audit, Result
+from bayplan.auditing.profiles import FAIL, FAIL_IF_SHOWN, PROFILES
 from bayplan.writing import survival_report, untrusted
 from bayplan.writing.audit_report import told
 
@@ -155,6 +156,9 @@ def _scs_verdict(result: Result) -> str:
 
 
 def _whole(audit: Audit, *, allow_undecided: bool) -> str:
-    if any(result.gates and result.verdict == FAILED for result in audit.results):
+    """Of what the standard asks; what somebody requires beyond it is no part of that."""
+    asked = PROFILES[audit.profile.name].weights
+    gating = {r.verdict for r in audit.results if r.gates and asked.get(r.id) in (FAIL, FAIL_IF_SHOWN)}
+    if FAILED in gating:
         return FAILED
-    return PASS if audit.passed(allow_undecided=allow_undecided) else DNF
+    return DNF if UNDECIDED in gating and not allow_undecided else PASS

@@ -129,7 +129,8 @@ def sentence(one: LevelSummary) -> str:
         parts.append(f"{one.weak_workloads} of {one.n_workloads} groups of replicas are at risk")
     if one.stranded is not None:
         parts.append(f"up to {one.displaced} pods displaced, up to {one.stranded} without a place")
-    return f"loss of a {one.level}, of {one.n_domains}: {'; '.join(parts) or 'nothing is known to be hit'}"
+    number = f"one of {one.n_domains}" if one.n_domains else "none known by name"
+    return f"loss of a {one.level} ({number}): {'; '.join(parts) or 'nothing is known to be hit'}"
 
 
 def document(survival: Survival, workloads: Workloads | None) -> dict[str, Any]:

@@ -312,10 +312,11 @@ def pending(dice, name, names, calm=False):
 
 
 def placed(dice, name, names):
-    """A binding beside the one in question; now and then it has no place yet."""
+    """A binding beside the one in question; now and then it has no place yet, or one that is gone."""
     binding = pending(dice, name, names)
+    places = [*names, "m9"] if dice.rarely(4) else names
     binding["spec"]["clusters"] = [
-        {"name": each, "replicas": dice.number(0, 3)} for each in dice.some(names, 0 if dice.rarely(6) else 1, 3)
+        {"name": each, "replicas": dice.number(0, 3)} for each in dice.some(places, 0 if dice.rarely(6) else 1, 3)
     ]
     return binding
 

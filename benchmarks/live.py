@@ -1,0 +1,166 @@
+"""
+Pods bound a second on one real API server: Bayplan, kube-scheduler and a bare client, one after another in one run.
+
+    python benchmarks/live.py [--nodes 5000] [--pods 1500]
+
+Pods are there before a scheduler is started. The pace is that between its first bind and its last, as a watch sees it.
+The bare client decides nothing: a bind and an event for each pod is all that the API server has to take.
+"""
+
+import argparse
+import asyncio
+import json
+import pathlib
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
+
+from live.admin import Admin  # noqa: E402
+from live.bayplan_running import process  # noqa: E402
+from live.kube_server import KubeServer, Options  # noqa: E402
+
+HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
+KINDS = {
+    "anti-affinity": ("podAntiAffinity", HOST),
+    "zone affinity": ("podAffinity", ZONE),
+}
+AT_A_TIME = 64
+PATIENCE = 300
+
+
+def pod(name, namespace, kind, scheduler):
+    side, key = KINDS[kind]
+    term = {"labelSelector": {"matchLabels": {"app": namespace}}, "topologyKey": key}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": namespace, "labels": {"app": namespace}},
+        "spec": {
+            "schedulerName": scheduler,
+            "containers": [{"name": "main", "image": "example.com/none", "resources": {"requests": {"cpu": "10m"}}}],
+            "affinity": {side: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}},
+        },
+    }
+
+
+class Pace:
+    """Watches pods of a namespace being bound."""
+
+    def __init__(self, admin, namespace, n_pods):
+        self.admin, self.namespace, self.n_pods = admin, namespace, n_pods
+        self.times = {}
+
+    async def watch(self, version):
+        async for event in self.admin.watch("pods", self.namespace, resourceVersion=version):
+            found = event["object"]
+            if found["spec"].get("nodeName"):
+                self.times.setdefault(found["metadata"]["name"], time.monotonic())
+            if len(self.times) == self.n_pods:
+                return
+
+    @property
+    def per_second(self):
+        first, last = min(self.times.values()), max(self.times.values())
+        return (self.n_pods - 1) / (last - first)
+
+
+async def measure(admin, kind, scheduler, n_pods, start):
+    """Pods a second; `start` is called when all pods are there, and gives what ends the scheduler."""
+    namespace = f"{scheduler}-{kind.replace(' ', '-')}"
+    await admin.create_namespace(namespace)
+    await admin.create_all([pod(f"pod-{i}", namespace, kind, scheduler) for i in range(n_pods)], namespace=namespace)
+    version = (await admin.list("pods", namespace, limit=1))["metadata"]["resourceVersion"]
+    pace = Pace(admin, namespace, n_pods)
+    watching = asyncio.create_task(pace.watch(version))
+    await asyncio.sleep(2)  # let the creations settle: they are not what is measured
+    end = await start(namespace)
+    try:
+        await asyncio.wait_for(watching, PATIENCE)
+    finally:
+        end()
+    await admin.delete_all("pods", namespace)
+    await admin.delete_all("events.k8s.io/v1/events", namespace)
+    return pace.per_second
+
+
+async def bare(admin, namespace, n_pods, nodes):
+    """A bind and an event for each pod, from a client that decides nothing."""
+    gate = asyncio.Semaphore(AT_A_TIME)
+
+    async def one(i):
+        async with gate:
+            await admin.bind(namespace, f"pod-{i}", nodes[i % len(nodes)])
+            await admin.create(event(namespace, f"pod-{i}"))
+
+    await asyncio.gather(*(one(i) for i in range(n_pods)))
+
+
+def event(namespace, name):
+    return {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {"namespace": namespace, "name": f"{name}.1"},
+        "eventTime": "2026-01-01T00:00:00.000000Z",
+        "reportingController": "bare",
+        "reportingInstance": "bare",
+        "action": "Binding",
+        "reason": "Scheduled",
+        "regarding": {"apiVersion": "v1", "kind": "Pod", "namespace": namespace, "name": name},
+        "note": "Successfully assigned",
+        "type": "Normal",
+    }
+
+
+async def run(n_nodes, n_pods):
+    results = {}
+    with KubeServer(Options(high_throughput=True)) as server:
+        async with Admin.of(server) as admin:
+            nodes = await admin.create_nodes(n_nodes, cpu="64", memory="256Gi")
+
+            async def ours(_namespace):
+                return process(server, "--no-leader-elect", "-q", wait=False).stop
+
+            async def theirs(_namespace):
+                return server.start_scheduler("kube-scheduler").stop
+
+            async def nobody(namespace):
+                task = asyncio.create_task(bare(admin, namespace, n_pods, nodes))
+                return task.cancel if not task.done() else lambda: None
+
+            for kind in KINDS:
+                for scheduler, start in (("bare", nobody), ("kube-scheduler", theirs), ("bayplan", ours)):
+                    results[kind, scheduler] = await measure(admin, kind, scheduler, n_pods, start)
+                    print(f"{kind:15} {scheduler:15} {results[kind, scheduler]:8.0f} pods/s", flush=True)
+    return results
+
+
+def report(results, n_nodes, n_pods):
+    rows = []
+    for kind, wanted in (("anti-affinity", 4), ("zone affinity", 10)):
+        bare_, theirs, ours = (results[kind, name] for name in ("bare", "kube-scheduler", "bayplan"))
+        rows.append(
+            {
+                "input": kind,
+                "nodes": n_nodes,
+                "pods": n_pods,
+                "times kube-scheduler": round(ours / theirs, 1),
+                "share of the API server's pace": round(ours / bare_, 2),
+                "bayplan": round(ours),
+                "kube-scheduler": round(theirs),
+                "bare client": round(bare_),
+                "reached": ours >= min(wanted * theirs, 0.8 * bare_),
+            }
+        )
+    (ROOT / "benchmarks" / "live-results.json").write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
+    for row in rows:
+        print(", ".join(f"{name}: {value}" for name, value in row.items()))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, default=5000)
+    parser.add_argument("--pods", type=int, default=1500)
+    given = parser.parse_args()
+    report(asyncio.run(run(given.nodes, given.pods)), given.nodes, given.pods)

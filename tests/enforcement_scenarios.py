@@ -1,0 +1,227 @@
+"""
+Enforcement scenarios: stories of rules that break while pods run, from `scenarios/enforcement`.
+
+`nodes`, `pods` and `namespaces` are shorthand as in other scenarios, and every pod is on a node. `steps` change something at
+a time in seconds and say what is broken then, who is evicted, who is spared and why. What is not said is expected not to
+be: a step without `broken` expects that no rule is broken. Who is evicted is on its way out until a step says it `ends`.
+
+A misspelt key, a pod that is not there or a time that goes backwards is refused.
+"""
+
+import copy
+
+import msgspec
+
+import scenarios
+from bayplan.enforcing import other_places
+from bayplan.enforcing.enforcer import Enforcer
+from bayplan.enforcing.eviction_budgets import EvictionBudgets
+from bayplan.enforcing.planning import Settings
+from bayplan.enforcing.tracking import ViolationTracker
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.model.disruption import Budget
+from bayplan.model.labels import equals
+from bayplan.model.semantics import PRESETS
+from bayplan.reading import nodes, pods
+from bayplan.rules import profile
+from bayplan.wire.nodes import Node
+from bayplan.wire.pods import Pod
+from scenarios import BadSceneError, check_keys
+from slow_twins import violations as slow_twin
+
+FOLDER = scenarios.FOLDER / "enforcement"
+SCENE = {"about", "nodes", "pods", "namespaces", "budgets", "options", "settings", "steps"}
+OPTIONS = {"semantics", "daemonNamespaces"}
+SETTINGS = {"affinityGrace", "antiAffinityGrace", "perMinute", "atOnce", "retryAfter", "onlyIfPlaceable"}
+CHANGES = {"starts", "ends", "relabel", "relabelNodes", "relabelNamespaces", "nodesGone", "budgets", "enforce"}
+EXPECTATION = {"broken", "evicted", "spared", "waiting"}
+BUDGET = {"selector", "allowed"}
+
+
+def stories():
+    """(name, preset, scene) of all files, once for each preset."""
+    found = []
+    for path in sorted(FOLDER.rglob("*.yaml")):
+        scene = scenarios.read(path)
+        try:
+            check(scene)
+        except BadSceneError as problem:
+            raise BadSceneError(f"{path}: {problem}") from None
+        presets = (scene.get("options") or {}).get("semantics") or "upstream"
+        found += [(path.stem, preset, scene) for preset in (presets if isinstance(presets, list) else [presets])]
+    return found
+
+
+def check(scene):
+    check_keys("scenario", scene, SCENE)
+    for needed in ("about", "nodes", "pods", "steps"):
+        if not scene.get(needed):
+            raise BadSceneError(f"{needed!r} is missing or empty")
+    check_keys("options", scene.get("options") or {}, OPTIONS)
+    check_keys("settings", scene.get("settings") or {}, SETTINGS)
+    for name, budget in (scene.get("budgets") or {}).items():
+        check_keys(f"budget {name}", budget, BUDGET)
+    known, before = set(scene["pods"]), -1
+    for step in scene["steps"]:
+        check_keys("step", step, {"at", *CHANGES, *EXPECTATION})
+        known |= set(step.get("starts") or {})
+        if step.get("at", -1) <= before:
+            raise BadSceneError(f"step at {step.get('at')}: time goes on from {before}")
+        before = step["at"]
+        for each in named(step):
+            if each not in known:
+                raise BadSceneError(f"step at {before}: pod {each!r} is not there")
+
+
+def named(step):
+    broken = step.get("broken") or {}
+    lists = [step.get(key) or [] for key in ("ends", "relabel", "evicted", "spared", "waiting")]
+    return [
+        *(each for names in lists for each in names),
+        *broken,
+        *(each for peers in broken.values() for each in peers),
+    ]
+
+
+class Story:
+    """The cluster of a scene, step by step; in an index under enforcement, and as manifests for the slow twin."""
+
+    def __init__(self, scene, preset):
+        options = {key: value for key, value in (scene.get("options") or {}).items() if key != "semantics"}
+        self.options = {**options, "semantics": preset}
+        semantics = PRESETS[preset]
+        if "daemonNamespaces" in options:
+            semantics = msgspec.structs.replace(semantics, daemon_namespaces=tuple(options["daemonNamespaces"]))
+        self.scene = copy.deepcopy(scene)
+        self.index = PlacementIndex(semantics)
+        self.rules = profile.rules()
+        self.manifests = {}
+        for name, labels in (scene.get("namespaces") or {}).items():
+            self.index.set_namespace(name, labels or {})
+        for name in scene["nodes"]:
+            self.index.add_target(self.target(name))
+        for name in scene["pods"]:
+            self.start(name)
+        given = {snake(key): value for key, value in (scene.get("settings") or {}).items()}
+        self.settings = Settings(**given)
+        self.enforcer = Enforcer(self.settings)
+        self.tracker = ViolationTracker(self.index)
+
+    def tell(self):
+        """(time, what was expected, what is broken by the loops, what came of it) for each step."""
+        for step in self.scene["steps"]:
+            self.change(step)
+            by_loops = self.by_plain_loops()  # before evictions of this step show
+            expected = {key: step.get(key) or ({} if key in ("broken", "spared") else []) for key in EXPECTATION}
+            yield step["at"], expected, by_loops, self.look(step["at"])
+
+    # Changing
+
+    def change(self, step):
+        for name, short in (step.get("starts") or {}).items():
+            self.scene["pods"][name] = short
+            self.start(name)
+        for name in step.get("ends") or ():
+            key = pod_key(self.manifests.pop(name))
+            self.index.remove(key)
+            self.enforcer.gone(key)
+        for name, labels in (step.get("relabel") or {}).items():
+            self.scene["pods"][name]["labels"] = labels
+            self.manifests[name]["metadata"]["labels"] = labels
+            self.index.replace(workload(self.manifests[name]))
+        for name, labels in (step.get("relabelNodes") or {}).items():
+            self.scene["nodes"][name]["labels"] = labels
+            self.index.update_target(self.target(name))
+        for name, labels in (step.get("relabelNamespaces") or {}).items():
+            self.scene["namespaces"][name] = labels
+            self.index.set_namespace(name, labels)
+        for name in step.get("nodesGone") or ():
+            del self.scene["nodes"][name]
+            self.index.remove_target(name)
+        for name, allowed in (step.get("budgets") or {}).items():
+            self.scene["budgets"][name]["allowed"] = allowed
+        if "enforce" in step:
+            (self.enforcer.switch_on if step["enforce"] else self.enforcer.switch_off)()
+
+    def start(self, name):
+        manifest = scenarios.pod(name, self.scene["pods"][name] or {}, self.scene)
+        if "nodeName" not in manifest["spec"]:
+            raise BadSceneError(f"pod {name} is on no node")
+        self.manifests[name] = manifest
+        self.index.add(workload(manifest), manifest["spec"]["nodeName"])
+
+    def target(self, name):
+        return nodes.target_of(msgspec.convert(scenarios.node(name, self.scene["nodes"][name] or {}), Node))
+
+    # Looking
+
+    def look(self, now):
+        violations, standing = self.tracker.violations(), self.tracker.standing()
+        broken = {}
+        for violation in violations:
+            broken.setdefault(short(violation.owner), set()).update(map(short, violation.peers))
+        self.enforcer.observe(violations, now)
+        with other_places.asking(self.index, self.rules) as has_another:
+            plan = self.enforcer.due(now, standing, has_another)
+        evicted, spared = [], {short(delay.victim): delay.why for delay in plan.spared}
+        budgets = EvictionBudgets(self.budgets())
+        for eviction in plan.evict:
+            asked = self.index.records[eviction.victim].workload
+            refusal = budgets.refusal(asked)
+            if refusal:
+                self.enforcer.refused(eviction.victim, refusal, now)
+                spared[short(eviction.victim)] = refusal
+                continue
+            budgets.charge(asked)
+            self.enforcer.evicted(eviction.victim, now)
+            evicted.append(short(eviction.victim))
+            self.leave(short(eviction.victim))
+        waiting = [short(delay.victim) for delay in plan.waiting]
+        return {
+            "broken": {owner: sorted(peers) for owner, peers in broken.items()},
+            "evicted": evicted,
+            "spared": spared,
+            "waiting": waiting,
+        }
+
+    def leave(self, name):
+        self.manifests[name]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+        self.index.replace(workload(self.manifests[name]))
+
+    def budgets(self):
+        return [
+            Budget(namespace="default", name=name, selector=equals(short["selector"]), allowed=short["allowed"])
+            for name, short in (self.scene.get("budgets") or {}).items()
+        ]
+
+    def by_plain_loops(self):
+        """Owner → peers, by the slow twin."""
+        question = {
+            "nodes": [scenarios.node(name, short or {}) for name, short in self.scene["nodes"].items()],
+            "namespaces": [
+                {"metadata": {"name": name, "labels": labels or {}}}
+                for name, labels in (self.scene.get("namespaces") or {}).items()
+            ],
+            "pods": list(self.manifests.values()),
+            "options": self.options,
+        }
+        found = {}
+        for owner, *_, peers in slow_twin.broken(question):
+            found.setdefault(short(owner), set()).update(map(short, peers))
+        return {owner: sorted(peers) for owner, peers in found.items()}
+
+
+def workload(manifest):
+    return pods.workload_of(msgspec.convert(manifest, Pod))
+
+
+def pod_key(manifest):
+    return workload(manifest).key
+
+
+def short(key):
+    return key.partition("/")[2]
+
+
+def snake(name):
+    return "".join(f"_{char.lower()}" if char.isupper() else char for char in name)

@@ -1,0 +1,213 @@
+"""Timers, limits and books of enforcement, told what happens and when."""
+
+import math
+
+from bayplan.enforcing.clauses import Sign
+from bayplan.enforcing.enforcer import Enforcer
+from bayplan.enforcing.planning import LOWEST, OWNER, OWNS_AFFINITY, Settings
+from bayplan.enforcing.victims import Standing
+from bayplan.enforcing.violations import Violation
+
+GRACE = Settings(affinity_grace=100, anti_affinity_grace=10, per_minute=1000, at_once=1000)
+
+
+def broken(owner, *peers, sign=Sign.APART, uid="1"):
+    return Violation(
+        owner=owner,
+        uid=uid,
+        sign=sign,
+        term="term",
+        shown="app=x",
+        topology_key="zone",
+        domain="zone=a",
+        target="n1",
+        peers=peers,
+    )
+
+
+def standing(*violations, **priorities):
+    involved = {key for v in violations for key in (v.owner, *v.peers)}
+    return {key: Standing(priorities.get(key, 0)) for key in involved}
+
+
+def evicted(plan):
+    return [eviction.victim for eviction in plan.evict]
+
+
+def test_each_kind_has_its_grace_time():
+    near, apart = broken("n", sign=Sign.NEAR), broken("o", "p")
+    enforcer = Enforcer(GRACE)
+    enforcer.observe([near, apart], 0)
+    plan = enforcer.due(9.9, standing(near, apart))
+    assert evicted(plan) == []
+    assert sorted(end for _, end in plan.ripening) == [10, 100]
+    assert plan.next_at == 10
+    plan = enforcer.due(10, standing(near, apart))
+    assert [(e.victim, e.why) for e in plan.evict] == [("o", OWNER)]
+    plan = enforcer.due(100, standing(near, apart))
+    assert [(e.victim, e.why) for e in plan.evict] == [("n", OWNS_AFFINITY), ("o", OWNER)]
+
+
+def test_a_rule_that_was_mended_meanwhile_starts_anew():
+    violation = broken("o", "p")
+    enforcer = Enforcer(GRACE)
+    enforcer.observe([violation], 0)
+    enforcer.observe([], 5)
+    enforcer.observe([violation], 6)
+    assert enforcer.since(violation) == 6
+    assert evicted(enforcer.due(15, standing(violation))) == []
+    assert evicted(enforcer.due(16, standing(violation))) == ["o"]
+
+
+def test_other_peers_in_the_same_broken_rule_do_not_start_it_anew():
+    enforcer = Enforcer(GRACE)
+    enforcer.observe([broken("o", "p")], 0)
+    now_with_q = broken("o", "q")
+    enforcer.observe([now_with_q], 9)
+    assert evicted(enforcer.due(10, standing(now_with_q))) == ["o"]
+
+
+def test_a_successor_of_the_same_name_has_its_own_time():
+    enforcer = Enforcer(GRACE)
+    enforcer.observe([broken("o", "p", uid="1")], 0)
+    successor = broken("o", "p", uid="2")
+    enforcer.observe([successor], 9)
+    assert evicted(enforcer.due(15, standing(successor))) == []
+
+
+def test_after_a_take_over_every_grace_time_starts_with_the_first_look():
+    violation = broken("o", "p")
+    first, second = Enforcer(GRACE), Enforcer(GRACE)
+    first.observe([violation], 0)
+    second.observe([violation], 9)
+    assert evicted(first.due(10, standing(violation))) == ["o"]
+    assert evicted(second.due(10, standing(violation))) == []
+    assert evicted(second.due(19, standing(violation))) == ["o"]
+
+
+def test_who_is_on_the_way_out_is_not_evicted_again_and_mends_what_he_broke():
+    one, other = broken("o", "p"), broken("p", "o")
+    enforcer = Enforcer(GRACE)
+    enforcer.observe([one, other], 0)
+    (victim,) = evicted(enforcer.due(10, standing(one, other)))
+    enforcer.evicted(victim, 10)
+    plan = enforcer.due(11, standing(one, other))
+    assert not plan.evict
+    assert not plan.waiting
+    enforcer.gone(victim)
+    enforcer.observe([], 12)
+    assert enforcer.due(1000, {}).next_at == math.inf
+
+
+def test_a_refused_eviction_is_tried_again_after_a_while():
+    violation = broken("o", "p")
+    enforcer = Enforcer(GRACE)
+    enforcer.observe([violation], 0)
+    enforcer.refused("o", "PodDisruptionBudget x allows no disruption", 10)
+    plan = enforcer.due(11, standing(violation))
+    assert not plan.evict
+    assert [(d.victim, d.why, d.until) for d in plan.spared] == [
+        ("o", "PodDisruptionBudget x allows no disruption", 40)
+    ]
+    assert evicted(enforcer.due(40, standing(violation))) == ["o"]
+
+
+def test_of_two_equals_the_one_goes_whom_no_budget_protects():
+    one, other = broken("a", "b"), broken("b", "a")
+    enforcer = Enforcer(GRACE)
+    enforcer.observe([one, other], 0)
+    (first,) = evicted(enforcer.due(10, standing(one, other)))
+    enforcer.refused(first, "a budget", 10)
+    assert evicted(enforcer.due(11, standing(one, other))) == [{"a": "b", "b": "a"}[first]]
+
+
+def test_a_more_important_one_does_not_go_for_one_that_is_protected():
+    violation = broken("o", "p")
+    enforcer = Enforcer(GRACE)
+    enforcer.observe([violation], 0)
+    enforcer.refused("p", "a budget", 10)
+    plan = enforcer.due(11, standing(violation, o=5))
+    assert not plan.evict
+    assert [delay.victim for delay in plan.spared] == ["p"]
+
+
+def test_priority_is_told_as_the_reason():
+    violation = broken("o", "p")
+    enforcer = Enforcer(GRACE)
+    enforcer.observe([violation], 0)
+    plan = enforcer.due(10, standing(violation, o=5))
+    assert [(e.victim, e.why) for e in plan.evict] == [("p", LOWEST)]
+
+
+def test_a_storm_of_five_hundred_is_worked_off_minute_by_minute():
+    storm = {f"o{i:03}": broken(f"o{i:03}", f"p{i:03}") for i in range(500)}
+    enforcer = Enforcer(Settings(anti_affinity_grace=10, per_minute=30, at_once=10))
+    now, starts = 0.0, []
+    enforcer.observe(storm.values(), now)
+    while storm:
+        plan = enforcer.due(now, standing(*storm.values()))
+        assert len(plan.evict) <= 10
+        for eviction in plan.evict:
+            enforcer.evicted(eviction.victim, now)
+            starts.append(now)
+            del storm[eviction.victim]
+        for eviction in plan.evict:  # gone at once
+            enforcer.gone(eviction.victim)
+        enforcer.observe(storm.values(), now)
+        if not plan.evict:
+            assert plan.next_at > now
+            now = plan.next_at
+    assert len(starts) == 500
+    assert all(sum(now - 60 < other <= now for other in starts) <= 30 for now in starts)
+    assert starts[-1] - starts[0] >= 60 * (500 // 30)
+
+
+def test_nobody_is_evicted_while_too_many_are_on_their_way_out():
+    storm = [broken(f"o{i}", f"p{i}") for i in range(5)]
+    enforcer = Enforcer(Settings(anti_affinity_grace=0, per_minute=100, at_once=2))
+    enforcer.observe(storm, 0)
+    plan = enforcer.due(0, standing(*storm))
+    assert evicted(plan) == ["o0", "o1"]
+    assert {delay.why for delay in plan.waiting} == {"2 evictions are under way, as many as may be at once"}
+    for victim in evicted(plan):
+        enforcer.evicted(victim, 0)
+    assert evicted(enforcer.due(1, standing(*storm))) == []
+    enforcer.gone("o0")
+    enforcer.observe(storm[1:], 2)
+    assert evicted(enforcer.due(2, standing(*storm))) == ["o2"]
+
+
+def test_switched_off_nothing_is_due_and_nothing_is_remembered():
+    violation = broken("o", "p")
+    enforcer = Enforcer(GRACE)
+    enforcer.observe([violation], 0)
+    enforcer.switch_off()
+    assert evicted(enforcer.due(10, standing(violation))) == []
+    enforcer.observe([violation], 11)
+    assert evicted(enforcer.due(1000, standing(violation))) == []
+    enforcer.switch_on()
+    enforcer.observe([violation], 1000)
+    assert evicted(enforcer.due(1009, standing(violation))) == []
+    assert evicted(enforcer.due(1010, standing(violation))) == ["o"]
+
+
+def test_a_set_that_fell_apart_loses_all_but_one():
+    members = ["a", "b", "c"]
+    violations = [
+        Violation(
+            owner=m,
+            uid="1",
+            sign=Sign.NEAR,
+            term="t",
+            shown="set=x",
+            topology_key="zone",
+            domain=f"zone={m}",
+            target=m,
+            peers=tuple(o for o in members if o != m),
+            alone_without=(frozenset(members),),
+        )
+        for m in members
+    ]
+    enforcer = Enforcer(GRACE)
+    enforcer.observe(violations, 0)
+    assert evicted(enforcer.due(100, standing(*violations, a=1))) == ["b", "c"]

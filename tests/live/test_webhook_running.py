@@ -1,0 +1,80 @@
+"""`bayplan run --webhook` as a process of its own: scheduler and door in one, on a real API server."""
+
+import json
+
+import pytest
+
+from bayplan.webhook.manifests import Address
+from bayplan.webhook.running import Webhook
+from live import bayplan_running
+from live.admin import ApiError, path_to, pod, wait_for
+from live.open_door import CONFIGURATIONS
+from live.processes import free_port
+
+HOSTNAME = "kubernetes.io/hostname"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+RUNNING = "requiredDuringSchedulingRequiredDuringExecution"
+
+
+def exclusive(key):
+    term = {"labelSelector": {}, "namespaceSelector": {}, "topologyKey": key}
+    return {"podAntiAffinity": {REQUIRED: [term]}}
+
+
+@pytest.fixture
+async def webhook(kube_server, admin):
+    """The process, once the API server asks it."""
+    port = free_port()
+    url = f"https://127.0.0.1:{port}"
+    await admin.create_namespace("bayplan-system")
+    for configuration in Webhook(address=Address(url=url), failure_policy="Fail").manifests():
+        await admin.create(configuration)
+    where = ("--webhook-bind-address", f"127.0.0.1:{port}", "--webhook-url", url, "--webhook-failure-policy", "Fail")
+    yield bayplan_running.process(kube_server, "--webhook", *where, "--no-leader-elect")
+    for resource in CONFIGURATIONS:
+        await admin.delete(resource, "bayplan")
+    await admin.delete_all("secrets", "bayplan-system")
+
+
+async def refusal(admin, path, obj):
+    """Why the API server does not take what is posted; empty if it does, or cannot say. Nothing is kept."""
+    try:
+        await admin.request("POST", path, obj, dryRun="All")
+    except ApiError as error:
+        return "" if "failed calling webhook" in str(error) else str(error)
+    return ""
+
+
+def binding(name, node):
+    return {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": {"kind": "Node", "name": node}}
+
+
+async def test_the_scheduler_guards_its_cluster(webhook, admin, namespace):
+    await admin.create_nodes(2, cpu="4", labels=lambda n: {HOSTNAME: f"node-{n}"})
+    pods = path_to("pods", namespace=namespace)
+    weapon = pod("weapon", namespace, affinity=exclusive("topology.kubernetes.io/zone"))
+    assert "reaches beyond a node" in await wait_for(lambda: refusal(admin, pods, weapon))
+
+    # What it lets in it also places.
+    await admin.create(pod("alone", namespace, scheduler="bayplan", affinity=exclusive(HOSTNAME)))
+    node = await wait_for(lambda: admin.node_of("alone", namespace))
+
+    # The limits are followed, and pods of other schedulers that wait count too.
+    await admin.create(pod("other", namespace, scheduler="another", affinity=exclusive(HOSTNAME)))
+    limits = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "bayplan-quota"}}
+    await admin.create({**limits, "data": {namespace: "{cpu: 8}"}}, namespace="bayplan-system")
+    third = pod("third", namespace, scheduler="another", affinity=exclusive(HOSTNAME))
+    said = await wait_for(lambda: refusal(admin, pods, third))
+    assert "exceeded quota: bayplan-quota, requested: cpu=4, used: cpu=8, limited: cpu=8" in said
+
+    # Another scheduler's bind that breaks a rule that must hold while pods run is refused.
+    free = {"node-0": "node-1", "node-1": "node-0"}[node]
+    term = {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": HOSTNAME}
+    rule = json.dumps({"podAntiAffinity": {RUNNING: [term]}})
+    await admin.create(pod("web", namespace, scheduler="another", meta={"annotations": {"bayplan.io/affinity": rule}}))
+    await admin.create(pod("db", namespace, scheduler="another", meta={"labels": {"app": "db"}}))
+    await admin.bind(namespace, "web", free)
+    asked = path_to("pods", "db", namespace, "binding")
+    said = await wait_for(lambda: refusal(admin, asked, binding("db", free)))
+    assert f"of {namespace}/web refuses app=db on its node" in said
+    assert not await refusal(admin, asked, binding("db", node))
