@@ -23,29 +23,6 @@ PATCHES = {
     "strategic": "application/strategic-merge-patch+json",
     "json": "application/json-patch+json",
 }
-# What tests make, in the order it is cleared away: whoever uses something goes before it.
-CLEARED = (
-    "pods",
-    "persistentvolumeclaims",
-    "persistentvolumes",
-    "policy/v1/poddisruptionbudgets",
-    "storage.k8s.io/v1/csistoragecapacities",
-    "storage.k8s.io/v1/csinodes",
-    "storage.k8s.io/v1/storageclasses",
-    "coordination.k8s.io/v1/leases",
-    "events.k8s.io/v1/events",
-    "services",
-    "replicationcontrollers",
-    "apps/v1/replicasets",
-    "apps/v1/statefulsets",
-    "nodes",
-)
-# The API server's own, which it would make again.
-KEPT = {
-    "services": {"fieldSelector": "metadata.name!=kubernetes"},
-    "coordination.k8s.io/v1/leases": {"labelSelector": "!apiserver.kubernetes.io/identity"},
-}
-OWN_NAMESPACES = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
 
 
 class ApiError(Exception):
@@ -203,21 +180,6 @@ class Admin:
     async def node_of(self, name, namespace="default"):
         """Where a pod is bound to; empty while it is not."""
         return (await self.get("pods", name, namespace))["spec"].get("nodeName", "")
-
-    async def clear(self):
-        """Take away what tests make, so that the next one finds an empty cluster."""
-        for resource in CLEARED:
-            await self.delete_all(resource, **KEPT.get(resource, {}))
-        for found in await self.items("apiextensions.k8s.io/v1/customresourcedefinitions"):
-            spec = found["spec"]
-            stored = next(version["name"] for version in spec["versions"] if version["storage"])
-            await self.delete_all(f"{spec['group']}/{stored}/{spec['names']['plural']}")
-        for found in await self.items("scheduling.k8s.io/v1/priorityclasses"):
-            if not found["metadata"]["name"].startswith("system-"):
-                await self.delete("scheduling.k8s.io/v1/priorityclasses", found["metadata"]["name"])
-        for found in await self.items("namespaces"):
-            if found["metadata"]["name"] not in OWN_NAMESPACES:
-                await self.delete_namespace(found["metadata"]["name"])
 
     async def _resource_of(self, content):
         """The resource that objects of this kind live under, and whether in namespaces: as the API server tells it."""

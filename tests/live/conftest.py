@@ -69,8 +69,7 @@ def kube_server(shared_kube_server):
     """A real API server, one for all tests of a worker; what a test stops or starts there is mended after it."""
     yield shared_kube_server
     shared_kube_server.recover()
-    with SyncAdmin.of(shared_kube_server) as admin:
-        admin.clear()
+    shared_kube_server.clear()
 
 
 @pytest.fixture

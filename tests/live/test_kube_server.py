@@ -174,15 +174,35 @@ async def first_event(admin, version):
         return await anext(events)
 
 
-async def test_many_objects_are_made_in_a_moment_and_cleared_away(admin, namespace):
+async def test_many_objects_of_any_kind_are_cleared_away(kube_server, admin, namespace):
+    hook = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration"}
     await admin.create_nodes(200)
     await admin.create_all([pod(f"pod-{number}", namespace) for number in range(200)])
-    assert len(await admin.items("pods", namespace)) == 200
-    await admin.clear()
-    assert not await admin.items("pods")
-    assert not await admin.items("nodes")
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    made = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"}, "spec": claim}
+    assert "finalizers" in (await admin.create(made, namespace=namespace))["metadata"]
+    nowhere = {"url": "https://127.0.0.1:1/"}
+    rule = {"apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"], "operations": ["*"]}
+    common = {"clientConfig": nowhere, "rules": [rule], "sideEffects": "None", "admissionReviewVersions": ["v1"]}
+    await admin.create({**hook, "metadata": {"name": "no"}, "webhooks": [{"name": "no.example.com", **common}]})
+
+    kube_server.clear()
+
+    for resource in ("pods", "nodes", "persistentvolumeclaims"):
+        assert not await admin.items(resource)
+    assert {"default", "kube-system"} <= {found["metadata"]["name"] for found in await admin.items("namespaces")}
     with pytest.raises(ApiError):
         await admin.get("namespaces", namespace)
+    await wait_for(lambda: can_create(admin, f"{namespace}-again"))  # once the server has seen the webhook go
+
+
+async def can_create(admin, name):
+    try:
+        return await admin.create_namespace(name)
+    except ApiError as refused:
+        if "no.example.com" not in str(refused):
+            raise
+        return None
 
 
 def test_a_server_that_cannot_start_shows_the_end_of_its_log(new_kube_server):

@@ -1,0 +1,103 @@
+"""What the tracker finds broken in a fleet is what plain loops over all pairs of bindings find."""
+
+import random
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bayplan.enforcing.tracking import ViolationTracker
+from bayplan.reading import bindings, clusters, questions
+from bayplan.reading.questions import FleetQuestion
+from bayplan.reading.workload_terms import LabelKeys
+from slow_twins.fleet import strategies
+from slow_twins.fleet import violations as slow_twin
+
+SEEDS = st.integers(0, 2**32)
+
+
+class ChangingFleet:
+    """A fleet whose bindings and clusters come and go, in an index and as manifests."""
+
+    def __init__(self, seed, preset):
+        self.chance = random.Random(seed)
+        drawn = strategies.seeded(seed, presets=(preset,), most_bindings=10)
+        self.options, self.resources = drawn["options"], drawn["resources"]
+        self.every = {"clusters": drawn["clusters"], "bindings": drawn["bindings"]}
+        self.there = {"clusters": list(drawn["clusters"]), "bindings": []}
+        self.asked = msgspec.convert(drawn, FleetQuestion)
+        situation = questions.fleet_situation_of(msgspec.structs.replace(self.asked, bindings=[]))
+        self.index = situation.index
+        self.tracker = ViolationTracker(self.index)
+
+    def step(self):
+        kind = self.chance.choice(("bindings", "bindings", "bindings", "clusters"))
+        if not self.every[kind]:
+            return
+        thing = self.chance.choice(self.every[kind])
+        if thing in self.there[kind]:
+            self.there[kind].remove(thing)
+            getattr(self, f"remove_{kind}")(thing)
+        else:
+            self.there[kind].append(thing)
+            getattr(self, f"add_{kind}")(thing)
+
+    def add_clusters(self, manifest):
+        written = self.asked.clusters[self.every["clusters"].index(manifest)]
+        self.index.add_target(clusters.target_of(written))
+
+    def remove_clusters(self, manifest):
+        self.index.remove_target(manifest["metadata"]["name"])
+
+    def add_bindings(self, manifest):
+        written = self.asked.bindings[self.every["bindings"].index(manifest)]
+        options = self.asked.options
+        keys = LabelKeys(frozen(options.affinity_label_keys), frozen(options.anti_affinity_label_keys))
+        how = bindings.Reading(questions.semantics_of(options), keys)
+        templates = {questions._reference(each): each for each in reversed(self.resources)}
+        workload = bindings.workload_of(written, templates.get(questions._template_of(written)), how)
+        bindings.put_on(self.index, workload, bindings.shares_of(written), bindings.draining_from(written))
+
+    def remove_bindings(self, manifest):
+        meta = manifest["metadata"]
+        for key in [key for key in self.index.records if key.startswith(f"{meta['namespace']}/{meta['name']}")]:
+            if key.partition("\0")[0] == f"{meta['namespace']}/{meta['name']}":
+                self.index.remove(key)
+
+    def by_loops(self):
+        return slow_twin.broken({**self.there, "resources": self.resources, "options": self.options})
+
+    def tracked(self):
+        return sorted(
+            (
+                v.owner,
+                v.sign.value,
+                v.term,
+                v.topology_key,
+                frozenset(v.domain.split(", ")) - {""},
+                v.target,
+                v.peers,
+            )
+            for v in self.tracker.violations()
+        )
+
+
+def frozen(keys):
+    return None if keys is None else tuple(keys)
+
+
+@pytest.mark.parametrize("preset", ["upstream", "design"])
+@settings(max_examples=80, deadline=None)
+@given(seed=SEEDS)
+def test_tracker_finds_what_plain_loops_find(preset, seed):
+    fleet = ChangingFleet(seed, preset)
+    for _ in range(25):
+        fleet.step()
+        if fleet.chance.random() < 0.6:
+            assert comparable(fleet.tracked()) == comparable(fleet.by_loops())
+    assert comparable(fleet.tracked()) == comparable(fleet.by_loops())
+
+
+def comparable(found):
+    return sorted((*row[:4], sorted(row[4]), *row[5:]) for row in found)
