@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import msgspec
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from bayplan.indexing.evaluations import Evaluation
 from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.indexing.shelf import Shelf
 from bayplan.model.decisions import Mask, Reason, Slots
 from bayplan.model.workloads import Workload, label_keys
 from bayplan.rules.rule import Rule
@@ -107,24 +107,42 @@ class Kind:
     """
     Workloads that no rule tells apart, with the rules' views of the targets.
 
-    `asked` are the rules that may refuse or exclude beyond their codes. `ranking` is for `ranking` to keep, `refusal`
-    for `placing`: what is told to the next one of the kind that fits nowhere, as long as nothing changes.
+    `asked` are the rules that may refuse or exclude beyond their codes, `following` those whose views change with what
+    is placed. `ranking` is for `ranking` to keep, `refusal` for `placing`: what is told to the next one of the kind
+    that fits nowhere, as long as nothing changes.
     """
 
-    __slots__ = ("asked", "judged", "ranking", "refusal", "targets_generation")
+    __slots__ = (
+        "_n_dropped",
+        "_targets_generation",
+        "asked",
+        "following",
+        "judged",
+        "ranking",
+        "refusal",
+        "rules",
+        "used",
+    )
 
-    def __init__(self, judged: Sequence[Judged], index: PlacementIndex) -> None:
+    def __init__(self, rules: Sequence[Rule], judged: Sequence[Judged], index: PlacementIndex) -> None:
+        self.rules = rules  # held, so that their id stays theirs
         self.judged = tuple(judged)
         self.asked = [one for one in judged if one.rule.filters and _looks_closer(one.rule)]
-        self.targets_generation = index.targets_generation
+        self.following = [(one.evaluation, one.rule) for one in judged if one.rule.follows_workloads]
         self.ranking: Any = None
         self.refusal: Any = None
+        self.used = index.journal.end
+        self._targets_generation = index.targets_generation
+        self._n_dropped = index.evaluations.n_dropped
 
     def is_current(self, index: PlacementIndex) -> bool:
         """Whether the same rules still have something to say, and their views are still kept."""
-        if self.targets_generation != index.targets_generation:
+        if self._targets_generation != index.targets_generation:
             return False
-        return not any(one.evaluation.dropped for one in self.judged)
+        if self._n_dropped != index.evaluations.n_dropped:
+            self._n_dropped = index.evaluations.n_dropped
+            return not any(one.evaluation.dropped for one in self.judged)
+        return True
 
     def needs_a_closer_look(self, index: PlacementIndex) -> bool:
         """Whether a rule refuses or excludes targets beyond its codes."""
@@ -138,18 +156,16 @@ def kind_of(rules: Sequence[Rule], workload: Workload, index: PlacementIndex) ->
     needs = workload.needs
     visible = index.census.visible(workload.labels, label_keys(needs))
     key = (id(rules), workload.namespace, visible, needs, workload.requested_target, workload.unplaceable)
-    kept: OrderedDict[Any, tuple[Kind, Sequence[Rule]]] = index.kinds
+    kept: Shelf[Hashable, Kind] = index.kinds
     found = kept.get(key)
-    if found is None or not found[0].is_current(index):
-        # With the rules, so that their id stays theirs.
-        found = kept[key] = (Kind(judge(rules, workload, index), index), rules)
-        while len(kept) > KINDS_KEPT:
-            kept.popitem(last=False)
-        return found[0]
-    kept.move_to_end(key)
-    for one in found[0].judged:
-        index.evaluations.refresh(one.evaluation, one.rule, index)
-    return found[0]
+    if found is None or not found.is_current(index):
+        found = Kind(rules, judge(rules, workload, index), index)
+        kept.put(key, found, KINDS_KEPT)
+        return found
+    found.used = index.journal.end
+    for evaluation, rule in found.following:
+        index.evaluations.refresh(evaluation, rule, index)
+    return found
 
 
 def _looks_closer(rule: Rule) -> bool:

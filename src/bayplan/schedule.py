@@ -10,10 +10,11 @@ from collections.abc import Sequence
 
 import msgspec
 
-from bayplan import filtering, ranking, scoring
+from bayplan import filtering, scoring
 from bayplan.assigning import best_target
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.workloads import Workload
+from bayplan.ranking import kind_ranking
 from bayplan.rules.rule import Rule
 
 
@@ -50,7 +51,7 @@ def choose(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -> 
     The same answer without the arrays that explain it, from a ranking that all workloads of the kind share.
     """
     kind = filtering.kind_of(rules, workload, index)
-    ranked = None if kind.needs_a_closer_look(index) else ranking.of_kind(kind, index)
+    ranked = None if kind.needs_a_closer_look(index) else kind_ranking.of_kind(kind, index)
     if ranked is not None:
         return ranked.best()
     decision = schedule(workload, index, rules)

@@ -3,7 +3,7 @@
 import pytest
 from scenery import HOST, ZONE, finding, judge, layout_of, node, nodes, owned, pod, stacked, verdicts
 
-from bayplan.auditing.audit_input import Unlisted
+from bayplan.auditing.audit_input import Unlisted, unlisted_text
 from bayplan.auditing.objects import (
     ClaimSource,
     Condition,
@@ -119,9 +119,10 @@ def test_who_may_not_list_kube_system_hears_nothing_of_components():
     assert verdicts(found)["fd-n1-component-host"] == "UNDECIDED"
     assert verdicts(found)["scs-0214-cp-machines"] == "PASS"
     assert str(found.stage) == "not distributed (perhaps over zones), not loss-safe (perhaps for zones)"
-    assert str(unlisted[0]) == (
-        "pods of kube-system could not be listed (forbidden): what depends on them is left undecided"
-    )
+    assert unlisted_text([*unlisted, Unlisted("leases"), Unlisted("services", reason="gone")]) == [
+        "pods of kube-system, leases could not be listed (forbidden): what depends on them is left undecided",
+        "services could not be listed (gone): what depends on them is left undecided",
+    ]
     assert verdicts(judge(given, unlisted=(Unlisted("persistentvolumes"),)))["scs-0213-dup-etcd"] == "PASS"
 
 

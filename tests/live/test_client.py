@@ -66,7 +66,7 @@ async def following(server, resource, item_type, selection, **settings):
         told, trouble = Told(), []
         reflector = Reflector(connection, resource, item_type, told, selection, on_trouble=trouble.append, **settings)
         running = asyncio.create_task(reflector.run())
-        await asyncio.wait_for(reflector.synced.wait(), 30)
+        await asyncio.wait_for(reflector.synced.wait(), 60)
         yield reflector, told, trouble
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
@@ -132,7 +132,7 @@ async def test_a_restarted_server_is_taken_up_where_it_was_left(kube_server, adm
     async with following(kube_server, PODS, Pod, Selection(namespace)) as (reflector, told, trouble):
         await in_background(kube_server.restart_apiserver)
         await admin.create_pod("after", namespace)
-        await wait_for(lambda: told.names == ["after", "before"], 40)
+        await wait_for(lambda: told.names == ["after", "before"], 120)
         assert reflector.restarts >= 1
         assert trouble
 
@@ -150,7 +150,7 @@ async def test_history_that_vanishes_under_a_watch(kube_server, admin, namespace
             await admin.delete("pods", name, namespace)
         await admin.create_pod("is-made-anew", namespace)
         await in_background(kube_server.forget_history)
-        await wait_for(lambda: reflector.relists >= 1, 60)
+        await wait_for(lambda: reflector.relists >= 1, 120)
         await wait_for(lambda: told.names == ["is-made-anew", "stays"])
         assert told.known[namespace, "is-made-anew"].metadata.uid != uid
 

@@ -29,7 +29,7 @@ async def webhook(kube_server, admin):
     await admin.create_namespace("bayplan-system")
     for configuration in Webhook(address=Address(url=url), failure_policy="Fail").manifests():
         await admin.create(configuration)
-    where = ("--webhook-bind-address", f"127.0.0.1:{port}", "--webhook-url", url, "--webhook-failure-policy", "Fail")
+    where = ("--webhook-bind-address", f"127.0.0.1:{port}", "--webhook-url", url)
     yield bayplan_running.process(kube_server, "--webhook", *where, "--no-leader-elect")
     for resource in CONFIGURATIONS:
         await admin.delete(resource, "bayplan")

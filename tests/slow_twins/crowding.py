@@ -40,6 +40,8 @@ def question(dice, presets=("upstream", "design"), switches=True, most_nodes=5, 
         if dice.rarely(8):
             keep_apart(dice, pod)
     settle(dice, drawn, names)
+    if dice.rarely(5):
+        quarrel(dice, drawn)
     drawn["pods"] += [promised(dice, f"q{i}", names) for i in range(dice.number(0, 3) if dice.rarely(3) else 0)]
     drawn["objects"] += [budget(dice, f"b{i}") for i in range(dice.number(0, 3))]
     if dice.rarely(6):
@@ -64,6 +66,19 @@ def settle(dice, drawn, names):
         spec["preemptionPolicy"] = dice.pick(("Never", "PreemptLowerPriority"))
     if dice.rarely(4):
         pod["status"]["nominatedNodeName"] = dice.pick((*names, "gone"))
+
+
+def quarrel(dice, drawn):
+    """Nothing is in the way but who stands somewhere in the zone: nobody else has rules."""
+    for pod in (*drawn["pods"], drawn["pod"]):
+        pod["spec"].pop("affinity", None)
+        pod["metadata"].pop("annotations", None)
+    for pod in [drawn["pod"], *dice.some(drawn["pods"], 0, 2)]:
+        term = {"topologyKey": ZONE, "labelSelector": some_app(dice), "namespaceSelector": {}}
+        side = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+        pod["spec"]["affinity"] = {"podAntiAffinity": side}
+    if dice.rarely(3):
+        keep_near(dice, drawn["pod"])
 
 
 def shrink(dice, node, here):

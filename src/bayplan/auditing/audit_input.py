@@ -32,9 +32,16 @@ class Unlisted(msgspec.Struct, frozen=True):
     namespace: str = ""
     reason: str = "forbidden"
 
-    def __str__(self) -> str:
-        of = f" of {self.namespace}" if self.namespace else ""
-        return f"{self.resource}{of} could not be listed ({self.reason}): what depends on them is left undecided"
+
+def unlisted_text(unlisted: Sequence[Unlisted]) -> list[str]:
+    """What is said of it: one line for each reason, however many resources that are."""
+    by_reason: dict[str, list[str]] = {}
+    for one in unlisted:
+        by_reason.setdefault(one.reason, []).append(one.resource + (f" of {one.namespace}" if one.namespace else ""))
+    return [
+        f"{', '.join(names)} could not be listed ({reason}): what depends on them is left undecided"
+        for reason, names in by_reason.items()
+    ]
 
 
 class AuditInput(msgspec.Struct, frozen=True, kw_only=True):

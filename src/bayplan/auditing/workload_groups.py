@@ -27,6 +27,8 @@ _REPLICATED = frozenset({"ReplicaSet", "StatefulSet", "ReplicationController"})
 _BOUND_TO_NODE = frozenset({"DaemonSet", "Node"})
 _MIRROR = "kubernetes.io/config.mirror"
 
+_Place = tuple[str, str, str]  # namespace, and a label that narrows it down
+
 
 class Replicas(msgspec.Struct, frozen=True):
     """A group and the workloads that are its members, in the same order; `source` says what its need comes from."""
@@ -112,24 +114,36 @@ def owner_groups(owned: Mapping[str, Sequence[Pod]], ready: Mapping[str, bool], 
     return found
 
 
-def budget_groups(pods: Iterable[Pod], budgets: Iterable[Budget], ready: Mapping[str, bool]) -> list[Replicas]:
+def budget_groups(pods: Iterable[Pod], budgets: Sequence[Budget], ready: Mapping[str, bool]) -> list[Replicas]:
     """Each budget with the running pods that it counts; one that counts none is left out."""
-    by_namespace: dict[str, list[Pod]] = {}
+    by_place: dict[_Place, list[Pod]] = {}
+    wanted = {_place_of(budget) for budget in budgets}
     for pod in pods:
         if runs(pod):
-            by_namespace.setdefault(pod.metadata.namespace or "default", []).append(pod)
+            namespace = pod.metadata.namespace or "default"
+            for place in ((namespace, "", ""), *((namespace, *label) for label in (pod.metadata.labels or {}).items())):
+                if place in wanted:
+                    by_place.setdefault(place, []).append(pod)
     found = []
     for budget in budgets:
         # The disruption controller takes an empty selector for everything, unlike the scheduler; null is nothing.
         counted = [
             pod
-            for pod in by_namespace.get(budget.namespace, ())
+            for pod in by_place.get(_place_of(budget), ())
             if budget.selector is not None and budget.selector.matches(pod.metadata.labels or {})
         ]
         if counted:
             name = f"PodDisruptionBudget {budget.namespace}/{budget.name}"
             found.append(_replicas(name, counted, ready, need_of(budget, len(counted)), BUDGET))
     return found
+
+
+def _place_of(budget: Budget) -> _Place:
+    """Where its pods are to be looked for: a namespace, and a label that all of them must have if there is one."""
+    for requirement in budget.selector.requirements if budget.selector is not None else ():
+        if requirement.operator == "In" and len(requirement.values) == 1:
+            return budget.namespace, requirement.key, requirement.values[0]
+    return budget.namespace, "", ""
 
 
 def _replicas(name: str, pods: Sequence[Pod], ready: Mapping[str, bool], need: int, source: str) -> Replicas:

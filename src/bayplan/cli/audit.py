@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from bayplan.auditing.repairing.mending import Repair
     from bayplan.auditing.survival import Rescheduling, Survival
     from bayplan.auditing.workload_groups import Workloads
+    from bayplan.cli.audit_live import AuditFetching
     from bayplan.reading.audit_files import Placeable
 
 _REPAIRABLE = ("table", "markdown", "json", "yaml")
@@ -31,6 +32,7 @@ _BAR = 30
     summary="Check that nodes sit on separate machines, and what survives losing one.",
     examples=(
         "bayplan audit -f nodes.yaml",
+        "bayplan audit --context production",
         "kubectl get nodes,pods,pdb,pv,pvc,leases -A -o json | bayplan audit -f - --repair",
         "bayplan audit -f dump.json --inventory servers.json --ha -o markdown",
         "bayplan audit -f dump.json --lose zone --lose power-feed --require fd-room-zone",
@@ -129,9 +131,10 @@ class _Run:
     def judged(self) -> Audit:
         from bayplan.auditing import audit as auditing
         from bayplan.auditing import surveying, workload_groups
+        from bayplan.auditing.audit_input import unlisted_text
 
         layout = surveying.layout_of(self.given, self._catalogue)
-        self._say([*self.given.warnings, *map(str, self.given.unlisted), *layout.notes])
+        self._say([*self.given.warnings, *unlisted_text(self.given.unlisted), *layout.notes])
         if self._legacy:
             return auditing.audit(layout, self._profile)
         self._workloads = workload_groups.workloads_of(self.given, layout, self._wishes)
@@ -212,6 +215,7 @@ def _read(
     from bayplan.reading import audit_files, inventory
 
     placeable = audit_files.Placeable() if wants_index else None
+    fetching = _fetching(sources)
     with console.progress() as line:
         given = audit_files.load(
             sources.filename,
@@ -219,6 +223,8 @@ def _read(
             scenario=topology.scenario or "",
             placeable=placeable,
             progress=lambda step: line.show(lambda: f"reading {step.file}: {step.objects_read} objects"),
+            live=fetching.sources() if fetching else (),
+            unlisted=fetching.unlisted if fetching else (),
         )
     content = inventory.load_inventory(topology.inventory, losing.named()) if topology.inventory else {}
     unknown = inventory.unknown_entries(content, given.nodes)
@@ -229,6 +235,14 @@ def _read(
     if topology.hosting:
         hosting = audit_files.load_hosting(topology.hosting, topology.hosting_namespace, recursive=sources.recursive)
     return msgspec.structs.replace(given, inventory=content, warnings=warnings, hosting=hosting), placeable
+
+
+def _fetching(sources: options.Sources) -> AuditFetching | None:
+    if not sources.cluster.is_given:
+        return None
+    from bayplan.cli.audit_live import AuditFetching
+
+    return AuditFetching(sources.cluster.open())
 
 
 def _labels(sources: options.Sources, topology: Topology, hash_key_file: str | None, console: Console) -> int:

@@ -174,18 +174,25 @@ TOPOLOGY = commands.OptionGroup(
         ),
     ),
 )
+
+
+def profile_option(name: str, heading: str, profiles: tuple[str, ...] = _PROFILES[:6]) -> commands.Option:
+    """The option that chooses a profile."""
+    return commands.Option(
+        name,
+        type=click.Choice(profiles),
+        default=profiles[0],
+        show_default=True,
+        heading=heading,
+        help="The standard to judge by.",
+    )
+
+
 JUDGING = commands.OptionGroup(
     "judging",
     Judging,
     (
-        commands.Option(
-            "--profile",
-            type=click.Choice(_PROFILES),
-            default=_PROFILES[0],
-            show_default=True,
-            heading=JUDGING_HEADING,
-            help="The standard to judge by.",
-        ),
+        profile_option("--profile", JUDGING_HEADING, _PROFILES),
         commands.Option("--ha", is_flag=True, heading=JUDGING_HEADING, help="The same as --profile ha."),
         commands.Option(
             "--require",

@@ -24,10 +24,12 @@ from bayplan.cli import (
     outcomes,
     place,
     quota,
+    rebalance,
     replay,
     run,
     validate,
     version,
+    violations,
 )
 from bayplan.cli.console import Console
 from bayplan.errors import BayplanError
@@ -94,6 +96,8 @@ for _command in (
     place.place,
     explain.explain,
     validate.validate,
+    violations.violations,
+    rebalance.rebalance,
     quota.quota,
     audit.audit,
     run.run,

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import functools
 import logging
 import signal
 import socket
 import uuid
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
 
-from bayplan.cli import commands, configuration, connecting, guarding, options, outcomes, run_webhook
+from bayplan.cli import commands, configuration, connecting, guarding, options, outcomes, run_audit, run_webhook
 from bayplan.cli.console import Console
+from bayplan.cli.run_audit import AUDITING, Auditing
 from bayplan.cli.run_enforcing import ENFORCING, Enforcing
 from bayplan.cli.run_webhook import WEBHOOK, Hooking
 
 if TYPE_CHECKING:
     from bayplan.kube_api.connection import Connection
+    from bayplan.live.running import Running
     from bayplan.live.scheduler import Profiles
     from bayplan.live.settings import Address, Settings
     from bayplan.webhook.running import Webhook
@@ -42,7 +47,15 @@ DEFAULT_ADDRESS = "127.0.0.1:10351"
         "everything known. It keeps no state of its own. SIGTERM ends it in good order. Exit code 0 when stopped, 3 if "
         "the API server refuses us or leadership is lost."
     ),
-    groups=(connecting.CONNECTING, options.DECIDING, ENFORCING, WEBHOOK, guarding.RESTRICTING, options.CONSOLE),
+    groups=(
+        connecting.CONNECTING,
+        options.DECIDING,
+        ENFORCING,
+        WEBHOOK,
+        guarding.RESTRICTING,
+        AUDITING,
+        options.CONSOLE,
+    ),
     params=(
         commands.Option(
             "--scheduler-name",
@@ -161,6 +174,7 @@ def run(
     enforcing: Enforcing,
     hooking: Hooking,
     restricting: guarding.Restricting,
+    auditing: Auditing,
     console: Console,
 ) -> int:
     """Run until stopped."""
@@ -192,11 +206,19 @@ def run(
     )
     profiles = _profiles(scheduler_name or (DEFAULT_NAME,))
     connection = connecting.open(qps=kube_api_qps, burst=kube_api_burst)
-    asyncio.run(_run(connection, profiles, settings, hooking.settings(settings.semantics, restricting.settings())))
+    webhook = hooking.settings(settings.semantics, restricting.settings())
+    audits = functools.partial(run_audit.opened, auditing, connecting)
+    asyncio.run(_run(connection, profiles, settings, webhook, audits))
     return outcomes.YES
 
 
-async def _run(connection: Connection, profiles: Profiles, settings: Settings, webhook: Webhook | None) -> None:
+async def _run(
+    connection: Connection,
+    profiles: Profiles,
+    settings: Settings,
+    webhook: Webhook | None,
+    audits: Callable[[Running], contextlib.AbstractAsyncContextManager[None]],
+) -> None:
     from bayplan.live.running import Running
 
     async with connection:
@@ -205,7 +227,7 @@ async def _run(connection: Connection, profiles: Profiles, settings: Settings, w
         for sign in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(sign, running.stop)
         loop.add_signal_handler(signal.SIGUSR1, running.toggle_enforcement)
-        async with run_webhook.opened(webhook, connection, running):
+        async with run_webhook.opened(webhook, connection, running), audits(running):
             await running.run()
 
 

@@ -36,7 +36,6 @@ class Hooking(msgspec.Struct, frozen=True):
     webhook_url: str | None
     webhook_cert_file: str | None
     webhook_key_file: str | None
-    webhook_failure_policy: str
 
     def settings(self, semantics: Semantics, guard: GuardSettings) -> Webhook | None:
         """None if no webhook is wanted."""
@@ -57,7 +56,6 @@ class Hooking(msgspec.Struct, frozen=True):
             port=int(port),
             certificate=self.webhook_cert_file or "",
             key=self.webhook_key_file or "",
-            failure_policy="Fail" if self.webhook_failure_policy == "Fail" else "Ignore",
         )
 
 
@@ -136,13 +134,5 @@ WEBHOOK = OptionGroup(
             help="Certificate, re-read when it changes; without it, one is made, kept in a Secret and rotated.",
         ),
         Option("--webhook-key-file", metavar="FILE", type=click.Path(), heading=_HEADING, help="Its key."),
-        Option(
-            "--webhook-failure-policy",
-            type=click.Choice(["Ignore", "Fail"]),
-            default="Ignore",
-            show_default=True,
-            heading=_HEADING,
-            help="What an API server does while nobody answers.",
-        ),
     ),
 )

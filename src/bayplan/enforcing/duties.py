@@ -195,7 +195,7 @@ class Duty:
         return max((counter.by_domain.get(domain, 0) for domain in counter.column.domains(slot)), default=0)
 
     def _level(self, domain: Domain) -> int:
-        """How many more than allowed, as far as it matters: beyond two, also an owner who counts himself has too many."""
+        """How many more than allowed, as far as it matters: with two, also an owner who counts himself has too many."""
         key, value = domain
         counter = next(counter for counter in self.counters if counter.column.key == key)
         count = counter.by_domain.get(counter.column.by_value.get(value, -1), 0)

@@ -12,7 +12,7 @@ from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.reach import Reach
 from bayplan.model.terms import AffinityTerms, PodTerm
 from bayplan.model.workloads import SpreadConstraint, Workload, WorkloadKey
-from bayplan.rules import inter_pod_affinity, topology_spread
+from bayplan.rules import inter_pod_affinity, spread_plans
 from bayplan.rules.inter_pod_evidence import show_term
 
 
@@ -107,7 +107,7 @@ def _same(one: PodTerm, other: PodTerm) -> bool:
     return msgspec.structs.replace(one, path="") == msgspec.structs.replace(other, path="")
 
 
-def for_spread(plan: topology_spread.Plan, workload: Workload, slot: int, index: PlacementIndex) -> list[Alternatives]:
+def for_spread(plan: spread_plans.Plan, workload: Workload, slot: int, index: PlacementIndex) -> list[Alternatives]:
     found = []
     for spreading in plan.hard:
         constraint, column = spreading.constraint, spreading.column

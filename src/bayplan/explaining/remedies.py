@@ -18,7 +18,7 @@ from bayplan.model import quantities
 from bayplan.model.node_selectors import NodeAffinity
 from bayplan.model.taints import HARD_EFFECTS, Taint, Toleration, tolerated
 from bayplan.model.targets import Target
-from bayplan.model.workloads import Needs, Requests, Workload, WorkloadKey
+from bayplan.model.workloads import Needs, Workload, WorkloadKey
 from bayplan.rules import resources_fit
 
 Edit = Callable[[Workload, PlacementIndex], Workload]
@@ -181,7 +181,7 @@ def for_ports(plan: Any, workload: Workload, slot: int, index: PlacementIndex) -
     return [[Remedy(f"drop host port {ports}", change_needs(host_ports=())), *moving(holders)]]
 
 
-def for_resources(plan: Requests, workload: Workload, slot: int, index: PlacementIndex) -> list[Alternatives]:
+def for_resources(plan: resources_fit.Plan, workload: Workload, slot: int, index: PlacementIndex) -> list[Alternatives]:
     del workload
     asked = {PODS: 1, **dict(plan.amounts)}
     code = int(resources_fit.ResourcesFit().reject(plan, index, np.array([slot]))[0])

@@ -24,6 +24,7 @@ from bayplan.model.terms import TARGET, AffinityTerms, PeerTerm
 from bayplan.model.workloads import LEAVING, Workload, WorkloadKey
 
 NO_LABELS: Labels = {}
+SEEN_KEPT = 8192  # label sets of which it is remembered what terms see of them
 
 
 class Record(msgspec.Struct):
@@ -33,6 +34,7 @@ class Record(msgspec.Struct):
     `row` is its place in the roster, -1 if it has none.
     """
 
+    key: WorkloadKey
     workload: Workload
     shares: tuple[tuple[str, int], ...]
     slots: tuple[int, ...] = ()
@@ -63,15 +65,25 @@ class Census:
         self._column = column
         self._owned: dict[tuple[str, AffinityTerms], _Owned] = {}
         self._label_sets: dict[tuple[tuple[str, str], ...], LabelSet] = {}
+        self._seen: dict[tuple[VisibleLabels, frozenset[str]], VisibleLabels] = {}
+        self._seen_as_of = -1
         self._label_keys: Tally[str] = Tally()  # how many label sets have the key
 
     # Asking
 
     def visible(self, labels: Labels, also: frozenset[str] = frozenset()) -> VisibleLabels:
         """The labels that some live term could look at, or one about to live that looks at the keys `also`."""
-        live = self.terms.live_keys
-        # Labels of our own making, such as Karmada's groups, are there to be looked at.
-        return tuple(sorted(i for i in labels.items() if i[0] in live or i[0] in also or i[0][:1] == "\0"))
+        if self._seen_as_of != self.terms.keys_generation or len(self._seen) == SEEN_KEPT:
+            self._seen.clear()
+            self._seen_as_of = self.terms.keys_generation
+        key = (tuple(labels.items()), also)
+        known = self._seen.get(key)
+        if known is None:
+            live = self.terms.live_keys
+            # Labels of our own making, such as Karmada's groups, are there to be looked at.
+            seen = [i for i in labels.items() if i[0] in live or i[0] in also or i[0][:1] == "\0"]
+            known = self._seen[key] = tuple(sorted(seen))
+        return known
 
     def matches(self, term: PeerTerm, labels: Labels, namespace: str, *, terminating: bool = False) -> bool:
         return term.matches(labels, namespace, self.namespaces.get(namespace, NO_LABELS), terminating=terminating)
@@ -143,9 +155,10 @@ class Census:
     def join(self, record: Record) -> WorkloadClass:
         """Count a workload on its slots."""
         workload = record.workload
-        cls = self._class_of(workload)
-        record.label_set = self._label_set(workload.labels)
-        cls.join(workload.key, record.label_set, record.slots)
+        label_set = self._label_set(workload.labels)
+        cls = self._class_of(workload, label_set)
+        cls.join(record.key, label_set, record.slots)
+        record.label_set = label_set
         record.member_of = cls
         for counter in cls.matched:
             counter.add(record.slots, +1)
@@ -157,7 +170,7 @@ class Census:
         cls = record.member_of
         assert cls is not None, f"{record.workload.key} is not counted"
         assert record.label_set is not None
-        cls.leave(record.workload.key, record.label_set, record.slots)
+        cls.leave(record.key, record.label_set, record.slots)
         self._forget(record.label_set)
         record.member_of = record.label_set = None
         for counter in cls.matched:
@@ -196,7 +209,7 @@ class Census:
     # Labels
 
     def _label_set(self, labels: Labels) -> LabelSet:
-        key = tuple(sorted(labels.items()))
+        key = tuple(labels.items())  # in another order they are kept twice, which does no harm
         found = self._label_sets.get(key)
         if found is None:
             found = self._label_sets[key] = LabelSet(labels)
@@ -207,7 +220,7 @@ class Census:
     def _forget(self, label_set: LabelSet) -> None:
         label_set.uses -= 1
         if not label_set.uses:
-            del self._label_sets[tuple(sorted(label_set.labels.items()))]
+            del self._label_sets[tuple(label_set.labels.items())]
             self._label_keys.subtract(label_set.labels.keys())
             for key in label_set.labels:
                 if not self._label_keys[key]:
@@ -215,17 +228,27 @@ class Census:
 
     # Classes
 
-    def _class_of(self, workload: Workload) -> WorkloadClass:
+    def _class_of(self, workload: Workload, label_set: LabelSet) -> WorkloadClass:
         affinity = workload.needs.affinity
-        self._own(workload.namespace, affinity)
-        key = (workload.namespace, self.visible(workload.labels), workload.terminating, affinity)
+        key = (workload.namespace, self._visible_of(label_set), workload.terminating, affinity)
         cls = self.classes.find(key)
+        if cls is None:
+            # Its terms come into use first: they may make more labels visible.
+            self._own(workload.namespace, affinity)
+            key = (workload.namespace, self._visible_of(label_set), workload.terminating, affinity)
+            cls = self.classes.find(key)
         if cls is None:
             cls = self.classes.create(key)
             cls.matched = self._matched_by(cls)
             cls.owner_rules = self._owner_rules(cls)
             self._owned[workload.namespace, affinity].classes += 1
         return cls
+
+    def _visible_of(self, label_set: LabelSet) -> VisibleLabels:
+        if label_set.as_of != self.terms.keys_generation:
+            label_set.visible = self.visible(label_set.labels)
+            label_set.as_of = self.terms.keys_generation
+        return label_set.visible
 
     def _drop(self, cls: WorkloadClass) -> None:
         self.classes.drop(cls)
@@ -287,8 +310,7 @@ class Census:
             for key in cls.keys:
                 counter.add(self.records[key].slots, sign)
             return
-        for slot, here in cls.members.items():
-            counter.add((slot,), sign * len(here))
+        counter.add_all(cls.members, sign)
 
     def _split_by(self, new_keys: list[str]) -> None:
         """
@@ -311,7 +333,7 @@ class Census:
                 self.classes.see(cls, known_by)
 
     def _seen_of(self, labels: LabelSet, cls: WorkloadClass, keys: list[str]) -> VisibleLabels:
-        return self.visible(labels.labels) if any(key in labels.labels for key in keys) else cls.key[1]
+        return self._visible_of(labels) if any(key in labels.labels for key in keys) else cls.key[1]
 
     def _scatter(self, cls: WorkloadClass, visible: dict[LabelSet, VisibleLabels]) -> None:
         """Move the members that are seen differently now to classes of their own."""
@@ -320,7 +342,7 @@ class Census:
             assert record.label_set is not None
             if visible[record.label_set] != cls.key[1]:
                 cls.leave(key, record.label_set, record.slots)
-                new = self._class_of(record.workload)
+                new = self._class_of(record.workload, record.label_set)
                 new.join(key, record.label_set, record.slots)
                 record.member_of = new
                 if self.moved is not None:

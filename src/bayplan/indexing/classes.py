@@ -21,13 +21,19 @@ ClassKey = tuple[str, VisibleLabels, bool, AffinityTerms]
 
 
 class LabelSet:
-    """All labels of some workloads, kept once however many have them."""
+    """
+    All labels of some workloads, kept once however many have them.
 
-    __slots__ = ("labels", "uses")
+    `visible` is what terms could see of them `as_of` a state of the terms.
+    """
+
+    __slots__ = ("as_of", "labels", "uses", "visible")
 
     def __init__(self, labels: Labels) -> None:
         self.labels = labels
         self.uses = 0
+        self.visible: VisibleLabels = ()
+        self.as_of = -1
 
 
 class WorkloadClass:
@@ -87,7 +93,11 @@ class WorkloadClass:
             self.nowhere.add(workload)
         self.label_sets[labels] = self.label_sets.get(labels, 0) + 1
         for slot in slots:
-            self.members.setdefault(slot, set()).add(workload)
+            here = self.members.get(slot)
+            if here is None:
+                self.members[slot] = {workload}
+            else:
+                here.add(workload)
 
     def leave(self, workload: WorkloadKey, labels: LabelSet, slots: tuple[int, ...]) -> None:
         self.n_members -= 1

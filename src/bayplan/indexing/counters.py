@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+
 import numpy as np
 from numpy.typing import NDArray
 
-from bayplan.indexing.value_columns import ValueColumn
+from bayplan.indexing.value_columns import ABSENT, ValueColumn
 
 # A counter gets a dense mirror once one domain in this many is occupied; below that a sparse one is cheaper to keep.
 DENSE_FROM = 16
+FEW = 16  # targets up to which one after another is quicker than arrays
 
 
 class Counter:
@@ -30,12 +33,28 @@ class Counter:
         """One workload (or `change` of them) came to, or left, all of these targets at once."""
         self.anywhere += change
         if len(slots) == 1:
-            domain = int(self.column.of_slot[slots[0]])
+            domain = self.column.at[slots[0]]
             if domain and slots[0] not in self.column.further:
                 self._bump(domain, change)
                 return
         for domain in {domain for slot in slots for domain in self.column.domains(slot)}:
             self._bump(domain, change)
+
+    def add_all(self, members: Mapping[int, Collection[object]], sign: int) -> None:
+        """Many workloads came to, or left, one target each: `members` are those of every target."""
+        column, n = self.column, len(members)
+        if n < FEW or column.further:
+            for slot, here in members.items():
+                self.add((slot,), sign * len(here))
+            return
+        numbers = np.fromiter(map(len, members.values()), np.int64, n)
+        domains = column.of_slot.take(np.fromiter(members, np.intp, n))
+        self.anywhere += sign * int(numbers.sum())
+        by_domain = np.bincount(domains, weights=numbers, minlength=1).astype(np.int64)
+        by_domain[ABSENT] = 0
+        changed = np.flatnonzero(by_domain)
+        for domain, number in zip(changed.tolist(), by_domain[changed].tolist(), strict=True):
+            self._bump(domain, sign * number)
 
     def _bump(self, domain: int, change: int) -> None:
         count = self.by_domain.get(domain, 0) + change

@@ -1,33 +1,44 @@
 """
 What rules found, shared by all workloads with an equal rule part and corrected where changes touched it.
 
-An evaluation is the rule's code and raw score per target with a cursor into the journal. Asked again, it re-reads the
-index at the touched targets only; that gives the same arrays as a fresh look at all of them, which the tests compare.
-Knows nothing of what any rule does.
+An evaluation is the rule's code and raw score per place with a cursor into the journal. A place is a target; or, for a
+rule that judges domains as wholes, a domain, and then one of its targets is asked for all. Asked again, an evaluation
+re-reads the index at the touched places only; that gives the same as a fresh look at all of them, which the tests
+compare. Knows nothing of what any rule does.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
-from collections.abc import Hashable
-from itertools import islice
+from collections.abc import Collection, Hashable
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+import msgspec
 import numpy as np
 
 from bayplan.indexing.journal import Change
+from bayplan.indexing.shelf import Shelf
 from bayplan.indexing.slots import ALL, At
-from bayplan.model.decisions import Codes, Scores
+from bayplan.indexing.value_columns import ValueColumn
+from bayplan.model.decisions import Codes, Scores, Slots
 
 if TYPE_CHECKING:
     from bayplan.indexing.placement_index import PlacementIndex
 
 MEMORY = 256 * 2**20  # bytes of arrays kept; the least recently used go first
-REMEMBERED = 16  # corrections that an evaluation can tell about
-FEW = 32  # targets; more of them are "all" to whoever builds on an evaluation
+REMEMBERED = 256  # corrected places that an evaluation can tell about
+FEW = 32  # places; more of them are "all" to whoever builds on an evaluation
+SINGLY = 6  # places up to which integers one by one are cheaper than arrays
 REPLAY = 64  # with more changes than this, a fresh look is cheaper than replaying them
 
-Touched = slice | tuple[int, ...] | np.ndarray[tuple[int], np.dtype[np.intp]] | None
+
+class Around(msgspec.Struct, frozen=True):
+    """Every target that shares a domain of one of these keys with one of these slots."""
+
+    keys: tuple[str, ...]
+    slots: tuple[int, ...]
+
+
+Touched = slice | tuple[int, ...] | Around | None
 
 
 class Evaluable(Protocol):
@@ -38,6 +49,7 @@ class Evaluable(Protocol):
     def prepare(self, part: Any, index: PlacementIndex) -> Any: ...
     def stale(self, plan: Any, index: PlacementIndex) -> bool: ...
     def release(self, plan: Any, index: PlacementIndex) -> None: ...
+    def judges_by(self, plan: Any, index: PlacementIndex) -> ValueColumn | None: ...
     def reject(self, plan: Any, index: PlacementIndex, at: At) -> Codes | None: ...
     def score(self, plan: Any, index: PlacementIndex, at: At) -> Scores | None: ...
     def touched(self, plan: Any, change: Change, index: PlacementIndex) -> Touched: ...
@@ -45,17 +57,22 @@ class Evaluable(Protocol):
 
 
 class Evaluation:
-    """`codes` has shape (capacity,), 0 where the rule has nothing against a target; `raw` its scores, or None."""
+    """
+    One rule's view for one part. `column` is the one whose domains are the places; None if the places are the slots.
+
+    `cursor` is the position in the journal up to which it is right; `version` moves with every correction.
+    """
 
     __slots__ = (
         "_log",
-        "capacity",
-        "codes",
+        "codes_by_place",
+        "column",
         "cursor",
         "dropped",
         "key",
+        "n_places",
         "plan",
-        "raw",
+        "raw_by_place",
         "targets_generation",
         "version",
     )
@@ -64,41 +81,67 @@ class Evaluation:
         self.key = key
         self.plan = plan
         self.dropped = False  # no longer kept up to date: to be asked for again
-        self.codes: Codes | None = None
-        self.raw: Scores | None = None
+        self.column: ValueColumn | None = None
+        self.codes_by_place: Codes | None = None
+        self.raw_by_place: Scores | None = None
+        self.n_places = 0
         self.cursor = 0
-        self.capacity = 0
         self.targets_generation = 0
         self.version = 0
-        self._log: deque[tuple[int, ...] | None] = deque(maxlen=REMEMBERED)
+        self._log: list[int] = []
 
-    def note(self, at: At) -> None:
-        """Remember where the arrays have just changed, for whoever builds on them."""
-        self.version += 1
-        few = not isinstance(at, slice) and len(at) <= FEW
-        self._log.append(tuple(at.tolist()) if few and not isinstance(at, slice) else None)
+    @property
+    def used(self) -> int:
+        return self.cursor
+
+    @property
+    def codes(self) -> Codes | None:
+        """0 where the rule has nothing against a target, shape (capacity,); None if it never has."""
+        codes = self.codes_by_place
+        return codes if codes is None or self.column is None else codes.take(self.column.of_slot)
+
+    @property
+    def raw(self) -> Scores | None:
+        """The score per target, shape (..., capacity), or None."""
+        raw = self.raw_by_place
+        return raw if raw is None or self.column is None else raw.take(self.column.of_slot, axis=-1)
 
     def since(self, version: int) -> set[int] | None:
-        """The slots that changed since that version; None if they are many or no longer known."""
+        """The places that changed since that version; None if they are many or no longer known."""
         behind = self.version - version
-        if behind > len(self._log):
-            return None
-        slots: set[int] = set()
-        for at in islice(reversed(self._log), behind):
-            if at is None:
-                return None
-            slots.update(at)
-        return slots
+        return set(self._log[len(self._log) - behind :]) if behind <= len(self._log) else None
+
+    def note(self, places: Collection[int]) -> None:
+        """Remember where the arrays have just changed, for whoever builds on them."""
+        self.version += len(places)
+        self._log.extend(places)
+        if len(self._log) > REMEMBERED:
+            del self._log[: REMEMBERED // 2]
+
+    def note_all(self) -> None:
+        self.version += 1
+        self._log.clear()
+
+    def fits(self, index: PlacementIndex) -> bool:
+        """Whether the places are still those that the arrays are about."""
+        if self.column is None:
+            return self.n_places == index.slots.capacity
+        return self.n_places == self.column.n_domains and not self.column.further
 
 
 class EvaluationCache:
-    """Evaluations by rule and part. `n_full` and `n_corrected` count how they came about, for tests and metrics."""
+    """
+    Evaluations by rule and part.
+
+    For tests and metrics: `n_full` counts how often a rule looked at all targets, `n_corrected` how often at some.
+    """
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[int, Hashable], Evaluation] = OrderedDict()
+        self._kept: Shelf[tuple[int, Hashable], Evaluation] = Shelf()
         self._rules: dict[int, Evaluable] = {}
         self.n_full = 0
         self.n_corrected = 0
+        self.n_dropped = 0
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -109,99 +152,145 @@ class EvaluationCache:
         found = self._kept.get(key)
         if found is None:
             self._rules[id(rule)] = rule  # kept alive, so that its id stays its own
-            found = self._kept[key] = Evaluation(key, rule.prepare(part, index))
+            found = Evaluation(key, rule.prepare(part, index))
             self._fill(found, rule, index)
-            self._evict(index)
+            # Two arrays of eight bytes an entry is the usual size; some rules have less.
+            self._drop(self._kept.put(key, found, max(64, MEMORY // (16 * index.slots.capacity))), index)
             return found
         self.refresh(found, rule, index)
         return found
 
     def refresh(self, found: Evaluation, rule: Evaluable, index: PlacementIndex) -> None:
         """Bring an evaluation that is still kept up to date."""
-        if found.cursor == index.journal.end:
+        journal = index.journal
+        if found.cursor == journal.end:
             return
-        self._kept.move_to_end(found.key)
-        if rule.follows_workloads or found.targets_generation != index.targets_generation:
-            self._catch_up(found, rule, index)
-        else:
-            found.cursor = index.journal.end
+        if rule.follows_workloads:
+            self._catch_up(found, rule, journal.since(found.cursor), index)
+        elif found.targets_generation != index.targets_generation:
+            self._catch_up(found, rule, journal.but_workloads_since(found.cursor), index)
+        found.cursor = journal.end
 
     def clear(self, index: PlacementIndex) -> None:
         """Forget all of them and let go of the terms they kept in use."""
-        while self._kept:
-            self._drop_oldest(index)
+        self._drop(self._kept.clear(), index)
 
-    def _catch_up(self, found: Evaluation, rule: Evaluable, index: PlacementIndex) -> None:
-        changes = index.journal.since(found.cursor)
-        at = self._touched(found, rule, changes, index)
+    def _catch_up(
+        self, found: Evaluation, rule: Evaluable, changes: list[Change] | None, index: PlacementIndex
+    ) -> None:
+        few, wide, anew = _touched(found, rule, changes, index)
         if rule.stale(found.plan, index):
             before, found.plan = found.plan, rule.prepare(found.key[1], index)
             rule.release(before, index)
-            if found.codes is None or found.raw is None:
-                at = ALL  # the new plan may have something to say where the old one had nothing
-        if isinstance(at, slice):
+            # The new plan may have something to say where the old one had nothing, or say it about other places.
+            unsaid = found.codes_by_place is None or found.raw_by_place is None
+            anew = anew or unsaid or rule.judges_by(found.plan, index) is not found.column
+        if anew:
             self._fill(found, rule, index)
-        elif at is not None:
-            self._correct(found, rule, index, at)
-        found.cursor = index.journal.end
+        elif few or wide:
+            self._correct(found, rule, index, few, wide)
         found.targets_generation = index.targets_generation
-
-    def _touched(
-        self, found: Evaluation, rule: Evaluable, changes: list[Change] | None, index: PlacementIndex
-    ) -> At | None:
-        if changes is None or len(changes) > REPLAY or found.capacity != index.slots.capacity:
-            return ALL
-        pieces = []
-        for change in changes:
-            touched = rule.touched(found.plan, change, index)
-            if touched is None:
-                continue
-            if isinstance(touched, slice):
-                return ALL
-            pieces.append(np.asarray(touched, np.intp))
-        if not pieces:
-            return None
-        return pieces[0] if len(pieces) == 1 else np.unique(np.concatenate(pieces))
 
     def _fill(self, found: Evaluation, rule: Evaluable, index: PlacementIndex) -> None:
-        self.n_full += 1
-        found.codes = rule.reject(found.plan, index, ALL)
-        found.raw = rule.score(found.plan, index, ALL)
+        plan = found.plan
+        column = found.column = rule.judges_by(plan, index)
+        if column is None:
+            self.n_full += 1
+            at: At = ALL
+            found.n_places = index.slots.capacity
+        else:
+            self.n_corrected += 1
+            at = column.representatives()
+            found.n_places = len(at)
+        found.codes_by_place = rule.reject(plan, index, at)
+        found.raw_by_place = rule.score(plan, index, at)
         found.cursor = index.journal.end
-        found.capacity = index.slots.capacity
         found.targets_generation = index.targets_generation
-        found.note(ALL)
+        found.note_all()
 
-    def _correct(self, found: Evaluation, rule: Evaluable, index: PlacementIndex, at: At) -> None:
+    def _correct(
+        self, found: Evaluation, rule: Evaluable, index: PlacementIndex, few: dict[int, int], wide: list[Slots]
+    ) -> None:
         self.n_corrected += 1
-        found.note(at)
-        if not isinstance(at, slice) and len(at) == 1:
-            # NumPy's price per call is far above that of a few integers, and most placements touch one target.
-            one = rule.at_one(found.plan, index, int(at[0]))
-            if one is not None:
-                _put(found, int(at[0]), one)
-                return
-        codes, raw = rule.reject(found.plan, index, at), rule.score(found.plan, index, at)
-        # A rule that has nothing to say any more (its last counterpart left) leaves zeros behind.
-        if found.codes is not None:
-            found.codes[at] = 0 if codes is None else codes
-        if found.raw is not None:
-            found.raw[..., at] = 0 if raw is None else raw
+        if wide or len(few) > FEW:
+            found.note_all()
+        else:
+            found.note(few)
+        if wide or len(few) > SINGLY or not _correct_singly(found, rule, index, few):
+            at: Slots = np.fromiter(few, np.intp, len(few))
+            asked: Slots = np.fromiter(few.values(), np.intp, len(few))
+            if wide:  # then places are slots
+                at = asked = np.concatenate((at, *wide))
+            _put(found, at, rule.reject(found.plan, index, asked), rule.score(found.plan, index, asked))
 
-    def _evict(self, index: PlacementIndex) -> None:
-        # Two arrays of eight bytes an entry is the usual size; some rules have less.
-        most = max(64, MEMORY // (16 * index.slots.capacity))
-        while len(self._kept) > most:
-            self._drop_oldest(index)
-
-    def _drop_oldest(self, index: PlacementIndex) -> None:
-        (rule_id, _), dropped = self._kept.popitem(last=False)
-        dropped.dropped = True
-        self._rules[rule_id].release(dropped.plan, index)
+    def _drop(self, dropped: list[Evaluation], index: PlacementIndex) -> None:
+        for evaluation in dropped:
+            self.n_dropped += 1
+            evaluation.dropped = True
+            self._rules[evaluation.key[0]].release(evaluation.plan, index)
 
 
-def _put(found: Evaluation, slot: int, one: tuple[int, int]) -> None:
-    if found.codes is not None:
-        found.codes[slot] = one[0]
-    if found.raw is not None:
-        found.raw[slot] = one[1]
+def _touched(
+    found: Evaluation, rule: Evaluable, changes: list[Change] | None, index: PlacementIndex
+) -> tuple[dict[int, int], list[Slots], bool]:
+    """
+    Where the changes may have mattered: a few places, each with a slot to ask at, and wide sets of slots.
+
+    If the last is true, it may be anywhere.
+    """
+    few: dict[int, int] = {}
+    wide: list[Slots] = []
+    if changes is None or len(changes) > REPLAY or not found.fits(index):
+        return few, wide, True
+    plan, column = found.plan, found.column
+    for change in changes:
+        touched = rule.touched(plan, change, index)
+        if touched is None:
+            continue
+        if isinstance(touched, slice):
+            return few, wide, True
+        if isinstance(touched, Around):
+            if column is None:
+                _spread_out(touched, few, wide, index)
+                continue
+            if touched.keys != (column.key,):
+                return few, wide, True  # the plan is about to be replaced: it does not know of these domains yet
+            touched = touched.slots
+        for slot in touched:
+            few[slot if column is None else column.at[slot]] = slot
+    return few, wide, False
+
+
+def _spread_out(around: Around, few: dict[int, int], wide: list[Slots], index: PlacementIndex) -> None:
+    """The slots of all the domains."""
+    for key in around.keys:
+        column = index.column(key)
+        for slot in around.slots:
+            for domain in column.domains(slot):
+                slots = column.slots_in(domain)
+                if len(slots) > SINGLY:
+                    wide.append(slots)
+                else:
+                    few.update([(one, one) for one in slots.tolist()])
+
+
+def _correct_singly(found: Evaluation, rule: Evaluable, index: PlacementIndex, few: dict[int, int]) -> bool:
+    """By plain integers, where the rule can: NumPy's price per call is far above theirs, and most changes touch one."""
+    codes, raw = found.codes_by_place, found.raw_by_place
+    for place, slot in few.items():
+        one = rule.at_one(found.plan, index, slot)
+        if one is None:
+            return False
+        if codes is not None:
+            codes[place] = one[0]
+        if raw is not None:
+            raw[place] = one[1]
+    return True
+
+
+def _put(found: Evaluation, at: Slots, codes: Codes | None, raw: Scores | None) -> None:
+    # A rule that has nothing to say any more (its last counterpart left) leaves zeros behind.
+    if found.codes_by_place is not None:
+        found.codes_by_place[at] = 0 if codes is None else codes
+    if found.raw_by_place is not None:
+        found.raw_by_place[..., at] = 0 if raw is None else raw

@@ -8,6 +8,8 @@ reversal too. Knows nothing of what the changes mean.
 from __future__ import annotations
 
 import enum
+from bisect import bisect_left
+from operator import itemgetter
 
 import msgspec
 
@@ -81,21 +83,30 @@ class Journal:
 
     def __init__(self) -> None:
         self.settled = 0
+        self.end = 0
         self._log = _Log(0, [])
+        self._but_workloads: list[tuple[int, Change]] = []  # the others are few, and some caches follow only them
+        self._forgotten = 0
         self._unsettled = 0
-
-    @property
-    def end(self) -> int:
-        return self._log.start + len(self._log.changes)
 
     def append(self, change: Change) -> None:
         self._log.changes.append(change)
+        if change.workload is None:
+            self._but_workloads.append((self.end, change))
+        self.end += 1
         if not self._unsettled:
             self._settle()
 
     def since(self, position: int) -> list[Change] | None:
         """The changes from a position on; None where they are no longer known."""
         return self._log.since(position, self.end)
+
+    def but_workloads_since(self, position: int) -> list[Change] | None:
+        """The changes of anything but workloads from a position on; None where they are no longer known."""
+        if self._forgotten > position:
+            return None
+        first = bisect_left(self._but_workloads, position, key=itemgetter(0))
+        return [change for _, change in self._but_workloads[first:]]
 
     def settled_since(self, position: int) -> tuple[list[Change] | None, int]:
         """For other threads: the settled changes from a position on, and the position after them."""
@@ -116,3 +127,6 @@ class Journal:
         self.settled = self.end
         if len(self._log.changes) > 2 * KEEP:
             self._log = _Log(self.end - KEEP, self._log.changes[-KEEP:])
+        if len(self._but_workloads) > 2 * KEEP:
+            self._forgotten = self._but_workloads[-KEEP][0]
+            del self._but_workloads[:-KEEP]

@@ -19,9 +19,10 @@ from bayplan.indexing.evaluations import EvaluationCache
 from bayplan.indexing.journal import Change, Journal, Kind
 from bayplan.indexing.occupancy import ClaimUsers, ImageSizes, Ports
 from bayplan.indexing.roster import Roster
+from bayplan.indexing.shelf import Shelf
 from bayplan.indexing.slots import TargetSlots, next_capacity
 from bayplan.indexing.storage import Storage
-from bayplan.indexing.value_columns import ValueColumn
+from bayplan.indexing.value_columns import TAINTS, ValueColumn
 from bayplan.model.labels import Labels
 from bayplan.model.semantics import UPSTREAM, Semantics
 from bayplan.model.targets import Target
@@ -45,10 +46,11 @@ class PlacementIndex:
         self.storage = Storage()
         self.journal = Journal()
         self.evaluations = EvaluationCache()
-        self.kinds: OrderedDict[Any, Any] = OrderedDict()  # kept by `filtering`
+        self.kinds: Shelf[Any, Any] = Shelf()  # kept by `filtering`
         self.standings: OrderedDict[Any, Any] = OrderedDict()  # kept by `assigning`
         self.targets_generation = 0  # moves with every change of a target but that of a cluster's room
         self._columns: dict[str, ValueColumn] = {}
+        self.column(TAINTS)  # nearly every workload asks for it
         self.census = Census(semantics, self.column)
         self._on_slot: defaultdict[int, set[WorkloadKey]] = defaultdict(set)
         self._adrift: defaultdict[str, set[WorkloadKey]] = defaultdict(set)
@@ -65,8 +67,7 @@ class PlacementIndex:
         column = self._columns.get(key)
         if column is None:
             column = self._columns[key] = ValueColumn(key, self.slots.capacity)
-            for slot in self.slots.by_name.values():
-                column.put(slot, self.slots.at(slot))
+            column.put_all((slot, self.slots.at(slot)) for slot in self.slots.by_name.values())
         return column
 
     @property
@@ -143,14 +144,14 @@ class PlacementIndex:
 
     def add(self, workload: Workload, *targets: str) -> None:
         """Place a workload on one or several targets, known or not yet known."""
-        self.add_shares(workload, tuple((name, 1) for name in targets))
+        self.add_shares(workload, [(name, 1) for name in targets])
 
     def add_shares(self, workload: Workload, shares: Sequence[tuple[str, int]]) -> None:
         """Place a workload with so many replicas on each target."""
-        if workload.key in self.records:
-            raise InputError(f"workload {workload.key} is placed already")
-        record = Record(workload, tuple(shares))
-        self.records[workload.key] = record
+        key, records = workload.key, self.census.records
+        if key in records:
+            raise InputError(f"workload {key} is placed already")
+        record = records[key] = Record(key, workload, tuple(shares))
         self._settle(record)
         self._count(record)
 
@@ -271,10 +272,11 @@ class PlacementIndex:
     def _settle(self, record: Record) -> None:
         """Find the record's slots; where a target is unknown, remember who waits for it."""
         known = self.slots.by_name
-        record.slots = tuple(known[name] for name, _ in record.shares if name in known)
-        for name, _ in record.shares:
-            if name not in known:
-                self._adrift[name].add(record.workload.key)
+        record.slots = tuple([known[name] for name, _ in record.shares if name in known])
+        if len(record.slots) != len(record.shares):
+            for name, _ in record.shares:
+                if name not in known:
+                    self._adrift[name].add(record.key)
 
     def _resettle(self, record: Record, without: int | None = None) -> None:
         self._uncount(record, follows=True)
@@ -291,9 +293,10 @@ class PlacementIndex:
         workload, needs, cls = record.workload, record.workload.needs, record.member_of
         if record.slots or (self.lost_targets_count and record.shares):
             cls = self.census.join(record)
-            self.claim_users.add(workload, record.slots)
+            if needs.claims.names:
+                self.claim_users.add(workload, record.slots)
             for slot in record.slots:
-                self._on_slot[slot].add(workload.key)
+                self._on_slot[slot].add(record.key)
                 self.capacity.add(slot, needs.requests, +1)
                 if needs.host_ports:
                     self.ports.add(slot, needs.host_ports, +1)
@@ -307,9 +310,10 @@ class PlacementIndex:
             if self._roster is not None:
                 self._roster.remove(record)
             cls = self.census.leave(record)
-            self.claim_users.remove(workload, record.slots)
+            if needs.claims.names:
+                self.claim_users.remove(workload, record.slots)
             for slot in record.slots:
-                self._on_slot[slot].discard(workload.key)
+                self._on_slot[slot].discard(record.key)
                 self.capacity.add(slot, needs.requests, -1)
                 if needs.host_ports:
                     self.ports.add(slot, needs.host_ports, -1)

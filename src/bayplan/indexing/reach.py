@@ -52,6 +52,19 @@ class Reach:
                 near[self.around(slot)] += count
         return near[at]
 
+    def count_at(self, slot: int) -> int:
+        """How many are near one target."""
+        if len(self.columns) > 1:
+            return int(self.counts(np.array([slot]))[0])
+        column, by_domain = self.columns[0], self.counter.by_domain
+        if slot in column.further:
+            return max(by_domain.get(domain, 0) for domain in column.domains(slot))
+        return by_domain.get(column.at[slot], 0)
+
+    def is_present(self, slot: int) -> bool:
+        """Whether one target has the topology."""
+        return any(column.at[slot] for column in self.columns)
+
     def present(self, at: At) -> Mask:
         """Which targets have the topology at all: any of its keys."""
         present = self.columns[0].present(at)

@@ -69,6 +69,7 @@ class TermTable:
         self._posted: defaultdict[Anchor, dict[PeerTerm, TermEntry]] = defaultdict(dict)
         self._anywhere: dict[PeerTerm, TermEntry] = {}
         self.live_keys: Tally[str] = Tally()
+        self.keys_generation = 0  # moves whenever a key becomes live or ceases to be
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -86,6 +87,7 @@ class TermTable:
             for key in keys_of(term):
                 self.live_keys[key] += 1
                 if self.live_keys[key] == 1:
+                    self.keys_generation += 1
                     new_keys.append(key)
         entry.uses += 1
         return entry, new_keys
@@ -104,6 +106,7 @@ class TermTable:
         for key in keys_of(entry.term):
             self.live_keys[key] -= 1
             if not self.live_keys[key]:
+                self.keys_generation += 1
                 del self.live_keys[key]
         return True
 

@@ -6,7 +6,8 @@ The same column serves as topology (its values are domains) and as index for nod
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections import defaultdict
+from collections.abc import Hashable, Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,8 @@ Value = Hashable
 
 class ValueColumn:
     """
-    `of_slot[s]` is the domain of slot s. A target in several domains of this key has the others in `further`.
+    `of_slot[s]` is the domain of slot s, and so is `at[s]`, by which single ones are read faster. A target in several
+    domains of this key has the others in `further`.
 
     Domain ids are reused once no target has the value, so a month of coming and going nodes does not grow them.
     """
@@ -32,6 +34,7 @@ class ValueColumn:
     def __init__(self, key: str, capacity: int) -> None:
         self.key = key
         self.of_slot: NDArray[np.intp] = np.zeros(capacity, np.intp)
+        self.at = self.of_slot.data
         self.further: dict[int, tuple[int, ...]] = {}
         self.values: list[Value] = [None]
         self.by_value: dict[Value, int] = {}
@@ -51,17 +54,35 @@ class ValueColumn:
         if self.key == TAINTS:
             return ((target.unschedulable, target.taints),)
         value, key = target.labels.get(self.key), self.key
+        if not target.further_labels:
+            return () if value is None else (value,)
         further = [other for their_key, other in target.further_labels if their_key == key]
         return tuple(further) if value is None else (value, *further)
 
     def put(self, slot: int, target: Target) -> None:
         values = self.values_of(target)
         if not values:
-            self.of_slot[slot] = ABSENT
+            self.at[slot] = ABSENT
             return
-        self.of_slot[slot] = self._enter(slot, values[0])
+        self.at[slot] = self._enter(slot, values[0])
         if len(values) > 1:
             self.further[slot] = tuple([self._enter(slot, value) for value in values[1:]])
+
+    def put_all(self, targets: Iterable[tuple[int, Target]]) -> None:
+        """The same for many targets at once."""
+        slots_by_value: defaultdict[Value, list[int]] = defaultdict(list)
+        for slot, target in targets:
+            values = self.values_of(target)
+            if len(values) == 1:
+                slots_by_value[values[0]].append(slot)
+            else:
+                self.put(slot, target)
+        for value, slots in slots_by_value.items():
+            domain = self._domain(value)
+            self._members[domain].update(slots)
+            self._slots[domain] = None
+            for slot in slots:
+                self.at[slot] = domain
 
     def take(self, slot: int) -> None:
         for domain in self.domains(slot):
@@ -76,7 +97,7 @@ class ValueColumn:
 
     def domains(self, slot: int) -> tuple[int, ...]:
         """The domains a target is in: none without the label, several where it spans them."""
-        first = int(self.of_slot[slot])
+        first = self.at[slot]
         if first == ABSENT:
             return ()
         return (first, *self.further[slot]) if slot in self.further else (first,)
@@ -89,6 +110,12 @@ class ValueColumn:
             known = np.fromiter(sorted(members), np.intp, len(members))
             self._slots[domain] = known
         return known
+
+    def representatives(self) -> Slots:
+        """One slot of each domain, `ABSENT` included; any slot for a domain that has none. Shape (n_domains,)."""
+        first: Slots = np.zeros(self.n_domains, np.intp)
+        first[self.of_slot[::-1]] = np.arange(len(self.of_slot) - 1, -1, -1)
+        return first
 
     def gather(self, by_domain: NDArray[np.int64], at: At) -> NDArray[np.int64]:
         """For each target the entry of its domain; the largest one where it is in several."""
@@ -104,6 +131,7 @@ class ValueColumn:
 
     def grow(self, capacity: int) -> None:
         self.of_slot = grown(self.of_slot, capacity)
+        self.at = self.of_slot.data
 
     def _widen(self, by_domain: NDArray[np.int64], at: At, gathered: NDArray[np.int64]) -> None:
         slots = range(len(self.of_slot)) if isinstance(at, slice) else at.tolist()

@@ -236,7 +236,10 @@ class Connection:
             ) as response:
                 code = str(response.status)
                 self._observe(call, code, began)
-                yield response
+                try:
+                    yield response
+                finally:
+                    transport.cut(response)
         finally:
             if code == "<error>":
                 self._observe(call, code, began)

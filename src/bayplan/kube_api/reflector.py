@@ -119,9 +119,10 @@ class Reflector(Generic[T]):
                 seen.add(found.key)
                 await self._breathe()
             self.last_resource_version = page.resource_version
-        for key in [key for key in self._known if key not in seen]:
-            self._forget(key)
-            await self._breathe()
+        if len(seen) < len(self._known):  # all that was seen is known: of equally many, none has vanished
+            for key in [key for key in self._known if key not in seen]:
+                self._forget(key)
+                await self._breathe()
         self.lists += 1
         self.relists += self.synced.is_set()
         self._backoff.reset()

@@ -36,6 +36,12 @@ def keep_alive_socket(address: tuple[Any, ...]) -> socket.socket:
     return made
 
 
+def cut(response: aiohttp.ClientResponse) -> None:
+    """Give up the connection of an answer not read to its end: a polite good-bye could wait long for a dead peer."""
+    if response.connection is not None and response.connection.transport is not None:
+        response.connection.transport.abort()
+
+
 def meaning(error: Exception, tried: str, server: str, proxy: str) -> KubeError:
     """The error of ours that says what happened."""
     match error:

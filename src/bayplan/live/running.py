@@ -32,6 +32,7 @@ from bayplan.live.cluster_state import ClusterState
 from bayplan.live.crew import Crew
 from bayplan.live.dry_run import DryRun
 from bayplan.live.enforcement import Enforcement
+from bayplan.live.metrics import Reading
 from bayplan.live.recording import Recorder
 from bayplan.live.scheduler import Profiles
 from bayplan.live.settings import Settings
@@ -88,6 +89,10 @@ class Running:
         """Switch enforcement off, or on again, without a restart."""
         if self.enforcement is not None:
             self.enforcement.switch(on=not self.enforcement.on)
+
+    def offer(self, name: str, text: str, reading: Reading, labels: tuple[str, ...] = ()) -> None:
+        """Let whoever else works in this process add a gauge to /metrics."""
+        self._parts.metrics.gauge(name, text, reading, labels)
 
     def reviewed(self, path: str, allowed: bool, seconds: float) -> None:
         """Count a review of the webhook that serves in this process."""

@@ -37,7 +37,7 @@ class Requirement(msgspec.Struct, frozen=True, order=True):
         return f"{self.key} {self.operator.lower()} ({','.join(self.values)})"
 
 
-class Selector(msgspec.Struct, frozen=True):
+class Selector(msgspec.Struct, frozen=True, cache_hash=True):
     """
     Requirements that must all hold: none at all matches everything.
 

@@ -58,7 +58,7 @@ class PreferredTerm(msgspec.Struct, frozen=True):
     term: NodeTerm
 
 
-class NodeAffinity(msgspec.Struct, frozen=True):
+class NodeAffinity(msgspec.Struct, frozen=True, cache_hash=True):
     """`selector` is `spec.nodeSelector`; `required` is None where the pod has no required node affinity."""
 
     selector: tuple[tuple[str, str], ...] = ()

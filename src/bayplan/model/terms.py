@@ -38,7 +38,7 @@ class PodTerm(msgspec.Struct, frozen=True):
     path: str = ""
 
 
-class AffinityTerms(msgspec.Struct, frozen=True):
+class AffinityTerms(msgspec.Struct, frozen=True, cache_hash=True):
     """All that a workload says of its peers."""
 
     required: tuple[PodTerm, ...] = ()
@@ -59,7 +59,7 @@ class AffinityTerms(msgspec.Struct, frozen=True):
 NO_TERMS = AffinityTerms()
 
 
-class PeerTerm(msgspec.Struct, frozen=True):
+class PeerTerm(msgspec.Struct, frozen=True, cache_hash=True):
     """
     Which workloads a term selects.
 

@@ -17,7 +17,7 @@ WorkloadKey = NewType("WorkloadKey", str)  # namespace/name
 LEAVING = "\0leaving"  # ends the name of a copy that is on its way out of a target
 
 
-class Requests(msgspec.Struct, frozen=True):
+class Requests(msgspec.Struct, frozen=True, cache_hash=True):
     """
     What it asks of each resource, cpu in thousandths.
 
@@ -36,7 +36,7 @@ class HostPort(msgspec.Struct, frozen=True):
     ip: str
 
 
-class SpreadConstraint(msgspec.Struct, frozen=True):
+class SpreadConstraint(msgspec.Struct, frozen=True, cache_hash=True):
     """A topology spread constraint with matchLabelKeys already merged into its selector."""
 
     max_skew: int
@@ -48,7 +48,7 @@ class SpreadConstraint(msgspec.Struct, frozen=True):
     honors_taints: bool = False
 
 
-class Spread(msgspec.Struct, frozen=True):
+class Spread(msgspec.Struct, frozen=True, cache_hash=True):
     """The pod's own constraints, and the selector that default constraints would use if it has none."""
 
     constraints: tuple[SpreadConstraint, ...] = ()
@@ -69,7 +69,7 @@ class Claims(msgspec.Struct, frozen=True):
     ephemeral: tuple[str, ...] = ()
 
 
-class Needs(msgspec.Struct, frozen=True, kw_only=True):
+class Needs(msgspec.Struct, frozen=True, cache_hash=True, kw_only=True):
     """Everything that pods of one template have in common. Each field is one rule's part, so equal fields share."""
 
     requests: Requests = Requests()

@@ -19,6 +19,7 @@ from bayplan.preempting.case import Case
 from bayplan.rules import node_ports, resources_fit, volume_restrictions
 
 Amounts = NDArray[np.int64]
+ABSURD = 1 << 62  # beyond this, of whatever resource, differences would no longer fit into 64 bits
 
 
 class Allowance:
@@ -69,8 +70,8 @@ class Room(Allowance):
         self.index = index
         self.resource, amount = asked
         self.row = index.capacity.row(self.resource)
-        capacity = index.capacity
-        super().__init__(position, code, capacity.allocatable[self.row] - capacity.requested[self.row] - amount)
+        free = index.capacity.allocatable[self.row] - index.capacity.requested[self.row]
+        super().__init__(position, code, np.maximum(free, -ABSURD) - min(amount, ABSURD))
 
     def amounts(self) -> Amounts | None:
         held = self.index.roster.amounts

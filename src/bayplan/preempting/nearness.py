@@ -33,11 +33,11 @@ class Nearness:
         self.now: Mask = np.ones(case.index.slots.capacity, np.bool_)
         self.with_guests = self.now.copy()
         for near, first in zip(plan.near, inter_pod_affinity.alone(plan), strict=True):
-            met = inter_pod_affinity.near_enough(near, ALL, first=first)
+            met, present = inter_pod_affinity.near_enough(near, ALL, first=first), near.reach.present(ALL)
             self.now &= met
             for slot, guests in case.guests.items():
                 if any(peers.selects(near.term, guest, case.index) for guest in guests):
-                    met[slot] = near.reach.present(ALL)[slot]
+                    met[slot] = present[slot]
             self.with_guests &= met
 
     def partners(self) -> Mask:

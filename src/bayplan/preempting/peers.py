@@ -25,7 +25,7 @@ from bayplan.preempting.allowances import Allowance, Amounts, Fixed
 from bayplan.preempting.case import Case
 from bayplan.rules import inter_pod_affinity
 from bayplan.rules.inter_pod_affinity import Neighbours, Plan, Wish
-from bayplan.rules.topology_spread import Spreading
+from bayplan.rules.spread_plans import Spreading
 
 NOT_NEAR, TOO_NEAR, UNWELCOME = 1, 2, 3  # codes of InterPodAffinity
 PLENTY = 1 << 40

@@ -62,10 +62,11 @@ class Search:
         self.limits, self.where, self.lower = limits, where, lower
         self.case, self.index, self.roster = limits.case, limits.case.index, limits.case.index.roster
         self.across = across
-        self.entangled = where & (limits.entangled | self._disturbed())
-        self.counted = [a for a in limits.allowances if not a.entangles and not (across and isinstance(a, Skew))]
-        self.ends: dict[int, int] = {}  # the lowest priority of a step → its highest
         self.amounts = {a: amounts for a in limits.allowances if (amounts := self._amounts(a)) is not None}
+        disturbed = across and self._disturbs(self._others())
+        self.entangled = where & (limits.entangled | self._uncertain() | disturbed)
+        self.counted = [a for a in limits.allowances if not a.entangles and not (disturbed and isinstance(a, Skew))]
+        self.ends: dict[int, int] = {}  # the lowest priority of a step → its highest
 
     def run(self, budgets: Budgets) -> Found:
         after, lowest = self._survey()
@@ -125,16 +126,28 @@ class Search:
         after = nearness.after(self.lower)
         return after | (nearness.with_guests & ~nearness.now), after
 
-    def _disturbed(self) -> Mask:
-        """Where those who go may be the ones that the workload must be near, or must be level with."""
+    def _uncertain(self) -> Mask:
+        """Where somebody may go by whom the workload is judged to be the first of its set: no sum tells what then."""
         nearness, found = self.limits.nearness, np.zeros(len(self.where), np.bool_)
-        judges = np.zeros(0, np.intp) if nearness is None else np.flatnonzero(self.lower & nearness.judged_by())
-        if self.across:
-            spread = any(isinstance(allowance, Skew) for allowance in self.limits.allowances)
-            found[:] = spread or bool(len(judges))
-        elif nearness is not None and nearness.judged_apart:
-            found[self.roster.slot[judges]] = True
+        if nearness is not None and nearness.judged_apart:
+            found[self.roster.slot[self.lower & nearness.judged_by()]] = True
         return found
+
+    def _others(self) -> Mask:
+        """Those who may have to go from other targets, by row of the roster."""
+        found = np.zeros(len(self.roster), np.bool_)
+        for allowance, amounts in self.amounts.items():
+            if allowance.column is not None:
+                found |= self.lower & (amounts > 0)
+        return found
+
+    def _disturbs(self, others: Mask) -> bool:
+        """Whether somebody may go from elsewhere whom the workload must be near, or level with."""
+        nearness = self.limits.nearness
+        if nearness is not None and (others & nearness.judged_by()).any():
+            return True
+        skews = (allowance for allowance in self.limits.allowances if isinstance(allowance, Skew))
+        return any(bool((others & (skew.amounts() > 0)).any()) for skew in skews)
 
     def _has_victims(self) -> Mask:
         found = np.zeros(len(self.where), np.bool_)

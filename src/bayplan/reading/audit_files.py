@@ -8,17 +8,18 @@ The same objects also become an index where displaced pods are to be placed agai
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import BinaryIO
 
 from bayplan.auditing import hosting_survey
-from bayplan.auditing.audit_input import AuditInput, Hosting
+from bayplan.auditing.audit_input import AuditInput, Hosting, Unlisted
 from bayplan.auditing.objects import Pod
 from bayplan.errors import Fault, InputError
 from bayplan.reading import audit_objects, cluster, collecting, files, sources
 from bayplan.reading.cluster import Cluster, PodSink
 from bayplan.reading.documents import Document
 from bayplan.reading.files import Progress
+from bayplan.reading.sources import Source
 
 # What decides where a pod may go.
 _PLACING = frozenset({
@@ -55,13 +56,29 @@ def load(
     stdin: BinaryIO | None = None,
     placeable: Placeable | None = None,
     progress: Callable[[Progress], None] | None = None,
+    live: Iterable[Source] = (),
+    unlisted: Sequence[Unlisted] = (),
 ) -> AuditInput:
-    """All objects of all paths that an audit can use; raises InputError with everything that is wrong."""
+    """
+    All objects of all paths that an audit can use; raises InputError with everything that is wrong.
+
+    `live` is what a cluster has, and `unlisted`, which may fill while that is read, what it would not tell. An object
+    of a file takes the place of the cluster's.
+    """
     gathered = audit_objects.Gathered()
-    for item in _documents(paths, recursive=recursive, stdin=stdin, progress=progress):
-        if gathered.add(item) and placeable is not None and isinstance(item, Document):
-            placeable.add(item)
-    return gathered.finish(scenario)
+    names, faults = sources.find(paths, recursive=recursive)
+    found = (sources.open_source(name, stdin or sys.stdin.buffer) for name in names)
+
+    def take(items: Iterable[Document | Fault]) -> None:
+        for item in items:
+            if gathered.add(item) and placeable is not None and isinstance(item, Document):
+                placeable.add(item)
+
+    take(faults)
+    take(_documents(found, progress))
+    gathered.begin_live()
+    take(_documents(live, progress))
+    return gathered.finish(scenario, unlisted)
 
 
 def load_hosting(paths: Sequence[str], namespaces: Sequence[str], *, recursive: bool = False) -> Hosting:
@@ -89,17 +106,10 @@ def load_hosting(paths: Sequence[str], namespaces: Sequence[str], *, recursive: 
 
 
 def _documents(
-    paths: Sequence[str],
-    *,
-    recursive: bool,
-    stdin: BinaryIO | None,
-    progress: Callable[[Progress], None] | None,
+    found: Iterable[Source | Fault], progress: Callable[[Progress], None] | None
 ) -> Iterator[Document | Fault]:
-    names, faults = sources.find(paths, recursive=recursive)
-    yield from faults
     n_objects = 0
-    for name in names:
-        source = sources.open_source(name, stdin or sys.stdin.buffer)
+    for source in found:
         if isinstance(source, Fault):
             yield source
             continue

@@ -49,9 +49,14 @@ class Gathered:
         self._found: dict[str, list[Any]] = {kind: [] for _, kind in _KINDS}
         self._uid_of: dict[tuple[str, str, str], str] = {}
         self._doubles: list[str] = []
+        self._live = False
         self._identities: set[str] = set()
         self._places: dict[str, Place] = {}
         self._scenarios = Scenarios()
+
+    def begin_live(self) -> None:
+        """From now on objects are a cluster's: one that a file has given already is meant to take its place."""
+        self._live = True
 
     def add(self, item: Document | Fault) -> bool:
         """Take an object, or what is wrong with a file; whether the object is the first of its name."""
@@ -97,6 +102,8 @@ class Gathered:
         if first is None:
             self._uid_of[key] = uid
             return True
+        if self._live:
+            return False
         self._doubles.append(item.subject)
         if item.kind == "Node" and first and uid and first != uid:
             self._identities |= {first, uid}

@@ -9,9 +9,10 @@ import msgspec
 
 from bayplan.errors import InputError
 from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.model.disruption import Budget
 from bayplan.model.semantics import UPSTREAM, Semantics
 from bayplan.model.workloads import Workload
-from bayplan.reading import admitting, controllers, files, nodes, pods, storage
+from bayplan.reading import admitting, budgets, controllers, files, nodes, pods, storage
 from bayplan.reading.collecting import Sink
 from bayplan.reading.files import Progress
 from bayplan.reading.inputs import Inputs
@@ -44,6 +45,7 @@ class Cluster(msgspec.Struct):
     pending: list[Workload]
     surroundings: pods.Surroundings
     notes: list[str]
+    budgets: list[Budget] = []
 
 
 def read(
@@ -100,7 +102,8 @@ def cluster_of(
     for workload, target in sink.running:
         index.add(workload, target)
     waiting = [pods.workload_of(pod, surroundings) for pod in (*sink.waiting, *made.pods)]
-    return Cluster(index, sorted(waiting, key=queue_order), surroundings, _notes(inputs, made, sink, index))
+    pending, notes = sorted(waiting, key=queue_order), _notes(inputs, made, sink, index)
+    return Cluster(index, pending, surroundings, notes, [budgets.budget_of(one) for one in inputs.disruption_budgets])
 
 
 def queue_order(workload: Workload) -> tuple[int, str, str, str]:

@@ -13,7 +13,7 @@ from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.clusters import FIELD_KEYS
 from bayplan.model.semantics import UPSTREAM, Semantics, for_fleets
 from bayplan.model.terms import TARGET
-from bayplan.model.workloads import Workload
+from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.reading import bindings, clusters, detector, templates, triggers
 from bayplan.reading.cluster import queue_order
 from bayplan.reading.inputs import Inputs, ObjectKey
@@ -30,11 +30,16 @@ _UNREMARKABLE = ("Namespace", "PersistentVolume", "StorageClass")  # there witho
 
 
 class Fleet(msgspec.Struct):
-    """`pending` is in the order in which a scheduler would take them; `notes` say what was left out or made up."""
+    """
+    `pending` is in the order in which a scheduler would take them; `notes` say what was left out or made up.
+
+    `left_alone` are bindings that count where they are but that no scheduler of ours decides on.
+    """
 
     index: PlacementIndex
     pending: list[Workload]
     notes: list[str]
+    left_alone: frozenset[WorkloadKey] = frozenset()
 
 
 def fleet_of(
@@ -60,18 +65,21 @@ def fleet_of(
     for cluster in inputs.clusters:
         index.add_target(clusters.target_of(cluster))
     how = bindings.Reading(semantics, keys)
-    pending = []
+    pending, left_alone = [], []
     for key, binding in survey.bindings.items():
         template = survey.template_of(binding)
         workload = bindings.workload_of(binding, template.as_written() if template else None, how)
         rested = triggers.has_rested(binding, semantics.fail_back_after, now)
         if survey.is_pending(key) or (rested and survey.is_ours(key)):
             pending.append(_with(workload, fresh=key in survey.rebalanced, may_fail_back=rested))
+        if not survey.is_ours(key):
+            left_alone.append(workload.key)
         bindings.put_on(index, workload, bindings.shares_of(binding), bindings.draining_from(binding))
     unknown = [fault for workload in pending for fault in _unknown_topologies(workload, index)]
     if unknown:
         raise InputError(unknown)
-    return Fleet(index, sorted(pending, key=queue_order), [*inputs.hints, *survey.notes()])
+    notes = [*inputs.hints, *survey.notes()]
+    return Fleet(index, sorted(pending, key=queue_order), notes, frozenset(left_alone))
 
 
 def _unknown_topologies(workload: Workload, index: PlacementIndex) -> Iterator[Fault]:

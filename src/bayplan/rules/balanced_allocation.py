@@ -17,6 +17,7 @@ from bayplan.rules.resources_fit import NATIVE
 from bayplan.rules.rule import HIGHEST, Rule
 
 Amounts = tuple[tuple[str, int], ...]
+Plan = tuple[tuple[int, int], ...]  # (row of the index's capacity, amount)
 Fractions = NDArray[np.float64]
 
 
@@ -35,25 +36,27 @@ class BalancedAllocation(Rule):
             return None
         return tuple((r, asked.get(r, 0)) for r in self.resources if r in NATIVE or asked.get(r))
 
-    def score(self, plan: Amounts, index: PlacementIndex, at: At) -> Scores:
+    def prepare(self, part: Amounts, index: PlacementIndex) -> Plan:
+        return tuple((index.capacity.row(resource), amount) for resource, amount in part)
+
+    def score(self, plan: Plan, index: PlacementIndex, at: At) -> Scores:
         """kube-scheduler 1.36: how the balance changes with the pod, 75 being no change at all."""
         capacity = index.capacity
-        rows = [capacity.row(resource) for resource, _ in plan]
+        rows = [row for row, _ in plan]
         offered = capacity.allocatable[rows][:, at]
         taken = capacity.requested[rows][:, at]
         asked = np.array([amount for _, amount in plan], np.int64)[:, None]
         before, after = _balance(taken, offered), _balance(taken + asked, offered)
         return 50 + (50 + after - before) // 2
 
-    def at_one(self, plan: Amounts, index: PlacementIndex, slot: int) -> tuple[int, int]:
-        capacity = index.capacity
-        rows = [capacity.row(resource) for resource, _ in plan]
-        offered, taken = capacity.allocatable[:, slot].tolist(), capacity.requested[:, slot].tolist()
-        before = _balance_of_one([(taken[row], offered[row]) for row in rows])
-        asked = [(taken[row] + amount, offered[row]) for row, (_, amount) in zip(rows, plan, strict=True)]
-        return 0, 50 + (50 + _balance_of_one(asked) - before) // 2
+    def at_one(self, plan: Plan, index: PlacementIndex, slot: int) -> tuple[int, int]:
+        offered, requested = index.capacity.offered_at, index.capacity.requested_at
+        shares = [(requested[row][slot], amount, offered[row][slot]) for row, amount in plan]
+        before = _balance_of_one([(taken, whole) for taken, _, whole in shares])
+        after = _balance_of_one([(taken + amount, whole) for taken, amount, whole in shares])
+        return 0, 50 + (50 + after - before) // 2
 
-    def touched(self, plan: Amounts, change: Change, index: PlacementIndex) -> Touched:
+    def touched(self, plan: Plan, change: Change, index: PlacementIndex) -> Touched:
         if change.kind in (Kind.WORKLOAD_ADDED, Kind.WORKLOAD_REMOVED):
             return change.slots
         return super().touched(plan, change, index)
@@ -66,7 +69,7 @@ def _balance(taken: NDArray[np.int64], offered: NDArray[np.int64]) -> NDArray[np
         return _evenness(taken, offered)
     balance = np.empty(taken.shape[1], np.int64)
     patterns = (present * (1 << np.arange(len(present)))[:, None]).sum(axis=0)
-    for pattern in np.unique(patterns):
+    for pattern in np.flatnonzero(np.bincount(patterns)).tolist():
         here = np.flatnonzero(patterns == pattern)
         rows = np.flatnonzero([bool(pattern >> row & 1) for row in range(len(present))])
         balance[here] = _evenness(taken[np.ix_(rows, here)], offered[np.ix_(rows, here)])

@@ -6,6 +6,7 @@ Filter and score read counters by domain, never workloads. `docs/differences.md`
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -13,18 +14,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.indexing.classes import VisibleLabels, WorkloadClass
-from bayplan.indexing.evaluations import Touched
+from bayplan.indexing.evaluations import Around, Touched
 from bayplan.indexing.journal import Change, Kind
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.reach import Reach
 from bayplan.indexing.slots import ALL, At
 from bayplan.indexing.term_table import OwnerRule, Role, TermEntry
+from bayplan.indexing.value_columns import ValueColumn
 from bayplan.model.decisions import Codes, Mask, Reason, Scores, Status
 from bayplan.model.resolved_terms import ResolvedTerms, Use, resolve
 from bayplan.model.semantics import Semantics
 from bayplan.model.terms import AffinityTerms, PeerTerm
 from bayplan.model.workloads import Workload
-from bayplan.rules.rule import HIGHEST, Failure, Rule, Scaling
+from bayplan.rules.rule import HIGHEST, MOST_EFFECTS, Failure, Rule, Scaling, wholes
 
 NOT_NEAR = Reason("pod-affinity", "node(s) didn't match pod affinity rules", Status.UNRESOLVABLE)
 TOO_NEAR = Reason("pod-anti-affinity", "node(s) didn't match pod anti-affinity rules", Status.UNSCHEDULABLE)
@@ -76,8 +78,8 @@ class Plan(msgspec.Struct):
     """
     Everything looked up.
 
-    `effects` remembers per class which topology keys its comings and goings matter in, `alone` whether there was no
-    peer yet for each of `near` when all targets were last judged.
+    `compares`: what neighbours hold depends on how many match it. `effects` remembers per class in which topology keys
+    its comings and goings matter, `alone` for each of `near` whether there was no peer when targets were last judged.
     """
 
     part: Part
@@ -89,6 +91,7 @@ class Plan(msgspec.Struct):
     pulling: tuple[Neighbours, ...]
     held: list[TermEntry]
     generation: int
+    compares: bool
     effects: dict[int, tuple[str, ...]]
     alone: tuple[bool, ...] = ()
 
@@ -115,6 +118,9 @@ class InterPodAffinity(Rule):
     def release(self, plan: Plan, index: PlacementIndex) -> None:
         for entry in plan.held:
             index.census.release(entry)
+
+    def judges_by(self, plan: Plan, index: PlacementIndex) -> ValueColumn | None:
+        return wholes((column for reach in _reaches(plan) for column in reach.columns), index)
 
     def reject(self, plan: Plan, index: PlacementIndex, at: At) -> Codes | None:
         if not (plan.near or plan.apart or plan.refusing):
@@ -149,24 +155,59 @@ class InterPodAffinity(Rule):
         scaled = HIGHEST * ((raw - lowest) / float(highest - lowest))
         return int(scaled) if isinstance(raw, int) else scaled.astype(np.int64)
 
+    def at_one(self, plan: Plan, index: PlacementIndex, slot: int) -> tuple[int, int] | None:
+        if plan.compares:
+            return None
+        code = 0
+        for neighbours in plan.refusing:
+            if neighbours.rule.reach.count_at(slot):
+                code = 3
+        for wish in plan.apart:
+            if wish.reach.count_at(slot) > wish.use.limit:
+                code = 2
+        plan.alone = alone(plan)
+        for near, first in zip(plan.near, plan.alone, strict=True):
+            if not near.reach.is_present(slot) or not (first or near.reach.count_at(slot)):
+                code = 1
+        return code, self._score_one(plan, index.semantics, slot)
+
+    def _score_one(self, plan: Plan, semantics: Semantics, slot: int) -> int:
+        once, raw = semantics.soft_terms_count_once, 0
+        for wish in plan.liked:
+            count = wish.reach.count_at(slot)
+            raw += wish.use.weight * (min(count, 1) if once else count)
+        for wish in plan.disliked:
+            count = wish.reach.count_at(slot)
+            raw += wish.use.weight * (1 - min(count, 1) if once else -count)
+        for neighbours in plan.pulling:
+            raw += self._pull(neighbours.rule) * neighbours.rule.reach.count_at(slot)
+        return raw
+
     def touched(self, plan: Plan, change: Change, index: PlacementIndex) -> Touched:
-        if change.kind is Kind.TARGET_ADDED:
-            return change.slots
+        cls = change.member_of
+        if cls is None or not change.slots:
+            return self._touched_by_others(plan, change)
+        if plan.alone != alone(plan):
+            return ALL  # whether there is any such peer at all decides about the first pod, everywhere
+        keys = plan.effects.get(cls.id)
+        if keys is None:
+            if len(plan.effects) == MOST_EFFECTS:
+                plan.effects.clear()
+            keys = plan.effects[cls.id] = self._effects(plan, cls, index)
+        if not keys:
+            return None
+        return ALL if keys is EVERYWHERE else Around(keys, change.slots)
+
+    def _touched_by_others(self, plan: Plan, change: Change) -> Touched:
+        """Where something that is no workload on a target matters."""
         if change.moves_domains:
             return ALL  # who came or went there before did so in domains that are no longer known
-        if change.kind is Kind.TARGET_CHANGED:
+        if change.kind in (Kind.TARGET_ADDED, Kind.TARGET_CHANGED):
             return change.slots
         if change.kind is Kind.NAMESPACE_CHANGED:
             plan.effects.clear()
             return ALL
-        if change.member_of is None or not change.slots:
-            return None
-        if plan.alone != alone(plan):
-            return ALL  # whether there is any such peer at all decides about the first pod, everywhere
-        keys = plan.effects.get(change.member_of.id)
-        if keys is None:
-            keys = plan.effects[change.member_of.id] = self._effects(plan, change.member_of, index)
-        return _slots_around(keys, change.slots, index) if keys else None
+        return None
 
     def reasons(self, plan: Plan, code: int) -> tuple[Reason, ...]:
         del plan
@@ -204,14 +245,16 @@ class InterPodAffinity(Rule):
         return tuple(sorted(keys))
 
 
-def _slots_around(keys: tuple[str, ...], slots: tuple[int, ...], index: PlacementIndex) -> Touched:
-    if keys == EVERYWHERE:
-        return ALL
-    columns = [index.column(key) for key in keys]
-    around = [column.slots_in(domain) for column in columns for slot in slots for domain in column.domains(slot)]
-    if len(around) == 1:
-        return around[0]
-    return np.unique(np.concatenate(around)) if around else None
+def _reaches(plan: Plan) -> Iterator[Reach]:
+    """Everything whose counts decide about a target."""
+    for near in plan.near:
+        yield near.reach
+    for wish in (*plan.apart, *plan.liked, *plan.disliked):
+        yield wish.reach
+    for neighbours in (*plan.refusing, *plan.pulling):
+        yield neighbours.rule.reach
+        if neighbours.matches is not None:
+            yield neighbours.matches
 
 
 # Filtering, per target
@@ -225,9 +268,13 @@ def near_enough(near: Near, at: At, *, first: bool) -> Mask:
 
 def alone(plan: Plan) -> tuple[bool, ...]:
     """For each required term, whether the pod is the first of a set that wants to be together and so need not be."""
-    if any(near.kind for near in plan.near):
-        return tuple(n.self_matching and n.kind is not None and n.kind.counter.anywhere == 0 for n in plan.near)
-    first = all(near.self_matching for near in plan.near) and not any(near.reach.occupied for near in plan.near)
+    if not plan.near:
+        return ()
+    if plan.near[0].kind is not None:
+        return tuple([n.self_matching and n.kind is not None and n.kind.counter.anywhere == 0 for n in plan.near])
+    first = True
+    for near in plan.near:
+        first = first and near.self_matching and not near.reach.occupied
     return (first,) * len(plan.near)
 
 
@@ -286,7 +333,9 @@ class _Planner:
             for uses in (own.anti_required, own.preferred, own.anti_preferred)
         )
         refusing, pulling = self._neighbours()
-        return Plan(part, near, apart, liked, disliked, refusing, pulling, self.held, self.census.generation, {})
+        compares = any(neighbours.matches is not None for neighbours in (*refusing, *pulling))
+        generation = self.census.generation
+        return Plan(part, near, apart, liked, disliked, refusing, pulling, self.held, generation, compares, {})
 
     def _near(self, own: ResolvedTerms) -> tuple[Near, ...]:
         found = []

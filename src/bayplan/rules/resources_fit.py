@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from bayplan.indexing.capacity import COUNTED, PODS
+from bayplan.indexing.capacity import COUNTED, PODS, Capacity
 from bayplan.indexing.evaluations import Touched
 from bayplan.indexing.journal import Change, Kind
 from bayplan.indexing.placement_index import PlacementIndex
@@ -34,6 +34,18 @@ class Strategy(msgspec.Struct, frozen=True):
     shape: tuple[tuple[int, int], ...] = ()
 
 
+class Plan(msgspec.Struct, frozen=True):
+    """
+    The requests with their rows of the index's capacity looked up.
+
+    `fitted` are (row, amount, bit of the code), `scored` (resource, row, amount, weight).
+    """
+
+    amounts: tuple[tuple[str, int], ...]
+    fitted: tuple[tuple[int, int, int], ...]
+    scored: tuple[tuple[str, int, int, int], ...]
+
+
 class ResourcesFit(Rule):
     name = "NodeResourcesFit"
     id = "resources"
@@ -54,29 +66,36 @@ class ResourcesFit(Rule):
         del index
         return workload.needs.requests
 
-    def reject(self, plan: Requests, index: PlacementIndex, at: At) -> Codes:
+    def prepare(self, part: Requests, index: PlacementIndex) -> Plan:
+        row, asked = index.capacity.row, dict(part.scored)
+        fitted = tuple(
+            (row(resource), amount, 2 << i)
+            for i, (resource, amount) in enumerate(part.amounts)
+            if amount and not self.is_ignored(resource)
+        )
+        scored = tuple(
+            (resource, row(resource), asked.get(resource, 0), weight)
+            for resource, weight in self.strategy.resources
+            if resource in NATIVE or asked.get(resource)
+        )
+        return Plan(part.amounts, fitted, scored)
+
+    def reject(self, plan: Plan, index: PlacementIndex, at: At) -> Codes:
         """Bit 0: no room for one more pod; bit i+1: too little of the i-th resource asked for; bit 62: ever."""
         capacity = index.capacity
         pods = capacity.rows[PODS]
         codes = (capacity.requested[pods, at] + 1 > capacity.allocatable[pods, at]).astype(np.int64)
-        for i, (resource, amount) in enumerate(plan.amounts):
-            if amount == 0 or self.is_ignored(resource):
-                continue
-            row = capacity.row(resource)
+        for row, amount, bit in plan.fitted:
             offered = capacity.allocatable[row, at]
-            codes |= (amount > offered - capacity.requested[row, at]).astype(np.int64) << (i + 1)
+            codes |= (amount > offered - capacity.requested[row, at]) * np.int64(bit)
             codes |= (amount > offered) * np.int64(UNRESOLVABLE_BIT)
         return codes
 
-    def score(self, plan: Requests, index: PlacementIndex, at: At) -> Scores:
-        capacity, asked = index.capacity, dict(plan.scored)
+    def score(self, plan: Plan, index: PlacementIndex, at: At) -> Scores:
+        capacity = index.capacity
         total = np.zeros(len(index.slots.alive[at]), np.int64)
         weights = np.zeros(len(total), np.int64)
-        for resource, weight in self.strategy.resources:
-            amount = asked.get(resource, 0)
-            if amount == 0 and resource not in NATIVE:
-                continue
-            row = capacity.row(resource)
+        for resource, row, amount, weight in plan.scored:
             taken = capacity.counted if resource in COUNTED else capacity.requested
             offered = capacity.allocatable[row, at]
             scored = self._score_of(taken[row, at] + amount, np.maximum(offered, 1))
@@ -90,46 +109,39 @@ class ResourcesFit(Rule):
             return np.floor(total / weights_or_one + 0.5).astype(np.int64)
         return total // weights_or_one
 
-    def at_one(self, plan: Requests, index: PlacementIndex, slot: int) -> tuple[int, int]:
+    def at_one(self, plan: Plan, index: PlacementIndex, slot: int) -> tuple[int, int]:
         capacity = index.capacity
-        offered, requested = capacity.allocatable[:, slot].tolist(), capacity.requested[:, slot].tolist()
-        rows = capacity.rows
-        code = int(requested[rows[PODS]] + 1 > offered[rows[PODS]])
-        for i, (resource, amount) in enumerate(plan.amounts):
-            if amount == 0 or self.is_ignored(resource):
-                continue
-            row = capacity.row(resource)
-            if amount > offered[row] - requested[row]:
-                code |= 2 << i
-            if amount > offered[row]:
+        offered, requested = capacity.offered_at, capacity.requested_at
+        pods = capacity.rows[PODS]
+        code = int(requested[pods][slot] + 1 > offered[pods][slot])
+        for row, amount, bit in plan.fitted:
+            whole = offered[row][slot]
+            if amount > whole - requested[row][slot]:
+                code |= bit
+            if amount > whole:
                 code |= UNRESOLVABLE_BIT
-        return code, self._score_one(dict(plan.scored), index, slot, offered, requested)
+        return code, self._score_one(plan, capacity, slot)
 
-    def _score_one(
-        self, asked: dict[str, int], index: PlacementIndex, slot: int, offered: list[int], requested: list[int]
-    ) -> int:
-        counted = index.capacity.counted[:, slot].tolist()
+    def _score_one(self, plan: Plan, capacity: Capacity, slot: int) -> int:
         total = weights = 0
-        for resource, weight in self.strategy.resources:
-            amount = asked.get(resource, 0)
-            row = index.capacity.row(resource)
-            if (amount == 0 and resource not in NATIVE) or offered[row] <= 0:
-                continue
-            taken = counted[row] if resource in COUNTED else requested[row]
-            scored = self._score_of_one(taken + amount, offered[row])
-            if self.strategy.type != RATIO or scored > 0:
-                total += weight * scored
-                weights += weight
+        for resource, row, amount, weight in plan.scored:
+            offered = capacity.offered_at[row][slot]
+            if offered > 0:
+                taken = capacity.counted_at if resource in COUNTED else capacity.requested_at
+                scored = self._score_of_one(taken[row][slot] + amount, offered)
+                if self.strategy.type != RATIO or scored > 0:
+                    total += weight * scored
+                    weights += weight
         if self.strategy.type == RATIO:
             return math.floor(total / max(weights, 1) + 0.5)
-        return total // max(weights, 1)
+        return total // (weights or 1)
 
-    def touched(self, plan: Requests, change: Change, index: PlacementIndex) -> Touched:
+    def touched(self, plan: Plan, change: Change, index: PlacementIndex) -> Touched:
         if change.kind in (Kind.WORKLOAD_ADDED, Kind.WORKLOAD_REMOVED):
             return change.slots
         return super().touched(plan, change, index)
 
-    def reasons(self, plan: Requests, code: int) -> tuple[Reason, ...]:
+    def reasons(self, plan: Plan, code: int) -> tuple[Reason, ...]:
         status = Status.UNRESOLVABLE if code & UNRESOLVABLE_BIT else Status.UNSCHEDULABLE
         reasons = [Reason(TOO_MANY_PODS.id, TOO_MANY_PODS.text, status)] if code & 1 else []
         reasons += [
@@ -139,7 +151,7 @@ class ResourcesFit(Rule):
         ]
         return tuple(reasons)
 
-    def evidence(self, plan: Requests, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
+    def evidence(self, plan: Plan, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
         del workload
         code = int(self.reject(plan, index, np.array([slot]))[0])
         asked = {PODS: 1, **dict(plan.amounts)}

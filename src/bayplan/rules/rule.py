@@ -8,7 +8,7 @@ What a rule is: one file, one subclass, overriding what it needs.
 from __future__ import annotations
 
 import enum
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from typing import Any, ClassVar
 
 import msgspec
@@ -18,10 +18,12 @@ from bayplan.indexing.evaluations import Touched
 from bayplan.indexing.journal import Change, Kind
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import At
+from bayplan.indexing.value_columns import ValueColumn
 from bayplan.model.decisions import Codes, Mask, Reason, Scores, Slots
 from bayplan.model.workloads import Workload
 
 HIGHEST = 100  # the top of a normalised score
+MOST_EFFECTS = 1024  # classes that a plan remembers something of: they come and go for as long as it lives
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -86,6 +88,11 @@ class Rule:
         del plan, index
         return None
 
+    def judges_by(self, plan: Any, index: PlacementIndex) -> ValueColumn | None:
+        """The column whose domains get one code and one score as wholes; None if each target is judged by itself."""
+        del plan, index
+        return None
+
     def reject(self, plan: Any, index: PlacementIndex, at: At) -> Codes | None:
         """A code per target, 0 where the rule has nothing against it; None if it never rejects."""
         del plan, index, at
@@ -129,6 +136,14 @@ class Rule:
     def evidence(self, plan: Any, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
         """Why this target is refused, one entry per thing in the way; only called where `reject` gave a code."""
         raise NotImplementedError
+
+
+def wholes(columns: Iterable[ValueColumn], index: PlacementIndex) -> ValueColumn | None:
+    """The one column that all of a rule's reasons hang on, if judging its domains is less work than its targets."""
+    first, *others = {id(column): column for column in columns}.values() or (None,)
+    if first is None or others or first.further or first.n_domains > len(index.slots):
+        return None
+    return first
 
 
 def assigned_slots(workload: Workload, index: PlacementIndex) -> Slots | None:

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from bayplan.indexing.counters import Counter
-from bayplan.indexing.evaluations import Touched
+from bayplan.indexing.evaluations import Around, Touched
 from bayplan.indexing.journal import Change, Kind
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ALL, At
-from bayplan.indexing.term_table import TermEntry
 from bayplan.indexing.value_columns import ABSENT, ValueColumn
 from bayplan.model.decisions import Codes, Mask, Reason, Scores, Status
-from bayplan.model.labels import EVERYTHING
-from bayplan.model.node_selectors import ANYWHERE, NodeAffinity
-from bayplan.model.taints import Toleration
-from bayplan.model.terms import HOSTNAME, TARGET, ZONE, PeerTerm, TermPart
+from bayplan.model.node_selectors import ANYWHERE
+from bayplan.model.terms import HOSTNAME, ZONE
 from bayplan.model.workloads import SpreadConstraint, Workload
-from bayplan.rules import node_affinity, taint_toleration
-from bayplan.rules.rule import HIGHEST, Failure, Rule, Scaling
+from bayplan.rules import spread_plans
+from bayplan.rules.rule import HIGHEST, MOST_EFFECTS, Failure, Rule, Scaling
+from bayplan.rules.spread_plans import Part, Plan, Spreading
 
 SKEWED = Reason("topology-spread", "node(s) didn't match pod topology spread constraints", Status.UNSCHEDULABLE)
 NO_LABEL = Reason(
@@ -36,67 +32,6 @@ SYSTEM_DEFAULTS = (
     SpreadConstraint(3, HOSTNAME, hard=False, selector=None),
     SpreadConstraint(5, ZONE, hard=False, selector=None),
 )
-
-
-class Part(msgspec.Struct, frozen=True):
-    """`selves[i]`: the pod counts in its own i-th constraint; `strict`: a node needs all keys to be scored."""
-
-    namespace: str
-    constraints: tuple[SpreadConstraint, ...]
-    selves: tuple[bool, ...]
-    affinity: NodeAffinity
-    tolerations: tuple[Toleration, ...]
-    strict: bool
-
-
-class Spreading(msgspec.Struct, frozen=True):
-    """One constraint with what it counts: peers per target, over the targets its policies let in."""
-
-    constraint: SpreadConstraint
-    counts_self: bool
-    column: ValueColumn
-    term: PeerTerm | None
-    peers: Counter | None
-    eligible: Mask
-
-    def count_by_domain(self) -> NDArray[np.int64]:
-        """Peers on eligible targets per domain, shape (n_domains,)."""
-        n_domains = self.column.n_domains
-        if self.peers is None or not self.peers.by_domain:
-            return np.zeros(n_domains, np.int64)
-        here = np.where(self.eligible, self.count_by_target(ALL), 0)
-        counts = np.bincount(self.column.of_slot, weights=here, minlength=n_domains).astype(np.int64)
-        for slot, domains in self.column.further.items():  # a target in several domains counts in each
-            for domain in domains:
-                counts[domain] += here[slot]
-        return counts
-
-    def eligible_domains(self) -> NDArray[np.intp]:
-        """The domains that the smallest count is taken over."""
-        present = np.zeros(self.column.n_domains, np.bool_)
-        present[self.column.of_slot[self.eligible]] = True
-        for slot, domains in self.column.further.items():
-            if self.eligible[slot]:
-                present[list(domains)] = True
-        present[ABSENT] = False
-        return np.flatnonzero(present)
-
-    def smallest(self, counts: NDArray[np.int64]) -> int:
-        domains = self.eligible_domains()
-        return 0 if len(domains) < self.constraint.min_domains else int(counts[domains].min())
-
-    def count_by_target(self, at: At) -> NDArray[np.int64]:
-        if self.peers is None:
-            return np.zeros(len(self.column.of_slot[at]), np.int64)
-        return self.peers.column.gather(self.peers.array(), at)
-
-
-class Plan(msgspec.Struct, frozen=True):
-    hard: tuple[Spreading, ...]
-    soft: tuple[Spreading, ...]
-    strict: bool
-    terms: tuple[TermEntry, ...]
-    generation: int
 
 
 class TopologySpread(Rule):
@@ -128,18 +63,11 @@ class TopologySpread(Rule):
         )
 
     def prepare(self, part: Part, index: PlacementIndex) -> Plan:
-        terms: list[TermEntry] = []
-        spreadings = [
-            _spreading(c, counts, part, index, terms) for c, counts in zip(part.constraints, part.selves, strict=True)
-        ]
-        hard = tuple(s for s in spreadings if s.constraint.hard)
-        soft = tuple(s for s in spreadings if not s.constraint.hard)
-        for group, strict in ((hard, True), (soft, part.strict)):
-            complete = _with_all_keys(group) if strict and group else None
-            for spreading in group:
-                if complete is not None:
-                    spreading.eligible[~complete] = False
-        return Plan(hard, soft, part.strict, tuple(terms), index.targets_generation)
+        return spread_plans.plan_of(part, index)
+
+    def judges_by(self, plan: Plan, index: PlacementIndex) -> ValueColumn | None:
+        del index
+        return plan.wholes
 
     def stale(self, plan: Plan, index: PlacementIndex) -> bool:
         return plan.generation != index.targets_generation
@@ -153,23 +81,38 @@ class TopologySpread(Rule):
         if not plan.hard:
             return None
         codes = np.zeros(len(index.slots.alive[at]), np.int64)
-        for i, spreading in enumerate(plan.hard):
-            counts = spreading.count_by_domain()
-            most = spreading.constraint.max_skew + spreading.smallest(counts) - spreading.counts_self
-            skewed = spreading.column.gather(counts, at) > most
+        plan.fewest = spread_plans.fewest(plan)
+        for i, (spreading, fewest) in enumerate(zip(plan.hard, plan.fewest, strict=True)):
+            skewed = spreading.column.gather(spreading.count_by_domain(), at) > spread_plans.most(spreading, fewest)
             found = np.where(spreading.column.present(at), np.where(skewed, 2 * i + 1, 0), 2 * i + 2)
             codes = np.where(codes == 0, found, codes)
         return codes
+
+    def at_one(self, plan: Plan, index: PlacementIndex, slot: int) -> tuple[int, int] | None:
+        del index
+        if plan.wholes is None or not all(spreading.counts_domains for spreading in plan.hard):
+            return None
+        plan.fewest = spread_plans.fewest(plan)
+        domain = plan.wholes.at[slot]
+        for i, (spreading, fewest) in enumerate(zip(plan.hard, plan.fewest, strict=True)):
+            if domain == ABSENT:
+                return 2 * i + 2, 0
+            assert spreading.peers is not None
+            if spreading.peers.by_domain.get(domain, 0) > spread_plans.most(spreading, fewest):
+                return 2 * i + 1, 0
+        return 0, 0
 
     def score(self, plan: Plan, index: PlacementIndex, at: At) -> Scores | None:
         """The peers that each soft constraint sees from each target, shape (n_soft, n)."""
         del index
         if not plan.soft:
             return None
-        return np.stack([_seen_from(spreading, at) for spreading in plan.soft])
+        return np.stack([spread_plans.seen_from(spreading, at) for spreading in plan.soft])
 
     def normalise(self, plan: Plan, raw: Scores, feasible: Mask, index: PlacementIndex) -> Scores:
-        ignored = ~_with_all_keys(plan.soft) if plan.strict else np.zeros(index.slots.capacity, np.bool_)
+        ignored = np.zeros(index.slots.capacity, np.bool_)
+        if plan.strict:
+            ignored = ~spread_plans.with_all_keys([spreading.column for spreading in plan.soft], index)
         scored = feasible & ~ignored
         if not scored.any():
             return np.zeros(index.slots.capacity, np.int64)
@@ -186,13 +129,22 @@ class TopologySpread(Rule):
         return np.where(ignored, 0, HIGHEST * (highest + lowest - rounded) // highest)
 
     def touched(self, plan: Plan, change: Change, index: PlacementIndex) -> Touched:
-        # A target may bring or take a domain, a peer may move the smallest count: either can matter everywhere.
-        if change.kind in (Kind.TARGET_ADDED, Kind.TARGET_REMOVED, Kind.TARGET_CHANGED):
-            return ALL
         cls = change.member_of
+        if change.kind in (Kind.TARGET_ADDED, Kind.TARGET_REMOVED, Kind.TARGET_CHANGED):
+            return ALL  # a target may bring or take a domain
         if cls is None or not change.slots:
             return None
-        return ALL if any(index.census.class_matches(entry.term, cls) for entry in plan.terms) else None
+        keys = plan.effects.get(cls.id)
+        if keys is None:
+            if len(plan.effects) == MOST_EFFECTS:
+                plan.effects.clear()
+            keys = plan.effects[cls.id] = spread_plans.effects(plan, cls, index)
+        if not keys:
+            return None
+        if plan.fewest == spread_plans.fewest(plan):
+            return Around(keys, change.slots)
+        # The smallest count decides everywhere.
+        return ALL if plan.wholes is None else Around(keys, plan.one_of_each)
 
     def reasons(self, plan: Plan, code: int) -> tuple[Reason, ...]:
         del plan
@@ -218,7 +170,7 @@ class TopologySpread(Rule):
         self, spreading: Spreading, domain: int, would_hold: int, smallest: int, index: PlacementIndex
     ) -> Failure:
         constraint, column = spreading.constraint, spreading.column
-        domains = spreading.eligible_domains()
+        domains = spreading.domains
         least = f"the fewest elsewhere is {smallest}"
         if len(domains) < constraint.min_domains:
             least = f"only {len(domains)} of {constraint.min_domains} domains exist, so the fewest counts as 0"
@@ -233,43 +185,11 @@ class TopologySpread(Rule):
         )
 
 
-def _spreading(
-    constraint: SpreadConstraint, counts_self: bool, part: Part, index: PlacementIndex, terms: list[TermEntry]
-) -> Spreading:
-    eligible = index.slots.alive.copy()
-    if constraint.honors_affinity:
-        eligible &= node_affinity.matching(part.affinity, index)
-    if constraint.honors_taints:
-        eligible &= taint_toleration.tolerated_mask(part.tolerations, index)
-    column = index.column(constraint.topology_key)
-    term = peers = None
-    # kube-scheduler counts nobody for an empty selector, which elsewhere means everybody.
-    if constraint.selector is not None and constraint.selector != EVERYTHING:
-        term = PeerTerm((TermPart(constraint.selector, (part.namespace,)),), counts_terminating=False)
-        entry = index.census.hold(term)
-        terms.append(entry)
-        peers = index.census.match_reach(entry, (TARGET,)).counter
-    return Spreading(constraint, counts_self, column, term, peers, eligible)
-
-
-def _with_all_keys(group: Sequence[Spreading]) -> Mask:
-    complete = group[0].column.present(ALL)
-    for spreading in group[1:]:
-        complete = complete & spreading.column.present(ALL)
-    return complete
-
-
-def _seen_from(spreading: Spreading, at: At) -> NDArray[np.int64]:
-    if spreading.constraint.topology_key == HOSTNAME:
-        return spreading.count_by_target(at)
-    return spreading.column.gather(spreading.count_by_domain(), at)
-
-
 def _size(spreading: Spreading, scored: Mask) -> int:
     """How many domains the scored targets are in; for the hostname, how many they are."""
     if spreading.constraint.topology_key == HOSTNAME:
         return int(scored.sum())
-    return len(np.unique(spreading.column.of_slot[scored]))
+    return int(np.count_nonzero(np.bincount(spreading.column.of_slot[scored])))
 
 
 def _round_half_up(values: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -16,7 +16,7 @@ from bayplan.model.decisions import Reason, Scores, Status
 from bayplan.model.terms import AffinityTerms
 from bayplan.model.workloads import Workload
 from bayplan.rules.inter_pod_affinity import InterPodAffinity, Part, Plan
-from bayplan.rules.rule import HIGHEST, Failure, assigned_slots
+from bayplan.rules.rule import HIGHEST, Failure, Rule, assigned_slots
 
 NO_PEER = Reason("workload-terms", "cluster(s) did not match workload affinity rules", Status.UNRESOLVABLE)
 PEER = Reason("workload-anti-terms", "cluster(s) did not match workload anti-affinity rules", Status.UNSCHEDULABLE)
@@ -32,6 +32,8 @@ class _WorkloadTerms(InterPodAffinity):
     """What both signs share; a rule of one sign sees only its own terms."""
 
     spared = staticmethod(assigned_slots)
+    judges_by = Rule.judges_by  # a cluster may be in several domains
+    at_one = Rule.at_one  # scores are other ones here
 
     def reasons(self, plan: Plan, code: int) -> tuple[Reason, ...]:
         del plan

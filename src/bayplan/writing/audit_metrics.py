@@ -8,12 +8,22 @@ from bayplan.auditing.audit import Audit
 from bayplan.writing import survival_report, untrusted
 from bayplan.writing.audit_report import VERDICTS
 
-_HELP = {
-    "bayplan_audit_passed": "Whether every required check of the profile is PASS or N/A.",
-    "bayplan_audit_check": "1 for the verdict that the check has, 0 for the others.",
-    "bayplan_audit_tolerance": "How many domains of the level may fail with the control plane still standing.",
-    "bayplan_audit_weak_workloads": "Workloads with replicas that one failure of the level leaves with too little.",
-    "bayplan_audit_stranded_pods": "Pods that find no room again after the worst failure of the level.",
+# By name: what it says, and its labels.
+GAUGES = {
+    "bayplan_audit_passed": ("Whether every required check of the profile is PASS or N/A.", ("profile",)),
+    "bayplan_audit_check": (
+        "1 for the verdict that the check has, 0 for the others.",
+        ("profile", "check", "verdict"),
+    ),
+    "bayplan_audit_tolerance": (
+        "How many domains of the level may fail with the control plane still standing.",
+        ("level",),
+    ),
+    "bayplan_audit_weak_workloads": (
+        "Groups of replicas that one failure of the level leaves with too little.",
+        ("level",),
+    ),
+    "bayplan_audit_stranded_pods": ("Pods that find no room after the worst failure of the level.", ("level",)),
 }
 
 Sample = tuple[str, Mapping[str, str], int]
@@ -46,7 +56,7 @@ def text(audit: Audit, *, passed: bool) -> str:
         inner = ",".join(f'{key}="{_escaped(word)}"' for key, word in labels.items())
         by_name.setdefault(name, []).append(f"{name}{{{inner}}} {value}")
     for name, found in by_name.items():
-        lines += [f"# HELP {name} {_HELP[name]}", f"# TYPE {name} gauge", *found]
+        lines += [f"# HELP {name} {GAUGES[name][0]}", f"# TYPE {name} gauge", *found]
     return "".join(f"{line}\n" for line in lines)
 
 

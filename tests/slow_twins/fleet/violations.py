@@ -66,7 +66,7 @@ def told(owner, sign, path, key, values, cluster, peers):
         sign,
         path,
         key,
-        frozenset(f"{key}={value}" for value in values),
+        sorted(f"{key}={value}" for value in values) or [""],
         cluster.name,
         tuple(sorted(f"{peer.namespace}/{peer.name}" for peer in peers)),
     )

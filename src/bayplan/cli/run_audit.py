@@ -1,0 +1,126 @@
+"""The options of `run` that audit the cluster now and then, and the gauges that tell what was found."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextlib
+import logging
+import multiprocessing
+import time
+from collections.abc import AsyncIterator, Iterable
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from bayplan.cli import audit_options
+from bayplan.cli.commands import Option, OptionGroup
+from bayplan.cli.connecting import Connecting, seconds
+
+if TYPE_CHECKING:
+    from bayplan.live.running import Running
+    from bayplan.writing.audit_metrics import Sample
+
+_HEADING = "Audit"
+log = logging.getLogger("bayplan.audit")
+
+
+class Auditing(msgspec.Struct, frozen=True):
+    """Whether the cluster is audited, by what and how often."""
+
+    audit: bool
+    audit_profile: str
+    audit_interval: str
+
+
+class Latest:
+    """What the last audit found, as gauges read it; `failed` counts those that came to nothing."""
+
+    def __init__(self) -> None:
+        self.samples: list[Sample] = []
+        self.failed = 0
+        self.finished_at = 0.0
+
+    def of(self, name: str) -> Iterable[tuple[tuple[str, ...], float]]:
+        return [(tuple(labels.values()), float(value)) for found, labels, value in self.samples if found == name]
+
+
+@contextlib.asynccontextmanager
+async def opened(auditing: Auditing, connecting: Connecting, running: Running) -> AsyncIterator[None]:
+    """Audit the cluster again and again inside the block, if that is wanted."""
+    if not auditing.audit:
+        yield
+        return
+    latest = Latest()
+    _offer(latest, running)
+    task = asyncio.create_task(_repeat(auditing, connecting, latest))
+    try:
+        yield
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+def _offer(latest: Latest, running: Running) -> None:
+    from bayplan.writing import audit_metrics
+
+    for name, (text, labels) in audit_metrics.GAUGES.items():
+        running.offer(name, text, lambda name=name: latest.of(name), labels)
+    running.offer("bayplan_audit_failures", "Audits that came to nothing.", lambda: [((), float(latest.failed))])
+    text = "When the last audit was finished."
+    running.offer("bayplan_audit_finished_timestamp_seconds", text, lambda: [((), latest.finished_at)])
+
+
+async def _repeat(auditing: Auditing, connecting: Connecting, latest: Latest) -> None:
+    """One audit after another, in a process of its own: nothing here may hold up decisions."""
+    loop, pause = asyncio.get_running_loop(), seconds(auditing.audit_interval)
+    context = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as worker:
+        while True:
+            samples, error = await loop.run_in_executor(worker, once, connecting, auditing.audit_profile)
+            if error:
+                latest.failed += 1
+                log.warning("audit failed: %s", error)
+            else:
+                latest.samples, latest.finished_at = samples, time.time()
+            await asyncio.sleep(pause)
+
+
+def once(connecting: Connecting, profile: str) -> tuple[list[Sample], str]:
+    """What one audit of the live cluster finds, without placing anything again; or why there is none."""
+    from bayplan.auditing import audit, profiles, survival, surveying, workload_groups
+    from bayplan.cli.audit_live import AuditFetching
+    from bayplan.errors import BayplanError
+    from bayplan.reading import audit_files
+    from bayplan.writing import audit_metrics
+
+    try:
+        fetching = AuditFetching(connecting.open())
+        given = audit_files.load((), live=fetching.sources(), unlisted=fetching.unlisted)
+    except BayplanError as error:
+        return [], str(error)
+    layout = surveying.layout_of(given)
+    workloads = workload_groups.workloads_of(given, layout)
+    levels = survival.survey(layout, workloads.all if workloads else None)
+    counted = survival.Survival(asked=survival.ALL_LEVELS, levels=tuple(levels), note="placing again was not asked for")
+    found = audit.audit(layout, profiles.PROFILES[profile], workloads=workloads, survival=counted)
+    return list(audit_metrics.samples(found, passed=found.passed())), ""
+
+
+AUDITING = OptionGroup(
+    "auditing",
+    Auditing,
+    (
+        Option("--audit", is_flag=True, heading=_HEADING, help="Audit the cluster now and then: gauges in /metrics."),
+        audit_options.profile_option("--audit-profile", heading=_HEADING),
+        Option(
+            "--audit-interval",
+            metavar="TIME",
+            default="10m",
+            show_default=True,
+            heading=_HEADING,
+            help="Between two audits.",
+        ),
+    ),
+)

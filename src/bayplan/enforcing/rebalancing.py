@@ -1,0 +1,262 @@
+"""
+The fewest moves that give soft rules more of what they ask, within a budget of disruption.
+
+A move takes a workload away and lets the engine place it again, as an eviction would: whoever carries the plan out
+cannot choose the target, the scheduler does. Every move is tried on the index itself and taken back. Few workloads are
+searched through exactly; among many, the move that gains most is taken, again and again, and then every one that turns
+out to gain nothing is left out. Knows nothing of how workloads are placed or wishes counted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Protocol
+
+import msgspec
+
+from bayplan.enforcing.eviction_budgets import EvictionBudgets
+from bayplan.enforcing.soft_rules import Points, Shares
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.model.disruption import Budget
+from bayplan.model.workloads import Workload, WorkloadKey, label_keys
+
+EXACT_TRIES = 2000  # moves tried before an exact search is given up
+
+
+class Wishes(Protocol):
+    """What soft rules have, in points."""
+
+    def shared(self) -> Points: ...
+    def own(self, workload: Workload, shares: Shares) -> Points: ...
+    def unhappy(self) -> set[WorkloadKey]: ...
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """How much may be disturbed: so many moves, only these workloads, and no more than the budgets allow."""
+
+    most_moves: int
+    movable: Callable[[Workload], bool]
+    budgets: Sequence[Budget] = ()
+
+
+class Move(msgspec.Struct, frozen=True):
+    """One workload from its place to where the engine puts it, and what that gains after the moves before it."""
+
+    workload: WorkloadKey
+    before: Shares
+    after: Shares
+    gain: Points
+
+
+class Rebalancing(msgspec.Struct, frozen=True):
+    """
+    Moves in the order in which to make them; none if nothing can be gained.
+
+    `exact`: no moves within the limits gain more, and no fewer gain as much. `n_tried` counts single moves tried.
+    """
+
+    moves: tuple[Move, ...]
+    exact: bool
+    n_tried: int
+
+    @property
+    def gain(self) -> int:
+        return sum(sum(move.gain.values()) for move in self.moves)
+
+    @property
+    def gain_by_rule(self) -> dict[str, int]:
+        rules = dict.fromkeys(rule for move in self.moves for rule in move.gain)
+        return {rule: sum(move.gain.get(rule, 0) for move in self.moves) for rule in rules}
+
+
+Place = Callable[[Workload], Shares]  # takes a workload from where it is, puts it where it would go now, if anywhere
+
+
+def plan(index: PlacementIndex, place: Place, wishes: Wishes, limits: Limits) -> Rebalancing:
+    """The moves to make. The index is left as it was."""
+    search = _Search(index, place, wishes, limits)
+    exact = search.through_everything()
+    if not exact:
+        search.step_by_step()
+    return Rebalancing(search.best, exact, search.n_tried)
+
+
+class _TooManyError(Exception):
+    """There is more to try than an exact search may take."""
+
+
+class _Search:
+    """`best` are the moves that gain most so far."""
+
+    def __init__(self, index: PlacementIndex, place: Place, wishes: Wishes, limits: Limits) -> None:
+        self._index, self._place, self._wishes, self._limits = index, place, wishes, limits
+        self.best: tuple[Move, ...] = ()
+        self.n_tried = 0
+        self._tried: set[Hashable] = set()
+
+    # Exactly
+
+    def through_everything(self) -> bool:
+        """Try all that can be done within the limits; false if that is too much."""
+        movable = self._movable(self._index.records)
+        n_kinds = len(self._representatives(movable, ()))
+        # As many at least, as long as it matters little in which order things are moved.
+        if sum(math.comb(n_kinds, size) for size in range(self._limits.most_moves + 1)) > EXACT_TRIES:
+            return False
+        try:
+            self._deepen((), self._points(), movable)
+        except _TooManyError:
+            return False
+        return True
+
+    def _deepen(self, moves: tuple[Move, ...], points: Points, keys: Sequence[WorkloadKey]) -> None:
+        if len(moves) == self._limits.most_moves:
+            return
+        for key in self._representatives(keys, moves):
+            if self.n_tried >= EXACT_TRIES:
+                raise _TooManyError
+            with self._trying(key, moves, points) as tried:
+                if tried is None:
+                    continue
+                further, after = tried
+                state = frozenset((move.workload, move.after) for move in further)
+                if state not in self._tried:
+                    self._tried.add(state)
+                    self._remember(further)
+                    self._deepen(further, after, keys)
+
+    # Step by step
+
+    def step_by_step(self) -> None:
+        """Take the best move again and again, then leave out what was not needed."""
+        before = self.best
+        moves: tuple[Move, ...] = ()
+        with self._index.tentatively():
+            points = self._points()
+            while len(moves) < self._limits.most_moves:
+                found = self._best_move(moves, points)
+                if found is None:
+                    break
+                moves, points = self._made(found, moves, points)
+        moves = self._needed(moves)
+        self.best = max(before, moves, key=_merit)
+
+    def _best_move(self, moves: tuple[Move, ...], points: Points) -> WorkloadKey | None:
+        best, most = None, 0
+        for key in self._representatives(self._movable(sorted(self._wishes.unhappy())), moves):
+            with self._trying(key, moves, points) as tried:
+                gain = 0 if tried is None else sum(tried[0][-1].gain.values())
+            if gain > most:
+                best, most = key, gain
+        return best
+
+    def _made(self, key: WorkloadKey, moves: tuple[Move, ...], points: Points) -> tuple[tuple[Move, ...], Points]:
+        made = self._move(key, moves, points)
+        assert made is not None, "it was possible a moment ago"
+        return made
+
+    def _needed(self, moves: tuple[Move, ...]) -> tuple[Move, ...]:
+        """Without moves that others made unnecessary: each is left out in turn, and all others made anew."""
+        position = 0
+        while position < len(moves):
+            fewer = self._again([move.workload for i, move in enumerate(moves) if i != position])
+            if fewer is not None and _gain(fewer) >= _gain(moves):
+                moves = fewer
+            else:
+                position += 1
+        return moves
+
+    def _again(self, keys: Sequence[WorkloadKey]) -> tuple[Move, ...] | None:
+        """These workloads moved one after another; None if one of them can then not be moved."""
+        moves: tuple[Move, ...] = ()
+        with self._index.tentatively():
+            points = self._points()
+            for key in keys:
+                made = self._move(key, moves, points)
+                if made is None:
+                    return None
+                moves, points = made
+        return moves
+
+    # Moving
+
+    @contextmanager
+    def _trying(
+        self, key: WorkloadKey, moves: tuple[Move, ...], points: Points
+    ) -> Iterator[tuple[tuple[Move, ...], Points] | None]:
+        """The moves with one more, made while the context lasts; None if it cannot be moved or would come back."""
+        with self._index.tentatively():
+            yield self._move(key, moves, points)
+
+    def _move(
+        self, key: WorkloadKey, moves: tuple[Move, ...], points: Points
+    ) -> tuple[tuple[Move, ...], Points] | None:
+        self.n_tried += 1
+        before = self._index.records[key].shares
+        workload = self._index.records[key].workload
+        mark = self._index.mark()
+        left = self._wishes.own(workload, before)
+        after = self._place(workload)
+        if not after or sorted(after) == sorted(before):
+            self._index.undo_to(mark)
+            return None
+        self._index.forget(mark)
+        now = self._points()
+        gain = _minus(_sum(now, self._wishes.own(self._index.records[key].workload, after)), _sum(points, left))
+        return (*moves, Move(key, before, after, gain)), now
+
+    def _points(self) -> Points:
+        return self._wishes.shared()
+
+    def _remember(self, moves: tuple[Move, ...]) -> None:
+        self.best = max(self.best, moves, key=_merit)
+
+    # Whom to move
+
+    def _movable(self, keys: Iterable[WorkloadKey]) -> list[WorkloadKey]:
+        """Those who may be moved, the least important and youngest first."""
+        placed = (self._index.records[key] for key in keys if key in self._index.records)
+        known = (record.workload for record in placed if record.slots)
+        found = [workload for workload in known if not workload.terminating and self._limits.movable(workload)]
+        found.sort(key=lambda w: w.key)
+        found.sort(key=lambda w: w.started or w.created or "9999", reverse=True)
+        found.sort(key=lambda w: w.priority)
+        return [workload.key for workload in found]
+
+    def _representatives(self, keys: Sequence[WorkloadKey], moves: tuple[Move, ...]) -> list[WorkloadKey]:
+        """Of those not moved yet and whom no budget keeps, one of each that nothing tells apart."""
+        moved = {move.workload for move in moves}
+        budgets = EvictionBudgets(self._limits.budgets)
+        for key in moved:
+            budgets.charge(self._index.records[key].workload)
+        alike: dict[Hashable, WorkloadKey] = {}
+        for key in keys:
+            record = self._index.records[key]
+            if key not in moved and not budgets.refusal(record.workload):
+                alike.setdefault(self._kind(record.workload, record.shares), key)
+        return list(alike.values())
+
+    def _kind(self, workload: Workload, shares: Shares) -> Hashable:
+        if workload.binding is not None or self._limits.budgets:
+            return workload.key
+        visible = self._index.census.visible(workload.labels, label_keys(workload.needs))
+        return workload.namespace, visible, workload.needs, shares
+
+
+def _gain(moves: tuple[Move, ...]) -> int:
+    return sum(sum(move.gain.values()) for move in moves)
+
+
+def _merit(moves: tuple[Move, ...]) -> tuple[int, int]:
+    """More points first, then fewer moves; of equals the first found stays."""
+    return _gain(moves), -len(moves)
+
+
+def _sum(one: Points, other: Points) -> Points:
+    return {rule: one.get(rule, 0) + other.get(rule, 0) for rule in dict.fromkeys((*one, *other))}
+
+
+def _minus(one: Points, other: Points) -> Points:
+    return _sum(one, {rule: -points for rule, points in other.items()})
