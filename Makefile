@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 SOURCES := $(shell find src -name '*.py' -o -name '*.json' -o -name '*.html')
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo check format test kube-servers test-live bench lock clean
+.PHONY: help setup demo check format test kube-servers test-live faults soak bench bench-live lock clean
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
 
@@ -45,6 +45,16 @@ kube-servers: setup  ## find or build (once, with Go) the real servers that test
 test-live: setup  ## tests against a real API server
 	@if PYTHONPATH=tests $(BIN)/python -m live.kube_binaries; then export REQUIRE_APISERVER=1; else test $$? -eq 3; fi && \
 	  $(BIN)/pytest -n 2 -m live tests/live
+
+faults: setup  ## twenty rounds of everything that can go wrong while binding; results in benchmarks/faults.jsonl
+	@rm -f benchmarks/faults.jsonl
+	BAYPLAN_FAULT_ROUNDS=20 BAYPLAN_FAULT_RECORD=benchmarks/faults.jsonl $(BIN)/pytest -n 2 -m live tests/live/test_faults.py
+
+soak: setup  ## ten minutes of pods coming and going on a real API server
+	$(BIN)/python benchmarks/soak.py
+
+bench-live: setup  ## pods bound a second on a real API server, beside kube-scheduler
+	$(BIN)/python benchmarks/live.py
 
 bench: setup  ## decisions per second on the benchmark inputs
 	$(BIN)/python benchmarks/run.py

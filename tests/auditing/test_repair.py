@@ -314,8 +314,8 @@ def test_a_name_from_a_dump_cannot_leave_its_quotes():
 
 
 def test_how_a_member_is_replaced():
-    groups = survivability.stacked(["a", "b", "c"])
-    assert ordering.how_to_replace("a", groups) == plans.ADD_FIRST
-    groups = survivability.stacked(["a", "b", "c"], unhealthy=["c"])
-    assert ordering.how_to_replace("c", groups) == plans.REMOVE_FIRST
-    assert ordering.how_to_replace("a", groups) == plans.NOT_YET
+    groups = survivability.components(layout_of("a", "b", "c").members)
+    assert ordering.how_to_replace("cp0", groups) == plans.ADD_FIRST
+    groups = survivability.components(layout_of("a", "b", "c", down=("cp2",)).members)
+    assert ordering.how_to_replace("cp2", groups) == plans.REMOVE_FIRST
+    assert ordering.how_to_replace("cp0", groups) == plans.NOT_YET

@@ -1,5 +1,7 @@
 """Volumes, storage drivers, leases, endpoints and Machines: what each adds to labels and pods."""
 
+import json
+
 import pytest
 from scenery import HOST, ZONE, finding, judge, layout_of, node, nodes, owned, pod, stacked, verdicts
 
@@ -21,6 +23,7 @@ from bayplan.auditing.objects import (
     PodVolume,
 )
 from bayplan.auditing.repairing import mending
+from bayplan.reading import audit_files
 from bayplan.wire.meta import ObjectMeta, ObjectReference
 from bayplan.wire.pods import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from bayplan.wire.storage import PersistentVolume, PersistentVolumeSpec, VolumeNodeAffinity
@@ -167,3 +170,25 @@ def test_pods_of_a_component_outrank_other_sources():
     found = judge(given, [pod("kube-apiserver", "cp-0")], leases=[api_lease("cp-0"), api_lease("cp-1")])
     assert [member.node for member in found.layout.members["kube-apiserver"]] == ["cp-0"]
     assert HOST in given[0].metadata.labels
+
+
+def test_leases_that_ran_out_long_before_the_others_do_not_count(tmp_path):
+    def lease(host, renewed):
+        labels = {"apiserver.kubernetes.io/identity": "kube-apiserver", "kubernetes.io/hostname": host}
+        return {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"name": f"apiserver-{host}", "namespace": "kube-system", "labels": labels},
+            "spec": {"leaseDurationSeconds": 3600, "renewTime": renewed},
+        }
+
+    times = {
+        "a": "2026-01-01T12:00:00.000000Z",
+        "b": "2026-01-01T11:30:00Z",
+        "gone": "2026-01-01T10:00:00Z",
+        "odd": "x",
+    }
+    objects = [{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}, *(lease(*one) for one in times.items())]
+    (tmp_path / "dump.json").write_text("\n".join(map(json.dumps, objects)))
+    found = audit_files.load([str(tmp_path / "dump.json")])
+    assert [one.metadata.name for one in found.leases] == ["apiserver-a", "apiserver-b", "apiserver-odd"]

@@ -52,6 +52,11 @@ def test_more_than_one_loss(hosts, node_level, host_level):
     assert others == {len(set(hosts)) - 1}  # one instance is enough for them
 
 
+def test_what_is_down_counts_against_today_and_not_against_the_design():
+    found = levels(control_plane([(host, "z", "r") for host in "abc"], healthy=[False, True, True]))[HOST]
+    assert (found.control_plane.tolerance, found.by_design) == (0, 1)
+
+
 def test_levels_without_any_domain_are_left_out_but_hosts_follow_from_zones():
     found = levels(control_plane([(None, "x", "r"), (None, "y", "r"), (None, "z", "r")]))
     assert list(found) == [NODE, HOST, ZONE, REGION]

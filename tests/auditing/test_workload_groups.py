@@ -3,6 +3,8 @@
 import re
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scenery import finding, judge, layout_of, nodes, owned, pod, replicas, verdicts
 
 from bayplan.auditing import workload_groups
@@ -188,3 +190,38 @@ def test_roles_and_infrastructure_nodes(labels, twice, infra):
     found = verdicts(judge(given, profile="bsi-app-4.4.a19"))
     assert found["bsi-every-role-twice"] == twice
     assert found["bsi-infra-two-zones"] == infra
+
+
+LABELS = st.dictionaries(st.sampled_from("ab"), st.sampled_from("12"), max_size=2)
+REQUIREMENTS = st.builds(
+    label_model.requirement,
+    st.sampled_from("ab"),
+    st.sampled_from([label_model.IN, label_model.NOT_IN, label_model.EXISTS, label_model.DOES_NOT_EXIST]),
+    st.sets(st.sampled_from("12"), min_size=1),
+)
+SELECTORS = st.none() | st.builds(label_model.selector_of, st.lists(REQUIREMENTS, max_size=2))
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from("xy"), LABELS), max_size=6),
+    st.lists(st.tuples(st.sampled_from("xy"), SELECTORS)),
+)
+def test_a_budget_counts_what_a_look_at_every_pod_finds(pods, selectors):
+    made = []
+    for i, (namespace, labels) in enumerate(pods):
+        one = owned(f"p{i}", "worker-3", "p", namespace=namespace)
+        one.metadata.labels = labels
+        made.append(one)
+    budgets = [Budget(namespace=ns, name=str(i), selector=selector) for i, (ns, selector) in enumerate(selectors)]
+    found = {one.group.name: set(one.keys) for one in workload_groups.budget_groups(made, budgets, {})}
+    expected = {}
+    for budget in budgets:
+        keys = {
+            workload_groups.key_of(one)
+            for one in made
+            if one.metadata.namespace == budget.namespace and label_model.matches(budget.selector, one.metadata.labels)
+        }
+        if keys:
+            expected[f"PodDisruptionBudget {budget.namespace}/{budget.name}"] = keys
+    assert found == expected

@@ -229,3 +229,13 @@ def test_a_hosting_cluster(run, tmp_path):
     assert done.exit_code == 0
     assert verdicts(found)["scs-0214-cp-machines"] == "PASS"
     assert "hosting/worker-1" in run("audit", "-f", workers, "--hosting", tmp_path / "hosting.yaml").stdout
+
+
+def test_objects_given_twice_do_not_stop_the_losses(run, tmp_path):
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": "shop"}, "spec": {}}
+    for name in ("one.json", "two.json"):
+        (tmp_path / name).write_text(json.dumps(service))
+    done = run("audit", "-f", CLUSTER, "-f", tmp_path / "one.json", "-f", tmp_path / "two.json", "-o", "json")
+    assert done.exit_code == 0
+    assert "warning: Service shop/web is given more than once; the first one counts\n" in done.stderr
+    assert json.loads(done.stdout)["survivability"]["rescheduled"] is True

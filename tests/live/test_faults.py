@@ -23,7 +23,7 @@ ROUNDS = int(os.environ.get("BAYPLAN_FAULT_ROUNDS", "2"))
 RECORD = os.environ.get("BAYPLAN_FAULT_RECORD")
 PATIENCE = 180  # seconds until all pods must be bound, on a machine that does other things too
 HOST = "kubernetes.io/hostname"
-SETS, NODES = 10, 60  # pods of a set stand on different nodes
+SETS, NODES = 20, 60  # pods of a set stand on different nodes
 
 rounds = pytest.mark.parametrize("round_", range(ROUNDS))
 pytestmark = pytest.mark.timeout(PATIENCE + 120)
@@ -100,21 +100,18 @@ async def trial(admin, namespace, fault, n_pods=150):
     yield found
     await found.all_are_bound()
     await found.nothing_is_wrong()
+    record(fault=fault, pods=n_pods, seconds=round(time.monotonic() - began, 1), outcome="all bound once")
+
+
+def record(**line):
     if RECORD:
-        line = {
-            "fault": fault,
-            "pods": n_pods,
-            "seconds": round(time.monotonic() - began, 1),
-            "outcome": "all bound once",
-        }
         with pathlib.Path(RECORD).open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
 
 
 @rounds
 async def test_killed_in_the_middle_of_a_thousand_binds(kube_server, admin, namespace, round_):
-    n_pods = 500 if ROUNDS < 20 else 600
-    async with trial(admin, namespace, "kill -9 and restart", n_pods) as going:
+    async with trial(admin, namespace, "kill -9 and restart", n_pods=1000) as going:
         first = process(kube_server, "--no-leader-elect")
         await going.some_are_bound(0.1 + 0.1 * (round_ % 5))
         first.kill()

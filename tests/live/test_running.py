@@ -294,19 +294,17 @@ async def test_the_event_loop_is_never_held_for_long(kube_server, admin, namespa
         assert longest < 0.05
 
 
+def shipped(*kinds):
+    kubectl = pathlib.Path(sys.executable).with_name("kubectl")
+    rendered = subprocess.run([kubectl, "kustomize", DEPLOY / "base"], capture_output=True, check=True, text=True)
+    return [manifest for manifest in yaml.safe_load_all(rendered.stdout) if manifest["kind"] in kinds]
+
+
 async def test_exactly_the_shipped_rights_are_enough(kube_server, admin, namespace):
     await admin.create_nodes(2, cpu="2")
     await priority_class(admin, "vip", 1000)
-    manifests = subprocess.run(
-        [pathlib.Path(sys.executable).with_name("kubectl"), "kustomize", DEPLOY / "base"],
-        capture_output=True,
-        check=True,
-        text=True,
-    ).stdout
-    wanted = {"Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
-    for manifest in yaml.safe_load_all(manifests):
-        if manifest["kind"] in wanted:
-            await admin.create(manifest)
+    for manifest in shipped("Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"):
+        await admin.create(manifest)
     token = await admin.service_account_token("bayplan-system", "bayplan")
     kubeconfig = kube_server.kubeconfig(entry={"token": token})
     running = process(kube_server, "--leader-elect-resource-namespace", "bayplan-system", kubeconfig=kubeconfig)

@@ -49,18 +49,30 @@ def _fill(grades: tuple[NodeGrade, ...], requests: Amounts, count: int) -> tuple
     """The first node that has room takes what it can, then the next; what finds no room is let go."""
     wanted = estimating.wanted(requests)
     result: list[NodeGrade] = []
-    for grade in grades:
+    for place, grade in enumerate(grades):
+        if not count:
+            return (*result, *grades[place:])
         fits = estimating.fits_on(grade_of(grade), wanted)
         full, rest = divmod(min(count, grade.count * fits), fits) if fits else (0, 0)
         count -= full * fits + rest
         untouched = grade.count - full - bool(rest)
-        parts = ((full, fits), (int(bool(rest)), rest), (untouched, 0))
-        result += [_with(grade, number, taken, dict(wanted.of_node)) for number, taken in parts if number]
+        for number, taken in ((full, fits), (int(bool(rest)), rest), (untouched, 0)):
+            if number:
+                _append(result, _with(grade, number, taken, dict(wanted.of_node)))
     return tuple(result)
+
+
+def _append(grades: list[NodeGrade], grade: NodeGrade) -> None:
+    """Add nodes at the end; to those there if they are alike, so that grades do not multiply with every workload."""
+    if grades and (grades[-1].least, grades[-1].pods) == (grade.least, grade.pods):
+        grade = msgspec.structs.replace(grade, count=grades.pop().count + grade.count)
+    grades.append(grade)
 
 
 def _with(grade: NodeGrade, count: int, taken: int, wanted: dict[str, int]) -> NodeGrade:
     """So many nodes of the grade with so many replicas on each."""
+    if not taken:
+        return msgspec.structs.replace(grade, count=count)
     units = {"cpu": 1000}
     least = [(name, amount - Fraction(taken * wanted.get(name, 0), units.get(name, 1))) for name, amount in grade.least]
     return NodeGrade(count, tuple(least), grade.pods - taken)

@@ -172,5 +172,5 @@ def ranked(standing: Standing, workload: Workload, verdicts: Verdicts, index: Pl
 
 def _wishes(verdicts: Verdicts) -> Scores | None:
     """What rules give each cluster, added up; None if none gives anything."""
-    given = [one.evaluation.raw for one in verdicts.judged if one.evaluation.raw is not None]
+    given = [raw for one in verdicts.judged if (raw := one.evaluation.raw) is not None]
     return sum(given[1:], start=given[0]) if given else None

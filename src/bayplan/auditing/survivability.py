@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import msgspec
 
 from bayplan.auditing.failure_events import Event
-from bayplan.auditing.layout import COMPONENTS, ETCD, Member
+from bayplan.auditing.layout import ETCD, Member
 from bayplan.auditing.spread import Spread
 
 UNTOUCHED, DEGRADED, BELOW_NEED, DOWN = "untouched", "degraded", "below need", "down"
@@ -111,13 +111,6 @@ def components(members_by_component: Mapping[str, Iterable[Member]]) -> list[Gro
         Group(name, tuple(members), quorum=name == ETCD or name.startswith(f"{ETCD}-"))
         for name, members in sorted(members_by_component.items())
     ]
-
-
-def stacked(nodes: Iterable[str], unhealthy: Iterable[str] = ()) -> list[Group]:
-    """The four components of a stacked control plane: one of each on every node."""
-    down = frozenset(unhealthy)
-    members = [Member(node, node not in down) for node in nodes]
-    return components(dict.fromkeys(COMPONENTS, members))
 
 
 def as_designed(groups: Iterable[Group]) -> list[Group]:
@@ -235,11 +228,6 @@ def _effect(left: int, need: int) -> str:
     if left == 0:
         return DOWN
     return BELOW_NEED if left < need else DEGRADED
-
-
-def single_points(group: Group, all_events: Iterable[Event]) -> list[Event]:
-    """The events that alone leave the group with less than it needs."""
-    return [event for event in all_events if effect(group, event) in (DOWN, BELOW_NEED)]
 
 
 def blasts(groups: Sequence[Group], all_events: Iterable[Event]) -> list[Blast]:

@@ -56,12 +56,14 @@ class LevelSurvival(msgspec.Struct, frozen=True, kw_only=True):
     """
     One level, or one thing that nodes share by name (`named`): all its failures against all groups.
 
-    `losses` are by domain; none where nothing was placed again, or where nothing would be left to place it on.
+    `by_design` is what the control plane would tolerate with all its members at work. `losses` are by domain; none
+    where nothing was placed again, or where nothing would be left to place it on.
     """
 
     level: str
     named: bool
     control_plane: LevelReport
+    by_design: int = 0
     workloads: LevelReport | None = None
     losses: Mapping[str, Loss] = msgspec.field(default_factory=dict)
 
@@ -111,6 +113,7 @@ def survey(
     """Count what each failure of each level takes; a level that nothing is known of is left out."""
     places = Places(layout)
     parts = survivability.components(layout.members)
+    designed = survivability.as_designed(parts)
     found = []
     for level in dict.fromkeys(levels):
         happening = level_events(layout, level, places)
@@ -121,9 +124,15 @@ def survey(
         workloads = None
         if replicas is not None:
             workloads = survivability.report([one.group for one in replicas], level, happening, at)
-        control_plane = survivability.report(parts, level, happening, at)
-        named = level not in ALL_LEVELS
-        found.append(LevelSurvival(level=level, named=named, control_plane=control_plane, workloads=workloads))
+        found.append(
+            LevelSurvival(
+                level=level,
+                named=level not in ALL_LEVELS,
+                control_plane=survivability.report(parts, level, happening, at),
+                by_design=min((survivability.standing(one, at, level).tolerance for one in designed), default=0),
+                workloads=workloads,
+            )
+        )
     return found
 
 

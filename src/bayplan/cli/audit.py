@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from bayplan.auditing.audit_input import AuditInput
     from bayplan.auditing.failure_events import Event
     from bayplan.auditing.layout import Layout
+    from bayplan.auditing.objects import Node
     from bayplan.auditing.repairing.mending import Repair
     from bayplan.auditing.survival import Rescheduling, Survival
     from bayplan.auditing.workload_groups import Workloads
@@ -118,10 +120,10 @@ class _Run:
     def __init__(
         self, sources: options.Sources, topology: Topology, judging: Judging, losing: Losing, console: Console
     ) -> None:
-        self._judging, self._losing, self._console = judging, losing, console
+        self._losing, self._console = losing, console
         self._catalogue, self._wishes = topology.catalogue(), losing.wishes()
         self._profile, self._stages = judging.chosen(), judging.stages()
-        self._legacy = not self._profile.weights and not judging.require
+        self._legacy = judging.is_legacy
         wants_index = losing.reschedule and not self._legacy
         self.given, self._placeable = _read(sources, topology, losing, console, wants_index=wants_index)
         self._rescheduling: Rescheduling | None = None
@@ -261,7 +263,11 @@ def _labels(sources: options.Sources, topology: Topology, hash_key_file: str | N
         if not key:
             raise InputError(Fault("the key is empty", file=hash_key_file))
     content = inventory.load_inventory(topology.inventory)
-    nodes = audit_files.load(sources.filename, recursive=sources.recursive).nodes if sources.filename else []
+    fetching = _fetching(sources)
+    nodes: Sequence[Node] = ()
+    if sources.filename or fetching:
+        live = fetching.sources() if fetching else ()
+        nodes = audit_files.load(sources.filename, recursive=sources.recursive, live=live).nodes
     named = inventory.by_node(content, nodes)
     console.answer(audit_labels.commands(named, hash_key=key, keys=topology.keys()))
     return outcomes.YES

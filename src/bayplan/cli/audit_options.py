@@ -73,6 +73,11 @@ class Judging(msgspec.Struct, frozen=True):
     require_stage: tuple[str, ...]
     allow_undecided: bool
 
+    @property
+    def is_legacy(self) -> bool:
+        """Whether the answer is the retired script's: one verdict, and nothing else."""
+        return self.profile.startswith("legacy") and not self.ha
+
     def chosen(self) -> Profile:
         """The profile, with what is required beyond it."""
         from bayplan.auditing import checks, profiles

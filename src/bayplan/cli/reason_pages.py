@@ -216,8 +216,8 @@ POD_PAGES: tuple[Page, ...] = (
         "volume-binding",
         "VolumeBinding",
         "node(s) did not have enough free storage",
-        "A claim of the pod waits for its first consumer, and the storage driver says (CSIStorageCapacity) that for this "
-        "node it has no space for a volume of that size.",
+        "A claim of the pod waits for its first consumer, and the storage driver says (CSIStorageCapacity) that for "
+        "this node it has no space for a volume of that size.",
         "Free or add storage where the node reaches it, or ask for a smaller volume.",
     ),
     Page(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
 import contextlib
+import functools
 import logging
 import multiprocessing
 import time
@@ -18,8 +18,12 @@ from bayplan.cli.commands import Option, OptionGroup
 from bayplan.cli.connecting import Connecting, seconds
 
 if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
     from bayplan.live.running import Running
     from bayplan.writing.audit_metrics import Sample
+
+    Findings = tuple[list[Sample], str]  # every gauge, or what went wrong
 
 _HEADING = "Audit"
 log = logging.getLogger("bayplan.audit")
@@ -66,30 +70,49 @@ def _offer(latest: Latest, running: Running) -> None:
     from bayplan.writing import audit_metrics
 
     for name, (text, labels) in audit_metrics.GAUGES.items():
-        running.offer(name, text, lambda name=name: latest.of(name), labels)
+        running.offer(name, text, functools.partial(latest.of, name), labels)
     running.offer("bayplan_audit_failures", "Audits that came to nothing.", lambda: [((), float(latest.failed))])
     text = "When the last audit was finished."
     running.offer("bayplan_audit_finished_timestamp_seconds", text, lambda: [((), latest.finished_at)])
 
 
 async def _repeat(auditing: Auditing, connecting: Connecting, latest: Latest) -> None:
-    """One audit after another, in a process of its own: nothing here may hold up decisions."""
-    loop, pause = asyncio.get_running_loop(), seconds(auditing.audit_interval)
+    """One audit after another."""
+    pause = seconds(auditing.audit_interval)
+    while True:
+        samples, error = await _apart(connecting, auditing.audit_profile)
+        if error:
+            latest.failed += 1
+            log.warning("audit failed: %s", error)
+        else:
+            latest.samples, latest.finished_at = samples, time.time()
+        await asyncio.sleep(pause)
+
+
+async def _apart(connecting: Connecting, profile: str) -> Findings:
+    """An audit in a process of its own, which ends with us: nothing here may hold up decisions."""
     context = multiprocessing.get_context("spawn")
-    with concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as worker:
-        while True:
-            samples, error = await loop.run_in_executor(worker, once, connecting, auditing.audit_profile)
-            if error:
-                latest.failed += 1
-                log.warning("audit failed: %s", error)
-            else:
-                latest.samples, latest.finished_at = samples, time.time()
-            await asyncio.sleep(pause)
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_send, args=(sender, connecting, profile), daemon=True)
+    process.start()
+    sender.close()
+    try:
+        found: Findings = await asyncio.to_thread(receiver.recv)
+    except EOFError:
+        return [], "its process ended early"
+    finally:
+        process.terminate()
+        process.join()
+    return found
 
 
-def once(connecting: Connecting, profile: str) -> tuple[list[Sample], str]:
+def _send(sender: Connection, connecting: Connecting, profile: str) -> None:
+    sender.send(once(connecting, profile))
+
+
+def once(connecting: Connecting, profile: str) -> Findings:
     """What one audit of the live cluster finds, without placing anything again; or why there is none."""
-    from bayplan.auditing import audit, profiles, survival, surveying, workload_groups
+    from bayplan.auditing import audit, profiles, surveying, survival, workload_groups
     from bayplan.cli.audit_live import AuditFetching
     from bayplan.errors import BayplanError
     from bayplan.reading import audit_files

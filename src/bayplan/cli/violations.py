@@ -125,7 +125,7 @@ def _within(whole: Rehearsal, index: PlacementIndex, included: Callable[[Workloa
 def _notes(shown: Rehearsal, console: Console) -> None:
     n_broken = len(shown.verdicts)
     if not n_broken:
-        console.note("no execution-time rule is broken")
+        console.note("nothing is broken")
         return
     going = {outcome.victim for verdict in shown.verdicts for outcome in verdict.outcomes if not outcome.spared}
     console.note(f"{n_broken} broken {'rule' if n_broken == 1 else 'rules'}, {len(going)} would go")

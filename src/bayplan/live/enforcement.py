@@ -144,7 +144,7 @@ class Enforcement:
     def _tell(self, eviction: Eviction, victim: Workload) -> None:
         """The victim learns which rule it is for, and the others in the conflict who went."""
         cause = eviction.causes[0]
-        where = f"{cause.topology_key}={cause.domain}" if cause.domain else cause.topology_key
+        where = cause.domain or cause.topology_key
         note = f"evicted because {eviction.why}: {cause.owner} demands {cause.shown} in {where}"
         self._events.tell(PodRef.of(victim), "RuleBroken", note, action="Evicting", warning=True)
         others = {key for one in eviction.causes for key in (one.owner, *one.peers)} - {eviction.victim}

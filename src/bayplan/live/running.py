@@ -138,6 +138,7 @@ class Running:
             for reflector in batch:
                 crew.start(reflector.run())
             await asyncio.gather(*(reflector.synced.wait() for reflector in batch))
+        _ = self._parts.state.index.roster  # made by one look at all pods, which no decision should have to wait for
         gc.enable()
         gc.freeze()
         self._synced = True

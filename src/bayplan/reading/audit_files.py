@@ -78,7 +78,7 @@ def load(
     take(_documents(found, progress))
     gathered.begin_live()
     take(_documents(live, progress))
-    return gathered.finish(scenario, unlisted)
+    return gathered.finish(scenario, unlisted, ", ".join(names))
 
 
 def load_hosting(paths: Sequence[str], namespaces: Sequence[str], *, recursive: bool = False) -> Hosting:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from bayplan.auditing import objects
@@ -34,7 +34,9 @@ _KINDS: dict[tuple[str, str], Any] = {
     ("policy", "PodDisruptionBudget"): disruption.PodDisruptionBudget,
     ("cluster.x-k8s.io", "Machine"): objects.Machine,
 }
-_CLUSTER_WIDE = frozenset({"Node", "Namespace", "PersistentVolume", "CSINode"})
+_CLUSTER_WIDE = frozenset({
+    "Node", "Namespace", "PersistentVolume", "CSINode", "StorageClass", "PriorityClass",
+})  # fmt: skip
 _CLUSTER_NAME = "cluster.x-k8s.io/cluster-name"
 _SHARE = re.compile(r"\d+%")
 _LEASE_SECONDS = 3600  # as API servers write into the lease that says who they are
@@ -67,11 +69,11 @@ class Gathered:
             self.faults.extend(self._scenarios.add(item))
             return False
         wire_type = _KINDS.get((item.api_version.rpartition("/")[0], item.kind))
-        if wire_type is None:
-            return True
         item.namespace = "" if item.kind in _CLUSTER_WIDE else item.namespace or "default"
+        if wire_type is None:
+            return self._is_first(item, "")
         decoded = self._decoded(item, wire_type)
-        if decoded is None or not self._is_first(item, decoded):
+        if decoded is None or not self._is_first(item, decoded.metadata.uid):
             return False
         self._found[item.kind].append(decoded)
         if item.kind == "Node":
@@ -94,8 +96,8 @@ class Gathered:
         decoded.kind, decoded.metadata.name, decoded.metadata.namespace = item.kind, item.name, item.namespace
         return decoded
 
-    def _is_first(self, item: Document, decoded: ApiObject) -> bool:
-        key, uid = (item.kind, item.namespace, item.name), decoded.metadata.uid
+    def _is_first(self, item: Document, uid: str) -> bool:
+        key = (item.kind, item.namespace, item.name)
         if key == ("Namespace", "", "kube-system") and uid:
             self._identities.add(uid)  # what people take for the id of a cluster
         first = self._uid_of.get(key)
@@ -109,14 +111,14 @@ class Gathered:
             self._identities |= {first, uid}
         return False
 
-    def finish(self, scenario: str = "", unlisted: Sequence[Unlisted] = ()) -> AuditInput:
-        """Everything that was taken; raises InputError with all that is wrong."""
+    def finish(self, scenario: str = "", unlisted: Sequence[Unlisted] = (), origin: str = "") -> AuditInput:
+        """Everything that was taken; raises InputError with all that is wrong. `origin` is where it was looked for."""
         nodes, faults = self._scenarios.chosen(scenario)
         places = {**{node.metadata.name: self._scenarios.place for node in nodes}, **self._places}
         nodes = [*self._found["Node"], *nodes]
         faults = [*self.faults, *faults]
         if not faults and not nodes:
-            faults.append(Fault("no Node among the objects"))
+            faults.append(Fault("no Node among the objects", file=origin))
         if faults:
             raise InputError(faults)
         return AuditInput(
@@ -176,6 +178,7 @@ def _live(leases: Sequence[objects.Lease]) -> list[objects.Lease]:
 
 def _time(text: str | None) -> datetime | None:
     try:
-        return None if text is None else datetime.fromisoformat(text)
+        found = None if text is None else datetime.fromisoformat(text)
     except ValueError:
         return None
+    return found.replace(tzinfo=UTC) if found is not None and found.tzinfo is None else found

@@ -25,6 +25,7 @@ class LevelSummary(msgspec.Struct, frozen=True):
     n_domains: int
     tolerance: int | None
     at_most: int | None
+    by_design: int | None
     single_points: tuple[str, ...]
     weak_workloads: int | None
     n_workloads: int | None
@@ -46,6 +47,7 @@ def _summary(one: LevelSurvival) -> LevelSummary:
         n_domains=len(one.events),
         tolerance=control.tolerance if control.standings else None,
         at_most=control.at_most if control.standings else None,
+        by_design=one.by_design if control.standings else None,
         single_points=control.single_points,
         weak_workloads=None if several is None else sum(not standing.at_most for standing in several),
         n_workloads=None if several is None else len(several),
@@ -64,14 +66,11 @@ def levels_table(survival: Survival) -> Table:
     """A row per level: what the control plane tolerates, which workloads it endangers, who finds no room."""
     rows = []
     for one in summaries(survival):
-        tolerates = "-" if one.tolerance is None else str(one.tolerance)
-        if one.at_most != one.tolerance:
-            tolerates = f"{one.tolerance} to {one.at_most}"
         room = "-" if one.stranded is None else str(one.stranded) + (f" ({one.worst})" if one.worst else "")
         rows.append((
             one.level,
             str(one.n_domains),
-            tolerates,
+            _tolerated(one) or "-",
             _few(one.single_points) or "-",
             "-" if one.weak_workloads is None else f"{one.weak_workloads} of {one.n_workloads}",
             "-" if one.displaced is None else str(one.displaced),
@@ -79,6 +78,14 @@ def levels_table(survival: Survival) -> Table:
         ))  # fmt: skip
     columns = ("LOSS OF A", "DOMAINS", "TOLERATED", "SINGLE POINTS", "GROUPS AT RISK", "DISPLACED", "NO ROOM")
     return Table(columns, rows)
+
+
+def _tolerated(one: LevelSummary) -> str:
+    """`1`, `0 to 1` where labels are missing, with what it would be if nothing were down; empty if nothing is known."""
+    if one.tolerance is None:
+        return ""
+    span = str(one.tolerance) if one.tolerance == one.at_most else f"{one.tolerance} to {one.at_most}"
+    return span if one.by_design == one.tolerance else f"{span}, {one.by_design} by design"
 
 
 def events_table(survival: Survival) -> Table:
@@ -122,9 +129,8 @@ def sentence(one: LevelSummary) -> str:
     """The level in one sentence, for forms that have no tables."""
     parts = []
     if one.tolerance is not None:
-        tolerated = str(one.tolerance) if one.tolerance == one.at_most else f"{one.tolerance} to {one.at_most}"
         points = f" (single points {_few(one.single_points)})" if one.single_points else ""
-        parts.append(f"the control plane tolerates {tolerated}{points}")
+        parts.append(f"the control plane tolerates {_tolerated(one)}{points}")
     if one.weak_workloads is not None:
         parts.append(f"{one.weak_workloads} of {one.n_workloads} groups of replicas are at risk")
     if one.stranded is not None:
@@ -156,6 +162,7 @@ def _level(one: LevelSurvival, owner_of: Mapping[Any, str]) -> dict[str, Any]:
         "controlPlane": {
             "tolerance": control.tolerance if control.standings else None,
             "atMost": control.at_most if control.standings else None,
+            "byDesign": one.by_design if control.standings else None,
             "singlePoints": list(control.single_points),
             "vector": list(control.vector),
             "groups": [_standing(standing) for standing in control.standings],

@@ -1,0 +1,118 @@
+"""
+Ten minutes of a steady coming and going on a real API server: memory stays flat and no pod is stuck.
+
+    python benchmarks/soak.py [--minutes 10] [--rate 50]
+
+So many pods a second are created, bound by `bayplan run` and deleted again. The resident memory of the scheduler is
+read every few seconds; of the time after the first quarter, the last third may not lie above the first by more than a
+tenth.
+"""
+
+import argparse
+import asyncio
+import json
+import pathlib
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
+
+from live.admin import Admin, ApiError  # noqa: E402
+from live.bayplan_running import NAME, process  # noqa: E402
+from live.kube_server import KubeServer, Options  # noqa: E402
+
+NODES, LIVES = 200, 20.0  # seconds that a pod lives
+STUCK = 30.0  # seconds after which an unbound pod counts as stuck
+
+
+class Soak:
+    def __init__(self, admin, rate):
+        self.admin, self.rate = admin, rate
+        self.created, self.made, self.deleted, self.failures = {}, 0, 0, 0
+        self.slowest = 0.0
+        self.stuck = set()
+
+    async def make(self, until):
+        """Create pods at a steady pace; each is looked at later and deleted."""
+        began, lives = time.monotonic(), set()
+        while time.monotonic() < until:
+            due = int((time.monotonic() - began) * self.rate)
+            while self.made < due:
+                self.made += 1
+                task = asyncio.create_task(self.live(self.made))
+                lives.add(task)
+                task.add_done_callback(lives.discard)
+            await asyncio.sleep(0.05)
+        await asyncio.gather(*lives)
+
+    async def live(self, number):
+        name, set_ = f"pod-{number}", f"set-{number % 40}"
+        term = {"labelSelector": {"matchLabels": {"set": set_}}, "topologyKey": "kubernetes.io/hostname"}
+        affinity = {
+            "podAntiAffinity": {
+                "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 10, "podAffinityTerm": term}]
+            }
+        }
+        meta = {"labels": {"set": set_, "number": str(number)}}
+        await self.admin.create_pod(name, "soak", scheduler=NAME, cpu="10m", meta=meta, affinity=affinity)
+        await asyncio.sleep(LIVES)
+        if not await self.admin.node_of(name, "soak"):
+            await asyncio.sleep(STUCK - LIVES)
+            if not await self.admin.node_of(name, "soak"):
+                self.stuck.add(name)
+        try:
+            await self.admin.delete("pods", name, "soak")
+            self.deleted += 1
+        except ApiError:
+            self.failures += 1
+
+
+def resident(pid):
+    """Megabytes."""
+    fields = pathlib.Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()
+    return int(fields[1]) * 4096 / 1e6
+
+
+async def measure(pid, until, seen):
+    while time.monotonic() < until:
+        seen.append(resident(pid))
+        await asyncio.sleep(3)
+
+
+async def soak(minutes, rate):
+    with KubeServer(Options(high_throughput=True)) as server:
+        async with Admin.of(server) as admin:
+            await admin.create_nodes(NODES)
+            await admin.create_namespace("soak")
+            running = process(server, "--no-leader-elect", "-q")
+            found, seen = Soak(admin, rate), []
+            until = time.monotonic() + 60 * minutes
+            await asyncio.gather(found.make(until), measure(running.child.pid, until, seen))
+            settled = seen[len(seen) // 4 :]
+            third = len(settled) // 3
+            first, last = (sum(part) / len(part) for part in (settled[:third], settled[-third:]))
+            alive = running.running
+            running.stop()
+            return {
+                "minutes": minutes,
+                "pods a second": rate,
+                "created": found.made,
+                "deleted": found.deleted,
+                "stuck": len(found.stuck),
+                "memory first third MB": round(first, 1),
+                "memory last third MB": round(last, 1),
+                "flat": last <= 1.1 * first,
+                "alive": alive,
+            }
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--rate", type=float, default=50)
+    given = parser.parse_args()
+    result = asyncio.run(soak(given.minutes, given.rate))
+    (ROOT / "benchmarks" / "soak-results.json").write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    print(json.dumps(result))
+    sys.exit(0 if result["flat"] and not result["stuck"] and result["alive"] else 1)

@@ -1,0 +1,190 @@
+import json
+
+import pytest
+import yaml
+
+NODE = """\
+apiVersion: v1
+kind: Node
+metadata: {{name: {0}, labels: {{kubernetes.io/hostname: {0}, topology.kubernetes.io/zone: {0}}}}}
+status: {{allocatable: {{cpu: "4", memory: 8Gi, pods: "110"}}}}
+---
+"""
+POD = """\
+apiVersion: v1
+kind: Pod
+metadata: {{name: {0}, namespace: shop, labels: {{app: web}}}}
+spec:
+  nodeName: {1}
+  containers: [{{name: c, image: web, resources: {{requests: {{cpu: 500m, memory: 1Gi}}}}}}]
+  affinity:
+    podAntiAffinity:
+      preferredDuringSchedulingIgnoredDuringExecution:
+      - weight: 100
+        podAffinityTerm:
+          topologyKey: kubernetes.io/hostname
+          labelSelector: {{matchLabels: {{app: web}}}}
+---
+"""
+BUDGET = """\
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: web, namespace: shop}
+spec: {minAvailable: 1, selector: {matchLabels: {app: web}}}
+status: {disruptionsAllowed: 0}
+"""
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    nodes = "".join(map(NODE.format, "abc"))  # c was away, and a and b took its pods
+    crowded = "".join(POD.format(f"web-{i}", "ab"[i % 2]) for i in range(4))
+    (tmp_path / "back.yaml").write_text(nodes + crowded)
+    (tmp_path / "well.yaml").write_text(nodes + "".join(POD.format(f"web-{i}", "abc"[i]) for i in range(3)))
+    (tmp_path / "budget.yaml").write_text(BUDGET)
+    (tmp_path / "fleet.yaml").write_text(FLEET)
+
+
+def test_one_pod_goes_to_the_node_that_came_back(run, files):
+    result = run("rebalance", "-f", "back.yaml")
+    assert result.exit_code == 1
+    header, row = result.stdout.splitlines()
+    assert header.split() == ["NAMESPACE", "NAME", "FROM", "TO", "GAIN", "OF", "WHICH"]
+    # The fourth pod has company wherever it is, so one move gains all there is.
+    assert row.split() == ["shop", "web-0", "a", "c", "+200", "InterPodAffinity", "+200"]
+    assert result.stderr == (
+        "note: 1 move gains 200 points; no moves within the limits gain more, and no fewer gain as much\n"
+    )
+
+
+def test_nothing_to_gain_is_0_and_an_empty_answer(run, files):
+    result = run("rebalance", "-f", "well.yaml")
+    assert result.exit_code == 0
+    assert result.stdout == ""
+    assert result.stderr == "note: no moves within the limits would gain anything\n"
+
+
+@pytest.mark.parametrize("output, read", [("json", json.loads), ("yaml", yaml.safe_load)])
+def test_machines_get_everything(run, files, output, read):
+    answer = read(run("rebalance", "-f", "back.yaml", "-o", output).stdout)
+    assert (answer["apiVersion"], answer["kind"]) == ("bayplan.io/v1alpha1", "RebalancePlan")
+    assert answer["summary"]["gain"] == 200
+    assert answer["summary"]["exact"] is True
+    (item,) = answer["items"]
+    assert (item["workload"], item["from"][0]["name"], item["to"][0]["name"]) == ("shop/web-0", "a", "c")
+
+
+def test_names_and_wide(run, files):
+    assert run("rebalance", "-f", "back.yaml", "-o", "name").stdout == "pod/web-0\n"
+    assert "PRIORITY" in run("rebalance", "-f", "back.yaml", "-o", "wide").stdout
+
+
+def test_a_budget_of_disruption_holds(run, files):
+    assert run("rebalance", "-f", "back.yaml", "-f", "budget.yaml").exit_code == 0
+
+
+def test_only_what_is_in_scope_moves(run, files):
+    assert run("rebalance", "-f", "back.yaml", "-n", "other").exit_code == 0
+
+
+@pytest.mark.parametrize("words", [("-f", "nowhere.yaml"), ("-f", "back.yaml", "--max-moves", "0"), ()])
+def test_bad_input_is_2(run, files, words):
+    assert run("rebalance", *words).exit_code == 2
+
+
+def test_exit_zero(run, files):
+    assert run("rebalance", "-f", "back.yaml", "--exit-zero").exit_code == 0
+
+
+CLUSTER = """\
+apiVersion: cluster.karmada.io/v1alpha1
+kind: Cluster
+metadata: {{name: {0}}}
+spec: {{syncMode: Push, region: {0}}}
+status:
+  apiEnablements: [{{groupVersion: apps/v1, resources: [{{kind: Deployment, name: deployments}}]}}]
+  resourceSummary: {{allocatable: {{cpu: "{1}", memory: 1000Gi, pods: "1000"}}}}
+---
+"""
+BINDING = """\
+apiVersion: work.karmada.io/v1alpha2
+kind: ResourceBinding
+metadata: {{name: {0}-deployment, namespace: shop}}
+spec:
+  resource: {{apiVersion: apps/v1, kind: Deployment, namespace: shop, name: {0}}}
+  replicas: 4
+  replicaRequirements: {{resourceRequest: {{cpu: "1"}}}}
+  placement:
+    {1}
+    replicaScheduling: {{replicaSchedulingType: Divided, replicaDivisionPreference: Aggregated}}
+  clusters: {2}
+status: {{schedulerObservingAffinityName: "{3}"}}
+---
+"""
+GROUPS = "clusterAffinities: [{affinityName: home, clusterNames: [home]}, {affinityName: away, clusterNames: [away]}]"
+TIERS = (
+    "clusterAffinities: [{affinityName: all, clusterNames: [home], "
+    "overflowAffinities: [{affinityName: more, clusterNames: [away]}]}]"
+)
+FLEET = (
+    CLUSTER.format("home", 6)
+    + CLUSTER.format("away", 100)
+    + BINDING.format("grouped", GROUPS, "[{name: away, replicas: 4}]", "away")
+    + BINDING.format("tiered", TIERS, "[{name: away, replicas: 4}]", "all")
+    + BINDING.format("alone", "clusterAffinity: {clusterNames: [away]}", "[{name: away, replicas: 4}]", "")
+)
+
+
+def test_bindings_go_back_up_to_a_cluster_that_came_back(run, files):
+    """Home has room for six of the eight, so one binding goes whole and the other leaves two replicas behind."""
+    answer = json.loads(run("rebalance", "-f", "fleet.yaml", "-o", "json").stdout)
+    assert answer["summary"]["exact"] is True
+    moved = {item["workload"]: {t["name"]: t["replicas"] for t in item["to"]} for item in answer["items"]}
+    assert moved == {
+        "shop/grouped-deployment": {"home": 4},
+        "shop/tiered-deployment": {"home": 2, "away": 2},
+    }
+    assert answer["summary"]["gainByRule"]["ClusterAffinity"] == 100 + 50
+
+
+def test_a_single_move_takes_the_one_that_gains_most(run, files):
+    answer = json.loads(run("rebalance", "-f", "fleet.yaml", "-o", "json", "--max-moves", "1").stdout)
+    assert len(answer["items"]) == 1
+    assert answer["summary"]["gain"] == 100
+
+
+APART = """\
+apiVersion: work.karmada.io/v1alpha2
+kind: ResourceBinding
+metadata:
+  name: {0}-deployment
+  namespace: shop
+  annotations:
+    bayplan.io/workload-labels: '{{"app": "x"}}'
+    bayplan.io/placement: |
+      workloadAntiAffinity:
+        preferredDuringSchedulingIgnoredDuringExecution:
+        - weight: 60
+          workloadAffinityTerm: {{topologyKey: region, labelSelector: {{matchLabels: {{app: x}}}}}}
+spec:
+  resource: {{apiVersion: apps/v1, kind: Deployment, namespace: shop, name: {0}}}
+  replicas: 1
+  replicaRequirements: {{resourceRequest: {{cpu: "1"}}}}
+  placement:
+    spreadConstraints: [{{spreadByField: cluster, minGroups: 1, maxGroups: 1}}]
+    replicaScheduling: {{replicaSchedulingType: Divided, replicaDivisionPreference: Aggregated}}
+  clusters: [{{name: home, replicas: 1}}]
+---
+"""
+
+
+def test_preferred_terms_of_a_fleet_count_too(run, files, tmp_path):
+    # Karmada likes to leave things where they are, as much as all wishes together; more room tips the scales.
+    (tmp_path / "apart.yaml").write_text(
+        CLUSTER.format("home", 100) + CLUSTER.format("away", 500) + APART.format("one") + APART.format("two")
+    )
+    answer = json.loads(run("rebalance", "-f", "apart.yaml", "-o", "json").stdout)
+    (item,) = answer["items"]
+    assert item["to"] == [{"name": "away", "replicas": 1}]
+    assert answer["summary"]["gainByRule"]["WorkloadAffinity"] == 2 * 60  # both owners have what they wish

@@ -1,0 +1,172 @@
+import json
+import re
+
+import pytest
+import yaml
+
+SCENE = """\
+apiVersion: v1
+kind: Node
+metadata: {name: a, labels: {kubernetes.io/hostname: a}}
+status: {allocatable: {cpu: "4", memory: 8Gi, pods: "110"}}
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: web
+  namespace: shop
+  labels: {app: web}
+  annotations:
+    bayplan.io/affinity: |
+      podAntiAffinity:
+        requiredDuringSchedulingRequiredDuringExecution:
+        - topologyKey: kubernetes.io/hostname
+          labelSelector: {matchLabels: {app: batch}}
+spec: {nodeName: a, priority: 7, containers: [{name: c, image: web}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: job, namespace: batch, labels: {app: batch}}
+spec: {nodeName: a, priority: 7, containers: [{name: c, image: job}]}
+"""
+BUDGET = """\
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: web, namespace: shop}
+spec: {minAvailable: 1, selector: {matchLabels: {app: web}}}
+"""
+IN_ALL = SCENE.replace("          labelSelector", "          namespaceSelector: {}\n          labelSelector")
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "well.yaml").write_text(SCENE)  # the rule means pods of its own namespace, and there is none
+    (tmp_path / "broken.yaml").write_text(IN_ALL)
+    (tmp_path / "budget.yaml").write_text(BUDGET)
+    (tmp_path / "fleet.yaml").write_text(FLEET)
+
+
+def test_nothing_broken_is_0_and_an_empty_answer(run, files):
+    result = run("violations", "-f", "well.yaml")
+    assert result.exit_code == 0
+    assert result.stdout == ""
+    assert result.stderr == "note: nothing is broken\n"
+
+
+def test_the_table_names_owner_rule_peers_and_victim(run, files):
+    result = run("violations", "-f", "broken.yaml")
+    assert result.exit_code == 1
+    header, row = (re.split(r"  +", line) for line in result.stdout.splitlines())
+    assert dict(zip(header, row, strict=True)) == {
+        "NAMESPACE": "shop",
+        "NAME": "web",
+        "RULE": "apart from app=batch in any namespace",
+        "DOMAIN": "kubernetes.io/hostname=a",
+        "BROKEN BY": "batch/job",
+        "WOULD GO": "shop/web",
+        "AFTER": "1m",
+        "WHY": "owner of the broken rule, at equal priority",
+    }
+    assert result.stderr == "note: 1 broken rule, 1 would go\n"
+
+
+def test_wide_adds_priority_node_and_term(run, files):
+    header, row = run("violations", "-f", "broken.yaml", "-o", "wide").stdout.splitlines()
+    assert header.split()[:5] == ["NAMESPACE", "NAME", "PRIORITY", "NODE", "TERM"]
+    assert row.split()[:4] == ["shop", "web", "7", "a"]
+    assert "podAntiAffinity.requiredDuringSchedulingRequiredDuringExecution[0]" in row
+
+
+@pytest.mark.parametrize("output, read", [("json", json.loads), ("yaml", yaml.safe_load)])
+def test_machines_get_everything(run, files, output, read):
+    answer = read(run("violations", "-f", "broken.yaml", "-o", output, "--anti-affinity-grace", "90s").stdout)
+    assert (answer["apiVersion"], answer["kind"]) == ("bayplan.io/v1alpha1", "ViolationList")
+    assert answer["summary"] == {"violations": 1, "wouldGo": 1, "spared": 0, "exact": True}
+    (item,) = answer["items"]
+    assert item["owner"] == "shop/web"
+    assert item["peers"] == ["batch/job"]
+    assert item["rule"] == "anti-affinity"
+    assert item["graceSeconds"] == 90
+    assert item["victims"] == [{"name": "shop/web", "why": "owner of the broken rule, at equal priority", "spared": ""}]
+
+
+def test_names_are_those_of_owners(run, files):
+    assert run("violations", "-f", "broken.yaml", "-o", "name").stdout == "pod/web\n"
+
+
+def test_a_budget_spares_the_victim_and_says_so(run, files):
+    result = run("violations", "-f", "broken.yaml", "-f", "budget.yaml")
+    assert result.exit_code == 1
+    row = result.stdout.splitlines()[1]
+    assert "nobody" in row
+    assert row.endswith("shop/web is spared: PodDisruptionBudget web allows no disruption")
+    assert result.stderr == "note: 1 broken rule, 0 would go\n"
+
+
+def test_who_has_no_other_place_can_be_spared(run, files):
+    row = run("violations", "-f", "broken.yaml", "--only-if-placeable").stdout.splitlines()[1]
+    assert row.endswith("shop/web is spared: no other place for it")
+
+
+@pytest.mark.parametrize(
+    "scope, shown",
+    [(("-n", "shop"), True), (("-n", "batch"), True), (("-n", "other"), False), (("-l", "app=web"), True)],
+)
+def test_scope_means_everybody_who_has_a_part_in_it(run, files, scope, shown):
+    assert run("violations", "-f", "broken.yaml", *scope).exit_code == int(shown)
+
+
+def test_exit_zero(run, files):
+    assert run("violations", "-f", "broken.yaml", "--exit-zero").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    "words, complaint",
+    [
+        (("-f", "nowhere.yaml"), "nowhere.yaml"),
+        (("-f", "broken.yaml", "--affinity-grace", "soon"), "expected a duration"),
+        ((), "nothing to read"),
+    ],
+)
+def test_bad_input_is_2(run, files, words, complaint):
+    result = run("violations", *words)
+    assert result.exit_code == 2
+    assert complaint in result.stderr
+
+
+FLEET = """\
+apiVersion: cluster.karmada.io/v1alpha1
+kind: Cluster
+metadata: {name: eu}
+spec: {syncMode: Push}
+---
+apiVersion: work.karmada.io/v1alpha2
+kind: ResourceBinding
+metadata: {name: one-deployment, namespace: shop}
+spec:
+  resource: {apiVersion: apps/v1, kind: Deployment, namespace: shop, name: one}
+  workloadAffinityGroups: {antiAffinityGroup: app=x}
+  clusters: [{name: eu, replicas: 1}]
+---
+apiVersion: work.karmada.io/v1alpha2
+kind: ResourceBinding
+metadata: {name: two-deployment, namespace: shop}
+spec:
+  resource: {apiVersion: apps/v1, kind: Deployment, namespace: shop, name: two}
+  workloadAffinityGroups: {antiAffinityGroup: app=x}
+  clusters: [{name: eu, replicas: 1}]
+"""
+
+
+def test_bindings_of_a_fleet_are_judged_by_where_they_stand(run, files):
+    result = run("violations", "-f", "fleet.yaml", "-o", "json")
+    assert result.exit_code == 1
+    items = json.loads(result.stdout)["items"]
+    assert [(item["owner"], item["peers"], item["domain"]) for item in items] == [
+        ("shop/one-deployment", ["shop/two-deployment"], "cluster=eu"),
+        ("shop/two-deployment", ["shop/one-deployment"], "cluster=eu"),
+    ]
+    assert {item["graceSeconds"] for item in items} == {None}
+    assert {victim["name"] for item in items for victim in item["victims"]} == {"shop/two-deployment"}
+    assert run("violations", "-f", "fleet.yaml", "-o", "name").stdout == "deployment/one\ndeployment/two\n"
