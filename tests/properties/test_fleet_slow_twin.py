@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from asking import comparable_fleet, fleet_engine_answer
@@ -54,6 +54,7 @@ def test_engine_answers_shrinkable_questions_as_the_slow_twin(scope, data):
 @in_every_scope
 @settings(max_examples=60, deadline=None)
 @given(seed=SEEDS)
+@example(seed=2759)  # a cluster that a peer on its way out keeps to itself
 def test_engine_ranks_clusters_as_the_slow_twin(scope, seed):
     question = strategies.seeded(seed, **SCOPES[scope])
     assert ranks(fleet_engine_answer(question)) == ranks(slow_twin.answer(question))

@@ -11,23 +11,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from bayplan.enforcing import clauses
+from bayplan.enforcing import clauses, telling
 from bayplan.enforcing.clauses import Clause, Sign
-from bayplan.enforcing.duties import Breach, Domain, Duty, Others
+from bayplan.enforcing.duties import Breach, Domain, Duty
 from bayplan.enforcing.victims import Standing
 from bayplan.enforcing.violations import Violation
 from bayplan.indexing.census import NO_LABELS, Record
 from bayplan.indexing.journal import Change, Kind
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.model.clusters import CLUSTER
 from bayplan.model.labels import Labels
 from bayplan.model.targets import Target
-from bayplan.model.terms import TARGET, TermPart
+from bayplan.model.terms import TermPart
 from bayplan.model.workloads import Workload, WorkloadKey
 
 Held = tuple[tuple[Duty, tuple[Domain, ...]], ...]
-Sets = dict[tuple[Others, ...], frozenset[WorkloadKey]]
-Peers = dict[tuple[Duty, tuple[Domain, ...]], tuple[WorkloadKey, ...]]
 
 
 class _Touched:
@@ -70,7 +67,7 @@ class ViolationTracker:
         """Everything that is broken now, by owner."""
         self.catch_up()
         if self._listed is None:
-            self._listed = tuple(self._told())
+            self._listed = tuple(telling.violations(self._broken, self._index))
         return self._listed
 
     def standing(self) -> dict[WorkloadKey, Standing]:
@@ -236,66 +233,6 @@ class ViolationTracker:
             duty.release()
         self._idle.clear()
 
-    # Telling
-
-    def _told(self) -> Iterator[Violation]:
-        known: Peers = {}  # the same for all who hold a clause in a domain
-        sets: Sets = {}  # the same for all members
-        for key in sorted(self._broken):
-            record = self._index.records[key]
-            for duty, breaches in sorted(self._broken[key].items(), key=lambda item: _order(item[0].clause)):
-                for breach in breaches:
-                    where = breach.domains if duty.clause.sign is not Sign.NEAR else ()
-                    if (duty, where) not in known:
-                        known[duty, where] = self._peers(duty, breach)
-                    yield self._violation(duty, breach, record, known[duty, where], sets)
-
-    def _violation(
-        self, duty: Duty, breach: Breach, record: Record, peers: tuple[WorkloadKey, ...], sets: Sets
-    ) -> Violation:
-        clause, workload = duty.clause, record.workload
-        return Violation(
-            owner=workload.key,
-            uid=workload.uid,
-            sign=clause.sign,
-            term=clause.path,
-            shown=clause.shown,
-            topology_key=", ".join(_plain(key) for key in clause.keys),
-            domain=", ".join(f"{_plain(key)}={value}" for key, value in breach.domains),
-            target=self._index.slots.at(breach.slot).name,
-            peers=tuple(peer for peer in peers if peer != workload.key),
-            limit=clause.limit,
-            alone_without=self._alone_without(duty, record, peers, sets),
-        )
-
-    def _alone_without(
-        self, duty: Duty, record: Record, peers: tuple[WorkloadKey, ...], known: Sets
-    ) -> tuple[frozenset[WorkloadKey], ...]:
-        if duty.clause.sign is Sign.WITH_ALL:
-            return (frozenset(peers),)
-        found = []
-        for companies in duty.own_sets(record):
-            if companies not in known:
-                known[companies] = frozenset(key for others in companies for key in others.names(self._index))
-            found.append(known[companies])
-        return tuple(found)
-
-    def _peers(self, duty: Duty, breach: Breach) -> tuple[WorkloadKey, ...]:
-        census, term = self._index.census, duty.clause.term
-        match duty.clause.sign:
-            case Sign.APART:
-                (counter,) = duty.counters
-                column = counter.column
-                slots = {int(slot) for _, value in breach.domains for slot in column.slots_in(column.by_value[value])}
-                return census.peers(term, slots)
-            case Sign.WITH_ALL:
-                here = set(census.peers(term, (breach.slot,)))
-                return tuple(peer for peer in census.all_peers(term) if peer not in here)
-            case Sign.NEAR if self._index.lost_targets_count:
-                return census.all_peers(term)
-            case Sign.NEAR:
-                return census.peers(term, self._index.slots.by_name.values())
-
 
 def _labels(labels: object) -> Labels:
     return labels if isinstance(labels, dict) else NO_LABELS
@@ -305,12 +242,3 @@ def _forget(table: dict[int, list[Duty]], entry_id: int, duty: Duty) -> None:
     table[entry_id].remove(duty)
     if not table[entry_id]:
         del table[entry_id]
-
-
-def _order(clause: Clause) -> tuple[str, str, tuple[str, ...]]:
-    return clause.sign.value, clause.path, clause.keys
-
-
-def _plain(key: str) -> str:
-    """A topology key as people write it."""
-    return CLUSTER if key == TARGET else key.removeprefix("\0")

@@ -86,24 +86,21 @@ def explain_binding(workload: Workload, index: PlacementIndex, rules: Sequence[R
         judged = names.index(decision.observed) if decision.placed and decision.observed in names else start
         group = binding.placement.groups[judged] if names else binding.group
         trying = msgspec.structs.replace(workload, binding=msgspec.structs.replace(binding, group=group))
-        with moving_together.as_judged(trying, index):
-            verdicts = _cluster_verdicts(decision, trying, index)
+        verdicts = _cluster_verdicts(decision, trying, index)
     where = ", ".join(f"{name}:{replicas}" if replicas else name for name, replicas in decision.shares)
     message = "" if decision.placed else "; ".join(decision.errors)
     return Explanation(workload.key, where, message, verdicts, [], group.name, failed, CLUSTER)
 
 
 def _cluster_verdicts(decision: FleetDecision, workload: Workload, index: PlacementIndex) -> list[TargetVerdict]:
-    if decision.verdicts is None:
-        return []
+    failures = cluster_failures(decision, workload, index)
     ranked = {candidate.name: candidate for candidate in decision.ranked}
     shares = dict(decision.shares)
     found = []
-    for name, slot in sorted(index.slots.by_name.items()):
+    for name in sorted(failures):
         candidate = ranked.get(name)
         if candidate is None:
-            failures = failures_at(decision.verdicts, workload, slot, index)
-            found.append(TargetVerdict(name, False, failures=failures))
+            found.append(TargetVerdict(name, False, failures=failures[name]))
             continue
         found.append(
             TargetVerdict(
@@ -117,6 +114,20 @@ def _cluster_verdicts(decision: FleetDecision, workload: Workload, index: Placem
             )
         )
     return found
+
+
+def cluster_failures(decision: FleetDecision, workload: Workload, index: PlacementIndex) -> dict[str, list[Failure]]:
+    """Everything against each cluster by name, as the workload was judged; nothing at all if no group was tried."""
+    if decision.verdicts is None:
+        return {}
+    with moving_together.as_judged(workload, index):
+        # Setting peers aside again may give them other counters than those that the verdicts were read from.
+        judged = tuple(
+            msgspec.structs.replace(one, evaluation=index.evaluations.get(one.rule, one.evaluation.key[1], index))
+            for one in decision.verdicts.judged
+        )
+        verdicts = msgspec.structs.replace(decision.verdicts, judged=judged)
+        return {name: failures_at(verdicts, workload, slot, index) for name, slot in index.slots.by_name.items()}
 
 
 def _verdict(

@@ -6,7 +6,6 @@ from typing import Any
 
 import msgspec
 
-from bayplan import moving_together
 from bayplan.assigning import best_target
 from bayplan.explaining import explanation, tally
 from bayplan.filtering import Verdicts
@@ -68,13 +67,10 @@ def fleet_answer(name: str, decision: FleetDecision, workload: Workload, index: 
 
 
 def _fleet_verdicts(decision: FleetDecision, workload: Workload, index: PlacementIndex) -> dict[str, Any]:
-    if decision.verdicts is None:
-        return {}
-    found: dict[str, Any] = {}
-    with moving_together.as_judged(workload, index):
-        for name, slot in sorted(index.slots.by_name.items()):
-            failures = explanation.failures_at(decision.verdicts, workload, slot, index)
-            found[name] = {"fits": not failures, "failures": msgspec.to_builtins(failures)}
+    found: dict[str, Any] = {
+        name: {"fits": not failures, "failures": msgspec.to_builtins(failures)}
+        for name, failures in sorted(explanation.cluster_failures(decision, workload, index).items())
+    }
     for candidate in decision.ranked:
         found[candidate.name].update(tier=candidate.tier, score=candidate.score, available=candidate.available)
     return found

@@ -7,7 +7,7 @@ from typing import Any
 from bayplan.enforcing.rebalancing import Move, Rebalancing
 from bayplan.enforcing.soft_rules import Shares
 from bayplan.model.workloads import Workload, WorkloadKey
-from bayplan.writing import untrusted, versioned
+from bayplan.writing import subjects, versioned
 from bayplan.writing.tables import Table
 
 
@@ -49,12 +49,7 @@ def summary(plan: Rebalancing) -> str:
 
 def names(plan: Rebalancing, workloads: dict[WorkloadKey, Workload]) -> str:
     """Each workload to move as `kind/name`, one a line, in order."""
-    return "".join(f"{untrusted.clean(_subject(workloads[move.workload]))}\n" for move in plan.moves)
-
-
-def _subject(workload: Workload) -> str:
-    binding = workload.binding
-    return f"pod/{workload.name}" if binding is None else f"{binding.kind.lower()}/{binding.name}"
+    return subjects.lines(workloads[move.workload] for move in plan.moves)
 
 
 def document(plan: Rebalancing) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from bayplan.enforcing.planning import Settings
 from bayplan.enforcing.rehearsal import Outcome, Rehearsal, Verdict
 from bayplan.enforcing.violations import Violation
 from bayplan.model.workloads import Workload, WorkloadKey
-from bayplan.writing import untrusted, versioned
+from bayplan.writing import subjects, versioned
 from bayplan.writing.tables import Table
 
 _GOES, _STAYS = "yellow", "red"  # what will be mended, and what will not
@@ -79,12 +79,7 @@ def seconds(time: float) -> str:
 def names(rehearsal: Rehearsal, workloads: dict[WorkloadKey, Workload]) -> str:
     """Each owner of a broken rule as `kind/name`, one a line."""
     owners = dict.fromkeys(verdict.violation.owner for verdict in rehearsal.verdicts)
-    return "".join(f"{untrusted.clean(_subject(workloads[owner]))}\n" for owner in owners)
-
-
-def _subject(workload: Workload) -> str:
-    binding = workload.binding
-    return f"pod/{workload.name}" if binding is None else f"{binding.kind.lower()}/{binding.name}"
+    return subjects.lines(workloads[owner] for owner in owners)
 
 
 def document(rehearsal: Rehearsal, settings: Settings | None) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 // Karmada, with the library versions it was published with, which are not those of the API server one folder up.
-// The live tests load its custom resource definitions from the module, and build its components where they take part.
+// The live tests load its custom resource definitions out of the module. The tool lines keep it required, and name the
+// components that a test of a whole fleet would build.
 module bayplan.io/tools/kube/karmada
 
 go 1.26.0
