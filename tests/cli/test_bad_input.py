@@ -73,8 +73,6 @@ def test_every_fault_has_its_own_line(run, tmp_path):
     ((), "Usage"),
     (("plcae",), "Did you mean 'place'?"),
     (("place",), "nothing to read"),
-    (("place", "-f", "x", "--context", "prod"), "live clusters come with `bayplan run`"),
-    (("place", "-f", "x", "--kubeconfig", "prod"), "live clusters come with `bayplan run`"),
     (("place", "-f", "x", "-o", "xml"), "'xml' is not one of"),
     (("place", "-f", "x", "-l", "a b"), "expected requirements such as app=web"),
     (("place", "-f", "x", "--replicas", "0"), "above 0 or max"),
@@ -93,3 +91,14 @@ def test_a_bad_command_line_ends_with_2(words, said, run):
     assert result.exit_code == 2
     assert said in " ".join(result.output.split())
     assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize("words", [("--context", "prod"), ("--server", "https://127.0.0.1:1")])
+def test_a_cluster_that_is_not_there_ends_with_3(words, run, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    result = run("place", *words)
+    assert result.exit_code == 3
+    assert result.stdout == ""
+    (line,) = result.stderr.splitlines()
+    assert words[1].removeprefix("https://") in line

@@ -69,6 +69,11 @@ CANARIES = st.sampled_from([
     "canary@sha256:00", '{"canary": "canary"}', "app: canary", "{canary", "hugepages-canary", "canary 50%",
 ])  # fmt: skip
 
+ANNOTATIONS = (
+    "bayplan.io/affinity", "bayplan.io/audit", "bayplan.io/placement", "bayplan.io/workload-labels",
+    "canary.example.com/note", "policy.karmada.io/applied-placement", "volume.kubernetes.io/selected-node",
+)  # fmt: skip
+
 
 def filled(draw, wire, depth=0):
     """A value of the type with a name in every text, wherever the type has room for one."""
@@ -95,11 +100,7 @@ def test_no_name_survives(kind, data):
     version, wire = KINDS[kind]
     written = filled(data.draw, msgspec.inspect.type_info(wire))
     written |= {"apiVersion": version, "kind": kind}
-    written["metadata"]["annotations"] = {
-        key: data.draw(CANARIES)
-        for key in ("bayplan.io/affinity", "bayplan.io/placement", "bayplan.io/workload-labels", "bayplan.io/audit")
-        + ("policy.karmada.io/applied-placement", "volume.kubernetes.io/selected-node", "canary.example.com/note")
-    }
+    written["metadata"]["annotations"] = {key: data.draw(CANARIES) for key in ANNOTATIONS}
     if "placement" in written.get("spec", {}):
         written["spec"]["placement"] = filled(data.draw, msgspec.inspect.type_info(Placement), 3)
     found = typed(written)

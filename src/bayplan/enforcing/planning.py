@@ -134,26 +134,40 @@ def choose(
 ) -> tuple[dict[WorkloadKey, Eviction], bool]:
     """Whose going would mend all these broken rules, each with the reason, and whether nobody could choose better."""
     far = [v for v in violations if v.sign is not Sign.APART]
+    owned = _by_part(far, lambda v: (v.owner,))
     chosen: dict[WorkloadKey, Eviction] = {}
     gone = set(leaving)
     # From the least wanted on: without him, others of his set may be in no violation any more.
     for v in sorted(far, key=lambda v: victims.keeping_order(v.owner, standing[v.owner]), reverse=True):
         if not v.mended_without(gone):
             gone.add(v.owner)
-            chosen[v.owner] = Eviction(v.owner, OWNS_AFFINITY, tuple(o for o in far if o.owner == v.owner))
+            chosen[v.owner] = Eviction(v.owner, OWNS_AFFINITY, tuple(owned[v.owner]))
     near = [v for v in violations if v.sign is Sign.APART and not v.mended_without(gone)]
-    conflicts = [Conflict(v.owner, frozenset(v.peers) - gone, v.limit) for v in near]
-    choice = victims.choose(conflicts, standing)
+    choice = victims.choose((Conflict(v.owner, frozenset(v.peers) - gone, v.limit) for v in near), standing)
     gone |= choice.victims
     for v in sorted(far, key=lambda v: victims.keeping_order(v.owner, standing[v.owner])):
         # The others of his set may go for reasons of their own, and then he is alone and can stay.
-        if v.alone_without and v.owner in chosen and all(w.mended_without(gone - {v.owner}) for w in violations):
-            gone.discard(v.owner)
+        if not v.alone_without or v.owner not in chosen:
+            continue
+        others = gone - {v.owner}
+        if all(w.mended_without(others) for w in violations):
+            gone = others
             del chosen[v.owner]
+    involved = _by_part(near, lambda v: (v.owner, *v.peers))
     for victim in choice.victims:
-        causes = tuple(v for v in near if victim == v.owner or victim in v.peers)
+        causes = tuple(involved[victim])
         chosen[victim] = Eviction(victim, _why(victim, causes, choice.victims, standing), causes)
     return chosen, choice.exact
+
+
+def _by_part(
+    violations: Iterable[Violation], parties: Callable[[Violation], Iterable[WorkloadKey]]
+) -> dict[WorkloadKey, list[Violation]]:
+    found: dict[WorkloadKey, list[Violation]] = {}
+    for violation in violations:
+        for key in parties(violation):
+            found.setdefault(key, []).append(violation)
+    return found
 
 
 def _why(

@@ -1,4 +1,4 @@
-"""Breaches as violations with names: for people and for choosing victims, on demand. Knows nothing of how they came up."""
+"""Breaches as violations with names, for people and for choosing victims. Knows nothing of how they came up."""
 
 from __future__ import annotations
 

@@ -1,0 +1,164 @@
+import json
+import re
+
+import pytest
+
+DEPLOYMENT = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: cart, namespace: shop, annotations: {kubectl.kubernetes.io/last-applied-configuration: hush}}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: cart}}
+  template:
+    metadata: {labels: {app: cart}}
+    spec:
+      containers:
+      - {name: c, image: cart, args: [--hush], command: [hush], env: [{name: PASSWORD, value: hush}]}
+---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db, namespace: shop}
+spec:
+  replicas: 2
+  serviceName: db
+  selector: {matchLabels: {app: db}}
+  template:
+    metadata: {labels: {app: db}}
+    spec: {containers: [{name: c, image: db}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: db-0, namespace: shop, labels: {app: db}}
+spec: {nodeName: a1, containers: [{name: c, image: db}]}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: hush, namespace: shop}
+data: {hush: aHVzaA==}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: hush, namespace: shop}
+data: {hush: hush}
+"""
+FLEET = """\
+apiVersion: cluster.karmada.io/v1alpha1
+kind: Cluster
+metadata: {name: eu-1}
+status:
+  apiEnablements:
+  - {groupVersion: apps/v1, resources: [{kind: Deployment, name: deployments}]}
+  - {groupVersion: acme.example/v1, resources: [{kind: AcmeJob, name: acmejobs}]}
+---
+apiVersion: policy.karmada.io/v1alpha1
+kind: PropagationPolicy
+metadata: {name: all, namespace: shop}
+spec:
+  resourceSelectors: [{apiVersion: acme.example/v1, kind: AcmeJob}, {apiVersion: v1, kind: Secret}]
+  placement: {clusterAffinity: {clusterNames: [eu-1]}}
+---
+apiVersion: acme.example/v1
+kind: AcmeJob
+metadata: {name: nightly, namespace: shop}
+spec: {hush: hush}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: hush, namespace: shop}
+data: {hush: aHVzaA==}
+"""
+FILES = ("-f", "nodes.yaml", "-f", "web.yaml", "-f", "db.yaml", "-f", "more.yaml")
+
+
+@pytest.fixture
+def files(scene):
+    (scene / "more.yaml").write_text(DEPLOYMENT)
+    (scene / "fleet.yaml").write_text(FLEET)
+    (scene / "key").write_text("a key\n")
+    return scene
+
+
+def plan(run, *files):
+    return json.loads(run("place", *files, "-o", "json").stdout)
+
+
+def verdicts(plan):
+    """Who is placed and what is said of the others, whatever everybody is called."""
+    return sorted(item.get("message") or "" for item in plan["items"])
+
+
+def test_it_gives_the_same_plan(run, files):
+    result = run("snapshot", *FILES, "--output-file", "snapshot.json")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr == "note: 8 objects; names are as they are; --hash-names hides them\n"
+    expected = plan(run, *FILES)
+    assert len(expected["items"]) == 5  # two of their own, two of the Deployment, one more of the StatefulSet
+    assert plan(run, "-f", "snapshot.json") == expected
+    told = run("explain", "pod/web-2", "-n", "shop", "-f", "snapshot.json", "-o", "json").stdout
+    assert told == run("explain", "pod/web-2", "-n", "shop", *FILES, "-o", "json").stdout
+
+
+def test_a_snapshot_of_a_snapshot_is_the_same(run, files):
+    first = run("snapshot", *FILES).stdout
+    assert json.loads(run("snapshot", "-f", "-", given=first).stdout) == json.loads(first)
+
+
+def test_what_decides_nothing_is_not_written(run, files):
+    text = run("snapshot", *FILES).stdout
+    assert "hush" not in text
+    assert {item["kind"] for item in json.loads(text)["items"]} == {"Node", "Pod", "Deployment", "StatefulSet"}
+
+
+def test_hashed_names_decide_alike(run, files):
+    text = run("snapshot", *FILES, "--hash-names").stdout
+    assert not re.search(r"shop|store|cart|web|\bdb|\ba1|\bb1|dedicated", text)
+    assert "kubernetes.io/hostname" in text
+    (files / "hashed.json").write_text(text)
+    assert verdicts(plan(run, "-f", "hashed.json")) == verdicts(plan(run, *FILES))
+
+
+def test_only_a_key_of_ones_own_makes_snapshots_comparable(run, files):
+    assert run("snapshot", *FILES, "--hash-names").stdout != run("snapshot", *FILES, "--hash-names").stdout
+    keyed = run("snapshot", *FILES, "--hash-key-file", "key").stdout
+    assert keyed == run("snapshot", *FILES, "--hash-names", "--hash-key-file", "key").stdout
+    assert "shop" not in keyed
+
+
+def test_a_fleet_without_its_secrets(run, files):
+    result = run("snapshot", "-f", "fleet.yaml", "--output-file", "snapshot.json")
+    assert "note: 1 Secrets and ConfigMaps were left out, and so is where they would go\n" in result.stderr
+    assert "hush" not in (files / "snapshot.json").read_text()
+    expected = [item for item in plan(run, "-f", "fleet.yaml")["items"] if "hush" not in json.dumps(item)]
+    assert len(expected) == 1
+    assert plan(run, "-f", "snapshot.json")["items"] == expected
+
+
+def test_a_fleet_with_hashed_names(run, files):
+    text = run("snapshot", "-f", "fleet.yaml", "--hash-names").stdout
+    assert not re.search(r"acme|eu-1|shop|nightly|hush", text, re.IGNORECASE)
+    (files / "hashed.json").write_text(text)
+    (item,) = plan(run, "-f", "hashed.json")["items"]
+    assert len(item["clusters"]) == 1
+
+
+@pytest.mark.parametrize(
+    "words, complaint",
+    [
+        ((), "nothing to read"),
+        (("-f", "nowhere.yaml"), "nowhere.yaml"),
+        (("-f", "nodes.yaml", "--hash-key-file", "nowhere"), "nowhere: cannot be read"),
+        (("-f", "nodes.yaml", "--hash-key-file", "empty"), "empty: the key is empty"),
+        (("-f", "nodes.yaml", "--output-file", "no/such/folder"), "cannot be written"),
+    ],
+)
+def test_bad_input_is_2(run, files, words, complaint):
+    (files / "empty").write_text("\n")
+    result = run("snapshot", *words)
+    assert result.exit_code == 2
+    assert complaint in result.stderr
+
+
+def test_an_unreachable_cluster_is_3(run, files):
+    result = run("snapshot", "--server", "http://127.0.0.1:1", "--kubeconfig", "/dev/null")
+    assert (result.exit_code, result.stdout) == (3, "")
