@@ -1,5 +1,7 @@
 """What a loss displaces is placed by the same engine, and the index does not notice."""
 
+from unittest import mock
+
 import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -139,15 +141,16 @@ def again(question, lost):
 
 
 @settings(max_examples=80, deadline=None)
-@given(st.integers(0, 2**32), st.integers(1, 3))
-def test_a_loss_is_what_the_engine_does_without_the_nodes(seed, n_lost):
+@given(st.integers(0, 2**32), st.integers(1, 3), st.sampled_from((0, workload_loss.FEW)))
+def test_a_loss_is_what_the_engine_does_without_the_nodes(seed, n_lost, few):
     question = strategies.seeded(seed)
     made = questions.situation_of(msgspec.convert(question, questions.PodQuestion))
     index, rules = made.index, profile.rules(made.profile)
     # Labels that happen to be the node's zone are taken for those that binding wrote: keep such pods out of it.
     lost = frozenset(sorted(index.slots.by_name)[:n_lost])
     before, first = state(index), [p.message for p in placing.place_all([made.workload], _copy(question), rules)]
-    loss = workload_loss.lose(Event("host", "h", lost), index, rules)
+    with mock.patch.object(workload_loss, "FEW", few):  # ranked or looked at one by one
+        loss = workload_loss.lose(Event("host", "h", lost), index, rules)
     found = sorted([*((k, t, "") for k, t in loss.placed), *((s.key, "", s.message) for s in loss.stranded)])
     assert found == sorted(again(question, lost))
     assert state(index) == before

@@ -141,7 +141,7 @@ def _attempt(made: _Candidate, one: Replicas, key: str, index: PlacementIndex, r
             workload = made_anew(index.remove(name), node_labels)
             renewed.append(msgspec.structs.replace(workload, needs=made.edit(workload.needs), terminating=False))
         for workload in sorted(renewed, key=queue_order):
-            found = place_again(workload, index, rules, with_fixes=False)
+            found = place_again(workload, index, rules)
             if isinstance(found, Stranded):
                 stranded.append(found)
             else:

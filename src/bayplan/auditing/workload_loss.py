@@ -29,6 +29,7 @@ from bayplan.rules.resources_fit import ResourcesFit
 from bayplan.rules.rule import Rule
 
 Amounts = tuple[tuple[str, int], ...]  # resource → amount, cpu in thousandths
+FEW = 8  # pods of one kind, up to which a look at all nodes for each costs less than to rank these
 GATED = "Scheduling is blocked due to non-empty scheduling gates"
 
 
@@ -115,8 +116,10 @@ def lose(
     shortage: Counter[str] = Counter()
     with index.tentatively():
         displaced, gone = _take_away(lost, index, stays)
+        alike = Counter(id(workload.needs) for workload in displaced)  # pods of one template share their needs
         for workload in sorted(displaced, key=queue_order):
-            found = place_again(workload, index, rules, with_fixes=len(stranded) < most_fixes)
+            ranked = alike[id(workload.needs)] > FEW
+            found = place_again(workload, index, rules, with_fixes=len(stranded) < most_fixes, ranked=ranked)
             if isinstance(found, Stranded):
                 stranded.append(found)
                 shortage.update(_asked(workload))
@@ -176,17 +179,24 @@ def made_anew(workload: Workload, node_labels: Mapping[str, str]) -> Workload:
 
 
 def place_again(
-    workload: Workload, index: PlacementIndex, rules: Sequence[Rule], *, with_fixes: bool
+    workload: Workload, index: PlacementIndex, rules: Sequence[Rule], *, with_fixes: bool = False, ranked: bool = False
 ) -> str | Stranded:
+    """
+    The node that it is put on, or what keeps it from all of them.
+
+    A ranking of all nodes, which the next of the kind can use again, pays only where many of a kind are to come.
+    """
     if workload.gates:
         return Stranded(workload.key, f"{GATED}: {', '.join(workload.gates)}")
-    slot, _ = schedule.choose(workload, index, rules)
+    slot = schedule.choose(workload, index, rules)[0] if ranked else -1
     if slot < 0:
-        verdicts = schedule.schedule(workload, index, rules).verdicts
-        message = tally.sentence(verdicts, index)
-        nearest, missing = _smallest_shortage(verdicts, workload, index)
-        fixes = what_would_fit.fixes(workload, index, rules) if with_fixes else []
-        return Stranded(workload.key, message, nearest, missing, fixes)
+        decision = schedule.schedule(workload, index, rules)
+        if not decision.placed:
+            nearest, missing = _smallest_shortage(decision.verdicts, workload, index)
+            message = tally.sentence(decision.verdicts, index)
+            fixes = what_would_fit.fixes(workload, index, rules) if with_fixes else []
+            return Stranded(workload.key, message, nearest, missing, fixes)
+        slot = decision.slot
     target = index.slots.at(slot)
     index.add(_bound(workload, target.labels), target.name)
     return target.name

@@ -90,6 +90,10 @@ class Fetching:
             clusters = list(self._list(FLEET_CLUSTERS, runner))
         except NotFoundError:
             clusters = []  # an ordinary cluster
+        except ForbiddenError:
+            if self._is_fleet(runner):
+                raise
+            clusters = []  # who may not ask for a kind is told so, whether or not it exists
         yield from clusters
         for resource in (*NEEDED, *(FLEET if clusters else ())):
             yield from self._list(resource, runner)
@@ -105,6 +109,13 @@ class Fetching:
                 yield Source(f"{self._connection.server} {one.resource}", runner.run(self._connection.get(path)))
             except (ForbiddenError, NotFoundError) as error:
                 self.notes.append(f"judged without {one.resource} {one.namespace}/{one.name}: {error}")
+
+    def _is_fleet(self, runner: asyncio.Runner) -> bool:
+        try:
+            runner.run(self._connection.get(f"/apis/{FLEET_CLUSTERS.group}"))
+        except (NotFoundError, ForbiddenError):
+            return False
+        return True
 
     def _list(self, resource: Resource, runner: asyncio.Runner) -> Iterator[Source]:
         """The pages of one resource. They are held back until the last one has come: a list may have to start again."""
