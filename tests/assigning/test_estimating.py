@@ -44,6 +44,7 @@ TALL = ClusterFacts(
 @settings(max_examples=300, deadline=None)
 @given(facts=st.lists(FACTS, min_size=1, max_size=5), asked=st.none() | RESOURCES)
 @example(facts=[TALL], asked={"cpu": Fraction(2)})
+@example(facts=[ClusterFacts(summary=TALL.summary, grades=())], asked={})
 def test_estimates_of_all_clusters_are_those_of_each(facts, asked):
     index = PlacementIndex()
     for i, one in enumerate(facts):

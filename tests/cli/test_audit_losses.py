@@ -171,6 +171,13 @@ def test_the_plan_is_judged_again(run):
     assert staged["tolerance"]["zone"] == {"before": 0, "after": 1}
 
 
+def test_what_moves_cannot_mend_is_said(run):
+    found = report(run, "--repair", "--require", "fd-room-zone")["repair"]
+    assert (found["passes"], found["remaining"], found["moves"]) == (False, ["fd-room-zone"], [])
+    done = run("audit", "-f", CLUSTER, "--repair", "--require", "fd-room-zone")
+    assert "moving nodes does not mend fd-room-zone" in done.stdout
+
+
 def test_pods_on_unknown_nodes_are_said_and_left_out(run, tmp_path):
     path = without(tmp_path, lambda one: None if one["metadata"]["name"] == "worker-3" else one)
     done = run("audit", "-f", path, "-o", "json")

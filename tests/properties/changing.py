@@ -17,15 +17,16 @@ from slow_twins import strategies
 class ChangingCluster:
     """`step` makes one random change; `answers` asks the living index, `fresh_answers` one built from scratch."""
 
-    def __init__(self, seed, semantics, n_kinds=4):
+    def __init__(self, seed, semantics, n_kinds=4, n_targets=4, *, spanning=0.2):
         self.chance = random.Random(seed)
         self.dice = strategies.Dice(self.chance.randrange)
         self.semantics = semantics
+        self.spanning = spanning  # the share of targets in two zones
         self.targets, self.placed, self.namespaces = {}, {}, {}
         self.index = PlacementIndex(semantics)
         self.rules = profile.rules()
         self.serial = 0
-        for _ in range(4):
+        for _ in range(n_targets):
             self.add_target()
         self.asking = [self._workload(strategies.pending_pod(self.dice, f"asking-{i}")) for i in range(n_kinds)]
 
@@ -64,7 +65,7 @@ class ChangingCluster:
 
     def add(self):
         workload = self._workload(
-            strategies.placed_pod(self.dice, self._name("pod"), self._target_names() or ["nowhere"])
+            strategies.placed_pod(self.dice, self.next_name("pod"), self._target_names() or ["nowhere"])
         )
         shares = [(name, 1) for name in self.chance.sample(self._target_names(), self._n_shares())] or [("nowhere", 1)]
         self.placed[workload.key] = (workload, tuple(shares))
@@ -86,7 +87,7 @@ class ChangingCluster:
             self.index.replace(after)
 
     def add_target(self):
-        target = self._target(self._name("node"))
+        target = self._target(self.next_name("node"))
         self.targets[target.name] = target
         self.index.add_target(target)
 
@@ -112,7 +113,7 @@ class ChangingCluster:
 
     # Drawing
 
-    def _name(self, stem):
+    def next_name(self, stem):
         self.serial += 1
         return f"{stem}-{self.serial}"
 
@@ -130,7 +131,7 @@ class ChangingCluster:
         written = strategies.node(self.dice, name)
         target = nodes.target_of(msgspec.convert(written, Node))
         # A cluster of a fleet may span zones: one more value of a key it has.
-        if self.chance.random() < 0.2 and strategies.ZONE in target.labels:
+        if self.chance.random() < self.spanning and strategies.ZONE in target.labels:
             further = self.chance.choice([z for z in strategies.ZONES if z != target.labels[strategies.ZONE]])
             return msgspec.structs.replace(target, further_labels=((strategies.ZONE, further),))
         return target

@@ -6,7 +6,8 @@ from slow_twins import node_affinity, objects
 from slow_twins.selecting import selects_all
 
 UNHEARD_OF = "somewhere-nobody-knows"
-LABELS = [{"kubernetes.io/metadata.name": UNHEARD_OF}, {"kubernetes.io/metadata.name": UNHEARD_OF, "team": "a"}]
+# Without a label, and with each value that random selectors ask for: whoever looks into all of them looks everywhere.
+LABELS = [{"kubernetes.io/metadata.name": UNHEARD_OF, **team} for team in ({}, {"team": "a"}, {"team": "b"})]
 
 
 def charges(question, semantics, charge="largest"):

@@ -54,7 +54,7 @@ def _by_arrays(plan: Wanted | None, room: ClusterRoom) -> NDArray[np.int64]:
     found = room.pods
     for resource, amount in plan.of_cluster if plan else ():
         found = np.minimum(found, room.free(resource) // _bounded(amount))
-    if plan is not None and room.n_grades:
+    if plan is not None and room.graded.any():
         found = np.where(room.graded, np.minimum(room.pods, _on_grades(plan, room)), found)
     return found.astype(np.int32).astype(np.int64)  # which wraps as `int32` does
 

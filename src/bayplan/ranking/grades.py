@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter as Tally
 
+import numpy as np
+
 from bayplan.model.decisions import Mask, Scores, Slots
 from bayplan.rules.rule import Rule
 
@@ -18,36 +20,37 @@ class Grade:
     changes is the only one to do so.
     """
 
-    __slots__ = (
-        "_before",
-        "_first_running",
-        "_highest",
-        "_lowest",
-        "_moved",
-        "_n_by_value",
-        "_places",
-        "_raw",
-        "_rule",
-    )
-
     def __init__(self, rule: Rule, raw: Scores, places: Slots) -> None:
         """`places` are where `raw` has the scores of the districts."""
         self._rule = rule
         self._raw = raw
+        self._raw_at = raw.data
         self._places = places
+        self._places_at = places.data
         self._lowest = self._highest = 0
         self._moved = False
 
     def look(self, running: Mask) -> Scores:
         """Take over all raw scores as they are; returns what the districts get, weighted."""
         self._before = self._raw.take(self._places)
+        self._before_at = self._before.data
         self._first_running: Mask | None = running
         self._n_by_value: dict[int, int] = {}
         values = self._before[running]
         if len(values):
             self._lowest, self._highest = int(values.min()), int(values.max())
-        weighted: Scores = self._rule.scaled(self._before, self._lowest, self._highest) * self._rule.weight
-        return weighted
+        return self._weighted(self._before)
+
+    def _weighted(self, raw: Scores) -> Scores:
+        """What raw scores are worth; those beyond the scale belong to nobody in the running, and mean nothing."""
+        lowest, highest = self._lowest, self._highest
+        weighted: Scores
+        if highest - lowest > len(raw):
+            weighted = self._rule.scaled(raw, lowest, highest) * self._rule.weight
+            return weighted
+        # There are not so many: looked up in a table, as arithmetic is dearer.
+        weighted = self._rule.scaled(np.arange(lowest, highest + 1), lowest, highest) * self._rule.weight
+        return weighted.take(raw - lowest, mode="clip")
 
     def move(self, district: int, *, was: bool, now: bool) -> None:
         """Take over one district's raw score; it `was` or was not in the running, and is or is not `now`."""
@@ -55,7 +58,7 @@ class Grade:
         if self._first_running is not None:
             tally.update(Tally(self._before[self._first_running].tolist()))
             self._first_running = None
-        before, raw = int(self._before[district]), int(self._raw[self._places[district]])
+        before, raw = self._before_at[district], self._raw_at[self._places_at[district]]
         if was:
             tally[before] -= 1
             if not tally[before]:
@@ -64,23 +67,36 @@ class Grade:
         if now:
             tally[raw] = tally.get(raw, 0) + 1
             self._moved |= not self._lowest <= raw <= self._highest
-        self._before[district] = raw
+        self._before_at[district] = raw
 
-    def rescale(self) -> bool:
-        """Look for the extremes, if they may have moved; true if that moves districts beside those that moved."""
+    def rescale(self) -> list[tuple[int, int]] | None:
+        """
+        Look for the extremes, if they may have moved.
+
+        Returns the raw scores that are worth more or less on the new scale, and how much; None if these are many.
+        """
         if not self._moved or not self._n_by_value:
-            return False
+            return []
         self._moved = False
         lowest, highest = self._lowest, self._highest
         self._lowest, self._highest = min(self._n_by_value), max(self._n_by_value)
         if len(self._n_by_value) > FEW:
-            return (lowest, highest) != (self._lowest, self._highest)
-        # What lies beyond the old scale has only just come there.
-        stayed = [value for value in self._n_by_value if lowest <= value <= highest]
-        scaled = self._rule.scaled
-        return any(scaled(v, lowest, highest) != scaled(v, self._lowest, self._highest) for v in stayed)
+            return None if (lowest, highest) != (self._lowest, self._highest) else []
+        scaled, weight, shifts = self._rule.scaled, self._rule.weight, []
+        for value in self._n_by_value:
+            # What lies beyond the old scale has only just come there.
+            if lowest <= value <= highest:
+                shift = scaled(value, self._lowest, self._highest) - scaled(value, lowest, highest)
+                if shift:
+                    shifts.append((value, shift * weight))
+        return shifts
+
+    def having(self, raw: int) -> Mask:
+        """The districts of this raw score."""
+        having: Mask = self._before == raw
+        return having
 
     def weighted(self, district: int) -> int:
         """What one district gets."""
-        scaled: int = self._rule.scaled(int(self._before[district]), self._lowest, self._highest)
+        scaled: int = self._rule.scaled(self._before_at[district], self._lowest, self._highest)
         return scaled * self._rule.weight

@@ -48,13 +48,13 @@ class Keys:
         """All keys anew."""
         keyed: Scores = np.zeros(len(self._fixed), np.int64)
         for raw, weight in self._scores:
-            keyed += raw * weight
+            keyed += raw if weight == 1 else raw * weight
         keyed <<= TIE_BITS
         keyed -= self._order
         feasible = self._fixed
         for codes in self._codes:
             feasible = feasible & (codes == 0)
-        keyed[~feasible] = NOWHERE
+        np.copyto(keyed, NOWHERE, where=~feasible)
         self._keyed = self._districts.seated(keyed)
         self._keyed_at = self._keyed.data
         self.best: Scores = self._districts.highest_of_each(self._keyed)

@@ -17,7 +17,6 @@ from bayplan.ranking.keys import NOWHERE, TIE_BITS, Keys
 from bayplan.rules.rule import Scaling
 
 MANY = 64  # touched targets or districts from which on a fresh look is cheaper
-FEW = 16  # districts up to which one after another is cheaper than arrays
 
 
 class _Followed:
@@ -108,7 +107,7 @@ class KindRanking:
         if codes is not None and rule.filters:
             self._gates.append((codes, places))
         if raw is not None and rule.weight:
-            if _is_constant(raw) and not rule.follows_workloads:
+            if not rule.follows_workloads and _is_constant(raw):
                 self._constant += int(rule.scaled(int(raw[0]), int(raw[0]), int(raw[0]))) * rule.weight
             else:
                 self._grades.append(Grade(rule, raw, places))
@@ -122,7 +121,7 @@ class KindRanking:
         for grade in self._grades:
             grades += grade.look(running)
         self._standing: Scores = self._keys.best + (grades << TIE_BITS)
-        self._standing[~running] = NOWHERE
+        np.copyto(self._standing, NOWHERE, where=~running)
         self._standing_at = self._standing.data
 
     def _move(self, districts: set[int]) -> None:
@@ -132,11 +131,13 @@ class KindRanking:
         for grade in self._grades:
             for district, now in running.items():
                 grade.move(district, was=standing[district] != NOWHERE, now=now)
-        if [grade for grade in self._grades if grade.rescale()]:
-            if len(standing) > FEW:
+            shifts = grade.rescale()
+            if shifts is None:
                 self._stand()
                 return
-            running = {district: stands != NOWHERE for district, stands in enumerate(standing)} | running
+            for raw, shift in shifts:
+                moved = grade.having(raw) & (self._standing != NOWHERE)
+                np.add(self._standing, shift << TIE_BITS, out=self._standing, where=moved)
         for district, now in running.items():
             if now:
                 grades = sum([grade.weighted(district) for grade in self._grades])

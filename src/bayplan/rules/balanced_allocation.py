@@ -51,10 +51,14 @@ class BalancedAllocation(Rule):
 
     def at_one(self, plan: Plan, index: PlacementIndex, slot: int) -> tuple[int, int]:
         offered, requested = index.capacity.offered_at, index.capacity.requested_at
-        shares = [(requested[row][slot], amount, offered[row][slot]) for row, amount in plan]
-        before = _balance_of_one([(taken, whole) for taken, _, whole in shares])
-        after = _balance_of_one([(taken + amount, whole) for taken, amount, whole in shares])
-        return 0, 50 + (50 + after - before) // 2
+        before, after = [], []
+        for row, amount in plan:
+            whole = offered[row][slot]
+            if whole > 0:
+                taken = requested[row][slot]
+                before.append(taken / whole if taken < whole else 1.0)
+                after.append((taken + amount) / whole if taken + amount < whole else 1.0)
+        return 0, 50 + (50 + _evenness_of_one(after) - _evenness_of_one(before)) // 2
 
     def touched(self, plan: Plan, change: Change, index: PlacementIndex) -> Touched:
         if change.kind in (Kind.WORKLOAD_ADDED, Kind.WORKLOAD_REMOVED):
@@ -76,18 +80,17 @@ def _balance(taken: NDArray[np.int64], offered: NDArray[np.int64]) -> NDArray[np
     return balance
 
 
-def _balance_of_one(shares: list[tuple[int, int]]) -> int:
-    """The same for one node: (taken, offered) per resource."""
-    fractions = [min(taken / offered, 1.0) for taken, offered in shares if offered > 0]
-    n = len(fractions)
+def _evenness_of_one(shares: list[float]) -> int:
+    """The same for one node: what is taken of each resource that it has."""
+    n = len(shares)
     if n < 2:
         return HIGHEST
     if n == 2:
-        return int((1 - abs((fractions[0] - fractions[1]) / 2)) * HIGHEST)
-    mean = sum(fractions[1:], start=fractions[0]) / n
+        return int((1 - abs((shares[0] - shares[1]) / 2)) * HIGHEST)
+    mean = sum(shares[1:], start=shares[0]) / n
     squares = 0.0
-    for fraction in fractions:
-        squares += (fraction - mean) * (fraction - mean)
+    for share in shares:
+        squares += (share - mean) * (share - mean)
     return int((1 - math.sqrt(squares / n)) * HIGHEST)
 
 

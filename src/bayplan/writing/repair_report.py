@@ -37,9 +37,9 @@ def text(repair: Repair, before: Audit) -> str:
 def _outcome(repair: Repair, before: Audit) -> list[str]:
     """What the audit says of the planned state, and how many losses it survives."""
     gating = [result.id for result in repair.after.results if result.gates]
-    verdict = "passes" if not gating else f"does not pass yet: {', '.join(gating)}"
     if not repair.plan.n_changes:
-        return []
+        return [f"moving nodes does not mend {', '.join(gating)}"] if gating else []
+    verdict = "passes" if not gating else f"does not pass yet: {', '.join(gating)}"
     tolerated = [
         f"losses of a {level} tolerated: {repair.plan.before.get(level, 0)} before, {n} after"
         for level, n in repair.plan.after.items()

@@ -58,7 +58,11 @@ def mend(
     keep = frozenset(node.name for node in layout.by_name().values() if node.holds)
     plan = repair.plan(layout, asked, keep=keep)
     after = auditing.audit(
-        planned_layout.planned(layout, plan), found.profile, required_stages=required_stages, workloads=workloads
+        planned_layout.planned(layout, plan),
+        found.profile,
+        required_stages=required_stages,
+        workloads=workloads,
+        survival=found.survival,  # of workloads: the plan moves none of them
     )
     if rescheduling is None or workloads is None or found.survival is None:
         return Repair(plan=plan, after=after)

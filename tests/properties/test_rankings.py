@@ -1,0 +1,38 @@
+"""A kind's ranking, corrected from placement to placement, chooses what a fresh look at all targets would choose."""
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bayplan import schedule
+from bayplan.model.semantics import DESIGN, UPSTREAM
+from properties.changing import ChangingCluster
+
+N_TARGETS = 14  # enough for several targets in each zone, so that domains are judged as wholes
+
+
+def place(cluster, workload):
+    """Place one more copy of the workload where the ranking says; both ways to decide must agree."""
+    slot, total = schedule.choose(workload, cluster.index, cluster.rules)
+    decision = schedule.schedule(workload, cluster.index, cluster.rules)
+    assert slot == decision.slot
+    if slot >= 0:
+        assert total == decision.ranking.totals[slot]
+        copy = msgspec.structs.replace(workload, name=cluster.next_name(workload.name))
+        cluster.index.add(copy, cluster.index.slots.at(slot).name)
+
+
+@pytest.mark.parametrize("semantics", [UPSTREAM, DESIGN], ids=["upstream", "design"])
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_placing_many_of_a_few_kinds(semantics, seed):
+    cluster = ChangingCluster(seed, semantics, n_kinds=3, n_targets=N_TARGETS, spanning=0.2 * (seed % 4 == 0))
+    for _ in range(40):
+        place(cluster, cluster.chance.choice(cluster.asking))
+        if cluster.chance.random() < 0.1:
+            cluster.step()
+        if cluster.index.records and cluster.chance.random() < 0.05:
+            with cluster.index.tentatively():
+                cluster.index.remove(cluster.chance.choice(list(cluster.index.records)))
+                place(cluster, cluster.chance.choice(cluster.asking))
