@@ -63,6 +63,11 @@ def test_answers_do_not_wait_for_the_next_question(command):
         process.stdin.close()
 
 
+def heed_interrupts():
+    """What a shell starts in the background ignores them, and so would our child."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def test_an_interrupt_ends_with_130_and_no_traceback(command):
     with subprocess.Popen(
         [*command["args"], "decide", "pods"],
@@ -70,6 +75,7 @@ def test_an_interrupt_ends_with_130_and_no_traceback(command):
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        preexec_fn=heed_interrupts,  # noqa: PLW1509 (no threads here)
     ) as process:
         process.stdin.write(QUESTION.encode())
         process.stdin.flush()
