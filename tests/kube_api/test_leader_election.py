@@ -7,7 +7,7 @@ import time
 import pytest
 
 from bayplan.errors import InputError
-from bayplan.kube_api import errors
+from bayplan.kube_api import errors, writes
 from bayplan.kube_api.leader_election import LeaderElector
 from kube_api.fake_time import SteppedTime
 from kube_api.scripted import ScriptedServer, answer, connected, refusal
@@ -16,11 +16,12 @@ PATH = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 
 
 class LeaseServer(ScriptedServer):
-    """Keeps one lease as an API server does: a write must name the version that it changes."""
+    """Keeps one lease as an API server does: a write must name the version that it changes. All else hangs."""
 
     def __init__(self):
         super().__init__()
         self.lease, self.version, self.fault = None, 0, None
+        self.hanging = 0
 
     @property
     def spec(self):
@@ -28,6 +29,9 @@ class LeaseServer(ScriptedServer):
 
     async def _answer(self, request):
         body = await request.json() if request.can_read_body else None
+        if not request.path.startswith(PATH):
+            self.hanging += 1
+            await self._stopped.wait()
         if self.fault is not None:
             return await self.fault(request)
         if request.method == "GET":
@@ -200,6 +204,44 @@ async def test_a_renewal_that_hangs_ends_leadership_too(server, scene):
     server.fault = hang
     await asyncio.wait_for(a.elector.lost.wait(), 5)
     assert not a.leads
+
+
+async def test_a_renewal_that_hangs_is_tried_once_more_before_leadership_ends(server, scene):
+    start, _ = scene
+    real = {"clock": time.monotonic, "sleep": asyncio.sleep}
+    a = start("a", lease_duration=3.0, renew_deadline=2.0, retry_period=0.05, **real)
+    await a.elector.leading.wait()
+
+    async def hang_once(request):
+        server.fault = None
+        await hang(request)
+
+    server.fault = hang_once
+    while not a.trouble:
+        await asyncio.sleep(0.05)
+    renewed = server.version
+    while server.version < renewed + 3 and not a.task.done():
+        await asyncio.sleep(0.05)
+    assert a.leads
+    assert a.trouble == ["leader election: no answer while renewing the lease"]
+
+
+async def test_the_lease_is_renewed_while_every_connection_waits_for_something_else(server, kubeconfig_for, monkeypatch):
+    monkeypatch.setattr("bayplan.kube_api.connection._MOST_CONNECTIONS", 4)
+    async with connected(kubeconfig_for(server)) as connection, connection.apart() as own:
+        elector = LeaderElector(own, "kube-system", "bayplan", "a", retry_period=0.05)
+        standing = asyncio.create_task(elector.run())
+        await elector.leading.wait()
+        binds = [asyncio.create_task(writes.bind(connection, "web", f"pod-{i}", "uid", "node")) for i in range(8)]
+        while server.hanging < 4:
+            await asyncio.sleep(0.01)
+        renewed = server.version
+        while server.version < renewed + 5 and not standing.done():
+            await asyncio.sleep(0.05)
+        assert elector.may_write()
+        for task in (*binds, standing):
+            task.cancel()
+        await asyncio.gather(*binds, standing, return_exceptions=True)
 
 
 async def test_a_lease_taken_by_another_ends_leadership_at_once(server, scene):

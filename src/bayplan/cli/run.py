@@ -22,6 +22,7 @@ from bayplan.cli.run_webhook import WEBHOOK, Hooking
 
 if TYPE_CHECKING:
     from bayplan.kube_api.connection import Connection
+    from bayplan.live.loop_turns import LoopTurns
     from bayplan.live.running import Running
     from bayplan.live.scheduler import Profiles
     from bayplan.live.settings import Address, Settings
@@ -179,6 +180,8 @@ def run(
 ) -> int:
     """Run until stopped."""
     from bayplan.live import logs
+    from bayplan.live.loop_turns import LoopTurns
+    from bayplan.live.running import Running
     from bayplan.live.settings import Election, Settings
 
     logs.to_standard_error(_level(console), as_json=console.log_format == "json")
@@ -208,21 +211,22 @@ def run(
     connection = connecting.open(qps=kube_api_qps, burst=kube_api_burst)
     webhook = hooking.settings(settings.semantics, restricting.settings())
     audits = functools.partial(run_audit.opened, auditing, connecting)
-    asyncio.run(_run(connection, profiles, settings, webhook, audits))
+    turns = LoopTurns()
+    begin = functools.partial(Running, connection, profiles, settings)
+    turns.run(lambda: _run(connection, begin, webhook, audits, turns))
     return outcomes.YES
 
 
 async def _run(
     connection: Connection,
-    profiles: Profiles,
-    settings: Settings,
+    begin: Callable[[], Running],
     webhook: Webhook | None,
     audits: Callable[[Running], contextlib.AbstractAsyncContextManager[None]],
+    turns: LoopTurns,
 ) -> None:
-    from bayplan.live.running import Running
-
     async with connection:
-        running = Running(connection, profiles, settings)
+        running = begin()
+        turns.on_turn = running.turned
         loop = asyncio.get_running_loop()
         for sign in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(sign, running.stop)

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from bayplan.enforcing import planning
-from bayplan.enforcing.planning import MINUTE, Plan, Settings, State
+from bayplan.enforcing.eviction_gate import MINUTE
+from bayplan.enforcing.planning import Plan, Settings, State
 from bayplan.enforcing.victims import Standing
 from bayplan.enforcing.violations import Violation, ViolationId
 from bayplan.model.workloads import WorkloadKey

@@ -15,11 +15,11 @@ import msgspec
 
 from bayplan.enforcing import victims
 from bayplan.enforcing.clauses import Sign
+from bayplan.enforcing.eviction_gate import Gate
 from bayplan.enforcing.victims import Conflict, Standing
 from bayplan.enforcing.violations import Violation, ViolationId
 from bayplan.model.workloads import WorkloadKey
 
-MINUTE = 60.0
 NOWHERE_ELSE = "no other place for it"
 OWNS_AFFINITY = "its affinity is not met"
 LOWEST = "lowest priority in the conflict"
@@ -110,7 +110,13 @@ def plan(
     ripe = [v for v in broken if ends[v.id] <= now]
     chosen, exact = choose(ripe, _standing(standing, state, now), state.leaving)
     evict, waiting, spared = [], [], []
-    gate = _Gate(now, settings, state)
+    gate = Gate(
+        now,
+        per_minute=settings.per_minute,
+        at_once=settings.at_once,
+        started=state.started,
+        under_way=len(state.leaving),
+    )
     for victim in sorted(chosen, key=lambda key: (standing[key].priority, _since(chosen[key].causes, state), key)):
         eviction = chosen[victim]
         until, why = state.refused.get(victim, (-math.inf, ""))
@@ -191,35 +197,3 @@ def _standing(standing: Mapping[WorkloadKey, Standing], state: State, now: float
 
 def _since(causes: Sequence[Violation], state: State) -> float:
     return min((state.since.get(v.id, math.inf) for v in causes), default=math.inf)
-
-
-class _Gate:
-    """Lets evictions pass, one by one, as far as the limits allow."""
-
-    def __init__(self, now: float, settings: Settings, state: State) -> None:
-        self._now, self._settings = now, settings
-        self._recent = sorted(start for start in state.started if start > now - MINUTE)
-        self._under_way = len(state.leaving)
-
-    @property
-    def open(self) -> bool:
-        return not self.why
-
-    @property
-    def why(self) -> str:
-        if self._under_way >= self._settings.at_once:
-            return f"{self._under_way} evictions are under way, as many as may be at once"
-        if len(self._recent) >= self._settings.per_minute:
-            return f"{len(self._recent)} evictions in the last minute, as many as may be"
-        return ""
-
-    @property
-    def until(self) -> float:
-        """When the oldest eviction that stands in the way is a minute old; not known where others must be gone."""
-        if self._under_way >= self._settings.at_once or not self._settings.per_minute:
-            return math.inf
-        return self._recent[-self._settings.per_minute] + MINUTE
-
-    def pass_one(self) -> None:
-        self._under_way += 1
-        self._recent.append(self._now)

@@ -83,6 +83,12 @@ def plan(index: PlacementIndex, place: Place, wishes: Wishes, limits: Limits) ->
     return Rebalancing(search.best, exact, search.n_tried)
 
 
+def reached(index: PlacementIndex, place: Place, wishes: Wishes, keys: Sequence[WorkloadKey]) -> tuple[int, ...]:
+    """What moving these one after another gains in points, where `place` puts each. The index is left as it was."""
+    limits = Limits(most_moves=len(keys), movable=lambda _workload: True)
+    return tuple(_Search(index, place, wishes, limits).gains(keys))
+
+
 class _TooManyError(Exception):
     """There is more to try than an exact search may take."""
 
@@ -179,6 +185,21 @@ class _Search:
                     return None
                 moves, points = made
         return moves
+
+    # As it turned out
+
+    def gains(self, keys: Sequence[WorkloadKey]) -> Iterator[int]:
+        """Of each move in turn; whoever comes back to where it was gains nothing."""
+        moves: tuple[Move, ...] = ()
+        with self._index.tentatively():
+            points = self._points()
+            for key in keys:
+                made = self._move(key, moves, points)
+                if made is None:
+                    yield 0
+                    continue
+                moves, points = made
+                yield _gain(moves[-1:])
 
     # Moving
 

@@ -10,14 +10,15 @@ to give way. Exact for a knot of few workloads, greedy beyond. Knows nothing of 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from itertools import groupby
 
 import msgspec
 
+from bayplan.enforcing import victim_search
 from bayplan.model.workloads import WorkloadKey
 
-EXACT = 21  # workloads in a knot: as many as 20 conflicts can tie together
+CONFLICTS = 20  # in a knot, up to which the best choice is looked for
+STEPS = 2000  # of that search, for all knots together; see benchmarks/victims.py for how many are needed
 
 
 class Standing(msgspec.Struct, frozen=True):
@@ -45,13 +46,14 @@ class Choice(msgspec.Struct, frozen=True):
 
 def choose(conflicts: Iterable[Conflict], standing: Mapping[WorkloadKey, Standing]) -> Choice:
     """Whom to take away so that no conflict is left."""
+    steps = victim_search.Steps(STEPS)
     victims: set[WorkloadKey] = set()
     exact = True
-    for knot in _knots(set(conflicts)):
+    for knot in sorted(_knots(dict.fromkeys(conflicts)), key=len):  # the steps go further with small ones first
         order = sorted(_involved(knot), key=lambda key: keeping_order(key, standing[key]))
-        small = len(order) <= EXACT
-        victims |= (_exactly if small else _greedily)(knot, order, standing)
-        exact &= small
+        best = _exactly(knot, order, standing, steps)
+        victims |= _greedily(knot, order, standing) if best is None else best
+        exact &= best is not None
     return Choice(frozenset(victims), exact)
 
 
@@ -81,22 +83,23 @@ def _involved(conflicts: Iterable[Conflict]) -> set[WorkloadKey]:
     return {key for conflict in conflicts for key in (conflict.owner, *conflict.peers)}
 
 
-def _knots(conflicts: AbstractSet[Conflict]) -> Iterator[list[Conflict]]:
+def _knots(conflicts: Iterable[Conflict]) -> Iterator[list[Conflict]]:
     """Conflicts that hang together, by the workloads they share."""
     touching: dict[WorkloadKey, list[Conflict]] = {}
     for conflict in conflicts:
         for key in (conflict.owner, *conflict.peers):
             touching.setdefault(key, []).append(conflict)
-    left = set(conflicts)
-    while left:
-        waiting, knot = [left.pop()], []
-        while waiting:
-            conflict = waiting.pop()
-            knot.append(conflict)
+    tied: set[Conflict] = set()
+    for first in conflicts:
+        if first in tied:
+            continue
+        knot = [first]
+        tied.add(first)
+        for conflict in knot:  # which grows meanwhile
             for key in (conflict.owner, *conflict.peers):
-                found = [other for other in touching.pop(key, ()) if other in left]
-                left.difference_update(found)
-                waiting.extend(found)
+                found = [other for other in touching.pop(key, ()) if other not in tied]
+                tied.update(found)
+                knot.extend(found)
         yield knot
 
 
@@ -132,11 +135,6 @@ class _Kept:
         for conflict in self._met.get(key, ()):
             self._count[conflict] += 1
 
-    def drop(self, key: WorkloadKey) -> None:
-        self.keys.discard(key)
-        for conflict in self._met.get(key, ()):
-            self._count[conflict] -= 1
-
 
 def _greedily(
     knot: Sequence[Conflict], order: Sequence[WorkloadKey], standing: Mapping[WorkloadKey, Standing]
@@ -152,101 +150,29 @@ def _greedily(
 
 
 def _exactly(
-    knot: Sequence[Conflict], order: Sequence[WorkloadKey], standing: Mapping[WorkloadKey, Standing]
-) -> set[WorkloadKey]:
-    """
-    Priority by priority, from the highest: all best ways to fill up those who stay.
-
-    What a level costs depends on who stays of it and of those above, so only its best ways are worth going on with.
-    """
-    gives_way, twins = _gives_way(knot, standing), _twins(knot, order, standing)
-    ways: list[frozenset[WorkloadKey]] = [frozenset()]
-    for _, level in groupby(order, key=lambda key: standing[key].priority):
-        members = list(level)
-        costs: dict[frozenset[WorkloadKey], tuple[int, int]] = {}
-        for way in ways:
-            for stay in _Filling(knot, way, members, twins).ways():
-                gone = [key for key in members if key not in stay]
-                costs[stay] = sum(not gives_way[key] & stay for key in gone), len(gone)
-        least = min(costs.values())
-        ways = [stay for stay, cost in costs.items() if cost == least]
-    best = min(ways, key=lambda stay: [key not in stay for key in order])
-    return {key for key in order if key not in best}
-
-
-class _Filling:
-    """
-    All ways to keep some of `members` beside those who stay already, such that nobody goes who has room.
-
-    Of workloads that nothing tells apart, the later ones in the order of keeping go first.
-    """
-
-    def __init__(
-        self,
-        knot: Sequence[Conflict],
-        staying: frozenset[WorkloadKey],
-        members: Sequence[WorkloadKey],
-        twins: Mapping[WorkloadKey, WorkloadKey],
-    ) -> None:
-        self._kept, self._members, self._twins = _Kept(knot), members, twins
-        self._against = _against(knot)
-        self._open = set(members)
-        for key in staying:
-            self._kept.keep(key)
-
-    def ways(self) -> Iterator[frozenset[WorkloadKey]]:
-        key = self._next()
-        if key is None:
-            if not any(self._kept.has_room_for(key) for key in self._members if key not in self._kept.keys):
-                yield frozenset(self._kept.keys)
-            return
-        self._open.discard(key)
-        twin = self._twins.get(key)
-        room = self._kept.has_room_for(key)
-        if room and (twin is None or twin in self._open or twin in self._kept.keys):
-            self._kept.keep(key)
-            yield from self.ways()
-            self._kept.drop(key)
-        if not room or self._against[key] & self._open:  # with room, and nobody left to take it, it stays
-            yield from self.ways()
-        self._open.add(key)
-
-    def _next(self) -> WorkloadKey | None:
-        """The undecided one with the most conflicts among the undecided: deciding it settles most."""
-        return max(
-            (key for key in self._members if key in self._open),
-            key=lambda key: len(self._against[key] & self._open),
-            default=None,
-        )
-
-
-def _against(conflicts: Iterable[Conflict]) -> dict[WorkloadKey, set[WorkloadKey]]:
-    """Everybody with whom each has a conflict in common: peers of one owner may crowd each other out."""
-    found: dict[WorkloadKey, set[WorkloadKey]] = {}
-    for conflict in conflicts:
-        together = {conflict.owner, *conflict.peers}
-        for key in together:
-            found.setdefault(key, set()).update(together - {key})
-    return found
-
-
-def _twins(
-    knot: Sequence[Conflict], order: Sequence[WorkloadKey], standing: Mapping[WorkloadKey, Standing]
-) -> dict[WorkloadKey, WorkloadKey]:
-    """For each workload the one before it in the order that it could change places with unnoticed."""
-    whole, found = set(knot), {}
-    for position, key in enumerate(order):
-        for other in reversed(order[:position]):
-            if standing[other].priority == standing[key].priority and {_swapped(c, key, other) for c in knot} == whole:
-                found[key] = other
-                break
-    return found
-
-
-def _swapped(conflict: Conflict, one: WorkloadKey, other: WorkloadKey) -> Conflict:
-    names = {one: other, other: one}
-    return Conflict(
-        names.get(conflict.owner, conflict.owner),
-        frozenset(names.get(peer, peer) for peer in conflict.peers),
-        conflict.limit,
+    knot: Sequence[Conflict],
+    order: Sequence[WorkloadKey],
+    standing: Mapping[WorkloadKey, Standing],
+    steps: victim_search.Steps,
+) -> set[WorkloadKey] | None:
+    """The best choice of all, unless the knot is too large to look for it."""
+    if len(knot) > CONFLICTS and len(order) > CONFLICTS + 1:
+        return None
+    bit = {key: position for position, key in enumerate(order)}
+    gives_way = _gives_way(knot, standing)
+    levels = {priority: level for level, priority in enumerate(dict.fromkeys(standing[key].priority for key in order))}
+    rules = {victim_search.Rule(1 << bit[c.owner], _mask(c.peers, bit), c.limit) for c in knot}
+    tied = victim_search.Knot(
+        rules=sorted(rules),
+        levels=[levels[standing[key].priority] for key in order],
+        excuses=[_mask(gives_way[key], bit) for key in order],
     )
+    try:
+        staying = victim_search.staying(tied, steps)
+    except victim_search.TooManyStepsError:
+        return None
+    return {key for key in order if not staying >> bit[key] & 1}
+
+
+def _mask(keys: Iterable[WorkloadKey], bit: Mapping[WorkloadKey, int]) -> int:
+    return sum(1 << bit[key] for key in keys)

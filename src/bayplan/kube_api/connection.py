@@ -77,7 +77,7 @@ class Connection:
     ) -> None:
         self.server, self.namespace, self.context_name = access.server, access.namespace, access.context_name
         self.observer: Observer | None = None
-        self._access, self._clock, self._sleep = access, clock, sleep
+        self._access, self._options, self._clock, self._sleep = access, options, clock, sleep
         self._is_tls = access.server.startswith("https:")
         self._timeout = options.request_timeout or None
         self._contexts = Contexts(access.trust, clock)
@@ -86,6 +86,10 @@ class Connection:
 
     def __repr__(self) -> str:
         return f"Connection(server={self.server!r}, context_name={self.context_name!r})"
+
+    def apart(self) -> Connection:
+        """Another connection to the same server, with sockets of its own: it waits for nothing that is under way here."""
+        return Connection(self._access, self._options, clock=self._clock, sleep=self._sleep)
 
     async def __aenter__(self) -> Self:
         compression = self._access.compression and not accesses.is_loopback(self.server)

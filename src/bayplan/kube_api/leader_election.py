@@ -20,6 +20,7 @@ from bayplan.kube_api.leases import LeaseLock, Record, micro_time
 
 _JITTER = 0.2  # of the retry period
 _RELEASE_SECONDS = 5.0
+_TRIES_IN_TIME = 2  # a renewal that hangs is given up early enough for another one, over another socket
 
 
 class LeaderElector:
@@ -107,11 +108,11 @@ class LeaderElector:
         while True:
             await self._sleep(min(self._retry_period, self._time_left()))
             try:
-                async with asyncio.timeout(self._time_left()):
+                async with asyncio.timeout(min(self._renew_deadline / _TRIES_IN_TIME, self._time_left())):
                     if not await self._try():
                         return
             except TimeoutError:
-                self._on_trouble("leader election: the lease could not be renewed in time")
+                self._on_trouble("leader election: no answer while renewing the lease")
             except KubeError as error:
                 self._on_trouble(f"leader election: {error}")
             if self._time_left() <= 0:

@@ -97,9 +97,9 @@ class Metrics:
             buckets=LATENCY,
             registry=own,
         )
-        self.loop_lag = Histogram(
-            "bayplan_event_loop_lag_seconds",
-            "How late a timer was: how long something held the event loop.",
+        self.loop_held = Histogram(
+            "bayplan_loop_held_seconds",
+            "Turns of the event loop: how long whatever else was due had to wait.",
             buckets=(0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1),
             registry=own,
         )

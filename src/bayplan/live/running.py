@@ -43,7 +43,6 @@ from bayplan.wire.pods import Pod
 
 log = logging.getLogger("bayplan")
 LAST_WORDS = 5.0  # seconds for binds under way and unsent events when told to stop
-LAG_EVERY = 0.25
 
 
 class LeadershipLostError(ClusterError):
@@ -61,6 +60,8 @@ class Running:
         wall: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._connection = connection
+        # Renewals of the lease must not queue behind binds that a slow server does not answer.
+        self._election_connection = connection.apart()
         self._settings = settings
         self._wall = wall
         self._elector = self._candidate()
@@ -98,6 +99,10 @@ class Running:
         """Count a review of the webhook that serves in this process."""
         self._parts.metrics.reviews.labels(path, "allowed" if allowed else "refused").observe(seconds)
 
+    def turned(self, seconds: float) -> None:
+        """Count a turn of the event loop that this process runs in."""
+        self._parts.metrics.loop_held.observe(seconds)
+
     async def pod(self, namespace: str, name: str) -> Workload | None:
         """One pod, as the index has it or as the API server tells; None if there is none."""
         record = self.state.index.records.get(WorkloadKey(f"{namespace}/{name}"))
@@ -120,8 +125,8 @@ class Running:
             for server in self._servers():
                 await stack.enter_async_context(server)
                 self.ports.append(server.port)
+            await stack.enter_async_context(self._election_connection)
             crew = await stack.enter_async_context(Crew())
-            crew.start(self._watch_the_loop())
             await self._know_everything(crew)
             if self._settings.record:
                 stack.callback(self._record().close)
@@ -151,13 +156,6 @@ class Running:
         listener = Listener(one, self._parts.changed_at(one.resource), lambda name: unreadable.labels(name).inc())
         return Reflector(self._connection, one.resource, one.item_type, listener, one.selection, on_trouble=log.warning)
 
-    async def _watch_the_loop(self) -> None:
-        """How long others kept the event loop: what a late timer tells."""
-        while True:
-            before = time.monotonic()
-            await asyncio.sleep(LAG_EVERY)
-            self._parts.metrics.loop_lag.observe(max(time.monotonic() - before - LAG_EVERY, 0.0))
-
     # Leading
 
     def _candidate(self) -> LeaderElector | None:
@@ -165,7 +163,7 @@ class Running:
         if election is None or self._settings.dry_run:
             return None
         return LeaderElector(
-            self._connection,
+            self._election_connection,
             election.namespace,
             election.name,
             self._settings.identity,

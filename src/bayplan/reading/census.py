@@ -7,6 +7,8 @@ import msgspec
 from bayplan.wire import meta, pods
 
 _NAME_FIELD = "metadata.name"
+SUCCEEDED = "Succeeded"
+FINISHED = (SUCCEEDED, "Failed")
 INDEX_KEY = "batch.kubernetes.io/job-completion-index"
 
 
@@ -33,25 +35,28 @@ class Census(msgspec.Struct):
         namespace = pod.metadata.namespace
         self.names.add(f"{namespace}/{pod.metadata.name}")
         owner = controller_of(pod.metadata)
+        member = _member(pod, owner)
         if owner is None:
-            orphan = (pod.metadata.labels or {}, _member(pod, None))
-            self.orphans.setdefault(namespace, []).append(orphan)
+            self.orphans.setdefault(namespace, []).append((pod.metadata.labels or {}, member))
         else:
-            self.owned.setdefault((namespace, owner.kind, owner.name), []).append(_member(pod, owner))
+            self.owned.setdefault((namespace, owner.kind, owner.name), []).append(member)
 
 
 def controller_of(metadata: meta.ObjectMeta) -> meta.OwnerReference | None:
     """The owner that manages the object, as `metav1.GetControllerOf`."""
-    return next((owner for owner in metadata.owner_references or () if owner.controller), None)
+    for owner in metadata.owner_references or ():
+        if owner.controller:
+            return owner
+    return None
 
 
 def _member(pod: pods.Pod, owner: meta.OwnerReference | None) -> Member:
-    finished = pod.status.phase in ("Succeeded", "Failed")
+    phase = pod.status.phase
     return Member(
         name=pod.metadata.name,
         owner_uid=owner.uid if owner else "",
-        active=not finished and pod.metadata.deletion_timestamp is None,
-        succeeded=pod.status.phase == "Succeeded",
+        active=phase not in FINISHED and pod.metadata.deletion_timestamp is None,
+        succeeded=phase == SUCCEEDED,
         node=_bound_for(pod) if owner is None or owner.kind == "DaemonSet" else "",
         index=_index(pod.metadata),
     )

@@ -12,7 +12,7 @@ from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.disruption import Budget
 from bayplan.model.semantics import UPSTREAM, Semantics
 from bayplan.model.workloads import Workload
-from bayplan.reading import admitting, budgets, controllers, files, nodes, pods, storage
+from bayplan.reading import admitting, budgets, controllers, files, nodes, pausing, pods, storage
 from bayplan.reading.collecting import Sink
 from bayplan.reading.files import Progress
 from bayplan.reading.inputs import Inputs
@@ -48,6 +48,7 @@ class Cluster(msgspec.Struct):
     budgets: list[Budget] = []
 
 
+@pausing.collector_paused()
 def read(
     paths: Sequence[str],
     *,
@@ -84,6 +85,7 @@ def load(paths: Sequence[str], *, semantics: Semantics = UPSTREAM, seed: str = "
     return cluster_of(inputs, semantics=semantics, seed=seed, sink=sink)
 
 
+@pausing.collector_paused()
 def cluster_of(
     inputs: Inputs, *, semantics: Semantics = UPSTREAM, seed: str = "", sink: PodSink | None = None
 ) -> Cluster:

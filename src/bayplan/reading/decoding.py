@@ -30,6 +30,8 @@ def _decoder(wire_type: Any) -> Callable[[Any], Any]:
 
 def decode(document: Document, wire_type: Any) -> Any:
     """The object in its type, or a list of everything that keeps it from being one."""
+    if isinstance(document.typed, wire_type):
+        return document.typed
     try:
         if document.root is None:
             return _decoder(wire_type)(document.text)

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from bayplan.errors import Fault
+from bayplan.wire.meta import ApiObject
 
 Mapping = dict[str, Any]
 # Of each container, by its id: the line of each key or item. The containers live as long as the root does.
@@ -29,8 +30,9 @@ class Document(msgspec.Struct, kw_only=True, eq=False):
     """
     One object of a file: `text` if it is JSON, `root` if it is YAML.
 
-    `locate` gives its values with their lines; for JSON that is a second, slow reading, which only people's mistakes
-    are worth. `server_made` objects come from a dump: nobody typed them, and they may carry fields newer than ours.
+    `typed` is the object in its wire type, where that is known already. `locate` gives its values with their lines; for
+    JSON that is a second, slow reading, which only people's mistakes are worth. `server_made` objects come from a dump:
+    nobody typed them, and they may carry fields newer than ours.
     """
 
     file: str
@@ -42,6 +44,7 @@ class Document(msgspec.Struct, kw_only=True, eq=False):
     server_made: bool = False
     root: Mapping | None = None
     text: bytes = b""
+    typed: ApiObject | None = None
     locate: Callable[[], Located]
 
     @property

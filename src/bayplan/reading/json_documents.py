@@ -19,6 +19,7 @@ from bayplan.errors import Fault
 from bayplan.reading import json_lines
 from bayplan.reading.documents import Document, Located, Mapping, from_root, is_server_made, kind_of_items
 from bayplan.reading.sources import Source
+from bayplan.wire.pods import Pod
 
 _TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
 _BYTE = re.compile(r" \(byte (\d+)\)")
@@ -50,6 +51,8 @@ class _Top(msgspec.Struct, rename="camel"):
     items: list[msgspec.Raw] | msgspec.UnsetType | None = msgspec.UNSET
 
 
+_AS_POD = re.compile(rb'\{\s*"apiVersion":\s*"v1",\s*"kind":\s*"Pod",')
+_decode_pod: Callable[[Any], Pod] = msgspec.json.Decoder(Pod).decode
 _decode_head: Callable[[Any], _Head] = msgspec.json.Decoder(_Head).decode
 _decode_top: Callable[[Any], _Top] = msgspec.json.Decoder(_Top).decode
 
@@ -99,6 +102,11 @@ class _LineCounter:
         self.offset = offset
         return self._line
 
+    def pass_over(self, text: bytes) -> None:
+        """Go on behind the text that stands here."""
+        self._line += text.count(b"\n")
+        self.offset += len(text)
+
 
 def _skip_space(view: memoryview, start: int) -> int:
     while start < len(view) and view[start] in b" \t\r\n":
@@ -128,7 +136,8 @@ def _items(file: str, top: _Top, start: int, lines: _LineCounter) -> Iterator[Do
         gap = _BETWEEN.match(lines.data, offset)
         offset = gap.end() if index and gap else lines.data.find(text, offset)
         document = _document(file, lines.at(offset), text)
-        offset += len(text)
+        lines.pass_over(text)
+        offset = lines.offset
         if not isinstance(document, Document):
             yield document
             continue
@@ -147,6 +156,9 @@ def _unpacked(document: Document, text: bytes) -> Iterator[Document | Fault]:
 
 
 def _document(file: str, line: int, text: bytes) -> Document | Fault:
+    dumped = _dumped_pod(file, line, text)
+    if dumped is not None:
+        return dumped
     try:
         head = _head(text)
         if head is None:
@@ -164,6 +176,31 @@ def _document(file: str, line: int, text: bytes) -> Document | Fault:
         name=head.metadata.name or head.metadata.generate_name,
         server_made=is_server_made(head.kind, metadata, has_status=has_status),
         text=text,
+        locate=_Locator(text, line).locate,
+    )
+
+
+def _dumped_pod(file: str, line: int, text: bytes) -> Document | None:
+    """The document of a pod that a server made, read only once: dumps hold them by the hundred thousand."""
+    if not _AS_POD.match(text):
+        return None
+    try:
+        pod = _decode_pod(text)
+    except UNDECODABLE:
+        return None
+    meta = pod.metadata
+    if not meta.name or not (meta.uid or meta.resource_version) or not pod.status.phase:
+        return None
+    return Document(
+        file=file,
+        line=line,
+        api_version="v1",
+        kind="Pod",
+        namespace=meta.namespace,
+        name=meta.name,
+        server_made=True,
+        text=text,
+        typed=pod,
         locate=_Locator(text, line).locate,
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
+from functools import lru_cache
 
 import msgspec
 
@@ -73,6 +74,7 @@ class Reading(msgspec.Struct, frozen=True):
 PASSED_OVER = Reading()
 
 
+@lru_cache(maxsize=1024)
 def reading(api_version: str, kind: str) -> Reading:
     """What becomes of objects of this kind."""
     if not kind or not api_version:

@@ -12,13 +12,15 @@ from bayplan.model.terms import NO_TERMS, AffinityTerms, PodTerm
 from bayplan.model.workloads import Claims, HostPort, Images, Needs, Spread, SpreadConstraint, Workload
 from bayplan.reading import annotated_rules, requests, selectors
 from bayplan.wire.controllers import Controller, PriorityClass, ReplicationController, Service
-from bayplan.wire.meta import ObjectMeta, OwnerReference
+from bayplan.wire.meta import OwnerReference
 from bayplan.wire.pods import (
     Affinity,
     Container,
+    ContainerStatus,
     Pod,
     PodAffinity,
     PodAffinityTerm,
+    PodSpec,
     PodStatus,
     TopologySpreadConstraint,
 )
@@ -31,7 +33,6 @@ EXECUTION = "requiredDuringSchedulingRequiredDuringExecution"
 SCHEDULING = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 OWN_LABELS = b"atchLabelKeys"  # matchLabelKeys or mismatchLabelKeys: terms that look at the pod's own labels
-OWN_NAME = b'"ephemeral"'  # volumes whose claims are named after the pod
 
 
 class Surroundings(msgspec.Struct):
@@ -61,6 +62,10 @@ class Surroundings(msgspec.Struct):
             self.default_priority = written.value
 
 
+NOTHING_AROUND = Surroundings()
+NO_CLAIMS = Claims()
+
+
 def finished(pod: Pod) -> bool:
     """Whether the pod has ended: then it counts nowhere."""
     return pod.status.phase in FINISHED
@@ -71,8 +76,11 @@ def workload_of(pod: Pod, surroundings: Surroundings | None = None) -> Workload:
     meta, spec = pod.metadata, pod.spec
     labels = meta.labels or {}
     namespace = meta.namespace or DEFAULT_NAMESPACE
-    around = surroundings or Surroundings()
+    around = surroundings or NOTHING_AROUND
     needs, fault = _needs(_shape(pod))
+    claims = _claims(pod)
+    if claims.names:
+        needs = msgspec.structs.replace(needs, claims=claims)
     if not needs.spread.constraints:
         selector = default_selector(labels, namespace, meta.owner_references, around)
         if selector is not None:
@@ -93,7 +101,7 @@ def workload_of(pod: Pod, surroundings: Surroundings | None = None) -> Workload:
         preempted=_is_preempted(pod),
         nominated_target=pod.status.nominated_node_name,
         preempts=spec.preemption_policy != "Never",
-        gates=tuple(gate.name for gate in spec.scheduling_gates or ()),
+        gates=tuple([gate.name for gate in spec.scheduling_gates or ()]),
         scheduler_name=spec.scheduler_name,
         unplaceable=fault,
     )
@@ -114,30 +122,28 @@ def _shape(pod: Pod) -> bytes:
     Encoding them costs a tenth of reading them again. What tells pods of a template apart is left out, unless their
     rules look at it.
     """
-    meta, status = pod.metadata, pod.status
-    noted = (meta.annotations or {}).get(annotated_rules.AFFINITY)
-    spec = msgspec.structs.replace(pod.spec, node_name="", priority=None, scheduling_gates=None)
-    shape = Pod(
-        metadata=ObjectMeta(annotations=None if noted is None else {annotated_rules.AFFINITY: noted}),
-        spec=spec,
-        status=PodStatus(
-            container_statuses=status.container_statuses, init_container_statuses=status.init_container_statuses
-        ),
-    )
-    encoded = msgspec.json.encode(shape)
-    if OWN_LABELS in encoded:
-        shape.metadata.labels = meta.labels
-    if OWN_NAME in encoded:
-        shape.metadata.name = meta.name
-    return encoded if shape.metadata.labels is None and not shape.metadata.name else msgspec.json.encode(shape)
+    noted = (pod.metadata.annotations or {}).get(annotated_rules.AFFINITY)
+    # Nearly every pod has a volume that no other has, the one with its token; only images are of interest here.
+    volumes = [volume for volume in pod.spec.volumes or () if volume.image is not None] or None
+    spec = msgspec.structs.replace(pod.spec, node_name="", priority=None, scheduling_gates=None, volumes=volumes)
+    status = pod.status
+    shape = (spec, status.container_statuses, status.init_container_statuses, noted)
+    encoded = msgspec.json.encode((*shape, None))
+    return msgspec.json.encode((*shape, pod.metadata.labels)) if OWN_LABELS in encoded else encoded
+
+
+_Statuses = list[ContainerStatus] | None
+_decode_shape = msgspec.json.Decoder(tuple[PodSpec, _Statuses, _Statuses, str | None, dict[str, str] | None]).decode
 
 
 @lru_cache(maxsize=16384)
 def _needs(shape: bytes) -> tuple[Needs, str]:
-    """What pods of this shape need, but for default spread constraints; and what is wrong with their annotation."""
-    pod = msgspec.json.decode(shape, type=Pod)
-    spec, labels = pod.spec, pod.metadata.labels or {}
-    annotated, fault = annotated_rules.affinity_of(pod.metadata.annotations, labels)
+    """What pods of this shape need but for claims and default spread; and what is wrong with their annotation."""
+    spec, statuses, init_statuses, noted, own_labels = _decode_shape(shape)
+    pod = Pod(spec=spec, status=PodStatus(container_statuses=statuses, init_container_statuses=init_statuses))
+    labels = own_labels or {}
+    annotations = None if noted is None else {annotated_rules.AFFINITY: noted}
+    annotated, fault = annotated_rules.affinity_of(annotations, labels)
     needs = Needs(
         requests=requests.requests_of(pod),
         tolerations=tuple(Toleration(t.key, t.operator, t.value, t.effect) for t in spec.tolerations or ()),
@@ -148,7 +154,6 @@ def _needs(shape: bytes) -> tuple[Needs, str]:
         images=_images(pod),
         spread=Spread(tuple(spread_constraint(c, labels) for c in spec.topology_spread_constraints or ())),
         affinity=affinity_terms(spec.affinity, annotated, labels),
-        claims=_claims(pod),
     )
     return needs, fault
 
@@ -225,6 +230,8 @@ def default_selector(
     labels: label_model.Labels, namespace: str, owners: list[OwnerReference] | None, around: Surroundings
 ) -> label_model.Selector | None:
     """Whom default spread constraints count: the Services that select the pod and its controller; None if nobody."""
+    if not around.services and not around.controllers:
+        return None
     merged: dict[str, str] = {}
     for service in around.services.get(namespace, ()):
         selector = service.spec.selector or {}
@@ -270,7 +277,10 @@ def _tagged(image: str) -> str:
 
 
 def _claims(pod: Pod) -> Claims:
-    volumes = pod.spec.volumes or ()
-    ephemeral = tuple(f"{pod.metadata.name}-{v.name}" for v in volumes if v.ephemeral is not None)
-    named = tuple(v.persistent_volume_claim.claim_name for v in volumes if v.persistent_volume_claim is not None)
-    return Claims((*named, *ephemeral), ephemeral)
+    named, ephemeral = [], []
+    for volume in pod.spec.volumes or ():
+        if volume.persistent_volume_claim is not None:
+            named.append(volume.persistent_volume_claim.claim_name)
+        if volume.ephemeral is not None:
+            ephemeral.append(f"{pod.metadata.name}-{volume.name}")
+    return Claims((*named, *ephemeral), tuple(ephemeral)) if named or ephemeral else NO_CLAIMS

@@ -125,9 +125,11 @@ def _not_text(source: Source) -> Fault | None:
 def _invalid_utf8(source: Source) -> Fault | None:
     decoder = codecs.getincrementaldecoder("utf-8")()
     for start in range(0, source.size, _CHUNK):
-        held = len(decoder.getstate()[0])
+        chunk, held = source.data[start : start + _CHUNK], len(decoder.getstate()[0])
+        if not held and chunk.isascii():
+            continue
         try:
-            decoder.decode(source.data[start : start + _CHUNK], final=start + _CHUNK >= source.size)
+            decoder.decode(chunk, final=start + _CHUNK >= source.size)
         except UnicodeDecodeError as error:
             offset = start - held + error.start
             byte = source.data[offset]

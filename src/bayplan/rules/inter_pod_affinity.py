@@ -185,10 +185,12 @@ class InterPodAffinity(Rule):
 
     def touched(self, plan: Plan, change: Change, index: PlacementIndex) -> Touched:
         cls = change.member_of
-        if cls is None or not change.slots:
+        if cls is None:
             return self._touched_by_others(plan, change)
         if plan.alone != alone(plan):
             return ALL  # whether there is any such peer at all decides about the first pod, everywhere
+        if not change.slots:  # on unknown targets alone
+            return None
         keys = plan.effects.get(cls.id)
         if keys is None:
             if len(plan.effects) == MOST_EFFECTS:

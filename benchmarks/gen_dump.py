@@ -1,0 +1,137 @@
+"""
+Generate what `kubectl get nodes,pods -A -o json` prints for a large cluster: every pod runs on a node.
+
+usage: gen_dump.py NODES PODS TEMPLATES   prints one List.
+
+Pods are as an API server stores them, with probes, mounts, conditions and container statuses, about 7 kB each. Those of
+one template differ in name, uid, node and the name of the volume with their token. Every third template keeps its pods
+on different nodes, every third likes the zone of its own kind, every fifth is a StatefulSet whose pods have a label of
+their own.
+"""
+
+import json
+import sys
+
+HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
+WHEN = "2026-11-01T08:00:00Z"
+NAME, NODE, NUMBER = "@NAME@", "@NODE@", "@NUMBER@"
+TOKEN = f"kube-api-access-{NUMBER}"
+
+
+def node(i):
+    name = f"node-{i:05d}"
+    room = {"cpu": "64", "memory": "256Gi", "pods": "110", "ephemeral-storage": "500Gi"}
+    labels = {HOST: name, ZONE: f"zone-{i % 6}", "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
+    meta = {
+        "name": name,
+        "uid": f"node-uid-{i}",
+        "resourceVersion": str(i),
+        "creationTimestamp": WHEN,
+        "labels": labels,
+    }
+    conditions = [
+        {"type": kind, "status": status, "reason": "KubeletReports", "lastHeartbeatTime": WHEN}
+        for kind, status in (("Ready", "True"), ("MemoryPressure", "False"), ("DiskPressure", "False"))
+    ]
+    addresses = [{"type": "InternalIP", "address": f"10.0.{i // 250}.{i % 250}"}, {"type": "Hostname", "address": name}]
+    status = {"allocatable": room, "capacity": room, "conditions": conditions, "addresses": addresses}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": meta, "spec": {"podCIDR": "10.1.0.0/24"}, "status": status}
+
+
+def affinity(template):
+    term = {"labelSelector": {"matchLabels": {"app": f"app-{template}"}}}
+    if template % 3 == 0:
+        apart = {"requiredDuringSchedulingIgnoredDuringExecution": [{**term, "topologyKey": HOST}]}
+        return {"podAntiAffinity": apart}
+    if template % 3 == 1:
+        near = {"weight": 50, "podAffinityTerm": {**term, "topologyKey": ZONE}}
+        return {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [near]}}
+    return None
+
+
+def container(template):
+    probe = {"httpGet": {"path": "/healthz", "port": 8080, "scheme": "HTTP"}, "periodSeconds": 10, "timeoutSeconds": 1}
+    return {
+        "name": "main",
+        "image": f"registry.example.com/team/app-{template}:1.{template % 9}",
+        "imagePullPolicy": "IfNotPresent",
+        "env": [{"name": f"SETTING_{i}", "value": f"value of setting {i}"} for i in range(6)],
+        "ports": [{"containerPort": 8080, "name": "http", "protocol": "TCP"}],
+        "resources": {"requests": {"cpu": f"{50 + template % 20 * 10}m", "memory": f"{64 + template % 30 * 8}Mi"}},
+        "livenessProbe": probe,
+        "readinessProbe": probe,
+        "volumeMounts": [
+            {"name": TOKEN, "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount", "readOnly": True}
+        ],
+    }
+
+
+def pod(template):
+    app, sets = f"app-{template}", template % 5 == 0
+    labels = {"app": app, "pod-template-hash": f"h{template}", "tier": f"tier-{template % 4}"}
+    if sets:
+        labels = {"app": app, "statefulset.kubernetes.io/pod-name": NAME}
+    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet" if sets else "ReplicaSet", "name": app, "uid": app}
+    meta = {
+        "name": NAME,
+        "namespace": f"team-{template % 40}",
+        "uid": f"uid-{NUMBER}",
+        "resourceVersion": NUMBER,
+        "creationTimestamp": WHEN,
+        "labels": labels,
+        "annotations": {"example.com/build": f"build {template}", "example.com/note": "somebody's note" * 4},
+        "ownerReferences": [{**owner, "controller": True, "blockOwnerDeletion": True}],
+    }
+    spec = {
+        "containers": [container(template)],
+        "nodeName": NODE,
+        "serviceAccountName": "default",
+        "schedulerName": "default-scheduler",
+        "restartPolicy": "Always",
+        "tolerations": [
+            {"key": f"node.kubernetes.io/{why}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+            for why in ("not-ready", "unreachable")
+        ],
+        "volumes": [{"name": TOKEN, "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}}],
+    }
+    rules = affinity(template)
+    if rules is not None:
+        spec["affinity"] = rules
+    conditions = [
+        {"type": kind, "status": "True", "lastProbeTime": None, "lastTransitionTime": WHEN}
+        for kind in ("PodScheduled", "Initialized", "ContainersReady", "Ready")
+    ]
+    running = {"name": "main", "ready": True, "restartCount": 0, "state": {"running": {"startedAt": WHEN}}}
+    addresses = {"hostIP": "10.0.0.1", "podIP": "10.1.0.1", "podIPs": [{"ip": "10.1.0.1"}]}
+    status = {
+        "phase": "Running",
+        "startTime": WHEN,
+        "conditions": conditions,
+        "containerStatuses": [running],
+        **addresses,
+    }
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec, "status": status}
+
+
+def written(thing):
+    """As kubectl prints an item of a list."""
+    return json.dumps(thing, indent=4).replace("\n", "\n        ")
+
+
+def main():
+    n_nodes, n_pods, n_templates = map(int, sys.argv[1:4])
+    texts = [written(pod(template)) for template in range(n_templates)]
+    out = sys.stdout
+    out.write('{\n    "apiVersion": "v1",\n    "items": [\n        ')
+    for i in range(n_nodes):
+        out.write(written(node(i)) + ",\n        ")
+    for i in range(n_pods):
+        template = i % n_templates
+        name = f"app-{template}-{i // n_templates}"
+        text = texts[template].replace(NAME, name).replace(NODE, f"node-{i * 7 % n_nodes:05d}").replace(NUMBER, str(i))
+        out.write(text + (",\n        " if i < n_pods - 1 else "\n"))
+    out.write('    ],\n    "kind": "List",\n    "metadata": {"resourceVersion": ""}\n}\n')
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""
+Moves of pods in one view of a cluster: what a plan would gain, and what it gained once it is known where pods went.
+
+A pod that moves is placed as its replacement would be: new, so that what its Services and its controller select
+counts, as for every pending pod. Needs no network: files do as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import msgspec
+
+from bayplan import placing
+from bayplan.enforcing import rebalancing
+from bayplan.enforcing.rebalancing import Limits, Rebalancing
+from bayplan.enforcing.soft_rules import PodWishes, Shares
+from bayplan.model.disruption import Budget
+from bayplan.model.workloads import Spread, Workload, WorkloadKey
+from bayplan.reading import pods
+from bayplan.reading.cluster import Cluster
+from bayplan.rules.rule import Rule
+from bayplan.wire.meta import OwnerReference
+
+
+class PodMoves:
+    """`controllers` has the controlling owner of every pod that would come back."""
+
+    def __init__(
+        self, cluster: Cluster, controllers: Mapping[WorkloadKey, OwnerReference], rules: Sequence[Rule]
+    ) -> None:
+        self.cluster = cluster
+        self.controllers = controllers
+        self._rules = rules
+
+    @property
+    def budgets(self) -> Sequence[Budget]:
+        return self.cluster.budgets
+
+    def workload(self, key: WorkloadKey) -> Workload | None:
+        """A pod that runs; None if there is none of that name."""
+        record = self.cluster.index.records.get(key)
+        return None if record is None else record.workload
+
+    def plan(self, limits: Limits) -> Rebalancing:
+        """The fewest moves that gain most within the limits."""
+        with self._wishes() as wishes:
+            return rebalancing.plan(self.cluster.index, self._place_anew, wishes, limits)
+
+    def reached(self, landings: Sequence[tuple[WorkloadKey, str]]) -> tuple[int, ...]:
+        """What each move gained, now that it is known where the pods went."""
+        targets = dict(landings)
+
+        def where_it_went(workload: Workload) -> Shares:
+            index, target = self.cluster.index, targets[workload.key]
+            slot = index.slots.by_name.get(target)
+            labels = {} if slot is None else index.slots.at(slot).labels
+            index.remove(workload.key)
+            index.add(placing.bound(workload, labels), target)
+            return ((target, 1),)
+
+        with self._wishes() as wishes:
+            return rebalancing.reached(self.cluster.index, where_it_went, wishes, list(targets))
+
+    def orphans(self) -> list[WorkloadKey]:
+        """Pods that might have it better elsewhere and that nobody would make again."""
+        with self._wishes() as wishes:
+            return sorted(wishes.unhappy() - self.controllers.keys())
+
+    @contextmanager
+    def _wishes(self) -> Iterator[PodWishes]:
+        wishes = PodWishes(self.cluster.index, self._rules)
+        yield wishes
+        wishes.release()
+
+    def _place_anew(self, workload: Workload) -> Shares:
+        index = self.cluster.index
+        index.remove(workload.key)
+        target = placing.place(self._anew(workload), index, self._rules).target
+        return ((target, 1),) if target else ()
+
+    def _anew(self, workload: Workload) -> Workload:
+        needs = workload.needs
+        if needs.spread.constraints:
+            return workload
+        owner = self.controllers.get(workload.key)
+        owners, around = None if owner is None else [owner], self.cluster.surroundings
+        selector = pods.default_selector(workload.labels, workload.namespace, owners, around)
+        spread = Spread(default_selector=selector)
+        return msgspec.structs.replace(workload, needs=msgspec.structs.replace(needs, spread=spread))
