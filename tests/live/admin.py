@@ -132,8 +132,13 @@ class Admin:
         async with self._session.get(url, params=params, timeout=patient, read_bufsize=1 << 22) as answer:
             if answer.status >= 400:
                 raise ApiError(answer.status, await answer.json(), f"WATCH {url}")
-            async for line in answer.content:
-                yield json.loads(line)
+            transport = answer.connection and answer.connection.transport
+            try:
+                async for line in answer.content:
+                    yield json.loads(line)
+            finally:
+                if transport:
+                    transport.abort()  # a polite end would wait for the server's, longer than the test's loop lives
 
     async def bind(self, namespace, pod, node):
         """What a scheduler does at the end."""

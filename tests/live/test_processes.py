@@ -15,9 +15,13 @@ from live.processes import Process, StartError, free_port
 
 TESTS = pathlib.Path(__file__).parents[1]
 NURSE = """
-import sys
+import pathlib, sys
 from live.processes import Process
-child = Process(["sleep", "1000"], log=sys.argv[1], ready=lambda: True)
+
+def sleeps():  # until then, the kernel has not been told to end it with us
+    return pathlib.Path(f"/proc/{child.pid}/comm").read_text() == "sleep\\n"
+
+child = Process(["sleep", "1000"], log=sys.argv[1], ready=sleeps)
 child.start()
 print(child.pid, flush=True)
 input()
