@@ -1,72 +1,90 @@
 """
-Measure decisions per second on the benchmark inputs: `python benchmarks/run.py [--quick]` prints a table.
+Measure everything that needs no server: `python benchmarks/run.py [SECTION...] [--quick]` prints tables, ratios first.
 
-Each input is generated, placed three times by `bayplan bench`, and the best run counts. Results also go to
-benchmarks/results.json. Figures of other schedulers were measured elsewhere and are quoted in README.md, not here.
+Sections are decisions, growth, loading, incremental, rollouts and webhook; all of them unless some are named. Results
+go to results.json, and the tables into README.md, section by section: what is not measured anew stays as it was.
+`--quick` uses small inputs to see that everything runs, and writes nothing.
 """
 
 import argparse
 import json
 import pathlib
 import platform
-import subprocess
 import sys
-import tempfile
 
 HERE = pathlib.Path(__file__).parent
-PODS = [
-    ("anti", 5000, 1000, 1000),
-    ("aff", 5000, 5000, 1000),
-    ("pref", 5000, 5000, 1000),
-    ("prefanti", 5000, 5000, 1000),
-    ("mixed", 5000, 10000, 1000),
-    ("spread", 5000, 5000, 1000),
-    ("plain", 5000, 1000, 1000),
-    ("mixed", 5000, 5000, 1000),
-    ("mixed", 5000, 20000, 1000),
-    ("mixed", 5000, 100000, 1000),
-    ("aff", 5000, 20000, 1000),
-    ("aff", 5000, 100000, 1000),
-]
-TEMPLATES = [(2000, 5000, init, 2000) for init in (5000, 50000)]
-FLEET = [(kind, 1000, 10000, 300) for kind in ("ha", "agg", "dyn", "overflow", "mixed")]
+sys.path[:0] = [str(HERE), str(HERE.parent / "src")]
+
+import decisions  # noqa: E402
+import growth  # noqa: E402
+import incremental  # noqa: E402
+import loading  # noqa: E402
+import reviews  # noqa: E402
+import rollouts  # noqa: E402
+
+SECTIONS = {
+    "decisions": decisions,
+    "growth": growth,
+    "loading": loading,
+    "incremental": incremental,
+    "rollouts": rollouts,
+    "webhook": reviews,
+}
 
 
 def main():
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[1])
-    arguments.add_argument("--quick", action="store_true", help="smaller inputs, to see that everything runs")
-    quick = arguments.parse_args().quick
-    results = []
-    print("| input | decisions/s | µs per decision | placed | refused |\n|---|---|---|---|---|")
-    for generator, kind, unit, cases in (
-        ("gen_pods.py", "pods", "pods", PODS),
-        ("gen_templates.py", "pods", "pods", TEMPLATES),
-        ("gen_fleet.py", "fleet", "bindings", FLEET),
-    ):
-        for case in cases:
-            case = tuple(max(1, size // 50) if quick and isinstance(size, int) else size for size in case)
-            result = measured(generator, kind, case)
-            rate = result[f"{unit}_per_s"]
-            name = f"{generator} {' '.join(map(str, case))}"
-            print(f"| `{name}` | {rate:,.0f} | {1e6 / rate:,.0f} | {result['ok']} | {result['fail']} |", flush=True)
-            results.append({"input": name, **result})
-    report = {"python": platform.python_version(), "machine": platform.machine(), "results": results}
-    (HERE / "results.json").write_text(json.dumps(report, indent=1) + "\n")
+    arguments.add_argument("sections", nargs="*", metavar="SECTION", help=f"of {', '.join(SECTIONS)}; default: all")
+    arguments.add_argument("--quick", action="store_true", help="small inputs, to see that everything runs")
+    given = arguments.parse_args()
+    unknown = set(given.sections) - set(SECTIONS)
+    if unknown:
+        arguments.error(f"no such section: {', '.join(sorted(unknown))}")
+    for name in given.sections or SECTIONS:
+        rows = measured(SECTIONS[name], smaller if given.quick else str.split)
+        if not given.quick:
+            keep(name, rows)
 
 
-def measured(generator, kind, case):
-    """The best of three runs on one input."""
-    with tempfile.NamedTemporaryFile(suffix=".json") as file:
-        subprocess.run([sys.executable, HERE / generator, *map(str, case)], stdout=file, check=True)
-        file.flush()
-        runs = [bench(kind, file.name) for _ in range(3)]
-    return min(runs, key=lambda run: run["seconds"])
+def measured(section, scale):
+    """All rows of a section, each shown when it is there."""
+    print(f"\n## {section.TITLE}\n\n{line(section.HEAD)}\n{rule(section.HEAD)}", flush=True)
+    rows = []
+    for row in section.rows(scale):
+        rows.append(row)
+        print(line(section.cells(row)), flush=True)
+    return rows
 
 
-def bench(kind, path):
-    command = [sys.executable, "-m", "bayplan", "bench", kind, path]
-    done = subprocess.run(command, capture_output=True, check=True, text=True)
-    return json.loads(done.stdout.splitlines()[-1])
+def smaller(text):
+    """The words of an input's name, every size a fiftieth."""
+    return [str(max(1, int(word) // 50)) if word.isdigit() else word for word in text.split()]
+
+
+def keep(name, rows):
+    """Put a section's rows into results.json and its table into README.md."""
+    results, page = HERE / "results.json", HERE / "README.md"
+    report = json.loads(results.read_text()) if results.exists() else {}
+    report = {**report, "python": platform.python_version(), "machine": platform.machine()}
+    report["sections"] = {**report.get("sections", {}), name: rows}
+    results.write_text(json.dumps(report, indent=1) + "\n")
+    section = SECTIONS[name]
+    table = "\n".join([line(section.HEAD), rule(section.HEAD), *(line(section.cells(row)) for row in rows)])
+    begin, end = f"<!-- {name}: written by run.py -->", f"<!-- end of {name} -->"
+    text = page.read_text()
+    before, _, rest = text.partition(begin)
+    _, found, after = rest.partition(end)
+    if not found:
+        sys.exit(f"{page}: expected {begin} and {end}")
+    page.write_text(f"{before}{begin}\n{table}\n{end}{after}")
+
+
+def line(cells):
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+def rule(cells):
+    return "|" + "---|" * len(cells)
 
 
 if __name__ == "__main__":

@@ -54,14 +54,14 @@ def place(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -> P
         return Placement(workload, message=f"{GATED}: {', '.join(workload.gates)}")
     slot, total = schedule.choose(workload, index, rules)
     if slot < 0:
-        refusal = _refusal(workload, index, rules)
+        refusal = refusal_of(workload, index, rules)
         return Placement(workload, message=refusal.message, reasons=refusal.reasons)
     target = index.slots.at(slot)
     index.add(bound(workload, target.labels), target.name)
     return Placement(workload, target.name, total)
 
 
-class _Refusal(msgspec.Struct, frozen=True):
+class Refusal(msgspec.Struct, frozen=True):
     """Why a kind of workload fits nowhere, as of a position in the journal."""
 
     position: int
@@ -69,14 +69,14 @@ class _Refusal(msgspec.Struct, frozen=True):
     reasons: dict[str, int]
 
 
-def _refusal(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -> _Refusal:
+def refusal_of(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -> Refusal:
     """Counted once for all workloads of the kind that come before the next change."""
     kind = filtering.kind_of(rules, workload, index)
-    known: _Refusal | None = kind.refusal
+    known: Refusal | None = kind.refusal
     if known is None or known.position != index.journal.end:
         verdicts = filtering.run(rules, workload, index)
         reasons = dict(tally.count(verdicts, index)) if verdicts.refusal is None else {}
-        known = kind.refusal = _Refusal(index.journal.end, tally.sentence(verdicts, index), reasons)
+        known = kind.refusal = Refusal(index.journal.end, tally.sentence(verdicts, index), reasons)
     return known
 
 

@@ -44,6 +44,7 @@ class Trial:
     def __init__(self, admin, namespace, n_pods):
         self.admin, self.namespace, self.n_pods = admin, namespace, n_pods
         self.seen = collections.defaultdict(set)  # uid → nodes it was ever on
+        self.trouble = None  # why we could not look, the last time
 
     async def set_up(self):
         await self.admin.create_nodes(NODES)
@@ -61,9 +62,13 @@ class Trial:
         await wait_for(lambda: self._at_least(share * self.n_pods), PATIENCE)
 
     async def _at_least(self, wanted):
-        with contextlib.suppress(Exception):  # the API server may be away
-            return await self.bound() >= wanted
-        return False
+        try:
+            found = await self.bound()
+        except Exception as error:  # noqa: BLE001 - the API server may be away
+            self.trouble = error
+            return False
+        self.trouble = None
+        return found >= wanted
 
     async def all_are_bound(self):
         await wait_for(lambda: self._at_least(self.n_pods), PATIENCE, every=0.3)
@@ -97,8 +102,14 @@ async def trial(admin, namespace, fault, n_pods=150):
     began = time.monotonic()
     found = Trial(admin, namespace, n_pods)
     await found.set_up()
-    yield found
-    await found.all_are_bound()
+    try:
+        yield found
+        await found.all_are_bound()
+    except AssertionError as failure:
+        failure.add_note(
+            f"{len(found.seen)} of {found.n_pods} pods were seen bound; trouble with looking: {found.trouble!r}"
+        )
+        raise
     await found.nothing_is_wrong()
     record(fault=fault, pods=n_pods, seconds=round(time.monotonic() - began, 1), outcome="all bound once")
 

@@ -1,7 +1,8 @@
 """
 Benchmark inputs and how they are run. Imported only to measure: the engine comes with it.
 
-Parsing is not timed; interning, evaluating and placing each pending workload is, strictly one after another.
+Parsing is not timed; interning, evaluating and placing each pending workload is, strictly one after another, and for a
+pod that fits nowhere the sentence that says so.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from bayplan import schedule, scheduling_groups
+from bayplan import placing, schedule, scheduling_groups
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.semantics import UPSTREAM, for_fleets
 from bayplan.model.workloads import Workload
@@ -46,13 +47,14 @@ class Run(msgspec.Struct, frozen=True):
     """
     One pass over everything that waits: each workload with its target or targets, and the seconds it took.
 
-    `noun` is what was placed.
+    `noun` is what was placed; `refusals` are the sentences of the pods that were not.
     """
 
     placements: list[tuple[str, Any]]
     n_placed: int
     seconds: float
     noun: str = "pod"
+    refusals: list[str] = []
 
     def lines(self) -> Iterator[dict[str, Any]]:
         """Every placement as JSON."""
@@ -112,6 +114,7 @@ def of_fleet(content: bytes, rules: Sequence[Rule]) -> Callable[[], Run]:
 
 def _timed(waiting: Sequence[Workload], index: PlacementIndex, rules: Sequence[Rule]) -> Run:
     placements: list[tuple[str, Any]] = []
+    refusals: list[str] = []
     with _without_collector():
         start = time.perf_counter()
         for workload in waiting:
@@ -119,9 +122,11 @@ def _timed(waiting: Sequence[Workload], index: PlacementIndex, rules: Sequence[R
             target = index.slots.at(slot).name if slot >= 0 else ""
             if target:
                 index.add(workload, target)
+            else:
+                refusals.append(placing.refusal_of(workload, index, rules).message)
             placements.append((workload.key, target))
         seconds = time.perf_counter() - start
-    return Run(placements, sum(bool(target) for _, target in placements), seconds)
+    return Run(placements, len(placements) - len(refusals), seconds, refusals=refusals)
 
 
 def _timed_fleet(waiting: Sequence[Workload], index: PlacementIndex, rules: Sequence[Rule]) -> Run:

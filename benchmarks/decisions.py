@@ -1,0 +1,61 @@
+"""Decisions a second, beside those of the schedulers that clusters have."""
+
+import peers
+from measuring import best, generated, per_second, placed
+
+TITLE = "Decisions a second"
+HEAD = ("times the peer", "decisions/s", "goal", "µs each", "peer's decisions/s", "placed", "refused", "input")
+
+# The generator with its arguments, the goal, and whether upstream is asked too: it would need minutes for some.
+PODS = [
+    ("gen_pods.py anti 5000 1000 1000", 20_000, True),
+    ("gen_pods.py aff 5000 5000 1000", 12_000, True),
+    ("gen_pods.py pref 5000 5000 1000", 12_000, True),
+    ("gen_pods.py prefanti 5000 5000 1000", 12_000, True),
+    ("gen_pods.py mixed 5000 10000 1000", 7_500, True),
+    ("gen_pods.py mixed 5000 50000 1000", 6_400, True),
+    ("gen_pods.py spread 5000 5000 1000", 10_500, True),
+    ("gen_pods.py plain 5000 1000 1000", 12_000, True),
+    ("gen_templates.py 2000 5000 5000 2000", 1_500, True),
+    ("gen_refusals.py 500 5000 5000 5000", 2_000, False),
+]
+FLEET = [
+    ("gen_fleet.py ha 1000 10000 300", 4_700, True),
+    ("gen_fleet.py agg 1000 10000 300", 7_500, True),
+    ("gen_fleet.py dyn 1000 10000 300", 5_900, True),
+    ("gen_fleet.py overflow 1000 10000 300", 4_300, True),
+    ("gen_fleet.py mixed 1000 10000 300", 5_200, True),
+    ("gen_fleet.py mixed 5000 200000 300", 500, False),
+]
+
+
+def rows(scale):
+    for kind, cases in (("pods", PODS), ("fleet", FLEET)):
+        for text, goal, beside_upstream in cases:
+            generator, *arguments = scale(text)
+            with generated(generator, *arguments) as path:
+                ours = best([placed(kind, path) for _ in range(3)])
+                theirs = peers.measured(kind, path) if beside_upstream else None
+            yield {
+                "input": " ".join([generator, *arguments]),
+                "goal": goal,
+                "rate": per_second(ours),
+                "placed": ours["ok"],
+                "refused": ours["fail"],
+                "peer": per_second(theirs) if theirs else None,
+            }
+
+
+def cells(row):
+    peer = row["peer"]
+    ratio = f"{row['rate'] / peer:,.0f}" if peer else "–"
+    return (
+        ratio,
+        f"{row['rate']:,.0f}",
+        f"{row['goal']:,}",
+        f"{1e6 / row['rate']:,.0f}",
+        f"{peer:,.0f}" if peer else "–",
+        row["placed"],
+        row["refused"],
+        f"`{row['input']}`",
+    )

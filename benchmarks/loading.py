@@ -1,0 +1,58 @@
+"""
+A dump of a large cluster becomes an index: objects a second, and the memory it takes.
+
+As a program, `python benchmarks/loading.py FILE` reads one dump and prints what that took.
+"""
+
+import json
+import pathlib
+import resource
+import sys
+import time
+
+from measuring import best, generated, last_line
+
+TITLE = "Reading a dump"
+HEAD = ("goal over memory", "objects/s", "goal", "seconds", "peak MB, with the mapped file", "MB that stay", "input")
+GOAL_OBJECTS, GOAL_MB = 20_000, 4096
+
+
+def rows(scale):
+    words = scale("gen_dump.py 15000 300000 2000")
+    with generated(*words) as path:
+        found = best([last_line(pathlib.Path(__file__), path) for _ in range(3)])
+    yield {"input": " ".join(words), "goal": GOAL_OBJECTS, "goal_mb": GOAL_MB, **found}
+
+
+def cells(row):
+    return (
+        f"{row['goal_mb'] / row['peak_mb']:.1f}",
+        f"{row['objects_per_s']:,.0f}",
+        f"{row['goal']:,}",
+        f"{row['seconds']:.1f}",
+        f"{row['peak_mb']:,.0f} of {row['goal_mb']:,}",
+        f"{row['stays_mb']:,.0f}",
+        f"`{row['input']}`",
+    )
+
+
+def main():
+    from bayplan.reading import cluster
+
+    start = time.perf_counter()
+    index = cluster.load([sys.argv[1]]).index
+    seconds = time.perf_counter() - start
+    n_objects = len(index.records) + len(index.slots)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    found = {"seconds": seconds, "objects": n_objects, "objects_per_s": n_objects / seconds, "peak_mb": peak / 1024}
+    print(json.dumps({**found, "stays_mb": own_memory()}))
+
+
+def own_memory():
+    """Megabytes that are ours alone: not those of mapped files."""
+    status = pathlib.Path("/proc/self/status").read_text()
+    return int(status.split("RssAnon:")[1].split()[0]) / 1024
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,38 @@
+"""How everything here is measured: in a process of its own, on a generated input, the best of some runs."""
+
+import contextlib
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).parent
+
+
+@contextlib.contextmanager
+def generated(generator, *arguments):
+    """The path of what a generator prints."""
+    with tempfile.NamedTemporaryFile(suffix=".json") as file:
+        subprocess.run([sys.executable, HERE / generator, *map(str, arguments)], stdout=file, check=True)
+        file.flush()
+        yield file.name
+
+
+def last_line(*command):
+    """What a program says at its end, decoded."""
+    done = subprocess.run([sys.executable, *map(str, command)], stdout=subprocess.PIPE, check=True, text=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def placed(kind, path):
+    """One run of `bayplan bench`."""
+    return last_line("-m", "bayplan", "bench", kind, path)
+
+
+def best(runs):
+    return min(runs, key=lambda run: run["seconds"])
+
+
+def per_second(result):
+    return result.get("pods_per_s") or result["bindings_per_s"]
