@@ -14,6 +14,7 @@ from bayplan.model.workloads import Workload
 from bayplan.rules.rule import Rule
 
 GATED = "Scheduling is blocked due to non-empty scheduling gates"
+RulesOf = Callable[[Workload], Sequence[Rule]]  # a workload's scheduler may have rules of its own
 ENDLESS = 1_000_000  # more replicas than any cluster holds: a workload that needs nothing fits for ever
 
 
@@ -37,12 +38,12 @@ class Room(msgspec.Struct, frozen=True):
 def place_all(
     pending: Iterable[Workload],
     index: PlacementIndex,
-    rules: Sequence[Rule],
+    rules_of: RulesOf,
     on_step: Callable[[Placement], None] | None = None,
 ) -> Iterator[Placement]:
     """Decide and add to the index, in the order given."""
     for workload in pending:
-        placement = place(workload, index, rules)
+        placement = place(workload, index, rules_of(workload))
         if on_step is not None:
             on_step(placement)
         yield placement

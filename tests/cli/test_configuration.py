@@ -57,6 +57,26 @@ def test_the_scheduler_may_stand_in_the_file(run, scene):
     assert run("place", "-f", ".", "--config", path).exit_code == 0
 
 
+def test_each_pod_is_judged_by_the_profile_of_its_scheduler(run, scene):
+    lenient = "{schedulerName: lenient, plugins: {filter: {disabled: [{name: NodeAffinity}]}}}"
+    path = write(scene, f"scheduler: {{profiles: [{{schedulerName: default-scheduler}}, {lenient}]}}\n")
+    pod = {"apiVersion": "v1", "kind": "Pod"}
+    somewhere_else = {"nodeSelector": {"disk": "none"}, "containers": [{"name": "main", "image": "x"}]}
+    documents = [
+        {**pod, "metadata": {"name": f"of-{name}"}, "spec": {**somewhere_else, "schedulerName": name}}
+        for name in ("default-scheduler", "lenient", "unheard-of")
+    ]
+    (scene / "three.yaml").write_text(yaml.safe_dump_all(documents))
+    found = run("place", "-f", "nodes.yaml", "-f", "three.yaml", "--config", path, "-o", "json")
+    placed = {one["name"]: bool(one["target"]) for one in json.loads(found.stdout)["items"]}
+    assert placed == {"of-default-scheduler": False, "of-lenient": True, "of-unheard-of": False}
+    explained = [
+        run("explain", f"pod/of-{name}", "-f", "nodes.yaml", "-f", "three.yaml", "--config", path)
+        for name in ("lenient", "unheard-of")
+    ]
+    assert [result.exit_code for result in explained] == [0, 1]
+
+
 @pytest.mark.parametrize("text, said", [
     ("options: {colour: never}", "config.yaml:3, BayplanConfiguration: options.colour: unknown option, did you mean color?"),
     ("commands: {plaze: {}}", "commands.plaze: unknown command, did you mean place?"),

@@ -17,8 +17,8 @@ from bayplan.errors import InputError
 if TYPE_CHECKING:
     from bayplan.explaining.explanation import Explanation
     from bayplan.model.workloads import Workload
+    from bayplan.placing import RulesOf
     from bayplan.reading.cluster import Cluster
-    from bayplan.rules.rule import Rule
 
 # How the pods of each kind are called, after its own name.
 _PODS_OF = {
@@ -92,7 +92,7 @@ def explain(
     console: Console,
 ) -> int:
     """Write the explanation: 1 if the workload fits nowhere."""
-    asked, rules, selector = parse(workload), options.configured_rules(), scope.parsed_selector()
+    asked, rules_of, selector = parse(workload), options.configured_rules_of(), scope.parsed_selector()
     found = loading.load(sources, scope, deciding, console)
     from bayplan.reading.fleet import Fleet
 
@@ -103,7 +103,7 @@ def explain(
         subject = Subject(*explain_fleet.find(asked.kind, asked.name, found, included, alone=alone))
     else:
         check_has_pods(asked, workload)
-        subject = find(asked, found, rules, included, alone=alone)
+        subject = find(asked, found, rules_of, included, alone=alone)
     console.answer(_written(subject, output, every=all_targets))
     return outcomes.of(bool(subject.explanation.target), exit_zero=exit_zero)
 
@@ -125,38 +125,38 @@ def check_has_pods(asked: Asked, text: str) -> None:
 
 
 def find(
-    asked: Asked, cluster: Cluster, rules: Sequence[Rule], included: Callable[[Workload], bool], *, alone: bool
+    asked: Asked, cluster: Cluster, rules_of: RulesOf, included: Callable[[Workload], bool], *, alone: bool
 ) -> Subject:
     """The explanation of what is asked about; raises InputError if there is no such workload, or more than one."""
     waiting = [w for w in cluster.pending if asked.means(w.name) and included(w)]
     running = [r for r in cluster.index.records.values() if asked.means(r.workload.name) and included(r.workload)]
     _check_one_namespace({w.namespace for w in waiting} | {r.workload.namespace for r in running}, asked)
     if waiting:
-        return Subject(_of_waiting(waiting, cluster, rules, alone=alone))
+        return Subject(_of_waiting(waiting, cluster, rules_of, alone=alone))
     if running:
         from bayplan.explaining import explanation
 
-        found = explanation.explain(running[0].workload, cluster.index, rules)
+        found = explanation.explain(running[0].workload, cluster.index, rules_of(running[0].workload))
         return Subject(found, running[0].shares[0][0])
     raise InputError(_not_found(asked, cluster))
 
 
-def _of_waiting(waiting: Sequence[Workload], cluster: Cluster, rules: Sequence[Rule], *, alone: bool) -> Explanation:
+def _of_waiting(waiting: Sequence[Workload], cluster: Cluster, rules_of: RulesOf, *, alone: bool) -> Explanation:
     """Of those asked about the first that fits nowhere, else the first of all."""
     from bayplan import placing
     from bayplan.explaining import explanation
 
     keys = {workload.key for workload in waiting}
-    for placement in placing.place_all(waiting if alone else cluster.pending, cluster.index, rules):
+    for placement in placing.place_all(waiting if alone else cluster.pending, cluster.index, rules_of):
         workload = placement.workload
         keys.discard(workload.key)
         if workload in waiting and not placement.target:
-            found = explanation.explain(workload, cluster.index, rules)
+            found = explanation.explain(workload, cluster.index, rules_of(workload))
             # A gated pod would fit, perhaps, but nobody tries it.
             return msgspec.structs.replace(found, target="", message=placement.message)
         if not keys:
             break
-    return explanation.explain(waiting[0], cluster.index, rules)
+    return explanation.explain(waiting[0], cluster.index, rules_of(waiting[0]))
 
 
 def _check_one_namespace(namespaces: set[str], asked: Asked) -> None:

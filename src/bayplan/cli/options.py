@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from bayplan.model.labels import Selector
     from bayplan.model.semantics import Semantics
     from bayplan.model.workloads import Workload
+    from bayplan.placing import RulesOf
     from bayplan.reading.workload_terms import LabelKeys
     from bayplan.rules.rule import Rule
 
@@ -103,15 +104,28 @@ def _keys(text: str | None) -> tuple[str, ...] | None:
     return None if text is None else tuple(key.strip() for key in text.split(",") if key.strip())
 
 
-def configured_rules() -> tuple[Rule, ...]:
-    """The rules as the scheduler of the configuration has them, else kube-scheduler's defaults."""
+def configured_rules_of() -> RulesOf:
+    """The rules for each workload: those of the configuration's profile for its `schedulerName`."""
+    found = {"default-scheduler": configured_rules()}
+
+    def rules_of(workload: Workload) -> tuple[Rule, ...]:
+        name = workload.scheduler_name or "default-scheduler"
+        if name not in found:
+            found[name] = configured_rules(name)
+        return found[name]
+
+    return rules_of
+
+
+def configured_rules(scheduler_name: str = "default-scheduler") -> tuple[Rule, ...]:
+    """The rules of the configuration's profile for a scheduler, else of its first; else kube-scheduler's defaults."""
     from bayplan.errors import Fault, InputError
     from bayplan.reading import scheduler_config
     from bayplan.rules import profile
 
     found = configuration.current()
     try:
-        return profile.rules(scheduler_config.profile_of(found.scheduler, "default-scheduler"))
+        return profile.rules(scheduler_config.profile_of(found.scheduler, scheduler_name))
     except InputError as error:
         faults = [Fault(f.message, file=found.file, subject=f.subject, path=f.path) for f in error.faults]
         raise InputError(faults) from None

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from bayplan.explaining.explanation import Explanation
     from bayplan.indexing.placement_index import PlacementIndex
     from bayplan.model.workloads import Workload
-    from bayplan.placing import Placement
-    from bayplan.rules.rule import Rule
+    from bayplan.placing import Placement, RulesOf
     from bayplan.writing.placements import Fill
 
 MAX = "max"
@@ -78,7 +77,7 @@ def place(
     console: Console,
 ) -> int:
     """Write the plan: 1 if something fits nowhere."""
-    selector, rules = scope.parsed_selector(), options.configured_rules()
+    selector, rules_of = scope.parsed_selector(), options.configured_rules_of()
     found = loading.load(sources, scope, deciding, console)
     pending = [workload for workload in found.pending if scope.includes(workload, selector)]
     if not pending:
@@ -92,10 +91,10 @@ def place(
         return outcomes.of(answer, exit_zero=exit_zero)
     if replicas is not None:
         most = None if replicas == MAX else int(replicas)
-        fills = fill(pending, found.index, rules, most)
+        fills = fill(pending, found.index, rules_of, most)
         console.answer(_fills_as(output, fills, console.table_width))
         return outcomes.of(all(f.enough for f in fills), exit_zero=exit_zero)
-    plan = plan_of(pending, found.index, rules, explains=explain, console=console)
+    plan = plan_of(pending, found.index, rules_of, explains=explain, console=console)
     console.answer(_plan_as(output, plan, console.table_width))
     n_placed = sum(bool(p.target) for p in plan.placements)
     console.note(f"{n_placed} of {len(plan.placements)} placed")
@@ -103,7 +102,7 @@ def place(
 
 
 def plan_of(
-    pending: Sequence[Workload], index: PlacementIndex, rules: Sequence[Rule], *, explains: bool, console: Console
+    pending: Sequence[Workload], index: PlacementIndex, rules_of: RulesOf, *, explains: bool, console: Console
 ) -> Plan:
     """Place one after another; what fits nowhere is explained before the next one changes the index."""
     from bayplan import placing
@@ -112,7 +111,7 @@ def plan_of(
     plan = Plan([], {})
     known: dict[Any, Explanation] = {}
     with console.progress() as line:
-        for placement in placing.place_all(pending, index, rules):
+        for placement in placing.place_all(pending, index, rules_of):
             plan.placements.append(placement)
             line.show(lambda: f"placing: {len(plan.placements)} of {len(pending)}")
             if placement.target or not explains:
@@ -121,19 +120,19 @@ def plan_of(
             workload = placement.workload
             alike = (workload.namespace, workload.needs, tuple(sorted(workload.labels.items())), placement.message)
             if alike not in known:
-                known[alike] = explanation.explain(workload, index, rules)
+                known[alike] = explanation.explain(workload, index, rules_of(workload))
             plan.explanations[workload.key] = known[alike]
     return plan
 
 
-def fill(pending: Sequence[Workload], index: PlacementIndex, rules: Sequence[Rule], most: int | None) -> list[Fill]:
+def fill(pending: Sequence[Workload], index: PlacementIndex, rules_of: RulesOf, most: int | None) -> list[Fill]:
     """How many of each kind of waiting workload fit if nothing else were placed; replicas of one kind count once."""
     from bayplan import placing
     from bayplan.writing.placements import Fill
 
     kinds = {(workload.namespace, workload.needs): workload for workload in reversed(pending)}
     return [
-        Fill(workload.key, placing.how_many_more(workload, index, rules, most), most)
+        Fill(workload.key, placing.how_many_more(workload, index, rules_of(workload), most), most)
         for workload in reversed(kinds.values())
     ]
 
