@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import os
 import sys
 
@@ -29,9 +30,21 @@ async def in_process(server, *, semantics=UPSTREAM, config=None, names=(NAME,), 
         begun.cancel()
         try:
             yield running
+        except AssertionError as failure:
+            failure.add_note(f"the scheduler knew of {knowledge(running)}")
+            raise
         finally:
             running.stop()
             await task
+
+
+def knowledge(running):
+    """What a scheduler in this process knows, for whoever wonders why it does not go on."""
+    state, queue = running.state, running.state.queue
+    stages = {stage.name: n for stage, n in queue.sizes.items() if n}
+    waiting = [f"{one.key} {one.stage.name} after {one.attempts} attempts" for one in list(queue.pods.values())[:3]]
+    facts = {"nodes": len(state.index.slots), "placed": len(state.index.records), "stages": stages, "waiting": waiting}
+    return json.dumps(facts)
 
 
 def process(server, *arguments, user="admin", url=None, kubeconfig=None, wait=True):
