@@ -44,7 +44,7 @@ kube-servers: setup  ## find or build (once, with Go) the real servers that test
 # Exit code 3 says that the servers cannot be had here: then the tests skip and the summary says why.
 test-live: setup  ## tests against a real API server
 	@if PYTHONPATH=tests $(BIN)/python -m live.kube_binaries; then export REQUIRE_APISERVER=1; else test $$? -eq 3; fi && \
-	  $(BIN)/pytest -n 2 -m live tests/live
+	  $(BIN)/pytest -n 2 -rs -m live tests/live
 
 faults: setup  ## twenty rounds of everything that can go wrong while binding; results in benchmarks/faults.jsonl
 	@rm -f benchmarks/faults.jsonl

@@ -4,6 +4,7 @@ Enforcement scenarios: stories of rules that break while pods run, from `scenari
 `nodes`, `pods` and `namespaces` are shorthand as in other scenarios, and every pod is on a node. `steps` change something at
 a time in seconds and say what is broken then, who is evicted, who is spared and why. What is not said is expected not to
 be: a step without `broken` expects that no rule is broken. Who is evicted is on its way out until a step says it `ends`.
+With the setting `dryRun` nobody is evicted, and `wouldGo` names those who would be.
 
 A misspelt key, a pod that is not there or a time that goes backwards is refused.
 """
@@ -32,9 +33,9 @@ from slow_twins import violations as slow_twin
 FOLDER = scenarios.FOLDER / "enforcement"
 SCENE = {"about", "nodes", "pods", "namespaces", "budgets", "options", "settings", "steps"}
 OPTIONS = {"semantics", "daemonNamespaces"}
-SETTINGS = {"affinityGrace", "antiAffinityGrace", "perMinute", "atOnce", "retryAfter", "onlyIfPlaceable"}
+SETTINGS = {"affinityGrace", "antiAffinityGrace", "perMinute", "atOnce", "retryAfter", "onlyIfPlaceable", "dryRun"}
 CHANGES = {"starts", "ends", "relabel", "relabelNodes", "relabelNamespaces", "nodesGone", "budgets", "enforce"}
-EXPECTATION = {"broken", "evicted", "spared", "waiting"}
+EXPECTATION = {"broken", "evicted", "wouldGo", "spared", "waiting"}
 BUDGET = {"selector", "allowed"}
 
 
@@ -75,7 +76,7 @@ def check(scene):
 
 def named(step):
     broken = step.get("broken") or {}
-    lists = [step.get(key) or [] for key in ("ends", "relabel", "evicted", "spared", "waiting")]
+    lists = [step.get(key) or [] for key in ("ends", "relabel", "evicted", "wouldGo", "spared", "waiting")]
     return [
         *(each for names in lists for each in names),
         *broken,
@@ -103,6 +104,7 @@ class Story:
         for name in scene["pods"]:
             self.start(name)
         given = {snake(key): value for key, value in (scene.get("settings") or {}).items()}
+        self.dry_run = given.pop("dry_run", False)
         self.settings = Settings(**given)
         self.enforcer = Enforcer(self.settings)
         self.tracker = ViolationTracker(self.index)
@@ -165,7 +167,7 @@ class Story:
             plan = self.enforcer.due(now, standing, has_another)
         evicted, spared = [], {short(delay.victim): delay.why for delay in plan.spared}
         budgets = EvictionBudgets(self.budgets())
-        for eviction in plan.evict:
+        for eviction in () if self.dry_run else plan.evict:
             asked = self.index.records[eviction.victim].workload
             refusal = budgets.refusal(asked)
             if refusal:
@@ -180,6 +182,7 @@ class Story:
         return {
             "broken": {owner: sorted(peers) for owner, peers in broken.items()},
             "evicted": evicted,
+            "wouldGo": [short(eviction.victim) for eviction in plan.evict] if self.dry_run else [],
             "spared": spared,
             "waiting": waiting,
         }

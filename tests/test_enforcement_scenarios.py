@@ -17,6 +17,7 @@ def test_story(name, preset, scene):
         assert told["broken"] == wanted, where
         assert by_loops == wanted, where
         assert told["evicted"] == expected["evicted"], where
+        assert told["wouldGo"] == expected["wouldGo"], where
         assert told["waiting"] == expected["waiting"], where
         assert told["spared"] == expected["spared"], where
 

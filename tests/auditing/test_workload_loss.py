@@ -136,7 +136,8 @@ def again(question, lost):
     rules = profile.rules(made.profile)
     ordered = sorted(moving, key=cluster.queue_order)
     return [
-        (w.key, p.target, p.message) for w, p in zip(ordered, placing.place_all(ordered, index, rules), strict=True)
+        (w.key, p.target, p.message)
+        for w, p in zip(ordered, placing.place_all(ordered, index, lambda _: rules), strict=True)
     ]
 
 
@@ -148,13 +149,16 @@ def test_a_loss_is_what_the_engine_does_without_the_nodes(seed, n_lost, few):
     index, rules = made.index, profile.rules(made.profile)
     # Labels that happen to be the node's zone are taken for those that binding wrote: keep such pods out of it.
     lost = frozenset(sorted(index.slots.by_name)[:n_lost])
-    before, first = state(index), [p.message for p in placing.place_all([made.workload], _copy(question), rules)]
+    before, first = (
+        state(index),
+        [p.message for p in placing.place_all([made.workload], _copy(question), lambda _: rules)],
+    )
     with mock.patch.object(workload_loss, "FEW", few):  # ranked or looked at one by one
         loss = workload_loss.lose(Event("host", "h", lost), index, rules)
     found = sorted([*((k, t, "") for k, t in loss.placed), *((s.key, "", s.message) for s in loss.stranded)])
     assert found == sorted(again(question, lost))
     assert state(index) == before
-    assert [p.message for p in placing.place_all([made.workload], index, rules)] == first
+    assert [p.message for p in placing.place_all([made.workload], index, lambda _: rules)] == first
     for one in loss.stranded:
         assert bool(one.missing) == bool(one.nearest)
 

@@ -188,3 +188,71 @@ def test_preferred_terms_of_a_fleet_count_too(run, files, tmp_path):
     (item,) = answer["items"]
     assert item["to"] == [{"name": "away", "replicas": 1}]
     assert answer["summary"]["gainByRule"]["WorkloadAffinity"] == 2 * 60  # both owners have what they wish
+
+
+@pytest.mark.parametrize(
+    "words, complaint",
+    [
+        (("-f", "back.yaml", "--apply", "--yes"), "a live cluster alone"),
+        (("-f", "fleet.yaml", "--apply", "--yes"), "a live cluster alone"),
+        (("-f", "back.yaml", "--context", "prod", "--apply", "--yes"), "a live cluster alone"),
+        (("--apply", "--yes"), "name it with --context"),
+        (("--context", "prod", "--apply"), "no terminal to ask at: give --yes"),
+        (("--context", "prod", "--apply", "-o", "json"), "give --yes"),
+        (("--context", "prod", "--apply", "--yes", "--timeout", "soon"), "expected a duration"),
+        (("--context", "prod", "--apply", "--yes", "--at-once", "0"), "--at-once"),
+    ],
+)
+def test_what_cannot_be_carried_out_is_refused_before_anything_is_read(run, files, words, complaint):
+    result = run("rebalance", *words)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert complaint in result.stderr
+
+
+SSD_NODE = """\
+apiVersion: v1
+kind: Node
+metadata: {{name: {0}, labels: {{kubernetes.io/hostname: {0}, topology.kubernetes.io/zone: z, disk: {1}}}}}
+status: {{allocatable: {{cpu: "4", memory: 8Gi, pods: "110"}}}}
+---
+"""
+PLAIN_POD = """\
+apiVersion: v1
+kind: Pod
+metadata: {{name: {0}, namespace: shop, labels: {{app: {1}}}}}
+spec:
+  nodeName: {2}
+  containers: [{{name: c, image: web, resources: {{requests: {{cpu: {3}}}}}}}]
+---
+"""
+RATHER_SSD = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: mover, namespace: shop, labels: {app: web}}
+spec:
+  nodeName: a
+  containers: [{name: c, image: web}]
+  affinity:
+    nodeAffinity:
+      preferredDuringSchedulingIgnoredDuringExecution:
+      - weight: 10
+        preference: {matchExpressions: [{key: disk, operator: In, values: [ssd]}]}
+---
+"""
+SERVICE = """\
+apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: shop}
+spec: {selector: {app: web}}
+"""
+
+
+@pytest.mark.parametrize("extra, target", [("", "c"), (SERVICE, "b")])
+def test_a_pod_that_moves_is_spread_as_a_new_pod_would_be(run, files, tmp_path, extra, target):
+    """c has more room, but also the other pods of the Service, from which a new pod keeps away by default."""
+    nodes = SSD_NODE.format("a", "hdd") + SSD_NODE.format("b", "ssd") + SSD_NODE.format("c", "ssd")
+    beside = PLAIN_POD.format("big", "big", "b", "1")
+    beside += "".join(PLAIN_POD.format(f"web-{i}", "web", "c", "10m") for i in range(3))
+    (tmp_path / "spread.yaml").write_text(nodes + RATHER_SSD + beside + extra)
+    answer = json.loads(run("rebalance", "-f", "spread.yaml", "-o", "json").stdout)
+    assert [(item["workload"], item["to"][0]["name"]) for item in answer["items"]] == [("shop/mover", target)]

@@ -4,7 +4,7 @@ import math
 
 from bayplan.enforcing.clauses import Sign
 from bayplan.enforcing.enforcer import Enforcer
-from bayplan.enforcing.planning import LOWEST, OWNER, OWNS_AFFINITY, Settings
+from bayplan.enforcing.planning import LATER, LOWEST, NOWHERE_ELSE, OWNER, OWNS_AFFINITY, Settings
 from bayplan.enforcing.victims import Standing
 from bayplan.enforcing.violations import Violation
 
@@ -112,6 +112,19 @@ def test_a_refused_eviction_is_tried_again_after_a_while():
     assert evicted(enforcer.due(40, standing(violation))) == ["o"]
 
 
+def test_an_eviction_that_nobody_answered_counts_as_begun():
+    storm = [broken(f"o{i}", f"p{i}") for i in range(3)]
+    enforcer = Enforcer(Settings(anti_affinity_grace=0, per_minute=2, at_once=10))
+    enforcer.observe(storm, 0)
+    assert evicted(enforcer.due(0, standing(*storm))) == ["o0", "o1"]
+    enforcer.refused("o0", "no answer", 0, perhaps_not=True)
+    enforcer.refused("o1", "a budget", 0)
+    plan = enforcer.due(1, standing(*storm))
+    assert evicted(plan) == ["o2"]
+    enforcer.evicted("o2", 1)
+    assert [delay.until for delay in enforcer.due(40, standing(*storm)).waiting] == [60, 60]
+
+
 def test_of_two_equals_the_one_goes_whom_no_budget_protects():
     one, other = broken("a", "b"), broken("b", "a")
     enforcer = Enforcer(GRACE)
@@ -211,3 +224,45 @@ def test_a_set_that_fell_apart_loses_all_but_one():
     enforcer = Enforcer(GRACE)
     enforcer.observe(violations, 0)
     assert evicted(enforcer.due(100, standing(*violations, a=1))) == ["b", "c"]
+
+
+def test_what_is_mended_while_the_choice_is_made_costs_nobody():
+    one, other = broken("o", "p"), broken("x", "y")
+    enforcer = Enforcer(GRACE)
+    enforcer.observe([one, other], 0)
+    chosen = enforcer.choosing(10, standing(one, other))()
+    enforcer.observe([other], 11)
+    assert evicted(enforcer.plan(chosen, 11)) == ["x"]
+    enforcer.switch_off()
+    assert evicted(enforcer.plan(chosen, 11)) == []
+
+
+def test_places_are_looked_for_a_few_at_a_time_and_everybody_has_a_turn():
+    storm = [broken(f"o{i}", f"p{i}") for i in range(5)]
+    enforcer = Enforcer(Settings(anti_affinity_grace=0, at_once=2, retry_after=30, only_if_placeable=True))
+    enforcer.observe(storm, 0)
+    asked = []
+
+    def placeable(key):
+        asked.append(key)
+        return key == "o4"
+
+    plan = enforcer.due(0, standing(*storm), placeable)
+    assert asked == ["o0", "o1"]
+    assert [(delay.victim, delay.why, delay.until) for delay in plan.spared] == [
+        ("o0", NOWHERE_ELSE, 30),
+        ("o1", NOWHERE_ELSE, 30),
+    ]
+    assert [(delay.victim, delay.why, delay.until) for delay in plan.waiting] == [
+        ("o2", LATER, 0),
+        ("o3", LATER, 0),
+        ("o4", LATER, 0),
+    ]
+    enforcer.due(0, standing(*storm), placeable)
+    assert evicted(enforcer.due(1, standing(*storm), placeable)) == ["o4"]
+    assert asked == ["o0", "o1", "o2", "o3", "o4"]
+    enforcer.evicted("o4", 1)
+    enforcer.gone("o4")  # there may be room where it was
+    enforcer.observe(storm[:4], 2)
+    enforcer.due(2, standing(*storm), placeable)
+    assert asked[5:] == ["o0", "o1"]

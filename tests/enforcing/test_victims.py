@@ -1,6 +1,7 @@
 """The seed's rules for who has to go, one situation a line."""
 
 import itertools
+import random
 
 import pytest
 
@@ -57,6 +58,61 @@ def test_many_alike_in_one_place_are_no_trouble():
     names = [f"p{i:02}" for i in range(20)]
     conflicts = [f"{name}: {' '.join(other for other in names if other != name)}/9" for name in names]
     assert gone(conflicts, **dict.fromkeys(names, 0)) == " ".join(names[10:])
+
+
+def in_a_row(_chance, names):
+    return [Conflict(a, frozenset({b})) for a, b in itertools.pairwise(names)]
+
+
+def linked_triangles(chance, names):
+    """Many ways that are equally good, for each triangle."""
+    found = []
+    for one, two, three in zip(names[::3], names[1::3], names[2::3], strict=True):
+        found += [Conflict(one, frozenset({two})), Conflict(two, frozenset({three})), Conflict(three, frozenset({one}))]
+        found += [Conflict(three, frozenset({chance.choice(names[:3])}))]
+    return [conflict for conflict in found if conflict.owner not in conflict.peers]
+
+
+def a_tangle(chance, names):
+    return [Conflict(name, frozenset(chance.sample(names, 4)) - {name}) for name in names[:20]]
+
+
+def half_of_others(chance, names):
+    """Each can stand about half of some others, and each others."""
+    peers = [frozenset(chance.sample(names, chance.randint(8, 14))) - {name} for name in names[:20]]
+    return [Conflict(name, these, len(these) // 2) for name, these in zip(names, peers, strict=False)]
+
+
+def many_bystanders(chance, names):
+    everybody = [*names, *(f"q{i:02}" for i in range(60))]
+    return [
+        Conflict(name, frozenset(chance.sample(everybody, 12)) - {name}, chance.randrange(3)) for name in names[:20]
+    ]
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("n_priorities", [1, 3])
+@pytest.mark.parametrize("knot", [in_a_row, linked_triangles, a_tangle, half_of_others, many_bystanders])
+def test_no_knot_of_twenty_conflicts_takes_long(knot, n_priorities, seed):
+    """Steps are counted, so that this holds on any machine."""
+    chance = random.Random(seed)
+    conflicts = knot(chance, [f"p{i:02}" for i in range(21)])
+    involved = sorted({key for conflict in conflicts for key in (conflict.owner, *conflict.peers)})
+    standing = {
+        name: Standing(chance.randrange(n_priorities), f"2026-01-{chance.randint(10, 30)}") for name in involved
+    }
+    assert victims.choose(conflicts, standing).exact
+
+
+def test_a_knot_that_takes_too_many_steps_is_solved_greedily(monkeypatch):
+    conflicts = half_of_others(random.Random(0), [f"p{i:02}" for i in range(21)])
+    standing = {name: Standing() for conflict in conflicts for name in (conflict.owner, *conflict.peers)}
+    best = victims.choose(conflicts, standing)
+    monkeypatch.setattr(victims, "STEPS", 100)
+    choice = victims.choose(conflicts, standing)
+    assert not choice.exact
+    assert len(choice.victims) >= len(best.victims)
+    assert all(c.owner in choice.victims or len(c.peers - choice.victims) <= c.limit for c in conflicts)
 
 
 def test_a_storm_is_solved_greedily():

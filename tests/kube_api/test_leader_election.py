@@ -47,6 +47,12 @@ class LeaseServer(ScriptedServer):
         return answer(body)
 
 
+async def until(true):
+    async with asyncio.timeout(10):
+        while not true():  # noqa: ASYNC110 (what is waited for happens on the server's side)
+            await asyncio.sleep(0.02)
+
+
 async def hang(_request):
     await asyncio.Event().wait()
 
@@ -217,27 +223,25 @@ async def test_a_renewal_that_hangs_is_tried_once_more_before_leadership_ends(se
         await hang(request)
 
     server.fault = hang_once
-    while not a.trouble:
-        await asyncio.sleep(0.05)
+    await until(lambda: a.trouble)
     renewed = server.version
-    while server.version < renewed + 3 and not a.task.done():
-        await asyncio.sleep(0.05)
+    await until(lambda: server.version >= renewed + 3 or a.task.done())
     assert a.leads
     assert a.trouble == ["leader election: no answer while renewing the lease"]
 
 
-async def test_the_lease_is_renewed_while_every_connection_waits_for_something_else(server, kubeconfig_for, monkeypatch):
+async def test_the_lease_is_renewed_while_every_connection_waits_for_something_else(
+    server, kubeconfig_for, monkeypatch
+):
     monkeypatch.setattr("bayplan.kube_api.connection._MOST_CONNECTIONS", 4)
     async with connected(kubeconfig_for(server)) as connection, connection.apart() as own:
         elector = LeaderElector(own, "kube-system", "bayplan", "a", retry_period=0.05)
         standing = asyncio.create_task(elector.run())
         await elector.leading.wait()
         binds = [asyncio.create_task(writes.bind(connection, "web", f"pod-{i}", "uid", "node")) for i in range(8)]
-        while server.hanging < 4:
-            await asyncio.sleep(0.01)
+        await until(lambda: server.hanging == 4)
         renewed = server.version
-        while server.version < renewed + 5 and not standing.done():
-            await asyncio.sleep(0.05)
+        await until(lambda: server.version >= renewed + 5 or standing.done())
         assert elector.may_write()
         for task in (*binds, standing):
             task.cancel()

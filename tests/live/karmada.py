@@ -8,13 +8,33 @@ from live import kube_binaries
 from live.admin import Admin, wait_for
 
 DEFINITIONS = "apiextensions.k8s.io/v1/customresourcedefinitions"
+ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+# Karmada serves clusters from an API server of its own, so it has no definition of them; this one takes any.
+CLUSTERS = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "clusters.cluster.karmada.io"},
+    "spec": {
+        "group": "cluster.karmada.io",
+        "names": {"kind": "Cluster", "listKind": "ClusterList", "plural": "clusters", "singular": "cluster"},
+        "scope": "Cluster",
+        "versions": [
+            {
+                "name": "v1alpha1",
+                "served": True,
+                "storage": True,
+                "schema": {"openAPIV3Schema": {**ANYTHING, "properties": {"spec": ANYTHING, "status": ANYTHING}}},
+            }
+        ],
+    },
+}
 
 
 def load_karmada_crds(server):
     """Define Karmada's kinds on a KubeServer; returns when they can be used. UnavailableError if they cannot be had."""
     files = kube_binaries.karmada_crds()
     definitions = [yaml.load(file.read_text(encoding="utf-8"), yaml.CSafeLoader) for file in files]
-    asyncio.run(_define(server, definitions))
+    asyncio.run(_define(server, [*definitions, CLUSTERS]))
 
 
 async def _define(server, definitions):

@@ -51,13 +51,13 @@ def find(name):
 
 def built():
     """The folder with all servers, in the build cache. The first to ask builds, others wait for it."""
-    folder = cache() / _key(MODULE)
-    if folder.is_dir():
-        return folder
-    with _lock(folder):
-        if not folder.is_dir():
-            _build(folder)
-    return folder
+    return _built(MODULE, PACKAGES, _key(MODULE))
+
+
+def own_program(module, name):
+    """The path of a program of ours, cmd/NAME in one of the two modules, built once for each version of its source."""
+    sources = sorted((module / "cmd" / name).glob("*.go"))
+    return _built(module, {name: f"./cmd/{name}"}, _key(module, *sources)) / name
 
 
 def karmada_crds():
@@ -86,11 +86,21 @@ def _is_ours(name, path):
     return False
 
 
-def _key(module):
+def _key(module, *sources):
     digest = hashlib.sha256(VERSION_FLAGS.encode())
-    for name in ("go.mod", "go.sum"):
-        digest.update((module / name).read_bytes())
+    for path in (module / "go.mod", module / "go.sum", *sources):
+        digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
+
+
+def _built(module, packages, key):
+    folder = cache() / key
+    if folder.is_dir():
+        return folder
+    with _lock(folder):
+        if not folder.is_dir():
+            _build(folder, module, packages)
+    return folder
 
 
 @contextlib.contextmanager
@@ -101,18 +111,19 @@ def _lock(folder):
         yield
 
 
-def _build(folder):
-    """Build all servers beside `folder` and then rename, so that what has the name is whole."""
+def _build(folder, module, packages):
+    """Build everything beside `folder` and then rename, so that what has the name is whole."""
     started = time.monotonic()
-    _say(f"building {', '.join(PACKAGES)} {KUBE_VERSION} once, which takes some minutes: {folder}")
-    fetched = _go("list", "-deps", "-f", "{{with .Error}}{{.}}{{end}}", *PACKAGES.values())
+    _say(f"building {', '.join(packages)} once, which takes some minutes: {folder}")
+    fetched = _go("list", "-deps", "-f", "{{with .Error}}{{.}}{{end}}", *packages.values(), module=module)
     if fetched.returncode:
         raise UnavailableError(f"Go modules cannot be fetched: {_last_line(fetched.stderr)}")
     _say(f"modules fetched after {time.monotonic() - started:.0f} s")
     with tempfile.TemporaryDirectory(prefix="build-", dir=folder.parent) as scratch:
         half = pathlib.Path(scratch, "bin")
-        for name, package in PACKAGES.items():
-            done = _go("build", "-ldflags", f"-s -w {VERSION_FLAGS}", "-o", str(half / name), package)
+        for name, package in packages.items():
+            arguments = ("-ldflags", f"-s -w {VERSION_FLAGS}", "-o", str(half / name), package)
+            done = _go("build", *arguments, module=module)
             if done.returncode:
                 raise RuntimeError(f"go build {package} failed:\n{done.stderr}")
             _say(f"{name} built after {time.monotonic() - started:.0f} s")

@@ -26,12 +26,17 @@ def anything(method, path):
 
 @dataclasses.dataclass
 class Fault:
-    """What befalls requests: they are answered with `status`, or carried out and the answer lost where that is None."""
+    """
+    What befalls requests: they are answered with `status`, or carried out and the answer lost where that is None.
+
+    Where `swallowed`, nobody ever hears of them again.
+    """
 
     status: int | None
     matching: Callable[[str, str], bool] = anything  # of method and path
     times: int | None = None  # until `calm` where None
     retry_after: int | None = None
+    swallowed: bool = False
 
     def befalls(self, request):
         if self.times == 0 or not self.matching(request.method, request.path):
@@ -55,6 +60,8 @@ class Proxy(ThreadedServer):
         self._faults = []
         self._flowing = asyncio.Event()
         self._flowing.set()
+        self._calm = asyncio.Event()
+        self.swallowed = 0
         self.latency = 0.0
         self.bytes_per_second = None
         self.answers = collections.Counter()  # by status; None for those lost
@@ -71,9 +78,14 @@ class Proxy(ThreadedServer):
         """Carry requests out and break the connection instead of answering: did it happen or not?"""
         self._faults.append(Fault(None, matching, times))
 
+    def swallow(self, *, matching=anything):
+        """Neither pass on nor answer these requests, and break their connections at last when it is calm again."""
+        self._faults.append(Fault(None, matching, swallowed=True))
+
     def calm(self):
         """No more faults, no latency, full speed, streams flow."""
         self._faults.clear()
+        self._loop.call_soon_threadsafe(self._let_go)
         self.latency = 0.0
         self.bytes_per_second = None
         self.flow()
@@ -84,6 +96,10 @@ class Proxy(ThreadedServer):
 
     def flow(self):
         self._loop.call_soon_threadsafe(self._flowing.set)
+
+    def _let_go(self):
+        self._calm.set()
+        self._calm = asyncio.Event()
 
     async def open(self):
         tls = ssl.create_default_context(cafile=self._upstream.ca_file)
@@ -100,6 +116,11 @@ class Proxy(ThreadedServer):
         if self.latency:
             await asyncio.sleep(self.latency)
         fault = next((fault for fault in self._faults if fault.befalls(request)), None)
+        if fault and fault.swallowed:
+            self.swallowed += 1
+            await self._calm.wait()
+            hang_up(request.transport)
+            return web.Response(status=502)
         if fault and fault.status:
             self.answers[fault.status] += 1
             return refusal(fault)

@@ -8,6 +8,7 @@ import sys
 import pytest
 import yaml
 
+from bayplan.live.settings import Election
 from live.admin import wait_for
 from live.bayplan_running import NAME, in_process, process
 
@@ -292,6 +293,31 @@ async def test_the_event_loop_is_never_held_for_long(kube_server, admin, namespa
         await wait_for(lambda: all_bound(admin, namespace))
         longest = running._parts.scheduler.longest_step
         assert longest < 0.05
+
+
+async def test_the_lease_is_renewed_while_every_connection_waits_for_an_answer(
+    kube_server, proxy, admin, namespace, monkeypatch
+):
+    monkeypatch.setattr("bayplan.kube_api.connection._MOST_CONNECTIONS", 24)  # watches need more than half of them
+    await admin.create_nodes(2)
+    election = Election(lease_duration=3.0, renew_deadline=2.0, retry_period=0.2)
+    async with in_process(kube_server, url=proxy.url, election=election) as running:
+        proxy.swallow(matching=lambda method, path: path.endswith("/binding"))
+        for i in range(30):
+            await admin.create_pod(f"web-{i}", namespace, scheduler=NAME)
+        await wait_for(lambda: proxy.swallowed >= 8)
+        renewals = set()
+        async with asyncio.timeout(30):
+            while len(renewals) < 15:  # three seconds, longer than a leader may go without
+                renewals.add(await renewed(admin))
+        assert running._may_write()
+        assert await bound(admin, namespace) == {f"web-{i}": "" for i in range(30)}
+        proxy.calm()
+        await wait_for(lambda: all_bound(admin, namespace))
+
+
+async def renewed(admin):
+    return (await admin.get("coordination.k8s.io/v1/leases", "bayplan", "kube-system"))["spec"].get("renewTime")
 
 
 def shipped(*kinds):

@@ -1,10 +1,11 @@
-"""Every scheduling scenario that an API server can hold gives the same node live as offline."""
+"""Every scheduling scenario that an API server can hold ends the same live as offline: the node, the victims, the words."""
 
 import copy
 
 import msgspec
 import pytest
 
+import preemption_scenarios
 import scenarios
 from bayplan.reading import questions
 from live.admin import wait_for
@@ -15,22 +16,21 @@ WAITS = 20
 AFTER_ADMISSION = {"match-label-keys/an-expanded-selector-stays-as-it-is"}
 
 
-def expressible(case):
-    """Whether an API server would take the scene: some hold what only files and annotations can."""
+def why_not(case):
+    """Why an API server could not hold the scene: some have what only files and annotations can. Empty if it can."""
     if case.claim in AFTER_ADMISSION:
-        return False
-    # Somebody would have to make and bind their volumes first: test_running has that.
-    if any(written["kind"] == "PersistentVolumeClaim" for written in case.question["objects"]):
-        return False
+        return "an API server would expand the selector once more"
     for written in (*case.question["pods"], case.question["pod"]):
-        terms = _terms(written["spec"].get("affinity") or {})
-        if any(not term.get("topologyKey") or term.get("namespaces") == [] for term in terms):
-            return False
-        if any(name in term for term in terms for name in ("limit", "tolerateNamespaces")):
-            return False
+        for term in _terms(written["spec"].get("affinity") or {}):
+            if not term.get("topologyKey"):
+                return "an API server refuses an empty topologyKey"
+            if term.get("namespaces") == []:
+                return "an API server drops an empty list of namespaces"
+            if {"limit", "tolerateNamespaces"} & term.keys():
+                return "an API server drops fields it does not know; the annotation has scenarios of its own"
         if "requiredDuringSchedulingRequiredDuringExecution" in str(written["spec"]):
-            return False
-    return True
+            return "an API server drops fields it does not know; the annotation has scenarios of its own"
+    return ""
 
 
 def _terms(affinity):
@@ -40,23 +40,58 @@ def _terms(affinity):
                 yield term.get("podAffinityTerm", term)
 
 
-CASES = [case for case in scenarios.all_cases() if expressible(case)]
+def shown(cases):
+    """As parameters; those that cannot be had live are skipped, with the reason in the summary (`-rs`)."""
+    found = []
+    for case in cases:
+        reason = why_not(case)
+        marks = [pytest.mark.skip(reason=f"{case.claim}: {reason}")] if reason else []
+        found.append(pytest.param(case, id=case.question["name"], marks=marks))
+    return found
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.question["name"])
+@pytest.mark.parametrize("case", shown(scenarios.all_cases()))
 async def test_the_scenario_ends_the_same_on_a_real_api_server(case, admin, kube_server):
-    question = msgspec.convert(case.question, questions.PodQuestion)
-    situation = questions.situation_of(question)
     await set_the_scene(case.question, admin)
-    async with in_process(kube_server, semantics=situation.index.semantics, config=config_of(case.question)):
+    async with scheduling(case.question, kube_server):
         name, namespace = case.question["pod"]["metadata"]["name"], case.question["pod"]["metadata"]["namespace"]
         await admin.create(waiting(case.question["pod"]))
         if case.expected.get("nowhere"):
             found = await wait_for(lambda: refusal(admin, name, namespace), timeout=WAITS)
             assert found.startswith(case.expected.get("message") or f"0/{len(case.question['nodes'])} nodes")
         else:
-            node = await wait_for(lambda: admin.node_of(name, namespace), timeout=WAITS)
+            node = await wait_for(lambda: node_for(admin, name, namespace), timeout=WAITS)
             assert node in (case.expected.get("best") or [case.expected["node"]])
+
+
+@pytest.mark.parametrize("case", shown(preemption_scenarios.all_cases()))
+async def test_the_same_pods_have_to_go_on_a_real_api_server(case, admin, kube_server):
+    await make_priorities(case.question, admin)
+    await set_the_scene(case.question, admin)
+    leaving = await leaving_pods(admin)
+    pod = case.question["pod"]
+    name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
+    await admin.create(waiting(with_class(pod)))
+    await admin.patch("pods", name, {"status": pod["status"]}, namespace, subresource="status")
+    async with scheduling(case.question, kube_server):
+        said = await wait_for(lambda: refusal(admin, name, namespace), timeout=WAITS)
+        if case.expected.get("frees"):
+            await wait_for(lambda: nominated(admin, name, namespace), timeout=WAITS)
+            wanted = {key if "/" in key else f"default/{key}" for key in case.expected["victims"]}
+            await wait_for(lambda: same(wanted, leaving_pods(admin), leaving), timeout=WAITS)
+            assert await nominated(admin, name, namespace) == case.expected["frees"]
+        else:
+            assert said.endswith(case.expected["message"])
+            assert await leaving_pods(admin) == leaving
+
+
+def scheduling(question, kube_server):
+    situation = questions.situation_of(msgspec.convert(question, questions.PodQuestion))
+    return in_process(kube_server, semantics=situation.index.semantics, config=question["options"].get("config"))
+
+
+async def same(wanted, leaving, before):
+    return await leaving - before == wanted
 
 
 async def set_the_scene(question, admin):
@@ -68,11 +103,15 @@ async def set_the_scene(question, admin):
     for node in question["nodes"]:
         await admin.create(node)
         await admin.patch("nodes", node["metadata"]["name"], {"status": node["status"]}, subresource="status")
-    for written in (*question["objects"], *question["pods"]):
-        await place(written, admin)
+    # Claims come before the volumes that they are bound to, which name their uid.
+    uids = {}
+    for written in sorted(question["objects"], key=lambda one: one["kind"] != "PersistentVolumeClaim"):
+        await place(written, admin, uids)
+    for written in question["pods"]:
+        await place(with_class(written), admin, uids)
 
 
-async def place(written, admin):
+async def place(written, admin, uids):
     made = copy.deepcopy(written)
     metadata = made["metadata"]
     metadata.pop("uid", None)
@@ -80,11 +119,40 @@ async def place(written, admin):
     status = made.pop("status", None)
     if made["kind"] == "Pod":
         metadata.setdefault("finalizers", ["example.com/stays"] if terminating else [])
-    await admin.create(made)
-    if status and made["kind"] == "Pod" and status.get("phase") != "Pending":
-        await admin.patch("pods", metadata["name"], {"status": status}, metadata["namespace"], subresource="status")
+        if not made["spec"].get("nodeName"):  # there to be seen, not to be placed
+            made["spec"] |= {"schedulerName": NAME, "schedulingGates": [{"name": "example.com/waits"}]}
+    if "claimRef" in made.get("spec", {}):
+        made["spec"]["claimRef"]["uid"] = uids[made["spec"]["claimRef"]["name"]]
+    found = await admin.create(made)
+    uids[metadata["name"]] = found["metadata"]["uid"]
+    resource = {"Pod": "pods", "PodDisruptionBudget": "policy/v1/poddisruptionbudgets"}.get(made["kind"])
+    if resource and status and status != {"phase": "Pending"}:
+        change = {"status": status}
+        await admin.patch(resource, metadata["name"], change, metadata["namespace"], subresource="status")
     if terminating:
-        await admin.delete("pods", metadata["name"], metadata["namespace"])
+        await admin.delete("pods", metadata["name"], metadata["namespace"], grace=None)
+
+
+async def make_priorities(question, admin):
+    """How important a pod is, and whether it may preempt, is for PriorityClasses to say."""
+    specs = [pod["spec"] for pod in (*question["pods"], question["pod"])]
+    for name, spec in {class_of(spec): spec for spec in specs}.items():
+        made = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}}
+        policy = spec.get("preemptionPolicy", "PreemptLowerPriority")
+        await admin.create(made | {"value": spec["priority"], "preemptionPolicy": policy})
+
+
+def class_of(spec):
+    return f"priority-{spec['priority']}-{spec.get('preemptionPolicy', 'any').lower()}"
+
+
+def with_class(written):
+    """The pod as one may create it: of a class instead of a priority, and every container of some image."""
+    if "priority" not in written["spec"]:
+        return written
+    spec = {name: value for name, value in written["spec"].items() if name != "priority"}
+    containers = [{"image": "registry.example/main:1", **container} for container in spec["containers"]]
+    return written | {"spec": spec | {"priorityClassName": class_of(written["spec"]), "containers": containers}}
 
 
 def waiting(written):
@@ -95,8 +163,29 @@ def waiting(written):
     return made
 
 
-def config_of(question):
-    return question["options"].get("config")
+async def node_for(admin, name, namespace):
+    """Where the pod is, or where its volume is wanted: nobody makes volumes here."""
+    found = await admin.get("pods", name, namespace)
+    if found["spec"].get("nodeName"):
+        return found["spec"]["nodeName"]
+    for volume in found["spec"].get("volumes") or ():
+        if "persistentVolumeClaim" in volume:
+            claim = await admin.get("persistentvolumeclaims", volume["persistentVolumeClaim"]["claimName"], namespace)
+            return (claim["metadata"].get("annotations") or {}).get("volume.kubernetes.io/selected-node", "")
+    return ""
+
+
+async def nominated(admin, name, namespace):
+    return (await admin.get("pods", name, namespace))["status"].get("nominatedNodeName", "")
+
+
+async def leaving_pods(admin):
+    """Those that were asked to go."""
+    return {
+        f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+        for pod in await admin.items("pods")
+        if "deletionTimestamp" in pod["metadata"]
+    }
 
 
 async def refusal(admin, name, namespace):

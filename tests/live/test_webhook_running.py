@@ -1,5 +1,6 @@
 """`bayplan run --webhook` as a process of its own: scheduler and door in one, on a real API server."""
 
+import functools
 import json
 
 import pytest
@@ -78,3 +79,31 @@ async def test_the_scheduler_guards_its_cluster(webhook, admin, namespace):
     said = await wait_for(lambda: refusal(admin, asked, binding("db", free)))
     assert f"of {namespace}/web refuses app=db on its node" in said
     assert not await refusal(admin, asked, binding("db", node))
+
+
+async def test_a_quota_beyond_what_there_is_lets_priority_decide(webhook, admin, namespace):
+    """The seed's overcommitted quota: three may ask for a node of their own where there are two."""
+    await admin.create_nodes(2, cpu="4", labels=lambda n: {HOSTNAME: f"node-{n}"})
+    kind = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "value": 1000}
+    await admin.create({**kind, "metadata": {"name": "important"}})
+    limits = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "bayplan-quota"}}
+    await admin.create({**limits, "data": {namespace: "{cpu: 12}"}}, namespace="bayplan-system")
+    ours = {"scheduler": "bayplan", "affinity": exclusive(HOSTNAME), "terminationGracePeriodSeconds": 0}
+    pods = path_to("pods", namespace=namespace)
+
+    def fourth():
+        return refusal(admin, pods, pod("fourth", namespace, **ours))
+
+    weapon = pod("weapon", namespace, affinity=exclusive("topology.kubernetes.io/zone"))
+    await wait_for(lambda: refusal(admin, pods, weapon))  # the door is open
+    for name in ("first", "second"):
+        await admin.create(pod(name, namespace, **ours))
+        await wait_for(functools.partial(admin.node_of, name, namespace))
+    await admin.create(pod("third", namespace, priorityClassName="important", **ours))
+    assert await wait_for(lambda: admin.node_of("third", namespace))
+    left = [found["metadata"]["name"] for found in await admin.items("pods", namespace)]
+    assert sorted(left) in (["first", "third"], ["second", "third"])
+
+    # Whoever had to go no longer counts, so that one more may ask; and then nobody.
+    await admin.create(pod("again", namespace, **ours))
+    assert "requested: cpu=4, used: cpu=12, limited: cpu=12" in await wait_for(fourth)

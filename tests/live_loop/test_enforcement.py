@@ -1,7 +1,10 @@
 """Rules that hold while pods run: who is asked to go, when, and within which limits. On a cluster in memory."""
 
+import asyncio
 import json
+import threading
 
+from bayplan.enforcing import planning
 from bayplan.enforcing.planning import Settings
 from bayplan.live.outside import RefusedError
 from live_loop.simulated import Simulation
@@ -35,7 +38,7 @@ async def enforce(cluster, seconds=0.0):
     """Let time pass, a step at a time, and do what is due."""
     end = cluster.now + seconds
     while True:
-        plan = cluster.parts.enforcement.look()
+        plan = await cluster.parts.enforcement.look()
         for eviction in plan.evict:
             await cluster.parts.enforcement._evict(eviction)
         await cluster.parts.events.flush()
@@ -175,6 +178,29 @@ async def test_a_dry_run_changes_nothing():
     await enforce(cluster, 600)
     assert cluster.deleted == []
     assert cluster.events == []
+
+
+async def test_everything_else_goes_on_while_it_is_worked_out_who_goes(monkeypatch):
+    cluster = simulation(Settings(anti_affinity_grace=0))
+    for i in ("one", "two"):
+        cluster.add_pod(f"quiet-{i}", annotations=apart(app="loud"), node=i, priority=5)
+        cluster.add_pod(f"loud-{i}", labels={"app": "loud"}, node=i)
+    choose, goes_on = planning.chosen, threading.Event()
+
+    def slowly(*what):
+        assert goes_on.wait(10), "the loop was held"
+        return choose(*what)
+
+    monkeypatch.setattr(planning, "chosen", slowly)
+    looking = asyncio.create_task(cluster.parts.enforcement.look())
+    await asyncio.sleep(0)
+    cluster.add_pod("new")
+    await cluster.settle()
+    assert cluster.where()["new"]
+    relabel(cluster, "loud-one", app="calm")
+    goes_on.set()
+    plan = await looking
+    assert [eviction.victim for eviction in plan.evict] == ["web/loud-two"], "what is mended costs nobody"
 
 
 async def test_switched_off_in_flight_nothing_more_happens():

@@ -28,16 +28,21 @@ class Trial:
     def run(self, most_steps=400):
         """Until nothing more is due."""
         for _ in range(most_steps):
-            broken = self.broken()
-            plan = self.look()
-            for eviction in plan.evict:
-                assert all(name_of(cause) in broken for cause in eviction.causes)
-                self.carry_out(eviction)
+            plan = self.go_on()
             if not plan.evict and not plan.ripening and not plan.waiting:
                 self.spared = {delay.victim: delay.why for delay in plan.spared}
                 return plan
             self.now = max(self.now, min(plan.next_at, self.now + 30.0)) if not plan.evict else self.now
         raise AssertionError("enforcement never settles")
+
+    def go_on(self):
+        """Do what is due now."""
+        broken = self.broken()
+        plan = self.look()
+        for eviction in plan.evict:
+            assert all(name_of(cause) in broken for cause in eviction.causes)
+            self.carry_out(eviction)
+        return plan
 
     def broken(self):
         return {found[:4] for found in slow_twin.broken(self.cluster.question())}
@@ -81,6 +86,21 @@ def name_of(violation):
 def test_what_can_be_mended_is_mended(preset, seed):
     cluster = drawn(seed, preset, n_pods=16)
     trial = Trial(cluster, GRACE)
+    trial.run()
+    assert not slow_twin.broken(cluster.question())
+
+
+@pytest.mark.parametrize("preset", OPTIONS)
+@settings(max_examples=40, deadline=None)
+@given(seed=SEEDS)
+def test_whatever_happens_meanwhile(preset, seed):
+    """Pods, nodes and namespaces are relabelled, partners end, nodes go, others bind pods; evictions go on all along."""
+    cluster = drawn(seed, preset, n_pods=10)
+    trial = Trial(cluster, GRACE)
+    for _ in range(25):
+        cluster.step()
+        trial.go_on()
+        trial.now += cluster.chance.choice((0.0, 5.0, 30.0))
     trial.run()
     assert not slow_twin.broken(cluster.question())
 

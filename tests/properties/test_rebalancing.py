@@ -1,5 +1,6 @@
 """The moves of a rebalancing are the best there are, as far as trying everything can tell; many are at least an improvement."""
 
+import contextlib
 import itertools
 import json
 import random
@@ -10,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayplan import filtering, placing
-from bayplan.enforcing import rebalancing, soft_rules
+from bayplan.enforcing import rebalancing
+from bayplan.enforcing.neighbour_wishes import NeighbourPoints
 from bayplan.enforcing.rebalancing import Limits
 from bayplan.enforcing.soft_rules import PodWishes
 from bayplan.indexing.placement_index import PlacementIndex
@@ -168,10 +170,42 @@ def test_points_are_what_plain_loops_count(preset, seed):
 @BOTH
 @settings(max_examples=40, deadline=None)
 @given(seed=SEEDS)
+def test_points_kept_from_change_to_change_are_those_counted_anew(preset, seed):
+    scene = Scene(seed, preset, n_nodes=4, n_pods=8)
+    index, chance = scene.index, scene.chance
+    kept = NeighbourPoints(index)
+
+    def check():
+        assert kept.total() == NeighbourPoints(index).total()
+
+    def change():
+        placed, known = sorted(index.records), sorted(index.slots.by_name)
+        what = chance.random()
+        if what < 0.4 and placed:
+            index.add(index.remove(chance.choice(placed)), chance.choice(known))
+        elif what < 0.6 and placed:
+            index.remove(chance.choice(placed))  # perhaps the last that holds a term
+        elif what < 0.9:
+            index.add(workload(scene.draw_pod(f"new-{index.journal.end}")), chance.choice(known))
+        else:
+            index.update_target(nodes.target_of(msgspec.convert(scene.draw_node(chance.choice(known)), Node)))
+        if scene.maybe(0.7):
+            check()
+
+    for _ in range(8):
+        with index.tentatively() if scene.maybe(0.4) else contextlib.nullcontext():
+            for _ in range(3):
+                change()
+        check()
+
+
+@BOTH
+@settings(max_examples=40, deadline=None)
+@given(seed=SEEDS)
 def test_what_a_move_gains_among_neighbours_is_what_the_engine_scores(preset, seed):
     scene = Scene(seed, preset, n_nodes=4, n_pods=8)
     index, rule = scene.index, InterPodAffinity(hard_weight=0)
-    before = soft_rules.neighbour_points(index)
+    before = NeighbourPoints(index).total()
     key = scene.chance.choice(sorted(index.records))
     (source, _), *_ = index.records[key].shares
     with index.tentatively():
@@ -182,7 +216,7 @@ def test_what_a_move_gains_among_neighbours_is_what_the_engine_scores(preset, se
         for name, slot in index.slots.by_name.items():
             with index.tentatively():
                 index.add(asked, name)
-                gained = soft_rules.neighbour_points(index) - before
+                gained = NeighbourPoints(index).total() - before
             assert gained == (0 if raw is None else int(raw[slot] - raw[index.slots.by_name[source]]))
 
 

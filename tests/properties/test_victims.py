@@ -44,6 +44,23 @@ def test_no_choice_is_better(seed):
     assert choice.victims == slow_twin.choose(conflicts, standing)
 
 
+@settings(max_examples=60, deadline=None)
+@given(seed=SEEDS)
+def test_no_choice_is_better_where_many_can_stand_some(seed):
+    """Limits of all sizes, and parts that hang together by a thread: what bounds and parts of the search are for."""
+    chance = random.Random(seed)
+    pods = [f"default/p{i}" for i in range(10)]
+    standing = {pod: Standing(chance.choice((0, 0, 5)), f"2026-01-0{chance.randint(1, 3)}") for pod in pods}
+    conflicts = []
+    for side in (pods[:5], pods[5:], pods[4:6]):
+        for owner in chance.sample(side, chance.randint(1, len(side))):
+            peers = frozenset(chance.sample(side, chance.randint(1, len(side)))) - {owner}
+            conflicts += [Conflict(owner, peers, chance.randrange(len(peers)))] if peers else []
+    choice = victims.choose(conflicts, standing)
+    assert choice.exact
+    assert choice.victims == slow_twin.choose(conflicts, standing)
+
+
 @settings(max_examples=100, deadline=None)
 @given(seed=SEEDS)
 def test_beyond_the_exact_nobody_goes_who_could_stay(seed):

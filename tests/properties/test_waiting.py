@@ -34,9 +34,15 @@ class Sleepers:
                 self.waiting.park(pending)
 
     def wake(self):
-        for pending in self.waiting.wake():
-            assert self.fits(pending.workload), "woken in vain"
-            del self.asleep[pending.key]
+        """Look as often as it takes; now and then each look is cut short after one kind."""
+        patience = self.cluster.chance.choice([1, 100])
+        while True:
+            asked = self.waiting.asked
+            for pending in self.waiting.wake(lambda since=asked: self.waiting.asked - since >= patience):
+                assert self.fits(pending.workload), "woken in vain"
+                del self.asleep[pending.key]
+            if not self.waiting.is_restless:
+                return
 
 
 @pytest.mark.parametrize("semantics", [UPSTREAM, DESIGN], ids=["upstream", "design"])
@@ -70,3 +76,35 @@ def test_pods_of_one_kind_are_woken_one_by_one():
     assert sleepers.waiting.wake() == []  # nothing happened since
     sleepers.waiting.placed(woken[0].workload)
     assert len(sleepers.waiting.wake()) == 1
+
+
+def test_looks_are_as_short_as_wanted():
+    """However many kinds a change concerns, one look asks no more of them than it is allowed to, and none is forgotten."""
+    sleepers = Sleepers(7, UPSTREAM)
+    cluster = sleepers.cluster
+    for i in range(50):
+        of_its_kind = Workload(namespace="web", name=f"kind-{i}", labels={}, needs=Needs(), priority=i)
+        sleepers.waiting.park(Pending(None, of_its_kind, 0.0))
+    cluster.index.add_target(Target(name=TargetName("roomy"), labels={}, allocatable=(("pods", 100),)))
+    looks, woken = 0, []
+    while not looks or sleepers.waiting.is_restless:
+        before = sleepers.waiting.asked
+        woken += sleepers.waiting.wake(lambda before=before: sleepers.waiting.asked - before >= 3)
+        assert sleepers.waiting.asked - before <= 3
+        looks += 1
+    assert len(woken) == len({pending.key for pending in woken}) == 50
+    assert looks == 17
+
+
+def test_the_sweep_suspects_only_those_whom_nothing_has_happened_to():
+    sleepers = Sleepers(7, UPSTREAM)
+    cluster = sleepers.cluster
+    for name in list(cluster.targets):
+        cluster.index.remove_target(name)
+    sleepers.waiting.park(Pending(None, Workload(namespace="web", name="early", labels={}, needs=Needs()), 0.0))
+    sleepers.waiting.wake()
+    sleepers.waiting.suspect_all()
+    cluster.index.add_target(Target(name=TargetName("roomy"), labels={}, allocatable=(("pods", 10),)))
+    assert [pending.key for pending in sleepers.waiting.wake()] == ["web/early"]
+    assert sleepers.waiting.sweep() == []
+    assert not sleepers.waiting.is_restless

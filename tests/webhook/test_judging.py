@@ -219,6 +219,23 @@ async def test_what_exceeds_the_quota_is_refused():
     assert (await judged(pod(), Door(Settings(), limited(3)))).allowed
 
 
+@pytest.mark.parametrize("namespace", ["kube-system", "bayplan-system"])
+async def test_neither_binds_nor_quota_nor_nonsense_block_some_namespaces(namespace):
+    view = View(limits=Limits({namespace: (("cpu", 1),)}))
+    view.put(pod("db", labels={"app": "db"}, node="n1", namespace=namespace))
+    view.put(pod("web", annotation=NO_DB, namespace=namespace))
+    door = Door(Settings(), view)
+    for asked, how, said in (
+        (binding("web", "n1", namespace), {"subResource": "binding"}, "refuses app=db on its node"),
+        (exclusive(namespace=namespace), {}, "exceeded quota"),
+        (pod(annotation="{", namespace=namespace), {}, "neither YAML nor JSON"),
+        ({**pod(namespace=namespace), "spec": 7}, {}, "cannot be read"),
+    ):
+        answer = await judged(asked, door, **how)
+        assert answer.allowed
+        assert said in answer.warnings[0]
+
+
 async def test_what_runs_and_what_waits_is_used():
     for node in ("n1", ""):
         view = limited(7)

@@ -21,13 +21,20 @@ if TYPE_CHECKING:
     from bayplan.reading.inputs import Inputs
 
 
-def load(sources: Sources, scope: Scope, deciding: Deciding, console: Console) -> Cluster | Fleet:
-    """The cluster in the files, or the fleet if they hold clusters; what was left out or made up is said."""
-    sources.check()
+def load(
+    sources: Sources, scope: Scope, deciding: Deciding, console: Console, *, pods: PodSink | None = None
+) -> Cluster | Fleet:
+    """
+    The cluster in the files, or the fleet if they hold clusters; what was left out or made up is said.
+
+    `pods` takes the pods, for those who want to know more of them than a cluster keeps.
+    """
     semantics = deciding.parsed_semantics()
     from bayplan.reading import cluster, fleet
 
-    inputs, sink = read(sources, scope.for_unnamed, semantics, console)
+    also = None if pods is None else {"Pod": pods}
+    inputs, sink = read(sources, scope.for_unnamed, semantics, console, also=also)
+    sink = pods or sink
     found: Cluster | Fleet
     if inputs.clusters:
         keys = deciding.label_keys()

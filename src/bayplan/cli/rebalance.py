@@ -1,41 +1,45 @@
-"""`bayplan rebalance`: the fewest moves that give soft rules more of what they ask. Changes nothing."""
+"""`bayplan rebalance`: the fewest moves that give soft rules more of what they ask. Moves nothing unless told to."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
-from bayplan.cli import commands, loading, options, outcomes
+from bayplan.cli import commands, loading, options, outcomes, rebalance_applying
 from bayplan.cli.console import Console
+from bayplan.cli.rebalance_applying import APPLYING, Applying, Asked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from bayplan.enforcing.rebalancing import Limits, Rebalancing
     from bayplan.enforcing.soft_rules import Shares
-    from bayplan.indexing.placement_index import PlacementIndex
+    from bayplan.live.pod_moves import PodMoves
     from bayplan.model.workloads import Workload
-    from bayplan.reading.cluster import Cluster
     from bayplan.reading.fleet import Fleet
     from bayplan.rules.rule import Rule
 
 
 @commands.command(
     "rebalance",
-    summary="Plan the fewest moves that give soft rules more of what they ask.",
+    summary="Plan the fewest moves that give soft rules more of what they ask, and make them if told to.",
     examples=(
         "bayplan rebalance -f cluster.json",
         "bayplan rebalance -f cluster.json --max-moves 2 -n shop",
         "bayplan rebalance -f fleet/ -o json",
+        "bayplan rebalance --context prod -n shop --apply",
     ),
     details=(
         "After a node or a cluster has come back, nothing moves by itself. A move evicts a pod and lets the scheduler "
         "place it again, so the plan says where it will go. Points are the weights of preferred terms; a pod too many "
         "under a soft spread constraint, a soft taint, and in a fleet a group or tier further down count 100 each. "
-        "PodDisruptionBudgets in the input hold. Exit code 0 if nothing can be gained, 1 if something can."
+        "PodDisruptionBudgets hold. With --apply, every move waits for the replacement of the last one to have a node, "
+        "and is planned anew; pods without a controller stay, as nobody would make them again; an interrupt ends it "
+        "between two moves. Exit code 0 if nothing is left to gain, 1 if something is."
     ),
-    groups=(options.SOURCES, options.SCOPE, options.DECIDING, options.CONSOLE),
+    groups=(options.SOURCES, options.SCOPE, options.DECIDING, APPLYING, options.CONSOLE),
     params=(
         commands.Option(
             "--max-moves",
@@ -57,44 +61,48 @@ def rebalance(
     sources: options.Sources,
     scope: options.Scope,
     deciding: options.Deciding,
+    applying: Applying,
     console: Console,
 ) -> int:
-    """Write the plan: 1 if there is something to gain."""
+    """Write the plan, and carry it out if told to: 1 if something is left to gain."""
+    applying.check(sources, output)
     selector, rules = scope.parsed_selector(), options.configured_rules()
-    found = loading.load(sources, scope, deciding, console)
-    from bayplan.enforcing.rebalancing import Limits
-    from bayplan.reading.fleet import Fleet
-    from bayplan.writing import rebalance_report
 
     def movable(workload: Workload) -> bool:
-        alone = isinstance(found, Fleet) and workload.key in found.left_alone
-        return not alone and scope.includes(workload, selector)
+        return scope.includes(workload, selector)
 
-    if isinstance(found, Fleet):
-        plan = _of_fleet(found, Limits(most_moves=max_moves, movable=movable))
+    def look(to: Console) -> PodMoves | Fleet:
+        return _look(sources, scope, deciding, rules, to)
+
+    if applying.apply:
+        asked = Asked(max_moves, movable, output, exit_zero)
+        return rebalance_applying.carry_out(asked, applying, look, sources.cluster, console)
+    found = look(console)
+    from bayplan.enforcing.rebalancing import Limits
+    from bayplan.live.pod_moves import PodMoves
+    from bayplan.writing import rebalance_report
+
+    if isinstance(found, PodMoves):
+        plan = found.plan(Limits(most_moves=max_moves, movable=movable, budgets=found.budgets))
+        index = found.cluster.index
     else:
-        plan = _of_pods(found, rules, Limits(most_moves=max_moves, movable=movable, budgets=found.budgets))
-    console.answer(_written(plan, found.index, output, console.table_width))
+        plan, index = _of_fleet(found, Limits(most_moves=max_moves, movable=movable)), found.index
+    console.answer(rebalance_report.written(plan, index, output, console.table_width))
     console.note(rebalance_report.summary(plan))
     return outcomes.of(not plan.moves, exit_zero=exit_zero)
 
 
-def _of_pods(cluster: Cluster, rules: Sequence[Rule], limits: Limits) -> Rebalancing:
-    from bayplan import placing
-    from bayplan.enforcing import rebalancing
-    from bayplan.enforcing.soft_rules import PodWishes
+def _look(
+    sources: options.Sources, scope: options.Scope, deciding: options.Deciding, rules: Sequence[Rule], console: Console
+) -> PodMoves | Fleet:
+    """The cluster as it is now, or the fleet."""
+    from bayplan.live.owned_pods import OwnedPods
+    from bayplan.live.pod_moves import PodMoves
+    from bayplan.reading.fleet import Fleet
 
-    index = cluster.index
-    wishes = PodWishes(index, rules)
-
-    def again(workload: Workload) -> Shares:
-        index.remove(workload.key)
-        target = placing.place(workload, index, rules).target
-        return ((target, 1),) if target else ()
-
-    found = rebalancing.plan(index, again, wishes, limits)
-    wishes.release()
-    return found
+    pods = OwnedPods()
+    found = loading.load(sources, scope, deciding, console, pods=pods)
+    return found if isinstance(found, Fleet) else PodMoves(found, pods.controllers, rules)
 
 
 def _of_fleet(fleet: Fleet, limits: Limits) -> Rebalancing:
@@ -105,21 +113,11 @@ def _of_fleet(fleet: Fleet, limits: Limits) -> Rebalancing:
 
     index, rules = fleet.index, fleet_profile.rules()
 
+    def movable(workload: Workload) -> bool:
+        return workload.key not in fleet.left_alone and limits.movable(workload)
+
     def again(workload: Workload) -> Shares:
         placement = placing_fleet.place(failing_back.anew(workload), index, rules)
         return placement.shares if placement.placed else ()
 
-    return rebalancing.plan(index, again, FleetWishes(index), limits)
-
-
-def _written(plan: Rebalancing, index: PlacementIndex, output: str, width: int | None) -> str:
-    from bayplan.writing import rebalance_report, tables, versioned
-
-    if output in ("json", "yaml"):
-        return versioned.written(rebalance_report.document(plan), output)
-    workloads = {key: record.workload for key, record in index.records.items()}
-    if output == "name":
-        return rebalance_report.names(plan, workloads)
-    if not plan.moves:
-        return ""
-    return tables.rendered(rebalance_report.table(plan, workloads, wide=output == "wide"), width)
+    return rebalancing.plan(index, again, FleetWishes(index), msgspec.structs.replace(limits, movable=movable))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from bayplan.live.loop_turns import LoopTurns
     from bayplan.live.running import Running
     from bayplan.live.scheduler import Profiles
-    from bayplan.live.settings import Address, Settings
+    from bayplan.live.settings import Address
     from bayplan.webhook.running import Webhook
 
 _SCHEDULING, _ELECTION, _SERVING = "Scheduling", "Leader election", "What others can ask"

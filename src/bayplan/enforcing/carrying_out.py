@@ -21,6 +21,7 @@ from bayplan.model.workloads import Workload, WorkloadKey
 
 GONE = "it is no longer there"
 ENDING = "it is ending already"
+ORPHANED = "it has no controller any more, and nobody would make it again"
 NO_GAIN = "moving it gains nothing any more"
 ONLY_TOGETHER = "what may be moved now gains nothing without the rest"
 
@@ -32,6 +33,10 @@ class View(Protocol):
     def budgets(self) -> Sequence[Budget]: ...
 
     def workload(self, key: WorkloadKey) -> Workload | None: ...
+
+    def comes_back(self, key: WorkloadKey) -> bool:
+        """Whether somebody would make the workload again."""
+        ...
 
     def plan(self, limits: Limits) -> Rebalancing: ...
 
@@ -54,15 +59,16 @@ class Dropped(msgspec.Struct, frozen=True):
 
 class Step(msgspec.Struct, frozen=True):
     """
-    What to do now: evict these, or wait for `waiting_for` until the time is `until`, or, if neither, end.
+    What to do now: evict these, or wait for the reason in `waiting` until the time is `until`, or, if neither, end.
 
-    `dropped` are the moves that are given up with this step.
+    `dropped` are the moves that are given up with this step. `in_time`: all it takes to go on is to wait.
     """
 
     evict: tuple[Move, ...] = ()
     dropped: tuple[Dropped, ...] = ()
-    waiting_for: str = ""
+    waiting: str = ""
     until: float = math.inf
+    in_time: bool = False
 
 
 class CarryingOut:
@@ -97,16 +103,14 @@ class CarryingOut:
         dropped = [*self._drop_changed(view), *self._drop_useless(view)]
         if not self._left:
             return Step(dropped=tuple(dropped))
-        gate = Gate(
-            now, per_minute=self.settings.per_minute, at_once=self.settings.at_once, started=self._started
-        )
+        gate = Gate(now, per_minute=self.settings.per_minute, at_once=self.settings.at_once, started=self._started)
         if not gate.open:
-            return Step(dropped=tuple(dropped), waiting_for=gate.why, until=gate.until)
+            return Step(dropped=tuple(dropped), waiting=gate.why, until=gate.until, in_time=True)
         askable = [key for key in self._left if self._refused.get(key, (-math.inf, ""))[0] <= now]
         possible = view.plan(self._limits(askable, view.budgets)).moves
         if not possible:
             until = now + self.settings.retry_after
-            return Step(dropped=tuple(dropped), waiting_for=self._obstacle(view, now), until=until)
+            return Step(dropped=tuple(dropped), waiting=self._obstacle(view, now), until=until)
         return Step(_passing(possible, gate), tuple(dropped))
 
     def _drop_changed(self, view: View) -> Iterable[Dropped]:
@@ -114,11 +118,14 @@ class CarryingOut:
         for key, uid in list(self._left.items()):
             workload = view.workload(key)
             if workload is None or workload.uid != uid:
-                del self._left[key]
-                yield Dropped(key, GONE)
+                why = GONE
             elif workload.terminating:
+                why = ENDING
+            else:
+                why = "" if view.comes_back(key) else ORPHANED
+            if why:
                 del self._left[key]
-                yield Dropped(key, ENDING)
+                yield Dropped(key, why)
 
     def _drop_useless(self, view: View) -> Iterable[Dropped]:
         """What would not gain even if every budget allowed it: budgets come and go, and are waited for."""

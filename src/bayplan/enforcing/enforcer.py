@@ -7,11 +7,14 @@ take-over or a restart, knows of no rule that has been broken for long, so it wa
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Mapping
+
+import msgspec
 
 from bayplan.enforcing import planning
 from bayplan.enforcing.eviction_gate import MINUTE
-from bayplan.enforcing.planning import Plan, Settings, State
+from bayplan.enforcing.planning import Chosen, Plan, Settings, State
 from bayplan.enforcing.victims import Standing
 from bayplan.enforcing.violations import Violation, ViolationId
 from bayplan.model.workloads import WorkloadKey
@@ -27,6 +30,7 @@ class Enforcer:
         self._started: list[float] = []
         self._leaving: set[WorkloadKey] = set()
         self._refused: dict[WorkloadKey, tuple[float, str]] = {}
+        self._no_place: dict[WorkloadKey, float] = {}
         self._on = True
 
     def observe(self, violations: Iterable[Violation], now: float) -> None:
@@ -45,30 +49,61 @@ class Enforcer:
         placeable: Callable[[WorkloadKey], bool] | None = None,
     ) -> Plan:
         """What to do now. Nothing is taken for done until `evicted` or `refused` says so."""
+        return self.plan(self.choosing(now, standing)(), now, placeable)
+
+    def choosing(self, now: float, standing: Mapping[WorkloadKey, Standing]) -> Callable[[], Chosen]:
+        """The choice of who has to go, made when called; in any thread, since nothing that it reads changes."""
+        return functools.partial(planning.chosen, self._violations, now, self.settings, self._state(now), {**standing})
+
+    def plan(self, chosen: Chosen, now: float, placeable: Callable[[WorkloadKey], bool] | None = None) -> Plan:
+        """What to do now about those who were chosen, as far as what they were chosen for is still broken."""
+        still = tuple(e for e in chosen.evictions if any(cause.id in self._since for cause in e.causes))
+        choice = msgspec.structs.replace(chosen, evictions=still)
+        plan = planning.plan(choice, now, self.settings, self._state(now), placeable=placeable)
+        self._no_place.update({d.victim: d.until for d in plan.spared if d.why == planning.NOWHERE_ELSE})
+        return plan
+
+    def _state(self, now: float) -> State:
         self._started = [start for start in self._started if start > now - MINUTE]
         self._refused = {key: refusal for key, refusal in self._refused.items() if refusal[0] > now}
-        state = State(since=self._since, started=self._started, leaving=frozenset(self._leaving), refused=self._refused)
-        return planning.plan(self._violations, now, self.settings, state, standing, placeable=placeable)
+        self._no_place = {key: until for key, until in self._no_place.items() if until > now}
+        return State(
+            since=self._since,
+            started=tuple(self._started),
+            leaving=frozenset(self._leaving),
+            refused={**self._refused},
+            no_place={**self._no_place},
+        )
 
     def evicted(self, victim: WorkloadKey, now: float) -> None:
         """The eviction was accepted: the victim is on its way out until `gone`."""
         self._started.append(now)
         self._leaving.add(victim)
         self._refused.pop(victim, None)
+        self._no_place.clear()
 
-    def refused(self, victim: WorkloadKey, why: str, now: float) -> None:
-        """The eviction was not accepted: the victim is left in peace for a while."""
+    def refused(self, victim: WorkloadKey, why: str, now: float, *, perhaps_not: bool = False) -> None:
+        """
+        The eviction was not accepted: the victim is left in peace for a while.
+
+        `perhaps_not`: nobody knows, since no answer came. Then it counts as begun, lest more go than the limit allows.
+        """
         self._refused[victim] = now + self.settings.retry_after, why
+        self._no_place.clear()
+        if perhaps_not:
+            self._started.append(now)
 
     def gone(self, victim: WorkloadKey) -> None:
         """The victim is no longer there: its disruption is over."""
         self._leaving.discard(victim)
+        self._no_place.clear()  # now there may be room
 
     def switch_off(self) -> None:
         """Cancel everything that is not under way yet, and take note of nothing from now on."""
         self._on = False
         self.observe((), 0.0)
         self._refused.clear()
+        self._no_place.clear()
 
     def switch_on(self) -> None:
         """Begin anew: every grace time starts with the next look."""

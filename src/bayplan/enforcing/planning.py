@@ -21,6 +21,7 @@ from bayplan.enforcing.violations import Violation, ViolationId
 from bayplan.model.workloads import WorkloadKey
 
 NOWHERE_ELSE = "no other place for it"
+LATER = "a place for it is looked for after the others"
 OWNS_AFFINITY = "its affinity is not met"
 LOWEST = "lowest priority in the conflict"
 OWNER = "owner of the broken rule, at equal priority"
@@ -50,13 +51,15 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     """
     What happened before: since when rules are broken, when evictions were started, who is on the way out.
 
-    `refused` says until when and why a workload cannot be evicted.
+    `refused` says until when and why a workload cannot be evicted, `no_place` until when not to ask again whether there
+    is another place for it.
     """
 
     since: Mapping[ViolationId, float]
     started: Sequence[float] = ()
     leaving: frozenset[WorkloadKey] = frozenset()
     refused: Mapping[WorkloadKey, tuple[float, str]] = {}
+    no_place: Mapping[WorkloadKey, float] = {}
 
 
 class Eviction(msgspec.Struct, frozen=True):
@@ -76,10 +79,21 @@ class Delay(msgspec.Struct, frozen=True):
     until: float = math.inf
 
 
+class Chosen(msgspec.Struct, frozen=True):
+    """
+    Who has to go, the first first, whether or not the limits let them. `ripening` are the broken rules within their
+    grace time, each with the end of it. `exact`: nobody could choose better.
+    """
+
+    evictions: tuple[Eviction, ...] = ()
+    ripening: tuple[tuple[Violation, float], ...] = ()
+    exact: bool = True
+
+
 class Plan(msgspec.Struct, frozen=True):
     """
-    `ripening` are the broken rules within their grace time, each with the end of it. `waiting` are victims that the
-    limits hold back, `spared` those that a budget or the lack of a place protects. `exact`: nobody could choose better.
+    Of those who are chosen, who goes now. `waiting` are victims that the limits hold back, `spared` those that a budget
+    or the lack of a place protects.
     """
 
     evict: tuple[Eviction, ...] = ()
@@ -95,20 +109,34 @@ class Plan(msgspec.Struct, frozen=True):
         return min(times, default=math.inf)
 
 
-def plan(
+def chosen(
     violations: Iterable[Violation],
     now: float,
     settings: Settings,
     state: State,
     standing: Mapping[WorkloadKey, Standing],
-    *,
-    placeable: Callable[[WorkloadKey], bool] | None = None,
-) -> Plan:
-    """What to do about the broken rules now. `placeable` says whether there is another place for a workload."""
+) -> Chosen:
+    """Who has to go for the rules that have been broken for long enough. Most of the work is here."""
     broken = [v for v in violations if not v.mended_without(state.leaving)]
     ends = {v.id: state.since.get(v.id, now) + settings.grace(v.sign) for v in broken}
     ripe = [v for v in broken if ends[v.id] <= now]
-    chosen, exact = choose(ripe, _standing(standing, state, now), state.leaving)
+    found, exact = choose(ripe, _standing(standing, state, now), state.leaving)
+    began = {id(v): state.since.get(v.id, math.inf) for v in ripe}
+    since = {key: min(began[id(v)] for v in eviction.causes) for key, eviction in found.items()}
+    order = sorted(found, key=lambda key: (standing[key].priority, since[key], key))
+    ripening = tuple((v, ends[v.id]) for v in broken if ends[v.id] > now)
+    return Chosen(tuple(found[key] for key in order), ripening, exact)
+
+
+def plan(
+    choice: Chosen,
+    now: float,
+    settings: Settings,
+    state: State,
+    *,
+    placeable: Callable[[WorkloadKey], bool] | None = None,
+) -> Plan:
+    """Which of them go now. `placeable` says whether there is another place for a workload."""
     evict, waiting, spared = [], [], []
     gate = Gate(
         now,
@@ -117,20 +145,43 @@ def plan(
         started=state.started,
         under_way=len(state.leaving),
     )
-    for victim in sorted(chosen, key=lambda key: (standing[key].priority, _since(chosen[key].causes, state), key)):
-        eviction = chosen[victim]
+    search = _Search(placeable if settings.only_if_placeable else None, settings.at_once)
+    for eviction in choice.evictions:
+        victim, causes = eviction.victim, eviction.causes
         until, why = state.refused.get(victim, (-math.inf, ""))
         if until > now:
-            spared.append(Delay(victim, why, eviction.causes, until))
-        elif settings.only_if_placeable and placeable is not None and not placeable(victim):
-            spared.append(Delay(victim, NOWHERE_ELSE, eviction.causes, now + settings.retry_after))
-        elif gate.open:
+            spared.append(Delay(victim, why, causes, until))
+        elif not gate.open:
+            waiting.append(Delay(victim, gate.why, causes, gate.until))
+        elif state.no_place.get(victim, -math.inf) > now:
+            spared.append(Delay(victim, NOWHERE_ELSE, causes, state.no_place[victim]))
+        elif search.tired:
+            waiting.append(Delay(victim, LATER, causes, now))
+        elif not search.finds_a_place(victim):
+            spared.append(Delay(victim, NOWHERE_ELSE, causes, now + settings.retry_after))
+        else:
             gate.pass_one()
             evict.append(eviction)
-        else:
-            waiting.append(Delay(victim, gate.why, eviction.causes, gate.until))
-    ripening = tuple((v, ends[v.id]) for v in broken if ends[v.id] > now)
-    return Plan(tuple(evict), ripening, tuple(waiting), tuple(spared), exact)
+    return Plan(tuple(evict), choice.ripening, tuple(waiting), tuple(spared), choice.exact)
+
+
+class _Search:
+    """
+    Asks for other places, where that is wished. No more often in vain than `patience` says, since each takes its time:
+    the others have their turn in the next look, in which those who were asked for are known.
+    """
+
+    def __init__(self, placeable: Callable[[WorkloadKey], bool] | None, patience: int) -> None:
+        self._placeable, self._patience = placeable, patience
+
+    @property
+    def tired(self) -> bool:
+        return self._patience <= 0
+
+    def finds_a_place(self, victim: WorkloadKey) -> bool:
+        found = self._placeable is None or self._placeable(victim)
+        self._patience -= not found
+        return found
 
 
 def choose(
@@ -193,7 +244,3 @@ def _standing(standing: Mapping[WorkloadKey, Standing], state: State, now: float
     """Whoever cannot be evicted just now is the last to be chosen among equals."""
     refused = {key for key, (until, _) in state.refused.items() if until > now and key in standing}
     return {**standing, **{key: msgspec.structs.replace(standing[key], spared=True) for key in refused}}
-
-
-def _since(causes: Sequence[Violation], state: State) -> float:
-    return min((state.since.get(v.id, math.inf) for v in causes), default=math.inf)

@@ -8,15 +8,17 @@ taint, each group or tier further down. Reads counters; looks at workloads one b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 import numpy as np
 
+from bayplan.enforcing import neighbour_wishes
+from bayplan.enforcing.neighbour_wishes import NeighbourPoints
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.reach import Reach
 from bayplan.indexing.slots import ALL
-from bayplan.indexing.term_table import OwnerRule, Role, TermEntry
+from bayplan.indexing.term_table import TermEntry
 from bayplan.model.bindings import Binding
 from bayplan.model.decisions import Mask
 from bayplan.model.labels import EVERYTHING
@@ -47,6 +49,7 @@ class PodWishes:
 
     def __init__(self, index: PlacementIndex, rules: Sequence[Rule]) -> None:
         self._index = index
+        self._neighbours = NeighbourPoints(index)
         self._rules = {rule.name: rule for rule in rules if rule.weight}
         self._spreads = list(self._find_spreads()) if SPREAD in self._rules else []
 
@@ -57,7 +60,7 @@ class PodWishes:
     def shared(self) -> Points:
         """What depends on who stands beside whom."""
         return {
-            NEIGHBOURS: neighbour_points(self._index) if NEIGHBOURS in self._rules else 0,
+            NEIGHBOURS: self._neighbours.total() if NEIGHBOURS in self._rules else 0,
             SPREAD: -STRONGEST * sum(self._too_many(spread) for spread in self._spreads),
         }
 
@@ -68,7 +71,7 @@ class PodWishes:
 
     def unhappy(self) -> set[WorkloadKey]:
         """Those whose going elsewhere might gain something: who misses, is too near, too many, or not liked."""
-        found = set(_uneasy(self._index)) if NEIGHBOURS in self._rules else set()
+        found = set(neighbour_wishes.uneasy(self._index)) if NEIGHBOURS in self._rules else set()
         for spread in self._spreads:
             if self._too_many(spread):
                 found.update(self._index.census.peers(spread.entry.term, np.flatnonzero(spread.eligible).tolist()))
@@ -142,9 +145,10 @@ class FleetWishes:
 
     def __init__(self, index: PlacementIndex) -> None:
         self._index = index
+        self._neighbours = NeighbourPoints(index)
 
     def shared(self) -> Points:
-        return {WORKLOADS: neighbour_points(self._index)}
+        return {WORKLOADS: self._neighbours.total()}
 
     def own(self, workload: Workload, shares: Shares) -> Points:
         assert workload.binding is not None
@@ -153,7 +157,7 @@ class FleetWishes:
     def unhappy(self) -> set[WorkloadKey]:
         records = self._index.records.items()
         below = {key for key, record in records if self._is_below(record.workload, record.shares)}
-        return below | set(_uneasy(self._index))
+        return below | set(neighbour_wishes.uneasy(self._index))
 
     def _is_below(self, workload: Workload, shares: Shares) -> bool:
         return workload.binding is not None and self._below(workload.binding, shares) > 0
@@ -172,54 +176,3 @@ class FleetWishes:
         total = sum(count for _, count in named)
         depth = STRONGEST * sum(tier * count for tier, count in named) // total if total else 0
         return STRONGEST * position + depth
-
-
-# Wishes about neighbours
-
-
-def neighbour_points(index: PlacementIndex) -> int:
-    """What all preferred terms that placed workloads hold are worth, counted as when placing."""
-    return sum(_worth(rule, index) for rule in _wishes(index))
-
-
-def _wishes(index: PlacementIndex) -> Iterable[OwnerRule]:
-    rules = {id(rule): rule for cls in index.census.classes.by_id.values() for rule in cls.owner_rules}
-    return [rule for rule in rules.values() if rule.role in (Role.PREFERRED, Role.ANTI_PREFERRED)]
-
-
-def _worth(rule: OwnerRule, index: PlacementIndex) -> int:
-    owners, others = _owners_and_others(rule, index)
-    if index.semantics.soft_terms_count_once:
-        others = np.minimum(others, 1)
-    sign = 1 if rule.role is Role.PREFERRED else -1
-    return sign * rule.weight * int((owners * others).sum())
-
-
-def _owners_and_others(
-    rule: OwnerRule, index: PlacementIndex
-) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], np.ndarray[tuple[int], np.dtype[np.int64]]]:
-    """For each domain, how many hold the rule there and how many others each of them sees."""
-    matches = index.census.match_reach(rule.entry, rule.reach.keys)
-    if len(matches.columns) == 1:
-        owners, seen = rule.reach.counter.array(), matches.counter.array()
-    else:  # by target, each of which sees the union of its domains
-        targets = rule.reach.counter.column
-        owners, seen = targets.gather(rule.reach.counter.array(), ALL), matches.counts(ALL)
-    return owners, np.maximum(seen - rule.self_matching, 0)
-
-
-def _uneasy(index: PlacementIndex) -> Iterator[WorkloadKey]:
-    """Owners of wishes that are not met as well as somewhere else, and whoever stands too near to one."""
-    census = index.census
-    for rule in _wishes(index):
-        owners, others = _owners_and_others(rule, index)
-        single = len(rule.reach.columns) == 1
-        if rule.role is Role.ANTI_PREFERRED:
-            bad = np.flatnonzero((owners > 0) & (others > 0))
-        else:
-            best = 1 if index.semantics.soft_terms_count_once else int(others.max(initial=0))
-            bad = np.flatnonzero((owners > 0) & (others < best))
-        column = rule.reach.counter.column
-        slots = [int(s) for d in bad for s in (column.slots_in(int(d)) if single else (d,))]
-        yield from census.owners(rule, slots)
-        yield from census.peers(rule.entry.term, slots)

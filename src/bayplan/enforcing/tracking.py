@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from bayplan.enforcing import clauses, telling
+from bayplan.enforcing import clauses, telling, violations
 from bayplan.enforcing.clauses import Clause, Sign
 from bayplan.enforcing.duties import Breach, Domain, Duty
 from bayplan.enforcing.victims import Standing
@@ -72,8 +72,7 @@ class ViolationTracker:
 
     def standing(self) -> dict[WorkloadKey, Standing]:
         """What decides between those who have a part in something that is broken."""
-        involved = {key for violation in self.violations() for key in (violation.owner, *violation.peers)}
-        return {key: self._standing_of(key) for key in involved}
+        return {key: self._standing_of(key) for key in violations.involved(self.violations())}
 
     def _standing_of(self, key: WorkloadKey) -> Standing:
         record = self._index.records.get(key)

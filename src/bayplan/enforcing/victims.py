@@ -9,16 +9,19 @@ to give way. Exact for a knot of few workloads, greedy beyond. Knows nothing of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from itertools import chain, groupby
 
 import msgspec
 
 from bayplan.enforcing import victim_search
+from bayplan.enforcing.knot import Knot, Rule
 from bayplan.model.workloads import WorkloadKey
 
 CONFLICTS = 20  # in a knot, up to which the best choice is looked for
-STEPS = 2000  # of that search, for all knots together; see benchmarks/victims.py for how many are needed
+STEPS = 20_000  # of that search, for one knot
 
 
 class Standing(msgspec.Struct, frozen=True):
@@ -46,13 +49,13 @@ class Choice(msgspec.Struct, frozen=True):
 
 def choose(conflicts: Iterable[Conflict], standing: Mapping[WorkloadKey, Standing]) -> Choice:
     """Whom to take away so that no conflict is left."""
-    steps = victim_search.Steps(STEPS)
     victims: set[WorkloadKey] = set()
     exact = True
-    for knot in sorted(_knots(dict.fromkeys(conflicts)), key=len):  # the steps go further with small ones first
-        order = sorted(_involved(knot), key=lambda key: keeping_order(key, standing[key]))
-        best = _exactly(knot, order, standing, steps)
-        victims |= _greedily(knot, order, standing) if best is None else best
+    for knot in _knots(dict.fromkeys(conflicts)):
+        order = sorted(knot.members, key=lambda key: keeping_order(key, standing[key]))
+        some_way = _greedily(knot.conflicts, order, standing)
+        best = _exactly(knot.conflicts, order, standing, some_way)
+        victims |= some_way if best is None else best
         exact &= best is not None
     return Choice(frozenset(victims), exact)
 
@@ -79,61 +82,68 @@ def _gives_way(
     return found
 
 
-def _involved(conflicts: Iterable[Conflict]) -> set[WorkloadKey]:
-    return {key for conflict in conflicts for key in (conflict.owner, *conflict.peers)}
+class _Knot:
+    """Conflicts that hang together by the workloads they share."""
+
+    def __init__(self) -> None:
+        self.conflicts: list[Conflict] = []
+        self.members: set[WorkloadKey] = set()
 
 
-def _knots(conflicts: Iterable[Conflict]) -> Iterator[list[Conflict]]:
-    """Conflicts that hang together, by the workloads they share."""
-    touching: dict[WorkloadKey, list[Conflict]] = {}
+def _knots(conflicts: Iterable[Conflict]) -> Iterable[_Knot]:
+    """
+    All of them, in the order of their first conflicts.
+
+    Sets are compared as wholes where that will do: of a crowd in which all keep off all, each conflict names everybody.
+    """
+    found: dict[int, _Knot] = {}
+    knot_of: dict[WorkloadKey, _Knot] = {}
     for conflict in conflicts:
-        for key in (conflict.owner, *conflict.peers):
-            touching.setdefault(key, []).append(conflict)
-    tied: set[Conflict] = set()
-    for first in conflicts:
-        if first in tied:
-            continue
-        knot = [first]
-        tied.add(first)
-        for conflict in knot:  # which grows meanwhile
-            for key in (conflict.owner, *conflict.peers):
-                found = [other for other in touching.pop(key, ()) if other not in tied]
-                tied.update(found)
-                knot.extend(found)
-        yield knot
+        knot = knot_of.get(conflict.owner)
+        if knot is None or not conflict.peers <= knot.members:
+            knot = _tied(conflict, knot_of, found)
+        knot.conflicts.append(conflict)
+    return found.values()
+
+
+def _tied(conflict: Conflict, knot_of: dict[WorkloadKey, _Knot], found: dict[int, _Knot]) -> _Knot:
+    """The knot that the conflict makes of those which it touches."""
+    members = {conflict.owner, *conflict.peers}
+    touched = {id(knot): knot for knot in map(knot_of.get, members) if knot is not None}
+    largest = max(touched.values(), key=lambda knot: len(knot.members), default=_Knot())
+    for number, knot in touched.items():
+        if knot is not largest:
+            largest.conflicts += knot.conflicts
+            members |= knot.members
+            del found[number]
+    knot_of.update(dict.fromkeys(members - largest.members, largest))
+    largest.members |= members
+    found[id(largest)] = largest
+    return largest
 
 
 # Who can stay beside whom
 
 
 class _Kept:
-    """Those kept so far, and for each conflict how many of its peers are among them."""
+    """Those kept so far, and of the conflicts that they own how many of the peers are among them."""
 
     def __init__(self, conflicts: Sequence[Conflict]) -> None:
         self.keys: set[WorkloadKey] = set()
-        self._count = dict.fromkeys(conflicts, 0)
         self._owned: dict[WorkloadKey, list[Conflict]] = {}
-        self._met: dict[WorkloadKey, list[Conflict]] = {}
+        self._held: list[tuple[Conflict, int]] = []
         for conflict in conflicts:
             self._owned.setdefault(conflict.owner, []).append(conflict)
-            for peer in conflict.peers:
-                self._met.setdefault(peer, []).append(conflict)
 
     def has_room_for(self, key: WorkloadKey) -> bool:
-        if any(self._count[conflict] > conflict.limit for conflict in self._owned.get(key, ())):
+        if any(len(conflict.peers & self.keys) > conflict.limit for conflict in self._owned.get(key, ())):
             return False
-        return not any(
-            conflict.owner in self.keys and self._count[conflict] >= conflict.limit
-            for conflict in self._met.get(key, ())
-        )
-
-    def n_conflicts(self, key: WorkloadKey) -> int:
-        return len(self._met.get(key, ())) + sum(len(conflict.peers) for conflict in self._owned.get(key, ()))
+        return not any(count >= conflict.limit and key in conflict.peers for conflict, count in self._held)
 
     def keep(self, key: WorkloadKey) -> None:
         self.keys.add(key)
-        for conflict in self._met.get(key, ()):
-            self._count[conflict] += 1
+        self._held = [(conflict, count + (key in conflict.peers)) for conflict, count in self._held]
+        self._held += [(conflict, len(conflict.peers & self.keys)) for conflict in self._owned.get(key, ())]
 
 
 def _greedily(
@@ -141,9 +151,12 @@ def _greedily(
 ) -> set[WorkloadKey]:
     """From the highest priority down, whoever has the fewest conflicts and owns none first: stays if there is room."""
     kept, owners = _Kept(knot), {conflict.owner for conflict in knot}
+    n_conflicts = Counter(chain.from_iterable(conflict.peers for conflict in knot))
+    for conflict in knot:
+        n_conflicts[conflict.owner] += len(conflict.peers)
     for _, level in groupby(order, key=lambda key: standing[key].priority):
         # Sorting is stable: among equals, who is rather kept stays in front.
-        for key in sorted(level, key=lambda key: (key in owners, kept.n_conflicts(key))):
+        for key in sorted(level, key=lambda key: (key in owners, n_conflicts[key])):
             if kept.has_room_for(key):
                 kept.keep(key)
     return set(order) - kept.keys
@@ -153,7 +166,7 @@ def _exactly(
     knot: Sequence[Conflict],
     order: Sequence[WorkloadKey],
     standing: Mapping[WorkloadKey, Standing],
-    steps: victim_search.Steps,
+    some_way: AbstractSet[WorkloadKey],
 ) -> set[WorkloadKey] | None:
     """The best choice of all, unless the knot is too large to look for it."""
     if len(knot) > CONFLICTS and len(order) > CONFLICTS + 1:
@@ -161,14 +174,14 @@ def _exactly(
     bit = {key: position for position, key in enumerate(order)}
     gives_way = _gives_way(knot, standing)
     levels = {priority: level for level, priority in enumerate(dict.fromkeys(standing[key].priority for key in order))}
-    rules = {victim_search.Rule(1 << bit[c.owner], _mask(c.peers, bit), c.limit) for c in knot}
-    tied = victim_search.Knot(
+    rules = {Rule(1 << bit[c.owner], _mask(c.peers, bit), c.limit) for c in knot}
+    tied = Knot(
         rules=sorted(rules),
         levels=[levels[standing[key].priority] for key in order],
         excuses=[_mask(gives_way[key], bit) for key in order],
     )
     try:
-        staying = victim_search.staying(tied, steps)
+        staying = victim_search.staying(tied, _mask(set(order) - some_way, bit), victim_search.Steps(STEPS))
     except victim_search.TooManyStepsError:
         return None
     return {key for key in order if not staying >> bit[key] & 1}

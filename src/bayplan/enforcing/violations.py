@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 import msgspec
 
@@ -50,6 +50,15 @@ class Violation(msgspec.Struct, frozen=True):
         if self.owner in gone:
             return True
         if self.sign is Sign.APART:
-            return sum(peer not in gone for peer in self.peers) <= self.limit
+            return len(self.peers) - len(gone) <= self.limit and sum(p not in gone for p in self.peers) <= self.limit
         # Nobody's going brings a peer near; but it may leave the owner alone.
         return any(all(key in gone or key == self.owner for key in others) for others in self.alone_without)
+
+
+def involved(violations: Iterable[Violation]) -> set[WorkloadKey]:
+    """Everybody who has a part in one of them."""
+    found: set[WorkloadKey] = set()
+    for violation in violations:
+        found.add(violation.owner)
+        found.update(violation.peers)
+    return found

@@ -88,7 +88,7 @@ class Connection:
         return f"Connection(server={self.server!r}, context_name={self.context_name!r})"
 
     def apart(self) -> Connection:
-        """Another connection to the same server, with sockets of its own: it waits for nothing that is under way here."""
+        """Another connection to the same server, with sockets of its own: it waits for nothing under way here."""
         return Connection(self._access, self._options, clock=self._clock, sleep=self._sleep)
 
     async def __aenter__(self) -> Self:
@@ -196,6 +196,7 @@ class Connection:
         """A successful answer. Refused credentials are renewed, once."""
         tried = self.tried(call.method, call.path)
         may_renew = self._is_tls
+        credential = Credential()
         try:
             while True:
                 credential = await self._access.credentials.current() if self._is_tls else Credential()
@@ -214,7 +215,9 @@ class Connection:
                 if not await self._access.credentials.renew(credential):
                     raise error
         except transport.FAILURES as error:
-            raise transport.meaning(error, tried, self.server, self._access.proxy) from error
+            found = transport.meaning(error, tried, self.server, self._access.proxy)
+            hint = credentials.why_dropped(credential, dt.datetime.now(dt.UTC)) if found.passing else ""
+            raise (type(found)(f"{found}{hint}") if hint else found) from error
 
     @contextlib.asynccontextmanager
     async def _send(self, call: _Call, credential: Credential) -> AsyncIterator[aiohttp.ClientResponse]:

@@ -95,8 +95,15 @@ def read_token(path: str, origin: str) -> str:
 
 def why_refused(credential: Credential, now: dt.datetime) -> str:
     """What we know ourselves about why a server may have refused: nothing, or a clause that continues its message."""
+    if credential.certificate is None and not credential.authorization:
+        return "; we sent no credentials"
+    return why_dropped(credential, now)
+
+
+def why_dropped(credential: Credential, now: dt.datetime) -> str:
+    """The same for a connection that broke off, which is how some servers refuse a certificate."""
     if credential.certificate is None:
-        return "" if credential.authorization else "; we sent no credentials"
+        return ""
     from cryptography import x509
 
     expiry = x509.load_pem_x509_certificates(credential.certificate.certificate)[0].not_valid_after_utc

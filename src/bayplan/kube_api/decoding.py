@@ -22,7 +22,7 @@ Item = TypeVar("Item")
 UNUSABLE = (ValueError, RecursionError)
 
 # A bigger page is decoded in slices, so that the event loop is never held for long.
-_BIG_PAGE = 6_000_000
+_BIG_PAGE = 2_000_000
 _SLICE = 100
 
 

@@ -17,7 +17,7 @@ from bayplan.enforcing import other_places
 from bayplan.enforcing.enforcer import Enforcer
 from bayplan.enforcing.planning import Eviction, Plan, Settings
 from bayplan.enforcing.tracking import ViolationTracker
-from bayplan.enforcing.violations import Violation
+from bayplan.enforcing.violations import Violation, involved
 from bayplan.live.cluster_state import ClusterState
 from bayplan.live.events import Events
 from bayplan.live.metrics import Metrics
@@ -73,7 +73,7 @@ class Enforcement:
         """Enforce for ever."""
         while True:
             self._call.clear()
-            plan = self.look()
+            plan = await self.look()
             await asyncio.gather(*(self._evict(eviction) for eviction in plan.evict))
             if plan.evict and not self._dry_run:
                 continue  # what was done may be more than the plan knew
@@ -82,26 +82,27 @@ class Enforcement:
                 async with asyncio.timeout(wait):
                     await self._call.wait()
 
-    def look(self) -> Plan:
-        """What is due now."""
+    async def look(self) -> Plan:
+        """What is due now. Choosing goes on beside everything else: in a storm it takes a while."""
+        chosen = await asyncio.to_thread(self._enforcer.choosing(self._observe(), self._tracker.standing()))
+        now = self._observe()  # what was mended meanwhile costs nobody
+        with self._asking() as placeable:
+            return self._enforcer.plan(chosen, now, placeable)
+
+    def _observe(self) -> float:
+        """Tell the enforcer what is broken now, and who is gone. Returns the time."""
         now, records = self._clock(), self._state.index.records
         for key in [key for key in self._leaving if key not in records]:
             self._leaving.discard(key)
             self._enforcer.gone(key)
-        self._enforcer.observe(self._broken(), now)
-        with self._asking() as placeable:
-            return self._enforcer.due(now, self._tracker.standing(), placeable)
+        self._enforcer.observe(self.broken(), now)
+        return now
 
-    def _broken(self) -> list[Violation]:
+    def broken(self) -> list[Violation]:
         """What is broken and would stay so: whoever is on its way out already mends it by going."""
         records = self._state.index.records
         violations = self._tracker.violations()
-        going = {
-            key
-            for violation in violations
-            for key in (violation.owner, *violation.peers)
-            if key in records and records[key].workload.terminating
-        }
+        going = {key for key in involved(violations) if key in records and records[key].workload.terminating}
         return [violation for violation in violations if not violation.mended_without(going)]
 
     @contextlib.contextmanager
@@ -129,7 +130,7 @@ class Enforcement:
         except GoneError:
             return
         except (RefusedError, UnclearError) as error:
-            self._enforcer.refused(eviction.victim, str(error), now)
+            self._enforcer.refused(eviction.victim, str(error), now, perhaps_not=isinstance(error, UnclearError))
             self._count("refused")
             log.warning("eviction refused", extra={**facts, "error": str(error)})
             note = f"not evicted, although {eviction.why}: {error}"

@@ -24,8 +24,8 @@ class LoopTurns(selectors.DefaultSelector):
     """
     The selector of an event loop that tells how long its turns are.
 
-    `on_turn` is told of each. A turn of more than 50 ms is logged, with the time that this thread was really at work: if
-    that is little, the machine was busy with something else.
+    `on_turn` is told of each. One in which this thread was at work for more than 50 ms is logged; in others that took
+    so long, the machine was busy with something else.
     """
 
     def __init__(
@@ -40,9 +40,8 @@ class LoopTurns(selectors.DefaultSelector):
         if self._began:
             seconds = self._clock() - self._began
             self.on_turn(seconds)
-            if seconds > TOO_LONG:
-                facts = {"seconds": round(seconds, 3), "worked": round(self._worked() - self._work_began, 3)}
-                log.warning("the event loop was held", extra=facts)
+            if seconds > TOO_LONG and (worked := self._worked() - self._work_began) > TOO_LONG:
+                log.warning("the event loop was held", extra={"seconds": round(seconds, 3), "worked": round(worked, 3)})
         found = super().select(timeout)
         self._began, self._work_began = self._clock(), self._worked()
         return found

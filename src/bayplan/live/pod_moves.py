@@ -7,7 +7,7 @@ counts, as for every pending pod. Needs no network: files do as well.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import msgspec
@@ -43,6 +43,10 @@ class PodMoves:
         record = self.cluster.index.records.get(key)
         return None if record is None else record.workload
 
+    def comes_back(self, key: WorkloadKey) -> bool:
+        """Whether somebody would make the pod again."""
+        return key in self.controllers
+
     def plan(self, limits: Limits) -> Rebalancing:
         """The fewest moves that gain most within the limits."""
         with self._wishes() as wishes:
@@ -63,10 +67,11 @@ class PodMoves:
         with self._wishes() as wishes:
             return rebalancing.reached(self.cluster.index, where_it_went, wishes, list(targets))
 
-    def orphans(self) -> list[WorkloadKey]:
-        """Pods that might have it better elsewhere and that nobody would make again."""
+    def orphans(self, movable: Callable[[Workload], bool]) -> list[WorkloadKey]:
+        """Of the movable pods those that might have it better elsewhere, but that nobody would make again."""
         with self._wishes() as wishes:
-            return sorted(wishes.unhappy() - self.controllers.keys())
+            uneasy = sorted(wishes.unhappy() - self.controllers.keys())
+        return [key for key in uneasy if movable(self.cluster.index.records[key].workload)]
 
     @contextmanager
     def _wishes(self) -> Iterator[PodWishes]:
@@ -87,5 +92,7 @@ class PodMoves:
         owner = self.controllers.get(workload.key)
         owners, around = None if owner is None else [owner], self.cluster.surroundings
         selector = pods.default_selector(workload.labels, workload.namespace, owners, around)
+        if selector is None:
+            return workload
         spread = Spread(default_selector=selector)
         return msgspec.structs.replace(workload, needs=msgspec.structs.replace(needs, spread=spread))

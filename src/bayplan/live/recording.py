@@ -2,7 +2,8 @@
 Everything that decisions depended on, and the decisions, one JSON line each: what `bayplan replay` reads.
 
 The first line says how the scheduler was set, the next ones build the index as it was; then changes and decisions in
-the order in which they happened. Written by its own thread, so that a slow disk slows nobody down.
+the order in which they happened. Encoded and written by its own thread, so that neither a slow disk nor a big cluster
+holds anybody up; what it is handed is never changed in place.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class Recorder:
         self._wall = wall
         self._position = index.journal.end
         self._n_decisions = 0
-        self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._lines: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
         self._file = file
         self._thread = threading.Thread(target=self._write, name="recorder", daemon=True)
         self._put({"recording": VERSION, **header})
@@ -100,10 +101,10 @@ class Recorder:
                 self._put({"stored": change.table, "name": change.name, "value": change.after})
 
     def _put(self, line: dict[str, Any]) -> None:
-        self._lines.put(msgspec.json.encode(line))
+        self._lines.put(line)
 
     def _write(self) -> None:
         while (line := self._lines.get()) is not None:
-            self._file.write(line + b"\n")
+            self._file.write(msgspec.json.encode(line) + b"\n")
             if self._lines.empty():
                 self._file.flush()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import logging
 import pathlib
 import time
@@ -25,7 +24,7 @@ from bayplan.kube_api.errors import NotFoundError
 from bayplan.kube_api.leader_election import LeaderElector
 from bayplan.kube_api.reflector import Reflector
 from bayplan.kube_api.resources import PODS
-from bayplan.live import serving, watched
+from bayplan.live import garbage, serving, watched
 from bayplan.live.api_outside import ApiOutside
 from bayplan.live.assembly import Assembly
 from bayplan.live.cluster_state import ClusterState
@@ -137,17 +136,16 @@ class Running:
     async def _know_everything(self, crew: Crew) -> None:
         """Start watching and return when all is known; pods come last, as they are counted where their nodes are."""
         began = time.monotonic()
-        gc.disable()  # objects are only made, and none of them is garbage
-        for last in (False, True):
-            batch = [one for one in self._reflectors if (one.resource == PODS) is last]
-            for reflector in batch:
-                crew.start(reflector.run())
-            await asyncio.gather(*(reflector.synced.wait() for reflector in batch))
-        _ = self._parts.state.index.roster  # made by one look at all pods, which no decision should have to wait for
-        gc.enable()
-        gc.freeze()
-        self._synced = True
         index, queue = self._parts.state.index, self._parts.state.queue
+        _ = index.roster  # kept from now on: made later, it would take one look at all pods
+        with garbage.only_made():
+            for last in (False, True):
+                batch = [one for one in self._reflectors if (one.resource == PODS) is last]
+                for reflector in batch:
+                    crew.start(reflector.run())
+                await asyncio.gather(*(reflector.synced.wait() for reflector in batch))
+        crew.start(garbage.tidy())
+        self._synced = True
         facts = {"nodes": len(index.slots), "pods": len(index.records), "pending": len(queue)}
         log.info("synced", extra={**facts, "seconds": round(time.monotonic() - began, 2)})
 

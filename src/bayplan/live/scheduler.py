@@ -29,7 +29,9 @@ from bayplan.model.workloads import Workload
 from bayplan.rules.rule import Rule
 
 STEP = 0.008  # seconds of deciding before others may run
+ASKING = 0.004  # of them, seconds for finding out who can be woken
 IN_FLIGHT = 64  # binds on their way at once: more only wait in the API server instead of here
+PATCHING = 32  # conditions on their way at once, so that they leave room for binds
 SWEEP_EVERY = 300.0
 log = logging.getLogger("bayplan.scheduler")
 
@@ -68,6 +70,7 @@ class Scheduler:
         self._on_decision, self._on_step = on_decision, on_step
         self._tasks: set[asyncio.Task[None]] = set()
         self._binding = 0
+        self._patching = asyncio.Semaphore(PATCHING)
         self._call = asyncio.Event()
         self._swept = clock()
         self.longest_step = 0.0  # seconds of this thread that a step has taken at most
@@ -101,7 +104,7 @@ class Scheduler:
         began, spent = self._clock(), time.thread_time()
         self._on_step()
         self._wake(began)
-        worked = False
+        worked = self._state.waiting.is_restless
         while self._binding < IN_FLIGHT and self._clock() - began < STEP:
             pending = self._state.queue.pop(self._clock())
             if pending is None:
@@ -124,15 +127,21 @@ class Scheduler:
             return
 
     def _wake(self, now: float) -> None:
+        def enough() -> bool:
+            return self._clock() - now >= ASKING
+
         state = self._state
-        for pending in state.waiting.wake():
+        for pending in state.waiting.wake(enough):
             state.queue.retry(pending, now)
         if now - self._swept >= SWEEP_EVERY:
             self._swept = now
-            for pending in state.waiting.sweep():
-                self._metrics.missed_wakeups.inc()
-                log.error("woken by the sweep, not by an event", extra={"pod": pending.key})
-                state.queue.retry(pending, now)
+            state.waiting.suspect_all()
+        if enough():
+            return
+        for pending in state.waiting.sweep(enough):
+            self._metrics.missed_wakeups.inc()
+            log.error("woken by the sweep, not by an event", extra={"pod": pending.key})
+            state.queue.retry(pending, now)
 
     # One pod
 
@@ -209,7 +218,8 @@ class Scheduler:
 
     async def _patch(self, pod: PodRef, status: dict[str, Any]) -> None:
         try:
-            await self._outside.patch_status(pod, status)
+            async with self._patching:
+                await self._outside.patch_status(pod, status)
         except ClusterError as error:
             log.warning("status not written", extra={"pod": f"{pod.namespace}/{pod.name}", "error": str(error)})
 

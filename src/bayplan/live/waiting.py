@@ -5,12 +5,12 @@ Pods that no rule tells apart sleep as one kind. The changes since the last look
 pod that left a node matters to kinds that only its room was missing for, or whose terms it had a part in; a node that
 changed matters to all. Of those kinds the engine is asked, at the price of one decision each, and one pod of a kind
 that fits now is woken; the next one only when that one was placed. So nobody is tried in vain, and nobody who would fit
-sleeps on.
+sleeps on. Who asks says when it is enough for now; the kinds that are left are asked at the next look.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,9 @@ ROOM, NODE, PEERS = 1, 2, 4
 LIFTED_BY_DEPARTURE = {"NodeResourcesFit", "NodePorts", "NodeVolumeLimits"}
 LIFTED_BY_PEERS = {"InterPodAffinity", "PodTopologySpread", "VolumeRestrictions"}
 MANY_CHANGES = 256  # from here on every kind is asked, which is cheaper than looking through the changes
+MOST_HEARD = 4096
+
+Enough = Callable[[], bool]
 
 
 class _Kind:
@@ -39,7 +42,7 @@ class _Kind:
         self.members: dict[WorkloadKey, Pending] = {}
         self.held_by: NDArray[np.uint8] = np.zeros(0, np.uint8)
         self.peers: list[Judged] = []
-        self.heard: set[int] = set()  # classes whose comings and goings have mattered to this kind
+        self.heard: dict[tuple[int, bool, bool], bool] = {}  # whether comings and goings of like pods matter here
 
     @property
     def sample(self) -> Pending:
@@ -79,7 +82,8 @@ class Waiting:
         self._kind_of: dict[WorkloadKey, Hashable] = {}
         self._position = index.journal.end
         self._generation = index.census.generation
-        self._doubtful: set[Hashable] = set()  # to be asked at the next look, whatever has changed
+        self._doubtful: dict[Hashable, None] = {}  # to be asked at the next look, in this order
+        self._suspects: dict[Hashable, None] = {}  # to be asked by the sweep, which nothing has happened to
         self.asked = 0  # how often the engine was asked, for metrics and tests
 
     def __len__(self) -> int:
@@ -110,19 +114,26 @@ class Waiting:
             del kind.members[key]
             if not kind.members:
                 del self._kinds[kind_key]
-                self._doubtful.discard(kind_key)
+                self._doubtful.pop(kind_key, None)
+                self._suspects.pop(kind_key, None)
 
     def placed(self, workload: Workload) -> None:
         """One of a kind has found a place: perhaps there is room for the next."""
         key = self._key(workload)
         if key in self._kinds:
-            self._doubtful.add(key)
+            self._doubt(key)
 
     def doubt_all(self) -> None:
         """Something has happened that no change of the index tells of: ask for every kind."""
-        self._doubtful.update(self._kinds)
+        for key in self._kinds:
+            self._doubt(key)
 
-    def wake(self) -> list[Pending]:
+    @property
+    def is_restless(self) -> bool:
+        """Whether there are kinds left to be asked."""
+        return bool(self._doubtful or self._suspects)
+
+    def wake(self, enough: Enough = lambda: False) -> list[Pending]:
         """The pods that the changes since the last look have given a place; they sleep no longer."""
         if not self._kinds:
             return []
@@ -130,25 +141,32 @@ class Waiting:
         self._position = self._index.journal.end
         if self._generation != self._index.census.generation:
             self._regroup()
-        asked = set(self._doubtful)
-        self._doubtful.clear()
         if changes is None or len(changes) > MANY_CHANGES:
-            asked.update(self._kinds)
+            self.doubt_all()
         else:
             for change in changes:
-                asked.update(self._concerned(change, asked))
-        return self._awake(asked)
+                self._doubt_concerned(change)
+        return self._asked(self._doubtful, enough)
 
-    def sweep(self) -> list[Pending]:
-        """Ask for every kind: whoever fits should have been woken before."""
-        return self._awake(self._kinds)
+    def suspect_all(self) -> None:
+        """Have the sweep ask for every kind."""
+        self._suspects = {key: None for key in self._kinds if key not in self._doubtful}
 
-    def _awake(self, kinds: Iterable[Hashable]) -> list[Pending]:
+    def sweep(self, enough: Enough = lambda: False) -> list[Pending]:
+        """Of the suspects those who fit: they should have been woken before."""
+        return self._asked(self._suspects, enough)
+
+    def _doubt(self, key: Hashable) -> None:
+        self._doubtful[key] = None
+        self._suspects.pop(key, None)  # something has happened: whoever fits now need not have fitted before
+
+    def _asked(self, kinds: dict[Hashable, None], enough: Enough) -> list[Pending]:
+        """Put kinds to the engine, one at least, until it is enough."""
         found = []
-        for key in list(kinds):
-            kind = self._kinds.get(key)
-            if kind is None:
-                continue
+        while kinds:
+            key = next(iter(kinds))
+            del kinds[key]
+            kind = self._kinds[key]
             sample = kind.sample
             self.asked += 1
             if self._fits(sample.workload):
@@ -156,12 +174,14 @@ class Waiting:
                 self.remove(sample.key)
             else:
                 kind.judge(self._judge(sample.workload), self._index)
+            if enough():
+                break
         return found
 
-    def _concerned(self, change: Change, known: set[Hashable]) -> Iterator[Hashable]:
+    def _doubt_concerned(self, change: Change) -> None:
         for key, kind in self._kinds.items():
-            if key not in known and self._may_help(change, kind):
-                yield key
+            if key not in self._doubtful and self._may_help(change, kind):
+                self._doubt(key)
 
     def _may_help(self, change: Change, kind: _Kind) -> bool:
         match change.kind:
@@ -191,13 +211,16 @@ class Waiting:
     def _has_a_part(self, change: Change, kind: _Kind) -> bool:
         """Whether the pod that came or went counts for a rule that listens to others."""
         cls = change.member_of
-        if cls is None or not kind.peers:
+        if cls is None or change.workload is None or not kind.peers:
             return False
-        if cls.id in kind.heard:
-            return True
-        heard = any(one.rule.touched(one.plan, change, self._index) is not None for one in kind.peers)
-        if heard:
-            kind.heard.add(cls.id)
+        # Of a pod the rules read no more than this; it may also be on no node that we know.
+        alike = (cls.id, bool(change.slots), bool(change.workload.needs.claims.names))
+        heard = kind.heard.get(alike)
+        if heard is None:
+            if len(kind.heard) == MOST_HEARD:
+                kind.heard.clear()
+            heard = any(one.rule.touched(one.plan, change, self._index) is not None for one in kind.peers)
+            kind.heard[alike] = heard
         return heard
 
     def _key(self, workload: Workload) -> Hashable:
@@ -221,4 +244,4 @@ class Waiting:
             if self._key(pending.workload) != self._kind_of[pending.key]:
                 self.remove(pending.key)
                 self.park(pending)
-                self._doubtful.add(self._kind_of[pending.key])
+                self._doubt(self._kind_of[pending.key])

@@ -89,7 +89,7 @@ def label_keys(needs: Needs) -> frozenset[str]:
     return needs.affinity.label_keys.union(*(selector.keys for selector in selectors if selector is not None))
 
 
-class Workload(msgspec.Struct, frozen=True, kw_only=True):
+class Workload(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """
     One thing to place. `requested_target` is a node the pod itself names; `unplaceable` says why it may not be tried.
     `preempted`: it is terminating to make room for a more important one.

@@ -181,7 +181,7 @@ def _workload(pod: Pod, request: Request) -> Workload:
     return msgspec.structs.replace(pods.workload_of(pod), requested_target=pod.spec.node_name)
 
 
-@functools.cache
+@functools.lru_cache(maxsize=64)  # kinds of objects, of which there are few
 def _decoder(wire_type: type[ApiObject]) -> Callable[[msgspec.Raw], Any]:
     return msgspec.json.Decoder(wire_type).decode
 

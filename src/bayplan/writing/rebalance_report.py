@@ -6,9 +6,20 @@ from typing import Any
 
 from bayplan.enforcing.rebalancing import Move, Rebalancing
 from bayplan.enforcing.soft_rules import Shares
+from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.workloads import Workload, WorkloadKey
-from bayplan.writing import subjects, versioned
+from bayplan.writing import subjects, tables, versioned
 from bayplan.writing.tables import Table
+
+
+def written(plan: Rebalancing, index: PlacementIndex, output: str, width: int | None) -> str:
+    """The plan in the form asked for; `width` is that of a drawn table."""
+    if output in ("json", "yaml"):
+        return versioned.written(document(plan), output)
+    workloads = {key: record.workload for key, record in index.records.items()}
+    if output == "name":
+        return names(plan, workloads)
+    return tables.rendered(table(plan, workloads, wide=output == "wide"), width) if plan.moves else ""
 
 
 def table(plan: Rebalancing, workloads: dict[WorkloadKey, Workload], *, wide: bool = False) -> Table:

@@ -1,0 +1,151 @@
+"""How `bayplan rebalance --apply` holds back on a real API server: budgets, so many a minute, so many at once."""
+
+import asyncio
+import contextlib
+import signal
+
+import pytest
+
+from bayplan.enforcing.carrying_out import Settings
+from bayplan.enforcing.moves_made import Refused, Waiting
+from bayplan.enforcing.rebalancing import Limits
+from bayplan.kube_api import connect
+from bayplan.live.fetching import Fetching
+from bayplan.live.moving import Mover
+from bayplan.live.owned_pods import OwnedPods
+from bayplan.live.pod_moves import PodMoves
+from bayplan.reading import cluster
+from bayplan.rules import profile
+from live.admin import wait_for
+from live.bayplan_running import in_process
+from live.programs import ended, started
+from live.replica_sets import crowded
+
+
+@pytest.fixture
+async def crowd(admin, namespace):
+    return await crowded(admin, namespace)
+
+
+def look(server):
+    """As the command itself reads a cluster."""
+    pods, fetching = OwnedPods(), Fetching(connect.from_kubeconfig(server.kubeconfig()))
+    inputs, _ = cluster.read([], also={"Pod": pods}, live=fetching.sources())
+    return PodMoves(cluster.cluster_of(inputs, sink=pods), pods.controllers, profile.rules())
+
+
+async def planned(server):
+    view = await asyncio.to_thread(look, server)
+    plan = view.plan(Limits(most_moves=5, movable=lambda _: True, budgets=view.budgets))
+    return plan, view
+
+
+@contextlib.asynccontextmanager
+async def moving(server, planned, timeout=300.0):  # noqa: ASYNC109 - a setting, and nothing that is waited for here
+    """A plan on its way, with little patience: the task that makes it, and what happens."""
+    happened = []
+    async with connect.from_kubeconfig(server.kubeconfig()) as connection:
+        mover = Mover(
+            connection,
+            *planned,
+            look=lambda: look(server),
+            tell=happened.append,
+            settings=Settings(retry_after=0.3, timeout=timeout),
+        )
+        task = asyncio.create_task(mover.run())
+        try:
+            yield task, happened
+        finally:
+            mover.interrupt.set()
+            await task
+
+
+class Budget:
+    """A PodDisruptionBudget for the crowd, with the status that its controller would write."""
+
+    def __init__(self, admin, namespace):
+        self.admin, self.namespace = admin, namespace
+
+    async def create(self):
+        meta, selector = {"name": "web", "namespace": self.namespace}, {"matchLabels": {"app": "web"}}
+        spec = {"minAvailable": 2, "selector": selector}
+        await self.admin.create(
+            {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": meta, "spec": spec}
+        )
+
+    async def allow(self, count, generation=1):
+        status = {"disruptionsAllowed": count, "expectedPods": 3, "desiredHealthy": 2, "currentHealthy": 2 + count}
+        change = {"status": {**status, "observedGeneration": generation, "disruptedPods": None}}
+        resource = "policy/v1/poddisruptionbudgets"
+        await self.admin.patch(resource, "web", change, self.namespace, subresource="status")
+
+
+@pytest.fixture
+async def budget(admin, crowd):
+    found = Budget(admin, crowd.namespace)
+    await found.create()
+    return found
+
+
+async def test_a_budget_that_allows_nothing_leaves_nothing_to_do(kube_server, crowd, budget):
+    code, _, said = await ended("rebalance", kube_server, "--apply", "--yes")
+    assert code == 0
+    assert "no moves within the limits would gain anything" in said
+    assert len(await crowd.pods()) == 3
+
+
+async def test_what_the_api_server_forbids_is_not_done(kube_server, crowd, budget):
+    await budget.allow(2, generation=0)  # out of date, as the API server knows and the plan does not
+    code, _, said = await ended("rebalance", kube_server, "--apply", "--yes", "--timeout", "1s")
+    assert code == 1
+    assert "would violate the pod's disruption budget" in said
+    assert "stopped: 0 of 2 moves made" in said
+    assert len(await crowd.pods()) == 3
+
+
+async def test_what_is_refused_again_and_again_is_given_up(kube_server, crowd, budget):
+    await budget.allow(2, generation=0)
+    async with moving(kube_server, await planned(kube_server), timeout=2.0) as (mover, happened):
+        outcome = await mover
+    refused = [one.workload for one in happened if isinstance(one, Refused)]
+    assert len(refused) > len(set(refused))  # asked for more than once
+    assert (outcome.made, len(outcome.left)) == ([], 2)
+    assert outcome.stopped.endswith("waited for 2 s")
+
+
+async def test_a_budget_that_is_used_up_is_waited_for(kube_server, crowd, budget):
+    await budget.allow(2)
+    async with in_process(kube_server), crowd.kept():
+        plan = await planned(kube_server)
+        await budget.allow(1)
+        async with moving(kube_server, plan) as (mover, happened):
+            held = await wait_for(lambda: [one for one in happened if isinstance(one, Waiting)])
+            assert "PodDisruptionBudget web allows no disruption" in held[0].why
+            await budget.allow(1)
+            outcome = await mover
+    assert (len(outcome.made), outcome.gain, outcome.left) == (2, 600, ())
+    assert sorted((await crowd.pods()).values()) == ["node-0", "node-1", "node-2"]
+
+
+async def test_no_more_are_evicted_in_a_minute_than_allowed(kube_server, crowd):
+    words = ("--apply", "--yes", "--per-minute", "1")
+    async with in_process(kube_server), crowd.kept(), started("rebalance", kube_server, *words) as program:
+        await wait_for(lambda: "1 evictions in the last minute, as many as may be" in program.said)
+        assert "move 2" not in program.said
+        program.child.send_signal(signal.SIGINT)
+        code, _ = await program.end()
+    assert code == 130
+    assert "interrupted: 1 of 2 moves made" in program.said
+
+
+async def test_two_may_go_at_once(kube_server, crowd):
+    async with started("rebalance", kube_server, "--apply", "--yes", "--at-once", "2") as program:
+
+        async def two_are_gone():
+            return len(await crowd.pods()) == 1
+
+        await wait_for(two_are_gone)
+        async with in_process(kube_server), crowd.kept():
+            code, _ = await program.end()
+    assert code == 0, program.said
+    assert "2 of 2 moves made, 600 of 600 points gained" in program.said

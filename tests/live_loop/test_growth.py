@@ -1,0 +1,92 @@
+"""A scheduler that has seen many thousand pods holds no more than one that has seen a few: memory stays flat."""
+
+import collections
+import gc
+import sys
+import types
+
+import pytest
+
+from live_loop.simulated import Simulation, apart, near
+
+LIVING = 60  # pods at a time
+ROLLOUT = 40  # pods that share a template
+WARM, LATER = 1_500, 3_000
+
+
+def held_by(*roots):
+    """How many objects of each type can be reached, which is what memory is spent on."""
+    seen, unread = {}, list(roots)  # objects are kept, so that none of them gets the id of another
+    while unread:
+        for found in gc.get_referents(unread.pop()):
+            if id(found) not in seen and not isinstance(found, type | types.ModuleType):
+                seen[id(found)] = found
+                unread.append(found)
+    return collections.Counter(type(found).__qualname__ for found in seen.values())
+
+
+def ours():
+    """What our modules hold. Caches of pure functions are emptied: their sizes are bounded where they are declared."""
+    found = [module.__dict__ for name, module in sys.modules.items() if name.partition(".")[0] == "bayplan"]
+    for value in [value for names in found for value in names.values()]:
+        if hasattr(value, "cache_clear"):
+            assert value.cache_info().maxsize or not value.cache_info().currsize
+            value.cache_clear()
+    return found
+
+
+@pytest.fixture(autouse=True)
+def small_memories(monkeypatch):
+    """What is bounded is full before the first count."""
+    monkeypatch.setattr("bayplan.indexing.journal.KEEP", 200)
+    monkeypatch.setattr("bayplan.indexing.census.SEEN_KEPT", 200)
+    monkeypatch.setattr("bayplan.indexing.evaluations.MEMORY", 0)
+    monkeypatch.setattr("bayplan.filtering.KINDS_KEPT", 50)
+    monkeypatch.setattr("bayplan.live.events.REMEMBERED", 200)
+
+
+class Life:
+    """
+    Pods of one rollout after another come, are placed or not, and go.
+
+    Everything about them is new each time, as in real life: names, labels, the selectors of their rules.
+    """
+
+    def __init__(self):
+        self.cluster, self.made = Simulation(), 0
+        for i in range(12):
+            self.cluster.add_node(f"node-{i}", zone="abc"[i % 3])
+
+    async def go_on(self, n_pods):
+        cluster = self.cluster
+        for _ in range(n_pods):
+            self.made += 1
+            number, rollout = self.made, f"r{self.made // ROLLOUT}"
+            rule = [apart, near, apart][number % 3](app=rollout) if number % 4 else {}
+            cluster.add_pod(
+                f"pod-{number}",
+                labels={"app": rollout, "number": str(number)},
+                cpu="20" if number % 50 == 0 else f"{100 + number % 3}m",
+                priority=number % 3 if number % 10 == 0 else 0,
+                affinity=rule,
+            )
+            if number > LIVING and f"web/pod-{number - LIVING}" in cluster.pods:
+                cluster.remove_pod(f"pod-{number - LIVING}")
+            if number % 10 == 0:
+                await cluster.settle(1)
+        await cluster.settle(1)
+        cluster.events.clear()
+        cluster.binds.clear()
+        cluster.deleted.clear()
+
+
+async def test_nothing_grows_with_the_number_of_pods_ever_seen():
+    life = Life()
+    await life.go_on(WARM)
+    before = held_by(life.cluster, *ours())
+    await life.go_on(LATER)
+    after = held_by(life.cluster, *ours())
+    more = {name: (before[name], count) for name, count in after.items() if count > 1.1 * before[name] + 300}
+    assert not more, "as many as before, and as many as now"
+    assert len(life.cluster.pods) <= LIVING + 2
+    assert len(life.cluster.state.index.records) <= LIVING + 2

@@ -1,0 +1,60 @@
+"""Moves as planned and as they turned out, on an example that needs no server."""
+
+import pathlib
+
+import pytest
+
+from bayplan.enforcing.rebalancing import Limits
+from bayplan.live.owned_pods import OwnedPods
+from bayplan.live.pod_moves import PodMoves
+from bayplan.reading import cluster
+from bayplan.rules import profile
+from bayplan.wire.meta import ObjectMeta, OwnerReference
+from bayplan.wire.pods import Pod, PodSpec
+
+EXAMPLE = pathlib.Path(__file__).parents[2] / "examples" / "17-after-a-node-came-back"
+ANY = Limits(most_moves=5, movable=lambda _workload: True)
+
+
+@pytest.fixture
+def moves():
+    return PodMoves(cluster.load([str(EXAMPLE)]), {}, profile.rules())
+
+
+def test_what_went_as_planned_gained_what_was_planned(moves):
+    plan = moves.plan(ANY)
+    assert len(plan.moves) == 2
+    gains = moves.reached([(move.workload, move.after[0][0]) for move in plan.moves])
+    assert gains == tuple(sum(move.gain.values()) for move in plan.moves)
+    assert moves.plan(ANY) == plan  # nothing was changed by asking
+
+
+def test_whoever_came_back_to_where_it_was_gained_nothing(moves):
+    plan = moves.plan(ANY)
+    assert moves.reached([(move.workload, move.before[0][0]) for move in plan.moves]) == (0, 0)
+
+
+def test_a_node_that_came_after_the_look_is_no_trouble(moves):
+    (api, _) = moves.plan(ANY).moves
+    assert moves.reached([(api.workload, "a-new-node")]) == (100,)  # one less too many where it was
+
+
+def test_pods_without_a_controller_are_named(moves):
+    assert moves.orphans(lambda workload: workload.name.startswith("web")) == ["shop/web-1", "shop/web-3"]
+
+
+@pytest.mark.parametrize(
+    "owner, comes_back",
+    [
+        (None, False),
+        (OwnerReference(kind="ReplicaSet", name="web", uid="1", controller=True), True),
+        (OwnerReference(kind="ReplicaSet", name="web", uid="1"), False),  # owned, but nobody keeps count
+        (OwnerReference(kind="Node", name="a", uid="1", controller=True), False),  # a static pod
+    ],
+)
+def test_only_a_controller_makes_a_pod_again(owner, comes_back):
+    sink = OwnedPods()
+    meta = ObjectMeta(name="web-1", namespace="shop", owner_references=None if owner is None else [owner])
+    sink(Pod(metadata=meta, spec=PodSpec(node_name="a")))
+    assert ("shop/web-1" in sink.controllers) is comes_back
+    assert len(sink.running) == 1

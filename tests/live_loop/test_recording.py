@@ -1,0 +1,124 @@
+"""What was recorded is decided again, with the same outcome and an explanation, by the real command."""
+
+import io
+import json
+import random
+
+import pytest
+from click.testing import CliRunner
+
+from bayplan.cli import main
+from bayplan.live.recording import Recorder
+from live_loop.simulated import START, Simulation, apart, near
+
+
+def begin_recording(cluster):
+    """From now on; `stop` of what is returned gives all that was written."""
+    file = io.BytesIO()
+    written = []
+    file.close = lambda: written.append(file.getvalue())
+    cluster.parts.recorder = Recorder(file, cluster.state.index, cluster.parts.header(), lambda: START)
+
+    def stop():
+        cluster.parts.recorder.close()
+        return written[0]
+
+    return stop
+
+
+def do_something(cluster, chance, number):
+    """Pods of all sorts come, some go, and the nodes are not always the same."""
+    name = f"pod-{number}"
+    rule = chance.choice([{}, {"affinity": apart(set=str(number % 5))}, {"affinity": near(set="0")}])
+    cluster.add_pod(
+        name, labels={"set": str(number % 5)}, cpu=chance.choice(["100m", "1", "3"]), priority=number % 3, **rule
+    )
+    if chance.random() < 0.3 and cluster.pods:
+        cluster.remove_pod(chance.choice(sorted(cluster.pods)).partition("/")[2])
+    if chance.random() < 0.1:
+        cluster.add_node(f"late-{number}", zone=chance.choice("abc"))
+
+
+@pytest.fixture
+async def recorded(tmp_path):
+    """A file with the decisions of a busy while, and those decisions as the scheduler made them."""
+    cluster, chance = Simulation(), random.Random(6)
+    for i in range(6):
+        cluster.add_node(f"node-{i}", zone="abc"[i % 3])
+    for number in range(20):
+        do_something(cluster, chance, number)
+    await cluster.settle(5)
+    stop = begin_recording(cluster)
+    for number in range(20, 150):
+        do_something(cluster, chance, number)
+        if number % 7 == 0:
+            await cluster.settle(2)
+    await cluster.settle(20)
+    path = tmp_path / "decisions.jsonl"
+    path.write_bytes(stop())
+    return path
+
+
+def replay(*arguments):
+    return CliRunner().invoke(main.cli, ["replay", *map(str, arguments)])
+
+
+async def test_every_decision_is_made_again(recorded):
+    done = replay(recorded, "-o", "json")
+    assert done.exit_code == 0, done.output
+    decisions = json.loads(done.stdout)["decisions"]
+    assert len(decisions) > 100
+    assert all(row["again"] == row["node"] for row in decisions)
+    assert any(not row["node"] for row in decisions)
+    assert f"{len(decisions)} decisions, 0 of them differ when made again" in done.stderr
+
+
+async def test_a_decision_that_would_be_another_one_today_is_found(recorded):
+    lines = recorded.read_text().splitlines()
+    at = next(i for i, line in enumerate(lines) if '"decision"' in line and json.loads(line)["node"])
+    changed = json.loads(lines[at]) | {"node": "elsewhere"}
+    recorded.write_text("\n".join([*lines[:at], json.dumps(changed), *lines[at + 1 :], ""]))
+    done = replay(recorded, "--pod", f"web/{changed['workload']['name']}")
+    assert done.exit_code == 1
+    assert "elsewhere (now " in done.stdout
+
+
+async def test_any_decision_is_explained(recorded):
+    rows = json.loads(replay(recorded, "-o", "json").stdout)["decisions"]
+    refused = next(row for row in rows if not row["node"])
+    done = replay(recorded, "--explain", refused["decision"])
+    assert done.exit_code == 0
+    assert refused["message"].partition(" preemption:")[0] in done.stdout
+    placed = next(row for row in rows if row["node"])
+    assert placed["node"] in replay(recorded, "--explain", placed["decision"]).stdout
+
+
+async def test_a_recording_that_breaks_off_is_read_to_its_last_whole_line(recorded):
+    whole = json.loads(replay(recorded, "-o", "json").stdout)["decisions"]
+    recorded.write_bytes(recorded.read_bytes()[:-20])
+    done = replay(recorded, "-o", "json")
+    assert done.exit_code == 0
+    assert len(whole) - 1 <= len(json.loads(done.stdout)["decisions"]) <= len(whole)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("", "not a line of a recording"),
+        ('{"kind": "Pod"}\n', "expected a recording"),
+        ("no json\n", "not a line of a recording"),
+    ],
+    ids=["nothing", "something else", "no JSON"],
+)
+def test_what_is_no_recording_is_said(tmp_path, content, says):
+    path = tmp_path / "other.jsonl"
+    path.write_text(content)
+    done = replay(path)
+    assert done.exit_code == 2
+    assert says in done.stderr
+
+
+async def test_a_decision_that_is_not_there_is_said(recorded):
+    done = replay(recorded, "--explain", 100_000)
+    assert done.exit_code == 2
+    assert "there is no decision 100000" in done.stderr
