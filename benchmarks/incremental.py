@@ -56,7 +56,7 @@ def main():
         "removing a node with its pods": cluster.remove_node,
         "changing a node's labels": cluster.relabel_node,
         "relabelling a namespace": cluster.relabel_namespace,
-        f"deleting {DELETED:,} pods": cluster.delete_pods,
+        f"deleting {cluster.n_deleted:,} pods": cluster.delete_pods,
     }
     print(json.dumps({"anew": anew, "changes": {name: cluster.measured(change) for name, change in changes.items()}}))
 
@@ -84,6 +84,7 @@ class LargeCluster:
         self.running = [(workload(i), f"node-{i * 7 % n_nodes:05d}") for i in range(n_pods)]
         self.asking = [workload(n_pods + i) for i in range(ASKED)]
         self.next_node, self.next_deleted, self.n_relabelled = n_nodes, 0, 0
+        self.n_deleted = min(DELETED, n_pods // (2 * REPEATS))
         self.index = None
 
     def build(self):
@@ -134,7 +135,7 @@ class LargeCluster:
 
     def delete_pods(self):
         first = self.next_deleted
-        self.next_deleted += min(DELETED, len(self.running) // REPEATS)
+        self.next_deleted += self.n_deleted
         for workload, _ in self.running[first : self.next_deleted]:
             if workload.key in self.index.records:
                 self.index.remove(workload.key)
