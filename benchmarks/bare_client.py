@@ -35,7 +35,7 @@ def event(namespace, pod):
     }
 
 
-async def work(url, token, ca_file, namespace, pods, nodes):
+async def work(*, url, token, ca_file, namespace, pods, nodes):
     gate = asyncio.Semaphore(AT_A_TIME)
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
     connector = aiohttp.TCPConnector(ssl=ssl.create_default_context(cafile=ca_file), limit=AT_A_TIME)

@@ -4,7 +4,8 @@ Pods bound a second on one real API server: Bayplan, kube-scheduler and a bare c
     python benchmarks/live.py [--nodes 5000] [--pods 1500] [--results benchmarks/live-results.json]
 
 Pods are there before a scheduler is started. The pace is that between its first bind and its last, as a watch sees it.
-The bare client decides nothing: a bind and an event for each pod is all that the API server has to take.
+The bare client decides nothing: a bind and an event for each pod is all that the API server has to take. It comes first
+and last, and the better pace counts.
 """
 
 import argparse
@@ -113,9 +114,11 @@ async def run(n_nodes, n_pods):
                 return bare(server, namespace, n_pods, nodes)
 
             for kind in KINDS:
-                for scheduler, start in (("bare", nobody), ("kube-scheduler", theirs), ("bayplan", ours)):
+                turns = (("bare", nobody), ("kube-scheduler", theirs), ("bayplan", ours), ("bare-again", nobody))
+                for scheduler, start in turns:
                     results[kind, scheduler] = await measure(admin, kind, scheduler, n_pods, start)
                     print(f"{kind:15} {scheduler:15} {results[kind, scheduler]:8.0f} pods/s", flush=True)
+                results[kind, "bare"] = max(results[kind, "bare"], results[kind, "bare-again"])
     return results
 
 

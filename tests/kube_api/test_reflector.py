@@ -1,4 +1,5 @@
 import asyncio
+import collections
 import contextlib
 import random
 
@@ -302,3 +303,37 @@ async def test_a_handlers_own_bug_is_not_hidden(server, kubeconfig_for):
     async with connected(kubeconfig_for(server)) as connection:
         with pytest.raises(KeyError):
             await Reflector(connection, PODS, Pod, Broken()).run()
+
+
+@pytest.mark.parametrize("how", ["listed", "watched"])
+async def test_others_have_the_event_loop_every_few_objects(server, kubeconfig_for, how):
+    """An object takes 4 ms to use here: a hundred of them in one page, or in one piece of a stream, take many turns."""
+    pods = [pod(f"p{number}", 200 + number) for number in range(100)]
+    if how == "listed":
+        server.then(page(*pods))
+    else:
+        server.then(page(), watch(b"".join(event("ADDED", one) for one in pods), end="silence"))
+    time, by_turn = SkippedTime(), collections.Counter()
+
+    async def count_turns():
+        while True:
+            count_turns.now += 1
+            await asyncio.sleep(0)
+
+    count_turns.now = 0
+    async with connected(kubeconfig_for(server)) as connection:
+        scene = Scene(connection, time)
+
+        def slow(_pod):
+            time.now += 0.004
+            by_turn[count_turns.now] += 1
+
+        scene.told.upsert = slow
+        tasks = [asyncio.create_task(scene.reflector.run()), asyncio.create_task(count_turns())]
+        async with asyncio.timeout(10):
+            while by_turn.total() < len(pods):  # noqa: ASYNC110 (the reflector tells nobody)
+                await asyncio.sleep(0.01)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    assert max(by_turn.values()) <= 4

@@ -14,6 +14,12 @@ from kube_api.scripted import answer, refusal
 
 VERSION = {"gitVersion": "v1.36.4"}
 NO_ACCESS, BAD_INPUT = 3, 2
+HEAVY = """\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- plugins: {score: {enabled: [{name: ImageLocality, weight: heavy}]}}
+"""
 
 
 async def run(*arguments, code):
@@ -111,12 +117,7 @@ async def test_missing_rights(server, kubeconfig_for):
     ("--kubeconfig", "kind: Pod\napiVersion: v1\n", "Pod"),
     ("--config", "apiVersion: bayplan.io/v1alpha1\nkind: BayplanConfiguration\nguardd: {}\n", "guardd"),
     ("--config", "kind: BayplanConfiguration\n  no: yaml", "bad-config:2"),
-    (
-        "--config",
-        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n"
-        "- plugins: {score: {enabled: [{name: ImageLocality, weight: heavy}]}}\n",
-        "weight",
-    ),
+    ("--config", HEAVY, "weight"),
 ], ids=["no YAML", "no kubeconfig", "unknown field", "configuration is no YAML", "a weight that is none"])  # fmt: skip
 async def test_files_that_make_no_sense(tmp_path, server, kubeconfig_for, name, content, says):
     bad = tmp_path / "bad-config"

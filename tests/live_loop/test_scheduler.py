@@ -190,3 +190,23 @@ async def test_repeated_refusals_are_one_event(cluster):
         await cluster.settle(20)
     assert len(cluster.notes("huge", "FailedScheduling")) <= 6
     assert cluster.state.queue.sizes[Stage.WAITING] == 1
+
+
+async def test_a_step_asks_only_so_many_sleepers_and_the_next_one_goes_on(cluster, monkeypatch):
+    """Sixty kinds of pods sleep, a node comes that concerns them all, and asking for one takes a millisecond."""
+    for i in range(60):
+        cluster.add_pod(f"huge-{i}", cpu=f"{100 + i}")
+    await cluster.settle()
+    waiting = cluster.state.waiting
+
+    def slowly(_workload):
+        cluster.now += 0.001
+        return False
+
+    monkeypatch.setattr(waiting, "_fits", slowly)
+    cluster.add_node("three")
+    asked, steps = waiting.asked, []
+    while cluster.scheduler.step():
+        steps.append(waiting.asked - asked - sum(steps))
+    assert waiting.asked - asked == 60
+    assert max(steps) <= 5
