@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -21,7 +22,9 @@ def generated(generator, *arguments):
 
 def last_line(*command):
     """What a program says at its end, decoded."""
-    done = subprocess.run([sys.executable, *map(str, command)], stdout=subprocess.PIPE, check=True, text=True)
+    environment = {**os.environ, "PYTHONPATH": str(HERE.parent / "src")}  # this tree's, whatever is installed
+    words = [sys.executable, *map(str, command)]
+    done = subprocess.run(words, stdout=subprocess.PIPE, check=True, text=True, env=environment)
     return json.loads(done.stdout.splitlines()[-1])
 
 
