@@ -12,7 +12,7 @@ CASES = [
     (1.2, [f"gen_pods.py mixed 5000 {existing} 1000" for existing in (5000, 50000, 150000)]),
     (1.2, [f"gen_pods.py aff 5000 {existing} 1000" for existing in (5000, 50000, 150000)]),
     (1.2, [f"gen_templates.py 2000 5000 {existing} 2000" for existing in (5000, 50000, 150000)]),
-    *((2, [f"gen_pods.py {kind} {nodes} 5000 1000" for nodes in (5000, 15000)]) for kind in ("anti", "aff", "mixed")),
+    *((2, [f"gen_pods.py {kind} {nodes} 1000 1000" for nodes in (5000, 15000)]) for kind in ("anti", "aff", "mixed")),
     (2, [f"gen_templates.py 2000 {nodes} 5000 2000" for nodes in (5000, 15000)]),
 ]
 

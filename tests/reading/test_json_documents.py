@@ -34,6 +34,17 @@ def test_items_of_a_list_with_their_lines():
     assert summary(read(json.dumps(listed, indent=1))) == [("Pod", "a", 4), ("Node", "b", 11), ("Pod", "a", 18)]
 
 
+def test_lines_in_a_dump_are_right_in_whatever_order_they_are_asked_for():
+    running = {"metadata": {"uid": "u", "name": "p"}, "spec": {}, "status": {"phase": "Running"}}
+    dumped = [{"apiVersion": "v1", "kind": "Pod", **running} for _ in range(3)]
+    text = json.dumps({"apiVersion": "v1", "items": dumped, "kind": "List"}, indent=1)
+    begins = [number for number, line in enumerate(text.splitlines(), 1) if line == "  {"]
+    first, second, third = read(text)
+    assert first.typed is not None
+    assert [third.line, first.line, second.line] == [begins[2], begins[0], begins[1]]
+    assert second.fault("so", "status.phase").line == begins[1] + 9
+
+
 def test_lists_within_lists_and_typed_lists():
     inner = {"kind": "PodList", "apiVersion": "v1", "items": [{"metadata": {"name": "a"}}, {"metadata": {"name": "b"}}]}
     found = read(json.dumps({"kind": "List", "apiVersion": "v1", "items": [inner, obj("Node", "n")]}, indent=0))

@@ -126,11 +126,13 @@ class Collector:
             self._files.append(document.file)
         first = self._places.get(key)
         if first is None:
-            self._places[key] = (len(self._files) - 1) << 32 | document.line
+            line = document.begins if isinstance(document.begins, int) else 0  # not worth counting yet
+            self._places[key] = (len(self._files) - 1) << 32 | line
             return True
         if self._live:
             return False
-        where = f"{self._files[first >> 32]}:{first & 0xFFFFFFFF}"
+        file, line = self._files[first >> 32], first & 0xFFFFFFFF
+        where = f"{file}:{line}" if line else file
         self.faults.append(document.fault(f"the same object is given twice, first in {where}"))
         return False
 

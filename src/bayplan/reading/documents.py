@@ -30,13 +30,14 @@ class Document(msgspec.Struct, kw_only=True, eq=False):
     """
     One object of a file: `text` if it is JSON, `root` if it is YAML.
 
-    `typed` is the object in its wire type, where that is known already. `locate` gives its values with their lines; for
-    JSON that is a second, slow reading, which only people's mistakes are worth. `server_made` objects come from a dump:
-    nobody typed them, and they may carry fields newer than ours.
+    `begins` is its first line, or counts up to it: in a dump nobody asks for most of them. `typed` is the object in its
+    wire type, where that is known already. `locate` gives its values with their lines; for JSON that is a second, slow
+    reading, which only people's mistakes are worth. `server_made` objects come from a dump: nobody typed them, and they
+    may carry fields newer than ours.
     """
 
     file: str
-    line: int
+    begins: int | Callable[[], int]
     api_version: str = ""
     kind: str = ""
     namespace: str = ""
@@ -46,6 +47,13 @@ class Document(msgspec.Struct, kw_only=True, eq=False):
     text: bytes = b""
     typed: ApiObject | None = None
     locate: Callable[[], Located]
+
+    @property
+    def line(self) -> int:
+        """The line where it begins. To be asked while its file is read."""
+        if not isinstance(self.begins, int):
+            self.begins = self.begins()
+        return self.begins
 
     @property
     def subject(self) -> str:
@@ -88,7 +96,7 @@ def from_root(file: str, line: int, located: Located) -> Document:
     metadata = metadata if isinstance(metadata, dict) else {}
     return Document(
         file=file,
-        line=line,
+        begins=line,
         api_version=_text(root.get("apiVersion")),
         kind=_text(root.get("kind")),
         namespace=_text(metadata.get("namespace")),

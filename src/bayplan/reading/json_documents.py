@@ -11,6 +11,7 @@ import json
 import mmap
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -70,10 +71,10 @@ def read(source: Source) -> Iterator[Document | Fault]:
             return
         if top.items is not msgspec.UNSET:
             for item in _items(source.name, top, start, lines):
-                source.position = lines.offset
+                source.position = lines.passed
                 yield item
         else:
-            yield _document(source.name, lines.at(start), bytes(view[start:end]))
+            yield _document(source.name, lines, start, bytes(view[start:end]))
         source.position = start = end
 
 
@@ -92,20 +93,18 @@ def root_of(document: Document) -> Mapping:
 
 
 class _LineCounter:
-    """Line numbers of growing offsets, each stretch of the text counted once."""
+    """Line numbers of offsets; while these grow, each stretch is counted once. `passed` is how far reading has come."""
 
     def __init__(self, data: bytes | mmap.mmap, line: int) -> None:
-        self.data, self.offset, self._line = data, 0, line
+        self.data, self.passed = data, 0
+        self._first, self._line, self._offset = line, line, 0
 
     def at(self, offset: int) -> int:
-        self._line += self.data[self.offset : offset].count(b"\n")
-        self.offset = offset
+        if offset < self._offset:
+            self._line, self._offset = self._first, 0
+        self._line += self.data[self._offset : offset].count(b"\n")
+        self._offset = offset
         return self._line
-
-    def pass_over(self, text: bytes) -> None:
-        """Go on behind the text that stands here."""
-        self._line += text.count(b"\n")
-        self.offset += len(text)
 
 
 def _skip_space(view: memoryview, start: int) -> int:
@@ -135,9 +134,8 @@ def _items(file: str, top: _Top, start: int, lines: _LineCounter) -> Iterator[Do
         # Between two items there is nothing but space and a comma; only the first has to be looked for.
         gap = _BETWEEN.match(lines.data, offset)
         offset = gap.end() if index and gap else lines.data.find(text, offset)
-        document = _document(file, lines.at(offset), text)
-        lines.pass_over(text)
-        offset = lines.offset
+        document = _document(file, lines, offset, text)
+        offset = lines.passed = offset + len(text)
         if not isinstance(document, Document):
             yield document
             continue
@@ -155,10 +153,11 @@ def _unpacked(document: Document, text: bytes) -> Iterator[Document | Fault]:
         yield document
 
 
-def _document(file: str, line: int, text: bytes) -> Document | Fault:
-    dumped = _dumped_pod(file, line, text)
+def _document(file: str, lines: _LineCounter, offset: int, text: bytes) -> Document | Fault:
+    dumped = _dumped_pod(file, partial(lines.at, offset), text)
     if dumped is not None:
         return dumped
+    line = lines.at(offset)
     try:
         head = _head(text)
         if head is None:
@@ -169,7 +168,7 @@ def _document(file: str, line: int, text: bytes) -> Document | Fault:
     has_status = head.status is not msgspec.UNSET
     return Document(
         file=file,
-        line=line,
+        begins=line,
         api_version=head.api_version,
         kind=head.kind,
         namespace=head.metadata.namespace,
@@ -180,7 +179,7 @@ def _document(file: str, line: int, text: bytes) -> Document | Fault:
     )
 
 
-def _dumped_pod(file: str, line: int, text: bytes) -> Document | None:
+def _dumped_pod(file: str, line: Callable[[], int], text: bytes) -> Document | None:
     """The document of a pod that a server made, read only once: dumps hold them by the hundred thousand."""
     if not _AS_POD.match(text):
         return None
@@ -193,7 +192,7 @@ def _dumped_pod(file: str, line: int, text: bytes) -> Document | None:
         return None
     return Document(
         file=file,
-        line=line,
+        begins=line,
         api_version="v1",
         kind="Pod",
         namespace=meta.namespace,
@@ -226,14 +225,17 @@ def _misshapen(file: str, line: int, text: bytes) -> Document | Fault:
 class _Locator:
     """The lines of one document, worked out when somebody first asks."""
 
-    def __init__(self, text: bytes, line: int) -> None:
+    __slots__ = ("_line", "_located", "_text")
+
+    def __init__(self, text: bytes, line: int | Callable[[], int]) -> None:
         self._text, self._line = text, line
         self._located: Located | None = None
 
     def locate(self) -> Located:
         if self._located is None:
             try:
-                self._located = json_lines.locate(self._text.decode(), self._line)
+                line = self._line if isinstance(self._line, int) else self._line()
+                self._located = json_lines.locate(self._text.decode(), line)
             except (ValueError, RecursionError):  # whoever reads it in full says what is wrong
                 self._located = Located({}, {})
         return self._located

@@ -6,6 +6,8 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+MANY = 500_000  # objects that would be walked once more as soon as the collector is back
+
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
@@ -15,4 +17,6 @@ def collector_paused() -> Iterator[None]:
         yield
     finally:
         if was_on:
+            if gc.get_count()[0] > MANY:
+                gc.freeze()
             gc.enable()
