@@ -28,12 +28,11 @@ LAYERS = (
         "placing_fleet",
         "validating",
         "preempting",
-        "grouping",
         "enforcing",
         "auditing",
     ),
     ("kube_api", "reading", "writing"),
-    ("live", "webhook", "web"),
+    ("live", "webhook"),
     ("cli",),
     ("__main__",),
 )
@@ -76,8 +75,16 @@ def own_imports(module):
     return sorted({name for name in imports_of(module) if name.partition(".")[0] == PACKAGE})
 
 
-def test_every_module_has_a_layer():
-    assert {unit_of(module) for module in MODULES} - {""} <= LEVELS.keys()
+def test_every_module_has_a_layer_and_every_layer_a_module():
+    units = {unit_of(module) for module in MODULES} - {""}
+    assert units == LEVELS.keys()
+
+
+def test_the_page_shows_the_layers():
+    page = (SOURCE.parent / "docs" / "explanation" / "architecture.md").read_text(encoding="utf-8")
+    shown = page.partition("never its neighbours on the same line:\n\n")[2].partition("\n\n")[0]
+    lines = [line.replace(" (all but explanation)", "").strip().split(", ") for line in shown.splitlines()]
+    assert lines == [list(units) for units in LAYERS if units != ("__main__",)]
 
 
 @pytest.mark.parametrize("module", sorted(MODULES))

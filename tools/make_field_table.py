@@ -75,7 +75,7 @@ def reference(schema: Schema, wanted: list[str]) -> str:
         return f"[{reference(schema['items'], wanted)}]"
     if kind == "object" and "additionalProperties" in schema:
         return f"{{{reference(schema['additionalProperties'], wanted)}}}"
-    return SCALARS.get(kind, "any")
+    return "int32" if schema.get("format") == "int32" else SCALARS.get(kind, "any")
 
 
 def add_version(table: Table, names: dict[str, str], schemas: dict[str, Schema]) -> None:

@@ -107,9 +107,18 @@ def test_junit_is_read_by_a_parser():
     assert int(suite.get("tests")) == len(cases)
     assert int(suite.get("failures")) == len(suite.findall("testcase/failure"))
     assert int(suite.get("skipped")) == len(suite.findall("testcase/skipped"))
-    assert cases["scs-0214-cp-machines"].find("skipped").get("message")
+    assert cases["scs-0214-cp-machines"].find("failure").get("message").startswith("UNDECIDED: ")
     failed = ET.fromstring(scenario("junit")).findall("testsuite/testcase/failure/..")
     assert {case.get("name") for case in failed} == {"scs-0214-cp-machines", "lbl-host-one-zone"}
+
+
+def test_junit_is_red_exactly_where_the_audit_does_not_pass():
+    undecided = ET.fromstring(scenario("junit", "missing-labels")).find("testsuite")
+    assert int(undecided.get("failures")) > 0
+    allowed = ET.fromstring(scenario("junit", "missing-labels", "--allow-undecided")).find("testsuite")
+    assert int(allowed.get("failures")) == 0
+    cases = {case.get("name"): case for case in allowed.findall("testcase")}
+    assert cases["scs-0214-cp-machines"].find("skipped").get("message")
 
 
 def test_junit_says_what_losses_take():

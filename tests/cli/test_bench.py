@@ -37,3 +37,5 @@ def test_a_bad_input_ends_with_2(run, tmp_path):
     result = run("bench", "pods", tmp_path / "bad.json")
     assert result.exit_code == 2
     assert "missing required field `nodes`" in result.stderr
+    (tmp_path / "bad.json").write_text("\n")
+    assert "bad.json: the file is empty" in run("bench", "pods", tmp_path / "bad.json").stderr

@@ -22,6 +22,8 @@ def test_scripts(shell, mark, run):
     (["explain-rule", "too"], "too-many-pods\n:4\n"),
     (["config", ""], "view\tPrint the settings in force: flags over variables over the file.\n:4\n"),
     (["nothing-of-ours"], ":4\n"),
+    (["place", "--switch", "groupsMove"], "groupsMoveTogether=\n:4\n"),
+    (["audit", "--require", "fd-room-z"], "fd-room-zone\n:4\n"),
 ])  # fmt: skip
 def test_candidates_in_kubectls_form(typed, expected):
     assert completion.candidates(typed) == expected
@@ -36,3 +38,25 @@ def test_kubectls_entry_point(capsys, monkeypatch):
     monkeypatch.setattr("sys.argv", ["kubectl_complete-bayplan", "vers"])
     completion.kubectl_complete()
     assert capsys.readouterr().out.startswith("version\t")
+
+
+KUBECONFIG = """\
+apiVersion: v1
+kind: Config
+contexts: [{name: prod, context: {cluster: a}}, {name: play, context: {cluster: b}}, {name: test, context: {cluster: c}}]
+"""
+
+
+@pytest.mark.parametrize("kubeconfig, expected", [
+    (KUBECONFIG, "play\nprod\n:4\n"),
+    ("contexts: [", ":4\n"),  # completion is no place for complaints
+    (None, ":4\n"),
+])  # fmt: skip
+def test_contexts_come_from_the_kubeconfig(kubeconfig, expected, tmp_path, monkeypatch):
+    path = tmp_path / "kubeconfig"
+    if kubeconfig is not None:
+        path.write_text(kubeconfig)
+    monkeypatch.setenv("KUBECONFIG", str(path))
+    assert completion.candidates(["place", "--context", "p"]) == expected
+    monkeypatch.delenv("KUBECONFIG")
+    assert completion.candidates(["run", "--kubeconfig", str(path), "--context", "p"]) == expected

@@ -136,3 +136,19 @@ def test_view_of_one_command_with_its_arguments(run, scene):
 
 def test_view_of_an_unknown_command(run):
     assert "Did you mean 'place'?" in run("config", "view", "plcae").stderr
+
+
+@pytest.mark.parametrize("variables, blamed", [
+    ({"BAYPLAN_OUTPUT": "pink"}, "'-o' / '--output' (from the variable BAYPLAN_OUTPUT)"),
+    ({"BAYPLAN_VERSION_OUTPUT": "pink", "BAYPLAN_OUTPUT": "json"}, "(from the variable BAYPLAN_VERSION_OUTPUT)"),
+    ({}, "config.yaml)"),
+])  # fmt: skip
+def test_a_bad_value_is_blamed_on_where_it_stands(variables, blamed, run, scene):
+    words = () if variables else ("--config", write(scene, "options: {output: pink}\n"))
+    result = run("version", *words, **variables)
+    assert result.exit_code == 2
+    assert f"{blamed}: 'pink' is not one of" in result.stderr
+
+
+def test_a_bad_flag_is_blamed_on_the_flag_alone(run):
+    assert "for '-o' / '--output': 'pink'" in run("version", "-o", "pink", BAYPLAN_OUTPUT="json").stderr

@@ -83,6 +83,24 @@ def test_an_unknown_pod(run, scene):
     assert "did you mean web-2" in result.stderr
 
 
+def test_a_workload_may_be_called_as_answers_call_it(run, scene):
+    assert run("explain", "shop/web-2", "-f", ".").stdout == run("explain", "pod/web-2", "-f", ".").stdout
+    result = run("explain", "store/web-2", "-f", ".")
+    assert "no pod of store/web-2 is in the input as asked for; there is shop/web-2" in result.stderr
+    assert result.exit_code == 2
+
+
+def test_a_pod_in_another_namespace_is_pointed_out(run, scene):
+    result = run("explain", "web-2", "-n", "nosuch", "-f", ".")
+    assert "; there is shop/web-2" in result.stderr
+    assert "did you mean web-2" not in result.stderr
+
+
+def test_another_kind_of_that_name_is_pointed_out(run, scene):
+    result = run("explain", "deploy/web", "-f", ".")
+    assert "no pod of deployment/web is in the input, did you mean statefulset/web?" in result.stderr
+
+
 def test_two_namespaces(run, scene):
     (scene / "other.yaml").write_text((scene / "db.yaml").read_text().replace("store", "other"))
     result = run("explain", "pod/db-0", "-f", ".")

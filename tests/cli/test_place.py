@@ -166,3 +166,42 @@ def test_switches_reach_the_engine(run, scene):
     words = ("place", "-f", ".", "-l", "app=web", "--switch", "daemonNamespaces=shop")
     # Pods of a daemon namespace neither block nor are blocked by hard anti-affinity.
     assert run(*words).stdout.splitlines()[1].split()[:3] == ["shop", "web-2", "a1"]
+
+
+REFUSED = {
+    "Pod": "{containers: [{name: c, image: i, resources: {requests: {cpu: -1}}}]}",
+    "Deployment": "{template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}",
+}
+
+
+@pytest.mark.parametrize("kind, version, said", [
+    ("Pod", "v1", 'spec.containers[0].resources.requests[cpu]: Invalid value: "-1"'),
+    ("Deployment", "apps/v1", "spec.selector: Required value"),
+])  # fmt: skip
+def test_what_no_server_would_take_is_not_placed(kind, version, said, run, scene):
+    (scene / "x.yaml").write_text(
+        f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: x}}\nspec: {REFUSED[kind]}\n"
+    )
+    result = run("place", "-f", ".")
+    assert said in result.stderr
+    assert (result.stdout, result.exit_code) == ("", 2)
+
+
+def test_more_replicas_than_any_cluster_could_hold(run, scene):
+    spec = "{selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}"
+    text = f"apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: x}}\nspec: {spec}, replicas: 2000000000}}\n"
+    (scene / "x.yaml").write_text(text)
+    result = run("place", "-f", ".")
+    assert result.exit_code == 2
+    assert result.stderr == (
+        "error: ./x.yaml:4, Deployment default/x: spec.replicas: expected at most 1,000,000 pods to be made from "
+        "controllers in all, got 2,000,000,000\n"
+    )
+
+
+@pytest.mark.parametrize("command", [("place",), ("violations",), ("rebalance",), ("quota",)])
+def test_a_namespace_that_is_nowhere_is_said(command, run, scene):
+    result = run(*command, "-f", ".", "-n", "shp")
+    assert "note: nothing in the input is in namespace shp, did you mean shop?" in result.stderr
+    assert "nothing in the input" not in run(*command, "-f", ".", "-n", "shop").stderr
+    assert "nothing in the input" not in run(*command, "-f", ".").stderr

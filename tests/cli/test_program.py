@@ -2,14 +2,18 @@
 
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
 
+import click
 import pytest
 
-from bayplan.cli import main
+from bayplan.cli import configuration, main
 
+COMMANDS = dict(configuration.all_commands(main.cli))
 HEAVY = ("numpy", "rich", "yaml", "aiohttp", "bayplan.indexing")
 QUESTION = '{"nodes":[],"pod":{}}\n'
 
@@ -90,6 +94,7 @@ def test_our_own_bug_is_loud_and_no_answer(monkeypatch, capsys):
         raise ZeroDivisionError
 
     monkeypatch.setattr(main.cli, "main", broken)
+    monkeypatch.setattr(main.streams, "take", lambda: None)  # the test has its own
     with pytest.raises(SystemExit) as ended:
         main.main()
     assert ended.value.code == 70
@@ -110,6 +115,36 @@ def test_help_has_a_summary_and_examples_first(run):
     assert lines[1] == "Show where everything that waits would go, one after another."
     assert lines[2] == "Examples:"
     assert lines[3] == "bayplan place -f cluster.yaml -f app.yaml"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_examples_in_the_help_can_be_typed(name, monkeypatch):
+    monkeypatch.setattr(configuration, "apply", lambda *_: None)  # the files in them are not there
+    command = COMMANDS[name]
+    for example in command.examples:
+        for line in re.split(r"[|<>]", example):
+            program, *words = shlex.split(line.strip()) or [""]
+            if program == "bayplan" and words[: len(name.split())] == name.split():
+                with click.Context(main.cli, info_name="bayplan") as root:
+                    command.make_context(name, words[len(name.split()) :], parent=root)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_arguments_are_explained_in_the_help(name, run):
+    arguments = [param for param in COMMANDS[name].params if isinstance(param, click.Argument)]
+    text = run(*name.split(), "--help").stdout
+    assert ("Arguments:" in text) is bool(arguments)
+    for argument in arguments:
+        assert argument.explained.split()[0] in text.partition("Arguments:")[2]
+
+
+@pytest.mark.parametrize("words, choices", [
+    (["decide", "pods"], ["pods:", "preemption:", "fleet:", "admission:"]),
+    (["audit", "labels"], ["kubectl label"]),
+])  # fmt: skip
+def test_choices_are_explained_in_the_help(words, choices, run):
+    text = " ".join(run(*words, "--help").stdout.split())
+    assert [choice for choice in choices if choice not in text] == []
 
 
 def test_every_command_has_help(run):

@@ -146,3 +146,12 @@ def test_bad_limits_are_refused_with_their_place(data, said, asked):
 
 def test_other_config_maps_are_nobodys_business(asked):
     assert asked(with_limits=limits('{research: "{cpu: lots}"}', "other")).exit_code == 0
+
+
+def test_a_fleet_is_left_aside(asked, tmp_path):
+    (tmp_path / "clusters.yaml").write_text(
+        "apiVersion: cluster.karmada.io/v1alpha1\nkind: Cluster\nmetadata: {name: c}\n"
+    )
+    result = asked()
+    assert "note: clusters, policies and bindings are left aside: this answer is about nodes" in result.stderr
+    assert "of no use without clusters" not in result.stderr

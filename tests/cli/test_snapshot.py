@@ -162,3 +162,14 @@ def test_bad_input_is_2(run, files, words, complaint):
 def test_an_unreachable_cluster_is_3(run, files):
     result = run("snapshot", "--server", "http://127.0.0.1:1", "--kubeconfig", "/dev/null")
     assert (result.exit_code, result.stdout) == (3, "")
+
+
+def test_limits_of_the_quota_are_left_out_and_that_is_said(run, scene):
+    (scene / "limits.yaml").write_text(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: bayplan-quota, namespace: bayplan-system}\ndata: {shop: '{cpu: 1}'}\n"
+    )
+    result = run("snapshot", "-f", ".")
+    assert (
+        "ConfigMap bayplan-system/bayplan-quota was left out: quota knows no limits in this snapshot" in result.stderr
+    )
+    assert "bayplan-quota" not in result.stdout

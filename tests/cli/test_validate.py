@@ -1,5 +1,7 @@
 import json
 
+import pytest
+
 WRONG = """\
 apiVersion: v1
 kind: Pod
@@ -93,6 +95,51 @@ def test_a_scheduler_configuration_is_checked_too(run, scene):
 def test_exit_zero(run, scene):
     write(scene)
     assert run("validate", "-f", "wrong.yaml", "--exit-zero").exit_code == 0
+
+
+@pytest.mark.parametrize("text", [None, "a: [", ""])
+def test_exit_zero_is_no_excuse_for_a_file_that_nobody_could_read(text, run, scene):
+    if text is not None:
+        write(scene, text, "other.yaml")
+    assert run("validate", "-f", "web.yaml", "-f", "other.yaml", "--exit-zero").exit_code == 2
+
+
+def test_kinds_that_nobody_knows_are_counted_apart(run, scene):
+    unknown = "---\n".join(
+        f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: {name}}}\ndta: {{}}\n"
+        for version, kind, name in (("v1", "ConfigMap", "a"), ("v1", "ConfigMap", "b"), ("x.example/v1", "Foo", "c"))
+    )
+    write(scene, unknown, "other.yaml")
+    result = run("validate", "-f", ".")
+    assert result.stdout.splitlines() == [
+        "5 objects in 4 files: all valid",
+        "3 objects of other kinds were not checked: ConfigMap 2, Foo 1",
+    ]
+    report = json.loads(run("validate", "-f", ".", "-o", "json").stdout)
+    assert report["summary"]["unchecked"] == {"ConfigMap": 2, "Foo": 1}
+
+
+def test_reasons_tell_a_misspelt_field_from_a_wrong_type_and_from_an_unreadable_file(run, scene):
+    write(scene, WRONG.replace("containers:", "continers:"), "misspelt.yaml")
+    write(
+        scene, WRONG.replace("name: x", "name: y").replace("containers:", "priority: high\n  containers:"), "type.yaml"
+    )
+    write(scene, "a: [", "broken.yaml")
+    report = json.loads(run("validate", "-f", ".", "-o", "sarif").stdout)
+    rules = {
+        result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]: result["ruleId"]
+        for result in reversed(report["runs"][0]["results"])
+    }
+    assert rules["./misspelt.yaml"] == "UnknownField"
+    assert rules["./type.yaml"] == "Malformed"
+    assert rules["./broken.yaml"] == "Unreadable"
+
+
+def test_a_list_whose_items_are_none(run, scene):
+    write(scene, "apiVersion: v1\nkind: List\nitems: {}\n")
+    result = run("validate", "-f", "wrong.yaml")
+    assert "wrong.yaml:3  List    items  expected a list" in result.stdout
+    assert result.exit_code == 2
 
 
 def test_json_log_names_the_place(run, scene):

@@ -135,3 +135,24 @@ async def test_files_that_make_no_sense(tmp_path, server, kubeconfig_for, name, 
 async def test_files_that_are_not_there(server, kubeconfig_for, arguments, says):
     line = await run("--kubeconfig", kubeconfig_for(server), *arguments, code=BAD_INPUT)
     assert says in line
+
+
+async def test_a_port_that_is_in_use(server, kubeconfig_for):
+    server.then(answer(VERSION))
+    taken = server.url.removeprefix("http://")
+    line = await run("--kubeconfig", kubeconfig_for(server), "--metrics-bind-address", taken, code=BAD_INPUT)
+    assert line == f"error: cannot listen on {taken}: Address already in use"
+
+
+@pytest.mark.parametrize("address", ["192.0.2.1:8080", "nobody.invalid:8080"])
+async def test_an_address_of_somebody_else(server, kubeconfig_for, address):
+    server.then(answer(VERSION))
+    line = await run("--kubeconfig", kubeconfig_for(server), "--health-probe-bind-address", address, code=BAD_INPUT)
+    assert f"cannot listen on {address}: " in line
+
+
+async def test_a_recording_that_cannot_be_written(server, kubeconfig_for, tmp_path):
+    path = tmp_path / "nowhere" / "decisions.jsonl"
+    line = await run("--kubeconfig", kubeconfig_for(server), "--record", path, code=BAD_INPUT)
+    assert line == f"error: {path}: cannot be written: No such file or directory"
+    assert server.requests == []

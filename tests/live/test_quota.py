@@ -27,3 +27,12 @@ def test_who_is_charged_on_a_live_cluster(kube_server, sync_admin, namespace):
     assert (account["charged"]["cpu"], account["limits"], account["exceeded"]) == ("8", {"cpu": "6"}, ["cpu"])
     runs, waits = account["charges"]
     assert (runs["node"], runs["domains"], waits["node"]) == ("node-0", [f"{HOSTNAME}=node-0"], "")
+
+
+def test_a_namespace_that_the_cluster_does_not_have_is_said(kube_server, namespace):
+    words = ["violations", "--kubeconfig", str(kube_server.kubeconfig()), "-n"]
+    assert (
+        f"nothing in the input is in namespace {namespace}x"
+        in CliRunner().invoke(main.cli, [*words, f"{namespace}x"]).stderr
+    )
+    assert "nothing in the input" not in CliRunner().invoke(main.cli, [*words, namespace]).stderr

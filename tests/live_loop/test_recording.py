@@ -1,7 +1,9 @@
 """What was recorded is decided again, with the same outcome and an explanation, by the real command."""
 
+import errno
 import io
 import json
+import os
 import random
 
 import pytest
@@ -104,7 +106,7 @@ async def test_a_recording_that_breaks_off_is_read_to_its_last_whole_line(record
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ("", "not a line of a recording"),
+        ("", "the file is empty"),
         ('{"kind": "Pod"}\n', "expected a recording"),
         ("no json\n", "not a line of a recording"),
     ],
@@ -122,3 +124,26 @@ async def test_a_decision_that_is_not_there_is_said(recorded):
     done = replay(recorded, "--explain", 100_000)
     assert done.exit_code == 2
     assert "there is no decision 100000" in done.stderr
+
+
+class FullDisk(io.BytesIO):
+    """Takes the first line."""
+
+    def write(self, data):
+        if self.getvalue():
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return super().write(data)
+
+
+def test_on_a_full_disk_the_recording_ends_and_nothing_else_does(monkeypatch):
+    said = []
+    monkeypatch.setattr("bayplan.live.recording.log.error", lambda text, *facts: said.append(text % facts))
+    cluster, file = Simulation(), FullDisk()
+    recorder = cluster.parts.recorder = Recorder(file, cluster.state.index, cluster.parts.header(), lambda: START)
+    for number in range(3):
+        cluster.add_node(f"node-{number}")
+        recorder.changed()
+    recorder.close()
+    assert said == ["the recording ends here: No space left on device"]
+    assert recorder._lines.empty()
+    assert file.closed

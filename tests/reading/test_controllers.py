@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from bayplan.errors import InputError
 from bayplan.reading import controllers, files
 
 SUFFIX = "[bcdfghjklmnpqrstvwxz2456789]{5}"
@@ -293,3 +294,25 @@ def test_pods_that_a_sink_took_still_count(tmp_path):
     path.write_text("\n".join(map(json.dumps, objects)))
     inputs = files.load([str(path)], sinks={"Pod": lambda pod: None})
     assert len(controllers.expand(inputs).pods) == 1
+
+
+@pytest.mark.parametrize("objects, path", [
+    ([controller("Deployment", replicas=controllers.MOST_MADE + 1)], "Deployment shop/web: spec.replicas"),
+    ([controller("StatefulSet", replicas=controllers.MOST_MADE + 1)], "StatefulSet shop/web: spec.replicas"),
+    ([controller("ReplicationController", replicas=controllers.MOST_MADE + 1)], "ReplicationController shop/web: spec.replicas"),
+    ([controller("Job", parallelism=controllers.MOST_MADE + 1)], "Job shop/web: spec.parallelism"),
+    ([controller("ReplicaSet", replicas=2), controller("Deployment", "api", replicas=controllers.MOST_MADE - 1)], "Deployment shop/api: spec.replicas"),
+])  # fmt: skip
+def test_no_more_pods_are_made_than_a_cluster_could_hold(objects, path, expand):
+    with pytest.raises(InputError) as refused:
+        expand(*objects)
+    assert path in str(refused.value)
+    assert "expected at most 1,000,000 pods to be made from controllers in all, got 1,000,001" in str(refused.value)
+
+
+def test_whoever_waits_hears_how_many_pods_were_made(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(controller("ReplicaSet", replicas=2500)))
+    told = []
+    controllers.expand(files.load([str(path)]), tell=told.append)
+    assert told == [1000, 2000]

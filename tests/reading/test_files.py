@@ -1,5 +1,6 @@
 """Paths, directories and standard input, and every way in which input can be bad."""
 
+import errno
 import io
 import json
 import os
@@ -118,6 +119,29 @@ def test_bad_paths_are_one_clear_line_each(tmp_path, write):
         "gone.yaml: no such file or directory",
         "https://example.com/a: addresses are not read; fetch it first and give the file",
     ]
+
+
+@pytest.mark.parametrize("recursive", [True, False])
+def test_a_folder_that_nobody_may_look_into_is_a_fault(recursive, tmp_path, write, monkeypatch):
+    write(NODE % "x", "a.yaml")
+    write(NODE % "y", "closed/b.yaml")
+    look = os.scandir
+
+    def scandir(path):
+        if str(path).endswith("closed"):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return look(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    paths = [str(tmp_path if recursive else tmp_path / "closed")]
+    assert complaints_of(paths, recursive=recursive) == [f"{tmp_path}/closed: cannot be read: Permission denied"]
+
+
+@pytest.mark.parametrize("kind", ["List", "PodList", "ConfigMapList"])
+@pytest.mark.parametrize("name", ["a.yaml", "a.json"])
+def test_a_list_whose_items_are_no_list(complaints, kind, name):
+    told = complaints(f'{{"apiVersion": "v1", "kind": "{kind}", "items": {{}}}}', name)
+    assert [line.rpartition("items: ")[2] for line in told] == ["expected a list"]
 
 
 def test_everything_wrong_in_all_files_is_told_at_once(write, tmp_path):

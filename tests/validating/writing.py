@@ -30,8 +30,12 @@ def workload(kind, api_version, spec, labels=None):
     """An object of this kind whose pods have the spec."""
     template = {"metadata": {"labels": labels or {"app": "web"}}, "spec": {"containers": CONTAINERS, **spec}}
     inner = {"template": template}
+    if kind in ("Job", "CronJob"):
+        template["spec"].setdefault("restartPolicy", "Never")
+    elif kind != "ReplicationController":  # which takes the labels of its template
+        inner["selector"] = {"matchExpressions": [{"key": "none-of-mine", "operator": "DoesNotExist"}]}
     if kind == "CronJob":
-        inner = {"jobTemplate": {"spec": inner}}
+        inner = {"schedule": "@daily", "jobTemplate": {"spec": inner}}
     return {"apiVersion": api_version, "kind": kind, "metadata": {"name": "w"}, "spec": inner}
 
 

@@ -5,7 +5,7 @@ from bayplan.writing.findings import Finding, Report
 REPORT = Report(
     [
         Finding(Fault("Invalid value: 0", "a.yaml", 3, "Pod shop/x", "spec.maxSkew"), "FieldValueInvalid"),
-        Finding(Fault("a binary file", "b.yaml")),
+        Finding(Fault("a binary file", "b.yaml"), findings.UNREADABLE),
         Finding(Fault("deprecated", "a.yaml", 5, "Pod shop/x", "spec"), "Warning", findings.WARNING),
     ],
     n_objects=1,
@@ -26,9 +26,20 @@ def test_the_summary():
     assert findings.summary(Report([], 2, 1)) == "2 objects in 1 file: all valid"
 
 
+def test_what_was_not_checked_is_said():
+    assert findings.summary(Report([], 2, 1, {"Foo": 1, "ConfigMap": 2})).splitlines() == [
+        "2 objects in 1 file: all valid",
+        "3 objects of other kinds were not checked: ConfigMap 2, Foo 1",
+    ]
+    assert findings.summary(Report([], 0, 1, {"Foo": 1})).splitlines() == [
+        "0 objects in 1 file: nothing was checked",
+        "1 object of another kind was not checked: Foo 1",
+    ]
+
+
 def test_the_document_has_everything():
     document = findings.document(REPORT)
-    assert document["summary"] == {"objects": 1, "files": 2, "errors": 2, "warnings": 1}
+    assert document["summary"] == {"objects": 1, "files": 2, "errors": 2, "warnings": 1, "unchecked": {}}
     assert [f["severity"] for f in document["findings"]] == ["error", "error", "warning"]
 
 
@@ -38,3 +49,10 @@ def test_sarif_has_a_line_for_every_result():
     assert lines == [3, 1, 5]
     assert [r["level"] for r in results] == ["error", "error", "warning"]
     assert results[0]["message"]["text"] == "Pod shop/x: spec.maxSkew: Invalid value: 0"
+
+
+def test_sarif_says_what_its_rules_mean():
+    driver = findings.sarif(REPORT, "1")["runs"][0]["tool"]["driver"]
+    described = {rule["id"]: rule["shortDescription"]["text"] for rule in driver["rules"]}
+    assert described.keys() == {"FieldValueInvalid", "Unreadable", "Warning"}
+    assert described["Unreadable"] == "The file cannot be read"

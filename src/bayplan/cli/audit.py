@@ -54,7 +54,13 @@ _BAR = 30
         options.CONSOLE,
     ),
     params=(
-        click.Argument(["what"], required=False, type=click.Choice(["labels"]), metavar="[labels]"),
+        commands.Argument(
+            "what",
+            required=False,
+            type=click.Choice(["labels"]),
+            metavar="[labels]",
+            explained="Do not judge, but print a kubectl label line for each node of --inventory.",
+        ),
         options.output("table", "json", "yaml", "junit", "sarif", "markdown", "scs", "scs-report", "prometheus"),
         commands.Option(
             "--subject", metavar="NAME", default="", help="With -o scs-report: the name of the cluster in the report."
@@ -91,8 +97,13 @@ def audit(
 ) -> int:
     """Judge the layout that the files show, and write the verdicts."""
     if what == "labels":
+        if commands.was_typed("output"):
+            raise click.UsageError("`audit labels` prints lines for a shell and has no other form: leave out -o")
         return _labels(sources, topology, hash_key_file, console)
     sources.check()
+    topology.check()
+    if commands.was_typed("hash_key_file"):
+        raise click.UsageError("--hash-key-file hides values in what `audit labels` prints; an audit hides nothing")
     if repair and output not in _REPAIRABLE:
         raise click.UsageError(f"a repair plan can be written as {', '.join(_REPAIRABLE)}")
     if output == "scs-report" and not subject:
@@ -260,6 +271,8 @@ def _labels(sources: options.Sources, topology: Topology, hash_key_file: str | N
             key = pathlib.Path(hash_key_file).read_text(encoding="utf-8").strip()
         except OSError as error:
             raise InputError(Fault(f"cannot be read: {error.strerror or error}", file=hash_key_file)) from None
+        except UnicodeDecodeError:
+            raise InputError(Fault("expected a key of text, got other bytes", file=hash_key_file)) from None
         if not key:
             raise InputError(Fault("the key is empty", file=hash_key_file))
     content = inventory.load_inventory(topology.inventory)

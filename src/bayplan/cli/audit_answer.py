@@ -8,8 +8,10 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+import click
 import msgspec
 
+from bayplan.cli import masking
 from bayplan.cli.console import Console
 
 if TYPE_CHECKING:
@@ -35,7 +37,7 @@ def written(result: Audit, output: str, context: Context, console: Console, repa
 
     match output:
         case "junit":
-            return audit_formats.junit(result)
+            return audit_formats.junit(result, allow_undecided=context.allow_undecided)
         case "sarif":
             file = next(iter(context.places.values()))[0]
             return versioned.as_json(audit_formats.sarif(result, bayplan.__version__, context.places, file))
@@ -74,7 +76,7 @@ def _scs_report(result: Audit, context: Context) -> str:
     run = scs_report.Run(
         subject=context.subject,
         checked_at=datetime.now(UTC).replace(microsecond=0, tzinfo=None),  # the runner's dates have no zone either
-        argv=sys.argv[1:],
+        argv=masking.arguments(click.get_current_context().command, sys.argv[1:]),  # the report is published
         exit_code=context.exit_code,
         run_id=str(uuid.uuid4()),
         invocation_id=str(uuid.uuid4()),

@@ -55,6 +55,13 @@ class Topology(msgspec.Struct, frozen=True):
             found[level] = key
         return found
 
+    def check(self) -> None:
+        """Refuse what would be of no effect."""
+        if self.hosting_namespace and not self.hosting:
+            raise click.UsageError(
+                "--hosting-namespace is a namespace of the cluster that --hosting shows: give that too"
+            )
+
     def catalogue(self) -> Catalogue:
         from bayplan.auditing.catalogue import Catalogue
 
@@ -82,6 +89,8 @@ class Judging(msgspec.Struct, frozen=True):
         """The profile, with what is required beyond it."""
         from bayplan.auditing import checks, profiles
 
+        if self.ha and self.profile != "ha" and commands.was_typed("ha") and commands.was_typed("profile"):
+            raise click.UsageError(f"--ha stands for --profile ha, and --profile is {self.profile}: give one of them")
         unknown = [name for name in self.require if name not in checks.ALL]
         if unknown:
             expected = f"no check {unknown[0]}; docs/reference/audit.md and -o json list them"
@@ -193,6 +202,12 @@ def profile_option(name: str, heading: str, profiles: tuple[str, ...] = _PROFILE
     )
 
 
+def _checks(_: click.Context, __: click.Parameter, typed: str) -> list[str]:
+    from bayplan.auditing import checks
+
+    return [name for name in checks.ALL if name.startswith(typed)]
+
+
 JUDGING = commands.OptionGroup(
     "judging",
     Judging,
@@ -202,6 +217,7 @@ JUDGING = commands.OptionGroup(
         commands.Option(
             "--require",
             multiple=True,
+            shell_complete=_checks,
             metavar="CHECK",
             heading=JUDGING_HEADING,
             help="A check that must hold whatever the profile says, such as fd-room-zone. May be repeated.",

@@ -35,8 +35,8 @@ KINDS = ("pods", "fleet")
     ),
     groups=(options.CONSOLE,),
     params=(
-        click.Argument(["kind"], type=click.Choice(KINDS)),
-        click.Argument(["file"], type=click.Path(allow_dash=True)),
+        commands.Argument("kind", type=click.Choice(KINDS), explained="Pods onto nodes, or bindings onto clusters."),
+        commands.Argument("file", type=click.Path(allow_dash=True), explained="The input; - for standard input."),
         commands.Option("--placements", type=click.Path(), metavar="OUT", help="Write every placement as JSON lines."),
         commands.Option("--repeat", type=click.IntRange(1), default=1, show_default=True, help="Number of runs."),
     ),
@@ -63,9 +63,12 @@ def bench(kind: str, file: str, placements: str | None, repeat: int, console: Co
 
 def _content(file: str) -> bytes:
     try:
-        return sys.stdin.buffer.read() if file == "-" else pathlib.Path(file).read_bytes()
+        content = sys.stdin.buffer.read() if file == "-" else pathlib.Path(file).read_bytes()
     except OSError as error:
         raise InputError(Fault(f"cannot be read: {error.strerror or error}", file=file)) from None
+    if not content.strip():
+        raise InputError(Fault("the file is empty", file=file))
+    return content
 
 
 def _write_placements(path: str, run: Run) -> None:

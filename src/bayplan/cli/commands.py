@@ -13,8 +13,9 @@ from typing import Any
 
 import click
 import msgspec
+from click.core import ParameterSource
 
-from bayplan.cli import outcomes
+from bayplan.cli import configuration, outcomes
 from bayplan.cli.console import Console
 from bayplan.errors import BayplanError
 
@@ -26,17 +27,52 @@ class Option(click.Option):
     """
     An option that stands under a heading in the help.
 
-    Besides `BAYPLAN_PLACE_OUTPUT`, which is for one command, `BAYPLAN_OUTPUT` is for all of them.
+    Besides `BAYPLAN_PLACE_OUTPUT`, which is for one command, `BAYPLAN_OUTPUT` is for all of them. The value of a
+    `secret` one is shown to nobody: see `masking`.
     """
 
-    def __init__(self, *declarations: str, heading: str = "Options", **settings: Any) -> None:
+    def __init__(self, *declarations: str, heading: str = "Options", secret: bool = False, **settings: Any) -> None:
         super().__init__(declarations, **settings)
-        self.heading = heading
+        self.heading, self.secret = heading, secret
 
     def resolve_envvar_value(self, ctx: click.Context) -> str | None:
         """The value of the command's own variable, else of the one for all commands."""
-        assert self.name is not None
-        return super().resolve_envvar_value(ctx) or os.environ.get(f"{PREFIX}_{self.name.upper()}") or None
+        return os.environ.get(self._variable(ctx)) or None
+
+    def get_error_hint(self, ctx: click.Context | None) -> str:
+        """The option, and where its value comes from if not from the command line."""
+        hint = super().get_error_hint(ctx)
+        if ctx is None:
+            return hint
+        match ctx.get_parameter_source(str(self.name)):
+            case ParameterSource.ENVIRONMENT:
+                return f"{hint} (from the variable {self._variable(ctx)})"
+            case ParameterSource.DEFAULT_MAP:
+                return f"{hint} (from {configuration.of(ctx).file})"
+        return hint
+
+    def _variable(self, ctx: click.Context) -> str:
+        own, shared = (f"{prefix}_{str(self.name).upper()}" for prefix in (ctx.auto_envvar_prefix, PREFIX))
+        return own if os.environ.get(own) else shared
+
+
+class Argument(click.Argument):
+    """A positional argument that the help explains, each choice included."""
+
+    heading = "Arguments"
+
+    def __init__(self, name: str, *, explained: str, **settings: Any) -> None:
+        super().__init__([name], **settings)
+        self.explained = explained
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
+        """Its place in the command line, and what it means."""
+        return self.make_metavar(ctx), self.explained
+
+
+def was_typed(name: str) -> bool:
+    """Whether a parameter of the command under way stands on its command line."""
+    return click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
 class OptionGroup(msgspec.Struct, frozen=True):
@@ -84,8 +120,6 @@ class Command(click.Command):
         except BayplanError as error:
             ctx.meta.get(CONSOLE_KEY, Console()).error(error)
             return outcomes.of_error(error)
-        except BrokenPipeError:  # here and not further up, where click would call it a failure
-            return outcomes.let_go_of_output()
 
 
 def format_examples(examples: Sequence[str], ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -26,7 +26,7 @@ _FILES_TOO, _NOTHING_ELSE = ":0", ":4"
         "bayplan completion powershell | Out-String | Invoke-Expression",
     ),
     groups=(options.CONSOLE,),
-    params=(click.Argument(["shell"], type=click.Choice(SHELLS)),),
+    params=(commands.Argument("shell", type=click.Choice(SHELLS), explained="The shell that you type in."),),
 )
 def completion(shell: str, console: Console) -> int:
     """Write the script."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from bayplan.cli import commands, configuration, options, outcomes
+from bayplan.cli import commands, configuration, masking, options, outcomes
 from bayplan.cli.console import Console
 
 _ORIGINS = {
@@ -32,11 +32,17 @@ def config() -> None:
     ),
     details=(
         "Without a command, every setting that a variable or the file makes, and the file's scheduler. With one, all "
-        "its options as they would be with the arguments that follow."
+        "its options as they would be with the arguments that follow. Secrets are never printed."
     ),
     groups=(options.CONSOLE,),
     params=(
-        click.Argument(["arguments"], nargs=-1, type=click.UNPROCESSED, metavar="[COMMAND [ARGUMENTS]...]"),
+        commands.Argument(
+            "arguments",
+            nargs=-1,
+            type=click.UNPROCESSED,
+            metavar="[COMMAND [ARGUMENTS]...]",
+            explained="Only the settings of this command, as these arguments would make them.",
+        ),
         commands.Option("--origins", is_flag=True, help="Say for each setting where it comes from."),
         options.output("yaml", "json"),
     ),
@@ -105,7 +111,8 @@ def _settings(context: click.Context) -> Settings:
         if isinstance(param, commands.Option) and param.expose_value:
             name = str(param.name)
             origin = context.get_parameter_source(name)
-            found[configuration.option_name(param)] = context.params.get(name), _ORIGINS.get(origin, "default")  # type: ignore[arg-type]
+            value = masking.value(param, context.params.get(name))
+            found[configuration.option_name(param)] = value, _ORIGINS.get(origin, "default")  # type: ignore[arg-type]
     return found
 
 

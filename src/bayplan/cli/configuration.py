@@ -51,7 +51,12 @@ class Configuration(msgspec.Struct, frozen=True):
 
 def current() -> Configuration:
     """The configuration of this run."""
-    found = click.get_current_context().meta.get(META_KEY)
+    return of(click.get_current_context())
+
+
+def of(ctx: click.Context) -> Configuration:
+    """The configuration of the run that the context is of."""
+    found = ctx.meta.get(META_KEY)
     return found if isinstance(found, Configuration) else Configuration()
 
 

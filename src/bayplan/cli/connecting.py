@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import re
+import pathlib
+import shlex
 from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
+from bayplan.cli import value_types
 from bayplan.cli.commands import Option, OptionGroup
+from bayplan.errors import BayplanError
 
 if TYPE_CHECKING:
     from bayplan.kube_api.connection import Connection
+    from bayplan.kube_api.kubeconfig_files import Kubeconfig
 
 _HEADING = "Cluster"
-_UNITS = {"": 1.0, "s": 1.0, "ms": 0.001, "m": 60.0, "h": 3600.0}
 
 
 class Connecting(msgspec.Struct, frozen=True):
@@ -47,29 +50,50 @@ class Connecting(msgspec.Struct, frozen=True):
             as_uid=self.as_uid or "",
             as_groups=self.as_group,
             insecure=self.insecure_skip_tls_verify,
-            request_timeout=seconds(self.request_timeout),
+            request_timeout=value_types.seconds(self.request_timeout),
             qps=qps,
             burst=burst,
         )
         return connect.auto(self.kubeconfig, self.context, options)
 
+    def advice(self) -> str:
+        """Which context the user likely means, to be said after `--context`: none is ever read unasked."""
+        found = _kubeconfig(None)
+        current = found.current_context if found else ""
+        if not current:
+            return ""
+        return f"; the current context of the kubeconfig is read with --context {shlex.quote(current)}"
+
     def __repr__(self) -> str:
         return f"Connecting(context={self.context!r}, …)"  # the token is nobody's business
 
 
-def seconds(text: str) -> float:
-    """A duration as kubectl writes it: 30, 30s, 2m, 500ms."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h|)", text.strip())
-    if found is None:
-        raise click.UsageError(f"expected a duration such as 30s, 500ms or 2m, got {text!r}")
-    return float(found[1]) * _UNITS[found[2]]
+def _kubeconfig(path: str | None) -> Kubeconfig | None:
+    """The kubeconfig, for those who can do without: None if there is none or it cannot be used."""
+    from bayplan.kube_api import kubeconfig, kubeconfig_files
+
+    try:
+        return kubeconfig_files.load([pathlib.Path(path)] if path else kubeconfig.default_files())
+    except BayplanError:
+        return None
+
+
+def _contexts(ctx: click.Context, _: click.Parameter, typed: str) -> list[str]:
+    found = _kubeconfig(ctx.params.get("kubeconfig"))
+    return sorted(name for name in found.contexts if name.startswith(typed)) if found else []
 
 
 CONNECTING = OptionGroup(
     "connecting",
     Connecting,
     (
-        Option("--context", metavar="NAME", heading=_HEADING, help="Context of the kubeconfig."),
+        Option(
+            "--context",
+            metavar="NAME",
+            shell_complete=_contexts,
+            heading=_HEADING,
+            help="Context of the kubeconfig.",
+        ),
         Option(
             "--kubeconfig",
             metavar="FILE",
@@ -81,11 +105,22 @@ CONNECTING = OptionGroup(
             "--server", metavar="URL", heading=_HEADING, help="Address of the API server, instead of the context's."
         ),
         Option(
-            "--token", metavar="TOKEN", heading=_HEADING, help="Bearer token, instead of the context's credentials."
+            "--token",
+            metavar="TOKEN",
+            secret=True,
+            heading=_HEADING,
+            help="Bearer token, instead of the context's credentials.",
         ),
-        Option("--as", "as_user", metavar="USER", heading=_HEADING, help="Act as this user."),
-        Option("--as-group", metavar="GROUP", multiple=True, heading=_HEADING, help="Act as member. May be repeated."),
-        Option("--as-uid", metavar="UID", heading=_HEADING, help="Act with this uid."),
+        Option("--as", "as_user", metavar="USER", type=value_types.Name(), heading=_HEADING, help="Act as this user."),
+        Option(
+            "--as-group",
+            metavar="GROUP",
+            type=value_types.Name(),
+            multiple=True,
+            heading=_HEADING,
+            help="Act as member. May be repeated.",
+        ),
+        Option("--as-uid", metavar="UID", type=value_types.Name(), heading=_HEADING, help="Act with this uid."),
         Option(
             "--insecure-skip-tls-verify",
             is_flag=True,
@@ -95,6 +130,7 @@ CONNECTING = OptionGroup(
         Option(
             "--request-timeout",
             metavar="TIME",
+            type=value_types.Duration(),
             default="30s",
             show_default=True,
             heading=_HEADING,

@@ -114,7 +114,17 @@ def answers(lines: Iterable[bytes], answer: Answerer) -> Iterator[tuple[Any, boo
         'with {"line","error"} and makes the exit code 2; that a pod does not fit is an answer, and the exit code 0.'
     ),
     groups=(options.CONSOLE,),
-    params=(click.Argument(["kind"], type=click.Choice(list(ANSWERERS))),),
+    params=(
+        commands.Argument(
+            "kind",
+            type=click.Choice(list(ANSWERERS)),
+            explained=(
+                "pods: which node a pod gets. preemption: who would have to go for it. fleet: which clusters a binding "
+                "gets. admission: what an API server would say of an object. docs/reference/machine-contract.md has "
+                "the form of questions and answers."
+            ),
+        ),
+    ),
 )
 def decide(kind: str, console: Console) -> int:
     """Answer standard input line by line: 2 if any line was no question."""

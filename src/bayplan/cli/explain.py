@@ -40,10 +40,14 @@ _SHORT = {"po": "pod", "deploy": "deployment", "rs": "replicaset", "rc": "replic
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """What the user wants to know about; a bare name is a pod's."""
+    """What the user wants to know about; a bare name is a pod's. Without a namespace, any is meant."""
 
     kind: str
     name: str
+    namespace: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else f"{self.kind}/{self.name}"
 
     def means(self, name: str) -> bool:
         """Whether a pod of this name is asked about."""
@@ -72,7 +76,9 @@ class Subject(msgspec.Struct, frozen=True):
     ),
     groups=(options.SOURCES, options.SCOPE, options.DECIDING, options.CONSOLE),
     params=(
-        click.Argument(["workload"], metavar="KIND/NAME"),
+        commands.Argument(
+            "workload", metavar="KIND/NAME", explained="Whom to explain; a bare name, or NAMESPACE/NAME, is a pod's."
+        ),
         commands.Option("--all-targets", "--all", is_flag=True, help="Show every node and every peer, however many."),
         commands.Option("--alone", is_flag=True, help="As if nothing else were waiting."),
         options.output("text", "json", "yaml"),
@@ -96,8 +102,11 @@ def explain(
     found = loading.load(sources, scope, deciding, console)
     from bayplan.reading.fleet import Fleet
 
+    workloads = [*found.pending, *(record.workload for record in found.index.records.values())]
+    asked = settled(asked, workload, workloads)
+
     def included(one: Workload) -> bool:
-        return scope.includes(one, selector)
+        return scope.includes(one, selector) and asked.namespace in ("", one.namespace)
 
     if isinstance(found, Fleet):
         subject = Subject(*explain_fleet.find(asked.kind, asked.name, found, included, alone=alone))
@@ -117,11 +126,22 @@ def parse(text: str) -> Asked:
     return Asked(_SHORT.get(singular, singular) if slash else "pod", name)
 
 
+def settled(asked: Asked, text: str, workloads: Sequence[Workload]) -> Asked:
+    """`NAMESPACE/NAME`, as answers call workloads, where what stands before the slash is a namespace and no kind."""
+    before, slash, _ = text.rpartition("/")
+    of_bindings = {one.binding.kind.lower() for one in workloads if one.binding is not None}
+    is_kind = asked.kind in _PODS_OF or asked.kind in of_bindings
+    if slash and not is_kind and any(one.namespace == before for one in workloads):
+        return Asked("pod", asked.name, before)
+    return asked
+
+
 def check_has_pods(asked: Asked, text: str) -> None:
     """Raises a usage error for a kind that has no pods; in a fleet, every kind may be propagated."""
     if asked.kind not in _PODS_OF:
         known = ", ".join(_PODS_OF)
-        raise click.BadParameter(f"expected KIND/NAME with a kind of {known}; got {text!r}", param_hint="KIND/NAME")
+        expected = f"expected KIND/NAME with a kind of {known}, or NAMESPACE/NAME of a pod"
+        raise click.BadParameter(f"{expected}; got {text!r}", param_hint="KIND/NAME")
 
 
 def find(
@@ -138,7 +158,7 @@ def find(
 
         found = explanation.explain(running[0].workload, cluster.index, rules_of(running[0].workload))
         return Subject(found, running[0].shares[0][0])
-    raise InputError(_not_found(asked, cluster))
+    raise InputError(f"no pod of {asked} is in the input{_advice(asked, cluster)}")
 
 
 def _of_waiting(waiting: Sequence[Workload], cluster: Cluster, rules_of: RulesOf, *, alone: bool) -> Explanation:
@@ -162,14 +182,21 @@ def _of_waiting(waiting: Sequence[Workload], cluster: Cluster, rules_of: RulesOf
 def _check_one_namespace(namespaces: set[str], asked: Asked) -> None:
     if len(namespaces) > 1:
         listed = ", ".join(sorted(namespaces))
-        raise InputError(f"{asked.kind}/{asked.name} is in several namespaces ({listed}): say which with -n")
+        raise InputError(f"{asked} is in several namespaces ({listed}): say which with -n")
 
 
-def _not_found(asked: Asked, cluster: Cluster) -> str:
-    names = {w.name for w in cluster.pending} | {r.workload.name for r in cluster.index.records.values()}
-    near = difflib.get_close_matches(asked.name, names, n=3)
-    advice = f", did you mean {' or '.join(near)}?" if near else ""
-    return f"no pod of {asked.kind}/{asked.name} is in the input{advice}"
+def _advice(asked: Asked, cluster: Cluster) -> str:
+    """What may have been meant: the same elsewhere, another kind of that name, or another name."""
+    workloads = [*cluster.pending, *(record.workload for record in cluster.index.records.values())]
+    elsewhere = sorted({one.key for one in workloads if asked.means(one.name)})
+    if elsewhere:
+        shown = ", ".join(elsewhere[:3]) + (" …" if len(elsewhere) > 3 else "")
+        return f" as asked for; there is {shown}"
+    names = {one.name for one in workloads}
+    others = [Asked(kind, asked.name) for kind in _PODS_OF]
+    meant = [str(other) for other in others if any(other.means(name) for name in names)]
+    near = meant or difflib.get_close_matches(asked.name, sorted(names), n=3)
+    return f", did you mean {' or '.join(near)}?" if near else ""
 
 
 def _written(subject: Subject, output: str, *, every: bool) -> str:

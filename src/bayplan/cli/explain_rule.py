@@ -30,7 +30,9 @@ def _complete(_: click.Context, __: click.Parameter, typed: str) -> list[str]:
     details="CODE is one of our ids, the name of a scheduler plugin, or the text of a message. Without it, a list.",
     groups=(options.CONSOLE,),
     params=(
-        click.Argument(["code"], required=False, shell_complete=_complete),
+        commands.Argument(
+            "code", required=False, shell_complete=_complete, explained="The reason; without it, a list."
+        ),
         options.output("text", "json", "yaml"),
     ),
 )

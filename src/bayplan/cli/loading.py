@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -34,6 +35,7 @@ def load(
 
     also = None if pods is None else {"Pod": pods}
     inputs, sink = read(sources, scope.for_unnamed, semantics, console, also=also)
+    note_namespace(scope.namespace, inputs, console)
     sink = pods or sink
     found: Cluster | Fleet
     if inputs.clusters:
@@ -47,7 +49,14 @@ def load(
             now=datetime.now(UTC),
         )
     else:
-        found = cluster.cluster_of(inputs, semantics=semantics, seed=deciding.seed, sink=sink)
+        with console.progress() as line:
+            found = cluster.cluster_of(
+                inputs,
+                semantics=semantics,
+                seed=deciding.seed,
+                sink=sink,
+                tell=lambda text: line.show(lambda: text),
+            )
     for note in found.notes:
         console.note(note)
     return found
@@ -85,6 +94,18 @@ def read(
     for note in () if fetching is None else fetching.notes:
         console.note(note)
     return found
+
+
+def note_namespace(namespace: str | None, inputs: Inputs, console: Console) -> None:
+    """Say that -n means nothing in the input: an answer about nobody would look like good news."""
+    if namespace is None:
+        return
+    known = inputs.namespace_names()
+    if namespace in known:
+        return
+    near = difflib.get_close_matches(namespace, sorted(known), n=1)
+    advice = f", did you mean {near[0]}?" if near else ""
+    console.note(f"nothing in the input is in namespace {namespace}{advice}")
 
 
 def _fetching(sources: Sources, objects: Sequence[One]) -> Fetching | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import pathlib
 import sys
 import traceback
@@ -28,11 +27,13 @@ from bayplan.cli import (
     replay,
     run,
     snapshot,
+    streams,
     validate,
     version,
     violations,
 )
 from bayplan.cli.console import Console
+from bayplan.cli.streams import NobodyReadsError
 from bayplan.errors import BayplanError
 
 SUMMARY = "Say where pods go on Kubernetes when neighbours matter, and why."
@@ -77,8 +78,8 @@ class Bayplan(click.Group):
         except BayplanError as error:
             Console().error(error)
             code = outcomes.of_error(error)
-        except BrokenPipeError:
-            code = outcomes.let_go_of_output()
+        except NobodyReadsError:
+            code = outcomes.BROKEN_PIPE
         return sys.exit(code)
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -116,10 +117,7 @@ for _command in (
 
 def main() -> None:
     """Run the program."""
-    for stream in (sys.stdout, sys.stderr):
-        # A name in any script is better shown in escapes than not at all.
-        with contextlib.suppress(AttributeError):
-            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    streams.take()
     try:
         cli.main(prog_name=program_name(sys.argv[0]))
     except Exception:  # noqa: BLE001

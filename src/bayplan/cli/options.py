@@ -34,7 +34,8 @@ class Sources(msgspec.Struct, frozen=True):
         """Refuse to read nothing at all."""
         if not self.filename and not self.cluster.is_given:
             raise click.UsageError(
-                "nothing to read: give a file or a directory with -f, - for standard input, or a cluster with --context"
+                "nothing to read: give a file or a directory with -f, - for standard input, or a cluster with "
+                f"--context{self.cluster.advice()}"
             )
 
 
@@ -141,6 +142,12 @@ def _take_configuration(ctx: click.Context, _: click.Parameter, path: str | None
     configuration.apply(ctx, path)
 
 
+def _switches(_: click.Context, __: click.Parameter, typed: str) -> list[str]:
+    from bayplan.cli import switches
+
+    return [f"{name}=" for name in switches.names() if name.startswith(typed)]
+
+
 FILES = OptionGroup(
     "files",
     Files,
@@ -187,6 +194,7 @@ DECIDING = OptionGroup(
         Option(
             "--switch",
             multiple=True,
+            shell_complete=_switches,
             metavar="NAME=VALUE",
             heading=_DECIDING,
             help="Set one difference between the two. May be repeated.",

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import sys
-
 import click
 
 from bayplan.errors import BayplanError, ClusterError
@@ -33,10 +29,3 @@ def of_click(error: click.ClickException) -> int:
     """Say what was wrong with the command line; the exit code for it."""
     error.show()
     return BAD_INPUT
-
-
-def let_go_of_output() -> int:
-    """Nobody reads on: say no more, not even while the interpreter ends."""
-    with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return BROKEN_PIPE

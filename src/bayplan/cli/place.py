@@ -77,6 +77,8 @@ def place(
     console: Console,
 ) -> int:
     """Write the plan: 1 if something fits nowhere."""
+    if explain and replicas is not None:
+        raise click.UsageError("--replicas only counts: ask for --explain without it")
     selector, rules_of = scope.parsed_selector(), options.configured_rules_of()
     found = loading.load(sources, scope, deciding, console)
     pending = [workload for workload in found.pending if scope.includes(workload, selector)]

@@ -87,7 +87,7 @@ def quota(
     from bayplan.enforcing import quota_limits
     from bayplan.enforcing.quota import Charger
 
-    cluster, limits = _read(sources, namespace or "default", charging, console)
+    cluster, limits = _read(sources, namespace, charging, console)
     charger = Charger(cluster.index, charging.charge)
     waiting = (charger.waiting(workload) for workload in cluster.pending)
     charges = [*charger.placed(), *(charge for charge in waiting if charge is not None)]
@@ -98,7 +98,9 @@ def quota(
     return outcomes.of(not any(account.exceeded for account in found), exit_zero=exit_zero)
 
 
-def _read(sources: options.Sources, namespace: str, charging: Charging, console: Console) -> tuple[Cluster, Limits]:
+def _read(
+    sources: options.Sources, namespace: str | None, charging: Charging, console: Console
+) -> tuple[Cluster, Limits]:
     sources.check()
     semantics = switches.semantics(charging.semantics, charging.switch)
     from bayplan.kube_api.resources import Resource
@@ -109,7 +111,10 @@ def _read(sources: options.Sources, namespace: str, charging: Charging, console:
     where = charging.config_map()
     sink = LimitsSink("/".join(where))
     asked_for = One(Resource("", "v1", "configmaps"), *where)
-    inputs, pods = loading.read(sources, namespace, semantics, console, also={"ConfigMap": sink}, objects=(asked_for,))
+    unnamed, also = namespace or "default", {"ConfigMap": sink}
+    inputs, pods = loading.read(sources, unnamed, semantics, console, also=also, objects=(asked_for,))
+    if namespace not in sink.limits.by_namespace:
+        loading.note_namespace(namespace, inputs, console)
     if not sink.found:
         if charging.limits is not None:
             raise click.BadParameter(f"the input has no ConfigMap {charging.limits}", param_hint="--limits")

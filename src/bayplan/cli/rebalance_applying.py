@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from bayplan.cli import connecting, options, outcomes
+from bayplan.cli import options, outcomes, value_types
 from bayplan.cli.commands import Option, OptionGroup
 from bayplan.cli.connecting import Connecting
 from bayplan.cli.console import Console
@@ -43,7 +43,7 @@ class Applying(msgspec.Struct, frozen=True):
     def settings(self) -> Settings:
         from bayplan.enforcing.carrying_out import Settings
 
-        timeout = connecting.seconds(self.timeout)
+        timeout = value_types.seconds(self.timeout)
         return Settings(per_minute=self.per_minute, at_once=self.at_once, timeout=timeout)
 
     def check(self, sources: options.Sources, output: str) -> None:
@@ -93,6 +93,7 @@ APPLYING = OptionGroup(
         Option(
             "--timeout",
             metavar="TIME",
+            type=value_types.Duration(),
             default="5m",
             show_default=True,
             heading=_HEADING,

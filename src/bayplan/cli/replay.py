@@ -43,7 +43,9 @@ class Row(msgspec.Struct, rename="camel"):
     ),
     groups=(options.CONSOLE,),
     params=(
-        click.Argument(["file"], type=click.Path(dir_okay=False), metavar="FILE"),
+        commands.Argument(
+            "file", type=click.Path(dir_okay=False), metavar="FILE", explained="What `run --record` wrote."
+        ),
         commands.Option(
             "--explain", type=click.IntRange(min=1), metavar="N", help="Explain the decision of this number."
         ),

@@ -14,7 +14,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bayplan.cli import commands, configuration, connecting, guarding, options, outcomes, run_audit, run_webhook
+from bayplan.cli import (
+    commands,
+    configuration,
+    connecting,
+    guarding,
+    options,
+    outcomes,
+    run_audit,
+    run_webhook,
+    value_types,
+)
 from bayplan.cli.console import Console
 from bayplan.cli.run_audit import AUDITING, Auditing
 from bayplan.cli.run_enforcing import ENFORCING, Enforcing
@@ -39,7 +49,7 @@ DEFAULT_ADDRESS = "127.0.0.1:10351"
     examples=(
         "bayplan run --context prod --dry-run -v",
         "bayplan run --context prod --scheduler-name bayplan",
-        "bayplan run --leader-elect=false --metrics-bind-address 0.0.0.0:10351",
+        "bayplan run --no-leader-elect --metrics-bind-address 0.0.0.0:10351",
         "bayplan run --record decisions.jsonl",
     ),
     details=(
@@ -62,6 +72,7 @@ DEFAULT_ADDRESS = "127.0.0.1:10351"
             "--scheduler-name",
             multiple=True,
             metavar="NAME",
+            type=value_types.Name(),
             heading=_SCHEDULING,
             help=f"Place pods that name this scheduler; {DEFAULT_NAME} if nothing is said. May be repeated. "
             "A profile of that name in the KubeSchedulerConfiguration gives its rules.",
@@ -116,6 +127,7 @@ DEFAULT_ADDRESS = "127.0.0.1:10351"
         commands.Option(
             "--leader-elect-lease-duration",
             metavar="TIME",
+            type=value_types.Duration(positive=True),
             default="15s",
             show_default=True,
             heading=_ELECTION,
@@ -124,6 +136,7 @@ DEFAULT_ADDRESS = "127.0.0.1:10351"
         commands.Option(
             "--leader-elect-renew-deadline",
             metavar="TIME",
+            type=value_types.Duration(positive=True),
             default="10s",
             show_default=True,
             heading=_ELECTION,
@@ -132,6 +145,7 @@ DEFAULT_ADDRESS = "127.0.0.1:10351"
         commands.Option(
             "--leader-elect-retry-period",
             metavar="TIME",
+            type=value_types.Duration(positive=True),
             default="2s",
             show_default=True,
             heading=_ELECTION,
@@ -140,6 +154,7 @@ DEFAULT_ADDRESS = "127.0.0.1:10351"
         commands.Option(
             "--metrics-bind-address",
             metavar="HOST:PORT",
+            type=value_types.ListenAddress(optional=True),
             default=DEFAULT_ADDRESS,
             show_default=True,
             heading=_SERVING,
@@ -148,6 +163,7 @@ DEFAULT_ADDRESS = "127.0.0.1:10351"
         commands.Option(
             "--health-probe-bind-address",
             metavar="HOST:PORT",
+            type=value_types.ListenAddress(optional=True),
             default=DEFAULT_ADDRESS,
             show_default=True,
             heading=_SERVING,
@@ -186,7 +202,7 @@ def run(
 
     logs.to_standard_error(_level(console), as_json=console.log_format == "json")
     times = (leader_elect_lease_duration, leader_elect_renew_deadline, leader_elect_retry_period)
-    lease, deadline, retry = (_seconds(text) for text in times)
+    lease, deadline, retry = map(value_types.seconds, times)
     election = Election(
         namespace=leader_elect_resource_namespace,
         name=leader_elect_resource_name,
@@ -251,21 +267,10 @@ def _profiles(names: tuple[str, ...]) -> Profiles:
 
 def _addresses(*texts: str) -> tuple[Address, ...]:
     """Each address once; `0` stands for none."""
-    found = {_address(text): None for text in texts if text not in ("", "0")}
-    return tuple(found)
-
-
-def _address(text: str) -> Address:
     from bayplan.live.settings import Address
 
-    host, _, port = text.rpartition(":")
-    if not port.isdecimal() or int(port) > 65535:
-        raise click.UsageError(f"expected an address such as {DEFAULT_ADDRESS}, got {text!r}")
-    return Address(host.strip("[]") or "127.0.0.1", int(port))
-
-
-def _seconds(text: str) -> float:
-    return connecting.seconds(text)
+    parts = [value_types.host_and_port(text) for text in texts if not value_types.is_nowhere(text)]
+    return tuple(dict.fromkeys(Address(host or "127.0.0.1", port) for host, port in parts))
 
 
 def _level(console: Console) -> int:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from bayplan.cli import audit_options
+from bayplan.cli import audit_options, value_types
 from bayplan.cli.commands import Option, OptionGroup
-from bayplan.cli.connecting import Connecting, seconds
+from bayplan.cli.connecting import Connecting
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -78,7 +78,7 @@ def _offer(latest: Latest, running: Running) -> None:
 
 async def _repeat(auditing: Auditing, connecting: Connecting, latest: Latest) -> None:
     """One audit after another."""
-    pause = seconds(auditing.audit_interval)
+    pause = value_types.seconds(auditing.audit_interval)
     while True:
         samples, error = await _apart(connecting, auditing.audit_profile)
         if error:
@@ -140,6 +140,7 @@ AUDITING = OptionGroup(
         Option(
             "--audit-interval",
             metavar="TIME",
+            type=value_types.Duration(positive=True),
             default="10m",
             show_default=True,
             heading=_HEADING,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from bayplan.cli import connecting
+from bayplan.cli import value_types
 from bayplan.cli.commands import Option, OptionGroup
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ class Enforcing(msgspec.Struct, frozen=True):
         from bayplan.enforcing.planning import Settings
 
         return Settings(
-            affinity_grace=connecting.seconds(self.enforce_affinity_grace),
-            anti_affinity_grace=connecting.seconds(self.enforce_anti_affinity_grace),
+            affinity_grace=value_types.seconds(self.enforce_affinity_grace),
+            anti_affinity_grace=value_types.seconds(self.enforce_anti_affinity_grace),
             per_minute=self.enforce_per_minute,
             at_once=self.enforce_at_once,
             only_if_placeable=self.enforce_only_if_placeable,
@@ -63,6 +63,7 @@ ENFORCING = OptionGroup(
         Option(
             "--enforce-affinity-grace",
             metavar="TIME",
+            type=value_types.Duration(),
             default="5m",
             show_default=True,
             heading=_HEADING,
@@ -71,6 +72,7 @@ ENFORCING = OptionGroup(
         Option(
             "--enforce-anti-affinity-grace",
             metavar="TIME",
+            type=value_types.Duration(),
             default="1m",
             show_default=True,
             heading=_HEADING,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from bayplan.cli import value_types
 from bayplan.cli.commands import Option, OptionGroup
 from bayplan.errors import BayplanError
 
@@ -45,15 +46,16 @@ class Hooking(msgspec.Struct, frozen=True):
         from bayplan.webhook.manifests import Address
         from bayplan.webhook.running import Webhook
 
-        host, _, port = self.webhook_bind_address.rpartition(":")
-        namespace, slash, service = self.webhook_service.partition("/")
-        if not port.isdecimal() or not slash:
-            raise click.UsageError("expected --webhook-bind-address HOST:PORT and --webhook-service NAMESPACE/NAME")
+        host, port = value_types.host_and_port(self.webhook_bind_address)
+        namespace, _, service = self.webhook_service.partition("/")
+        if not namespace or not service:
+            expected = f"expected NAMESPACE/NAME, got {self.webhook_service!r}"
+            raise click.BadParameter(expected, param_hint="--webhook-service")
         return Webhook(
             settings=judging.Settings(semantics=semantics, guard=guard, own_namespace=namespace),
             address=Address(namespace=namespace, service=service, url=self.webhook_url or ""),
-            host=host.strip("[]"),
-            port=int(port),
+            host=host,
+            port=port,
             certificate=self.webhook_cert_file or "",
             key=self.webhook_key_file or "",
         )
@@ -112,6 +114,7 @@ WEBHOOK = OptionGroup(
         Option(
             "--webhook-bind-address",
             metavar="HOST:PORT",
+            type=value_types.ListenAddress(),
             default="0.0.0.0:9443",
             show_default=True,
             heading=_HEADING,

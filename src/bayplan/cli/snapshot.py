@@ -30,7 +30,8 @@ _KEY_BYTES = 32
     ),
     details=(
         "Only what Bayplan reads to decide is written: no environment, arguments or commands of containers, no "
-        "annotations of others. Secrets and ConfigMaps are neither listed nor written. With --hash-names, names, "
+        "annotations of others. Secrets and ConfigMaps are neither listed nor written, so `quota` finds no limits in a "
+        "snapshot. With --hash-names, names, "
         "namespaces, labels, images and the like become hashes with a key that is thrown away; words of Kubernetes "
         "itself stay, and so do sizes, counts and times. Nodes of equal score may then be taken in another order. "
         "Read the file before you send it. Exit code 0 if it was written, 2 for bad input, 3 for no access."
@@ -69,8 +70,7 @@ def snapshot(
     taken = making.snapshot_of(inputs, pods)
     hides = hash_names or bool(hash_key_file)
     console.answer(taken.text(Renaming(key) if hides else None))
-    missing = making.left_out(inputs)
-    if missing:
+    for missing in making.left_out(inputs):
         console.note(missing)
     names = "names are hashed" if hides else "names are as they are; --hash-names hides them"
     console.note(f"{len(taken.objects)} objects; {names}")

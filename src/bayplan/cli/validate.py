@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 @commands.command(
     "validate",
-    summary="Check manifests against every admission rule, without a server.",
+    summary="Check manifests as an API server would, without one, as far as placing goes.",
     examples=(
         "bayplan validate -f app.yaml",
         "bayplan validate -f manifests/ -R -o sarif --output-file bayplan.sarif",
@@ -30,9 +31,13 @@ if TYPE_CHECKING:
         "bayplan validate -f app.yaml --restrict all --exempt-group platform --as-group platform",
     ),
     details=(
-        "Everything that an API server would refuse, and what the guard would: hard anti-affinity across all "
-        "namespaces may not reach beyond a node. "
-        "Exit code 0 if everything would be admitted, 2 if not. Warnings go to standard error and change nothing."
+        "Of every kind that Bayplan reads: names and types of all fields. Of pods, what makes pods, "
+        "PodDisruptionBudgets, Karmada's policies and bindings also what an API server would refuse in what decides "
+        "about placing: metadata, selectors, counts, containers with their ports, resources and restart policies, "
+        "affinity, spread, tolerations, gates, priorities, placements. Not checked beyond names and types: probes, "
+        "volumes, security, environment, strategies. Objects of other kinds are only counted. "
+        "Then what the guard would refuse: hard anti-affinity across all namespaces may not reach beyond a node. "
+        "Exit code 0 if nothing was found, 2 if something was. Warnings go to standard error and change nothing."
     ),
     groups=(options.FILES, guarding.RESTRICTING, guarding.ASKING, options.CONSOLE),
     params=(options.output("table", "json", "yaml", "sarif"), options.NAMESPACE, options.EXIT_ZERO),
@@ -53,7 +58,8 @@ def validate(
     for finding in report.warnings:
         console.warning(str(finding.fault), finding.fault)
     _write(report, output, console)
-    return outcomes.YES if exit_zero or not report.errors else outcomes.BAD_INPUT
+    # Whatever was asked for, a file that nobody could read is no report on it.
+    return outcomes.YES if not report.errors or (exit_zero and report.all_read) else outcomes.BAD_INPUT
 
 
 def _judge(settings: GuardSettings, asking: guarding.Asking) -> Judge:
@@ -73,28 +79,41 @@ def examine(given: options.Files, namespace: str, judge: Judge) -> Report:
     """Everything wrong with the structure and the content of all objects."""
     from bayplan.reading import files, kinds, sources
     from bayplan.reading.collecting import Collector
-    from bayplan.writing.findings import WARNING, Finding, Report
+    from bayplan.writing.findings import UNREADABLE, WARNED, WARNING, Finding, Report
 
     paths, faults = sources.find(given.filename, recursive=given.recursive)
     # Nothing is kept: what counts is whether an object is the first of its name, and the faults.
     sinks = dict.fromkeys((*kinds.BUILT_IN, *kinds.KARMADA), _drop)
     collector = Collector(namespace=namespace, strict=True, sinks=sinks)
     clusters = _Clusters()
-    findings = [Finding(fault) for fault in faults]
-    n_objects = 0
+    findings = [Finding(fault, UNREADABLE) for fault in faults]
+    n_objects, unchecked = 0, Counter[str]()
     for path in paths:
         source = sources.open_source(path, sys.stdin.buffer)
         if isinstance(source, Fault):
-            findings.append(Finding(source))
+            findings.append(Finding(source, UNREADABLE))
             continue
         items = list(files.read(source)) or [source.fault("the file holds no object")]
         for item in items:
-            n_objects += not isinstance(item, Fault)
             findings.extend(_of_item(item, collector, judge))
             clusters.add(item)
+            if isinstance(item, Fault):
+                continue
+            if _is_checked(item):
+                n_objects += 1
+            else:
+                unchecked[item.kind] += 1
         collector.inputs.templates.clear()
-    findings.extend(Finding(fault, "Warning", WARNING) for fault in clusters.unknown())
-    return Report(findings, n_objects, len(paths))
+    findings.extend(Finding(fault, WARNED, WARNING) for fault in clusters.unknown())
+    return Report(findings, n_objects, len(paths), unchecked)
+
+
+def _is_checked(document: Document) -> bool:
+    """Whether anybody here knows the kind; one that is refused for its kind was looked at as well."""
+    from bayplan.reading import kinds
+
+    found = kinds.reading(document.api_version, document.kind)
+    return bool(found.wire_type or found.problem) or document.kind in ("CronJob", configuration.SCHEDULER_KIND)
 
 
 def _drop(_: object) -> None:
@@ -131,14 +150,18 @@ class _Clusters:
 def _of_item(item: Document | Fault, collector: Collector, judge: Judge) -> Iterator[Finding]:
     """What is wrong with the structure; if it is sound but for misspelt names, also what is wrong with the content."""
     from bayplan.reading import checking
-    from bayplan.writing.findings import Finding
+    from bayplan.writing.findings import MALFORMED, UNKNOWN_FIELD, UNREADABLE, Finding
 
     collector.faults.clear()
     collector.add(item)
-    yield from (Finding(fault) for fault in collector.faults)
+    if isinstance(item, Fault):
+        yield Finding(item, UNREADABLE)
+        return
+    for fault in collector.faults:
+        yield Finding(fault, UNKNOWN_FIELD if checking.UNKNOWN in fault.message else MALFORMED)
     sound = all(checking.UNKNOWN in fault.message for fault in collector.faults)
     misspelt = {fault.path for fault in collector.faults}
-    if sound and not isinstance(item, Fault):
+    if sound:
         yield from (finding for finding in _of_content(item, judge) if not _follows(finding.fault, misspelt))
 
 
@@ -156,7 +179,7 @@ def _parent(path: str) -> str:
 
 def _of_content(document: Document, judge: Judge) -> Iterator[Finding]:
     from bayplan.validating import admission, policy_schema, scheduler_config, warnings
-    from bayplan.writing.findings import WARNING, Finding
+    from bayplan.writing.findings import WARNED, WARNING, Finding
 
     root, verdict = document.locate().root, judge(document)
     for cause in (*admission.causes(root), *policy_schema.causes_of(root), *verdict.causes):
@@ -165,7 +188,7 @@ def _of_content(document: Document, judge: Judge) -> Iterator[Finding]:
         for text in scheduler_config.faults(root):
             yield Finding(_placed(document, text), "FieldValueInvalid")
     for text in (*warnings.of_object(root), *verdict.warnings):
-        yield Finding(_placed(document, text), "Warning", WARNING)
+        yield Finding(_placed(document, text), WARNED, WARNING)
 
 
 def _placed(document: Document, text: str) -> Fault:

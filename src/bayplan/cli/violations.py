@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from bayplan.cli import commands, connecting, loading, options, outcomes
+from bayplan.cli import commands, loading, options, outcomes, value_types
 from bayplan.cli.console import Console
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ class Grace(msgspec.Struct, frozen=True):
         from bayplan.enforcing.planning import Settings
 
         return Settings(
-            affinity_grace=connecting.seconds(self.affinity_grace),
-            anti_affinity_grace=connecting.seconds(self.anti_affinity_grace),
+            affinity_grace=value_types.seconds(self.affinity_grace),
+            anti_affinity_grace=value_types.seconds(self.anti_affinity_grace),
             only_if_placeable=self.only_if_placeable,
         )
 
@@ -44,6 +44,7 @@ GRACE = commands.OptionGroup(
         commands.Option(
             "--affinity-grace",
             metavar="TIME",
+            type=value_types.Duration(),
             default="5m",
             show_default=True,
             heading=_ENFORCING,
@@ -52,6 +53,7 @@ GRACE = commands.OptionGroup(
         commands.Option(
             "--anti-affinity-grace",
             metavar="TIME",
+            type=value_types.Duration(),
             default="1m",
             show_default=True,
             heading=_ENFORCING,

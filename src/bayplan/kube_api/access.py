@@ -76,10 +76,12 @@ def checked_server(server: str, place: str) -> str:
     """The address without its last slash; a bare host means https."""
     if "://" not in server:
         server = f"https://{server}"
-    parts = urllib.parse.urlsplit(server)
+    if "@" in server.partition("://")[2].partition("/")[0]:  # every message names the server
+        raise InputError(f"{place}: expected an address without a name and a password; those belong to the user")
     try:
+        parts = urllib.parse.urlsplit(server)
         fine = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # a port that is no number
+    except ValueError:  # a port that is no number, a bracket that is not closed
         fine = False
     if not fine:
         raise InputError(f"{place}: expected an address such as https://host:6443, got {server}")

@@ -15,7 +15,6 @@ from bayplan.kube_api.resources import Resource
 
 _METADATA_LIST = f"application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,{JSON}"
 _TRIES_IN_PAGES = 3
-_TIMEOUT = 60.0  # seconds for one page; servers give themselves as long
 
 
 class Selection(msgspec.Struct, frozen=True):
@@ -82,7 +81,7 @@ async def _attempt(
         query["limit"] = str(limit)
     accept = _METADATA_LIST if selection.metadata_only else JSON
     while True:
-        body = await connection.get(path, query=query, accept=accept, timeout=_TIMEOUT)
+        body = await connection.get(path, query=query, accept=accept)
         await asyncio.sleep(0)  # a page takes milliseconds to read, to decode and to use: each in a turn of its own
         meta, slices = decoding.page(connection.tried("GET", path), body)
         del body

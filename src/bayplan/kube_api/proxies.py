@@ -12,16 +12,20 @@ from bayplan.kube_api import access
 
 def checked(proxy: str, place: str) -> str:
     """The proxy's address, if it is of a kind that we can use."""
-    parts = urllib.parse.urlsplit(proxy)
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
+    try:
+        parts = urllib.parse.urlsplit(proxy)
+        fine = parts.scheme in {"http", "https"} and bool(parts.hostname)
+    except ValueError:  # a bracket that is not closed
+        fine = False
+    if not fine:
         raise InputError(f"{place}: expected an address such as http://proxy:3128, got {shown(proxy)}")
     return proxy
 
 
 def shown(proxy: str) -> str:
     """The address without name and password."""
-    parts = urllib.parse.urlsplit(proxy)
-    return urllib.parse.urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+    scheme, separator, rest = proxy.rpartition("://")
+    return f"{scheme}{separator}{rest.rpartition('@')[2]}"
 
 
 def from_environment(server: str) -> str:

@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from bayplan.kube_api.connection import Connection
-from bayplan.kube_api.errors import ForbiddenError, GoneError, NotFoundError
+from bayplan.kube_api.decoding import UNUSABLE
+from bayplan.kube_api.errors import ForbiddenError, GoneError, NotFoundError, WrongServerError
 from bayplan.kube_api.resources import PODS, Resource
 from bayplan.reading.sources import Source
 
@@ -125,14 +126,22 @@ class Fetching:
                 return iter([Source(name, page) for page in self._pages(resource, runner)])
             except GoneError:
                 continue
-        return iter([Source(name, runner.run(self._connection.get(resource.path(), timeout=60.0)))])
+        return iter([Source(name, runner.run(self._connection.get(resource.path())))])
 
     def _pages(self, resource: Resource, runner: asyncio.Runner) -> Iterator[bytes]:
         query = {"limit": str(PAGE)}
         while True:
-            page = runner.run(self._connection.get(resource.path(), query=query, timeout=60.0))
+            page = runner.run(self._connection.get(resource.path(), query=query))
+            rest = self._rest(resource, page)
             yield page
-            rest = _envelope.decode(page).metadata.continue_
             if not rest:
                 return
             query["continue"] = rest
+
+    def _rest(self, resource: Resource, page: bytes) -> str:
+        """Where the next page begins, as the server calls it; empty after the last one."""
+        try:
+            return _envelope.decode(page).metadata.continue_
+        except UNUSABLE as error:
+            tried = self._connection.tried("GET", resource.path())
+            raise WrongServerError(f"{tried}: the answer cannot be read: {error}") from None

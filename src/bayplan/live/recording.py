@@ -8,6 +8,8 @@ holds anybody up; what it is handed is never changed in place.
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import queue
 import threading
 from collections.abc import Callable, Sequence
@@ -20,6 +22,7 @@ from bayplan.indexing.journal import Change, Kind
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.workloads import Workload
 
+log = logging.getLogger("bayplan.recording")
 VERSION = "bayplan.io/recording/v1"
 
 
@@ -69,7 +72,6 @@ class Recorder:
     def close(self) -> None:
         self._lines.put(None)
         self._thread.join()
-        self._file.close()
 
     def _put_state(self) -> None:
         index = self._index
@@ -104,7 +106,17 @@ class Recorder:
         self._lines.put(line)
 
     def _write(self) -> None:
-        while (line := self._lines.get()) is not None:
-            self._file.write(msgspec.json.encode(line) + b"\n")
-            if self._lines.empty():
-                self._file.flush()
+        """Until told to close. On a full disk the recording ends, and scheduling goes on."""
+        line: dict[str, Any] | None = {}
+        try:
+            while (line := self._lines.get()) is not None:
+                self._file.write(msgspec.json.encode(line) + b"\n")
+                if self._lines.empty():
+                    self._file.flush()
+            self._file.close()
+        except OSError as error:
+            log.error("the recording ends here: %s", error.strerror or error)  # noqa: TRY400 (no bug of ours)
+            with contextlib.suppress(OSError):
+                self._file.close()
+            while line is not None:  # nobody keeps what cannot be written
+                line = self._lines.get()

@@ -51,7 +51,10 @@ class Recording:
 
     def __init__(self, file: IO[bytes], name: str) -> None:
         self._file, self._name, self._line = file, name, 0
-        self.header = self._decoded(next(iter(self._lines()), b""), Header)
+        first = next(iter(self._lines()), b"")
+        if not first:
+            raise InputError(Fault("the file is empty, or broke off in its first line", file=name))
+        self.header = self._decoded(first, Header)
         if self.header.recording != VERSION:
             raise InputError(Fault(f"expected a recording ({VERSION}), got something else", file=name, line=1))
         self.index = self._empty()

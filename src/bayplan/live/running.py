@@ -13,12 +13,12 @@ import pathlib
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import IO, Any
 
 import msgspec
 from aiohttp import web
 
-from bayplan.errors import ClusterError
+from bayplan.errors import ClusterError, Fault, InputError
 from bayplan.kube_api.connection import Connection
 from bayplan.kube_api.errors import NotFoundError
 from bayplan.kube_api.leader_election import LeaderElector
@@ -118,17 +118,19 @@ class Running:
 
     async def run(self) -> None:
         """Until stopped; raises what ended it otherwise."""
-        version = await self._connection.version()
-        log.info("connected", extra={"server": self._connection.server, "version": version})
         async with contextlib.AsyncExitStack() as stack:
+            recording = self._recording(stack)
+            version = await self._connection.version()
+            log.info("connected", extra={"server": self._connection.server, "version": version})
             for server in self._servers():
                 await stack.enter_async_context(server)
                 self.ports.append(server.port)
             await stack.enter_async_context(self._election_connection)
             crew = await stack.enter_async_context(Crew())
             await self._know_everything(crew)
-            if self._settings.record:
-                stack.callback(self._record().close)
+            if recording is not None:
+                self._parts.recorder = Recorder(recording, self.state.index, self._parts.header(), self._wall)
+                stack.callback(self._parts.recorder.close)
             await self._lead(crew)
 
     # Knowing
@@ -217,10 +219,15 @@ class Running:
     def _unready(self) -> str:
         return "" if self._synced else "not everything is known yet"
 
-    def _record(self) -> Recorder:
-        file = pathlib.Path(self._settings.record).open("wb")  # noqa: SIM115 (closed by the recorder)
-        self._parts.recorder = Recorder(file, self._parts.state.index, self._parts.header(), self._wall)
-        return self._parts.recorder
+    def _recording(self, stack: contextlib.AsyncExitStack) -> IO[bytes] | None:
+        """The file to record into, opened before there is anything to record: a mistake is told at once."""
+        if not self._settings.record:
+            return None
+        try:
+            return stack.enter_context(pathlib.Path(self._settings.record).open("wb"))
+        except OSError as error:
+            message = f"cannot be written: {error.strerror or error}"
+            raise InputError(Fault(message, file=self._settings.record)) from None
 
     def _offer_gauges(self) -> None:
         gauge = self._parts.metrics.gauge

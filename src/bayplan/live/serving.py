@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Self
 
 from aiohttp import web
+
+from bayplan.errors import InputError
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Check = Callable[[], str]  # what is wrong, empty if nothing is
@@ -46,9 +50,20 @@ class Server:
     async def __aenter__(self) -> Self:
         await self._runner.setup()
         site = web.TCPSite(self._runner, self._host, self.port)
-        await site.start()
+        try:
+            await site.start()
+        except OSError as error:
+            await self._runner.cleanup()
+            raise InputError(f"cannot listen on {self._host}:{self.port}: {_cause(error)}") from None
         self.port = self._runner.addresses[0][1]
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self._runner.cleanup()
+
+
+def _cause(error: OSError) -> str:
+    """The cause alone: the text of a failed bind repeats the address."""
+    if error.errno and not isinstance(error, socket.gaierror):
+        return os.strerror(error.errno)
+    return error.strerror or str(error)

@@ -18,6 +18,7 @@ from bayplan.reading import decoding, kinds
 from bayplan.reading.census import INDEX_KEY
 from bayplan.reading.cluster import IS_DEFAULT_CLASS
 from bayplan.reading.inputs import Inputs, ObjectKey
+from bayplan.reading.quota_limits import CONFIG_MAP
 from bayplan.reading.storage import BIND_COMPLETED, CLASS_ANNOTATION, SELECTED_NODE
 from bayplan.reading.triggers import APPLIED
 from bayplan.wire.meta import ApiObject
@@ -77,10 +78,19 @@ def snapshot_of(inputs: Inputs, pods: Sequence[Pod]) -> Snapshot:
     return Snapshot(objects, frozenset(inputs.documents))
 
 
-def left_out(inputs: Inputs) -> str:
-    """What a fleet's answer may miss, because it is never written; empty if nothing."""
+def left_out(inputs: Inputs) -> list[str]:
+    """What answers from the snapshot will miss, because it is never written."""
+    notes: list[str] = []
     n_missing = sum(one.kind in NEVER for one in inputs.templates) if inputs.clusters else 0
-    return f"{n_missing} Secrets and ConfigMaps were left out, and so is where they would go" if n_missing else ""
+    if n_missing:
+        notes.append(f"{n_missing} Secrets and ConfigMaps were left out, and so is where they would go")
+    if any(one.kind == "ConfigMap" and _name(one) == CONFIG_MAP for one in inputs.templates):
+        notes.append(f"ConfigMap {CONFIG_MAP} was left out: quota knows no limits in this snapshot")
+    return notes
+
+
+def _name(found: ApiObject) -> str:
+    return f"{found.metadata.namespace}/{found.metadata.name}"
 
 
 def reduced(found: ApiObject, *, typed: bool) -> Encoded:

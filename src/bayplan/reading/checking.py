@@ -55,11 +55,14 @@ _OURS = {
 _EXPECTED = {
     "string": "a string",
     "int": "a whole number",
+    "int32": "a whole number",
     "bool": "true or false",
     "number": "a number",
     "IntOrString": "a whole number or a string",
     "Quantity": "a quantity such as 500m or 1.5Gi",
 }
+# How far whole numbers go in Go; a server cannot even read what lies beyond.
+_RANGES = {"int": range(-(2**63), 2**63), "int32": range(-(2**31), 2**31), "IntOrString": range(-(2**31), 2**31)}
 _LONGEST_SHOWN = 40
 UNKNOWN = "unknown field"  # how messages about misspelt names begin
 
@@ -103,7 +106,9 @@ def walk(value: Any, type_name: str, path: str = "") -> Iterator[Finding]:
         yield from _walk_map(value, type_name[1:-1], path)
     elif type_name in _EXPECTED:
         if not _fits(value, type_name):
-            yield Finding(path, f"expected {_EXPECTED[type_name]}, got {_shown(value)}{_advice(value, type_name)}")
+            yield Finding(
+                path, f"expected {_expected(value, type_name)}, got {_shown(value)}{_advice(value, type_name)}"
+            )
     elif type_name in table():
         yield from _walk_object(value, table()[type_name], path)
 
@@ -144,11 +149,24 @@ def _fits(value: Any, type_name: str) -> bool:
             return isinstance(value, bool)
         case "Quantity":
             return _is_quantity(value)
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    whole = number and float(value).is_integer() and -(2**63) <= value < 2**63
-    if type_name == "IntOrString":
-        return whole or isinstance(value, str)
-    return whole if type_name == "int" else number
+        case "number":
+            return isinstance(value, int | float) and not isinstance(value, bool)
+    text = type_name == "IntOrString" and isinstance(value, str)
+    return text or (_is_whole(value) and int(value) in _RANGES[type_name])
+
+
+def _is_whole(value: Any) -> bool:
+    if isinstance(value, float):
+        return value.is_integer()
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _expected(value: Any, type_name: str) -> str:
+    """What the field takes; of a whole number that is too large, how large it may be."""
+    if type_name in _RANGES and _is_whole(value):
+        allowed = _RANGES[type_name]
+        return f"a whole number from {allowed.start} to {allowed.stop - 1}"
+    return _EXPECTED[type_name]
 
 
 def _is_quantity(value: Any) -> bool:

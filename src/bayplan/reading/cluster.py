@@ -85,15 +85,28 @@ def load(paths: Sequence[str], *, semantics: Semantics = UPSTREAM, seed: str = "
     return cluster_of(inputs, semantics=semantics, seed=seed, sink=sink)
 
 
+def _nobody(_: str) -> None:
+    """Nobody waits at a terminal."""
+
+
 @pausing.collector_paused()
 def cluster_of(
-    inputs: Inputs, *, semantics: Semantics = UPSTREAM, seed: str = "", sink: PodSink | None = None
+    inputs: Inputs,
+    *,
+    semantics: Semantics = UPSTREAM,
+    seed: str = "",
+    sink: PodSink | None = None,
+    tell: Callable[[str], None] = _nobody,
 ) -> Cluster:
-    """An index of the inputs' nodes and running pods, and everything that waits, controllers' missing pods included."""
+    """
+    An index of the inputs' nodes and running pods, and everything that waits, controllers' missing pods included.
+
+    `tell` hears now and then how far it is.
+    """
     sink = sink or PodSink()
     for pod in inputs.pods:
         sink(pod)
-    made = controllers.expand(inputs)
+    made = controllers.expand(inputs, tell=lambda n_pods: tell(f"making pods from controllers: {n_pods}"))
     surroundings = _surroundings(inputs, made)
     index = PlacementIndex(semantics, seed)
     for namespace in inputs.namespaces:
@@ -103,7 +116,11 @@ def cluster_of(
         index.add_target(nodes.target_of(node))
     for workload, target in sink.running:
         index.add(workload, target)
-    waiting = [pods.workload_of(pod, surroundings) for pod in (*sink.waiting, *made.pods)]
+    waiting: list[Workload] = []
+    for pod in (*sink.waiting, *made.pods):
+        waiting.append(pods.workload_of(pod, surroundings))
+        if len(waiting) % controllers.TELL_EVERY == 0:
+            tell(f"reading what pods need: {len(waiting)} of {len(sink.waiting) + len(made.pods)}")
     pending, notes = sorted(waiting, key=queue_order), _notes(inputs, made, sink, index)
     return Cluster(index, pending, surroundings, notes, [budgets.budget_of(one) for one in inputs.disruption_budgets])
 
@@ -154,13 +171,16 @@ def _add_storage(inputs: Inputs, made: controllers.Made, index: PlacementIndex) 
 def _notes(inputs: Inputs, made: controllers.Made, sink: PodSink, index: PlacementIndex) -> list[str]:
     notes = list(inputs.hints)
     if made.pods:
-        notes.append(f"{len(made.pods)} pods were made from controllers whose pods are not in the input")
+        made_up = "1 pod was" if len(made.pods) == 1 else f"{len(made.pods)} pods were"
+        notes.append(f"{made_up} made from controllers whose pods are not in the input")
     adrift = sorted({target for _, target in sink.running if target not in index.slots.by_name})
     if adrift:
         shown = ", ".join(adrift[:3]) + (" …" if len(adrift) > 3 else "")
         noun = "an unknown node" if len(adrift) == 1 else f"{len(adrift)} unknown nodes"
         notes.append(f"pods on {noun} ({shown}) are not counted")
-    if inputs.policies or inputs.bindings:
+    if inputs.clusters:
+        notes.append("clusters, policies and bindings are left aside: this answer is about nodes")
+    elif inputs.policies or inputs.bindings:
         notes.append("policies and bindings are of no use without clusters: kubectl get clusters -o yaml has them")
     if inputs.skipped:
         kinds = ", ".join(f"{n} {kind}" for kind, n in sorted(inputs.skipped.items()))

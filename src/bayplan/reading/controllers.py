@@ -7,13 +7,14 @@ Knows nothing of where pods go.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 
+from bayplan.errors import Fault, InputError
 from bayplan.reading import daemons, jobs, naming
 from bayplan.reading.census import INDEX_KEY, Member
-from bayplan.reading.inputs import AnyController, Inputs
+from bayplan.reading.inputs import AnyController, Inputs, ObjectKey
 from bayplan.reading.staff import Staff
 from bayplan.wire.controllers import Controller, ControllerSpec, PodTemplateSpec
 from bayplan.wire.meta import LabelSelector, ObjectMeta, OwnerReference
@@ -23,6 +24,8 @@ from bayplan.wire.storage import PersistentVolumeClaim
 
 TEMPLATE_HASH = "pod-template-hash"
 REVISION_HASH = "controller-revision-hash"
+MOST_MADE = 1_000_000  # several times what a cluster of Kubernetes may hold; a typing error asks for more
+TELL_EVERY = 1000
 _API_VERSION = {"Job": "batch/v1", "ReplicationController": "v1"}
 
 
@@ -34,13 +37,14 @@ class Made(msgspec.Struct):
     claims: list[PersistentVolumeClaim] = msgspec.field(default_factory=list)
 
 
-def expand(inputs: Inputs, nodes: Sequence[Node] | None = None) -> Made:
+def expand(inputs: Inputs, nodes: Sequence[Node] | None = None, *, tell: Callable[[int], None] | None = None) -> Made:
     """
     Everything that the input's controllers would still make; the input stays as it is.
 
-    DaemonSets look at `nodes`, else at those of the input.
+    DaemonSets look at `nodes`, else at those of the input. `tell` hears now and then how many pods there are. Raises
+    InputError rather than make more pods than any cluster could hold.
     """
-    maker = _Maker(inputs, inputs.nodes if nodes is None else nodes)
+    maker = _Maker(inputs, inputs.nodes if nodes is None else nodes, tell)
     for kind, make in (
         ("DaemonSet", maker.daemon_set),
         # A ReplicaSet's own pods are counted before a Deployment may look for pods without an owner.
@@ -60,10 +64,10 @@ def expand(inputs: Inputs, nodes: Sequence[Node] | None = None) -> Made:
 
 
 class _Maker:
-    def __init__(self, inputs: Inputs, nodes: Sequence[Node]) -> None:
+    def __init__(self, inputs: Inputs, nodes: Sequence[Node], tell: Callable[[int], None] | None) -> None:
         self.made = Made()
         self.staff = Staff(inputs)
-        self._nodes = nodes
+        self._inputs, self._nodes, self._tell = inputs, nodes, tell
         self._taken = set(inputs.census.names)
         self._claims = {(claim.metadata.namespace, claim.metadata.name) for claim in inputs.claims}
 
@@ -73,6 +77,7 @@ class _Maker:
     def replicas(self, controller: AnyController, members: Sequence[Member]) -> None:
         """Pods that are all alike, as many as are missing."""
         n_missing = _n_replicas(controller) - sum(member.active for member in members)
+        self._check_room(controller, n_missing)
         self._alike(controller, n_missing)
 
     def deployment(self, deployment: Controller) -> None:
@@ -80,6 +85,7 @@ class _Maker:
         if sets:
             newest = max(sets, key=lambda s: s.metadata.creation_timestamp or "")
             n_missing = _n_replicas(deployment) - sum(_n_replicas(s) for s in sets)
+            self._check_room(deployment, n_missing)
             self._alike(newest, n_missing)
             return
         found = self.staff.members_by_set(deployment)
@@ -87,15 +93,18 @@ class _Maker:
         # A paused Deployment scales the ReplicaSets that it has but makes no first one.
         if deployment.spec.paused and not n_active:
             return
+        n_missing = _n_replicas(deployment) - n_active
+        self._check_room(deployment, n_missing)
         largest = max(found, key=lambda name: (name != "", len(found[name])))
         replica_set = _replica_set_of(deployment, largest)
         self.made.replica_sets.append(replica_set)
-        self._alike(replica_set, _n_replicas(deployment) - n_active)
+        self._alike(replica_set, n_missing)
 
     def stateful_set(self, controller: Controller) -> None:
         meta, spec = controller.metadata, controller.spec
         revision = f"{meta.name}-{naming.template_hash(spec.template)}"
         start = (spec.ordinals or {}).get("start", 0)
+        self._check_room(controller, _n_replicas(controller))
         for ordinal in range(start, start + _n_replicas(controller)):
             name = f"{meta.name}-{ordinal}"
             if f"{meta.namespace}/{name}" in self._taken:
@@ -105,12 +114,12 @@ class _Maker:
                 "statefulset.kubernetes.io/pod-name": name,
                 "apps.kubernetes.io/pod-index": str(ordinal),
             }
-            pod = _pod(controller, name, labels, spec=self._with_claims(controller, name))
-            self.made.pods.append(pod)
+            self._add(_pod(controller, name, labels, spec=self._with_claims(controller, name)))
 
     def job(self, job: Controller) -> None:
         members = self.staff.members(job)
-        uid = _uid(job)
+        n_missing, uid = jobs.n_missing(job, members), _uid(job)
+        self._check_room(job, n_missing, "spec.parallelism")
         labels = {
             "batch.kubernetes.io/controller-uid": uid,
             "batch.kubernetes.io/job-name": job.metadata.name,
@@ -118,14 +127,14 @@ class _Maker:
             "job-name": job.metadata.name,
         }
         if not jobs.is_indexed(job):
-            self._alike(job, jobs.n_missing(job, members), labels)
+            self._alike(job, n_missing, labels)
             return
         for index in jobs.missing_indexes(job, members):
             mark = {INDEX_KEY: str(index)}
             middle = f"-{index}-"
             base = job.metadata.name[: naming.LONGEST_BASE - len(middle)] + middle
             name = next(naming.unique(base, self._taken, job.metadata.namespace))
-            self.made.pods.append(_pod(job, name, {**labels, **mark}, annotations=mark))
+            self._add(_pod(job, name, {**labels, **mark}, annotations=mark))
 
     def daemon_set(self, controller: Controller) -> None:
         spec = daemons.with_tolerations(controller.spec.template.spec)
@@ -135,11 +144,23 @@ class _Maker:
         for node in self._nodes:
             if node.metadata.name not in served and daemons.runs_on(spec, node):
                 bound = daemons.bound_to(spec, node.metadata.name)
-                self.made.pods.append(_pod(controller, next(names), labels, spec=bound))
+                self._add(_pod(controller, next(names), labels, spec=bound))
 
     def _alike(self, controller: AnyController, n_missing: int, labels: Mapping[str, str] | None = None) -> None:
         names = self._names(controller)
-        self.made.pods.extend(_pod(controller, next(names), labels or {}) for _ in range(n_missing))
+        for _ in range(n_missing):
+            self._add(_pod(controller, next(names), labels or {}))
+
+    def _add(self, pod: Pod) -> None:
+        self.made.pods.append(pod)
+        if self._tell is not None and len(self.made.pods) % TELL_EVERY == 0:
+            self._tell(len(self.made.pods))
+
+    def _check_room(self, controller: AnyController, n_missing: int, path: str = "spec.replicas") -> None:
+        n_all = len(self.made.pods) + n_missing
+        if n_all > MOST_MADE:
+            message = f"expected at most {MOST_MADE:,} pods to be made from controllers in all, got {n_all:,}"
+            raise InputError(_fault(self._inputs, controller, message, path))
 
     def _names(self, controller: AnyController) -> Iterator[str]:
         return naming.unique(f"{controller.metadata.name}-", self._taken, controller.metadata.namespace)
@@ -158,6 +179,15 @@ class _Maker:
             if (controller.metadata.namespace, claim) not in self._claims:
                 self.made.claims.append(_claim(template, controller, claim))
         return msgspec.structs.replace(spec, volumes=volumes)
+
+
+def _fault(inputs: Inputs, controller: AnyController, message: str, path: str) -> Fault:
+    """What is wrong with the controller, with its place in the file if somebody wrote it."""
+    meta = controller.metadata
+    document = inputs.documents.get(ObjectKey(controller.kind, meta.namespace, meta.name))
+    if document is not None:
+        return document.fault(message, path)
+    return Fault(message, subject=f"{controller.kind} {meta.namespace}/{meta.name}", path=path)
 
 
 def _n_replicas(controller: AnyController) -> int:

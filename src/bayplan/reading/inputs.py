@@ -85,6 +85,16 @@ class Inputs(msgspec.Struct, kw_only=True):
         found: list[Any] = getattr(self, _FIELDS[kind])
         return found
 
+    def namespace_names(self) -> set[str]:
+        """Every namespace that the input has, or that something in it is in."""
+        lists: tuple[list[Any], ...] = (
+            self.services, self.claims, self.storage_capacities, self.disruption_budgets, self.policies, self.bindings,
+            self.templates, *self.controllers.values(),
+        )  # fmt: skip
+        found = {one.metadata.namespace for objects in lists for one in objects}
+        found |= {name.partition("/")[0] for name in self.census.names}
+        return (found | {namespace.metadata.name for namespace in self.namespaces}) - {""}
+
 
 _FIELDS = {
     "Node": "nodes",

@@ -68,26 +68,39 @@ def _expand(path: str, *, recursive: bool) -> tuple[Sequence[str], list[Fault]]:
         return [path], []
     if path.startswith(("http://", "https://")):
         return [], [Fault("addresses are not read; fetch it first and give the file", file=path)]
-    if not pathlib.Path(path).exists():
-        return [], [Fault("no such file or directory", file=path)]
-    if not pathlib.Path(path).is_dir():
-        return [path], []
-    files = _in_directory(path, recursive=recursive)
-    return files, [] if files else [Fault(_nothing_in(path, recursive=recursive), file=path)]
+    try:
+        if not pathlib.Path(path).exists():
+            return [], [Fault("no such file or directory", file=path)]
+        if not pathlib.Path(path).is_dir():
+            return [path], []
+        files, faults = _in_directory(path, recursive=recursive)
+    except OSError as error:
+        return [], [_cannot_be_read(path, error)]
+    if not files and not faults:
+        faults = [Fault(_nothing_in(path, recursive=recursive), file=path)]
+    return files, faults
 
 
-def _in_directory(path: str, *, recursive: bool) -> list[str]:
+def _in_directory(path: str, *, recursive: bool) -> tuple[list[str], list[Fault]]:
+    """The files in it to be read, and the folders in it that cannot be looked into: who knows what they hold."""
+    closed: list[OSError] = []
     if recursive:
-        found = [str(pathlib.Path(folder, name)) for folder, _, names in os.walk(path) for name in names]
+        walked = os.walk(path, onerror=closed.append)
+        found = [str(pathlib.Path(folder, name)) for folder, _, names in walked for name in names]
     else:
         found = [entry.path for entry in os.scandir(path) if entry.is_file()]
-    return sorted(file for file in found if file.endswith(EXTENSIONS))
+    faults = [_cannot_be_read(str(error.filename), error) for error in closed]
+    return sorted(file for file in found if file.endswith(EXTENSIONS)), faults
 
 
 def _nothing_in(path: str, *, recursive: bool) -> str:
     message = "the directory holds no .yaml, .yml or .json file"
-    deeper = not recursive and _in_directory(path, recursive=True)
+    deeper = not recursive and _in_directory(path, recursive=True)[0]
     return f"{message}; its subdirectories do: add -R" if deeper else message
+
+
+def _cannot_be_read(path: str, error: OSError) -> Fault:
+    return Fault(f"cannot be read: {error.strerror or error}", file=path)
 
 
 def open_source(path: str, standard_input: BinaryIO) -> Source | Fault:
@@ -98,7 +111,7 @@ def open_source(path: str, standard_input: BinaryIO) -> Source | Fault:
         else:
             source = Source(path, _bytes_of(path))
     except OSError as error:
-        return Fault(f"cannot be read: {error.strerror or error}", file=path)
+        return _cannot_be_read(path, error)
     return _not_text(source) or source
 
 

@@ -6,12 +6,12 @@ A kind without rules is admitted. New kinds are new rows of `_KINDS`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import msgspec
 
-from bayplan.validating import bindings, fields, metadata, names, placement_annotation, pods, policies
-from bayplan.validating.causes import Cause, invalid
+from bayplan.validating import bindings, controllers, disruption, fields, placement_annotation, pods, policies
+from bayplan.validating.causes import Cause
 from bayplan.validating.fields import Field
 
 _TEMPLATE = ("spec", "template")
@@ -63,42 +63,16 @@ def _kind(obj: dict[str, object]) -> _Kind | None:
     return kind if group == kind.group else None
 
 
-def _workload(name_rule: metadata.NameRule, template: tuple[str, ...]) -> Callable[[Field], list[Cause]]:
-    def check(field: Field) -> list[Cause]:
-        return [
-            *metadata.causes_of(field["metadata"], name_rule),
-            *_counts(field["spec"]),
-            *pods.template(field.under(*template)),
-        ]
-
-    return check
-
-
-def _counts(spec: Field) -> list[Cause]:
-    counted = (spec[name] for name in ("replicas", "parallelism", "completions"))
-    return [
-        invalid(field.path, str(field.number()), "must be greater than or equal to 0")
-        for field in counted
-        if field.number() < 0
-    ]
-
-
-def _workloads() -> Iterator[tuple[str, _Kind]]:
-    for kind, group, name_rule, template in (
-        ("Deployment", "apps", names.dns_subdomain, _TEMPLATE),
-        ("ReplicaSet", "apps", names.dns_subdomain, _TEMPLATE),
-        ("StatefulSet", "apps", names.dns_label, _TEMPLATE),
-        ("DaemonSet", "apps", names.dns_subdomain, _TEMPLATE),
-        ("Job", "batch", names.dns_subdomain, _TEMPLATE),
-        ("CronJob", "batch", names.dns_subdomain, _CRON_TEMPLATE),
-        ("ReplicationController", "", names.dns_subdomain, _TEMPLATE),
-    ):
-        yield kind, _Kind(group, _workload(name_rule, template), template)
-
-
 _KINDS: dict[str, _Kind] = {
     "Pod": _Kind("", pods.pod),
-    **dict(_workloads()),
+    "Deployment": _Kind("apps", controllers.deployment, _TEMPLATE),
+    "ReplicaSet": _Kind("apps", controllers.deployment, _TEMPLATE),
+    "StatefulSet": _Kind("apps", controllers.stateful_set, _TEMPLATE),
+    "DaemonSet": _Kind("apps", controllers.daemon_set, _TEMPLATE),
+    "Job": _Kind("batch", controllers.job, _TEMPLATE),
+    "CronJob": _Kind("batch", controllers.cron_job, _CRON_TEMPLATE),
+    "ReplicationController": _Kind("", controllers.replication_controller, _TEMPLATE),
+    "PodDisruptionBudget": _Kind("policy", disruption.budget),
     "PropagationPolicy": _Kind("policy.karmada.io", policies.namespaced, placed=True),
     "ClusterPropagationPolicy": _Kind("policy.karmada.io", policies.cluster_wide, placed=True),
     "ResourceBinding": _Kind("work.karmada.io", bindings.namespaced, placed=True),

@@ -1,5 +1,5 @@
 """
-What a pod's containers must have before anybody places them: names, images and ports.
+What a pod's containers must have before anybody places them: names, images, ports, resources and restart policies.
 
 Mirrors `validateContainers` in pkg/apis/core/validation/validation.go as far as placing goes; probes, mounts and
 security are not looked at.
@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bayplan.validating import causes, go_text, names, paths
+from bayplan.validating import causes, go_text, names, paths, resources
 from bayplan.validating.causes import Cause
 from bayplan.validating.fields import Field
 
 PROTOCOLS = ("SCTP", "TCP", "UDP")
 PORT_RANGE = "must be between 1 and 65535, inclusive"
+RESTART_POLICIES = ("Always", "Never", "OnFailure")
 HOST_NETWORK = "must match `containerPort` when `hostNetwork` is true"
 
 
@@ -25,23 +26,28 @@ def causes_of(spec: Field, *, template: bool) -> list[Cause]:
         regular, init = [_on_host(container) for container in regular], [_on_host(container) for container in init]
     found = [] if regular else [causes.required(spec["containers"].path)]
     for container in [*regular, *init]:
-        found += _container(container)
+        found += _container(container, template=template)
     found += _repeated_names(regular, init)
     found += _repeated_host_ports(regular)
     for container in init:  # they run one by one; upstream reports all of them at the first one's path
         first = paths.entry(spec["initContainers"].path, 0)
         found += _repeated_host_ports([Field(first, container.value)])
+    found += resources.of_pod(spec["resources"])
     if spec["hostNetwork"].flag():
         found += _host_network(regular)
     return found
 
 
-def _container(container: Field) -> list[Cause]:
+def _container(container: Field, *, template: bool) -> list[Cause]:
     name, image = container["name"], container["image"]
     found = names.invalid(name.path, name.text(), names.dns_label(name.text())) if name.text() else []
     found += [causes.required(field.path) for field in (name, image) if not field.text()]
     for port in container["ports"].items():
         found += _port(port)
+    found += resources.of_container(container["resources"], template=template)
+    policy = container["restartPolicy"]
+    if policy.present and policy.text() not in RESTART_POLICIES:
+        found.append(causes.unsupported(policy.path, go_text.as_json(policy.text()), RESTART_POLICIES))
     return found
 
 

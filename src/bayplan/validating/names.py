@@ -65,6 +65,13 @@ def dns_subdomain(text: str, unit: str = "characters") -> list[str]:
     return details
 
 
+def path_segment(text: str) -> list[str]:
+    """What is wrong with a name that must do as a part of a URL, and nothing more."""
+    if text in (".", ".."):
+        return [f"may not be '{text}'"]
+    return [f"may not contain '{character}'" for character in "/%" if character in text]
+
+
 def invalid(path: str, text: str, details: list[str]) -> list[Cause]:
     """One cause per detail, all about the same text."""
     return [causes.invalid(path, go_text.quoted(text), detail) for detail in details]

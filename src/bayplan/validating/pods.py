@@ -15,6 +15,7 @@ from bayplan.validating import (
     names,
     node_affinity,
     pod_affinity,
+    resources,
     selectors,
     shapes,
     tolerations,
@@ -25,6 +26,7 @@ from bayplan.validating.fields import Field
 from bayplan.wire import meta as wire_meta
 from bayplan.wire import pods as wire_pods
 
+RESTART_POLICIES = ("Always", "OnFailure", "Never")
 PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
 GATED = "cannot be set until all schedulingGates have been cleared"
 
@@ -59,7 +61,8 @@ def template(field: Field) -> list[Cause]:
 def _shape(field: Field) -> list[Cause]:
     return [
         *shapes.causes_of(field["metadata"], wire_meta.ObjectMeta),
-        *shapes.causes_of(field["spec"], wire_pods.PodSpec),
+        *(shapes.causes_of(field["spec"], wire_pods.PodSpec) or resources.unreadable(field["spec"])),
+        *shapes.causes_of(field.under("spec", "restartPolicy"), str),
     ]
 
 
@@ -67,6 +70,7 @@ def _spec(spec: Field, pod_labels: dict[str, str] | None) -> list[Cause]:
     affinity = spec["affinity"]
     return [
         *containers.causes_of(spec, template=pod_labels is None),
+        *_one_of(spec["restartPolicy"], RESTART_POLICIES),
         *selectors.labels(spec["nodeSelector"]),
         *node_affinity.causes_of(affinity["nodeAffinity"]),
         *pod_affinity.causes_of(affinity, pod_affinity.Rules(pod_labels)),
@@ -76,6 +80,7 @@ def _spec(spec: Field, pod_labels: dict[str, str] | None) -> list[Cause]:
         *tolerations.causes_of(spec["tolerations"]),
         *_subdomain(spec["priorityClassName"]),
         *_preemption(spec["preemptionPolicy"]),
+        *resources.overhead(spec["overhead"]),
     ]
 
 
@@ -104,6 +109,11 @@ def _gated(spec: Field) -> list[Cause]:
 def _preemption(field: Field) -> list[Cause]:
     if not field.present or field.text() in PREEMPTION_POLICIES:
         return []
-    if not field.text():
-        return [causes.required(field.path)]
-    return [causes.unsupported(field.path, go_text.as_json(field.text()), PREEMPTION_POLICIES)]
+    return _one_of(field, PREEMPTION_POLICIES) if field.text() else [causes.required(field.path)]
+
+
+def _one_of(field: Field, supported: tuple[str, ...]) -> list[Cause]:
+    """Whether a word is one of those there are; the empty one stands for the default."""
+    if not field.text() or field.text() in supported:
+        return []
+    return [causes.unsupported(field.path, go_text.as_json(field.text()), supported)]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 from functools import cache
+from typing import TypeGuard
 
 import msgspec
 
@@ -83,7 +84,7 @@ def _fits(value: object, expected: msgspec.inspect.Type) -> bool:
         case msgspec.inspect.BoolType():
             return isinstance(value, bool)
         case msgspec.inspect.IntType():
-            return isinstance(value, int) and not isinstance(value, bool)
+            return _is_whole(value) and _is_within(value, expected)
         case msgspec.inspect.FloatType():
             return isinstance(value, int | float) and not isinstance(value, bool)
         case msgspec.inspect.ListType():
@@ -95,8 +96,20 @@ def _fits(value: object, expected: msgspec.inspect.Type) -> bool:
     return True
 
 
+def _is_whole(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_within(value: int, expected: msgspec.inspect.IntType) -> bool:
+    return (expected.ge is None or value >= expected.ge) and (expected.le is None or value <= expected.le)
+
+
 def _mismatch(field: Field, expected: msgspec.inspect.Type) -> Cause:
-    named = dict.fromkeys(_NAMES[type(one)] for one in _alternatives(expected) if type(one) in _NAMES)
+    alternatives = _alternatives(expected)
+    for one in alternatives:
+        if isinstance(one, msgspec.inspect.IntType) and _is_whole(field.value):
+            return causes.wrong_type(field.path, str(field.value), f"expected a whole number from {one.ge} to {one.le}")
+    named = dict.fromkeys(_NAMES[type(one)] for one in alternatives if type(one) in _NAMES)
     return wrong_type(field, " or ".join(named))
 
 

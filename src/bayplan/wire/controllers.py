@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from bayplan.wire.meta import ApiObject, LabelSelector, ObjectMeta, WireObject
+from bayplan.wire.meta import ApiObject, Int32, LabelSelector, ObjectMeta, WireObject
 from bayplan.wire.pods import PodSpec
 from bayplan.wire.storage import PersistentVolumeClaim
 
@@ -17,14 +17,14 @@ class PodTemplateSpec(WireObject):
 class ControllerSpec(WireObject):
     """The fields that Deployment, ReplicaSet, StatefulSet, DaemonSet and Job have between them."""
 
-    replicas: int | None = None
+    replicas: Int32 | None = None
     selector: LabelSelector | None = None
     template: PodTemplateSpec = msgspec.field(default_factory=PodTemplateSpec)
     service_name: str = ""
     ordinals: dict[str, int] | None = None
     volume_claim_templates: list[PersistentVolumeClaim] | None = None
-    parallelism: int | None = None
-    completions: int | None = None
+    parallelism: Int32 | None = None
+    completions: Int32 | None = None
     completion_mode: str = ""
     suspend: bool = False
     paused: bool = False
@@ -58,7 +58,7 @@ class Service(ApiObject):
 
 class ReplicationControllerSpec(WireObject):
     selector: dict[str, str] | None = None
-    replicas: int | None = None
+    replicas: Int32 | None = None
     template: PodTemplateSpec = msgspec.field(default_factory=PodTemplateSpec)
 
 
@@ -67,6 +67,6 @@ class ReplicationController(ApiObject):
 
 
 class PriorityClass(ApiObject):
-    value: int = 0
+    value: Int32 = 0
     global_default: bool = False
     preemption_policy: str | None = None

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
-from bayplan.wire.meta import ApiObject, LabelSelector, WireObject
+from bayplan.wire.meta import ApiObject, Int32, LabelSelector, WireObject
 
 
 class PodDisruptionBudgetSpec(WireObject):
     selector: LabelSelector | None = None
-    min_available: int | str | None = None
-    max_unavailable: int | str | None = None
+    min_available: Int32 | str | None = None
+    max_unavailable: Int32 | str | None = None
 
 
 class PodDisruptionBudgetStatus(WireObject):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
 
+Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]  # what a server cannot read otherwise
 Quantity = str | int | float
 Quantities = dict[str, Quantity]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from bayplan.wire.meta import ApiObject, LabelSelector, Quantities, WireObject
+from bayplan.wire.meta import ApiObject, Int32, LabelSelector, Quantities, WireObject
 
 
 class PodAffinityTerm(WireObject):
@@ -21,7 +21,7 @@ class PodAffinityTerm(WireObject):
 
 
 class WeightedPodAffinityTerm(WireObject):
-    weight: int = 0
+    weight: Int32 = 0
     pod_affinity_term: PodAffinityTerm = msgspec.field(default_factory=PodAffinityTerm)
 
 
@@ -49,7 +49,7 @@ class NodeSelector(WireObject):
 
 
 class PreferredSchedulingTerm(WireObject):
-    weight: int = 0
+    weight: Int32 = 0
     preference: NodeSelectorTerm = msgspec.field(default_factory=NodeSelectorTerm)
 
 
@@ -65,11 +65,11 @@ class Affinity(WireObject):
 
 
 class TopologySpreadConstraint(WireObject):
-    max_skew: int = 0
+    max_skew: Int32 = 0
     topology_key: str = ""
     when_unsatisfiable: str = ""
     label_selector: LabelSelector | None = None
-    min_domains: int | None = None
+    min_domains: Int32 | None = None
     node_affinity_policy: str | None = None
     node_taints_policy: str | None = None
     match_label_keys: list[str] | None = None
@@ -84,8 +84,8 @@ class Toleration(WireObject):
 
 
 class ContainerPort(WireObject):
-    container_port: int = 0
-    host_port: int = 0
+    container_port: Int32 = 0
+    host_port: Int32 = 0
     protocol: str = ""
     host_ip: str = msgspec.field(default="", name="hostIP")
 
@@ -133,7 +133,7 @@ class PodSpec(WireObject):
     overhead: Quantities | None = None
     resources: Resources | None = None
     volumes: list[Volume] | None = None
-    priority: int | None = None
+    priority: Int32 | None = None
     priority_class_name: str = ""
     preemption_policy: str | None = None
     scheduler_name: str = ""

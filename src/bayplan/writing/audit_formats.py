@@ -22,10 +22,14 @@ _STANDARD = "scs-0214"
 _SHOWN = 20
 
 
-def junit(audit: Audit) -> str:
-    """A suite per profile, a testcase per check; what is undecided or not applicable is skipped, with the reason."""
-    n_failed = sum(result.verdict == FAILED for result in audit.results)
-    n_skipped = sum(result.verdict in (UNDECIDED, NA) for result in audit.results)
+def junit(audit: Audit, *, allow_undecided: bool) -> str:
+    """
+    A suite per profile, a testcase per check: a failure where the cluster does not pass because of it.
+
+    What does not apply is skipped, with the reason; so is what is undecided, unless it is required.
+    """
+    found = [_junit_element(result, allow_undecided=allow_undecided) for result in audit.results]
+    n_failed, n_skipped = found.count("failure"), found.count("skipped")
     numbers = f'tests="{len(audit.results)}" failures="{n_failed}" errors="0" skipped="{n_skipped}"'
     name = _quoted(f"bayplan audit {audit.profile.name}")
     lines = [
@@ -34,8 +38,8 @@ def junit(audit: Audit) -> str:
         f"  <testsuite name={name} {numbers}>",
         *_properties(audit),
     ]
-    for result in audit.results:
-        lines += _testcase(result, audit.profile.name)
+    for result, element in zip(audit.results, found, strict=True):
+        lines += _testcase(result, element, audit.profile.name)
     return "\n".join([*lines, "  </testsuite>", "</testsuites>"]) + "\n"
 
 
@@ -49,13 +53,19 @@ def _properties(audit: Audit) -> list[str]:
     return ["    <properties>", *inner, "    </properties>"] if inner else []
 
 
-def _testcase(result: Result, profile: str) -> list[str]:
-    message = _quoted(told(result))
+def _junit_element(result: Result, *, allow_undecided: bool) -> str:
+    if result.verdict == FAILED or (result.gates and not allow_undecided):
+        return "failure"
+    return "skipped" if result.verdict in (UNDECIDED, NA) else "system-out"
+
+
+def _testcase(result: Result, element: str, profile: str) -> list[str]:
+    verdict = f"{UNDECIDED}: " if result.verdict == UNDECIDED else ""
+    message = _quoted(verdict + told(result))
     inner = {
-        FAILED: f"      <failure message={message}>{_text(result.fix)}</failure>",
-        UNDECIDED: f"      <skipped message={message}/>",
-        NA: f"      <skipped message={message}/>",
-    }.get(result.verdict, f"      <system-out>{_text(f'{result.verdict}: {told(result)}')}</system-out>")
+        "failure": f"      <failure message={message}>{_text(result.fix)}</failure>",
+        "skipped": f"      <skipped message={message}/>",
+    }.get(element, f"      <system-out>{_text(f'{result.verdict}: {told(result)}')}</system-out>")
     head = f"    <testcase name={_quoted(result.id)} classname={_quoted(profile)}>"
     return [head, inner, "    </testcase>"]
 

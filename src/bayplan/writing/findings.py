@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -12,22 +12,38 @@ from bayplan.writing import untrusted, versioned
 from bayplan.writing.tables import Table
 
 ERROR, WARNING = "error", "warning"
+UNREADABLE, MALFORMED, UNKNOWN_FIELD, WARNED = "Unreadable", "Malformed", "UnknownField", "Warning"
+# What each word means; the others are an API server's.
+_MEANINGS = {
+    UNREADABLE: "The file cannot be read",
+    MALFORMED: "Not an object of its kind: a value of the wrong type, an unknown kind, or an object given twice",
+    UNKNOWN_FIELD: "No such field in this kind of object",
+    WARNED: "Admitted, but likely not meant",
+    "FieldValueInvalid": "The value breaks a rule of the API server or of the guard",
+    "FieldValueRequired": "The field must be set",
+    "FieldValueForbidden": "The field must not be set like this",
+    "FieldValueDuplicate": "The value stands elsewhere already",
+    "FieldValueNotSupported": "The value is none of those there are",
+    "FieldValueTooLong": "The value takes too much room",
+    "FieldValueTypeInvalid": "The value is of another type than the field",
+}
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """One thing wrong, with its place; `reason` is the API server's word for it, if it would have one."""
+    """One thing wrong, with its place; `reason` is the API server's word for it, or ours if it has none."""
 
     fault: Fault
-    reason: str = ""
+    reason: str = MALFORMED
     severity: str = ERROR
 
 
 class Report(msgspec.Struct, frozen=True):
-    """Everything found, and how much was looked at."""
+    """Everything found, and how much was looked at; `unchecked` counts the objects that were not, by kind."""
 
     findings: Sequence[Finding]
     n_objects: int
     n_files: int
+    unchecked: Mapping[str, int] = {}
 
     @property
     def errors(self) -> list[Finding]:
@@ -36,6 +52,11 @@ class Report(msgspec.Struct, frozen=True):
     @property
     def warnings(self) -> list[Finding]:
         return [finding for finding in self.findings if finding.severity == WARNING]
+
+    @property
+    def all_read(self) -> bool:
+        """Whether every file could be read: otherwise nobody knows what was not looked at."""
+        return all(finding.reason != UNREADABLE for finding in self.findings)
 
 
 def table(report: Report) -> Table:
@@ -50,11 +71,22 @@ def place(fault: Fault) -> str:
 
 
 def summary(report: Report) -> str:
-    """How much is valid, in one sentence."""
+    """How much is valid, in one sentence, and in another what nobody checked."""
     looked_at = f"{_counted(report.n_objects, 'object')} in {_counted(report.n_files, 'file')}"
-    if not report.errors:
-        return f"{looked_at}: all valid"
-    return f"{looked_at}: {_counted(len(report.errors), 'error')}"
+    if report.errors:
+        verdict = _counted(len(report.errors), "error")
+    else:
+        verdict = "all valid" if report.n_objects else "nothing was checked"
+    return "\n".join([f"{looked_at}: {verdict}", *_not_checked(report.unchecked)])
+
+
+def _not_checked(kinds: Mapping[str, int]) -> list[str]:
+    if not kinds:
+        return []
+    listed = ", ".join(f"{untrusted.clean(kind)} {n}" for kind, n in sorted(kinds.items()))
+    n_objects = sum(kinds.values())
+    noun = "1 object of another kind was" if n_objects == 1 else f"{n_objects} objects of other kinds were"
+    return [f"{noun} not checked: {listed}"]
 
 
 def _counted(n: int, what: str) -> str:
@@ -70,6 +102,7 @@ def document(report: Report) -> dict[str, Any]:
             "files": report.n_files,
             "errors": len(report.errors),
             "warnings": len(report.warnings),
+            "unchecked": dict(sorted(report.unchecked.items())),
         },
         "findings": [_item(finding) for finding in report.findings],
     }
@@ -91,8 +124,9 @@ def _item(finding: Finding) -> dict[str, Any]:
 
 def sarif(report: Report, version: str) -> dict[str, Any]:
     """The report in SARIF 2.1.0, which code hosts show beside the changed lines."""
-    ids = sorted({_rule_id(finding) for finding in report.findings})
-    driver = {"name": "bayplan", "version": version, "rules": [{"id": rule_id} for rule_id in ids]}
+    ids = sorted({finding.reason for finding in report.findings})
+    rules = [{"id": rule_id, "shortDescription": {"text": _MEANINGS.get(rule_id, rule_id)}} for rule_id in ids]
+    driver = {"name": "bayplan", "version": version, "rules": rules}
     return {
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
@@ -100,16 +134,12 @@ def sarif(report: Report, version: str) -> dict[str, Any]:
     }
 
 
-def _rule_id(finding: Finding) -> str:
-    return finding.reason or "Unreadable"
-
-
 def _result(finding: Finding) -> dict[str, Any]:
     fault = finding.fault
     physical = {"artifactLocation": {"uri": fault.file}, "region": {"startLine": max(fault.line, 1)}}
     message = untrusted.clean(": ".join(part for part in (fault.subject, fault.path, fault.message) if part))
     return {
-        "ruleId": _rule_id(finding),
+        "ruleId": finding.reason,
         "level": finding.severity,
         "message": {"text": message},
         "locations": [{"physicalLocation": physical}],

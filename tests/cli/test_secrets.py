@@ -1,0 +1,103 @@
+"""A secret that the user gives us is shown to nobody else: not in settings, reports or messages."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+from bayplan.cli import configuration, main, masking
+
+SECRET = "s3cr3t-t0k3n"
+# What a secret is likely called. Files that hold one are named openly; what is in them is never shown.
+SOUNDS_SECRET = re.compile(r"token|password|passphrase|secret|credential")
+COMMANDS = dict(configuration.all_commands(main.cli))
+WITH_SECRETS = {name: command for name, command in COMMANDS.items() if any(map(masking.is_secret, command.params))}
+ARGUMENTS = {"explain": ["pod/web-2"], "run": ["--metrics-bind-address", "0", "--health-probe-bind-address", "0"]}
+
+
+def secret_words(command):
+    return [[f"{param.opts[-1]}={SECRET}"] for param in command.params if masking.is_secret(param)]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_options_that_sound_like_secrets_say_that_they_are(name):
+    unmarked = [
+        param.opts[-1]
+        for param in COMMANDS[name].params
+        if SOUNDS_SECRET.search(str(param.name)) and not masking.is_secret(param)
+    ]
+    assert unmarked == []
+
+
+def test_tokens_are_among_them():
+    assert {"place", "explain", "violations", "rebalance", "quota", "audit", "run", "snapshot"} <= WITH_SECRETS.keys()
+
+
+@pytest.mark.parametrize("form", [["-o", "yaml"], ["-o", "json"], ["--origins"]])
+@pytest.mark.parametrize("name", WITH_SECRETS)
+def test_settings_of_a_command_hide_them(name, form, run):
+    for words in secret_words(COMMANDS[name]):
+        shown = run("config", "view", *form, *name.split(), *words)
+        assert shown.exit_code == 0, shown.stderr
+        assert masking.HIDDEN in shown.stdout
+        assert SECRET not in shown.output
+
+
+def test_settings_made_by_a_variable_or_a_file_hide_them(run, tmp_path):
+    by_variable = run("config", "view", BAYPLAN_TOKEN=SECRET)
+    path = tmp_path / "settings.yaml"
+    path.write_text(f"apiVersion: bayplan.io/v1alpha1\nkind: BayplanConfiguration\noptions: {{token: {SECRET}}}\n")
+    by_file = run("config", "view", "--config", path)
+    for shown in (by_variable, by_file):
+        assert yaml.safe_load(shown.stdout)["commands"]["place"]["token"] == masking.HIDDEN
+        assert SECRET not in shown.output
+
+
+@pytest.mark.parametrize("given, shown", [
+    (["--token", SECRET, "-v"], ["--token", masking.HIDDEN, "-v"]),
+    ([f"--token={SECRET}", "-v"], [f"--token={masking.HIDDEN}", "-v"]),
+    (["--token"], ["--token"]),
+    (["--server", f"https://me:{SECRET}@host:6443/x"], ["--server", f"https://{masking.HIDDEN}@host:6443/x"]),
+    (["-f", "a=b.yaml", "--as", "me@home"], ["-f", "a=b.yaml", "--as", "me@home"]),
+])  # fmt: skip
+def test_command_lines(given, shown):
+    assert masking.arguments(COMMANDS["audit"], given) == shown
+
+
+@pytest.mark.parametrize("words", [("--token", SECRET), (f"--token={SECRET}",)])
+def test_a_report_for_others_hides_them(words, run, scene, monkeypatch):
+    command_line = ("audit", "-f", "nodes.yaml", "-o", "scs-report", "--subject", "mine", *words)
+    monkeypatch.setattr("sys.argv", ["bayplan", *command_line])
+    done = run(*command_line)
+    assert SECRET not in done.output
+    report = yaml.safe_load(done.stdout)
+    (invocation,) = report["run"]["invocations"].values()
+    assert masking.HIDDEN in " ".join(report["run"]["argv"])
+    assert masking.HIDDEN in invocation["cmd"]
+
+
+@pytest.mark.parametrize("name", WITH_SECRETS)
+def test_messages_hide_them(name, source_folder):
+    """Nobody listens there, and the command says so at length."""
+    words = [*name.split(), *ARGUMENTS.get(name, []), "-vv", "--server", "https://127.0.0.1:1", "--token", SECRET]
+    done = subprocess.run(
+        [sys.executable, "-m", "bayplan", *words],
+        env={**os.environ, "PYTHONPATH": str(source_folder), "HOME": "/nonexistent", "KUBECONFIG": ""},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 3, done.stderr
+    assert SECRET not in done.stdout + done.stderr
+
+
+def test_an_address_with_a_password_is_refused_without_showing_it(run):
+    done = run("place", "--server", f"https://me:{SECRET}@127.0.0.1:1", HOME="/nonexistent", KUBECONFIG="")
+    assert done.exit_code == 2
+    assert "--server: expected an address without a name and a password" in done.stderr
+    assert SECRET not in done.output

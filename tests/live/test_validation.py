@@ -1,0 +1,58 @@
+"""What `bayplan validate` refuses, a real API server refuses for the same reasons, and what it admits is admitted."""
+
+import asyncio
+import itertools
+
+import pytest
+
+from bayplan.validating import admission
+from live.admin import ApiError
+from validating import refusals
+
+
+async def causes_of(admin, obj):
+    """The causes in the API server's answer, each once: it repeats some. Nothing is kept."""
+    try:
+        await admin.create(obj, dryRun="All")
+    except ApiError as error:
+        return {(cause["reason"], cause["field"], cause["message"]) for cause in error.body["details"]["causes"]}
+    return set()
+
+
+@pytest.mark.parametrize("obj", [*(obj for obj, _ in refusals.REFUSALS), *refusals.ADMITTED])
+async def test_the_api_server_says_the_same(obj, admin):
+    ours = {(cause.reason, cause.field, cause.message) for cause in admission.causes(obj)}
+    assert await causes_of(admin, obj) == ours
+
+
+NUMBERS = (
+    "1",
+    "+3",
+    "007",
+    "8",
+    "10",
+    "16",
+    "1000",
+    "1024",
+    "1500",
+    "2.5",
+    "2.500",
+    "0.5",
+    ".25",
+    "5.",
+    "0.0001",
+    "123456789",
+    "1000000",
+    "-1500",
+)
+SUFFIXES = ("", "n", "u", "m", "k", "M", "G", "P", "Ki", "Mi", "Gi", "Pi", "e3", "E2", "e-3")
+
+
+async def test_quantities_are_printed_alike(admin):
+    asked = [
+        refusals.container(f"requests: {{memory: '{n}{s}'}}, limits: {{memory: '-1E'}}")
+        for n, s in itertools.product(NUMBERS, SUFFIXES)
+    ]
+    answers = await asyncio.gather(*(causes_of(admin, obj) for obj in asked))
+    for obj, answer in zip(asked, answers, strict=True):
+        assert answer == {(cause.reason, cause.field, cause.message) for cause in admission.causes(obj)}, obj

@@ -1,0 +1,56 @@
+"""The manifests that we ship, as the page about them says to use them."""
+
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from bayplan.cli import main
+
+ROOT = pathlib.Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "how-to" / "run-the-scheduler.md"
+
+
+@pytest.fixture(scope="module")
+def manifests(tmp_path_factory):
+    """What `kubectl apply -k` would send if somebody did as the page says."""
+    deploy = tmp_path_factory.mktemp("repository") / "deploy"
+    shutil.copytree(ROOT / "deploy", deploy)
+    text = PAGE.read_text(encoding="utf-8")
+    (block,) = re.findall(r"```yaml\n# deploy/ours/kustomization\.yaml\n(.*?)```", text, re.DOTALL)
+    (deploy / "ours").mkdir()
+    (deploy / "ours" / "kustomization.yaml").write_text(block, encoding="utf-8")
+    kubectl = pathlib.Path(sys.executable).with_name("kubectl")
+    done = subprocess.run([kubectl, "kustomize", deploy / "ours"], capture_output=True, text=True, check=True)
+    return list(yaml.safe_load_all(done.stdout))
+
+
+@pytest.fixture(scope="module")
+def container(manifests):
+    (deployment,) = (one for one in manifests if one["kind"] == "Deployment")
+    return deployment["spec"]["template"]["spec"]["containers"][0]
+
+
+def test_the_image_that_is_pushed_is_the_one_that_is_run(container):
+    text = PAGE.read_text(encoding="utf-8")
+    assert re.findall(r"docker build .* -t (\S+) ", text) == [container["image"]]
+    assert re.findall(r"docker push (\S+)", text) == [container["image"]]
+
+
+def test_each_part_adds_its_flag(container):
+    assert {"--enforce=on", "--audit"} <= set(container["args"])
+    with_context = main.cli.commands["run"].make_context("run", container["args"][1:])
+    assert with_context.params["enforce"] == "on"
+    assert with_context.params["audit"] is True
+
+
+def test_our_own_manifests_are_valid_and_fall_into_none_of_our_traps(manifests, tmp_path):
+    (tmp_path / "all.yaml").write_text(yaml.safe_dump_all(manifests))
+    done = CliRunner().invoke(main.cli, ["validate", "-f", str(tmp_path / "all.yaml")])
+    assert done.exit_code == 0, done.output
+    assert "warning" not in done.output.lower()
