@@ -6,7 +6,7 @@ import re
 import pytest
 
 from bayplan.errors import InputError
-from bayplan.reading import controllers, files
+from bayplan.reading import cluster, controllers, files
 
 SUFFIX = "[bcdfghjklmnpqrstvwxz2456789]{5}"
 HASH = "[bcdfghjklmnpqrstvwxz2456789]+"
@@ -314,5 +314,10 @@ def test_whoever_waits_hears_how_many_pods_were_made(tmp_path):
     path = tmp_path / "a.json"
     path.write_text(json.dumps(controller("ReplicaSet", replicas=2500)))
     told = []
-    controllers.expand(files.load([str(path)]), tell=told.append)
-    assert told == [1000, 2000]
+    cluster.cluster_of(files.load([str(path)]), tell=told.append)
+    assert told == [
+        "making pods from controllers: 1000",
+        "making pods from controllers: 2000",
+        "reading what pods need: 1000 of 2500",
+        "reading what pods need: 2000 of 2500",
+    ]
