@@ -16,10 +16,14 @@ START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 
 
 class Simulation:
-    """`pods` is what the API server would have; what the scheduler writes comes back to it like a watch event."""
+    """
+    `pods` is what the API server would have; what the scheduler writes comes back to it like a watch event.
 
-    def __init__(self, *, names=("bayplan",), **settings):
-        self.now = 0.0
+    `slowness` is added to the time with every look at the clock.
+    """
+
+    def __init__(self, *, names=("bayplan",), slowness=0.0, **settings):
+        self.now, self.slowness = 0.0, slowness
         self.pods, self.events, self.failures = {}, [], []
         self.binds, self.deleted = [], []
         self.serial = 0
@@ -28,10 +32,14 @@ class Simulation:
             self,
             dict.fromkeys(names, rules),
             Settings(identity="test", election=None, **settings),
-            clock=lambda: self.now,
+            clock=self._clock,
             wall=lambda: START + dt.timedelta(seconds=self.now),
         )
         self.state, self.scheduler = self.parts.state, self.parts.scheduler
+
+    def _clock(self):
+        self.now += self.slowness
+        return self.now
 
     # The world
 

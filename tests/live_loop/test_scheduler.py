@@ -22,6 +22,17 @@ async def test_pods_are_bound_and_told(cluster):
     assert cluster.notes("web", "Scheduled") == [f"Successfully assigned web/web to {cluster.where()['web']}"]
 
 
+async def test_a_machine_that_stops_for_a_moment_makes_nobody_wait_for_the_next_event():
+    cluster = Simulation(slowness=1.0)  # a second passes between any two looks at the clock
+    cluster.add_node("one")
+    cluster.add_pod("a")
+    cluster.add_pod("b")
+    assert cluster.scheduler.step(), "whoever says that there was nothing to do sleeps until something happens"
+    assert cluster.scheduler.step()
+    await cluster.scheduler.idle()
+    assert cluster.where() == {"a": "one", "b": "one"}
+
+
 async def test_pods_of_other_schedulers_are_left_alone_and_counted(cluster):
     cluster.add_pod("theirs", scheduler="default-scheduler", labels={"app": "x"})
     cluster.add_pod("running", scheduler="default-scheduler", labels={"app": "x"}, node="one")

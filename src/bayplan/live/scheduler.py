@@ -105,12 +105,11 @@ class Scheduler:
         self._on_step()
         self._wake(began)
         worked = self._state.waiting.is_restless
-        while self._binding < IN_FLIGHT and self._clock() - began < STEP:
-            pending = self._state.queue.pop(self._clock())
-            if pending is None:
-                break
+        while self._binding < IN_FLIGHT and (pending := self._state.queue.pop(self._clock())) is not None:
             self._attempt(pending)
-            worked = True
+            worked = True  # at least once, however late it is: nobody calls again for those who are ready already
+            if self._clock() - began >= STEP:
+                break
         self.longest_step = max(self.longest_step, time.thread_time() - spent)
         return worked
 
