@@ -27,7 +27,7 @@ def test_quantities_are_rounded_up(written, milli, whole):
     assert quantities.units(written) == whole
 
 
-@pytest.mark.parametrize("written", ["", "1 Gi", "Gi", "1gi", "1KiB", "one", "1e", "--1", "0x10", "1e3Mi"])
+@pytest.mark.parametrize("written", ["", "1 Gi", "Gi", "1gi", "1KiB", "one", "1e", "--1", "0x10", "1e3Mi", "٣"])
 def test_what_is_no_quantity_is_refused(written):
     with pytest.raises(ValueError, match="expected a quantity"):
         quantities.parse(written)

@@ -76,7 +76,7 @@ def usual_place() -> str | None:
     """Where the file is if nobody says; None if it is not there."""
     folder = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
     path = pathlib.Path(folder, "bayplan", "config.yaml").expanduser()
-    return str(path) if path.is_file() else None
+    return str(path) if os.path.isfile(path) else None  # noqa: PTH113 - which says no where we may not look
 
 
 def command_name(ctx: click.Context) -> str:

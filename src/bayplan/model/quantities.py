@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from bayplan.errors import InputError
 
-_FORM = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(?:([eE][+-]?\d+)|([numkMGTPE]|[KMGTPE]i)?)")
+_FORM = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(?:([eE][+-]?\d+)|([numkMGTPE]|[KMGTPE]i)?)", re.ASCII)
 _SCALE = {
     "": Fraction(1),
     "n": Fraction(1, 10**9),
