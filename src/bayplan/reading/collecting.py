@@ -44,6 +44,9 @@ class Collector:
         if isinstance(item, Fault):
             self.faults.append(item)
             return
+        if item.typed is not None:
+            self._take_typed(item)
+            return
         reading = kinds.reading(item.api_version, item.kind)
         if reading.problem:
             self.faults.append(item.fault(reading.problem, reading.path))
@@ -96,6 +99,14 @@ class Collector:
         if isinstance(found, list):
             self.faults.extend(found)
         elif self._name(document, found) and self._is_first(document):
+            self._hand_on(document, found)
+
+    def _take_typed(self, document: Document) -> None:
+        """A pod that a server made and that is read already: nobody typed it, so nothing is to be checked."""
+        found = document.typed
+        assert found is not None
+        document.namespace = found.metadata.namespace = document.namespace or self._namespace
+        if self._is_first(document):
             self._hand_on(document, found)
 
     def _checked(self, document: Document, wire_type: kinds.WireType) -> Any:

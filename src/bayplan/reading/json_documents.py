@@ -136,7 +136,7 @@ def _items(file: str, top: _Top, start: int, lines: _LineCounter) -> Iterator[Do
         offset = gap.end() if index and gap else lines.data.find(text, offset)
         document = _document(file, lines, offset, text)
         offset = lines.passed = offset + len(text)
-        if not isinstance(document, Document):
+        if not isinstance(document, Document) or document.typed is not None:
             yield document
             continue
         document.kind = document.kind or kind_of_items(kind)

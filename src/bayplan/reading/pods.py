@@ -128,11 +128,12 @@ def _shape(pod: Pod) -> bytes:
     spec = msgspec.structs.replace(pod.spec, node_name="", priority=None, scheduling_gates=None, volumes=volumes)
     status = pod.status
     shape = (spec, status.container_statuses, status.init_container_statuses, noted)
-    encoded = msgspec.json.encode((*shape, None))
-    return msgspec.json.encode((*shape, pod.metadata.labels)) if OWN_LABELS in encoded else encoded
+    encoded = _encode((*shape, None))
+    return _encode((*shape, pod.metadata.labels)) if OWN_LABELS in encoded else encoded
 
 
 _Statuses = list[ContainerStatus] | None
+_encode = msgspec.json.Encoder().encode
 _decode_shape = msgspec.json.Decoder(tuple[PodSpec, _Statuses, _Statuses, str | None, dict[str, str] | None]).decode
 
 
