@@ -8,7 +8,7 @@ import pytest
 from live import kube_binaries
 from live.admin import Admin, SyncAdmin
 from live.credentials import USERS, Credentials
-from live.karmada import load_karmada_crds, unload_karmada_crds
+from live.karmada import load_karmada_crds
 from live.kube_server import KubeServer
 from live.proxy import Proxy
 from live.scripted_server import ScriptedServer
@@ -86,15 +86,18 @@ def new_kube_server(real_servers):
         server.stop()
 
 
-@pytest.fixture
-def karmada_server(kube_server):
-    """`kube_server` with Karmada's kinds, for one test."""
+@pytest.fixture(scope="session")
+def karmada_crds(shared_kube_server):
     try:
-        load_karmada_crds(kube_server)
+        load_karmada_crds(shared_kube_server)
     except kube_binaries.UnavailableError as reason:
         go_without(f"{NO_SERVER} with Karmada's kinds: {reason}")
-    yield kube_server
-    unload_karmada_crds(kube_server)
+
+
+@pytest.fixture
+def karmada_server(karmada_crds, kube_server):
+    """`kube_server` with Karmada's kinds; later tests of the worker find them too, but none of their objects."""
+    return kube_server
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import asyncio
 import yaml
 
 from live import kube_binaries
-from live.admin import Admin, ApiError, wait_for
+from live.admin import Admin, wait_for
 
 DEFINITIONS = "apiextensions.k8s.io/v1/customresourcedefinitions"
 ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
@@ -35,31 +35,6 @@ def load_karmada_crds(server):
     files = kube_binaries.karmada_crds()
     definitions = [yaml.load(file.read_text(encoding="utf-8"), yaml.CSafeLoader) for file in files]
     asyncio.run(_define(server, [*definitions, CLUSTERS]))
-
-
-def unload_karmada_crds(server):
-    """Make the server forget them, with all their objects: whoever finds Karmada's kinds takes it for a fleet."""
-    asyncio.run(_undefine(server))
-
-
-async def _undefine(server):
-    async with Admin.of(server) as admin:
-        for found in await admin.items(DEFINITIONS):
-            await admin.delete(DEFINITIONS, found["metadata"]["name"])
-        await wait_for(lambda: _is_unknown(admin, "/apis/cluster.karmada.io"), 60)
-        await wait_for(lambda: _is_empty(admin), 60)
-
-
-async def _is_unknown(admin, path):
-    try:
-        await admin.request("GET", path)
-    except ApiError as error:
-        return error.status == 404
-    return False
-
-
-async def _is_empty(admin):
-    return not await admin.items(DEFINITIONS)
 
 
 async def _define(server, definitions):
