@@ -2,7 +2,7 @@
 Everything that stands against a workload on each target, put so that it can be asked again with others gone.
 
 Rules that look at no workload say what they said; the others are allowances and nearness. Where a rule is none of
-these, the target is entangled: only trying tells.
+these, the target is entangled: only trying tells. So it is where somebody's going may also do harm.
 """
 
 from __future__ import annotations
@@ -21,12 +21,14 @@ from bayplan.preempting import allowances, peers
 from bayplan.preempting.allowances import Allowance, Amounts
 from bayplan.preempting.case import Case
 from bayplan.preempting.nearness import Nearness
+from bayplan.rules import volume_limits
 from bayplan.rules.inter_pod_affinity import InterPodAffinity
 from bayplan.rules.node_ports import NodePorts
 from bayplan.rules.resources_fit import ResourcesFit
 from bayplan.rules.rule import Rule
 from bayplan.rules.topology_spread import TopologySpread
 from bayplan.rules.volume_binding import VolumeBinding
+from bayplan.rules.volume_limits import VolumeLimits
 from bayplan.rules.volume_restrictions import VolumeRestrictions
 from bayplan.rules.volume_zone import VolumeZone
 
@@ -76,8 +78,8 @@ class Limits(msgspec.Struct):
 
     def near_now(self) -> tuple[Mask, Mask]:
         """Where required affinity holds, with guests and without."""
-        anywhere = self.case.index.slots.alive
-        return (anywhere, anywhere) if self.nearness is None else (self.nearness.with_guests, self.nearness.now)
+        anywhere, nearness = self.case.index.slots.alive, self.nearness
+        return (anywhere, anywhere) if nearness is None else (nearness.now | nearness.by_guests, nearness.now)
 
     def outcome(self, lefts: Sequence[Amounts], near: tuple[Mask, Mask]) -> Outcome:
         """
@@ -130,6 +132,8 @@ def limits_of(case: Case) -> Limits:
             if rule.follows_workloads and not isinstance(rule, UNMOVED):
                 limits.entangled |= codes != 0
                 limits.entangled[list(case.guests)] = True
+            if isinstance(rule, VolumeLimits):
+                limits.entangled[volume_limits.sharing(judged.plan, case.index)] = True
     for allowance in limits.allowances:
         if allowance.entangles:
             limits.entangled |= allowance.left < 0
@@ -143,6 +147,7 @@ def _add_affinity(limits: Limits, position: int, judged: Judged) -> None:
     plan, case = judged.plan, limits.case
     if plan.near:
         limits.nearness = Nearness(position, plan, case)
+        limits.entangled[limits.nearness.half_met] = True
     unsure = any(one.matches is not None for one in plan.refusing)
     unsure = unsure or (limits.nearness is not None and limits.nearness.judged_apart)
     for slot, guests in case.guests.items():

@@ -20,10 +20,10 @@ from bayplan.rules.inter_pod_affinity import Plan
 
 class Nearness:
     """
-    `now` says where required affinity holds, shape (capacity,); `with_guests` likewise once guests have come.
+    `now` says where required affinity holds, shape (capacity,); `by_guests` where those who are to come would do.
 
     `judged_apart`: the first of a set is judged term by term, by peers that need not be near: no number says what
-    becomes of that.
+    becomes of that. Nor of `half_met`, the targets where guests meet some of the terms and not all.
     """
 
     def __init__(self, position: int, plan: Plan, case: Case) -> None:
@@ -31,14 +31,16 @@ class Nearness:
         self.near = plan.near
         self.judged_apart = any(near.kind is not None for near in plan.near)
         self.now: Mask = np.ones(case.index.slots.capacity, np.bool_)
-        self.with_guests = self.now.copy()
+        present = self.now.copy()
         for near, first in zip(plan.near, inter_pod_affinity.alone(plan), strict=True):
-            met, present = inter_pod_affinity.near_enough(near, ALL, first=first), near.reach.present(ALL)
-            self.now &= met
-            for slot, guests in case.guests.items():
-                if any(peers.selects(near.term, guest, case.index) for guest in guests):
-                    met[slot] = present[slot]
-            self.with_guests &= met
+            self.now &= inter_pod_affinity.near_enough(near, ALL, first=first)
+            present &= near.reach.present(ALL)
+        self.by_guests, self.half_met = np.zeros_like(present), list[int]()
+        for slot, guests in case.guests.items():
+            met = [any(peers.selects(near.term, guest, case.index) for guest in guests) for near in plan.near]
+            self.by_guests[slot] = all(met) and present[slot]
+            if any(met) and not all(met):
+                self.half_met.append(slot)
 
     def partners(self) -> Mask:
         """The workloads that the incoming one wants to be near, by row of the roster."""

@@ -6,6 +6,8 @@ Workloads are found from terms through their classes.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable
 
 import numpy as np
@@ -41,8 +43,8 @@ def matching(term: PeerTerm, index: PlacementIndex) -> list[WorkloadClass]:
 
 
 def holding(rule: OwnerRule, index: PlacementIndex) -> list[WorkloadClass]:
-    """The classes whose members hold a rule."""
-    return [cls for cls in index.census.classes.by_id.values() if any(held is rule for held in cls.owner_rules)]
+    """The classes whose members hold a rule, as often as they do: nothing keeps a pod from saying a thing twice."""
+    return [cls for cls in index.census.classes.by_id.values() for held in cls.owner_rules if held is rule]
 
 
 def rows_of(classes: Iterable[WorkloadClass], index: PlacementIndex) -> Mask:
@@ -55,18 +57,25 @@ def rows_of(classes: Iterable[WorkloadClass], index: PlacementIndex) -> Mask:
 # Peers that may be there
 
 
-class Peers(Allowance):
+class Peers(Allowance, ABC):
     """Workloads of some classes in the target's domain: so many and no more."""
 
     def __init__(self, position: int, code: int, left: Amounts, index: PlacementIndex) -> None:
         super().__init__(position, code, left)
         self.index = index
 
+    @abstractmethod
     def classes(self) -> list[WorkloadClass]:
-        raise NotImplementedError
+        """Whose members count, each class as often as they do."""
 
     def amounts(self) -> Amounts:
-        return rows_of(self.classes(), self.index).astype(np.int64)
+        by_times: dict[int, list[WorkloadClass]] = {}
+        for cls, times in Counter(self.classes()).items():
+            by_times.setdefault(times, []).append(cls)
+        found = np.zeros(len(self.index.roster), np.int64)
+        for times, classes in by_times.items():
+            found[rows_of(classes, self.index)] = times
+        return found
 
 
 class Disliked(Peers):

@@ -124,7 +124,7 @@ class Search:
         if nearness is None or nearness.judged_apart:
             return self.limits.near_now()
         after = nearness.after(self.lower)
-        return after | (nearness.with_guests & ~nearness.now), after
+        return after | nearness.by_guests, after
 
     def _uncertain(self) -> Mask:
         """Where somebody may go by whom the workload is judged to be the first of its set: no sum tells what then."""

@@ -72,6 +72,13 @@ class VolumeLimits(ClaimRule):
         return found
 
 
+def sharing(plan: Part, index: PlacementIndex) -> list[int]:
+    """The limited targets where some of these volumes are attached for others, who by going may make matters worse."""
+    wanted = _handles(plan, index)
+    limited = (slot for node in index.storage.attach_limits if (slot := index.slots.by_name.get(node)) is not None)
+    return [slot for slot in limited if any(wanted[driver] & there for driver, there in _attached(slot, index).items())]
+
+
 def _attached(slot: int, index: PlacementIndex) -> Handles:
     """The volumes of the pods on a node, by driver."""
     found: Handles = defaultdict(set)
