@@ -164,6 +164,16 @@ def test_who_only_wants_to_know_where_pods_go_is_not_told_how_they_run(run, scen
     assert "shop       x " in run("place", "-f", ".").stdout
 
 
+def test_what_is_missing_because_its_name_was_misspelt_is_not_said_twice(run, scene):
+    write(scene, RUNNING.replace("httpGet", "httpget").replace("data, mount", "data, maunt"))
+    result = run("validate", "-f", "wrong.yaml")
+    assert [line.split()[3] for line in result.stdout.splitlines()[1:-1]] == [
+        "spec.containers[0].livenessProbe.httpget",
+        "spec.containers[0].volumeMounts[0].mauntPath",
+        "spec.containers[0].volumeMounts[0].name",
+    ]
+
+
 def test_a_list_whose_items_are_none(run, scene):
     write(scene, "apiVersion: v1\nkind: List\nitems: {}\n")
     result = run("validate", "-f", "wrong.yaml")

@@ -171,7 +171,8 @@ def _follows(fault: Fault, misspelt: set[str]) -> bool:
     if fault.path in misspelt:
         return True
     missing = fault.message.startswith(("Required value", 'Invalid value: ""'))
-    return missing and _parent(fault.path) in map(_parent, misspelt)
+    around = {_parent(path) for path in misspelt}
+    return missing and (fault.path in around or _parent(fault.path) in around)
 
 
 def _parent(path: str) -> str:
