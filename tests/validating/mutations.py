@@ -99,98 +99,33 @@ NAMES = {
     "ContainerPort": ("http", "HTTP", "a--b", "1", "x" * 16),
 }
 
+SPECS = ("common", "common", "common", "names_and_rights", "windows")
 KINDS = (
     "Pod", "Pod", "Pod", "Pod", "Deployment", "ReplicaSet", "DaemonSet", "StatefulSet", "Job", "CronJob",
     "ReplicationController",
 )  # fmt: skip
 
-BASE = yaml.safe_load("""
-serviceAccountName: default
-terminationGracePeriodSeconds: 60
-securityContext:
-  runAsUser: 1000
-  fsGroup: 2000
-  supplementalGroups: [1, 2]
-  seccompProfile: {type: RuntimeDefault}
-  sysctls: [{name: kernel.shm_rmid_forced, value: "1"}]
-dnsConfig: {nameservers: [10.0.0.1], searches: [a.example], options: [{name: ndots, value: "2"}]}
-hostAliases: [{ip: 10.0.0.2, hostnames: [a.example]}]
-imagePullSecrets: [{name: pull}]
-readinessGates: [{conditionType: example.com/ready}]
-initContainers:
-- name: setup
-  image: i
-  volumeMounts: [{name: data, mountPath: /data}]
-- name: sidecar
-  image: i
-  restartPolicy: Always
-  startupProbe: {exec: {command: [a]}}
-containers:
-- name: main
-  image: i
-  ports: [{name: http, containerPort: 80}, {name: metrics, containerPort: 81}]
-  env:
-  - {name: A, value: a}
-  - {name: B, valueFrom: {fieldRef: {fieldPath: metadata.name}}}
-  - {name: C, valueFrom: {resourceFieldRef: {resource: limits.cpu, divisor: 1m}}}
-  - {name: D, valueFrom: {configMapKeyRef: {name: a, key: b}}}
-  - {name: E, valueFrom: {secretKeyRef: {name: a, key: b}}}
-  - {name: F, valueFrom: {fileKeyRef: {volumeName: data, path: a, key: B}}}
-  envFrom: [{configMapRef: {name: a}}, {prefix: B_, secretRef: {name: b}}]
-  volumeMounts:
-  - {name: data, mountPath: /data}
-  - {name: config, mountPath: /config, subPath: a, readOnly: true}
-  - {name: projected, mountPath: /projected, subPathExpr: $(A)}
-  volumeDevices: [{name: raw, devicePath: /dev/raw}]
-  livenessProbe: {httpGet: {port: http, path: /, httpHeaders: [{name: X-A, value: b}]}, periodSeconds: 5}
-  readinessProbe: {tcpSocket: {port: 80}}
-  startupProbe: {grpc: {port: 81}}
-  lifecycle: {postStart: {exec: {command: [a]}}, preStop: {sleep: {seconds: 5}}}
-  securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}, runAsNonRoot: true}
-- name: other
-  image: i
-  securityContext: {privileged: true}
-volumes:
-- {name: data, emptyDir: {sizeLimit: 1Gi}}
-- {name: cache, hostPath: {path: /var/cache, type: Directory}}
-- {name: config, configMap: {name: a, defaultMode: 420, items: [{key: a, path: b/c}]}}
-- {name: secret, secret: {secretName: a, items: [{key: a, path: b, mode: 256}]}}
-- {name: raw, persistentVolumeClaim: {claimName: a}}
-- {name: share, nfs: {server: a, path: /a}}
-- {name: driver, csi: {driver: csi.example.com}}
-- name: projected
-  projected:
-    sources:
-    - {secret: {name: a, items: [{key: a, path: a}]}}
-    - {configMap: {name: b}}
-    - {downwardAPI: {items: [{path: labels, fieldRef: {fieldPath: metadata.labels}}]}}
-    - {serviceAccountToken: {path: token}}
-- name: facts
-  downwardAPI:
-    items:
-    - {path: name, fieldRef: {fieldPath: metadata.name}}
-    - {path: cpu, resourceFieldRef: {containerName: main, resource: limits.cpu}}
-- name: own
-  ephemeral:
-    volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}
-""")
-CLAIM = yaml.safe_load("""
-metadata: {name: claimed}
-spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
-""")
+SOUND = yaml.safe_load((pathlib.Path(__file__).parent / "sound_pods.yaml").read_text())
 
 
-def mutated(seed, count, changes=(1, 1, 2, 3)):
+def mutated(seed, count, changes=(1, 2, 3, 6)):
     """So many objects, each with one of these numbers of changes."""
     rng = random.Random(seed)
     for _ in range(count):
-        spec = copy.deepcopy(BASE)
-        claim = copy.deepcopy(CLAIM)
+        spec = sound_spec(rng.choice(SPECS), rng.choice(SOUND["volumes"]))
+        claim = copy.deepcopy(SOUND["claim"])
         for _ in range(rng.choice(changes)):
             change(rng, spec, "PodSpec")
         if rng.random() < 0.3:
             change(rng, claim["spec"], "PersistentVolumeClaimSpec")
         yield made(rng.choice(KINDS), spec, claim)
+
+
+def sound_spec(name, volume):
+    """One of the sound pods, with one volume more."""
+    spec = copy.deepcopy(SOUND["specs"][name])
+    spec["volumes"] = [*spec.get("volumes", ()), copy.deepcopy(volume)]
+    return spec
 
 
 def made(kind, spec, claim):

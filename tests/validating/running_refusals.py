@@ -4,6 +4,8 @@ What an API server of Kubernetes 1.36 refuses in volumes, probes, environment, s
 `tests/live` asks a real one the same questions, so that these words are its own.
 """
 
+import json
+
 from validating.refusals import WEB, apps, job, pod, template
 
 CONTAINER = "{name: c, image: i, %s}"
@@ -14,6 +16,8 @@ HEADER = "a valid HTTP header must consist of alphanumeric characters or '-' (e.
 ENV = "a valid environment variable name must consist only of printable ASCII characters other than '='"
 MODE = "must be a number between 0 and 0777 (octal), both inclusive"
 PORT = "must be between 1 and 65535, inclusive"
+LONG = "a" * 253
+COST = "controller.kubernetes.io/pod-deletion-cost"
 ID = "must be between 0 and 2147483647, inclusive"
 TYPES = 'supported values: "Localhost", "RuntimeDefault", "Unconfined"'
 SEVERAL = "Forbidden: may not specify more than 1 volume type"
@@ -25,6 +29,17 @@ I = "spec.initContainers[0]"  # noqa: E741
 V = "spec.volumes[0]"
 P = f"{C}.livenessProbe"
 S = "spec.securityContext"
+
+WINDOWS_USERS = {
+    "": " cannot be an empty string",
+    "a\tb": " cannot contain control characters",
+    "a\\": "'s User cannot be empty",
+    "...": "'s User cannot contain only periods or spaces",
+    "a*b": """'s User cannot contain the following characters: "/\\:;|=,+*?<>@[]""",
+    ".a\\b": "'s Domain doesn't match the NetBios nor the DNS format",
+    "x" * 105: "'s User length must not be longer than 104 characters",
+    f"{'a.' * 127}aa\\b": "'s Domain length must be under 256 characters",
+}
 
 
 def container(fields):
@@ -100,11 +115,15 @@ REFUSALS = [
     (volume("projected: {sources: [{secret: {}, configMap: {name: a}}]}"), [f"{V}.projected.sources[0].secret.name: Required value", f"{V}.projected.sources[0]: Forbidden: may not specify more than 1 volume type per source"]),
     (volume("projected: {sources: [{secret: {name: a, items: [{key: k, path: p}]}}, {configMap: {name: b, items: [{key: k, path: p}]}}]}"), [f'{V}.projected: Invalid value: "b": conflicting duplicate paths']),
     (apps("Deployment", WEB, template("volumes: [{name: v, projected: {sources: [{serviceAccountToken: {expirationSeconds: 599}}]}}]")), ["spec.template.spec.volumes[0].projected.path: Required value", "spec.template.spec.volumes[0].projected.sources[0].serviceAccountToken.expirationSeconds: Invalid value: 599: may not specify a duration less than 10 minutes"]),
+    (pod("serviceAccountName: a, volumes: [{name: v, projected: {sources: [{serviceAccountToken: {path: a, expirationSeconds: 4294967297}}]}}]"), [f"{V}.projected.sources[0].serviceAccountToken.expirationSeconds: Invalid value: 4294967297: may not specify a duration larger than 2^32 seconds"]),
     (volume("ephemeral: {}"), [f"{V}.ephemeral.volumeClaimTemplate: Required value"]),
     (claimed("metadata: {name: a}, spec: {}"), [f"{V}.ephemeral.volumeClaimTemplate.metadata.name: Forbidden: cannot be set", f"{V}.ephemeral.volumeClaimTemplate.spec.accessModes: Required value: at least 1 access mode is required", f"{V}.ephemeral.volumeClaimTemplate.spec.resources[storage]: Required value"]),
+    (claimed(f"metadata: {{uid: a}}, {CLAIM}"), [f"{V}.ephemeral.volumeClaimTemplate.metadata.uID: Forbidden: cannot be set"]),  # made from Go's name
     (claimed("spec: {accessModes: [ReadWriteOnce, ReadWriteOncePod], resources: {requests: {storage: 0}}, volumeMode: Tape}"), [f"{V}.ephemeral.volumeClaimTemplate.spec.accessModes: Forbidden: may not use ReadWriteOncePod with other access modes", f'{V}.ephemeral.volumeClaimTemplate.spec.resources[storage]: Invalid value: "0": must be greater than zero', f'{V}.ephemeral.volumeClaimTemplate.spec.volumeMode: Unsupported value: "Tape": supported values: "Block", "Filesystem"']),
     (claimed("spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}, dataSource: {kind: PersistentVolumeClaim, name: a}, dataSourceRef: {kind: PersistentVolumeClaim, name: b}}"), [f"{V}.ephemeral.volumeClaimTemplate.spec: Invalid value: {{}}: must match dataSourceRef"]),
     (claimed("spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}, dataSource: {kind: Tape, name: a}}"), [f"{V}.ephemeral.volumeClaimTemplate.spec.dataSource: Invalid value: \"Tape\": must be 'PersistentVolumeClaim' when referencing the default apiGroup"]),
+    (claimed("spec: {accessModes: [Some], resources: {requests: {storage: 1Gi}}, dataSource: {kind: PersistentVolumeClaim, name: a}, dataSourceRef: {kind: PersistentVolumeClaim, name: a, namespace: A}}"), [f'{V}.ephemeral.volumeClaimTemplate.spec.accessModes: Unsupported value: "Some": supported values: "ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"', f'{V}.ephemeral.volumeClaimTemplate.spec.dataSourceRef.namespace: Invalid value: "A": {LABEL}', f"{V}.ephemeral.volumeClaimTemplate.spec: Invalid value: {{}}: may not be specified when dataSourceRef.namespace is specified"]),
+    ({**claimed(CLAIM), "metadata": {"name": LONG}}, [f'{V}.name: Invalid value: "v": PVC name "{LONG}-v": must be no more than 253 characters']),
     (pod(f"volumes: [{{name: v, ephemeral: {{volumeClaimTemplate: {{{CLAIM}}}}}}}, {{name: x, persistentVolumeClaim: {{claimName: w-v}}}}]"), ['spec.volumes[1].persistentVolumeClaim.claimName: Invalid value: "w-v": must not reference a PVC that gets created for an ephemeral volume']),
     (stateful_set("volumeClaimTemplates: [{metadata: {name: v}, spec: {accessModes: [ReadWriteOnce]}}]"), ["spec.volumeClaimTemplates[0].spec.resources[storage]: Required value"]),
     # volumes of storage systems
@@ -112,7 +131,11 @@ REFUSALS = [
     (volume("gcePersistentDisk: {partition: 256}"), [f"{V}.persistentDisk.pdName: Required value", f"{V}.persistentDisk.partition: Invalid value: 256: must be between 1 and 255, inclusive"]),
     (volume("iscsi: {targetPortal: a, iqn: b, lun: 256, chapAuthSession: true}"), [f'{V}.iscsi.iqn: Invalid value: "b": must be valid format starting with iqn, eui, or naa', f"{V}.iscsi.lun: Invalid value: 256: must be between 0 and 255, inclusive", f"{V}.iscsi.secretRef: Required value"]),
     (volume("fc: {targetWWNs: [a], wwids: [b]}"), [f'{V}.fc.targetWWNs: Invalid value: ["a"]: targetWWNs and wwids can not be specified simultaneously', f"{V}.fc.lun: Required value: lun is required if targetWWNs is specified"]),
+    (volume("fc: {}"), [f"{V}.fc.targetWWNs: Required value: must specify either targetWWNs or wwids, but not both"]),
+    (volume(f"iscsi: {{targetPortal: {'a' * 63}, iqn: eui.0123456789abcdef, initiatorName: eui.0123456789abcdef}}"), [f'{V}.name: Invalid value: "v": Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is specified.']),
+    (volume(f"quobyte: {{registry: 'a:1', volume: b, tenant: {'a' * 65}}}"), [f"{V}.quobyte.tenant: Required value: must be a UUID and may not exceed a length of 64 characters"]),
     (volume("quobyte: {registry: a, volume: b}"), [f'{V}.quobyte.registry: Invalid value: "a": must be a host:port pair or multiple pairs separated by commas']),
+    (volume("flocker: {datasetName: a/b}"), [f"{V}.flocker.datasetName: Invalid value: \"a/b\": must not contain '/'"]),
     (volume("flocker: {}"), [f"{V}.flocker: Required value: one of datasetName and datasetUUID is required"]),
     (volume("flexVolume: {driver: a, options: {a.k8s.io/b: c}}"), [f'{V}.flexVolume.options[a.k8s.io/b]: Invalid value: "a.k8s.io/b": kubernetes.io and k8s.io namespaces are reserved']),
     # mounts and devices
@@ -169,6 +192,7 @@ REFUSALS = [
     (init_container("resizePolicy: [{resourceName: gpu, restartPolicy: RestartContainer}]"), [f'{I}.resizePolicy: Unsupported value: "gpu": supported values: "cpu", "memory"', f"{I}.resizePolicy[0].restartPolicy: Invalid value: \"RestartContainer\": must not be set to 'RestartContainer' for non-sidecar initContainers"]),
     (container("restartPolicyRules: [{action: Stop}]"), [f"{C}.restartPolicy: Required value: must specify restartPolicy when restart rules are used", f'{C}.restartPolicyRules[0].action: Unsupported value: "Stop": supported values: "Restart", "RestartAllContainers"', f"{C}.restartPolicyRules[0].exitCodes: Required value: must be specified"]),
     (container("restartPolicy: Never, restartPolicyRules: [" + "{action: Restart, exitCodes: {operator: In, values: [1]}}," * 21 + "]"), [f"{C}.restartPolicyRules: Too many: 21: must have at most 20 items"]),
+    (container(f"restartPolicy: Never, restartPolicyRules: [{{action: Restart, exitCodes: {{operator: In, values: {[1] * 256}}}}}]"), [f"{C}.restartPolicyRules[0].exitCodes.values: Too many: 256: must have at most 255 items"]),
     # security
     (secured("runAsUser: -1, runAsGroup: 2147483648"), [f"{C}.securityContext.runAsUser: Invalid value: -1: {ID}", f"{C}.securityContext.runAsGroup: Invalid value: 2147483648: {ID}"]),
     (secured("procMount: Unmasked"), [f'{C}.securityContext.procMount: Invalid value: "Unmasked": `hostUsers` must be false to use `Unmasked`']),
@@ -184,6 +208,7 @@ REFUSALS = [
     (pod_secured("sysctls: [{name: net/ipv4/tcp_syncookies}, {name: kernel.shmmax}]", "hostNetwork: true, hostIPC: true"), [f"{S}.sysctls[0].name: Invalid value: \"net/ipv4/tcp_syncookies\": may not be specified when 'hostNetwork' is true", f"{S}.sysctls[1].name: Invalid value: \"kernel.shmmax\": may not be specified when 'hostIPC' is true"]),
     (pod("hostPID: true, shareProcessNamespace: true"), [f"{S}.shareProcessNamespace: Invalid value: true: ShareProcessNamespace and HostPID cannot both be enabled"]),
     (pod("hostUsers: false, hostNetwork: true, hostPID: true"), ["spec.hostNetwork: Forbidden: when `hostUsers` is false", "spec.HostPID: Forbidden: when `hostUsers` is false"]),
+    (pod_secured(f"appArmorProfile: {{type: Localhost, localhostProfile: {'a' * 4096}}}"), [f"{S}.appArmorProfile.localhostProfile: Too long: may not be more than 4095 bytes"]),
     # systems
     (pod("os: {}"), ["spec.os.name: Required value"]),
     (pod("os: {name: plan9}"), ['spec.os: Unsupported value: "plan9": supported values: "linux", "windows"']),
@@ -192,11 +217,14 @@ REFUSALS = [
     (pod_secured("windowsOptions: {hostProcess: true}"), ["spec.hostNetwork: Invalid value: false: hostNetwork must be true if pod contains any hostProcess containers"]),
     (pod(f"hostNetwork: true, securityContext: {{windowsOptions: {{hostProcess: true}}}}, containers: [{CONTAINER % 'securityContext: {windowsOptions: {hostProcess: false}}'}, {{name: d, image: i}}]"), [f"{C}.securityContext.windowsOptions.hostProcess: Invalid value: false: pod hostProcess value must be identical if both are specified, was true", 'spec: Invalid value: "": If pod contains any hostProcess containers then all containers must be HostProcess containers']),
     (secured("windowsOptions: {gmsaCredentialSpec: '', runAsUserName: 'a\\b\\c'}"), [f'{C}.securityContext.windowsOptions.gmsaCredentialSpec: Invalid value: "": gmsaCredentialSpec cannot be an empty string', f'{C}.securityContext.windowsOptions.runAsUserName: Invalid value: "a\\\\b\\\\c": runAsUserName cannot contain more than one backslash']),
+    *[(secured(f"windowsOptions: {{runAsUserName: {json.dumps(name)}}}"), [f"{C}.securityContext.windowsOptions.runAsUserName: Invalid value: {json.dumps(name)}: runAsUserName{detail}"]) for name, detail in WINDOWS_USERS.items()],
     # names and addresses
     (pod("dnsPolicy: Mine"), ['spec.dnsPolicy: Unsupported value: "Mine": supported values: "ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"']),
     (pod("dnsPolicy: None"), ["spec.dnsConfig: Required value: must provide `dnsConfig` when `dnsPolicy` is None"]),
     (pod("dnsPolicy: None, dnsConfig: {}"), ["spec.dnsConfig.nameservers: Required value: must provide at least one DNS nameserver when `dnsPolicy` is None"]),
     (pod("dnsConfig: {nameservers: [1.2.3.4, 1.2.3.4, 1.2.3.4, a], options: [{}]}"), ['spec.dnsConfig.nameservers: Invalid value: ["1.2.3.4","1.2.3.4","1.2.3.4","a"]: must not have more than 3 nameservers', 'spec.dnsConfig.nameservers[3]: Invalid value: "a": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)', "spec.dnsConfig.options[0]: Required value: must not be empty"]),
+    (pod(f"dnsConfig: {{searches: {['a'] * 33}}}"), [f"spec.dnsConfig.searches: Invalid value: {json.dumps(['a'] * 33, separators=(',', ':'))}: must not have more than 32 search paths"]),
+    (pod(f"dnsConfig: {{searches: {[LONG] * 9}}}"), [f"spec.dnsConfig.searches: Invalid value: {json.dumps([LONG] * 9, separators=(',', ':'))}: must not have more than 2048 characters (including spaces) in the search list"]),
     (pod("hostAliases: [{ip: 1.2.3.04, hostnames: [A]}, {ip: '::ffff:1.2.3.4'}]"), ['spec.hostAliases[0].ip: Invalid value: "1.2.3.04": must not have leading 0s', f'spec.hostAliases[0].hostnames[0]: Invalid value: "A": {SUBDOMAIN}', 'spec.hostAliases[1].ip: Invalid value: "::ffff:1.2.3.4": must not be an IPv4-mapped IPv6 address']),
     (pod("hostname: A, subdomain: a.b"), [f'spec.hostname: Invalid value: "A": {LABEL}', 'spec.subdomain: Invalid value: "a.b": must not contain dots']),
     (pod(f"hostnameOverride: {'a' * 65}, hostNetwork: true, setHostnameAsFQDN: true"), ["spec.hostnameOverride: Forbidden: may not be specified when setHostnameAsFQDN is true", "spec.hostnameOverride: Forbidden: may not be specified when hostNetwork is true", "spec.hostnameOverride: Too long: may not be more than 64 bytes"]),
@@ -206,6 +234,9 @@ REFUSALS = [
     (apps("Deployment", WEB, template("runtimeClassName: A")), [f'spec.template.spec.runtimeClassName: Invalid value: "A": {SUBDOMAIN}']),
     (pod("ephemeralContainers: [{name: e, image: i}]"), ["spec.ephemeralContainers: Forbidden: cannot be set on create"]),
     (apps("Deployment", WEB, template("ephemeralContainers: [{name: e, image: i}]")), ["spec.template.spec.ephemeralContainers: Forbidden: ephemeral containers not allowed in pod template"]),
+    # annotations
+    ({**pod(""), "metadata": {"name": "w", "annotations": {COST: "+1"}}}, [f'metadata.annotations[{COST}]: Invalid value: "+1": must be a 32bit integer']),
+    (apps("Deployment", WEB, {**template(), "metadata": {"labels": {"app": "web"}, "annotations": {COST: "2147483648"}}}), [f'spec.template.annotations[{COST}]: Invalid value: "2147483648": must be a 32bit integer']),
     # what differs in templates
     (job("", template("restartPolicy: Never, volumes: [{name: v, secret: {}}]")), ["spec.template.spec.volumes[0].secret.secretName: Required value"]),
     (apps("Deployment", "selector: {matchExpressions: [{key: app, operator: Near}]}", template("dnsPolicy: Mine")), ['spec.selector.matchExpressions[0].operator: Invalid value: "Near": not a valid selector operator', 'spec.selector: Invalid value: {"matchExpressions":[{"key":"app","operator":"Near"}]}: invalid label selector']),  # the template is not looked at

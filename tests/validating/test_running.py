@@ -25,10 +25,12 @@ def test_who_places_pods_does_not_ask_how_they_run():
     assert admission.causes(running_refusals.probed("exec: {}")) == []
 
 
-@pytest.mark.parametrize("kind", ("Pod", "Deployment", "StatefulSet", "Job", "CronJob"))
-def test_what_is_changed_at_random_was_sound(kind):
-    spec = {**copy.deepcopy(mutations.BASE), **({"restartPolicy": "Never"} if "Job" in kind else {})}
-    assert complete.causes_of(mutations.made(kind, spec, mutations.CLAIM)) == []
+@pytest.mark.parametrize("kind", sorted(set(mutations.KINDS)))
+@pytest.mark.parametrize("name", mutations.SOUND["specs"])
+def test_what_is_changed_at_random_was_sound(kind, name):
+    for volume in mutations.SOUND["volumes"]:
+        spec = {**mutations.sound_spec(name, volume), **({"restartPolicy": "Never"} if "Job" in kind else {})}
+        assert complete.causes_of(mutations.made(kind, spec, mutations.SOUND["claim"])) == []
 
 
 def test_whatever_the_types_are_there_is_an_answer():

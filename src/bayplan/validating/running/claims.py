@@ -22,6 +22,7 @@ NOT_POSITIVE = "must be greater than zero"
 NOT_A_CLAIM = "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
 CANNOT_BE_SET = "cannot be set"
 OF_TEMPLATES = ("annotations", "labels")
+GO_NAMES = {"uid": "uID"}  # where upstream's path is its own name for the field with a small letter at the front
 
 
 def ephemeral(source: Field) -> list[Cause]:
@@ -30,11 +31,10 @@ def ephemeral(source: Field) -> list[Cause]:
     if not template.present:
         return [causes.required(template.path)]
     written = template["metadata"]
-    others = [written[name] for name in written.names() if name not in OF_TEMPLATES]
     return [
         *metadata.annotated(written["annotations"]),
         *selectors.labels(written["labels"]),
-        *[causes.forbidden(other.path, CANNOT_BE_SET) for other in others if other.value],
+        *_others(written),
         *spec(template["spec"]),
     ]
 
@@ -52,6 +52,12 @@ def spec(field: Field) -> list[Cause]:
         *_both_sources(field),
         *_class_name(field["volumeAttributesClassName"]),
     ]
+
+
+def _others(written: Field) -> list[Cause]:
+    """What else was said about the claim, although nobody would read it."""
+    others = [name for name in written.names() if name not in OF_TEMPLATES and written[name].value]
+    return [causes.forbidden(written[GO_NAMES.get(name, name)].path, CANNOT_BE_SET) for name in others]
 
 
 def _access(modes: Field) -> list[Cause]:

@@ -66,7 +66,11 @@ def _facts(source: Field) -> list[Cause]:
 
 
 def _token(token: Field, source: Field) -> list[Cause]:
-    """A token of the pod's service account, whose path is reported as the whole volume's."""
+    """
+    A token of the pod's service account, whose path is reported as the whole volume's.
+
+    Upstream also checks that there is an account, but where accounts are used a plugin has given one to every pod.
+    """
     seconds, path = token["expirationSeconds"], token.at("path", source["path"].path)
     lasting = seconds.number(DEFAULT_SECONDS)
     found = choices.needed(path) + local_paths.not_reserved(path)
