@@ -56,9 +56,11 @@ def causes_of(around: Surroundings) -> list[Cause]:
     for container in around.spec["containers"].items():
         found += _any(container, around)
         if not PLAIN.issuperset(container.names()):
-            found += handlers.causes_of(container, grace)
+            found += handlers.causes_of(container, grace) + _no_policy(container) + _restart_rules(container)
     for container in around.spec["initContainers"].items():
         found += _any(container, around)
+        # Without a policy, upstream looks at the rules of other containers, but not at those of these.
+        found += _no_policy(container) or _restart_rules(container)
         if container["restartPolicy"].text() == "Always":
             found += handlers.causes_of(container, grace)
         else:
@@ -78,7 +80,6 @@ def _any(container: Field, around: Surroundings) -> list[Cause]:
         *mounts.causes_of(container, around.sound_volumes),
         *choices.defaulted(container["imagePullPolicy"], file_volumes.PULL_POLICIES),
         *_resizing(container["resizePolicy"], around.spec["restartPolicy"]),
-        *_restarting(container),
         *security.of_container(container["securityContext"], host_users=around.host_users),
     ]
 
@@ -130,17 +131,16 @@ def _restarted_by_resizing(policies: Field) -> list[Cause]:
     ]
 
 
-def _restarting(container: Field) -> list[Cause]:
-    """Rules on when the container is started again."""
+def _no_policy(container: Field) -> list[Cause]:
+    """Rules on when the container is started again, without a policy to which they are the exceptions."""
     rules, policy = container["restartPolicyRules"], container["restartPolicy"]
+    return [causes.required(policy.path, RULES_ALONE)] if rules.items() and not policy.present else []
+
+
+def _restart_rules(container: Field) -> list[Cause]:
+    rules = container["restartPolicyRules"]
     listed = rules.items()
-    found: list[Cause] = []
-    if listed and not policy.present:
-        found.append(causes.required(policy.path, RULES_ALONE))
-        if _is_init(container):
-            return found  # upstream leaves it at that
-    if len(listed) > MAX_RULES:
-        found.append(causes.too_many(rules.path, len(listed), MAX_RULES))
+    found = [causes.too_many(rules.path, len(listed), MAX_RULES)] if len(listed) > MAX_RULES else []
     for rule in listed:
         found += _word(rule["action"], ACTIONS)
         codes = rule["exitCodes"]
@@ -151,10 +151,6 @@ def _restarting(container: Field) -> list[Cause]:
         if len(codes["values"].items()) > MAX_EXIT_CODES:
             found.append(causes.too_many(codes["values"].path, len(codes["values"].items()), MAX_EXIT_CODES))
     return found
-
-
-def _is_init(container: Field) -> bool:
-    return ".initContainers[" in container.path
 
 
 def _word(field: Field, supported: tuple[str, ...]) -> list[Cause]:

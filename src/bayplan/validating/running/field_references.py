@@ -7,6 +7,9 @@ pkg/apis/core/validation/validation.go, and `ConvertDownwardAPIFieldLabel` in pk
 
 from __future__ import annotations
 
+from fractions import Fraction
+
+from bayplan.model import quantities
 from bayplan.validating import causes, go_quantities, go_text, names, resources
 from bayplan.validating.causes import Cause
 from bayplan.validating.fields import Field
@@ -83,8 +86,13 @@ def _divisor(resource: str, divisor: Field) -> list[Cause]:
         supported, named = OF_BYTES, _NAMED.get(amount, "hugepages")
     else:
         return []
-    if go_quantities.text(divisor.value) in supported:
+    # Other than the amounts of containers, a divisor is not rounded to thousandths.
+    if go_quantities.text(divisor.value) in supported and resources.exact(divisor) == _unrounded(divisor):
         return []
     listed = "1m and 1" if supported is OF_CPU else ", ".join(supported)
     detail = f"only divisor's values {listed} are supported with the {named} resource"
     return [causes.invalid(divisor.path, go_text.quoted(resource), detail)]
+
+
+def _unrounded(divisor: Field) -> Fraction:
+    return quantities.parse(divisor.value) if isinstance(divisor.value, str | int | float) else Fraction()

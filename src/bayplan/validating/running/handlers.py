@@ -66,11 +66,11 @@ def _only_once(probe: Field) -> list[Cause]:
 
 
 def _handler(field: Field, known: tuple[str, ...]) -> list[Cause]:
-    written = [field[name] for name in known if field[name].present]
+    written = [name for name in known if field[name].present]
     if not written:
         return [causes.required(field.path, NONE)]
-    first = next(name for name in known if field[name].present)
-    return _CHECKS[first](field[first]) + [causes.forbidden(other.path, SEVERAL) for other in written[1:]]
+    others = [causes.forbidden(field[name].path, SEVERAL) for name in written[1:]]
+    return _CHECKS[written[0]](field[written[0]]) + others
 
 
 def _command(action: Field) -> list[Cause]:

@@ -21,6 +21,7 @@ MAX_SERVERS, MAX_SEARCHES, MAX_CHARACTERS, MAX_HOST_NAME = 3, 32, 2048, 64
 NO_ADDRESS = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 LEADING_ZEROS = "must not have leading 0s"
 MAPPED = "must not be an IPv4-mapped IPv6 address"
+_SUPERFLUOUS = re.compile("(?<![0-9a-fA-F])0+(?=[0-9a-fA-F])")  # zeros
 
 
 def causes_of(spec: Field) -> list[Cause]:
@@ -103,14 +104,15 @@ def address(field: Field) -> list[Cause]:
 
 
 def _address(text: str) -> list[str]:
-    plain = re.sub(r"(?<![0-9a-fA-F:])0+(?=\d)|(?<=:)0+(?=\d+\.)", "", text) if "." in text else text
+    parsed = _parsed(text)
+    if parsed is None:
+        return [LEADING_ZEROS if _parsed(_SUPERFLUOUS.sub("", text)) else NO_ADDRESS]
+    return [MAPPED] if isinstance(parsed, ipaddress.IPv6Address) and parsed.ipv4_mapped else []
+
+
+def _parsed(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """The address, none if it has leading zeros: Python takes `010` for no number."""
     try:
-        parsed = ipaddress.ip_address(plain)
+        return None if "%" in text else ipaddress.ip_address(text)
     except ValueError:
-        return [NO_ADDRESS]
-    if "%" in text:
-        return [NO_ADDRESS]
-    details = [LEADING_ZEROS] if plain != text else []
-    if not details and isinstance(parsed, ipaddress.IPv6Address) and parsed.ipv4_mapped:
-        details.append(MAPPED)
-    return details
+        return None

@@ -112,6 +112,8 @@ def _deadline(seconds: Field) -> list[Cause]:
 
 def _deletion_cost(annotations: Field) -> list[Cause]:
     cost = annotations.entry(DELETION_COST)
-    if not cost.present or (re.fullmatch(r"0|-\d+|[1-9]\d*", cost.text()) and -(2**31) <= int(cost.text()) < 2**31):
+    if not cost.present or (
+        re.fullmatch("0|-[0-9]+|[1-9][0-9]*", cost.text()) and -(2**31) <= int(cost.text()) < 2**31
+    ):
         return []
     return [causes.invalid(cost.path, go_text.quoted(cost.text()), NO_COST)]

@@ -30,9 +30,9 @@ ISCSI_BEGINNING = "must be valid format starting with iqn, eui, or naa"
 HOST_AND_PORT = "must be a host:port pair or multiple pairs separated by commas"
 TENANT = "must be a UUID and may not exceed a length of 64 characters"
 _QUALIFIED = {
-    "iqn": re.compile(r"iqn\.\d{4}-\d{2}\.([A-Za-z0-9.-]+)(:[^,;*&$|\s]+)$"),
-    "eui": re.compile(r"^eui.[A-Za-z0-9]{16}$"),
-    "naa": re.compile(r"^naa.[A-Za-z0-9]{32}$"),
+    "iqn": re.compile(r"iqn\.[0-9]{4}-[0-9]{2}\.[A-Za-z0-9.-]+:[^,;*&$|\s]+\Z", re.ASCII),
+    "eui": re.compile(r"eui.[A-Za-z0-9]{16}\Z"),
+    "naa": re.compile(r"naa.[A-Za-z0-9]{32}\Z"),
 }
 _HOST_PORT = re.compile(r"(\[[^\[\]]*\]|[^:\[\]]*):[^:\[\]]*")
 
