@@ -22,13 +22,17 @@ PLACING = {
     "affinity", "nodeName", "nodeSelector", "overhead", "preemptionPolicy", "priority", "priorityClassName",
     "resources", "schedulerName", "schedulingGates", "tolerations", "topologySpreadConstraints",
 }  # fmt: skip
-UNCHECKED = {"ephemeralContainers", "resourceClaims", "claims"}
+UNCHECKED = {"ephemeralContainers", "limits", "requests"}
 DROPPED = {
     "clusterTrustBundle", "podCertificate", "schedulingGroup", "evictionResponders", "bindMountOptions", "defaultUser",
 }  # fmt: skip
 # What there must be in the cluster first: an account for the tokens, a class for the runtime.
 ELSEWHERE = {"serviceAccountName", "serviceAccount", "runtimeClassName"}
-LEFT_OUT = {"PodSpec": PLACING | UNCHECKED | DROPPED | ELSEWHERE, "Container": {"resources", "name"}}
+LEFT_OUT = {
+    "PodSpec": PLACING | UNCHECKED | DROPPED | ELSEWHERE,
+    "Container": {"name"},
+    "ResourceRequirements": UNCHECKED,
+}
 
 TEXTS = ("", "a", "web", "A_b", "a.b", "-a", "a/b", "/a", "../a", "a/../b", "..a", "a b", "a=b", "ä", "x" * 64)
 NUMBERS = (-1, 0, 1, 2, 30, 256, 600, 65535, 65536, 2**31 - 1)
@@ -96,6 +100,8 @@ NAMES = {
     "Sysctl": ("kernel.shm_rmid_forced", "net.ipv4.ip_forward", "net/ipv4/a.b/c", "Kernel", "kernel.msgmax", ""),
     "PodOS": ("linux", "windows", "plan9", ""),
     "HTTPHeader": ("X-A", "a b", ""),
+    "PodResourceClaim": ("gpu", "nic", "A", ""),
+    "ResourceClaim": ("gpu", "nic", "other", ""),
     "ContainerPort": ("http", "HTTP", "a--b", "1", "x" * 16),
 }
 

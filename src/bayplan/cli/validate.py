@@ -35,8 +35,8 @@ if TYPE_CHECKING:
         "PodDisruptionBudgets, Karmada's policies and bindings also what an API server would refuse in what decides "
         "about placing: metadata, selectors, counts, containers with their ports, resources and restart policies, "
         "affinity, spread, tolerations, gates, priorities, placements; and in how pods run: volumes, mounts, probes, "
-        "hooks, environment, security, names. Not checked beyond names and types: update strategies, deadlines, claims "
-        "of devices. Objects of other kinds are only counted. "
+        "hooks, environment, devices, security, names. Not checked beyond names and types: update strategies, "
+        "deadlines. Objects of other kinds are only counted. "
         "Then what the guard would refuse: hard anti-affinity across all namespaces may not reach beyond a node. "
         "Exit code 0 if nothing was found, 2 if something was. Warnings go to standard error and change nothing."
     ),

@@ -76,9 +76,9 @@ def too_many(path: str, number: int, most: int) -> Cause:
     return Cause(TOO_MANY, path, f"Too many: {number}: must have at most {most} items")
 
 
-def not_found(path: str, shown: str) -> Cause:
+def not_found(path: str, shown: str, detail: str = "") -> Cause:
     """A name that nothing has."""
-    return Cause(NOT_FOUND, path, f"Not found: {shown}")
+    return Cause(NOT_FOUND, path, f"Not found: {shown}: {detail}" if detail else f"Not found: {shown}")
 
 
 def wrong_type(path: str, shown: str, detail: str) -> Cause:

@@ -2,7 +2,7 @@
 What containers and pods ask for, and how much they may use: names, amounts, and which go together.
 
 Mirrors `validateResourceRequirements` in pkg/apis/core/validation/validation.go and pkg/apis/core/helper/helpers.go.
-Claims of devices, and pod-level amounts against the sum of the containers', are not looked at.
+Pod-level amounts against the sum of the containers' are not looked at; claims of devices are, in `running`.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import msgspec
 from bayplan.validating import causes, choices, go_text, names
 from bayplan.validating.causes import Cause
 from bayplan.validating.fields import Field
-from bayplan.validating.running import environment, file_volumes, handlers, mounts, security
+from bayplan.validating.running import device_claims, environment, file_volumes, handlers, mounts, security
 
 MESSAGE_POLICIES = ("File", "FallbackToLogsOnError")
 PADDED = "must not have leading or trailing whitespace"
@@ -70,6 +70,7 @@ def causes_of(around: Surroundings) -> list[Cause]:
 
 def _any(container: Field, around: Surroundings) -> list[Cause]:
     found = _image(container["image"]) if around.is_pod else []
+    found += device_claims.of_container(container, around.spec)
     if PLAIN.issuperset(container.names()):
         return found
     return [

@@ -12,7 +12,7 @@ import re
 from bayplan.validating import causes, choices, go_text, names
 from bayplan.validating.causes import Cause
 from bayplan.validating.fields import Field
-from bayplan.validating.running import claims, containers, host_names, security, volumes, windows
+from bayplan.validating.running import claims, containers, device_claims, host_names, security, volumes, windows
 
 MAX_SECONDS = 2**31 - 1
 ON_CREATE = "cannot be set on create"
@@ -22,7 +22,7 @@ NO_COST = "must be a 32bit integer"
 # What the rules here have nothing to say about, unless it is within containers; most pods have little more than that.
 PLAIN = frozenset({
     "affinity", "automountServiceAccountToken", "containers", "enableServiceLinks", "initContainers", "nodeName",
-    "nodeSelector", "overhead", "preemptionPolicy", "priority", "priorityClassName", "resources", "restartPolicy",
+    "nodeSelector", "overhead", "preemptionPolicy", "priority", "priorityClassName", "restartPolicy",
     "schedulerName", "schedulingGates", "terminationGracePeriodSeconds", "tolerations", "topologySpreadConstraints",
 })  # fmt: skip
 
@@ -73,6 +73,7 @@ def _spec(spec: Field, owner: volumes.Owner) -> list[Cause]:
     return [
         *found,
         *_ephemeral_containers(spec["ephemeralContainers"], is_pod=owner.is_pod),
+        *device_claims.of_pod(spec),
         *security.of_pod(spec),
         *host_names.causes_of(spec),
         *_readiness_gates(spec["readinessGates"]),
