@@ -21,7 +21,7 @@ MAX_SERVERS, MAX_SEARCHES, MAX_CHARACTERS, MAX_HOST_NAME = 3, 32, 2048, 64
 NO_ADDRESS = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 LEADING_ZEROS = "must not have leading 0s"
 MAPPED = "must not be an IPv4-mapped IPv6 address"
-_SUPERFLUOUS = re.compile("(?<![0-9a-fA-F])0+(?=[0-9a-fA-F])")  # zeros
+_SUPERFLUOUS = "(?<![0-9a-fA-F])0+(?=[0-9a-fA-F])"  # zeros
 
 
 def causes_of(spec: Field) -> list[Cause]:
@@ -106,7 +106,7 @@ def address(field: Field) -> list[Cause]:
 def _address(text: str) -> list[str]:
     parsed = _parsed(text)
     if parsed is None:
-        return [LEADING_ZEROS if _parsed(_SUPERFLUOUS.sub("", text)) else NO_ADDRESS]
+        return [LEADING_ZEROS if _parsed(re.sub(_SUPERFLUOUS, "", text)) else NO_ADDRESS]
     return [MAPPED] if isinstance(parsed, ipaddress.IPv6Address) and parsed.ipv4_mapped else []
 
 

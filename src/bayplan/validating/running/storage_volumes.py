@@ -30,11 +30,11 @@ ISCSI_BEGINNING = "must be valid format starting with iqn, eui, or naa"
 HOST_AND_PORT = "must be a host:port pair or multiple pairs separated by commas"
 TENANT = "must be a UUID and may not exceed a length of 64 characters"
 _QUALIFIED = {
-    "iqn": re.compile(r"iqn\.[0-9]{4}-[0-9]{2}\.[A-Za-z0-9.-]+:[^,;*&$|\s]+\Z", re.ASCII),
-    "eui": re.compile(r"eui.[A-Za-z0-9]{16}\Z"),
-    "naa": re.compile(r"naa.[A-Za-z0-9]{32}\Z"),
+    "iqn": r"iqn\.[0-9]{4}-[0-9]{2}\.[A-Za-z0-9.-]+:[^,;*&$|\s]+\Z",
+    "eui": r"eui.[A-Za-z0-9]{16}\Z",
+    "naa": r"naa.[A-Za-z0-9]{32}\Z",
 }
-_HOST_PORT = re.compile(r"(\[[^\[\]]*\]|[^:\[\]]*):[^:\[\]]*")
+_HOST_PORT = r"(\[[^\[\]]*\]|[^:\[\]]*):[^:\[\]]*"
 
 Check = Callable[[Field], list[Cause]]
 
@@ -126,7 +126,7 @@ def quobyte(source: Field) -> list[Cause]:
     else:
         pairs = registry.text().split(",")
         wrong = causes.invalid(registry.path, go_text.quoted(registry.text()), HOST_AND_PORT)
-        found = [wrong for pair in pairs if not _HOST_PORT.fullmatch(pair)]
+        found = [wrong for pair in pairs if not re.fullmatch(_HOST_PORT, pair)]
     return found + choices.needed(source["volume"])
 
 
@@ -180,6 +180,6 @@ def _secret_name(reference: Field) -> list[Cause]:
 def _qualified(field: Field) -> list[Cause]:
     text = field.text()
     form = _QUALIFIED.get(text[:3])
-    if form is not None and form.search(text):
+    if form is not None and re.search(form, text):
         return []
     return [causes.invalid(field.path, go_text.quoted(text), ISCSI_FORM if form else ISCSI_BEGINNING)]

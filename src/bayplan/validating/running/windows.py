@@ -30,7 +30,7 @@ NO_HOST_NETWORK = "hostNetwork must be true if pod contains any hostProcess cont
 MAX_SPEC_KIB, MAX_DOMAIN, MAX_USER = 64, 256, 104
 _NET_BIOS = r'[^\\/:*?"<>|.][^\\/:*?"<>|]{0,14}'
 _DNS_PART = "[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?"
-_DOMAIN = re.compile(rf"{_NET_BIOS}|{_DNS_PART}(?:\.{_DNS_PART})*")
+_DOMAIN = rf"{_NET_BIOS}|{_DNS_PART}(?:\.{_DNS_PART})*"
 _NOT_IN_USER = '"/\\:;|=,+*?<>@[]'
 
 
@@ -103,7 +103,7 @@ def _user_name(text: str) -> list[str]:
     details: list[str] = []
     if go_text.n_bytes(domain) >= MAX_DOMAIN:
         details.append(f"runAsUserName's Domain length must be under {MAX_DOMAIN} characters")
-    if backslash and not _DOMAIN.fullmatch(domain):
+    if backslash and not re.fullmatch(_DOMAIN, domain):
         details.append("runAsUserName's Domain doesn't match the NetBios nor the DNS format")
     if not user:
         details.append("runAsUserName's User cannot be empty")
