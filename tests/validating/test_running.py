@@ -6,6 +6,7 @@ import random
 import pytest
 
 from bayplan.validating import admission, complete
+from bayplan.validating.running import containers, pod_specs
 from validating import mutations, refusals, running_refusals
 
 ODD = (None, True, 0, 2**70, 1.5, "", "1Gi", [], [None], ["a"], {}, {"name": 3}, [{}])
@@ -31,6 +32,15 @@ def test_what_is_changed_at_random_was_sound(kind, name):
     for volume in mutations.SOUND["volumes"]:
         spec = {**mutations.sound_spec(name, volume), **({"restartPolicy": "Never"} if "Job" in kind else {})}
         assert complete.causes_of(mutations.made(kind, spec, mutations.SOUND["claim"])) == []
+
+
+def test_a_look_at_the_names_of_fields_spares_only_what_would_find_nothing(monkeypatch):
+    tables = (*refusals.REFUSALS, *running_refusals.REFUSALS)
+    asked = [*(obj for obj, _ in tables), *mutations.mutated(seed=2, count=100)]
+    found = [complete.causes_of(obj) for obj in asked]
+    monkeypatch.setattr(containers, "PLAIN", frozenset())
+    monkeypatch.setattr(pod_specs, "PLAIN", frozenset())
+    assert [complete.causes_of(obj) for obj in asked] == found
 
 
 def test_whatever_the_types_are_there_is_an_answer():

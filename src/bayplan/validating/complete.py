@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bayplan.validating import admission, causes, fields, selectors
 from bayplan.validating.causes import Cause
+from bayplan.validating.fields import Field
 from bayplan.validating.running import pod_specs
 
 
@@ -28,9 +29,12 @@ def _running(obj: dict[str, object]) -> list[Cause]:
             return pod_specs.pod(pod)
         case "StatefulSet":
             made = pod_specs.claims_of_stateful_set(field)
-            return (
-                made if selectors.selector(field.under("spec", "selector")) else made + pod_specs.of_stateful_set(field)
-            )
-        case "Deployment" | "ReplicaSet" if selectors.selector(field.under("spec", "selector")):
-            return []  # with a selector that means nothing, upstream does not look at the template
+            return made if _is_passed_over(field) else made + pod_specs.of_stateful_set(field)
+        case "Deployment" | "ReplicaSet" if _is_passed_over(field):
+            return []
     return pod_specs.template(pod)
+
+
+def _is_passed_over(field: Field) -> bool:
+    """Whether upstream does not look at the template: with a selector that means nothing it does not get there."""
+    return bool(selectors.selector(field.under("spec", "selector")))

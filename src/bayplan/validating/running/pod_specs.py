@@ -113,8 +113,11 @@ def _deadline(seconds: Field) -> list[Cause]:
 
 def _deletion_cost(annotations: Field) -> list[Cause]:
     cost = annotations.entry(DELETION_COST)
-    if not cost.present or (
-        re.fullmatch("0|-[0-9]+|[1-9][0-9]*", cost.text()) and -(2**31) <= int(cost.text()) < 2**31
-    ):
+    if not cost.present or _is_int32(cost.text()):
         return []
     return [causes.invalid(cost.path, go_text.quoted(cost.text()), NO_COST)]
+
+
+def _is_int32(text: str) -> bool:
+    """Whether the text is such a number, without a plus and without zeros at the front, unless after a minus."""
+    return bool(re.fullmatch("0|-0*[0-9]{1,10}|[1-9][0-9]{0,9}", text)) and -(2**31) <= int(text) < 2**31

@@ -30,7 +30,7 @@ ISCSI_BEGINNING = "must be valid format starting with iqn, eui, or naa"
 HOST_AND_PORT = "must be a host:port pair or multiple pairs separated by commas"
 TENANT = "must be a UUID and may not exceed a length of 64 characters"
 _QUALIFIED = {
-    "iqn": r"iqn\.[0-9]{4}-[0-9]{2}\.[A-Za-z0-9.-]+:[^,;*&$|\s]+\Z",
+    "iqn": r"iqn\.[0-9]{4}-[0-9]{2}\.[A-Za-z0-9.-]+:[^,;*&$|\t\n\f\r ]+\Z",
     "eui": r"eui.[A-Za-z0-9]{16}\Z",
     "naa": r"naa.[A-Za-z0-9]{32}\Z",
 }
