@@ -127,6 +127,20 @@ async def test_an_object_nested_too_deeply_is_refused():
         assert (await post(server, trust))[0] == 200
 
 
+@pytest.mark.parametrize("inside", [b'"zo\xffne"', b"[" * 600 + b"]" * 600, b'{"a":' * 600 + b"1" + b"}" * 600])
+@pytest.mark.parametrize("path", [serving.PODS, serving.MUTATE])
+async def test_an_object_that_only_looks_like_json_is_refused_in_an_answer(inside, path):
+    asked = review(WEAPON)
+    asked["request"]["object"]["metadata"]["labels"] = {"a": "HERE"}
+    body = json.dumps(asked).encode().replace(b'"HERE"', inside)
+    async with opened() as (server, _, trust):
+        status, text = await post(server, trust, path=path, body=body)
+        response = json.loads(text)["response"]
+    # What cannot be read is not changed; refusing it is left to those who come after.
+    assert (status, response["allowed"]) == (200, path == serving.MUTATE)
+    assert path == serving.MUTATE or response["status"]["code"] == 422
+
+
 async def test_without_tls_there_is_no_answer():
     async with opened() as (server, _, trust):
         async with aiohttp.ClientSession() as session:

@@ -26,6 +26,8 @@ from bayplan.wire.pods import Pod
 
 NEVER_BLOCKED = "kube-system"
 MIRROR = "kubernetes.io/config.mirror"  # the API's picture of a pod that the kubelet runs whatever we say
+# What a review may hold unnoticed until its object is decoded: text that is no UTF-8, and brackets without end.
+_NO_JSON = (UnicodeDecodeError, RecursionError)
 PLACED_GROUPS = ("policy.karmada.io", "work.karmada.io")
 # They make pods and ReplicaSets from templates that other people wrote (pkg/controller).
 CONTROLLERS = frozenset(
@@ -189,11 +191,11 @@ def _decoder(wire_type: type[ApiObject]) -> Callable[[msgspec.Raw], Any]:
 def _typed(raw: msgspec.Raw, wire_type: type[ApiObject]) -> Any:
     try:
         return _decoder(wire_type)(raw)
-    except msgspec.ValidationError:
+    except (msgspec.ValidationError, *_NO_JSON):
         pass  # perhaps only for a null, which is as good as nothing
     try:
         return decoding.converted(_plain(raw), wire_type)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, RecursionError) as error:
         raise InputError(f"the object cannot be read: {error}") from None
 
 
@@ -205,7 +207,7 @@ def _old(request: Request, wire_type: type[ApiObject]) -> ApiObject | None:
 def _plain(raw: msgspec.Raw) -> dict[str, Any]:
     try:
         found = msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, *_NO_JSON) as error:
         raise InputError(f"the object cannot be read: {error}") from None
     if not isinstance(found, dict):
         raise InputError("the review has no object")
