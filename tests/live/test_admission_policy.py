@@ -1,10 +1,12 @@
 """The ValidatingAdmissionPolicy says what `bayplan validate` says, asked by a real API server."""
 
 import asyncio
+import copy
 import gzip
 import itertools
 import json
 import pathlib
+from random import Random
 
 import pytest
 import yaml
@@ -13,6 +15,8 @@ from bayplan.model.semantics import UPSTREAM
 from bayplan.reading import guarding
 from bayplan.validating import admission, failover, policy_schema
 from bayplan.validating.guard import GuardSettings
+from bayplan.webhook import reviews
+from bayplan.webhook.judging import Door, Settings
 from live.admin import ApiError, path_to, wait_for
 from slow_twins import strategies
 
@@ -136,14 +140,20 @@ async def test_system_pods_are_never_blocked(guarded):
     assert not await refusal(guarded, pod(WEAPON, namespace="kube-system"))
 
 
-async def test_what_was_there_before_may_stay(guarded):
-    await guarded.delete(BINDINGS, "bayplan-guard")
-    await wait_for(lambda: _forgotten(guarded))
-    made = template("Deployment", "apps/v1", WEAPON)
-    await guarded.create(made)
+async def made_before(admin, *objects):
+    """The objects, as if they had been there before the guard."""
+    await admin.delete(BINDINGS, "bayplan-guard")
+    await wait_for(lambda: _forgotten(admin))
+    made = [await admin.create(one) for one in objects]
     bindings = [d for d in yaml.safe_load_all(MANIFEST.read_text()) if d["metadata"]["name"] == "bayplan-guard"]
-    await guarded.create(bindings[1])
-    await wait_for(lambda: refusal(guarded, pod(WEAPON)))
+    await admin.create(bindings[1])
+    await wait_for(lambda: refusal(admin, pod(WEAPON)))
+    return made
+
+
+async def test_what_was_there_before_may_stay(guarded):
+    made = template("Deployment", "apps/v1", WEAPON)
+    await made_before(guarded, made)
     name = made["metadata"]["name"]
     changed = await guarded.patch("apps/v1/deployments", name, {"spec": {"replicas": 5}}, "default")
     assert changed["spec"]["replicas"] == 5
@@ -153,6 +163,33 @@ async def test_what_was_there_before_may_stay(guarded):
     with pytest.raises(ApiError, match="reaches beyond a node"):
         await guarded.patch("apps/v1/deployments", name, wider, "default")
     await guarded.delete("apps/v1/deployments", name, "default")
+
+
+async def test_changes_are_judged_as_the_webhook_judges_them(guarded):
+    """Terms that stay, move, go, come and become others, in every mix."""
+    others = [term(text) for text in (TERMS[1], TERMS[3], TERMS[4])]
+    (old,) = await made_before(guarded, template("Deployment", "apps/v1", WEAPON, *others))
+    door, verdicts, random = Door(Settings()), [], Random(7)
+    group = {"group": "apps", "version": "v1"}
+    about = {"uid": "u", "kind": {**group, "kind": "Deployment"}, "resource": {**group, "resource": "deployments"}}
+    there = old["spec"]["template"]["spec"]["affinity"]["podAntiAffinity"][REQUIRED]
+    for _ in range(60):
+        terms = [*random.sample(there, random.randint(0, 4)), *map(term, random.sample(TERMS, random.randint(0, 2)))]
+        random.shuffle(terms)
+        new = copy.deepcopy(old)
+        new["spec"]["template"]["spec"]["affinity"]["podAntiAffinity"][REQUIRED] = terms
+        said = ""
+        try:
+            new = await guarded.replace("apps/v1/deployments", new, dryRun="All")
+        except ApiError as error:
+            said = str(error)
+        request = {**about, "operation": "UPDATE", "namespace": "default", "object": new, "oldObject": old}
+        review = {"apiVersion": reviews.API_VERSION, "kind": reviews.KIND, "request": request}
+        ours = await door.validate(reviews.read(json.dumps(review).encode()))
+        assert not said if ours.allowed else BEYOND in said, terms
+        verdicts.append(ours.allowed)
+    assert 10 < sum(verdicts) < 50
+    await guarded.delete("apps/v1/deployments", old["metadata"]["name"], "default")
 
 
 async def edit(admin, **variables):

@@ -11,7 +11,7 @@ from bayplan.model.semantics import DESIGN
 from bayplan.validating.guard import Exempt, GuardSettings
 from bayplan.webhook import quota_door, reviews
 from bayplan.webhook.judging import Door, Settings
-from webhook.asking_the_door import HOSTNAME, RUNNING, View, anti, binding, deployment, pod, policy, request
+from webhook.asking_the_door import HOSTNAME, RUNNING, SCHEDULING, View, anti, binding, deployment, pod, policy, request
 
 ZONE = "topology.kubernetes.io/zone"
 DOOR = Door(Settings())
@@ -107,6 +107,36 @@ async def test_what_was_wrong_before_may_stay():
     assert not (await judged(weapon, old=pod())).allowed
     assert (await judged(pod(annotation="{"), old=pod(annotation="{"))).allowed
     assert not (await judged(pod(annotation="{"), old=pod())).allowed
+
+
+EVERYBODY = {"labelSelector": {}, "namespaceSelector": {}, "topologyKey": ZONE}
+DATABASES = {"labelSelector": {"matchLabels": {"app": "db"}}, "namespaceSelector": {}, "topologyKey": ZONE}
+ON_A_NODE = {**EVERYBODY, "topologyKey": HOSTNAME}
+
+
+@pytest.mark.parametrize("before, after, restrict, allowed", [
+    ([DATABASES], [DATABASES, ON_A_NODE], "all-namespaces", True),
+    ([DATABASES, ON_A_NODE], [ON_A_NODE, DATABASES], "all-namespaces", True),
+    ([EVERYBODY, DATABASES], [DATABASES], "all-namespaces", True),
+    ([DATABASES], [EVERYBODY], "all-namespaces", False),  # in the same place, and another weapon
+    ([DATABASES], [DATABASES, EVERYBODY], "all-namespaces", False),
+    ([ON_A_NODE], [EVERYBODY], "all", False),
+    ([ON_A_NODE], [ON_A_NODE], "all", True),
+])  # fmt: skip
+async def test_a_term_that_was_there_before_may_stay_but_not_become_another(before, after, restrict, allowed):
+    door = Door(Settings(guard=GuardSettings(restrict=restrict)))
+    for when in (SCHEDULING, RUNNING):
+        old, new = ({"podAntiAffinity": {when: terms}} for terms in (before, after))
+        by_annotation = pod(annotation=json.dumps(new)), pod(annotation=json.dumps(old))
+        assert (await judged(by_annotation[0], door, old=by_annotation[1])).allowed is allowed
+        assert (await judged(deployment(new), door, old=deployment(old))).allowed is allowed
+
+
+async def test_a_term_that_was_there_before_may_stay_when_labels_change():
+    rule = json.dumps({"podAntiAffinity": {RUNNING: [{**DATABASES, "matchLabelKeys": ["version"]}]}})
+    before, after = (pod(annotation=rule, labels={"version": version}) for version in ("1", "2"))
+    assert not (await judged(after)).allowed
+    assert (await judged(after, old=before)).allowed
 
 
 async def test_what_is_being_deleted_may_always_change():

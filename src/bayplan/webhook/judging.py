@@ -102,10 +102,9 @@ class Door:
         written, old = _typed(request.object, wire_type), _old(request, wire_type)
         if written.metadata.deletion_timestamp is not None:
             return YES  # only finalizers can still change
-        verdict = self._guarded(written, request)
-        before = [] if old is None else self._guarded(old, request).causes
-        if found := _new(verdict.causes, before):
-            return _refused(found, verdict.warnings)
+        verdict = self._guarded(written, old, request)
+        if verdict.causes:
+            return _refused(verdict.causes, verdict.warnings)
         if isinstance(written, Pod):
             assert old is None or isinstance(old, Pod)
             answer = await self._placed(written, old, request)
@@ -113,16 +112,14 @@ class Door:
                 return msgspec.structs.replace(answer, warnings=verdict.warnings)
         return Answer(warnings=verdict.warnings)
 
-    def _guarded(self, written: ApiObject, request: Request) -> guarding.Verdict:
-        pod = guarding.pod_like(written, request.namespace)
-        settings = self._settings
+    def _guarded(self, written: ApiObject, old: ApiObject | None, request: Request) -> guarding.Verdict:
+        """The warnings, and of what is wrong only what was not before."""
+        pod, settings = guarding.pod_like(written, request.namespace), self._settings
+        before = None if old is None else guarding.pod_like(old, request.namespace)
         requester = _requester(request, written)
-        verdict = guarding.verdict(pod, settings.semantics, settings.guard, requester, annotated=True)
-        annotations = written.metadata.annotations or {}
-        if placement_annotation.PLACEMENT in annotations:
-            found = placement_annotation.causes_of(Field("metadata", {"annotations": annotations}))
-            return guarding.Verdict(verdict.causes + found, verdict.warnings)
-        return verdict
+        verdict = guarding.verdict(pod, settings.semantics, settings.guard, requester, annotated=True, before=before)
+        misplaced = _new(_placement_causes(written), _placement_causes(old))
+        return guarding.Verdict(verdict.causes + misplaced, verdict.warnings) if misplaced else verdict
 
     # What needs a view of the cluster
 
@@ -151,6 +148,13 @@ class Door:
         assert self._view is not None
         broken = bind_review.broken_rules(workload, node, self._view.index)
         return Answer(reviews.CONFLICT, "; ".join(str(rule) for rule in broken)) if broken else YES
+
+
+def _placement_causes(written: ApiObject | None) -> list[Cause]:
+    annotations = None if written is None else written.metadata.annotations
+    if not annotations or placement_annotation.PLACEMENT not in annotations:
+        return []
+    return placement_annotation.causes_of(Field("metadata", {"annotations": annotations}))
 
 
 def _placement(request: Request) -> Answer:
