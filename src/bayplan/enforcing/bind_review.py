@@ -2,7 +2,8 @@
 Whether putting a pod on a node would break a rule that must hold while pods run, its own or that of a pod there.
 
 The seed has the kubelet check this; here it is checked at the door. Only rules over single nodes are looked at, as the
-seed says, so only the pods of one node are: wider ones are found by `tracking` once they are broken.
+seed says, so only the pods of one node are: wider ones are found by `tracking` once they are broken. As everywhere, a
+node is who has its hostname as a label: without that label nothing is too near, and nobody near enough.
 """
 
 from __future__ import annotations
@@ -13,12 +14,10 @@ import msgspec
 
 from bayplan.enforcing import clauses
 from bayplan.enforcing.clauses import Clause, Company, Sign
+from bayplan.indexing.classes import WorkloadClass
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.indexing.term_table import TermEntry
-from bayplan.model.terms import HOSTNAME, TARGET, PeerTerm
+from bayplan.model.terms import HOSTNAME, PeerTerm
 from bayplan.model.workloads import Workload, WorkloadKey
-
-NODE_KEYS = frozenset({HOSTNAME, TARGET})
 
 
 class BrokenRule(msgspec.Struct, frozen=True):
@@ -42,12 +41,14 @@ def broken_rules(workload: Workload, node: str, index: PlacementIndex) -> list[B
     slot = index.slots.by_name.get(node)
     if slot is None:
         return []
-    others = [index.records[key].workload for key in index.workloads_on(slot) if key != workload.key]
-    return [*_own(workload, slot, others, index), *_of_others(workload, node, others, index)]
+    hostnames = index.column(HOSTNAME)
+    slots = (int(one) for domain in hostnames.domains(slot) for one in hostnames.slots_in(domain))
+    there = [index.records[key].workload for one in slots for key in index.workloads_on(one)]
+    others = [other for other in there if other.key != workload.key]
+    return [*_own(workload, node, others, index), *_of_others(workload, node, others, index)]
 
 
-def _own(workload: Workload, slot: int, others: list[Workload], index: PlacementIndex) -> Iterator[BrokenRule]:
-    node = index.slots.at(slot).name
+def _own(workload: Workload, node: str, others: list[Workload], index: PlacementIndex) -> Iterator[BrokenRule]:
     for clause in _over_nodes(workload, index):
         peers = tuple(other.key for other in others if _means(clause.term, other, index))
         if clause.sign is Sign.APART:
@@ -68,9 +69,8 @@ def _of_others(workload: Workload, node: str, others: list[Workload], index: Pla
 
 
 def _over_nodes(workload: Workload, index: PlacementIndex) -> Iterable[Clause]:
-    found = clauses.of(workload, index.semantics)
     # An affinity over several keys may be met further away.
-    return (clause for clause in found if NODE_KEYS.issuperset(clause.keys) and clause.sign is not Sign.WITH_ALL)
+    return (clause for clause in clauses.of(workload, index.semantics) if clause.keys == (HOSTNAME,))
 
 
 def _means(term: PeerTerm, workload: Workload, index: PlacementIndex) -> bool:
@@ -86,11 +86,18 @@ def _alone(clause: Clause, workload: Workload, index: PlacementIndex) -> bool:
 
 
 def _has_members(company: Company, workload: Workload, index: PlacementIndex) -> bool:
-    census, columns = index.census, [index.column(key) for key in company.keys]
-    for cls in census.classes.candidates(TermEntry(company.term)):
-        if census.class_matches(company.term, cls):
-            for slot, here in cls.members.items():
-                counts = not columns or any(column.domains(slot) for column in columns)
-                if counts and here != {workload.key}:
-                    return True
-    return False
+    entry = index.census.hold(company.term)  # labels that no term in use looks at tell nobody apart
+    try:
+        return any(_someone_else(cls, company, workload, index) for cls in index.census.classes.candidates(entry))
+    finally:
+        index.census.release(entry)
+
+
+def _someone_else(cls: WorkloadClass, company: Company, workload: Workload, index: PlacementIndex) -> bool:
+    if not index.census.class_matches(company.term, cls):
+        return False
+    columns = [index.column(key) for key in company.keys]
+    return any(
+        here != {workload.key} and (not columns or any(column.domains(slot) for column in columns))
+        for slot, here in cls.members.items()
+    )
