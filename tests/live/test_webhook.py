@@ -27,7 +27,7 @@ ZONE = "topology.kubernetes.io/zone"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 RUNNING = "requiredDuringSchedulingRequiredDuringExecution"
 NAMES = (f"w{n}" for n in itertools.count())
-MANIFEST = pathlib.Path(__file__).parents[2] / "deploy" / "webhook.yaml"
+RIGHTS = pathlib.Path(__file__).parents[2] / "deploy" / "webhook" / "rbac.yaml"
 OWN = "bayplan-system"
 
 
@@ -288,7 +288,7 @@ async def test_plain_pods_are_never_asked_about(admin):
 
 @pytest.fixture
 async def shipped(admin):
-    """The shipped manifest on the server, but for a port of this machine instead of the Service."""
+    """The shipped manifests on the server, but for a port of this machine instead of the Service."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -296,8 +296,7 @@ async def shipped(admin):
         address=Address(url=f"https://127.0.0.1:{port}"), host="127.0.0.1", port=port, failure_policy="Fail"
     )
     await admin.create_namespace(OWN)
-    made = [d for d in yaml.safe_load_all(MANIFEST.read_text()) if not d["apiVersion"].startswith("admissionreg")]
-    for document in (*made, *webhook.manifests()):
+    for document in (*yaml.safe_load_all(RIGHTS.read_text()), *webhook.manifests()):
         await admin.create(document)
     yield webhook
     for resource in (*CONFIGURATIONS, *("rbac.authorization.k8s.io/v1/clusterrole" + s for s in ("s", "bindings"))):
