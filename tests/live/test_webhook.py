@@ -116,8 +116,9 @@ async def test_malformed_annotations_are_refused(admin):
         code, said = await refusal(admin, pod(rule="{"))
         assert code == 422
         assert "metadata.annotations[bayplan.io/affinity]: Invalid value: neither YAML nor JSON" in said
-        wrong = deployment(None, annotations={"bayplan.io/placement": "supplement: []"})
-        assert "metadata.annotations[bayplan.io/placement]" in (await refusal(admin, wrong))[1]
+        for wrong in (deployment, pod):  # both may be templates that Karmada places
+            bad = wrong(affinity=None, annotations={"bayplan.io/placement": "supplement: []"})
+            assert "metadata.annotations[bayplan.io/placement]" in (await refusal(admin, bad))[1]
 
 
 def policy(placement, **metadata):
