@@ -157,6 +157,25 @@ async def test_the_webhook_may_do_all_that_it_has_to(kube_server, admin, namespa
     assert "no rights" not in running.log.read_text()
 
 
+@pytest.mark.parametrize("gone", [CONFIGURATIONS, CONFIGURATIONS[1:]])
+async def test_pods_are_placed_though_somebody_took_the_webhook_away(
+    gone, kube_server, admin, namespace, apply, on_this_machine
+):
+    """Taking its configurations away is how people get rid of a webhook in need; the scheduler must still start."""
+    await admin.create_nodes(1)
+    where, url = on_this_machine
+    given, kubeconfig = await apply("webhook", url=url)
+    for resource in gone:
+        await admin.delete(resource, "bayplan")
+    running = process(kube_server, *given, *where, kubeconfig=kubeconfig)
+    await admin.create_pod("web", namespace, scheduler="bayplan")
+    await wait_for(lambda: admin.node_of("web", namespace))
+    running.stop()
+    for resource in CONFIGURATIONS:
+        said = f"no {resource.rpartition('/')[2]} bayplan: API servers do not ask"
+        assert (said in running.log.read_text()) is (resource in gone)
+
+
 async def test_a_scheduler_with_all_parts_runs_by_its_shipped_flags(
     kube_server, admin, namespace, apply, on_this_machine
 ):

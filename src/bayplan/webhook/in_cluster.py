@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -76,12 +77,24 @@ async def waiting_pods(connection: Connection, namespace: str) -> list[Workload]
     return found
 
 
-def patching(connection: Connection) -> Patch:
-    """Patches objects outside of namespaces."""
+def patching(connection: Connection, complain: Callable[[ClusterError], None]) -> Patch:
+    """
+    Patches webhook configurations. One that is not there is complained of once, and looked for again the next time.
+
+    Taking them away is how people get rid of a webhook in need. That must end neither this one nor the scheduler.
+    """
+    missing: set[tuple[str, str]] = set()
 
     async def patch(resource: str, name: str, change: dict[str, Any]) -> None:
         group, version, plural = resource.split("/")
         where = Resource(group, version, plural, namespaced=False)
-        await writes.patch(connection, where, None, name, change, content_type=writes.STRATEGIC_PATCH)
+        try:
+            await writes.patch(connection, where, None, name, change, content_type=writes.STRATEGIC_PATCH)
+        except NotFoundError:
+            if (resource, name) not in missing:
+                complain(ClusterError(f"there is no {plural} {name}: API servers do not ask this webhook by it"))
+            missing.add((resource, name))
+        else:
+            missing.discard((resource, name))
 
     return patch
