@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from bayplan.enforcing.quota_limits import Limits
+from bayplan.errors import ClusterError
 from bayplan.model.semantics import DESIGN
 from bayplan.validating.guard import Exempt, GuardSettings
 from bayplan.webhook import quota_door, reviews
@@ -227,6 +228,20 @@ async def test_without_a_view_of_the_cluster_no_bind_is_refused():
     assert (await judged(binding("db", "n1"), subResource="binding")).allowed
     assert (await judged(pod(annotation=NO_DB, node="n1"))).allowed
     assert (await judged(binding("unheard-of", "n1"), Door(Settings(), View()), subResource="binding")).allowed
+
+
+async def test_while_the_cluster_is_not_known_yet_there_is_no_answer_to_what_needs_it():
+    view = View(complete=False)
+    view.put(pod("web"))
+    door = Door(Settings(), view)
+    for obj, how in ((binding("web", "n1"), {"subResource": "binding"}), (pod(node="n1"), {}), (exclusive(), {})):
+        with pytest.raises(ClusterError, match="not known yet"):
+            await judged(obj, door, **how)
+        for namespace in ("kube-system", "bayplan-system"):
+            assert (await judged({**obj, "metadata": {**obj["metadata"], "namespace": namespace}}, door, **how)).allowed
+    assert (await judged(pod(affinity=anti(ZONE)), door)).code == 403, "the guard needs nothing but the pod"
+    assert (await judged(pod(affinity=anti(HOSTNAME, app="db")), door)).allowed
+    assert (await judged(deployment(anti(HOSTNAME)), door)).allowed
 
 
 # The quota

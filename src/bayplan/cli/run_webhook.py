@@ -68,6 +68,10 @@ class View:
         self._running, self._connection = running, connection
 
     @property
+    def complete(self) -> bool:
+        return self._running.synced
+
+    @property
     def index(self) -> PlacementIndex:
         return self._running.state.index
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 from bayplan.enforcing import bind_review
-from bayplan.errors import InputError
+from bayplan.errors import ClusterError, InputError
 from bayplan.model.semantics import UPSTREAM, Semantics
 from bayplan.model.workloads import Workload
 from bayplan.reading import decoding, guarding, pods
@@ -17,7 +17,7 @@ from bayplan.validating import admission, causes, placement_annotation, policy_w
 from bayplan.validating.causes import Cause
 from bayplan.validating.fields import Field
 from bayplan.validating.guard import GuardSettings, Requester
-from bayplan.webhook import mutating, reviews
+from bayplan.webhook import cluster_view, mutating, reviews
 from bayplan.webhook.cluster_view import ClusterView
 from bayplan.webhook.quota_door import QuotaDoor
 from bayplan.webhook.reviews import YES, Answer, Request
@@ -67,11 +67,16 @@ class Door:
 
     async def validate(self, request: Request) -> Answer:
         """Whether the object may come in."""
+        never_blocked = request.namespace in (NEVER_BLOCKED, self._settings.own_namespace)
         try:
             answer = await self._validated(request)
         except InputError as error:
             answer = Answer(reviews.INVALID, str(error))
-        if answer.allowed or request.namespace not in (NEVER_BLOCKED, self._settings.own_namespace):
+        except ClusterError:
+            if never_blocked:
+                return YES
+            raise
+        if answer.allowed or not never_blocked:
             return answer
         return Answer(warnings=(answer.message, *answer.warnings))
 
@@ -146,6 +151,7 @@ class Door:
 
     def _bound(self, workload: Workload, node: str) -> Answer:
         assert self._view is not None
+        cluster_view.must_be_complete(self._view)
         broken = bind_review.broken_rules(workload, node, self._view.index)
         return Answer(reviews.CONFLICT, "; ".join(str(rule) for rule in broken)) if broken else YES
 
