@@ -1,20 +1,24 @@
 """The webhook, asked by a real API server: one test for each rule, and for what may happen to a webhook."""
 
 import asyncio
+import base64
 import itertools
 import json
 import pathlib
 import socket
 from datetime import UTC, datetime, timedelta
 
+import msgspec
 import pytest
 import yaml
 
 from bayplan.enforcing.quota_limits import Limits
+from bayplan.errors import ClusterError
 from bayplan.kube_api import connect
 from bayplan.kube_api.access import ConnectOptions
 from bayplan.validating.guard import Exempt, GuardSettings
-from bayplan.webhook import in_cluster, rotation, running, serving
+from bayplan.webhook import certificates, in_cluster, rotation, running, serving
+from bayplan.webhook.certificates import KeyPair
 from bayplan.webhook.judging import Settings
 from bayplan.webhook.manifests import Address
 from bayplan.webhook.rotation import Lifetimes
@@ -339,6 +343,21 @@ async def test_replicas_that_start_together_share_one_certificate(kube_server, a
         assert [await store.load() for store in stores] == [kept] * 5
         saved = await asyncio.gather(*(store.save(chain, kept) for store, chain in zip(stores, second, strict=True)))
         assert sum(saved) == 1
+
+
+@pytest.mark.parametrize("spoilt", [
+    b"{}",
+    msgspec.json.encode(rotation.Chain((), KeyPair(b"x", b"y"))),
+    msgspec.json.encode(rotation.Chain((KeyPair(b"x", b"y"),), certificates.authority(datetime.now(UTC), timedelta(1)))),
+])  # fmt: skip
+async def test_a_secret_that_somebody_else_wrote_is_no_riddle(spoilt, kube_server, admin):
+    await admin.create_namespace(OWN)
+    encoded = {"chain.json": base64.b64encode(spoilt).decode()}
+    meta = {"name": in_cluster.SECRET, "namespace": OWN}
+    await admin.create({"apiVersion": "v1", "kind": "Secret", "metadata": meta, "data": encoded})
+    async with connect.from_kubeconfig(kube_server.kubeconfig()) as connection:
+        with pytest.raises(ClusterError, match="holds no certificates of ours; delete it"):
+            await in_cluster.SecretStore(connection, OWN).load()
 
 
 def _new_chain():

@@ -16,6 +16,7 @@ from bayplan.kube_api.listing import Restarted, Selection
 from bayplan.kube_api.resources import PODS, Resource
 from bayplan.model.workloads import Workload
 from bayplan.reading import pods
+from bayplan.webhook import certificates
 from bayplan.webhook.manifests import Patch
 from bayplan.webhook.rotation import Chain
 from bayplan.wire.pods import Pod
@@ -46,10 +47,13 @@ class SecretStore:
         secret = msgspec.json.decode(answer, type=_Secret)
         self._seen = secret.metadata
         try:
-            return msgspec.json.decode((secret.data or {})[_CHAIN], type=Chain)
-        except (KeyError, msgspec.DecodeError):
+            chain = msgspec.json.decode((secret.data or {})[_CHAIN], type=Chain)
+            for pair in (*chain.authorities, chain.serving):
+                certificates.check(pair)
+        except (KeyError, ValueError):
             where = f"Secret {self._namespace}/{self._name}"
             raise ClusterError(f"{where} holds no certificates of ours; delete it to have new ones made") from None
+        return chain
 
     async def save(self, chain: Chain, instead_of: Chain | None) -> bool:
         metadata = self._seen if instead_of else {"namespace": self._namespace, "name": self._name}
