@@ -1,7 +1,9 @@
 """The ValidatingAdmissionPolicy says what `bayplan validate` says, asked by a real API server."""
 
 import asyncio
+import contextlib
 import copy
+import functools
 import gzip
 import itertools
 import json
@@ -14,10 +16,10 @@ import yaml
 from bayplan.model.semantics import UPSTREAM
 from bayplan.reading import guarding
 from bayplan.validating import admission, failover, policy_schema
-from bayplan.validating.guard import GuardSettings
+from bayplan.validating.guard import Exempt, GuardSettings
 from bayplan.webhook import reviews
 from bayplan.webhook.judging import Door, Settings
-from live.admin import ApiError, path_to, wait_for
+from live.admin import Admin, ApiError, path_to, wait_for
 from slow_twins import strategies
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -224,6 +226,72 @@ async def test_the_capability(variables, over_zones, over_nodes, guarded):
 async def test_who_is_exempt(variables, guarded):
     await edit(guarded, **variables)
     await wait_for(lambda: _forgotten(guarded))
+
+
+CONTROLLERS = "system:serviceaccount:kube-system:"
+REQUESTERS = [
+    ("alice", None),
+    ("bob", None),
+    ("bob", "ops"),
+    ("system:kube-controller-manager", None),
+    (CONTROLLERS + "replicaset-controller", None),
+    (CONTROLLERS + "daemon-set-controller", None),
+    (CONTROLLERS + "replicaset-controller-2", None),
+    ("system:serviceaccount:default:replicaset-controller", None),
+]
+OWNERS = [
+    {},
+    {"ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "1"}]},
+    {"ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "1", "controller": True}]},
+]
+
+
+@pytest.fixture
+async def everybody_may(admin):
+    """Whoever comes has all rights, so that only the guard can say no."""
+    group = "rbac.authorization.k8s.io"
+    binding = {"apiVersion": f"{group}/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "everybody"}}
+    role = {"apiGroup": group, "kind": "ClusterRole", "name": "cluster-admin"}
+    subjects = [{"apiGroup": group, "kind": "Group", "name": "system:authenticated"}]
+    await admin.create({**binding, "roleRef": role, "subjects": subjects})
+    yield
+    await admin.delete(f"{group}/v1/clusterrolebindings", "everybody")
+
+
+@contextlib.asynccontextmanager
+async def acting_as(server, user, group):
+    someone = Admin.of(server)
+    someone._headers |= {"Impersonate-User": user, **({"Impersonate-Group": group} if group else {})}
+    async with someone:
+        yield someone
+
+
+@pytest.mark.parametrize("exempt", [
+    Exempt(users=("alice",)), Exempt(groups=("ops",)), Exempt(namespaces=("team",)), Exempt(),
+])  # fmt: skip
+async def test_the_exempt_are_those_whom_the_webhook_exempts(exempt, guarded, kube_server, everybody_may):
+    await guarded.create_namespace("team")
+    names = {name: list(getattr(exempt, name)) for name in ("users", "groups", "namespaces")}
+    await edit(guarded, **{f"exempt{name.title()}": str(found) for name, found in names.items()})
+    door, verdicts = Door(Settings(guard=GuardSettings(exempt=exempt))), []
+
+    async def compared(requester, owner, namespace):
+        """The verdict in a list, once both say the same."""
+        (user, group), obj = requester, pod(WEAPON, namespace=namespace, **owner)
+        async with acting_as(kube_server, user, group) as someone:
+            said = await refusal(someone, obj)
+        kind = {"group": "", "version": "v1", "kind": "Pod"}
+        request = {"uid": "u", "kind": kind, "resource": {"group": "", "version": "v1", "resource": "pods"}}
+        request |= {"operation": "CREATE", "namespace": namespace, "object": obj}
+        request["userInfo"] = {"username": user, "groups": [group] if group else []}
+        review = {"apiVersion": reviews.API_VERSION, "kind": reviews.KIND, "request": request}
+        ours = await door.validate(reviews.read(json.dumps(review).encode()))
+        return [ours.allowed] if (not said if ours.allowed else BEYOND in said) else []
+
+    for case in itertools.product(REQUESTERS, OWNERS, ("default", "team")):
+        # The API server hears of other variables in its own time.
+        verdicts += await wait_for(functools.partial(compared, *case))
+    assert 0 < sum(verdicts) < len(verdicts) or exempt == Exempt()
 
 
 async def test_traps_are_warnings(guarded, kube_server):
