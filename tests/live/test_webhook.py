@@ -159,8 +159,11 @@ async def test_traps_are_warnings(admin):
 async def test_terms_come_to_tolerate_daemons(admin):
     async with opened(admin):
         made = await admin.create(pod(rule=anti(HOSTNAME, RUNNING, app="db")))
-    (term,) = json.loads(made["metadata"]["annotations"]["bayplan.io/affinity"])["podAntiAffinity"][RUNNING]
-    assert term["tolerateNamespaces"] == ["kube-system"]
+        bare = {"metadata": {"annotations": {"bayplan.io/affinity": json.dumps(anti(HOSTNAME, RUNNING, app="cache"))}}}
+        changed = await admin.patch("pods", made["metadata"]["name"], bare, "default")
+    for found, app in ((made, "db"), (changed, "cache")):
+        rule = json.loads(found["metadata"]["annotations"]["bayplan.io/affinity"])
+        assert rule == anti(HOSTNAME, RUNNING, app=app, tolerateNamespaces=["kube-system"])
 
 
 async def test_what_was_wrong_before_the_door_opened_may_stay(admin):

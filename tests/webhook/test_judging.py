@@ -140,6 +140,14 @@ async def test_a_term_that_was_there_before_may_stay_when_labels_change():
     assert (await judged(after, old=before)).allowed
 
 
+async def test_a_term_that_the_mutating_webhook_let_tolerate_daemons_is_the_same_term():
+    before, after = (
+        pod(annotation=json.dumps({"podAntiAffinity": {RUNNING: [{**DATABASES, **more}]}}))
+        for more in ({}, {"tolerateNamespaces": ["kube-system"]})
+    )
+    assert (await judged(after, old=before)).allowed
+
+
 async def test_what_is_being_deleted_may_always_change():
     going = pod(affinity=anti(ZONE), deletionTimestamp="2026-01-01T00:00:00Z")
     assert (await judged(going, old=pod())).allowed
@@ -315,9 +323,9 @@ async def test_a_pod_that_becomes_exclusive_is_charged():
 # Defaults
 
 
-async def mutated(obj, tolerated=("kube-system", "monitoring")):
+async def mutated(obj, tolerated=("kube-system", "monitoring"), **how):
     door = Door(Settings(guard=GuardSettings(tolerate_namespaces=tolerated)))
-    return list((await door.mutate(request(obj))).patch)
+    return list((await door.mutate(request(obj, **how))).patch)
 
 
 async def test_hard_anti_affinity_terms_come_to_tolerate_daemons():
@@ -346,6 +354,18 @@ async def test_hard_anti_affinity_terms_come_to_tolerate_daemons():
 ])  # fmt: skip
 async def test_nothing_else_is_changed(annotation):
     assert await mutated(pod(annotation=annotation)) == []
+
+
+async def test_terms_that_come_or_change_later_come_to_tolerate_too():
+    rule, bare = json.dumps(anti(HOSTNAME, RUNNING)), pod()
+    (change,) = await mutated(pod(annotation=rule), old=bare)
+    tolerating = pod(annotation=change["value"])
+    assert await mutated(pod(annotation=rule), old=tolerating) == [change], "taken out, they are put back"
+    assert await mutated(pod(annotation=rule), old=pod(annotation=rule)) == [], (
+        "older than the webhook, and not touched"
+    )
+    going = pod(annotation=rule, deletionTimestamp="2026-01-01T00:00:00Z")
+    assert await mutated(going, old=bare) == []
 
 
 async def test_only_pods_are_changed():

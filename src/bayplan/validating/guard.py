@@ -84,8 +84,8 @@ def causes_of(
 
 
 def _wherever(term: PodTerm) -> PodTerm:
-    """The term without its place: one that only moved in its list is the same term."""
-    return msgspec.structs.replace(term, path="")
+    """The term without its place, and without what it tolerates: the guard does not look at either."""
+    return msgspec.structs.replace(term, path="", tolerate_namespaces=())
 
 
 def _restricted(use: Use, settings: GuardSettings) -> bool:

@@ -14,6 +14,7 @@ from bayplan.model.semantics import UPSTREAM, Semantics
 from bayplan.model.workloads import Workload
 from bayplan.reading import decoding, guarding, pods
 from bayplan.validating import admission, causes, placement_annotation, policy_warnings
+from bayplan.validating.annotations import AFFINITY
 from bayplan.validating.causes import Cause
 from bayplan.validating.fields import Field
 from bayplan.validating.guard import GuardSettings, Requester
@@ -85,10 +86,15 @@ class Door:
         if (request.kind.group, request.kind.kind, request.sub_resource) != ("", "Pod", ""):
             return YES
         try:
-            pod = _typed(request.object, Pod)
+            pod, old = _typed(request.object, Pod), _old(request, Pod)
         except InputError:
             return YES  # which is for those to refuse who come after
-        return Answer(patch=mutating.patch(pod.metadata.annotations, self._settings.guard.tolerate_namespaces))
+        annotations = pod.metadata.annotations
+        # What is older than the webhook and not touched stays as it is, and so does who is on the way out.
+        before = None if old is None else (old.metadata.annotations or {}).get(AFFINITY)
+        if pod.metadata.deletion_timestamp is not None or (annotations or {}).get(AFFINITY) == before:
+            return YES
+        return Answer(patch=mutating.patch(annotations, self._settings.guard.tolerate_namespaces))
 
     async def _validated(self, request: Request) -> Answer:
         if request.operation not in (reviews.CREATE, reviews.UPDATE):

@@ -118,9 +118,8 @@ def manifests(
     ]
     found = [_configuration(VALIDATING, validating)]
     if mutate:
-        created = msgspec.structs.replace(_PODS, operations=["CREATE"])
         more = {"sideEffects": "None", "reinvocationPolicy": "IfNeeded"}
-        found.append(_configuration(MUTATING, [webhook("defaults", serving.MUTATE, [created], _ANNOTATED, **more)]))
+        found.append(_configuration(MUTATING, [webhook("defaults", serving.MUTATE, [_PODS], _ANNOTATED, **more)]))
     return found
 
 
