@@ -201,6 +201,21 @@ async def test_a_bind_that_breaks_a_rule_is_refused_in_both_directions(admin):
         assert (serving.BINDINGS, False) in door.reviews
 
 
+async def test_of_two_binds_that_break_a_rule_together_one_is_refused(kube_server, admin, namespace):
+    """However fast they come: what was let in counts before anybody sees it in the cluster."""
+    await admin.create_nodes(1)
+    for name, labels, rule in (("web", {"app": "web"}, NO_DB), ("db", {"app": "db"}, None)):
+        await admin.create(pod(name=name, namespace=namespace, labels=labels, rule=rule))
+    view = SeenView()
+    await view.look(admin)
+    async with opened(admin, view=view):
+        binds = (admin.bind(namespace, name, "node-0") for name in ("web", "db"))
+        answers = await asyncio.gather(*binds, return_exceptions=True)
+    (refused,) = [answer for answer in answers if isinstance(answer, ApiError)]
+    assert refused.status == 409
+    assert "refuses app=db on its node" in str(refused)
+
+
 async def test_a_pod_that_names_its_node_is_a_bind_too(admin):
     await admin.create_nodes(1, labels=lambda n: {HOSTNAME: f"node-{n}"})
     await admin.create(pod(name="web", node="node-0", rule=NO_DB))

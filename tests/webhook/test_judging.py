@@ -10,7 +10,7 @@ from bayplan.enforcing.quota_limits import Limits
 from bayplan.errors import ClusterError
 from bayplan.model.semantics import DESIGN
 from bayplan.validating.guard import Exempt, GuardSettings
-from bayplan.webhook import quota_door, reviews
+from bayplan.webhook import bind_door, quota_door, reviews
 from bayplan.webhook.judging import Door, Settings
 from webhook.asking_the_door import HOSTNAME, RUNNING, SCHEDULING, View, anti, binding, deployment, pod, policy, request
 
@@ -230,6 +230,36 @@ async def test_a_pod_that_names_its_node_is_a_bind_too():
     mirror = pod("db", labels={"app": "db"}, node="n1")
     mirror["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "x"}
     assert (await judged(mirror, door)).allowed
+
+
+async def test_whom_it_let_in_stands_there_before_anybody_sees_him():
+    view, now = View(), [0.0]
+    view.put(pod("web", annotation=NO_DB))
+    view.put(pod("db", labels={"app": "db"}))
+    for first, second in (("web", "db"), ("db", "web")):
+        door = Door(Settings(), view)
+        door._binds._clock = lambda: now[0]
+        for dry in (True, False):
+            assert (await judged(binding(first, "n1"), door, subResource="binding", dryRun=dry)).allowed
+        assert (await judged(binding(second, "n2"), door, subResource="binding", dryRun=True)).allowed
+        assert (await judged(binding(first, "n1"), door, subResource="binding")).allowed, "asked again, it is the same"
+        said = (await judged(binding(second, "n1"), door, subResource="binding")).message
+        assert said.endswith("of shop/web refuses app=db on its node, and on n1 that is shop/db")
+        now[0] += bind_door.PATIENCE
+        assert (await judged(binding(second, "n1"), door, subResource="binding")).allowed, "somebody else refused it"
+
+
+async def test_of_a_set_that_wants_to_be_together_only_one_is_the_first():
+    near = json.dumps(
+        {"podAffinity": {RUNNING: [{"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": HOSTNAME}]}}
+    )
+    view = View()
+    for name in ("a", "b"):
+        view.put(pod(name, annotation=near, labels={"app": "x"}))
+    door = Door(Settings(), view)
+    assert (await judged(binding("a", "n1"), door, subResource="binding")).allowed
+    assert (await judged(binding("b", "n2"), door, subResource="binding")).code == 409
+    assert (await judged(binding("b", "n1"), door, subResource="binding")).allowed
 
 
 async def test_without_a_view_of_the_cluster_no_bind_is_refused():

@@ -8,7 +8,7 @@ node is who has its hostname as a label: without that label nothing is too near,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -36,29 +36,44 @@ class BrokenRule(msgspec.Struct, frozen=True):
         return f"{self.path} of {self.owner} refuses {self.shown} on its node, and on {self.node} that is {shown}"
 
 
-def broken_rules(workload: Workload, node: str, index: PlacementIndex) -> list[BrokenRule]:
-    """The rules that the pod on this node would break; none on a node that is not known."""
+def broken_rules(
+    workload: Workload, node: str, index: PlacementIndex, coming: Sequence[tuple[Workload, str]] = ()
+) -> list[BrokenRule]:
+    """
+    The rules that the pod on this node would break; none on a node that is not known.
+
+    `coming` are pods that the index does not have yet, each with the node where it will be.
+    """
     slot = index.slots.by_name.get(node)
     if slot is None:
         return []
+    coming = [(other, where) for other, where in coming if other.key != workload.key]
     hostnames = index.column(HOSTNAME)
-    slots = (int(one) for domain in hostnames.domains(slot) for one in hostnames.slots_in(domain))
-    there = [index.records[key].workload for one in slots for key in index.workloads_on(one)]
-    others = [other for other in there if other.key != workload.key]
-    return [*_own(workload, node, others, index), *_of_others(workload, node, others, index)]
+    slots = [int(one) for domain in hostnames.domains(slot) for one in hostnames.slots_in(domain)]
+    there = (index.records[key].workload for one in slots for key in index.workloads_on(one) if key != workload.key)
+    others = [*there, *(other for other, where in coming if index.slots.by_name.get(where) in slots)]
+    return [*_own(workload, node, others, coming, index), *_of_others(workload, node, others, index)]
 
 
-def _own(workload: Workload, node: str, others: list[Workload], index: PlacementIndex) -> Iterator[BrokenRule]:
+def _own(
+    workload: Workload,
+    node: str,
+    others: Sequence[Workload],
+    coming: Sequence[tuple[Workload, str]],
+    index: PlacementIndex,
+) -> Iterator[BrokenRule]:
     for clause in _over_nodes(workload, index):
         peers = tuple(other.key for other in others if _means(clause.term, other, index))
         if clause.sign is Sign.APART:
             if len(peers) > clause.limit:
                 yield BrokenRule(workload.key, node, clause.path, clause.shown, peers)
-        elif not peers and not _alone(clause, workload, index):
+        elif not peers and not _alone(clause, workload, coming, index):
             yield BrokenRule(workload.key, node, clause.path, clause.shown, ())
 
 
-def _of_others(workload: Workload, node: str, others: list[Workload], index: PlacementIndex) -> Iterator[BrokenRule]:
+def _of_others(
+    workload: Workload, node: str, others: Sequence[Workload], index: PlacementIndex
+) -> Iterator[BrokenRule]:
     for owner in others:
         for clause in _over_nodes(owner, index):
             if clause.sign is not Sign.APART or not _means(clause.term, workload, index):
@@ -77,10 +92,15 @@ def _means(term: PeerTerm, workload: Workload, index: PlacementIndex) -> bool:
     return index.census.matches(term, workload.labels, workload.namespace, terminating=workload.terminating)
 
 
-def _alone(clause: Clause, workload: Workload, index: PlacementIndex) -> bool:
+def _alone(clause: Clause, workload: Workload, coming: Sequence[tuple[Workload, str]], index: PlacementIndex) -> bool:
     """Whether the pod is the first of a set that wants to be together."""
+
+    def nobody_else(company: Company) -> bool:
+        arriving = (o for o, where in coming if where in index.slots.by_name and _means(company.term, o, index))
+        return next(arriving, None) is None and not _has_members(company, workload, index)
+
     return any(
-        all(_means(company.term, workload, index) and not _has_members(company, workload, index) for company in listed)
+        all(_means(company.term, workload, index) and nobody_else(company) for company in listed)
         for listed in clause.alone
     )
 

@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 import msgspec
 
-from bayplan.enforcing import bind_review
 from bayplan.errors import ClusterError, InputError
 from bayplan.model.semantics import UPSTREAM, Semantics
 from bayplan.model.workloads import Workload
@@ -18,7 +17,8 @@ from bayplan.validating.annotations import AFFINITY
 from bayplan.validating.causes import Cause
 from bayplan.validating.fields import Field
 from bayplan.validating.guard import GuardSettings, Requester
-from bayplan.webhook import cluster_view, mutating, reviews
+from bayplan.webhook import mutating, reviews
+from bayplan.webhook.bind_door import BindDoor
 from bayplan.webhook.cluster_view import ClusterView
 from bayplan.webhook.quota_door import QuotaDoor
 from bayplan.webhook.reviews import YES, Answer, Request
@@ -64,6 +64,7 @@ class Door:
 
     def __init__(self, settings: Settings, view: ClusterView | None = None) -> None:
         self._settings, self._view = settings, view
+        self._binds = None if view is None else BindDoor(view)
         self._quota = None if view is None else QuotaDoor(view, settings.charge, settings.quota)
 
     async def validate(self, request: Request) -> Answer:
@@ -135,31 +136,28 @@ class Door:
     # What needs a view of the cluster
 
     async def _placed(self, pod: Pod, old: Pod | None, request: Request) -> Answer:
-        if self._view is None or self._quota is None:
+        if self._binds is None or self._quota is None:
             return YES
-        workload = _workload(pod, request)
+        workload, dry_run = _workload(pod, request), bool(request.dry_run)
         bound_now = pod.spec.node_name and (old is None or not old.spec.node_name)
         if bound_now and MIRROR not in (pod.metadata.annotations or {}):
-            answer = self._bound(workload, pod.spec.node_name)
-            if not answer.allowed:
-                return answer
+            refusal = self._binds.refusal(workload, pod.spec.node_name, dry_run=dry_run)
+            if refusal:
+                return Answer(reviews.CONFLICT, refusal)
         before = None if old is None else _workload(old, request)
-        refusal = await self._quota.refusal(workload, before, dry_run=bool(request.dry_run))
+        refusal = await self._quota.refusal(workload, before, dry_run=dry_run)
         return Answer(reviews.FORBIDDEN, refusal) if refusal else YES
 
     async def _binding(self, request: Request) -> Answer:
-        if self._view is None:
+        if self._view is None or self._binds is None:
             return YES
         binding = _typed(request.object, _Binding)
         name = binding.metadata.name or request.name
         pod = await self._view.pod(request.namespace, name)
-        return YES if pod is None else self._bound(pod, binding.target.name)
-
-    def _bound(self, workload: Workload, node: str) -> Answer:
-        assert self._view is not None
-        cluster_view.must_be_complete(self._view)
-        broken = bind_review.broken_rules(workload, node, self._view.index)
-        return Answer(reviews.CONFLICT, "; ".join(str(rule) for rule in broken)) if broken else YES
+        if pod is None:
+            return YES
+        refusal = self._binds.refusal(pod, binding.target.name, dry_run=bool(request.dry_run))
+        return Answer(reviews.CONFLICT, refusal) if refusal else YES
 
 
 def _placement_causes(written: ApiObject | None) -> list[Cause]:
