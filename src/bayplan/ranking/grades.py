@@ -37,6 +37,7 @@ class Grade:
         self._first_running: Mask | None = running
         self._n_by_value: dict[int, int] = {}
         values = self._before[running]
+        self._moved = not len(values)  # with nobody in the running there is no scale: it comes with the next one
         if len(values):
             self._lowest, self._highest = int(values.min()), int(values.max())
         return self._weighted(self._before)
