@@ -13,7 +13,10 @@ import msgspec
 import pytest
 
 from bayplan import schedule
+from bayplan.indexing.census import Census
 from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.model.labels import equals
+from bayplan.model.terms import PeerTerm, TermPart
 from bayplan.ranking.keys import Keys
 from bayplan.ranking.kind_ranking import KindRanking
 from bayplan.reading import nodes, pods
@@ -110,11 +113,22 @@ def test_pods_that_go_are_taken_off_one_by_one(kind, n_kinds):
     assert bench.index.evaluations.n_full == n_full
 
 
-def test_relabelling_a_namespace_nobody_asks_about_costs_no_look():
+def test_relabelling_a_namespace_nobody_asks_about_costs_no_look(monkeypatch):
     bench = Bench("aff")
     bench.place(5)
     bench.ask(1)
-    n_full = bench.index.evaluations.n_full
+    n_full, recounted = bench.index.evaluations.n_full, Counted(monkeypatch, Census, "_matched_by")
     bench.index.set_namespace("default", {"team": "other"})
     bench.ask(1)
     assert bench.index.evaluations.n_full == n_full
+    assert not recounted.n
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_label_that_somebody_names_for_the_first_time_moves_no_pod_without_it(kind):
+    bench, moved = Bench(kind), []
+    n_classes = len(bench.index.census.classes)
+    bench.index.census.moved = lambda rows, class_id: moved.extend(rows)
+    bench.index.census.hold(PeerTerm((TermPart(equals({"unheard-of": "x"}), None),)))
+    assert not moved
+    assert len(bench.index.census.classes) == n_classes

@@ -5,9 +5,9 @@ import pytest
 
 from bayplan import placing, schedule
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.model.labels import equals
+from bayplan.model.labels import IN, Selector, equals, requirement
 from bayplan.model.targets import Target
-from bayplan.model.terms import HOSTNAME, ZONE, AffinityTerms, PodTerm
+from bayplan.model.terms import HOSTNAME, ZONE, AffinityTerms, PeerTerm, PodTerm, TermPart
 from bayplan.model.workloads import Needs, Requests, Workload
 from bayplan.rules import profile
 
@@ -67,9 +67,64 @@ def test_unique_labels_do_not_tell_classes_apart_until_a_term_looks_at_them():
     index.add(
         workload("watcher", terms=AffinityTerms(anti_required=(PodTerm(equals({"ordinal": "7"}), HOSTNAME),))), "n0"
     )
-    assert len(index.census.classes) == 31
+    assert len(index.census.classes) == 3  # the one that is named, all others, and the watcher
     index.remove("default/watcher")
-    assert not index.census.terms.live_keys
+    assert not index.census.terms.mentioned
+
+
+def test_pods_with_a_label_each_share_their_evaluations_though_one_of_them_is_named():
+    index, rules = cluster(10, 0), profile.rules()
+    seventh = AffinityTerms(anti_required=(PodTerm(equals({"ordinal": "7"}), HOSTNAME),))
+    placing.place(workload("watcher", terms=seventh), index, rules)
+    n_full = index.evaluations.n_full
+    for i in range(100, 130):
+        placing.place(workload(f"db-{i}", app="db", ordinal=str(i)), index, rules)
+    assert index.evaluations.n_full <= n_full + 8  # one for each rule that has something to say
+
+
+def named(key, *values):
+    return PeerTerm((TermPart(Selector((requirement(key, IN, values),)), ("default",)),))
+
+
+@pytest.mark.parametrize("labels, n_moved", [
+    ({}, 0),
+    ({"tier": "web"}, 0),  # all of them alike, so their class is known by it as a whole
+    ({"ordinal": "{i}"}, 1),  # the one whose value is named
+    ({"tier": "web", "ordinal": "{i}"}, 1),
+    ({"ordinal": "{i}", "{i}": "x"}, 1),  # whatever else tells them apart
+])  # fmt: skip
+def test_a_label_named_for_the_first_time_moves_only_those_who_differ(labels, n_moved):
+    index, moved = cluster(10, 0), []
+    for i in range(200):
+        own = {key.format(i=i): value.format(i=i) for key, value in labels.items()}
+        index.add(workload(f"old-{i}", **own), f"n{i % 10}")
+    index.census.moved = lambda rows, class_id: moved.extend(rows)
+    for value in ("web", "7"):
+        for key in ("tier", "ordinal", "unheard-of"):
+            index.census.hold(named(key, value))
+    assert len(moved) == n_moved
+    assert len(index.census.classes) == 1 + n_moved
+
+
+def test_the_lesser_part_of_a_class_is_moved():
+    index, moved = cluster(10, 0), []
+    for i in range(100):
+        index.add(workload(f"old-{i}", tier="front" if i < 90 else "back"), f"n{i % 10}")
+    index.census.moved = lambda rows, class_id: moved.extend(rows)
+    index.census.hold(named("tier", "front"))
+    assert len(moved) == 10
+    assert sorted(cls.n_members for cls in index.census.classes.by_id.values()) == [10, 90]
+
+
+def test_a_label_that_is_named_again_moves_those_who_came_between():
+    index = cluster(10, 0)
+    index.add(workload("early", tier="front"), "n0")
+    index.census.release(index.census.hold(named("tier", "front")))
+    index.add(workload("late", tier="front"), "n1")
+    index.add(workload("other", tier="back"), "n2")
+    entry = index.census.hold(named("tier", "front"))
+    assert index.census.match_reach(entry, (HOSTNAME,)).counter.anywhere == 2
+    assert index.census.all_peers(entry.term) == ("default/early", "default/late")
 
 
 def test_rollouts_leave_nothing_behind():

@@ -73,4 +73,4 @@ def test_emptied_index_keeps_no_terms_and_no_classes(seed):
     census = cluster.index.census
     assert len(census.classes) == 0
     assert len(census.terms) == 0
-    assert not census.terms.live_keys
+    assert not census.terms.mentioned

@@ -1,21 +1,22 @@
 """
 Who is where, as terms see it: classes, their terms and the counters of both, kept true under every change.
 
-The census never scans workloads to answer. It looks at all of them only when a label key is mentioned by a live term
-for the first time, because from then on that key tells classes apart.
+The census never scans workloads to answer. It looks at all sets of labels only when a key is mentioned by a live term
+for the first time, because from then on that key tells classes apart, and moves workloads between classes only then
+and when a value of such a key is first named.
 """
 
 from __future__ import annotations
 
-from collections import Counter as Tally
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 import msgspec
 
-from bayplan.indexing.classes import ClassTable, LabelSet, VisibleLabels, WorkloadClass
+from bayplan.indexing.classes import OTHER, ClassTable, WorkloadClass
 from bayplan.indexing.counters import Counter
+from bayplan.indexing.label_sets import LabelSet, LabelSets, VisibleLabels
 from bayplan.indexing.reach import Reach
-from bayplan.indexing.term_table import OwnerRule, Role, TermEntry, TermTable
+from bayplan.indexing.term_table import Anchor, OwnerRule, Role, TermEntry, TermTable
 from bayplan.indexing.value_columns import ValueColumn
 from bayplan.model.labels import Labels
 from bayplan.model.resolved_terms import Use, resolve
@@ -61,29 +62,37 @@ class Census:
         self.n_owner_rules = 0  # that placed workloads hold against newcomers, whoever these are
         self.terms = TermTable()
         self.classes = ClassTable()
-        self.moved: Callable[[Record], None] | None = None  # told of workloads whose class was split under them
+        self.label_sets = LabelSets()
+        # Told of workloads that are in another class now, by row in the roster and number of the class.
+        self.moved: Callable[[list[int], int], None] | None = None
         self._column = column
         self._owned: dict[tuple[str, AffinityTerms], _Owned] = {}
-        self._label_sets: dict[tuple[tuple[str, str], ...], LabelSet] = {}
         self._seen: dict[tuple[VisibleLabels, frozenset[str]], VisibleLabels] = {}
         self._seen_as_of = -1
-        self._label_keys: Tally[str] = Tally()  # how many label sets have the key
 
     # Asking
 
     def visible(self, labels: Labels, also: frozenset[str] = frozenset()) -> VisibleLabels:
         """The labels that some live term could look at, or one about to live that looks at the keys `also`."""
-        if self._seen_as_of != self.terms.keys_generation or len(self._seen) == SEEN_KEPT:
+        if self._seen_as_of != self.terms.mentions_generation or len(self._seen) == SEEN_KEPT:
             self._seen.clear()
-            self._seen_as_of = self.terms.keys_generation
+            self._seen_as_of = self.terms.mentions_generation
         key = (tuple(labels.items()), also)
         known = self._seen.get(key)
         if known is None:
-            live = self.terms.live_keys
-            # Labels of our own making, such as Karmada's groups, are there to be looked at.
-            seen = [i for i in labels.items() if i[0] in live or i[0] in also or i[0][:1] == "\0"]
-            known = self._seen[key] = tuple(sorted(seen))
+            known = self._seen[key] = self._look(labels, also)
         return known
+
+    def _look(self, labels: Labels, also: frozenset[str]) -> VisibleLabels:
+        mentioned, seen = self.terms.mentioned, list[tuple[str, str]]()
+        for label in labels.items():
+            key = label[0]
+            # Labels of our own making, such as Karmada's groups, are there to be looked at.
+            if label in mentioned or key in also or key[:1] == "\0":
+                seen.append(label)
+            elif (key, None) in mentioned:
+                seen.append((key, OTHER))
+        return tuple(sorted(seen))
 
     def matches(self, term: PeerTerm, labels: Labels, namespace: str, *, terminating: bool = False) -> bool:
         return term.matches(labels, namespace, self.namespaces.get(namespace, NO_LABELS), terminating=terminating)
@@ -120,12 +129,17 @@ class Census:
 
     def hold(self, term: PeerTerm) -> TermEntry:
         """The term's entry, kept in use until `release`."""
-        entry, new_keys = self.terms.use(term)
-        self._split_by(new_keys)
+        entry, news = self.terms.use(term)
+        for mention in news:
+            self._tell_apart(mention)
         return entry
 
     def release(self, entry: TermEntry) -> None:
-        if self.terms.release(entry) and entry.matches:
+        forgotten = self.terms.release(entry)
+        for key, value in forgotten or ():
+            if value is None:
+                self.label_sets.unwatch(key)
+        if forgotten is not None and entry.matches:
             gone = {id(counter) for counter in entry.matches.values()}
             for cls in self.classes.candidates(entry):
                 cls.matched = [counter for counter in cls.matched if id(counter) not in gone]
@@ -155,7 +169,7 @@ class Census:
     def join(self, record: Record) -> WorkloadClass:
         """Count a workload on its slots."""
         workload = record.workload
-        label_set = self._label_set(workload.labels)
+        label_set = self.label_sets.take(workload.labels)
         cls = self._class_of(workload, label_set)
         cls.join(record.key, label_set, record.slots)
         record.label_set = label_set
@@ -171,7 +185,7 @@ class Census:
         assert cls is not None, f"{record.workload.key} is not counted"
         assert record.label_set is not None
         cls.leave(record.key, record.label_set, record.slots)
-        self._forget(record.label_set)
+        self.label_sets.release(record.label_set)
         record.member_of = record.label_set = None
         for counter in cls.matched:
             counter.add(record.slots, -1)
@@ -187,6 +201,8 @@ class Census:
             self.namespaces.pop(name, None)
         else:
             self.namespaces[name] = labels
+        if not self.terms.n_by_namespace_labels:
+            return
         self.generation += 1
         for cls in self.classes.in_namespace(name):
             matched, owner_rules = cls.matched, cls.owner_rules
@@ -205,26 +221,6 @@ class Census:
         for counter in after:
             if not any(counter is other for other in before):
                 self._count_members(cls, counter, +1)
-
-    # Labels
-
-    def _label_set(self, labels: Labels) -> LabelSet:
-        key = tuple(labels.items())  # in another order they are kept twice, which does no harm
-        found = self._label_sets.get(key)
-        if found is None:
-            found = self._label_sets[key] = LabelSet(labels)
-            self._label_keys.update(labels.keys())
-        found.uses += 1
-        return found
-
-    def _forget(self, label_set: LabelSet) -> None:
-        label_set.uses -= 1
-        if not label_set.uses:
-            del self._label_sets[tuple(label_set.labels.items())]
-            self._label_keys.subtract(label_set.labels.keys())
-            for key in label_set.labels:
-                if not self._label_keys[key]:
-                    del self._label_keys[key]
 
     # Classes
 
@@ -245,9 +241,9 @@ class Census:
         return cls
 
     def _visible_of(self, label_set: LabelSet) -> VisibleLabels:
-        if label_set.as_of != self.terms.keys_generation:
-            label_set.visible = self.visible(label_set.labels)
-            label_set.as_of = self.terms.keys_generation
+        if label_set.as_of != self.terms.mentions_generation:
+            label_set.visible = self._look(label_set.labels, frozenset())
+            label_set.as_of = self.terms.mentions_generation
         return label_set.visible
 
     def _drop(self, cls: WorkloadClass) -> None:
@@ -312,41 +308,67 @@ class Census:
             return
         counter.add_all(cls.members, sign)
 
-    def _split_by(self, new_keys: list[str]) -> None:
+    # Telling classes apart
+
+    def _tell_apart(self, mention: Anchor) -> None:
+        """Let workloads be known by what is mentioned for the first time: that they have a key, or a value of it."""
+        key, value = mention
+        if value is None:
+            somebody_has_it = self.label_sets.watch(key)
+            if somebody_has_it and key[:1] != "\0":  # what is of our own making is visible from the start
+                for cls in list(self.classes.by_id.values()):
+                    if key not in cls.labels:  # else it has been told apart before, and nothing was mixed since
+                        self._part(cls, [labels for labels in cls.label_sets if key in labels.labels], (key, OTHER))
+            return
+        having = self.label_sets.having(key, value)
+        for cls in self.classes.known_by((key, OTHER)) if having else ():
+            self._part(cls, cls.label_sets.keys() & having, (key, value))
+
+    def _part(self, cls: WorkloadClass, label_sets: Collection[LabelSet], label: tuple[str, str]) -> None:
+        """Let the members with some of the class's label sets be known by one label more, or by the value of one."""
+        if not label_sets:
+            return
+        before = cls.key[1]
+        known_by = tuple(sorted((*(other for other in before if other[0] != label[0]), label)))
+        heir = self.classes.find((cls.namespace, known_by, cls.terminating, cls.affinity))
+        n_leaving = sum(map(len, map(cls.label_sets.__getitem__, label_sets)))
+        if heir is None and 2 * n_leaving > cls.n_members:  # the greater part stays, and is known by the label
+            self.classes.see(cls, known_by)
+            if n_leaving < cls.n_members:
+                leaving = set(label_sets)
+                others = [labels for labels in cls.label_sets if labels not in leaving]
+                self._hand_over(cls, others, self._sibling(cls, before))
+        else:
+            self._hand_over(cls, label_sets, heir or self._sibling(cls, known_by))
+
+    def _sibling(self, cls: WorkloadClass, visible: VisibleLabels) -> WorkloadClass:
         """
-        Tell classes apart by labels that just became visible.
+        A new class that differs from another only in what it is known by.
 
-        Most classes need no split, as their members agree: those only become known by the new label. Whatever counted
-        a class counts what comes of it, because no term in use so far has looked at this label.
+        It counts where that one does: no term in use so far looks at the label in which they differ.
         """
-        # Labels of our own making are visible from the start, so nobody needs to be told apart by them now.
-        keys = [key for key in new_keys if self._label_keys[key] > 0 and key[:1] != "\0"]
-        for cls in list(self.classes.by_id.values()) if keys else ():
-            visible = {labels: self._seen_of(labels, cls, keys) for labels in cls.label_sets}
-            seen = set(visible.values())
-            if seen == {cls.key[1]}:
-                continue
-            (known_by, *others) = seen
-            if others or self.classes.find((cls.namespace, known_by, cls.terminating, cls.affinity)):
-                self._scatter(cls, visible)
-            else:
-                self.classes.see(cls, known_by)
+        made = self.classes.create((cls.namespace, visible, cls.terminating, cls.affinity))
+        made.matched, made.owner_rules = list(cls.matched), list(cls.owner_rules)
+        for rule in made.owner_rules:
+            rule.uses += 1
+        self._owned[cls.namespace, cls.affinity].classes += 1
+        return made
 
-    def _seen_of(self, labels: LabelSet, cls: WorkloadClass, keys: list[str]) -> VisibleLabels:
-        return self._visible_of(labels) if any(key in labels.labels for key in keys) else cls.key[1]
-
-    def _scatter(self, cls: WorkloadClass, visible: dict[LabelSet, VisibleLabels]) -> None:
-        """Move the members that are seen differently now to classes of their own."""
-        for key in cls.keys:
-            record = self.records[key]
-            assert record.label_set is not None
-            if visible[record.label_set] != cls.key[1]:
-                cls.leave(key, record.label_set, record.slots)
-                new = self._class_of(record.workload, record.label_set)
-                new.join(key, record.label_set, record.slots)
-                record.member_of = new
-                if self.moved is not None:
-                    self.moved(record)
+    def _hand_over(self, cls: WorkloadClass, label_sets: Collection[LabelSet], heir: WorkloadClass) -> None:
+        """Move all members with these labels to another class, which counts where theirs does."""
+        leaving = cls.having(label_sets)
+        moved = list(map(self.records.__getitem__, leaving))
+        for record in moved:
+            record.member_of = heir
+        if cls.n_spread:
+            n_spread = sum(len(record.slots) > 1 for record in moved)
+            cls.n_spread -= n_spread
+            heir.n_spread += n_spread
+        few = len(moved) < len(cls.members)
+        slots = {slot for record in moved for slot in record.slots} if few else list(cls.members)
+        cls.hand_over(label_sets, leaving, slots, heir)
+        if self.moved is not None:
+            self.moved([record.row for record in moved], heir.id)
         if not cls.n_members:
             self._drop(cls)
 

@@ -2,45 +2,31 @@
 Classes: placed workloads that no term can tell apart, and where they are.
 
 (class, slot) → workload keys is the ground truth from which every count derives. Labels tell classes apart only if a
-live term mentions their key, so pods with a unique label each still share a class. Knows nothing of rules.
+live term mentions their key, and their values only if it names them, so pods with a unique label each still share a
+class. Knows nothing of rules.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from bayplan.indexing.counters import Counter
+from bayplan.indexing.label_sets import LabelSet, VisibleLabels
 from bayplan.indexing.term_table import Anchor, OwnerRule, TermEntry
 from bayplan.model.labels import Labels
 from bayplan.model.terms import AffinityTerms
 from bayplan.model.workloads import WorkloadKey
 
-VisibleLabels = tuple[tuple[str, str], ...]
 ClassKey = tuple[str, VisibleLabels, bool, AffinityTerms]
-
-
-class LabelSet:
-    """
-    All labels of some workloads, kept once however many have them.
-
-    `visible` is what terms could see of them `as_of` a state of the terms.
-    """
-
-    __slots__ = ("as_of", "labels", "uses", "visible")
-
-    def __init__(self, labels: Labels) -> None:
-        self.labels = labels
-        self.uses = 0
-        self.visible: VisibleLabels = ()
-        self.as_of = -1
+OTHER = "\0other"  # stands for every value of a label that no live term names
 
 
 class WorkloadClass:
     """
     One class. `matched` are the counters its members count in, `owner_rules` what they hold against newcomers.
 
-    `label_sets` are the whole labels of its members, with how many have them: what tells whether it must split.
+    `label_sets` are the whole labels of its members, with who has them: what tells who must go if it splits.
     `nowhere` are the members on unknown targets alone, which only fleets have, and `n_spread` how many are on several.
     """
 
@@ -65,7 +51,7 @@ class WorkloadClass:
         self.n_members = 0
         self.n_spread = 0
         self.nowhere: set[WorkloadKey] = set()
-        self.label_sets: dict[LabelSet, int] = {}
+        self.label_sets: dict[LabelSet, set[WorkloadKey]] = {}
         self.matched: list[Counter] = []
         self.owner_rules: list[OwnerRule] = []
 
@@ -84,14 +70,18 @@ class WorkloadClass:
     @property
     def keys(self) -> set[WorkloadKey]:
         """All members, each once."""
-        return self.nowhere.union(*self.members.values())
+        return set().union(*self.label_sets.values())
 
     def join(self, workload: WorkloadKey, labels: LabelSet, slots: tuple[int, ...]) -> None:
         self.n_members += 1
         self.n_spread += len(slots) > 1
         if not slots:
             self.nowhere.add(workload)
-        self.label_sets[labels] = self.label_sets.get(labels, 0) + 1
+        alike = self.label_sets.get(labels)
+        if alike is None:
+            self.label_sets[labels] = {workload}
+        else:
+            alike.add(workload)
         for slot in slots:
             here = self.members.get(slot)
             if here is None:
@@ -103,16 +93,45 @@ class WorkloadClass:
         self.n_members -= 1
         self.n_spread -= len(slots) > 1
         self.nowhere.discard(workload)
-        left = self.label_sets[labels] - 1
-        if left:
-            self.label_sets[labels] = left
-        else:
+        alike = self.label_sets[labels]
+        alike.remove(workload)
+        if not alike:
             del self.label_sets[labels]
         for slot in slots:
             here = self.members[slot]
             here.remove(workload)
             if not here:
                 del self.members[slot]
+
+    def having(self, label_sets: Iterable[LabelSet]) -> set[WorkloadKey]:
+        """The members with these labels."""
+        return set().union(*map(self.label_sets.__getitem__, label_sets))
+
+    def hand_over(
+        self, label_sets: Iterable[LabelSet], leaving: set[WorkloadKey], slots: Iterable[int], heir: WorkloadClass
+    ) -> None:
+        """Let the members with these labels belong to another class, all at once; `slots` are at least theirs."""
+        for labels in label_sets:
+            alike = self.label_sets.pop(labels)
+            if labels in heir.label_sets:
+                heir.label_sets[labels] |= alike
+            else:
+                heir.label_sets[labels] = alike
+        self.n_members -= len(leaving)
+        heir.n_members += len(leaving)
+        heir.nowhere |= self.nowhere & leaving
+        self.nowhere -= leaving
+        for slot in slots:
+            here = self.members[slot]
+            going = here & leaving
+            if len(going) == len(here):
+                del self.members[slot]
+            else:
+                here -= going
+            if slot in heir.members:
+                heir.members[slot] |= going
+            elif going:
+                heir.members[slot] = going
 
 
 class ClassTable:
@@ -148,7 +167,7 @@ class ClassTable:
         self._unpost(gone)
 
     def see(self, cls: WorkloadClass, visible: VisibleLabels) -> None:
-        """Let a class be known by more labels, all of its members having the same; no other class is known by them."""
+        """Let a class be known by other labels, which no other class is known by."""
         self._unpost(cls)
         del self._by_key[cls.key]
         cls.key = (cls.namespace, visible, cls.terminating, cls.affinity)
@@ -162,6 +181,9 @@ class ClassTable:
             del self._posted[anchor][cls.id]
             if not self._posted[anchor]:
                 del self._posted[anchor]
+
+    def known_by(self, label: Anchor) -> list[WorkloadClass]:
+        return list(self._posted.get(label, {}).values())
 
     def in_namespace(self, namespace: str) -> list[WorkloadClass]:
         return list(self._by_namespace.get(namespace, {}).values())

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from bayplan.indexing.capacity import PODS, Capacity
 from bayplan.indexing.census import Record
-from bayplan.indexing.classes import LabelSet
+from bayplan.indexing.label_sets import LabelSet
 from bayplan.indexing.slots import grown, rank_of
 from bayplan.model import moments
 from bayplan.model.decisions import Mask
@@ -86,6 +86,7 @@ class Roster:
         if not self._free:
             self._grow()
         assert record.label_set is not None, "counted by the census before"
+        assert record.member_of is not None
         workload, row = record.workload, self._free.pop()
         record.row = row
         self.records[row] = record
@@ -94,7 +95,7 @@ class Roster:
         self.rank[row] = rank_of(self._seed, workload.key)
         self.has_ports[row] = bool(workload.needs.host_ports)
         self.kind[row] = self.kinds.take(workload.namespace, record.label_set)
-        self.reclassify(record)
+        self.class_id[row] = record.member_of.id
         self._hold(row, workload.needs.requests.amounts, capacity)
         self.amend(record)
 
@@ -105,10 +106,10 @@ class Roster:
             started = record.workload.started
             self.started[record.row] = moments.nanoseconds(started) if started else NOT_STARTED
 
-    def reclassify(self, record: Record) -> None:
-        """Terms know the workload by another class now."""
-        if record.row >= 0 and record.member_of is not None:
-            self.class_id[record.row] = record.member_of.id
+    def reclassify(self, rows: list[int], class_id: int) -> None:
+        """Terms know these workloads by another class now; those without a row are -1."""
+        moved = np.array(rows, np.intp)
+        self.class_id[moved[moved >= 0]] = class_id
 
     def remove(self, record: Record) -> None:
         row, record.row = record.row, NOWHERE

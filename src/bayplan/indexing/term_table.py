@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 from collections import Counter as Tally
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from bayplan.indexing.counters import Counter
 from bayplan.indexing.reach import Reach
@@ -62,53 +62,61 @@ class TermEntry:
 
 
 class TermTable:
-    """All terms in use. `live_keys` are the label keys that any of them mentions: only these tell classes apart."""
+    """
+    All terms in use. `mentioned` are the label keys that any of them looks at, as (key, None), and the values of them
+    that any of them names: only these tell classes apart.
+    """
 
     def __init__(self) -> None:
         self._entries: dict[PeerTerm, TermEntry] = {}
         self._posted: defaultdict[Anchor, dict[PeerTerm, TermEntry]] = defaultdict(dict)
         self._anywhere: dict[PeerTerm, TermEntry] = {}
-        self.live_keys: Tally[str] = Tally()
-        self.keys_generation = 0  # moves whenever a key becomes live or ceases to be
+        self.mentioned: Tally[Anchor] = Tally()
+        self.mentions_generation = 0  # moves whenever something is mentioned for the first time, or no longer
+        self.n_by_namespace_labels = 0  # terms that select namespaces by their labels
 
     def __len__(self) -> int:
         return len(self._entries)
 
-    def use(self, term: PeerTerm) -> tuple[TermEntry, list[str]]:
-        """The term's entry, used once more, and the label keys that became live with it."""
+    def use(self, term: PeerTerm) -> tuple[TermEntry, list[Anchor]]:
+        """The term's entry, used once more, and what nobody has mentioned before it: of a key, the key comes first."""
         entry = self._entries.get(term)
-        new_keys: list[str] = []
+        news: list[Anchor] = []
         if entry is None:
             entry = self._entries[term] = TermEntry(term)
             for anchor in entry.anchors:
                 self._posted[anchor][term] = entry
             if not entry.anchors:
                 self._anywhere[term] = entry
-            for key in keys_of(term):
-                self.live_keys[key] += 1
-                if self.live_keys[key] == 1:
-                    self.keys_generation += 1
-                    new_keys.append(key)
+            self.n_by_namespace_labels += _asks_for_namespace_labels(term)
+            for mention in mentions_of(term):
+                self.mentioned[mention] += 1
+                if self.mentioned[mention] == 1:
+                    self.mentions_generation += 1
+                    news.append(mention)
         entry.uses += 1
-        return entry, new_keys
+        return entry, news
 
-    def release(self, entry: TermEntry) -> bool:
-        """Use the term once less; true if that was the last use and it is gone."""
+    def release(self, entry: TermEntry) -> list[Anchor] | None:
+        """Use the term once less; if that was the last use, it is gone, and this is what nobody mentions any more."""
         entry.uses -= 1
         if entry.uses:
-            return False
+            return None
         del self._entries[entry.term]
         self._anywhere.pop(entry.term, None)
+        self.n_by_namespace_labels -= _asks_for_namespace_labels(entry.term)
         for anchor in entry.anchors:
             del self._posted[anchor][entry.term]
             if not self._posted[anchor]:
                 del self._posted[anchor]
-        for key in keys_of(entry.term):
-            self.live_keys[key] -= 1
-            if not self.live_keys[key]:
-                self.keys_generation += 1
-                del self.live_keys[key]
-        return True
+        forgotten = []
+        for mention in mentions_of(entry.term):
+            self.mentioned[mention] -= 1
+            if not self.mentioned[mention]:
+                self.mentions_generation += 1
+                del self.mentioned[mention]
+                forgotten.append(mention)
+        return forgotten
 
     def candidates(self, labels: Labels) -> Iterator[TermEntry]:
         """The terms that may match something with these labels; each once, none that matches is left out."""
@@ -118,8 +126,18 @@ class TermTable:
             yield from self._posted.get((key, None), {}).values()
 
 
-def keys_of(term: PeerTerm) -> set[str]:
-    return {key for part in term.parts if part.selector is not None for key in part.selector.keys}
+def mentions_of(term: PeerTerm) -> Iterable[Anchor]:
+    """The label keys that a term looks at, each before the values of it that the term names."""
+    found: dict[Anchor, None] = {}
+    for part in term.parts:
+        for requirement in part.selector.requirements if part.selector is not None else ():
+            found[requirement.key, None] = None
+            found.update(((requirement.key, value), None) for value in requirement.values)
+    return found
+
+
+def _asks_for_namespace_labels(term: PeerTerm) -> bool:
+    return any(part.namespace_selector is not None for part in term.parts)
 
 
 def anchors_of(term: PeerTerm) -> tuple[Anchor, ...]:

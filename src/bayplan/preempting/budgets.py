@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from bayplan.indexing.classes import LabelSet
+from bayplan.indexing.label_sets import LabelSet
 from bayplan.indexing.roster import Roster, Rows
 from bayplan.model.decisions import Mask
 from bayplan.model.disruption import Budget

@@ -13,9 +13,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from bayplan.indexing.classes import VisibleLabels, WorkloadClass
+from bayplan.indexing.classes import WorkloadClass
 from bayplan.indexing.evaluations import Around, Touched
 from bayplan.indexing.journal import Change, Kind
+from bayplan.indexing.label_sets import VisibleLabels
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.reach import Reach
 from bayplan.indexing.slots import ALL, At
@@ -25,7 +26,7 @@ from bayplan.model.decisions import Codes, Mask, Reason, Scores, Status
 from bayplan.model.resolved_terms import ResolvedTerms, Use, resolve
 from bayplan.model.semantics import Semantics
 from bayplan.model.terms import AffinityTerms, PeerTerm
-from bayplan.model.workloads import Workload
+from bayplan.model.workloads import Workload, label_keys
 from bayplan.rules.rule import HIGHEST, MOST_EFFECTS, Failure, Rule, Scaling, wholes
 
 NOT_NEAR = Reason("pod-affinity", "node(s) didn't match pod affinity rules", Status.UNRESOLVABLE)
@@ -107,7 +108,7 @@ class InterPodAffinity(Rule):
 
     def part(self, workload: Workload, index: PlacementIndex) -> Part:
         affinity = workload.needs.affinity
-        return Part(workload.namespace, index.census.visible(workload.labels, affinity.label_keys), affinity)
+        return Part(workload.namespace, index.census.visible(workload.labels, label_keys(workload.needs)), affinity)
 
     def prepare(self, part: Part, index: PlacementIndex) -> Plan:
         return _Planner(self, part, index).plan()

@@ -1,0 +1,107 @@
+"""Whatever terms came and went, a class says of its members what their own labels say, and counts are as counted anew."""
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.model.labels import DOES_NOT_EXIST, EXISTS, IN, NOT_IN, Selector, requirement
+from bayplan.model.targets import Target
+from bayplan.model.terms import TARGET, AffinityTerms, PeerTerm, PodTerm, TermPart
+from bayplan.model.workloads import Needs, Workload
+
+KEYS, VALUES, NODES = ("app", "tier", "unique"), ("a", "b", "c"), ("n0", "n1", "n2")
+
+
+class ComingAndGoing:
+    """Pods and terms that come and go; `reach` of each term is how many it finds on each target."""
+
+    def __init__(self, seed):
+        self.chance = random.Random(seed)
+        self.index = PlacementIndex(lost_targets_count=True)
+        for name in NODES:
+            self.index.add_target(Target(name=name, labels={"zone": name}))
+        self.roster = self.index.roster  # made now, so that it is kept from now on
+        self.held = []
+        self.serial = 0
+
+    def step(self):
+        census, chance = self.index.census, self.chance
+        match chance.choice(("add", "add", "remove", "hold", "hold", "release")):
+            case "add":
+                self.add()
+            case "remove" if self.index.records:
+                self.index.remove(chance.choice(list(self.index.records)))
+            case "hold":
+                entry = census.hold(PeerTerm((TermPart(self.selector(), None),)))
+                self.held.append((entry, census.match_reach(entry, (TARGET,))))
+            case "release" if self.held:
+                census.release(self.held.pop(chance.randrange(len(self.held)))[0])
+
+    def add(self):
+        chance, self.serial = self.chance, self.serial + 1
+        labels = {key: chance.choice(VALUES) for key in KEYS if chance.random() < 0.6}
+        if chance.random() < 0.3:
+            labels["unique"] = str(self.serial)
+        terms = AffinityTerms(anti_required=(PodTerm(self.selector(), "zone"),)) if chance.random() < 0.2 else None
+        needs = Needs(affinity=terms or AffinityTerms())
+        workload = Workload(namespace=chance.choice("de"), name=f"p{self.serial}", labels=labels, needs=needs)
+        self.index.add(workload, *chance.sample((*NODES, "lost"), chance.choice((1, 1, 1, 2))))
+
+    def selector(self):
+        def asked(key):
+            operator = self.chance.choice((IN, IN, NOT_IN, EXISTS, DOES_NOT_EXIST))
+            values = (*VALUES, str(self.serial))
+            named = self.chance.sample(values, self.chance.choice((1, 2))) if operator in (IN, NOT_IN) else ()
+            return requirement(key, operator, named)
+
+        return Selector(tuple(asked(key) for key in self.chance.sample(KEYS, self.chance.choice((1, 1, 2)))))
+
+
+def selected(term, index):
+    """The records that a term selects, by their own labels."""
+    for record in index.records.values():
+        workload = record.workload
+        if index.census.matches(term, workload.labels, workload.namespace):
+            yield record
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_classes_say_what_the_labels_of_their_members_say(seed):
+    scene = ComingAndGoing(seed)
+    index, census = scene.index, scene.index.census
+    for _ in range(40):
+        scene.step()
+        for entry, reach in scene.held:
+            found = list(selected(entry.term, index))
+            assert census.all_peers(entry.term) == tuple(sorted(record.key for record in found))
+            assert reach.counter.anywhere == len(found)
+            for slot in index.slots.by_name.values():
+                assert reach.count_at(slot) == sum(slot in record.slots for record in found)
+    for record in index.records.values():
+        cls = record.member_of
+        assert census.classes.find(cls.key) is cls
+        assert record.key in cls.label_sets[record.label_set]
+        assert all(record.key in cls.members[slot] for slot in record.slots)
+        assert record.row < 0 or scene.roster.class_id[record.row] == cls.id
+    for cls in census.classes.by_id.values():
+        assert cls.n_members == len(cls.keys) == sum(r.member_of is cls for r in index.records.values())
+        assert cls.n_spread == sum(len(index.records[key].slots) > 1 for key in cls.keys)
+        assert cls.nowhere == {key for key in cls.keys if not index.records[key].slots}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_has_come_and_gone_leaves_nothing(seed):
+    scene = ComingAndGoing(seed)
+    for _ in range(60):
+        scene.step()
+    for key in list(scene.index.records):
+        scene.index.remove(key)
+    for entry, _ in scene.held:
+        scene.index.census.release(entry)
+    census = scene.index.census
+    assert (len(census.classes), len(census.terms), len(census.label_sets)) == (0, 0, 0)
+    assert not census.terms.mentioned
