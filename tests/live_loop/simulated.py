@@ -4,6 +4,8 @@ import datetime as dt
 
 import msgspec
 
+from bayplan.kube_api.decoding import Key
+from bayplan.live import watched
 from bayplan.live.assembly import Assembly
 from bayplan.live.outside import GoneError, RefusedError
 from bayplan.live.settings import Settings
@@ -26,6 +28,7 @@ class Simulation:
         self.now, self.slowness = 0.0, slowness
         self.pods, self.events, self.failures = {}, [], []
         self.binds, self.deleted = [], []
+        self.claims, self.volumes = {}, {}
         self.serial = 0
         rules = profile.rules()
         self.parts = Assembly(
@@ -36,6 +39,7 @@ class Simulation:
             wall=lambda: START + dt.timedelta(seconds=self.now),
         )
         self.state, self.scheduler = self.parts.state, self.parts.scheduler
+        self._watched = {one.resource.plural: one for one in watched.of_pods(self.state)}
 
     def _clock(self):
         self.now += self.slowness
@@ -86,6 +90,54 @@ class Simulation:
                 PodDisruptionBudget,
             )
         )
+
+    def add_class(self, name, provisioner="kubernetes.io/no-provisioner"):
+        written = {"provisioner": provisioner, "volumeBindingMode": "WaitForFirstConsumer"}
+        self._put("storageclasses", {"metadata": {"name": name}, **written})
+
+    def add_claim(self, name, storage_class="late"):
+        self.serial += 1
+        meta = {"namespace": "web", "name": name, "uid": f"uid-{self.serial}", "annotations": {}}
+        spec = {"storageClassName": storage_class, "resources": {"requests": {"storage": "1Gi"}}}
+        self.claims[f"web/{name}"] = {"metadata": meta, "spec": spec}
+        self.tell_claim(name)
+
+    def add_volume(self, name, storage_class="late", node=None):
+        spec = {"storageClassName": storage_class, "capacity": {"storage": "1Gi"}}
+        if node:
+            on_node = [{"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}]
+            spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [{"matchExpressions": on_node}]}}
+        self.volumes[name] = {"metadata": {"name": name}, "spec": spec, "status": {"phase": "Available"}}
+        self.tell_volume(name)
+
+    def bind_claim(self, name, volume):
+        """What the volume controller does once the volume is there."""
+        self.claims[f"web/{name}"]["spec"]["volumeName"] = volume
+        self.claims[f"web/{name}"]["metadata"]["annotations"]["pv.kubernetes.io/bind-completed"] = "yes"
+        self.tell_claim(name)
+
+    def remove_claim(self, name):
+        del self.claims[f"web/{name}"]
+        self._drop("persistentvolumeclaims", "web", name)
+
+    def remove_node(self, name):
+        self._drop("nodes", "", name)
+
+    def tell_claim(self, name):
+        self._put("persistentvolumeclaims", self.claims[f"web/{name}"])
+
+    def tell_volume(self, name):
+        self._put("persistentvolumes", self.volumes[name])
+
+    def _put(self, plural, written):
+        one = self._watched[plural]
+        one.put(convert(written, one.item_type))
+        self.parts.changed_at(one.resource)()
+
+    def _drop(self, plural, namespace, name):
+        one = self._watched[plural]
+        one.drop(Key(namespace, name), "")
+        self.parts.changed_at(one.resource)()
 
     def change_pod(self, name, **spec):
         self.pods[f"web/{name}"]["spec"].update(spec)
@@ -164,16 +216,28 @@ class Simulation:
         await self.delete(pod)
 
     async def select_node(self, claim, node):
-        raise AssertionError("no claims here")
+        if claim not in self.claims:
+            raise GoneError(f"{claim} is gone")
+        self.claims[claim]["metadata"]["annotations"]["volume.kubernetes.io/selected-node"] = node
+        self.tell_claim(claim.partition("/")[2])
 
     async def reserve_volume(self, volume, claim, claim_uid):
-        raise AssertionError("no claims here")
+        if volume not in self.volumes:
+            raise GoneError(f"{volume} is gone")
+        namespace, _, name = claim.partition("/")
+        self.volumes[volume]["spec"]["claimRef"] = {"namespace": namespace, "name": name, "uid": claim_uid}
+        self.tell_volume(volume)
 
     async def post_event(self, event):
         self.events.append(event)
 
     async def patch_event(self, namespace, name, patch):
         self.events.append({"series": patch["series"], "regarding": {"name": name}, "reason": "", "note": ""})
+
+
+def using(*claims):
+    """The `volumes` of a pod that uses these claims."""
+    return [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in claims]
 
 
 def convert(value, kind):

@@ -12,7 +12,7 @@ from bayplan.kube_api import writes
 from bayplan.kube_api.connection import Connection
 from bayplan.kube_api.errors import ApiError, ConflictError, KubeError, NotFoundError
 from bayplan.kube_api.resources import EVENTS, PODS, Resource
-from bayplan.live.outside import GoneError, PodRef, RefusedError, UnclearError
+from bayplan.live.outside import FailedError, GoneError, PodRef, RefusedError, UnclearError
 from bayplan.reading.storage import SELECTED_NODE
 from bayplan.wire.pods import Pod
 
@@ -104,6 +104,12 @@ def _told_apart() -> Iterator[None]:
     except ConflictError as error:
         raise RefusedError(str(error)) from error
     except ApiError as error:
-        raise (UnclearError if error.passing else RefusedError)(str(error)) from error
+        raise _kind_of(error)(str(error)) from error
     except KubeError as error:
         raise UnclearError(str(error)) from error
+
+
+def _kind_of(error: ApiError) -> type[RefusedError | UnclearError]:
+    if error.status == 500:  # not 503 and 504: who gave up waiting may see it happen later
+        return FailedError
+    return UnclearError if error.passing else RefusedError

@@ -14,6 +14,7 @@ from bayplan.live.binding import Binder
 from bayplan.live.cluster_state import ClusterState
 from bayplan.live.enforcement import Enforcement
 from bayplan.live.events import Events
+from bayplan.live.in_flight import InFlight
 from bayplan.live.metrics import Metrics
 from bayplan.live.outside import Outside
 from bayplan.live.pending import Stage
@@ -49,7 +50,9 @@ class Assembly:
         queue = Queue(settings.initial_backoff, settings.max_backoff)
         waiting = Waiting(index, self._fits, self._judge)
         self.state = ClusterState(index, queue, waiting, profiles.__contains__, clock)
-        self.volumes = Volumes(index, outside)
+        in_flight = InFlight()
+        self.volumes = Volumes(index, outside, in_flight)
+        self.state.on_unbound = lambda pending: self.volumes.gone(pending.workload)
         self.events = Events(outside, settings.identity, clock=clock, wall=wall, per_second=settings.events_per_second)
         self.preemptor = Preemptor(self.state, outside, self.events, self.metrics, wall=wall)
         binder = Binder(self.state, outside, self.events, self.metrics, self.volumes, clock=clock)
@@ -59,6 +62,7 @@ class Assembly:
             outside=outside,
             binder=binder,
             volumes=self.volumes,
+            in_flight=in_flight,
             preemptor=self.preemptor,
             events=self.events,
             metrics=self.metrics,

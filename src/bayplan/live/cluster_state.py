@@ -27,6 +27,8 @@ from bayplan.wire.meta import ApiObject
 from bayplan.wire.nodes import Node
 from bayplan.wire.pods import Pod
 
+NEVER_READ = -1  # of no generation of the surroundings
+
 
 class ConfigMap(ApiObject):
     data: dict[str, str] = msgspec.field(default_factory=dict)
@@ -57,6 +59,7 @@ class ClusterState:
         self.quota_limits = NO_LIMITS
         self.assumed: dict[WorkloadKey, str] = {}
         self.on_pending: Callable[[], None] = lambda: None
+        self.on_unbound: Callable[[Pending], None] = lambda _pending: None  # it went while it was being bound
         self._mine = mine
         self._clock = clock
 
@@ -100,7 +103,8 @@ class ClusterState:
         if key in self.assumed:
             record = self.index.records[key]
             if record.workload.uid == pod.metadata.uid:
-                return  # seen before its binding was; what matters for it cannot change any more
+                self._note_while_binding(key, pod)
+                return
             self.forget(key)
         elif key in self.index.records:
             self.index.remove(key)  # deleted and made anew between two looks
@@ -116,6 +120,12 @@ class ClusterState:
         else:
             self._update_pending(known, pod, workload)
         self.on_pending()
+
+    def _note_while_binding(self, key: WorkloadKey, pod: Pod) -> None:
+        """The pod as it was before its binding: of no interest unless the binding fails, and then to be read anew."""
+        pending = self.queue.pods.get(key)
+        if pending is not None:
+            pending.pod, pending.around = pod, NEVER_READ
 
     def _update_pending(self, known: Pending, pod: Pod, workload: Workload) -> None:
         changed = not _reads_the_same(known.workload, workload)
@@ -155,7 +165,9 @@ class ClusterState:
 
     def _no_longer_pending(self, key: WorkloadKey) -> None:
         self.waiting.remove(key)
-        self.queue.remove(key)
+        pending = self.queue.remove(key)
+        if pending is not None and pending.stage is Stage.BINDING:
+            self.on_unbound(pending)
         if self.nominations.target_of(key):
             self.nominations.forget(key)
             self.waiting.doubt_all()
@@ -173,6 +185,22 @@ class ClusterState:
         """Take back an assumption that the API server did not share."""
         if self.assumed.pop(key, None) is not None:
             self.index.remove(key)
+
+    def give_back(self, pending: Pending) -> None:
+        """A pod that could not be bound is pending again, as it is by now."""
+        self.forget(pending.key)
+        self.freshen(pending)
+        if pending.workload.terminating:
+            self.queue.move(pending, Stage.GATED)
+        else:
+            self.queue.retry(pending, self._clock())
+        self.on_pending()
+
+    def is_bound(self, uid: str, key: WorkloadKey, target: str) -> bool:
+        """Whether the API server has said that this very pod is on that node."""
+        record = self.index.records.get(key)
+        found = record is not None and record.workload.uid == uid and record.shares == ((target, 1),)
+        return found and key not in self.assumed
 
     # Everything else
 

@@ -26,6 +26,10 @@ class UnclearError(ClusterError):
     """No answer, or none to rely on: it may have happened or not."""
 
 
+class FailedError(UnclearError):
+    """The API server answered that it failed, as when a webhook does not work: it is not still at it."""
+
+
 class PodRef(msgspec.Struct, frozen=True):
     """One pod, and not another of the same name."""
 

@@ -20,6 +20,7 @@ from bayplan.live.binding import Binder
 from bayplan.live.cluster_state import ClusterState
 from bayplan.live.deciding import Refusal
 from bayplan.live.events import Events
+from bayplan.live.in_flight import InFlight
 from bayplan.live.metrics import ERROR, UNSCHEDULABLE, Metrics
 from bayplan.live.outside import Outside, PodRef
 from bayplan.live.pending import Pending, Stage
@@ -30,7 +31,6 @@ from bayplan.rules.rule import Rule
 
 STEP = 0.008  # seconds of deciding before others may run
 ASKING = 0.004  # of them, seconds for finding out who can be woken
-IN_FLIGHT = 64  # binds on their way at once: more only wait in the API server instead of here
 PATCHING = 32  # conditions on their way at once, so that they leave room for binds
 SWEEP_EVERY = 300.0
 log = logging.getLogger("bayplan.scheduler")
@@ -50,6 +50,7 @@ class Scheduler:
         outside: Outside,
         binder: Binder,
         volumes: Volumes,
+        in_flight: InFlight,
         preemptor: Preemptor,
         events: Events,
         metrics: Metrics,
@@ -63,19 +64,19 @@ class Scheduler:
         self._outside = outside
         self._binder = binder
         self._volumes = volumes
+        self._in_flight = in_flight
         self._preemptor = preemptor
         self._events = events
         self._metrics = metrics
         self._clock, self._wall = clock, wall
         self._on_decision, self._on_step = on_decision, on_step
         self._tasks: set[asyncio.Task[None]] = set()
-        self._binding = 0
         self._patching = asyncio.Semaphore(PATCHING)
         self._call = asyncio.Event()
         self._swept = clock()
         self.longest_step = 0.0  # seconds of this thread that a step has taken at most
         self._broken: BaseException | None = None
-        state.on_pending = self._call.set
+        state.on_pending = in_flight.on_room = self._call.set
 
     # The loop
 
@@ -105,7 +106,7 @@ class Scheduler:
         self._on_step()
         self._wake(began)
         worked = self._state.waiting.is_restless
-        while self._binding < IN_FLIGHT and (pending := self._state.queue.pop(self._clock())) is not None:
+        while not self._in_flight.is_full and (pending := self._state.queue.pop(self._clock())) is not None:
             self._attempt(pending)
             worked = True  # at least once, however late it is: nobody calls again for those who are ready already
             if self._clock() - began >= STEP:
@@ -117,7 +118,7 @@ class Scheduler:
         """Until something happens, a back-off ends or the sweep is due."""
         until = self._swept + SWEEP_EVERY
         next_retry = self._state.queue.wakes_at()
-        if next_retry is not None and self._binding < IN_FLIGHT:
+        if next_retry is not None and not self._in_flight.is_full:
             until = min(until, next_retry)
         try:
             async with asyncio.timeout(max(until - self._clock(), 0.0)):
@@ -173,10 +174,9 @@ class Scheduler:
             try:
                 await self._binder.bind(pending, node, began)
             finally:
-                self._binding -= 1
-                self._call.set()
+                self._in_flight.leave()
 
-        self._binding += 1
+        self._in_flight.enter()
         self._spawn(bind())
 
     def _refuse(self, pending: Pending, rules: Sequence[Rule], began: float) -> None:

@@ -104,6 +104,11 @@ def _fits(volume: Volume, index: PlacementIndex) -> Mask:
     return node_affinity.matching_terms(terms, index)
 
 
+def reaches(volume: Volume, slot: int, index: PlacementIndex) -> bool:
+    """Whether the volume can be reached from this node."""
+    return bool(_fits(volume, index)[slot])
+
+
 def _can_bind(waiting: list[Claim], index: PlacementIndex, *, spacious: bool = True) -> Mask:
     """Where every waiting claim finds a volume of its own or one can be made for it; `spacious`: there is space too."""
     mask = index.slots.alive.copy()
