@@ -107,7 +107,11 @@ class Simulation:
         if node:
             on_node = [{"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}]
             spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [{"matchExpressions": on_node}]}}
-        self.volumes[name] = {"metadata": {"name": name}, "spec": spec, "status": {"phase": "Available"}}
+        self.volumes[name] = {
+            "metadata": {"name": name, "resourceVersion": "1"},
+            "spec": spec,
+            "status": {"phase": "Available"},
+        }
         self.tell_volume(name)
 
     def bind_claim(self, name, volume):
@@ -216,17 +220,27 @@ class Simulation:
         await self.delete(pod)
 
     async def select_node(self, claim, node):
-        if claim not in self.claims:
-            raise GoneError(f"{claim} is gone")
-        self.claims[claim]["metadata"]["annotations"]["volume.kubernetes.io/selected-node"] = node
-        self.tell_claim(claim.partition("/")[2])
+        found = self.claims.get(f"{claim.namespace}/{claim.name}")
+        if found is None:
+            raise GoneError(f"{claim.name} is gone")
+        if found["metadata"]["uid"] != claim.uid:
+            raise RefusedError(f"{claim.name} is another claim by now")
+        found["metadata"]["annotations"]["volume.kubernetes.io/selected-node"] = node
+        self.tell_claim(claim.name)
 
-    async def reserve_volume(self, volume, claim, claim_uid):
+    async def reserve_volume(self, volume, version, claim):
         if volume not in self.volumes:
             raise GoneError(f"{volume} is gone")
-        namespace, _, name = claim.partition("/")
-        self.volumes[volume]["spec"]["claimRef"] = {"namespace": namespace, "name": name, "uid": claim_uid}
+        if self.volumes[volume]["metadata"]["resourceVersion"] != version:
+            raise RefusedError(f"{volume} has changed")
+        self.take_volume(volume, claim.name, claim.uid)
         self.tell_volume(volume)
+
+    def take_volume(self, volume, claim, uid):
+        """Give it to a claim, which the scheduler learns when it is told."""
+        found = self.volumes[volume]
+        found["spec"]["claimRef"] = {"namespace": "web", "name": claim, "uid": uid}
+        found["metadata"]["resourceVersion"] += "0"
 
     async def post_event(self, event):
         self.events.append(event)

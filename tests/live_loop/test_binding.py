@@ -149,6 +149,23 @@ async def test_what_the_api_server_has_taken_down_is_not_forgotten_when_the_bind
     assert cluster.state.index.storage.claims["web/data"].selected_node == chosen
 
 
+async def test_a_volume_that_somebody_else_has_taken_a_moment_ago_is_not_taken_away(cluster):
+    cluster.add_class("local")
+    cluster.add_claim("data", "local")
+    cluster.add_volume("disk", "local")
+    cluster.take_volume("disk", "theirs", "uid-theirs")  # which the watch has not told yet
+    cluster.add_pod("db", volumes=using("data"))
+    await cluster.settle()
+    assert cluster.volumes["disk"]["spec"]["claimRef"]["name"] == "theirs"
+    cluster.tell_volume("disk")
+    cluster.add_volume("second-disk", "local", node="two")
+    cluster.now = 2.0
+    await step(cluster)
+    cluster.bind_claim("data", "second-disk")
+    await cluster.settle()
+    assert cluster.where()["db"] == "two"
+
+
 async def test_a_pod_that_is_bound_elsewhere_while_the_answer_stays_away_is_not_told_a_wrong_node(cluster, monkeypatch):
     async def meanwhile(_seconds):
         cluster.change_pod("web", nodeName="elsewhere")

@@ -51,7 +51,7 @@ class Assembly:
         waiting = Waiting(index, self._fits, self._judge)
         self.state = ClusterState(index, queue, waiting, profiles.__contains__, clock)
         in_flight = InFlight()
-        self.volumes = Volumes(index, outside, in_flight)
+        self.volumes = Volumes(self.state, outside, in_flight)
         self.state.on_unbound = lambda pending: self.volumes.gone(pending.workload)
         self.events = Events(outside, settings.identity, clock=clock, wall=wall, per_second=settings.events_per_second)
         self.preemptor = Preemptor(self.state, outside, self.events, self.metrics, wall=wall)

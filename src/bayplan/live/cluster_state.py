@@ -21,11 +21,12 @@ from bayplan.live.surroundings import LiveSurroundings
 from bayplan.live.waiting import Waiting
 from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.preempting.budgets import Budgets
-from bayplan.reading import budgets, nodes, pods, quota_limits
+from bayplan.reading import budgets, nodes, pods, quota_limits, storage
 from bayplan.wire.disruption import PodDisruptionBudget
 from bayplan.wire.meta import ApiObject
 from bayplan.wire.nodes import Node
 from bayplan.wire.pods import Pod
+from bayplan.wire.storage import PersistentVolume
 
 NEVER_READ = -1  # of no generation of the surroundings
 
@@ -58,6 +59,7 @@ class ClusterState:
         self.budgets = Budgets()
         self.quota_limits = NO_LIMITS
         self.assumed: dict[WorkloadKey, str] = {}
+        self.volume_versions: dict[str, str] = {}  # by name, for whoever writes a volume over what it has seen
         self.on_pending: Callable[[], None] = lambda: None
         self.on_unbound: Callable[[Pending], None] = lambda _pending: None  # it went while it was being bound
         self._mine = mine
@@ -220,6 +222,15 @@ class ClusterState:
 
     def drop_namespace(self, name: str) -> None:
         self.index.set_namespace(name, None)
+
+    def put_volume(self, written: PersistentVolume) -> None:
+        name = written.metadata.name
+        self.index.set_volume(name, storage.volume_of(written))
+        self.volume_versions[name] = written.metadata.resource_version
+
+    def drop_volume(self, name: str) -> None:
+        self.index.set_volume(name, None)
+        self.volume_versions.pop(name, None)
 
     def put_budget(self, written: PodDisruptionBudget) -> None:
         self.budgets.put(budgets.budget_of(written))

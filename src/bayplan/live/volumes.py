@@ -12,9 +12,9 @@ from collections.abc import Sequence
 import msgspec
 
 from bayplan.errors import BayplanError
-from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.live.cluster_state import ClusterState
 from bayplan.live.in_flight import InFlight
-from bayplan.live.outside import GoneError, Outside, UnclearError
+from bayplan.live.outside import ClaimRef, GoneError, Outside, UnclearError
 from bayplan.model.volumes import Claim, Volume
 from bayplan.model.workloads import Workload
 from bayplan.rules import volume_binding
@@ -32,6 +32,7 @@ class _Choice(msgspec.Struct, frozen=True):
     claim: Claim
     volume: Volume | None
     shown: Claim | Volume
+    version: str = ""  # of the volume
 
 
 class _Wait:
@@ -47,10 +48,9 @@ class _Wait:
 class Volumes:
     """`changed` is called by whoever watches claims; pods that wait for theirs look again then."""
 
-    def __init__(
-        self, index: PlacementIndex, outside: Outside, in_flight: InFlight, patience: float = PATIENCE
-    ) -> None:
-        self._index = index
+    def __init__(self, state: ClusterState, outside: Outside, in_flight: InFlight, patience: float = PATIENCE) -> None:
+        self._index = state.index
+        self._versions = state.volume_versions
         self._outside = outside
         self._in_flight = in_flight
         self._patience = patience
@@ -79,7 +79,7 @@ class Volumes:
                 volume = storage.volumes[name]
                 taken = msgspec.structs.replace(volume, claim=claim.key, claim_uid=claim.uid)
                 self._index.set_volume(name, taken)
-                chosen.append(_Choice(claim, volume, taken))
+                chosen.append(_Choice(claim, volume, taken, self._versions[name]))
             else:
                 told = msgspec.structs.replace(claim, selected_node=node)
                 self._index.set_claim(claim.key, told)
@@ -112,9 +112,9 @@ class Volumes:
 
     async def _write(self, choice: _Choice, node: str) -> None:
         if choice.volume is not None:
-            await self._outside.reserve_volume(choice.volume.name, choice.claim.key, choice.claim.uid)
+            await self._outside.reserve_volume(choice.volume.name, choice.version, ClaimRef.of(choice.claim))
         else:
-            await self._outside.select_node(choice.claim.key, node)
+            await self._outside.select_node(ClaimRef.of(choice.claim), node)
 
     async def _until_bound(self, workload: Workload, node: str, chosen: Sequence[_Choice]) -> None:
         wait = self._waiting[workload.uid] = _Wait()
