@@ -169,8 +169,8 @@ class Simulation:
                 break
             self.now = max(self.now, retry)
         self.now = end
-        self.scheduler.step()
-        await self.scheduler.idle()
+        while self.scheduler.step():
+            await self.scheduler.idle()
 
     def where(self):
         return {key.partition("/")[2]: pod["spec"]["nodeName"] for key, pod in sorted(self.pods.items())}

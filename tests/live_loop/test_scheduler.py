@@ -77,6 +77,8 @@ async def test_gated_pods_wait_for_their_gates(cluster):
     cluster.change_pod("web", schedulingGates=[])
     await cluster.settle()
     assert cluster.where()["web"]
+    text = cluster.parts.metrics.text().decode()
+    assert 'scheduler_pod_scheduling_sli_duration_seconds_sum{attempts="1"} 0.0' in text, "the gate was nobody's delay"
 
 
 async def test_a_pod_that_turns_up_near_its_partner_follows_it(cluster):

@@ -101,7 +101,7 @@ class Binder:
         self._events.tell(pod, "Scheduled", f"Successfully assigned {pending.key} to {node}", action="Binding")
         if self._is_still(pending):
             self._state.queue.remove(pending.key)
-            self._state.nominations.forget(pending.key)
+            self._state.end_promise(pending.key)
 
     def _take_back(self, pending: Pending, cause: str, *, again: bool) -> None:
         """Let go of the place, and unless the pod is no more have it tried `again`."""

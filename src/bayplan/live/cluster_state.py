@@ -143,9 +143,8 @@ class ClusterState:
     def _note_nomination(self, workload: Workload) -> None:
         if workload.nominated_target and not workload.terminating:
             self.nominations.promise(workload, workload.nominated_target)
-        elif self.nominations.target_of(workload.key):
-            self.nominations.forget(workload.key)
-            self.waiting.doubt_all()
+        else:
+            self.end_promise(workload.key)
 
     def _read(self, pod: Pod) -> Workload:
         workload = pods.workload_of(pod, self.surroundings.current)
@@ -170,6 +169,10 @@ class ClusterState:
         pending = self.queue.remove(key)
         if pending is not None and pending.stage is Stage.BINDING:
             self.on_unbound(pending)
+        self.end_promise(key)
+
+    def end_promise(self, key: WorkloadKey) -> None:
+        """Whatever node was promised to a pod, it needs the promise no longer: others may have what it does not use."""
         if self.nominations.target_of(key):
             self.nominations.forget(key)
             self.waiting.doubt_all()

@@ -23,11 +23,11 @@ class Pending:
     One pod on its way to a node.
 
     `pod` is kept as written, so that it can be read again when the Services and controllers around it change;
-    `around` is the generation of those that `workload` was read with. `since` is when it was first seen, `queued`
-    when it last became ready to be tried: among equals, the order of the queue.
+    `around` is the generation of those that `workload` was read with. `since` is when it could first have been tried,
+    `tried` when it last was, `queued` when it last became ready to be: among equals, the order of the queue.
     """
 
-    __slots__ = ("around", "attempts", "key", "message", "pod", "queued", "since", "stage", "workload")
+    __slots__ = ("around", "attempts", "key", "message", "pod", "queued", "since", "stage", "tried", "workload")
 
     def __init__(self, pod: Pod, workload: Workload, now: float, around: int = 0) -> None:
         self.pod = pod
@@ -36,6 +36,7 @@ class Pending:
         self.key: WorkloadKey = workload.key
         self.since = now
         self.queued = now
+        self.tried = now
         self.attempts = 0
         self.stage = Stage.ACTIVE
         self.message = ""  # why it is not placed, as last told to its owner

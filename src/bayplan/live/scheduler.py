@@ -202,6 +202,7 @@ class Scheduler:
         self._events.tell(pod, "FailedScheduling", message, action="Scheduling", warning=True)
         status = conditions.not_scheduled(message, self._wall(), reason=conditions.SCHEDULER_ERROR, nominated=None)
         self._spawn(self._patch(pod, status))
+        self._state.waiting.remove(pending.key)
         self._state.queue.retry(pending, self._clock())
 
     def _tell(self, pending: Pending, message: str, refusal: Refusal, nominated: str | None) -> None:

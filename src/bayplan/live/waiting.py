@@ -36,13 +36,14 @@ Enough = Callable[[], bool]
 class _Kind:
     """Pods that no rule tells apart, and what is against each node for them."""
 
-    __slots__ = ("heard", "held_by", "members", "peers")
+    __slots__ = ("heard", "held_by", "members", "outdated", "peers")
 
     def __init__(self) -> None:
         self.members: dict[WorkloadKey, Pending] = {}
         self.held_by: NDArray[np.uint8] = np.zeros(0, np.uint8)
         self.peers: list[Judged] = []
         self.heard: dict[tuple[int, bool, bool], bool] = {}  # whether comings and goings of like pods matter here
+        self.outdated = False  # one of them was woken: what was against nodes is no longer so
 
     @property
     def sample(self) -> Pending:
@@ -57,6 +58,7 @@ class _Kind:
                 self.held_by[refused] |= _hangs_on(one.rule.name)
         self.peers = [one for one in verdicts.judged if one.rule.name in LIFTED_BY_PEERS]
         self.heard.clear()
+        self.outdated = False
 
 
 def _hangs_on(rule: str) -> int:
@@ -80,6 +82,7 @@ class Waiting:
         self._judge = judge
         self._kinds: dict[Hashable, _Kind] = {}
         self._kind_of: dict[WorkloadKey, Hashable] = {}
+        self._away: dict[WorkloadKey, Hashable] = {}  # who was woken, and the kind that waits for what becomes of it
         self._position = index.journal.end
         self._generation = index.census.generation
         self._doubtful: dict[Hashable, None] = {}  # to be asked at the next look, in this order
@@ -97,17 +100,30 @@ class Waiting:
         if not self._kinds:
             self._position = self._index.journal.end  # nobody cared for what happened before
         key = self._key(pending.workload)
+        if self._away.get(pending.key) == key:
+            del self._away[pending.key]  # it did not fit after all, so none of its kind does
+        else:
+            self._settle(pending.key)
         kind = self._kinds.get(key)
         if kind is None:
             kind = self._kinds[key] = _Kind()
-            kind.members[pending.key] = pending
+            kind.outdated = True
+        kind.members[pending.key] = pending
+        if kind.outdated:
             kind.judge(self._judge(pending.workload), self._index)
-        else:
-            kind.members[pending.key] = pending
         self._kind_of[pending.key] = key
 
     def remove(self, key: WorkloadKey) -> None:
-        """Forget a pod, awake now or gone."""
+        """Forget a pod that is gone or has become another; if it was woken, the next of its kind may have its room."""
+        self._take(key)
+        self._settle(key)
+
+    def _settle(self, key: WorkloadKey) -> None:
+        kind_key = self._away.pop(key, None)
+        if kind_key in self._kinds:
+            self._doubt(kind_key)
+
+    def _take(self, key: WorkloadKey) -> None:
         kind_key = self._kind_of.pop(key, None)
         if kind_key is not None:
             kind = self._kinds[kind_key]
@@ -119,6 +135,7 @@ class Waiting:
 
     def placed(self, workload: Workload) -> None:
         """One of a kind has found a place: perhaps there is room for the next."""
+        self._settle(workload.key)
         key = self._key(workload)
         if key in self._kinds:
             self._doubt(key)
@@ -171,7 +188,10 @@ class Waiting:
             self.asked += 1
             if self._fits(sample.workload):
                 found.append(sample)
-                self.remove(sample.key)
+                self._take(sample.key)
+                if key in self._kinds:
+                    self._away[sample.key] = key
+                    kind.outdated = True
             else:
                 kind.judge(self._judge(sample.workload), self._index)
             if enough():
@@ -242,6 +262,6 @@ class Waiting:
         sleepers = [pending for kind in self._kinds.values() for pending in kind.members.values()]
         for pending in sleepers:
             if self._key(pending.workload) != self._kind_of[pending.key]:
-                self.remove(pending.key)
+                self._take(pending.key)
                 self.park(pending)
                 self._doubt(self._kind_of[pending.key])
