@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from bayplan.live import deciding
 from bayplan.live.pending import Stage
-from live_loop.simulated import Simulation, apart, near
+from bayplan.preempting import preemption
+from live_loop.simulated import START, Simulation, apart, near
 
 
 @pytest.fixture
@@ -106,6 +107,17 @@ async def test_room_that_was_promised_and_not_needed_wakes_those_who_left_it():
     assert cluster.where() == {"victim": "one", "vip": "two", "low": "one"}
 
 
+async def test_a_claim_that_is_written_again_wakes_nobody(full):
+    full.add_claim("data")
+    full.add_pod("huge", cpu="100")
+    await full.settle()
+    asked = full.state.waiting.asked
+    full.claims["web/data"]["metadata"]["labels"] = {"written": "again"}
+    full.tell_claim("data")
+    await full.settle(20)
+    assert full.state.waiting.asked == asked
+
+
 # Whatever happens
 
 SIZES = ("500m", "1", "2", "3")
@@ -119,6 +131,7 @@ class Happenings:
         self.chance = random.Random(seed)
         self.cluster = Simulation()
         self.n = 0
+        self.delete, self.cluster.delete = self.cluster.delete, self.ask_to_go
         for i in range(4):
             self.set_node(i)
 
@@ -141,6 +154,21 @@ class Happenings:
         if self.cluster.pods:
             self.cluster.remove_pod(self.chance.choice(sorted(self.cluster.pods)).partition("/")[2])
 
+    async def ask_to_go(self, pod):
+        """Some pods take their time to end."""
+        if self.chance.random() < 0.3:
+            await self.delete(pod)
+            return
+        self.cluster.deleted.append(pod.name)
+        self.cluster.pods[f"web/{pod.name}"]["metadata"]["deletionTimestamp"] = START.isoformat()
+        self.cluster.tell(pod.name)
+
+    def end(self):
+        """One of those that were asked to go has gone."""
+        going = [key for key, pod in sorted(self.cluster.pods.items()) if "deletionTimestamp" in pod["metadata"]]
+        if going:
+            self.cluster.remove_pod(self.chance.choice(going).partition("/")[2])
+
     def relabel(self):
         if self.cluster.pods:
             key = self.chance.choice(sorted(self.cluster.pods))
@@ -149,7 +177,7 @@ class Happenings:
 
     async def go_on(self):
         for _ in range(self.chance.randint(1, 6)):
-            what = self.chance.choice((self.add_pod, self.add_pod, self.add_pod, self.remove_pod, self.relabel, None))
+            what = self.chance.choice((*[self.add_pod] * 3, self.remove_pod, self.relabel, *[self.end] * 2, None))
             if what is None:
                 self.set_node(self.chance.randrange(4))
             else:
@@ -167,6 +195,18 @@ class Happenings:
             and deciding.choose(pending.workload, state.index, rules, state.nominations).slot >= 0
         ]
 
+    def asleep_though_room_could_be_made(self):
+        """Whoever would have somebody asked to go that was not yet asked for it."""
+        state, rules = self.cluster.state, self.cluster.parts.profiles["bayplan"]
+        found = []
+        for pending in state.queue.pods.values():
+            if pending.stage is Stage.WAITING:
+                room = preemption.preempt(pending.workload, state.index, rules, nominated=state.nominations.all())
+                uids = {state.index.records[key].workload.uid for key in room.victims}
+                if uids - state.nominations.victims_of(pending.key):
+                    found.append(pending.key)
+        return found
+
 
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 2**32))
@@ -175,4 +215,5 @@ async def test_nobody_who_fits_sleeps_on(seed):
     for _ in range(12):
         await happenings.go_on()
         assert happenings.asleep_though_they_fit() == []
+        assert happenings.asleep_though_room_could_be_made() == []
     assert happenings.cluster.parts.metrics.missed_wakeups._value.get() == 0

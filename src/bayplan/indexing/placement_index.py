@@ -206,7 +206,8 @@ class PlacementIndex:
             stored.pop(name, None)
         else:
             stored[name] = value
-        self.journal.append(Change(Kind.STORAGE_CHANGED, name=name, table=table, before=before, after=value))
+        if before != value:  # objects are written over and over without a change that matters here
+            self.journal.append(Change(Kind.STORAGE_CHANGED, name=name, table=table, before=before, after=value))
 
     # Undo
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import datetime
 from typing import Any
 
@@ -17,7 +17,7 @@ from bayplan.live.events import Events
 from bayplan.live.in_flight import InFlight
 from bayplan.live.metrics import Metrics
 from bayplan.live.outside import Outside
-from bayplan.live.pending import Stage
+from bayplan.live.pending import Pending, Stage
 from bayplan.live.preemption import Preemptor
 from bayplan.live.queue import Queue
 from bayplan.live.recording import Recorder
@@ -25,7 +25,7 @@ from bayplan.live.scheduler import Profiles, Scheduler
 from bayplan.live.settings import Settings
 from bayplan.live.volumes import Volumes
 from bayplan.live.waiting import Waiting
-from bayplan.model.workloads import Workload
+from bayplan.model.workloads import Workload, WorkloadKey
 
 STORED = frozenset({"persistentvolumeclaims", "persistentvolumes"})
 
@@ -48,7 +48,7 @@ class Assembly:
         self.metrics = Metrics()
         index = PlacementIndex(settings.semantics, settings.seed)
         queue = Queue(settings.initial_backoff, settings.max_backoff)
-        waiting = Waiting(index, self._fits, self._judge)
+        waiting = Waiting(index, self._fits, self._judge, self._helped, self._promised)
         self.state = ClusterState(index, queue, waiting, profiles.__contains__, clock)
         in_flight = InFlight()
         self.volumes = Volumes(self.state, outside, in_flight)
@@ -114,6 +114,13 @@ class Assembly:
     def _fits(self, workload: Workload) -> bool:
         state, rules = self.state, self.profiles[workload.scheduler_name]
         return deciding.choose(workload, state.index, rules, state.nominations).slot >= 0
+
+    def _helped(self, alike: Collection[Pending]) -> Pending | None:
+        scheduler = next(iter(alike)).workload.scheduler_name
+        return self.preemptor.helped(alike, self.profiles[scheduler])
+
+    def _promised(self) -> Collection[WorkloadKey]:
+        return self.state.nominations.keys()
 
     def _judge(self, workload: Workload) -> filtering.Verdicts:
         return filtering.run(self.profiles[workload.scheduler_name], workload, self.state.index)

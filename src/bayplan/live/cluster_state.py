@@ -142,7 +142,7 @@ class ClusterState:
 
     def _note_nomination(self, workload: Workload) -> None:
         if workload.nominated_target and not workload.terminating:
-            self.nominations.promise(workload, workload.nominated_target)
+            self.promise(workload, workload.nominated_target)
         else:
             self.end_promise(workload.key)
 
@@ -171,11 +171,25 @@ class ClusterState:
             self.on_unbound(pending)
         self.end_promise(key)
 
+    def promise(self, workload: Workload, target: str) -> None:
+        """Promise a node to a pod, in place of any other that it was promised."""
+        if self.nominations.target_of(workload.key) != target:
+            self.end_promise(workload.key)
+        self.nominations.promise(workload, target)
+
     def end_promise(self, key: WorkloadKey) -> None:
         """Whatever node was promised to a pod, it needs the promise no longer: others may have what it does not use."""
         if self.nominations.target_of(key):
             self.nominations.forget(key)
             self.waiting.doubt_all()
+
+    def rouse(self, key: WorkloadKey, uid: str) -> None:
+        """Have a sleeper tried again, although nothing has happened that lets it fit."""
+        pending = self.queue.pods.get(key)
+        if pending is not None and pending.uid == uid and pending.stage is Stage.WAITING:
+            self.waiting.remove(key)
+            self.queue.retry(pending, self._clock())
+            self.on_pending()
 
     # Pods that this scheduler places
 

@@ -21,7 +21,8 @@ class DryRun:
         return ""
 
     async def patch_status(self, pod: PodRef, status: dict[str, Any]) -> None:
-        _would("patch the status", pod, message_text=status["conditions"][0]["message"])
+        told = [condition["message"] for condition in status.get("conditions", ())]
+        _would("patch the status", pod, message_text=" ".join(told))
 
     async def delete(self, pod: PodRef) -> None:
         _would("delete", pod)

@@ -24,7 +24,7 @@ from bayplan.live.in_flight import InFlight
 from bayplan.live.metrics import ERROR, UNSCHEDULABLE, Metrics
 from bayplan.live.outside import Outside, PodRef
 from bayplan.live.pending import Pending, Stage
-from bayplan.live.preemption import Preemptor
+from bayplan.live.preemption import Attempt, Preemptor
 from bayplan.live.volumes import Volumes
 from bayplan.model.workloads import Workload
 from bayplan.rules.rule import Rule
@@ -152,12 +152,16 @@ class Scheduler:
         rules = self._profiles[workload.scheduler_name]
         try:
             choice = deciding.choose(workload, state.index, rules, state.nominations)
+            decided = self._clock()
+            if choice.slot < 0:
+                refusal = deciding.refusal(workload, state.index, rules, state.nominations)
+                attempt = self._preemptor.attempt(workload, rules)
         except Exception:
             # A bug of ours: told as what it is, loudly, and the other pods go on.
             log.exception("internal error while deciding", extra={"pod": pending.key})
             self._stumble(pending)
             return
-        self._metrics.algorithm_seconds.observe(self._clock() - began)
+        self._metrics.algorithm_seconds.observe(decided - began)
         if choice.slot >= 0:
             node = state.index.slots.at(choice.slot).name
             log.debug("placed", extra={"pod": pending.key, "node": node, "total": choice.total})
@@ -167,7 +171,7 @@ class Scheduler:
             state.waiting.placed(workload)
             self._bind(pending, node, began)
         else:
-            self._refuse(pending, rules, began)
+            self._refuse(pending, refusal, attempt, began)
 
     def _bind(self, pending: Pending, node: str, began: float) -> None:
         async def bind() -> None:
@@ -179,10 +183,8 @@ class Scheduler:
         self._in_flight.enter()
         self._spawn(bind())
 
-    def _refuse(self, pending: Pending, rules: Sequence[Rule], began: float) -> None:
+    def _refuse(self, pending: Pending, refusal: Refusal, attempt: Attempt, began: float) -> None:
         state, workload = self._state, pending.workload
-        refusal = deciding.refusal(workload, state.index, rules, state.nominations)
-        attempt = self._preemptor.attempt(workload, rules)
         message = " ".join(part for part in (refusal.message, attempt.message) if part)
         profile = workload.scheduler_name
         self._metrics.attempts.labels(UNSCHEDULABLE, profile).inc()
@@ -194,6 +196,8 @@ class Scheduler:
             self._spawn(self._preemptor.carry_out(workload, attempt))
         state.queue.move(pending, Stage.WAITING)
         state.waiting.park(pending)
+        if attempt.nominated:
+            state.waiting.placed(workload)
 
     def _stumble(self, pending: Pending) -> None:
         """Tell the owner of a pod that it is us, not the pod, and try again later."""

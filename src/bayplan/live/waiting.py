@@ -4,13 +4,15 @@ Pods that fit nowhere, asleep until something happens that lets one of them fit.
 Pods that no rule tells apart sleep as one kind. The changes since the last look say which kinds may be better off: a
 pod that left a node matters to kinds that only its room was missing for, or whose terms it had a part in; a node that
 changed matters to all. Of those kinds the engine is asked, at the price of one decision each, and one pod of a kind
-that fits now is woken; the next one only when that one was placed. So nobody is tried in vain, and nobody who would fit
-sleeps on. Who asks says when it is enough for now; the kinds that are left are asked at the next look.
+that fits now, or that less important ones could make room for, is woken; the next one only when that one was placed or
+promised a place. So nobody is tried in vain, and nobody who would fit sleeps on. Who asks says when it is enough for
+now; the kinds that are left are asked at the next look.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +31,7 @@ LIFTED_BY_DEPARTURE = {"NodeResourcesFit", "NodePorts", "NodeVolumeLimits"}
 LIFTED_BY_PEERS = {"InterPodAffinity", "PodTopologySpread", "VolumeRestrictions"}
 MANY_CHANGES = 256  # from here on every kind is asked, which is cheaper than looking through the changes
 MOST_HEARD = 4096
+NOTHING_MORE: Mapping[str, int] = {}
 
 Enough = Callable[[], bool]
 
@@ -71,15 +74,24 @@ class Waiting:
     """
     The sleepers by kind.
 
-    `fits` asks the engine whether a pod has a place now, `judge` what every rule says of every node.
+    `fits` asks the engine whether a pod has a place now, `judge` what every rule says of every node, `helped` for whom
+    of pods that are alike others would be asked to go. `promised` are pods that were promised a node: of a kind, only
+    they may have the room there.
     """
 
     def __init__(
-        self, index: PlacementIndex, fits: Callable[[Workload], bool], judge: Callable[[Workload], Verdicts]
+        self,
+        index: PlacementIndex,
+        fits: Callable[[Workload], bool],
+        judge: Callable[[Workload], Verdicts],
+        helped: Callable[[Collection[Pending]], Pending | None] = lambda _alike: None,
+        promised: Callable[[], Collection[WorkloadKey]] = tuple,
     ) -> None:
         self._index = index
         self._fits = fits
         self._judge = judge
+        self._helped = helped
+        self._promised = promised
         self._kinds: dict[Hashable, _Kind] = {}
         self._kind_of: dict[WorkloadKey, Hashable] = {}
         self._away: dict[WorkloadKey, Hashable] = {}  # who was woken, and the kind that waits for what becomes of it
@@ -134,7 +146,7 @@ class Waiting:
                 self._suspects.pop(kind_key, None)
 
     def placed(self, workload: Workload) -> None:
-        """One of a kind has found a place: perhaps there is room for the next."""
+        """One of a kind has found a place or was promised one: perhaps there is room for the next."""
         self._settle(workload.key)
         key = self._key(workload)
         if key in self._kinds:
@@ -184,19 +196,26 @@ class Waiting:
             key = next(iter(kinds))
             del kinds[key]
             kind = self._kinds[key]
-            sample = kind.sample
             self.asked += 1
-            if self._fits(sample.workload):
-                found.append(sample)
-                self._take(sample.key)
+            chosen = self._chosen_of(kind)
+            if chosen is not None:
+                found.append(chosen)
+                self._take(chosen.key)
                 if key in self._kinds:
-                    self._away[sample.key] = key
+                    self._away[chosen.key] = key
                     kind.outdated = True
             else:
-                kind.judge(self._judge(sample.workload), self._index)
+                kind.judge(self._judge(kind.sample.workload), self._index)
             if enough():
                 break
         return found
+
+    def _chosen_of(self, kind: _Kind) -> Pending | None:
+        """Who of a kind is to be woken: one that fits, else one that others would be asked to go for."""
+        for key in (kind.sample.key, *(key for key in self._promised() if key in kind.members)):
+            if self._fits(kind.members[key].workload):
+                return kind.members[key]
+        return self._helped(kind.members.values())
 
     def _doubt_concerned(self, change: Change) -> None:
         for key, kind in self._kinds.items():
@@ -213,20 +232,37 @@ class Waiting:
                 return True
 
     def _makes_room(self, change: Change, kind: _Kind) -> bool:
-        """Whether a pod left a node that is refused for want of room, and there is enough of it now."""
+        """Whether a pod left a node that is refused for want of room, and there is enough of it now or can be made."""
+        assert change.workload is not None
+        workload = kind.sample.workload
+        # One that is less important could have been asked to go before: nothing can be made now that could not then.
+        more_can_be_made = workload.preempts and change.workload.priority >= workload.priority
         for slot in change.slots:
             held_by = int(kind.held_by[slot]) if slot < len(kind.held_by) else NODE
-            if held_by & ROOM and not held_by & NODE and self._has_room(kind.sample.workload, slot):
-                return True
+            if held_by & ROOM and not held_by & NODE:
+                lesser = self._held_by_lesser(workload, slot) if more_can_be_made else NOTHING_MORE
+                if self._has_room(workload, slot, lesser):
+                    return True
         return False
 
-    def _has_room(self, workload: Workload, slot: int) -> bool:
+    def _has_room(self, workload: Workload, slot: int, more: Mapping[str, int]) -> bool:
         capacity = self._index.capacity
         for resource, amount in ((PODS, 1), *workload.needs.requests.amounts):
             row = capacity.row(resource)
-            if amount > capacity.allocatable[row, slot] - capacity.requested[row, slot]:
+            free = capacity.allocatable[row, slot] - capacity.requested[row, slot]
+            if amount > free + more.get(resource, 0):
                 return False
         return True
+
+    def _held_by_lesser(self, workload: Workload, slot: int) -> Mapping[str, int]:
+        """What the less important pods on a node hold."""
+        held: Counter[str] = Counter()
+        for key in self._index.workloads_on(slot):
+            other = self._index.records[key].workload
+            if other.priority < workload.priority:
+                held[PODS] += 1
+                held.update(dict(other.needs.requests.amounts))
+        return held
 
     def _has_a_part(self, change: Change, kind: _Kind) -> bool:
         """Whether the pod that came or went counts for a rule that listens to others."""
