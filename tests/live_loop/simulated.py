@@ -206,6 +206,10 @@ class Simulation:
 
     async def patch_status(self, pod, status):
         found = self._find(pod).setdefault("status", {})
+        if "conditions" in status:  # merged by type, as the API server does
+            known = {condition["type"]: condition for condition in found.get("conditions", ())}
+            merged = [known.get(condition["type"], {}) | condition for condition in status["conditions"]]
+            status = status | {"conditions": merged}
         found.update({name: value for name, value in status.items() if value is not None})
         for name in [name for name, value in status.items() if value is None]:
             found.pop(name, None)

@@ -88,10 +88,12 @@ class ApiOutside:
             yield
 
     async def post_event(self, event: dict[str, Any]) -> None:
-        await writes.create_event(self._connection, event["metadata"]["namespace"], event)
+        with _told_apart():
+            await writes.create_event(self._connection, event["metadata"]["namespace"], event)
 
     async def patch_event(self, namespace: str, name: str, patch: dict[str, Any]) -> None:
-        await writes.patch(self._connection, EVENTS, namespace, name, patch)
+        with _told_apart():
+            await writes.patch(self._connection, EVENTS, namespace, name, patch)
 
 
 @contextlib.contextmanager

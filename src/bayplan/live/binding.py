@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 
 from bayplan.live.cluster_state import ClusterState
 from bayplan.live.events import Events
-from bayplan.live.metrics import SCHEDULED, Metrics
+from bayplan.live.metrics import ERROR, SCHEDULED, Metrics
 from bayplan.live.outside import FailedError, GoneError, Outside, PodRef, RefusedError, UnclearError
 from bayplan.live.pending import Pending
 from bayplan.live.volumes import Volumes, VolumesUnboundError
@@ -56,6 +56,7 @@ class Binder:
             if self._is_still(pending):
                 note = f"binding {pending.key} to {node} was refused: {error}"
                 self._events.tell(pod, "FailedScheduling", note, action="Binding", warning=True)
+            self._metrics.attempts.labels(ERROR, pending.workload.scheduler_name).inc()
             self._take_back(pending, "refused", again=True)
         else:
             self._done(pending, pod, node, began)

@@ -183,6 +183,10 @@ class ClusterState:
             self.nominations.forget(key)
             self.waiting.doubt_all()
 
+    def is_unplaced(self, pending: Pending) -> bool:
+        """Whether the pod is still there and nobody has a node for it."""
+        return self.queue.pods.get(pending.key) is pending and pending.stage is not Stage.BINDING
+
     def rouse(self, key: WorkloadKey, uid: str) -> None:
         """Have a sleeper tried again, although nothing has happened that lets it fit."""
         pending = self.queue.pods.get(key)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from typing import Any
 
 from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.wire.pods import Pod
@@ -27,7 +28,19 @@ class Pending:
     `tried` when it last was, `queued` when it last became ready to be: among equals, the order of the queue.
     """
 
-    __slots__ = ("around", "attempts", "key", "message", "pod", "queued", "since", "stage", "tried", "workload")
+    __slots__ = (
+        "around",
+        "attempts",
+        "key",
+        "message",
+        "pod",
+        "queued",
+        "since",
+        "stage",
+        "tried",
+        "unwritten",
+        "workload",
+    )
 
     def __init__(self, pod: Pod, workload: Workload, now: float, around: int = 0) -> None:
         self.pod = pod
@@ -40,6 +53,7 @@ class Pending:
         self.attempts = 0
         self.stage = Stage.ACTIVE
         self.message = ""  # why it is not placed, as last told to its owner
+        self.unwritten: dict[str, Any] | None = None  # the status that says so, until the API server has it
 
     @property
     def uid(self) -> str:

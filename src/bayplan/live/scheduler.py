@@ -14,10 +14,10 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from bayplan.errors import ClusterError
 from bayplan.live import conditions, deciding
 from bayplan.live.binding import Binder
 from bayplan.live.cluster_state import ClusterState
+from bayplan.live.conditions import Conditions
 from bayplan.live.deciding import Refusal
 from bayplan.live.events import Events
 from bayplan.live.in_flight import InFlight
@@ -31,7 +31,6 @@ from bayplan.rules.rule import Rule
 
 STEP = 0.008  # seconds of deciding before others may run
 ASKING = 0.004  # of them, seconds for finding out who can be woken
-PATCHING = 32  # conditions on their way at once, so that they leave room for binds
 SWEEP_EVERY = 300.0
 log = logging.getLogger("bayplan.scheduler")
 
@@ -61,7 +60,6 @@ class Scheduler:
     ) -> None:
         self._state = state
         self._profiles = profiles
-        self._outside = outside
         self._binder = binder
         self._volumes = volumes
         self._in_flight = in_flight
@@ -71,7 +69,7 @@ class Scheduler:
         self._clock, self._wall = clock, wall
         self._on_decision, self._on_step = on_decision, on_step
         self._tasks: set[asyncio.Task[None]] = set()
-        self._patching = asyncio.Semaphore(PATCHING)
+        self._conditions = Conditions(outside, state.is_unplaced)
         self._call = asyncio.Event()
         self._swept = clock()
         self.longest_step = 0.0  # seconds of this thread that a step has taken at most
@@ -204,8 +202,7 @@ class Scheduler:
         self._metrics.attempts.labels(ERROR, pending.workload.scheduler_name).inc()
         pod, message = PodRef.of(pending.workload), "internal error of the scheduler; its log has the details"
         self._events.tell(pod, "FailedScheduling", message, action="Scheduling", warning=True)
-        status = conditions.not_scheduled(message, self._wall(), reason=conditions.SCHEDULER_ERROR, nominated=None)
-        self._spawn(self._patch(pod, status))
+        self._say(pending, message, conditions.SCHEDULER_ERROR, nominated=None)
         self._state.waiting.remove(pending.key)
         self._state.queue.retry(pending, self._clock())
 
@@ -217,15 +214,14 @@ class Scheduler:
             note = f"{message} Blocked by {', '.join(refusal.blockers)}."
         self._events.tell(pod, "FailedScheduling", note, action="Scheduling", warning=True)
         if message != pending.message or nominated is not None:
-            pending.message = message
-            self._spawn(self._patch(pod, conditions.not_scheduled(message, self._wall(), nominated=nominated)))
+            self._say(pending, message, conditions.UNSCHEDULABLE, nominated=nominated)
 
-    async def _patch(self, pod: PodRef, status: dict[str, Any]) -> None:
-        try:
-            async with self._patching:
-                await self._outside.patch_status(pod, status)
-        except ClusterError as error:
-            log.warning("status not written", extra={"pod": f"{pod.namespace}/{pod.name}", "error": str(error)})
+    def _say(self, pending: Pending, message: str, reason: str, *, nominated: str | None) -> None:
+        status = conditions.not_scheduled(message, self._wall(), pending.pod, reason=reason, nominated=nominated)
+        if pending.unwritten is not None and conditions.NOMINATED in pending.unwritten:
+            status.setdefault(conditions.NOMINATED, pending.unwritten[conditions.NOMINATED])
+        pending.message, pending.unwritten = message, status
+        self._spawn(self._conditions.write(pending))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
