@@ -106,6 +106,17 @@ def step_until_placed(cluster, name):
     return cluster.where()[name] != ""
 
 
+async def test_who_stops_does_not_wait_for_volumes(cluster):
+    """The next leader takes over at once, and the pod is its business."""
+    cluster.add_claim("data")
+    cluster.add_pod("db", volumes=using("data"))
+    cluster.add_pod("web")
+    await step(cluster)
+    async with asyncio.timeout(1):
+        await cluster.scheduler.idle()
+    assert cluster.where() == {"db": "", "web": cluster.where()["web"]}
+
+
 async def test_a_pod_that_goes_while_it_waits_for_its_volume_is_waited_for_no_longer(cluster):
     cluster.add_claim("data")
     cluster.add_pod("db", volumes=using("data"))

@@ -112,6 +112,28 @@ async def test_a_victim_that_could_not_be_deleted_is_asked_again(cluster):
     assert cluster.where() == {"vip": "one"}
 
 
+async def test_a_promise_outlives_news_of_its_pod_from_before_it_was_made(cluster):
+    """The API server is slow to take down the nominated node, and the pod is relabelled meanwhile."""
+
+    async def slowly(pod):
+        cluster.deleted.append(pod.name)
+
+    async def later(_pod, _status):
+        return None
+
+    cluster.delete, patch, cluster.patch_status = slowly, cluster.patch_status, later
+    cluster.add_pod("low", cpu="3", node="one")
+    cluster.add_pod("vip", cpu="3", priority=100)
+    await cluster.settle()
+    cluster.pods["web/vip"]["metadata"]["annotations"] = {"seen": "by somebody"}
+    cluster.tell("vip")
+    assert cluster.state.nominations.target_of("web/vip") == "one"
+    vip = PodRef("web", "vip", cluster.pods["web/vip"]["metadata"]["uid"])
+    await patch(vip, {"nominatedNodeName": "one"})
+    await patch(vip, {"nominatedNodeName": None})  # somebody else takes it back
+    assert cluster.state.nominations.target_of("web/vip") == ""
+
+
 async def test_who_loses_a_promised_node_to_somebody_more_important_gets_another_one(cluster):
     async def slowly(pod):
         cluster.deleted.append(pod.name)

@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bayplan.live import deciding
@@ -210,6 +210,8 @@ class Happenings:
 
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 2**32))
+@example(seed=51)  # a promise that moves to another node sets the first one free
+@example(seed=382)  # two that were promised the same node get in each other's way until a third one goes
 async def test_nobody_who_fits_sleeps_on(seed):
     happenings = Happenings(seed)
     for _ in range(12):

@@ -115,7 +115,7 @@ class ClusterState:
         if known is not None and known.uid != workload.uid:
             self._no_longer_pending(key)
             known = None
-        self._note_nomination(workload)
+        self._note_nomination(workload, known)
         if known is None:
             fresh = Pending(pod, workload, self._clock(), self.surroundings.generation)
             self.queue.add(fresh, _first_stage(workload))
@@ -140,9 +140,15 @@ class ClusterState:
             self.waiting.remove(known.key)
             self.queue.move(known, Stage.ACTIVE, self._clock())
 
-    def _note_nomination(self, workload: Workload) -> None:
-        if workload.nominated_target and not workload.terminating:
-            self.promise(workload, workload.nominated_target)
+    def _note_nomination(self, workload: Workload, known: Pending | None) -> None:
+        """Follow what the API server says of the nominated node once it says something else: ours may be on its way."""
+        target = self.nominations.target_of(workload.key)
+        if workload.terminating:
+            target = ""
+        elif known is None or known.workload.nominated_target != workload.nominated_target:
+            target = workload.nominated_target
+        if target:
+            self.promise(workload, target)
         else:
             self.end_promise(workload.key)
 

@@ -59,6 +59,8 @@ class _Kind:
             refused = one.refused()
             if refused is not None:
                 self.held_by[refused] |= _hangs_on(one.rule.name)
+        # Where no rule is against it, promises to others are, and these may be kept with more room.
+        self.held_by[verdicts.feasible] |= ROOM
         self.peers = [one for one in verdicts.judged if one.rule.name in LIFTED_BY_PEERS]
         self.heard.clear()
         self.outdated = False
