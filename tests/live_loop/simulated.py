@@ -1,5 +1,6 @@
 """The scheduler's parts on a cluster in memory: writes happen at once, the clock moves when told to."""
 
+import asyncio
 import datetime as dt
 
 import msgspec
@@ -160,6 +161,8 @@ class Simulation:
         """Let the scheduler work until nothing happens any more, then let time pass, step by step."""
         end = self.now + seconds
         while True:
+            for _ in range(3):  # those whose volumes have come notice it
+                await asyncio.sleep(0)
             while self.scheduler.step():
                 await self.scheduler.idle()
             await self.scheduler.idle()

@@ -31,6 +31,7 @@ from bayplan.rules.rule import Rule
 
 STEP = 0.008  # seconds of deciding before others may run
 ASKING = 0.004  # of them, seconds for finding out who can be woken
+A_MOMENT = 0.05  # seconds until it is looked again who of the busy has begun to wait for something
 SWEEP_EVERY = 300.0
 log = logging.getLogger("bayplan.scheduler")
 
@@ -94,9 +95,9 @@ class Scheduler:
         self._call.set()
 
     async def idle(self) -> None:
-        """Until every write that is under way has come to its end."""
-        while self._tasks:
-            await asyncio.wait(set(self._tasks))
+        """Until every write that is under way has come to its end; those that wait for volumes may take for ever."""
+        while busy := self._tasks - self._in_flight.resting:
+            await asyncio.wait(busy, timeout=A_MOMENT, return_when=asyncio.FIRST_COMPLETED)
 
     def step(self) -> bool:
         """Decide about as many pods as a moment allows; whether there was anything to do."""
