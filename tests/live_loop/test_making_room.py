@@ -156,6 +156,17 @@ async def test_who_loses_a_promised_node_to_somebody_more_important_gets_another
     assert cluster.state.queue.pods["web/middle"].attempts > tried, "it looks for another place"
 
 
+async def test_a_nominated_node_that_nobody_stands_for_any_more_is_taken_back(cluster):
+    """Such as one whose clearing was lost with the scheduler that wanted it."""
+    cluster.add_pod("vip", cpu="100", priority=100, schedulingGates=[{"name": "later"}])
+    cluster.pods["web/vip"]["status"] = {"nominatedNodeName": "one"}
+    cluster.tell("vip")
+    cluster.state.end_promise("web/vip")
+    cluster.change_pod("vip", schedulingGates=[])
+    await cluster.settle()
+    assert "nominatedNodeName" not in cluster.pods["web/vip"]["status"]
+
+
 async def test_a_bug_while_making_room_is_told_as_one_and_the_others_go_on(cluster, monkeypatch, caplog):
     def broken(workload, *rest):
         raise ZeroDivisionError

@@ -76,7 +76,7 @@ class Preemptor:
             # Those that are on their way out already are only waited for.
             going = tuple(victim for victim in victims if not victim.terminating)
             return Attempt(found.message, found.target, going, displaced)
-        if found.clears_nomination and state.nominations.target_of(workload.key):
+        if found.clears_nomination and (state.nominations.target_of(workload.key) or workload.nominated_target):
             state.end_promise(workload.key)
             return Attempt(found.message, "")
         return Attempt(found.message)
@@ -118,6 +118,8 @@ class Preemptor:
         If one could not be deleted, nothing will happen that wakes the pod: it is tried again.
         """
         for other in attempt.displaced:
+            if self._state.nominations.target_of(other.key):
+                continue  # it was promised another node meanwhile, and will say so itself
             with contextlib.suppress(ClusterError):  # its status will be written again when it is tried again
                 await self._outside.patch_status(PodRef.of(other), {"nominatedNodeName": None})
         for victim in attempt.victims:
