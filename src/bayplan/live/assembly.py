@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -115,12 +115,12 @@ class Assembly:
         state, rules = self.state, self.profiles[workload.scheduler_name]
         return deciding.choose(workload, state.index, rules, state.nominations).slot >= 0
 
-    def _helped(self, alike: Collection[Pending]) -> Pending | None:
-        scheduler = next(iter(alike)).workload.scheduler_name
+    def _helped(self, alike: Mapping[WorkloadKey, Pending]) -> Pending | None:
+        scheduler = next(iter(alike.values())).workload.scheduler_name
         return self.preemptor.helped(alike, self.profiles[scheduler])
 
-    def _promised(self) -> Collection[WorkloadKey]:
-        return self.state.nominations.keys()
+    def _promised(self) -> Sequence[tuple[Workload, str]]:
+        return self.state.nominations.all()
 
     def _judge(self, workload: Workload) -> filtering.Verdicts:
         return filtering.run(self.profiles[workload.scheduler_name], workload, self.state.index)

@@ -6,7 +6,7 @@ Other pods of lower or equal priority must fit beside the promised ones; nobody 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from bayplan import placing
@@ -46,10 +46,6 @@ class Nominations:
     def forget(self, key: WorkloadKey) -> None:
         self.generation += self._promised.pop(key, None) is not None
         self._asked.pop(key, None)
-
-    def keys(self) -> Collection[WorkloadKey]:
-        """The pods that were promised something."""
-        return self._promised.keys()
 
     def all(self) -> list[tuple[Workload, str]]:
         """Every promise, as pod and node."""

@@ -8,8 +8,9 @@ promised the node meanwhile.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
 import msgspec
@@ -22,10 +23,11 @@ from bayplan.live.events import Events
 from bayplan.live.metrics import Metrics
 from bayplan.live.outside import GoneError, Outside, PodRef
 from bayplan.live.pending import Pending
-from bayplan.model.workloads import Workload
+from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.preempting import preemption
 from bayplan.rules.rule import Rule
 
+FEW = 4  # searches that are no more than a moment's work
 log = logging.getLogger("bayplan.preemption")
 
 
@@ -81,18 +83,16 @@ class Preemptor:
             return Attempt(found.message, "")
         return Attempt(found.message)
 
-    def helped(self, alike: Collection[Pending], rules: Sequence[Rule]) -> Pending | None:
+    def helped(self, alike: Mapping[WorkloadKey, Pending], rules: Sequence[Rule]) -> Pending | None:
         """Of pods that no rule tells apart one that somebody would be asked to go for, if it were tried again now."""
-        sample = next(iter(alike)).workload
+        sample, promised = next(iter(alike.values())).workload, self._state.nominations
         if not sample.preempts or not self._has_lesser(sample):
             return None
-        # One without a promise and one with: all others would be told the same.
-        asking: dict[bool, Pending] = {}
-        for pending in alike:
-            asking.setdefault(bool(self._state.nominations.target_of(pending.key)), pending)
-            if len(asking) == len((False, True)):
-                break
-        return next((asking[key] for key in sorted(asking) if self._would_help(asking[key].workload, rules)), None)
+        # Of those without a promise all would be told the same; a few of the others will do for one look.
+        without = (pending for key, pending in alike.items() if not promised.target_of(key))
+        having = (alike[one.key] for one, _ in promised.all() if one.key in alike)
+        asking = itertools.chain(itertools.islice(without, 1), itertools.islice(having, FEW))
+        return next((pending for pending in asking if self._would_help(pending.workload, rules)), None)
 
     def _would_help(self, workload: Workload, rules: Sequence[Rule]) -> bool:
         """Whether somebody would be asked to go for the pod who was not asked before."""

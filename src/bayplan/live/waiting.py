@@ -12,7 +12,7 @@ now; the kinds that are left are asked at the next look.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,7 @@ LIFTED_BY_DEPARTURE = {"NodeResourcesFit", "NodePorts", "NodeVolumeLimits"}
 LIFTED_BY_PEERS = {"InterPodAffinity", "PodTopologySpread", "VolumeRestrictions"}
 MANY_CHANGES = 256  # from here on every kind is asked, which is cheaper than looking through the changes
 MOST_HEARD = 4096
+FEW = 4  # decisions that are no more than a moment's work
 NOTHING_MORE: Mapping[str, int] = {}
 
 Enough = Callable[[], bool]
@@ -77,8 +78,8 @@ class Waiting:
     The sleepers by kind.
 
     `fits` asks the engine whether a pod has a place now, `judge` what every rule says of every node, `helped` for whom
-    of pods that are alike others would be asked to go. `promised` are pods that were promised a node: of a kind, only
-    they may have the room there.
+    of pods that are alike others would be asked to go. `promised` are pods that were promised a node, which it is: of a
+    kind, only they may have the room there.
     """
 
     def __init__(
@@ -86,8 +87,8 @@ class Waiting:
         index: PlacementIndex,
         fits: Callable[[Workload], bool],
         judge: Callable[[Workload], Verdicts],
-        helped: Callable[[Collection[Pending]], Pending | None] = lambda _alike: None,
-        promised: Callable[[], Collection[WorkloadKey]] = tuple,
+        helped: Callable[[Mapping[WorkloadKey, Pending]], Pending | None] = lambda _alike: None,
+        promised: Callable[[], Sequence[tuple[Workload, str]]] = tuple,
     ) -> None:
         self._index = index
         self._fits = fits
@@ -214,10 +215,18 @@ class Waiting:
 
     def _chosen_of(self, kind: _Kind) -> Pending | None:
         """Who of a kind is to be woken: one that fits, else one that others would be asked to go for."""
-        for key in (kind.sample.key, *(key for key in self._promised() if key in kind.members)):
-            if self._fits(kind.members[key].workload):
-                return kind.members[key]
-        return self._helped(kind.members.values())
+        for pending in (kind.sample, *self._promised_of(kind)):
+            if self._fits(pending.workload):
+                return pending
+        return self._helped(kind.members)
+
+    def _promised_of(self, kind: _Kind) -> list[Pending]:
+        """Those of a kind who were promised a node; of many only those for whom there is room on it by now."""
+        found = [(kind.members[one.key], node) for one, node in self._promised() if one.key in kind.members]
+        if len(found) > FEW:
+            slots = self._index.slots.by_name
+            found = [(p, n) for p, n in found if n in slots and self._has_room(p.workload, slots[n], NOTHING_MORE)]
+        return [pending for pending, _ in found]
 
     def _doubt_concerned(self, change: Change) -> None:
         for key, kind in self._kinds.items():
