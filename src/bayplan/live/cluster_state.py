@@ -14,6 +14,7 @@ import msgspec
 from bayplan import placing
 from bayplan.enforcing.quota_limits import NO_LIMITS
 from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.live import pod_readings
 from bayplan.live.nominations import Nominations
 from bayplan.live.pending import Pending, Stage
 from bayplan.live.queue import Queue
@@ -28,6 +29,7 @@ from bayplan.wire.nodes import Node
 from bayplan.wire.pods import Pod
 from bayplan.wire.storage import PersistentVolume
 
+UNSUPPORTED_CLAIMS = "pods with spec.resourceClaims (dynamic resource allocation) are left to kube-scheduler"
 NEVER_READ = -1  # of no generation of the surroundings
 
 
@@ -92,7 +94,7 @@ class ClusterState:
         workload = pods.workload_of(pod)
         record = self.index.records.get(key)
         if record is not None and record.shares == ((pod.spec.node_name, 1),):
-            if _counts_the_same(record.workload, workload):
+            if pod_readings.counts_the_same(record.workload, workload):
                 self.index.amend(workload)
             else:
                 self.index.replace(workload)
@@ -130,7 +132,7 @@ class ClusterState:
             pending.pod, pending.around = pod, NEVER_READ
 
     def _update_pending(self, known: Pending, pod: Pod, workload: Workload) -> None:
-        changed = not _reads_the_same(known.workload, workload)
+        changed = not pod_readings.reads_the_same(known.workload, workload)
         known.pod, known.workload, known.around = pod, workload, self.surroundings.generation
         if workload.terminating or workload.gates:
             self.waiting.remove(known.key)
@@ -273,36 +275,6 @@ class ClusterState:
         self.budgets.drop(namespace, name)
 
 
-UNSUPPORTED_CLAIMS = "pods with spec.resourceClaims (dynamic resource allocation) are left to kube-scheduler"
-
-
 def _first_stage(workload: Workload) -> Stage:
     # A pod that is being deleted before it was ever placed is of no interest, but for its end.
     return Stage.GATED if workload.gates or workload.terminating else Stage.ACTIVE
-
-
-def _counts_the_same(one: Workload, other: Workload) -> bool:
-    """Whether two readings of a running pod are equal in everything that is counted of it."""
-    return (
-        one.uid == other.uid
-        and one.labels == other.labels
-        and (one.needs is other.needs or _weighs(one) == _weighs(other))
-        and one.terminating == other.terminating
-        and one.priority == other.priority
-    )
-
-
-def _weighs(workload: Workload) -> tuple[object, ...]:
-    needs = workload.needs
-    return needs.requests, needs.affinity, needs.host_ports, needs.claims
-
-
-def _reads_the_same(one: Workload, other: Workload) -> bool:
-    """Whether two readings of a pending pod are equal in everything that a decision reads."""
-    return (
-        one.labels == other.labels
-        and one.needs == other.needs
-        and one.priority == other.priority
-        and one.gates == other.gates
-        and one.unplaceable == other.unplaceable
-    )

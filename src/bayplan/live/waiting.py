@@ -11,66 +11,21 @@ now; the kinds that are left are asked at the next look.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
-from bayplan.filtering import Judged, Verdicts
-from bayplan.indexing.capacity import PODS
+from bayplan.filtering import Verdicts
 from bayplan.indexing.journal import Change
 from bayplan.indexing.journal import Kind as ChangeKind
 from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.live import sleeping_kind
 from bayplan.live.pending import Pending
+from bayplan.live.sleeping_kind import Kind
 from bayplan.model.workloads import Workload, WorkloadKey, label_keys
 
-# What a rule's refusal of a node hangs on.
-ROOM, NODE, PEERS = 1, 2, 4
-LIFTED_BY_DEPARTURE = {"NodeResourcesFit", "NodePorts", "NodeVolumeLimits"}
-LIFTED_BY_PEERS = {"InterPodAffinity", "PodTopologySpread", "VolumeRestrictions"}
 MANY_CHANGES = 256  # from here on every kind is asked, which is cheaper than looking through the changes
-MOST_HEARD = 4096
 FEW = 4  # decisions that are no more than a moment's work
-NOTHING_MORE: Mapping[str, int] = {}
 
 Enough = Callable[[], bool]
-
-
-class _Kind:
-    """Pods that no rule tells apart, and what is against each node for them."""
-
-    __slots__ = ("heard", "held_by", "members", "outdated", "peers")
-
-    def __init__(self) -> None:
-        self.members: dict[WorkloadKey, Pending] = {}
-        self.held_by: NDArray[np.uint8] = np.zeros(0, np.uint8)
-        self.peers: list[Judged] = []
-        self.heard: dict[tuple[int, bool, bool], bool] = {}  # whether comings and goings of like pods matter here
-        self.outdated = False  # one of them was woken: what was against nodes is no longer so
-
-    @property
-    def sample(self) -> Pending:
-        return next(iter(self.members.values()))
-
-    def judge(self, verdicts: Verdicts, index: PlacementIndex) -> None:
-        """Remember what the rules said, and who of them listens to other pods."""
-        self.held_by = np.zeros(index.slots.capacity, np.uint8)
-        for one in verdicts.judged:
-            refused = one.refused()
-            if refused is not None:
-                self.held_by[refused] |= _hangs_on(one.rule.name)
-        # Where no rule is against it, promises to others are, and these may be kept with more room.
-        self.held_by[verdicts.feasible] |= ROOM
-        self.peers = [one for one in verdicts.judged if one.rule.name in LIFTED_BY_PEERS]
-        self.heard.clear()
-        self.outdated = False
-
-
-def _hangs_on(rule: str) -> int:
-    if rule in LIFTED_BY_DEPARTURE:
-        return ROOM
-    return PEERS if rule in LIFTED_BY_PEERS else NODE
 
 
 class Waiting:
@@ -95,7 +50,7 @@ class Waiting:
         self._judge = judge
         self._helped = helped
         self._promised = promised
-        self._kinds: dict[Hashable, _Kind] = {}
+        self._kinds: dict[Hashable, Kind] = {}
         self._kind_of: dict[WorkloadKey, Hashable] = {}
         self._away: dict[WorkloadKey, Hashable] = {}  # who was woken, and the kind that waits for what becomes of it
         self._position = index.journal.end
@@ -121,7 +76,7 @@ class Waiting:
             self._settle(pending.key)
         kind = self._kinds.get(key)
         if kind is None:
-            kind = self._kinds[key] = _Kind()
+            kind = self._kinds[key] = Kind()
             kind.outdated = True
         kind.members[pending.key] = pending
         if kind.outdated:
@@ -213,82 +168,35 @@ class Waiting:
                 break
         return found
 
-    def _chosen_of(self, kind: _Kind) -> Pending | None:
+    def _chosen_of(self, kind: Kind) -> Pending | None:
         """Who of a kind is to be woken: one that fits, else one that others would be asked to go for."""
         for pending in (kind.sample, *self._promised_of(kind)):
             if self._fits(pending.workload):
                 return pending
         return self._helped(kind.members)
 
-    def _promised_of(self, kind: _Kind) -> list[Pending]:
+    def _promised_of(self, kind: Kind) -> list[Pending]:
         """Those of a kind who were promised a node; of many only those for whom there is room on it by now."""
         found = [(kind.members[one.key], node) for one, node in self._promised() if one.key in kind.members]
         if len(found) > FEW:
             slots = self._index.slots.by_name
-            found = [(p, n) for p, n in found if n in slots and self._has_room(p.workload, slots[n], NOTHING_MORE)]
+            found = [
+                (p, n) for p, n in found if n in slots and sleeping_kind.has_room(p.workload, slots[n], self._index)
+            ]
         return [pending for pending, _ in found]
 
     def _doubt_concerned(self, change: Change) -> None:
+        if change.kind is ChangeKind.WORKLOAD_REMOVED and change.workload is not None and change.workload.terminating:
+            self._doubt_waiting_for(change.slots)
         for key, kind in self._kinds.items():
-            if key not in self._doubtful and self._may_help(change, kind):
+            if key not in self._doubtful and kind.may_be_helped(change, self._index):
                 self._doubt(key)
 
-    def _may_help(self, change: Change, kind: _Kind) -> bool:
-        match change.kind:
-            case ChangeKind.WORKLOAD_ADDED:
-                return self._has_a_part(change, kind)
-            case ChangeKind.WORKLOAD_REMOVED:
-                return self._makes_room(change, kind) or self._has_a_part(change, kind)
-            case _:  # nodes, namespaces, storage: rare, and any of them may matter
-                return True
-
-    def _makes_room(self, change: Change, kind: _Kind) -> bool:
-        """Whether a pod left a node that is refused for want of room, and there is enough of it now or can be made."""
-        assert change.workload is not None
-        workload = kind.sample.workload
-        # One that is less important could have been asked to go before: nothing can be made now that could not then.
-        more_can_be_made = workload.preempts and change.workload.priority >= workload.priority
-        for slot in change.slots:
-            held_by = int(kind.held_by[slot]) if slot < len(kind.held_by) else NODE
-            if held_by & ROOM and not held_by & NODE:
-                lesser = self._held_by_lesser(workload, slot) if more_can_be_made else NOTHING_MORE
-                if self._has_room(workload, slot, lesser):
-                    return True
-        return False
-
-    def _has_room(self, workload: Workload, slot: int, more: Mapping[str, int]) -> bool:
-        capacity = self._index.capacity
-        for resource, amount in ((PODS, 1), *workload.needs.requests.amounts):
-            row = capacity.row(resource)
-            free = capacity.allocatable[row, slot] - capacity.requested[row, slot]
-            if amount > free + more.get(resource, 0):
-                return False
-        return True
-
-    def _held_by_lesser(self, workload: Workload, slot: int) -> Mapping[str, int]:
-        """What the less important pods on a node hold."""
-        held: Counter[str] = Counter()
-        for key in self._index.workloads_on(slot):
-            other = self._index.records[key].workload
-            if other.priority < workload.priority:
-                held[PODS] += 1
-                held.update(dict(other.needs.requests.amounts))
-        return held
-
-    def _has_a_part(self, change: Change, kind: _Kind) -> bool:
-        """Whether the pod that came or went counts for a rule that listens to others."""
-        cls = change.member_of
-        if cls is None or change.workload is None or not kind.peers:
-            return False
-        # Of a pod the rules read no more than this; it may also be on no node that we know.
-        alike = (cls.id, bool(change.slots), bool(change.workload.needs.claims.names))
-        heard = kind.heard.get(alike)
-        if heard is None:
-            if len(kind.heard) == MOST_HEARD:
-                kind.heard.clear()
-            heard = any(one.rule.touched(one.plan, change, self._index) is not None for one in kind.peers)
-            kind.heard[alike] = heard
-        return heard
+    def _doubt_waiting_for(self, slots: Sequence[int]) -> None:
+        """Somebody on its way out is gone: who was promised its node has its room, or may ask others to go now."""
+        for one, node in self._promised():
+            if one.key in self._kind_of and self._index.slots.by_name.get(node) in slots:
+                self._doubt(self._kind_of[one.key])
 
     def _key(self, workload: Workload) -> Hashable:
         needs = workload.needs
