@@ -49,6 +49,17 @@ async def test_a_partner_that_comes_opens_the_way_to_its_node(cluster):
     assert cluster.where() == {"db": "one", "vip": "one"}
 
 
+async def test_one_that_preempts_nobody_does_not_hold_back_one_that_does(cluster):
+    cluster.add_node("one", cpu="4", unschedulable=True)
+    cluster.add_pod("low", cpu="3", node="one")
+    cluster.add_pod("patient", cpu="3", priority=100, preemptionPolicy="Never")
+    cluster.add_pod("vip", cpu="3", priority=100)
+    await cluster.settle()
+    cluster.add_node("one", cpu="4")
+    await cluster.settle(5)
+    assert cluster.where() == {"patient": "", "vip": "one"}
+
+
 async def test_every_pod_of_a_kind_has_room_made_when_nodes_open(cluster):
     for name in ("one", "two"):
         cluster.add_node(name, cpu="4", unschedulable=True)

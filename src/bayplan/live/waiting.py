@@ -209,6 +209,7 @@ class Waiting:
             workload.requested_target,
             workload.unplaceable,
             workload.priority,
+            workload.preempts,
         )
 
     def _regroup(self) -> None:
