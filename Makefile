@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 SOURCES := $(shell find src -name '*.py' -o -name '*.json' -o -name '*.html')
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo check format test kube-servers test-live faults soak bench bench-live lock clean
+.PHONY: help setup demo check format test fuzz kube-servers test-live faults soak bench bench-live lock clean
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
 
@@ -37,6 +37,11 @@ format:  ## put the code into shape
 
 test: setup  ## all tests that need no server
 	$(BIN)/pytest -n 2
+
+ROUNDS ?= 5
+fuzz: setup  ## random cases other than those of `make test`, ROUNDS times
+	@for round in $$(seq $(ROUNDS)); do \
+	  $(BIN)/pytest -n 2 -m "hypothesis and not live" --hypothesis-profile=exploring || exit 1; done
 
 kube-servers: setup  ## find or build (once, with Go) the real servers that test-live needs
 	PYTHONPATH=tests $(BIN)/python -m live.kube_binaries

@@ -1,8 +1,8 @@
 """
 Measure everything that needs no server: `python benchmarks/run.py [SECTION...] [--quick]` prints tables, ratios first.
 
-Sections are decisions, growth, loading, incremental, rollouts and webhook; all of them unless some are named. Results
-go to results.json, and the tables into README.md, section by section: what is not measured anew stays as it was.
+Sections are decisions, growth, loading, incremental, rollouts, volumes and webhook; all of them unless some are named.
+Results go to results.json and the tables into README.md, section by section: what is not measured anew stays as it was.
 `--quick` uses small inputs to see that everything runs, and writes nothing.
 """
 
@@ -21,6 +21,7 @@ import incremental  # noqa: E402
 import loading  # noqa: E402
 import reviews  # noqa: E402
 import rollouts  # noqa: E402
+import volumes  # noqa: E402
 
 SECTIONS = {
     "decisions": decisions,
@@ -28,6 +29,7 @@ SECTIONS = {
     "loading": loading,
     "incremental": incremental,
     "rollouts": rollouts,
+    "volumes": volumes,
     "webhook": reviews,
 }
 

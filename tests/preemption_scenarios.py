@@ -47,17 +47,11 @@ def load(path):
 
 
 def cases(claim, scene):
-    check_keys("scenario", scene, SCENE)
-    for needed in ("about", "nodes", "pods", "expect"):
-        if not scene.get(needed):
-            raise BadSceneError(f"{needed!r} is missing or empty")
-    options = scene.get("options") or {}
-    check_keys("options", options, OPTIONS)
+    options, presets = scenarios.checked(scene, SCENE, OPTIONS)
     nodes = [scenarios.node(name, short or {}) for name, short in scene["nodes"].items()]
     pods = {name: pod(name, dict(short or {}), scene) for name, short in scene["pods"].items()}
-    presets = options.get("semantics") or "upstream"
     found = []
-    for preset in presets if isinstance(presets, list) else [presets]:
+    for preset in presets:
         for name, expected in scene["expect"].items():
             check_expectation(name, expected, scene)
             question = {

@@ -87,12 +87,7 @@ def read(path):
 
 
 def cases(claim, scene):
-    check_keys("scenario", scene, SCENE)
-    for needed in ("about", "nodes", "pods", "expect"):
-        if not scene.get(needed):
-            raise BadSceneError(f"{needed!r} is missing or empty")
-    options = scene.get("options") or {}
-    check_keys("options", options, OPTIONS)
+    options, presets = checked(scene, SCENE, OPTIONS)
     nodes = [node(name, short or {}) for name, short in scene["nodes"].items()]
     namespaces = [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": found or {}}}
@@ -102,9 +97,8 @@ def cases(claim, scene):
     waiting = {name for name, manifest in pods.items() if "nodeName" not in manifest["spec"]}
     if waiting != set(scene["expect"]):
         raise BadSceneError(f"pending pods are {sorted(waiting)}, expectations are for {sorted(scene['expect'])}")
-    presets = options.get("semantics") or "upstream"
     found = []
-    for preset in presets if isinstance(presets, list) else [presets]:
+    for preset in presets:
         for name, expected in scene["expect"].items():
             check_expectation(name, expected, scene)
             question = {
@@ -118,6 +112,18 @@ def cases(claim, scene):
             }
             found.append(Case(claim, question, expected))
     return found
+
+
+def checked(scene, known, known_options):
+    """The options of a scene of pods and the presets that it is for, once its outline is seen to be right."""
+    check_keys("scenario", scene, known)
+    for needed in ("about", "nodes", "pods", "expect"):
+        if not scene.get(needed):
+            raise BadSceneError(f"{needed!r} is missing or empty")
+    options = scene.get("options") or {}
+    check_keys("options", options, known_options)
+    presets = options.get("semantics") or "upstream"
+    return options, presets if isinstance(presets, list) else [presets]
 
 
 def check_keys(what, given, allowed):

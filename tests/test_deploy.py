@@ -43,10 +43,30 @@ def test_the_image_that_is_pushed_is_the_one_that_is_run(container):
 
 
 def test_each_part_adds_its_flag(container):
-    assert {"--enforce=on", "--audit"} <= set(container["args"])
+    assert {"--enforce=on", "--audit", "--webhook"} <= set(container["args"])
     with_context = main.cli.commands["run"].make_context("run", container["args"][1:])
     assert with_context.params["enforce"] == "on"
     assert with_context.params["audit"] is True
+    assert with_context.params["webhook"] is True
+
+
+def test_api_servers_find_the_webhook_where_it_listens(manifests, container):
+    """From the configurations to the Service, from there and through the network policy to the port of the container."""
+    options = main.cli.commands["run"].make_context("run", container["args"][1:]).params
+    (port,) = (one for one in container["ports"] if one["name"] == "webhook")
+    assert options["webhook_bind_address"] == f"0.0.0.0:{port['containerPort']}"
+    named = {(one["kind"], one["metadata"].get("namespace"), one["metadata"]["name"]): one for one in manifests}
+    namespace, _, name = options["webhook_service"].partition("/")
+    service, policy = (named[kind, namespace, name] for kind in ("Service", "NetworkPolicy"))
+    (deployment,) = (one for one in manifests if one["kind"] == "Deployment")
+    labels = deployment["spec"]["template"]["metadata"]["labels"]
+    assert deployment["metadata"]["namespace"] == namespace
+    assert service["spec"]["selector"].items() <= labels.items()
+    assert policy["spec"]["podSelector"]["matchLabels"].items() <= labels.items()
+    assert service["spec"]["ports"][0]["targetPort"] == policy["spec"]["ingress"][0]["ports"][0]["port"] == "webhook"
+    asked = [hook["clientConfig"]["service"] for one in manifests for hook in one.get("webhooks", ())]
+    outside = service["spec"]["ports"][0]["port"]
+    assert {(one["namespace"], one["name"], one["port"]) for one in asked} == {(namespace, name, outside)}
 
 
 def test_our_own_manifests_are_valid_and_fall_into_none_of_our_traps(manifests, tmp_path):

@@ -35,6 +35,7 @@ KINDS = {
     "CSINode": "io.k8s.api.storage.v1.CSINode",
     "CSIDriver": "io.k8s.api.storage.v1.CSIDriver",
     "CSIStorageCapacity": "io.k8s.api.storage.v1.CSIStorageCapacity",
+    "VolumeAttachment": "io.k8s.api.storage.v1.VolumeAttachment",
     "PriorityClass": "io.k8s.api.scheduling.v1.PriorityClass",
     "PodDisruptionBudget": "io.k8s.api.policy.v1.PodDisruptionBudget",
 }

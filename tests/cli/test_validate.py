@@ -135,6 +135,45 @@ def test_reasons_tell_a_misspelt_field_from_a_wrong_type_and_from_an_unreadable_
     assert rules["./broken.yaml"] == "Unreadable"
 
 
+RUNNING = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: x, namespace: shop}
+spec:
+  containers:
+  - name: c
+    image: i
+    livenessProbe:
+      httpGet: {port: 0}
+    volumeMounts:
+    - {name: data, mountPath: /data}
+"""
+
+
+def test_how_pods_run_is_checked_too(run, scene):
+    write(scene, RUNNING)
+    found = json.loads(run("validate", "-f", "wrong.yaml", "-o", "json").stdout)["findings"]
+    assert [(one["line"], one["reason"], one["field"]) for one in found] == [
+        (11, "FieldValueNotFound", "spec.containers[0].volumeMounts[0].name"),
+        (9, "FieldValueInvalid", "spec.containers[0].livenessProbe.httpGet.port"),
+    ]
+
+
+def test_who_only_wants_to_know_where_pods_go_is_not_told_how_they_run(run, scene):
+    write(scene, RUNNING)
+    assert "shop       x " in run("place", "-f", ".").stdout
+
+
+def test_what_is_missing_because_its_name_was_misspelt_is_not_said_twice(run, scene):
+    write(scene, RUNNING.replace("httpGet", "httpget").replace("data, mount", "data, maunt"))
+    result = run("validate", "-f", "wrong.yaml")
+    assert [line.split()[3] for line in result.stdout.splitlines()[1:-1]] == [
+        "spec.containers[0].livenessProbe.httpget",
+        "spec.containers[0].volumeMounts[0].mauntPath",
+        "spec.containers[0].volumeMounts[0].name",
+    ]
+
+
 def test_a_list_whose_items_are_none(run, scene):
     write(scene, "apiVersion: v1\nkind: List\nitems: {}\n")
     result = run("validate", "-f", "wrong.yaml")

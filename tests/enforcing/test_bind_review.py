@@ -72,10 +72,31 @@ def test_one_pod_on_the_first_node(pod, placed, node, said, semantics):
     assert broken(pod, node, (placed, "n1"), semantics=semantics) == said
 
 
+@pytest.mark.parametrize("labels, apart, near", [
+    ({"n1": {}}, [], True),  # no domain: nothing is too near, and nobody near enough
+    ({"n1": {HOSTNAME: "same"}, "n2": {HOSTNAME: "same"}}, ["shop/p", "shop/db"], False),
+])  # fmt: skip
+def test_a_node_is_who_has_its_hostname(labels, apart, near):
+    index = PlacementIndex(UPSTREAM)
+    for name, given in labels.items():
+        index.add_target(nodes.target_of(msgspec.convert({"metadata": {"name": name, "labels": given}}, Node)))
+    index.add(workload("db", "db", rule("web")), [*labels][-1])
+    found = bind_review.broken_rules(workload("p", "web", rule("db")), "n1", index)
+    assert [one.owner for one in found] == apart
+    wishing = workload("p", "friend", rule("db", "podAffinity"))
+    assert bool(bind_review.broken_rules(wishing, "n1", index)) is near
+
+
 def test_a_second_member_must_join_the_first():
     near = rule("web", "podAffinity")
     assert broken(workload("p", "web", near), "n1", (workload("q", "web", near), "n2"))
     assert not broken(workload("p", "web", near), "n2", (workload("q", "web", near), "n2"))
+
+
+@pytest.mark.parametrize("semantics", [UPSTREAM, DESIGN])
+def test_members_of_a_set_are_found_by_labels_that_nobody_has_asked_for_yet(semantics):
+    first = workload("q", "web")  # a member without the rule: no term in use looks at its label
+    assert broken(workload("p", "web", rule("web", "podAffinity")), "n1", (first, "n2"), semantics=semantics)
 
 
 def test_the_pod_itself_is_no_peer_of_its_own():

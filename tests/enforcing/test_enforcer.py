@@ -2,6 +2,8 @@
 
 import math
 
+import msgspec
+
 from bayplan.enforcing.clauses import Sign
 from bayplan.enforcing.enforcer import Enforcer
 from bayplan.enforcing.planning import LATER, LOWEST, NOWHERE_ELSE, OWNER, OWNS_AFFINITY, Settings
@@ -46,6 +48,21 @@ def test_each_kind_has_its_grace_time():
     assert [(e.victim, e.why) for e in plan.evict] == [("o", OWNER)]
     plan = enforcer.due(100, standing(near, apart))
     assert [(e.victim, e.why) for e in plan.evict] == [("n", OWNS_AFFINITY), ("o", OWNER)]
+
+
+def test_who_goes_for_his_affinity_is_told_what_else_that_mends():
+    lonely = msgspec.structs.replace(broken("lonely", "mate", sign=Sign.NEAR), alone_without=(frozenset({"mate"}),))
+    mate, rival = broken("mate", sign=Sign.NEAR), broken("rival", "lonely")
+    at_odds = broken("rival", "another", "third")
+    all_of_them = (lonely, mate, rival, at_odds)
+    enforcer = Enforcer(GRACE)
+    enforcer.observe(all_of_them, 0)
+    plan = enforcer.due(100, standing(*all_of_them, rival=5, mate=5))
+    causes = {eviction.victim: eviction.causes for eviction in plan.evict}
+    # Once his mate has gone he is alone and could stay, but for the rival.
+    assert causes["lonely"] == (lonely, rival)
+    assert causes["mate"] == (mate,)
+    assert set(causes) == {"lonely", "mate", "another", "third"}
 
 
 def test_a_rule_that_was_mended_meanwhile_starts_anew():

@@ -229,6 +229,7 @@ class KubeServer:
             f"--client-ca-file={secrets.ca_file}",
             f"--token-auth-file={secrets.token_file}",
             "--authorization-mode=RBAC",
+            "--allow-privileged=true",  # as everywhere: a network could not be set up without
             "--service-account-issuer=https://kubernetes.default.svc",
             f"--service-account-key-file={secrets.account_key}",
             f"--service-account-signing-key-file={secrets.account_key}",

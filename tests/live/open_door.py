@@ -25,6 +25,8 @@ DEFAULT = Settings()
 class SeenView:
     """The cluster as it was when somebody last looked."""
 
+    complete = True
+
     def __init__(self, limits=NO_LIMITS):
         self.index = PlacementIndex()
         self.limits = limits

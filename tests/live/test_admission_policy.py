@@ -1,10 +1,14 @@
 """The ValidatingAdmissionPolicy says what `bayplan validate` says, asked by a real API server."""
 
 import asyncio
+import contextlib
+import copy
+import functools
 import gzip
 import itertools
 import json
 import pathlib
+from random import Random
 
 import pytest
 import yaml
@@ -12,8 +16,10 @@ import yaml
 from bayplan.model.semantics import UPSTREAM
 from bayplan.reading import guarding
 from bayplan.validating import admission, failover, policy_schema
-from bayplan.validating.guard import GuardSettings
-from live.admin import ApiError, path_to, wait_for
+from bayplan.validating.guard import Exempt, GuardSettings
+from bayplan.webhook import reviews
+from bayplan.webhook.judging import Door, Settings
+from live.admin import Admin, ApiError, path_to, wait_for
 from slow_twins import strategies
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -136,14 +142,20 @@ async def test_system_pods_are_never_blocked(guarded):
     assert not await refusal(guarded, pod(WEAPON, namespace="kube-system"))
 
 
-async def test_what_was_there_before_may_stay(guarded):
-    await guarded.delete(BINDINGS, "bayplan-guard")
-    await wait_for(lambda: _forgotten(guarded))
-    made = template("Deployment", "apps/v1", WEAPON)
-    await guarded.create(made)
+async def made_before(admin, *objects):
+    """The objects, as if they had been there before the guard."""
+    await admin.delete(BINDINGS, "bayplan-guard")
+    await wait_for(lambda: _forgotten(admin))
+    made = [await admin.create(one) for one in objects]
     bindings = [d for d in yaml.safe_load_all(MANIFEST.read_text()) if d["metadata"]["name"] == "bayplan-guard"]
-    await guarded.create(bindings[1])
-    await wait_for(lambda: refusal(guarded, pod(WEAPON)))
+    await admin.create(bindings[1])
+    await wait_for(lambda: refusal(admin, pod(WEAPON)))
+    return made
+
+
+async def test_what_was_there_before_may_stay(guarded):
+    made = template("Deployment", "apps/v1", WEAPON)
+    await made_before(guarded, made)
     name = made["metadata"]["name"]
     changed = await guarded.patch("apps/v1/deployments", name, {"spec": {"replicas": 5}}, "default")
     assert changed["spec"]["replicas"] == 5
@@ -153,6 +165,33 @@ async def test_what_was_there_before_may_stay(guarded):
     with pytest.raises(ApiError, match="reaches beyond a node"):
         await guarded.patch("apps/v1/deployments", name, wider, "default")
     await guarded.delete("apps/v1/deployments", name, "default")
+
+
+async def test_changes_are_judged_as_the_webhook_judges_them(guarded):
+    """Terms that stay, move, go, come and become others, in every mix."""
+    others = [term(text) for text in (TERMS[1], TERMS[3], TERMS[4])]
+    (old,) = await made_before(guarded, template("Deployment", "apps/v1", WEAPON, *others))
+    door, verdicts, random = Door(Settings()), [], Random(7)
+    group = {"group": "apps", "version": "v1"}
+    about = {"uid": "u", "kind": {**group, "kind": "Deployment"}, "resource": {**group, "resource": "deployments"}}
+    there = old["spec"]["template"]["spec"]["affinity"]["podAntiAffinity"][REQUIRED]
+    for _ in range(60):
+        terms = [*random.sample(there, random.randint(0, 4)), *map(term, random.sample(TERMS, random.randint(0, 2)))]
+        random.shuffle(terms)
+        new = copy.deepcopy(old)
+        new["spec"]["template"]["spec"]["affinity"]["podAntiAffinity"][REQUIRED] = terms
+        said = ""
+        try:
+            new = await guarded.replace("apps/v1/deployments", new, dryRun="All")
+        except ApiError as error:
+            said = str(error)
+        request = {**about, "operation": "UPDATE", "namespace": "default", "object": new, "oldObject": old}
+        review = {"apiVersion": reviews.API_VERSION, "kind": reviews.KIND, "request": request}
+        ours = await door.validate(reviews.read(json.dumps(review).encode()))
+        assert not said if ours.allowed else BEYOND in said, terms
+        verdicts.append(ours.allowed)
+    assert 10 < sum(verdicts) < 50
+    await guarded.delete("apps/v1/deployments", old["metadata"]["name"], "default")
 
 
 async def edit(admin, **variables):
@@ -187,6 +226,72 @@ async def test_the_capability(variables, over_zones, over_nodes, guarded):
 async def test_who_is_exempt(variables, guarded):
     await edit(guarded, **variables)
     await wait_for(lambda: _forgotten(guarded))
+
+
+CONTROLLERS = "system:serviceaccount:kube-system:"
+REQUESTERS = [
+    ("alice", None),
+    ("bob", None),
+    ("bob", "ops"),
+    ("system:kube-controller-manager", None),
+    (CONTROLLERS + "replicaset-controller", None),
+    (CONTROLLERS + "daemon-set-controller", None),
+    (CONTROLLERS + "replicaset-controller-2", None),
+    ("system:serviceaccount:default:replicaset-controller", None),
+]
+OWNERS = [
+    {},
+    {"ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "1"}]},
+    {"ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "1", "controller": True}]},
+]
+
+
+@pytest.fixture
+async def everybody_may(admin):
+    """Whoever comes has all rights, so that only the guard can say no."""
+    group = "rbac.authorization.k8s.io"
+    binding = {"apiVersion": f"{group}/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "everybody"}}
+    role = {"apiGroup": group, "kind": "ClusterRole", "name": "cluster-admin"}
+    subjects = [{"apiGroup": group, "kind": "Group", "name": "system:authenticated"}]
+    await admin.create({**binding, "roleRef": role, "subjects": subjects})
+    yield
+    await admin.delete(f"{group}/v1/clusterrolebindings", "everybody")
+
+
+@contextlib.asynccontextmanager
+async def acting_as(server, user, group):
+    someone = Admin.of(server)
+    someone._headers |= {"Impersonate-User": user, **({"Impersonate-Group": group} if group else {})}
+    async with someone:
+        yield someone
+
+
+@pytest.mark.parametrize("exempt", [
+    Exempt(users=("alice",)), Exempt(groups=("ops",)), Exempt(namespaces=("team",)), Exempt(),
+])  # fmt: skip
+async def test_the_exempt_are_those_whom_the_webhook_exempts(exempt, guarded, kube_server, everybody_may):
+    await guarded.create_namespace("team")
+    names = {name: list(getattr(exempt, name)) for name in ("users", "groups", "namespaces")}
+    await edit(guarded, **{f"exempt{name.title()}": str(found) for name, found in names.items()})
+    door, verdicts = Door(Settings(guard=GuardSettings(exempt=exempt))), []
+
+    async def compared(requester, owner, namespace):
+        """The verdict in a list, once both say the same."""
+        (user, group), obj = requester, pod(WEAPON, namespace=namespace, **owner)
+        async with acting_as(kube_server, user, group) as someone:
+            said = await refusal(someone, obj)
+        kind = {"group": "", "version": "v1", "kind": "Pod"}
+        request = {"uid": "u", "kind": kind, "resource": {"group": "", "version": "v1", "resource": "pods"}}
+        request |= {"operation": "CREATE", "namespace": namespace, "object": obj}
+        request["userInfo"] = {"username": user, "groups": [group] if group else []}
+        review = {"apiVersion": reviews.API_VERSION, "kind": reviews.KIND, "request": request}
+        ours = await door.validate(reviews.read(json.dumps(review).encode()))
+        return [ours.allowed] if (not said if ours.allowed else BEYOND in said) else []
+
+    for case in itertools.product(REQUESTERS, OWNERS, ("default", "team")):
+        # The API server hears of other variables in its own time.
+        verdicts += await wait_for(functools.partial(compared, *case))
+    assert 0 < sum(verdicts) < len(verdicts) or exempt == Exempt()
 
 
 async def test_traps_are_warnings(guarded, kube_server):

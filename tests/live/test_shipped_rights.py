@@ -1,6 +1,7 @@
 """The parts of `deploy/` that are put on top of its base: each has exactly the rights that its flag needs."""
 
 import asyncio
+import contextlib
 import os
 import pathlib
 import subprocess
@@ -11,12 +12,16 @@ import yaml
 
 from bayplan.cli.audit_live import AuditFetching
 from bayplan.kube_api import connect
-from live.admin import wait_for
+from live.admin import ApiError, pod, wait_for
 from live.bayplan_running import process
 from live.breaking import Cluster, apart
+from live.open_door import CONFIGURATIONS
+from live.processes import free_port
 
 DEPLOY = pathlib.Path(__file__).parents[2] / "deploy"
 RIGHTS = ("Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
+HOSTNAME = "kubernetes.io/hostname"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 BEYOND_THE_BASE = {"leases", "endpointslices", "deployments", "priorityclasses", "machines"}
 
 
@@ -36,19 +41,31 @@ def flags(manifests):
     return deployment["spec"]["template"]["spec"]["containers"][0]["args"][1:]
 
 
+def reached_at(url, configuration):
+    """A webhook configuration that leads to a port of this machine instead of the Service."""
+    for webhook in configuration["webhooks"]:
+        webhook["clientConfig"] = {"url": url + webhook["clientConfig"]["service"]["path"]}
+    return configuration
+
+
 @pytest.fixture
-def apply(kube_server, admin, tmp_path):
+async def apply(kube_server, admin, tmp_path):
     """Applies the base with components: the flags of its Deployment, and a kubeconfig of its service account."""
 
-    async def run(*components):
+    async def run(*components, url=""):
         manifests = rendered(tmp_path, *components)
         for manifest in manifests:
             if manifest["kind"] in RIGHTS:
                 await admin.create(manifest)
+            elif manifest["kind"].endswith("WebhookConfiguration"):
+                await admin.create(reached_at(url, manifest))
         token = await admin.service_account_token("bayplan-system", "bayplan")
         return flags(manifests), kube_server.kubeconfig(entry={"token": token})
 
-    return run
+    yield run
+    for resource in CONFIGURATIONS:
+        with contextlib.suppress(ApiError):
+            await admin.delete(resource, "bayplan")
 
 
 @pytest.fixture
@@ -100,10 +117,72 @@ async def test_auditing_may_read_all_that_an_audit_wants(components, unlisted, a
     assert any("kubeadm-config" in name for name in names) is bool(components)
 
 
-async def test_a_scheduler_with_all_parts_runs_by_its_shipped_flags(kube_server, admin, namespace, apply):
+def exclusive(key):
+    return {"podAntiAffinity": {REQUIRED: [{"labelSelector": {}, "namespaceSelector": {}, "topologyKey": key}]}}
+
+
+async def refused(admin, obj):
+    """Why an object is not let in; empty if it is. Nothing is kept."""
+    try:
+        await admin.create(obj, dryRun="All")
+    except ApiError as error:
+        return str(error)
+    return ""
+
+
+@pytest.fixture
+def on_this_machine():
+    """Where the webhook listens, as flags, and the URL of that."""
+    address = f"127.0.0.1:{free_port()}"
+    url = f"https://{address}"
+    return ("--webhook-bind-address", address, "--webhook-url", url), url
+
+
+async def test_the_webhook_may_do_all_that_it_has_to(kube_server, admin, namespace, apply, on_this_machine):
+    await admin.create_nodes(2, cpu="4", labels=lambda n: {HOSTNAME: f"node-{n}"})
+    where, url = on_this_machine
+    given, kubeconfig = await apply("webhook", url=url)
+    assert "--webhook" in given
+    running = process(kube_server, *given, *where, kubeconfig=kubeconfig)
+    weapon = pod("weapon", namespace, affinity=exclusive("topology.kubernetes.io/zone"))
+    assert "reaches beyond a node" in await wait_for(lambda: refused(admin, weapon))
+    limits = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "bayplan-quota"}}
+    await admin.create({**limits, "data": {namespace: "{cpu: 2}"}}, namespace="bayplan-system")
+    alone = pod("alone", namespace, affinity=exclusive(HOSTNAME))
+    assert "requested: cpu=4, used: cpu=0, limited: cpu=2" in await wait_for(lambda: refused(admin, alone))
+    secrets = [found["metadata"]["name"] for found in await admin.items("secrets", "bayplan-system")]
+    assert secrets == ["bayplan-webhook-certificates"]
+    running.stop()
+    assert running.child.returncode == 0
+    assert "no rights" not in running.log.read_text()
+
+
+@pytest.mark.parametrize("gone", [CONFIGURATIONS, CONFIGURATIONS[1:]])
+async def test_pods_are_placed_though_somebody_took_the_webhook_away(
+    gone, kube_server, admin, namespace, apply, on_this_machine
+):
+    """Taking its configurations away is how people get rid of a webhook in need; the scheduler must still start."""
+    await admin.create_nodes(1)
+    where, url = on_this_machine
+    given, kubeconfig = await apply("webhook", url=url)
+    for resource in gone:
+        await admin.delete(resource, "bayplan")
+    running = process(kube_server, *given, *where, kubeconfig=kubeconfig)
+    await admin.create_pod("web", namespace, scheduler="bayplan")
+    await wait_for(lambda: admin.node_of("web", namespace))
+    running.stop()
+    for resource in CONFIGURATIONS:
+        said = f"no {resource.rpartition('/')[2]} bayplan: API servers do not ask"
+        assert (said in running.log.read_text()) is (resource in gone)
+
+
+async def test_a_scheduler_with_all_parts_runs_by_its_shipped_flags(
+    kube_server, admin, namespace, apply, on_this_machine
+):
     await admin.create_nodes(2)
-    given, kubeconfig = await apply("enforcing", "auditing")
-    running = process(kube_server, *given, kubeconfig=kubeconfig)
+    where, url = on_this_machine
+    given, kubeconfig = await apply("enforcing", "auditing", "webhook", url=url)
+    running = process(kube_server, *given, *where, kubeconfig=kubeconfig)
     await admin.create_pod("web", namespace, scheduler="bayplan")
     await wait_for(lambda: admin.node_of("web", namespace))
     running.stop()

@@ -5,9 +5,12 @@ import itertools
 
 import pytest
 
-from bayplan.validating import admission
+from bayplan.validating import complete
 from live.admin import ApiError
-from validating import refusals
+from validating import mutations, refusals, running_refusals
+
+REFUSED = [obj for obj, _ in (*refusals.REFUSALS, *running_refusals.REFUSALS)]
+ADMITTED = [*refusals.ADMITTED, *running_refusals.ADMITTED]
 
 
 async def causes_of(admin, obj):
@@ -19,10 +22,20 @@ async def causes_of(admin, obj):
     return set()
 
 
-@pytest.mark.parametrize("obj", [*(obj for obj, _ in refusals.REFUSALS), *refusals.ADMITTED])
+def our_causes_of(obj):
+    return {(cause.reason, cause.field, cause.message) for cause in complete.causes_of(obj)}
+
+
+@pytest.mark.parametrize("obj", [*REFUSED, *ADMITTED])
 async def test_the_api_server_says_the_same(obj, admin):
-    ours = {(cause.reason, cause.field, cause.message) for cause in admission.causes(obj)}
-    assert await causes_of(admin, obj) == ours
+    assert await causes_of(admin, obj) == our_causes_of(obj)
+
+
+async def test_the_api_server_says_the_same_of_objects_that_were_changed_at_random(admin):
+    asked = list(mutations.mutated(seed=36, count=400))
+    answers = await asyncio.gather(*(causes_of(admin, obj) for obj in asked))
+    for obj, answer in zip(asked, answers, strict=True):
+        assert answer == our_causes_of(obj), obj
 
 
 NUMBERS = (
@@ -55,4 +68,4 @@ async def test_quantities_are_printed_alike(admin):
     ]
     answers = await asyncio.gather(*(causes_of(admin, obj) for obj in asked))
     for obj, answer in zip(asked, answers, strict=True):
-        assert answer == {(cause.reason, cause.field, cause.message) for cause in admission.causes(obj)}, obj
+        assert answer == our_causes_of(obj), obj

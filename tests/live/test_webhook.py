@@ -1,20 +1,24 @@
 """The webhook, asked by a real API server: one test for each rule, and for what may happen to a webhook."""
 
 import asyncio
+import base64
 import itertools
 import json
 import pathlib
 import socket
 from datetime import UTC, datetime, timedelta
 
+import msgspec
 import pytest
 import yaml
 
 from bayplan.enforcing.quota_limits import Limits
+from bayplan.errors import ClusterError
 from bayplan.kube_api import connect
 from bayplan.kube_api.access import ConnectOptions
 from bayplan.validating.guard import Exempt, GuardSettings
-from bayplan.webhook import in_cluster, rotation, running, serving
+from bayplan.webhook import certificates, in_cluster, rotation, running, serving
+from bayplan.webhook.certificates import KeyPair
 from bayplan.webhook.judging import Settings
 from bayplan.webhook.manifests import Address
 from bayplan.webhook.rotation import Lifetimes
@@ -27,7 +31,7 @@ ZONE = "topology.kubernetes.io/zone"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 RUNNING = "requiredDuringSchedulingRequiredDuringExecution"
 NAMES = (f"w{n}" for n in itertools.count())
-MANIFEST = pathlib.Path(__file__).parents[2] / "deploy" / "webhook.yaml"
+RIGHTS = pathlib.Path(__file__).parents[2] / "deploy" / "webhook" / "rbac.yaml"
 OWN = "bayplan-system"
 
 
@@ -116,8 +120,9 @@ async def test_malformed_annotations_are_refused(admin):
         code, said = await refusal(admin, pod(rule="{"))
         assert code == 422
         assert "metadata.annotations[bayplan.io/affinity]: Invalid value: neither YAML nor JSON" in said
-        wrong = deployment(None, annotations={"bayplan.io/placement": "supplement: []"})
-        assert "metadata.annotations[bayplan.io/placement]" in (await refusal(admin, wrong))[1]
+        for wrong in (deployment, pod):  # both may be templates that Karmada places
+            bad = wrong(affinity=None, annotations={"bayplan.io/placement": "supplement: []"})
+            assert "metadata.annotations[bayplan.io/placement]" in (await refusal(admin, bad))[1]
 
 
 def policy(placement, **metadata):
@@ -154,8 +159,11 @@ async def test_traps_are_warnings(admin):
 async def test_terms_come_to_tolerate_daemons(admin):
     async with opened(admin):
         made = await admin.create(pod(rule=anti(HOSTNAME, RUNNING, app="db")))
-    (term,) = json.loads(made["metadata"]["annotations"]["bayplan.io/affinity"])["podAntiAffinity"][RUNNING]
-    assert term["tolerateNamespaces"] == ["kube-system"]
+        bare = {"metadata": {"annotations": {"bayplan.io/affinity": json.dumps(anti(HOSTNAME, RUNNING, app="cache"))}}}
+        changed = await admin.patch("pods", made["metadata"]["name"], bare, "default")
+    for found, app in ((made, "db"), (changed, "cache")):
+        rule = json.loads(found["metadata"]["annotations"]["bayplan.io/affinity"])
+        assert rule == anti(HOSTNAME, RUNNING, app=app, tolerateNamespaces=["kube-system"])
 
 
 async def test_what_was_wrong_before_the_door_opened_may_stay(admin):
@@ -191,6 +199,21 @@ async def test_a_bind_that_breaks_a_rule_is_refused_in_both_directions(admin):
         assert await admin.node_of("db") == "node-0"
         await admin.bind("default", "web", "node-1")
         assert (serving.BINDINGS, False) in door.reviews
+
+
+async def test_of_two_binds_that_break_a_rule_together_one_is_refused(kube_server, admin, namespace):
+    """However fast they come: what was let in counts before anybody sees it in the cluster."""
+    await admin.create_nodes(1)
+    for name, labels, rule in (("web", {"app": "web"}, NO_DB), ("db", {"app": "db"}, None)):
+        await admin.create(pod(name=name, namespace=namespace, labels=labels, rule=rule))
+    view = SeenView()
+    await view.look(admin)
+    async with opened(admin, view=view):
+        binds = (admin.bind(namespace, name, "node-0") for name in ("web", "db"))
+        answers = await asyncio.gather(*binds, return_exceptions=True)
+    (refused,) = [answer for answer in answers if isinstance(answer, ApiError)]
+    assert refused.status == 409
+    assert "refuses app=db on its node" in str(refused)
 
 
 async def test_a_pod_that_names_its_node_is_a_bind_too(admin):
@@ -288,7 +311,7 @@ async def test_plain_pods_are_never_asked_about(admin):
 
 @pytest.fixture
 async def shipped(admin):
-    """The shipped manifest on the server, but for a port of this machine instead of the Service."""
+    """The shipped manifests on the server, but for a port of this machine instead of the Service."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -296,8 +319,7 @@ async def shipped(admin):
         address=Address(url=f"https://127.0.0.1:{port}"), host="127.0.0.1", port=port, failure_policy="Fail"
     )
     await admin.create_namespace(OWN)
-    made = [d for d in yaml.safe_load_all(MANIFEST.read_text()) if not d["apiVersion"].startswith("admissionreg")]
-    for document in (*made, *webhook.manifests()):
+    for document in (*yaml.safe_load_all(RIGHTS.read_text()), *webhook.manifests()):
         await admin.create(document)
     yield webhook
     for resource in (*CONFIGURATIONS, *("rbac.authorization.k8s.io/v1/clusterrole" + s for s in ("s", "bindings"))):
@@ -339,6 +361,21 @@ async def test_replicas_that_start_together_share_one_certificate(kube_server, a
         assert [await store.load() for store in stores] == [kept] * 5
         saved = await asyncio.gather(*(store.save(chain, kept) for store, chain in zip(stores, second, strict=True)))
         assert sum(saved) == 1
+
+
+@pytest.mark.parametrize("spoilt", [
+    b"{}",
+    msgspec.json.encode(rotation.Chain((), KeyPair(b"x", b"y"))),
+    msgspec.json.encode(rotation.Chain((KeyPair(b"x", b"y"),), certificates.authority(datetime.now(UTC), timedelta(1)))),
+])  # fmt: skip
+async def test_a_secret_that_somebody_else_wrote_is_no_riddle(spoilt, kube_server, admin):
+    await admin.create_namespace(OWN)
+    encoded = {"chain.json": base64.b64encode(spoilt).decode()}
+    meta = {"name": in_cluster.SECRET, "namespace": OWN}
+    await admin.create({"apiVersion": "v1", "kind": "Secret", "metadata": meta, "data": encoded})
+    async with connect.from_kubeconfig(kube_server.kubeconfig()) as connection:
+        with pytest.raises(ClusterError, match="holds no certificates of ours; delete it"):
+            await in_cluster.SecretStore(connection, OWN).load()
 
 
 def _new_chain():

@@ -23,15 +23,16 @@ def exclusive(key):
 
 
 @pytest.fixture
-async def webhook(kube_server, admin):
-    """The process, once the API server asks it."""
+async def webhook(kube_server, admin, request):
+    """The process; a parameter has more flags for it."""
     port = free_port()
     url = f"https://127.0.0.1:{port}"
     await admin.create_namespace("bayplan-system")
     for configuration in Webhook(address=Address(url=url), failure_policy="Fail").manifests():
         await admin.create(configuration)
     where = ("--webhook-bind-address", f"127.0.0.1:{port}", "--webhook-url", url)
-    yield bayplan_running.process(kube_server, "--webhook", *where, "--no-leader-elect")
+    more = getattr(request, "param", ())
+    yield bayplan_running.process(kube_server, "--webhook", *where, "--no-leader-elect", *more)
     for resource in CONFIGURATIONS:
         await admin.delete(resource, "bayplan")
     await admin.delete_all("secrets", "bayplan-system")
@@ -107,3 +108,17 @@ async def test_a_quota_beyond_what_there_is_lets_priority_decide(webhook, admin,
     # Whoever had to go no longer counts, so that one more may ask; and then nobody.
     await admin.create(pod("again", namespace, **ours))
     assert "requested: cpu=4, used: cpu=12, limited: cpu=12" in await wait_for(fourth)
+
+
+@pytest.mark.parametrize("webhook, charged", [((), 6), (("--quota-charge", "average"), 4)], indirect=["webhook"])
+async def test_a_waiting_pod_is_charged_as_was_asked_for(webhook, charged, admin, namespace):
+    await admin.create_nodes(1, cpu="2", prefix="small-")
+    await admin.create_nodes(1, cpu="6", prefix="large-")
+    limits = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "bayplan-quota"}}
+    await admin.create({**limits, "data": {namespace: "{cpu: 1}"}}, namespace="bayplan-system")
+    pods, alone = path_to("pods", namespace=namespace), pod("alone", namespace, affinity=exclusive(HOSTNAME))
+
+    async def is_charged():
+        return f"requested: cpu={charged}, used: cpu=0, limited: cpu=1" in await refusal(admin, pods, alone)
+
+    assert await wait_for(is_charged)

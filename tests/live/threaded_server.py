@@ -29,9 +29,6 @@ class ThreadedServer:
         self._running = contextlib.AsyncExitStack()
         self._server = None
 
-    async def handle(self, request):
-        raise NotImplementedError
-
     async def open(self):
         """What must be made on the loop before the first request; things to close go onto `_running`."""
 

@@ -2,11 +2,12 @@
 
 import asyncio
 import json
+import logging
 import threading
 
 from bayplan.enforcing import planning
 from bayplan.enforcing.planning import Settings
-from bayplan.live.outside import RefusedError
+from bayplan.live.outside import GoneError, RefusedError
 from live_loop.simulated import Simulation
 
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
@@ -42,7 +43,7 @@ async def enforce(cluster, seconds=0.0):
         for eviction in plan.evict:
             await cluster.parts.enforcement._evict(eviction)
         await cluster.parts.events.flush()
-        if plan.evict and not cluster.parts.settings.enforcement_dry_run:
+        if plan.evict:
             continue
         if plan.next_at > end:
             break
@@ -66,8 +67,30 @@ async def test_a_pod_relabelled_into_a_conflict_goes_after_the_grace_time():
     assert cluster.deleted == []
     await enforce(cluster, 2)
     assert cluster.deleted == ["other"], "the lower priority goes"
-    assert any("quiet demands" in note for note in cluster.notes("other", "RuleBroken"))
+    (note,) = cluster.notes("other", "RuleBroken")
+    assert note.endswith(f"web/quiet refuses app=loud in {HOST}=one")
     assert cluster.notes("quiet", "NeighbourEvicted")
+
+
+async def test_the_owner_of_the_rule_is_told_however_many_others_there_are():
+    cluster = simulation()
+    cluster.add_pod("quiet", annotations=apart(app="loud"), node="one", priority=5)
+    loud = [f"loud-{i}" for i in range(5)]
+    for name in loud:
+        cluster.add_pod(name, labels={"app": "loud"}, node="one")
+    await enforce(cluster, 61)
+    assert cluster.deleted == loud
+    assert len(cluster.notes("quiet", "NeighbourEvicted")) == len(loud)
+    assert not any(cluster.notes(name, "NeighbourEvicted") for name in loud), "they have no part in each other's going"
+
+
+async def test_those_who_broke_its_rule_are_told_when_the_owner_goes():
+    cluster = simulation()
+    cluster.add_pod("quiet", annotations=apart(app="loud"), node="one")
+    cluster.add_pod("loud", labels={"app": "loud"}, node="one", priority=5)
+    await enforce(cluster, 61)
+    assert cluster.deleted == ["quiet"]
+    assert cluster.notes("loud", "NeighbourEvicted")
 
 
 async def test_at_equal_priority_the_owner_of_the_rule_goes():
@@ -180,6 +203,27 @@ async def test_a_dry_run_changes_nothing():
     assert cluster.events == []
 
 
+async def test_a_dry_run_names_everybody_who_would_go_and_each_once(caplog):
+    caplog.set_level(logging.INFO, "bayplan.enforcement")
+    cluster = simulation(Settings(anti_affinity_grace=60, per_minute=30, at_once=10), enforcement_dry_run=True)
+    for i in range(40):
+        cluster.add_node(f"node-{i}")
+        cluster.add_pod(f"quiet-{i}", annotations=apart(app="loud"), node=f"node-{i}", priority=5)
+        cluster.add_pod(f"loud-{i}", labels={"app": "loud"}, node=f"node-{i}")
+
+    def named():
+        return sorted(said.pod for said in caplog.records if said.message == "would evict")
+
+    await enforce(cluster, 600)
+    assert named() == sorted(f"web/loud-{i}" for i in range(40))
+    caplog.clear()
+    relabel(cluster, "loud-7", app="calm")
+    await enforce(cluster, 600)
+    relabel(cluster, "loud-7", app="loud")
+    await enforce(cluster, 600)
+    assert named() == ["web/loud-7"], "broken anew, it is said anew"
+
+
 async def test_everything_else_goes_on_while_it_is_worked_out_who_goes(monkeypatch):
     cluster = simulation(Settings(anti_affinity_grace=0))
     for i in ("one", "two"):
@@ -226,6 +270,42 @@ async def test_whoever_is_on_its_way_out_already_is_waited_for():
     cluster.tell("loud")
     await enforce(cluster, 600)
     assert cluster.deleted == []
+
+
+async def test_a_victim_that_is_gone_before_the_watch_tells_is_asked_once():
+    cluster, asked = simulation(), []
+    cluster.add_pod("quiet", annotations=apart(app="loud"), node="one", priority=5)
+    cluster.add_pod("loud", labels={"app": "loud"}, node="one")
+
+    async def nobody_there(pod):
+        asked.append(pod.name)
+        raise GoneError("not found")
+
+    cluster.evict = nobody_there
+    await enforce(cluster, 60)
+    for _ in range(5):
+        plan = await cluster.parts.enforcement.look()
+        assert plan.evict == ()
+    assert asked == ["loud"]
+    cluster.remove_pod("loud")
+    await enforce(cluster, 60)
+    assert cluster.parts.enforcement.broken() == []
+
+
+async def test_a_successor_of_the_same_name_is_not_taken_for_one_on_its_way_out():
+    cluster = simulation()
+
+    async def slowly(pod):
+        cluster.deleted.append(pod.name)
+
+    cluster.evict = slowly
+    cluster.add_pod("quiet", annotations=apart(app="loud"), node="one", priority=5)
+    cluster.add_pod("loud", labels={"app": "loud"}, node="one")
+    await enforce(cluster, 61)
+    cluster.remove_pod("loud")
+    cluster.add_pod("loud", labels={"app": "loud"}, node="one")  # before anybody has looked
+    await enforce(cluster, 61)
+    assert cluster.deleted == ["loud", "loud"]
 
 
 async def test_what_is_broken_is_counted():

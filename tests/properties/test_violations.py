@@ -6,12 +6,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayplan import placing
+from bayplan.enforcing import bind_review
+from bayplan.enforcing.clauses import Sign
 from bayplan.enforcing.tracking import ViolationTracker
 from bayplan.indexing import journal
 from bayplan.model.semantics import DESIGN, UPSTREAM
 from bayplan.rules import profile
 from properties.breaking import BreakingCluster, told
 from slow_twins import violations as slow_twin
+from slow_twins.strategies import HOSTNAME
 
 SEEDS = st.integers(0, 2**32)
 MIXED = {"affinityTermsMetApart": True, "emptyTopologyKeyMeansAny": True}
@@ -97,6 +100,25 @@ def test_nobody_is_in_violation_where_he_was_just_put(preset, seed):
             after = {(violation.owner, violation.term) for violation in cluster.tracker.violations()}
             assert not [broken for broken in after if broken[0] == workload.key]
             assert {broken for broken in after - before if "podAntiAffinity" in broken[1]} == set()
+
+
+@ALL
+@settings(max_examples=60, deadline=None)
+@given(seed=SEEDS)
+def test_a_bind_is_refused_for_the_rules_over_nodes_that_it_would_break(preset, seed):
+    """What the webhook says beforehand is what the tracker would find afterwards."""
+    cluster = drawn(seed, preset, n_pods=14)
+    for _ in range(8):
+        cluster.serial += 1
+        workload, node = cluster.workload(cluster.draw_pod("new")), cluster.chance.choice(sorted(cluster.nodes))
+        said = {(rule.owner, rule.path) for rule in bind_review.broken_rules(workload, node, cluster.index)}
+        with cluster.index.tentatively():
+            cluster.index.add(workload, node)
+            over_nodes = [v for v in cluster.tracker.violations() if v.topology_key == HOSTNAME]
+            apart = [v for v in over_nodes if v.sign is Sign.APART and workload.key in v.peers]
+            found = {(v.owner, v.term) for v in (*(v for v in over_nodes if v.owner == workload.key), *apart)}
+        assert said == found
+        cluster.step()
 
 
 @settings(max_examples=15, deadline=None)

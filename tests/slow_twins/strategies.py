@@ -414,6 +414,11 @@ def drivers(dice):
                 "drivers": [{"name": "csi.example.com", "nodeID": "x", "allocatable": {"count": dice.pick((1, 2))}}]
             }
             found.append(thing("CSINode", f"n{number}", group, spec=spec))
+        for number in range(dice.pick((0, 0, 1, 3))):
+            driver = dice.pick(("csi.example.com", "csi.example.com", "other.example.com"))
+            volume = {"persistentVolumeName": dice.pick(("pv-c0", "pv-c1", "pv-other"))}
+            spec = {"attacher": driver, "nodeName": f"n{dice.number(0, 3)}", "source": volume}
+            found.append(thing("VolumeAttachment", f"a{number}", group, spec=spec))
     if dice.rarely(2):
         found.append(thing("CSIDriver", "csi.example.com", group, spec={"storageCapacity": dice.pick((True, False))}))
         for zone in ZONES:

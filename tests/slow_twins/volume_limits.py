@@ -12,10 +12,11 @@ def before_filter(cycle):
 def check(cycle, node):
     limits = limits_of(cycle, node)
     wanted = volumes_of(cycle, cycle.pod)
-    attached = {volume for pod in node.pods for volume in volumes_of(cycle, pod)}
+    used = {volume for pod in node.pods for volume in volumes_of(cycle, pod)}
+    attached = used | left_attached(cycle, node)
     for driver, limit in limits.items():
         there = {volume for volume in attached if volume[0] == driver}
-        new = {volume for volume in wanted if volume[0] == driver} - there
+        new = {volume for volume in wanted if volume[0] == driver} - used
         if new and len(there) + len(new) > limit:
             return Refused(UNSCHEDULABLE, "node(s) exceed max volume count")
     return None
@@ -25,6 +26,18 @@ def limits_of(cycle, node):
     found = next((one for one in cycle.cluster.of_kind("CSINode") if name_of(one) == node.name), {})
     drivers = (found.get("spec") or {}).get("drivers") or []
     return {one["name"]: one["allocatable"]["count"] for one in drivers if (one.get("allocatable") or {}).get("count")}
+
+
+def left_attached(cycle, node):
+    """(driver, handle) of every volume that a VolumeAttachment ties to the node."""
+    found = set()
+    for one in cycle.cluster.of_kind("VolumeAttachment"):
+        spec = one.get("spec") or {}
+        name = (spec.get("source") or {}).get("persistentVolumeName") or ""
+        source = ((cycle.cluster.find("PersistentVolume", name) or {}).get("spec") or {}).get("csi")
+        if spec.get("nodeName") == node.name and spec.get("attacher") and source:
+            found.add((spec["attacher"], source["volumeHandle"]))
+    return found
 
 
 def volumes_of(cycle, pod):

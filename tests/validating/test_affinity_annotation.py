@@ -43,7 +43,9 @@ def anti(term):
     ("{", [": Invalid value: neither YAML nor JSON: line 2, column 1: did not find expected node content"]),
     ("podAffinity: {}\npodAffinity: {}", [": Invalid value: neither YAML nor JSON: line 2, column 1: 'podAffinity' is written twice"]),
     ("a: &a [x]\nb: *a", [": Invalid value: aliases are not allowed"]),
-    ("[" * 100_000, [": Invalid value: nested more than 32 deep"]),
+    ("[" * 8_000, [": Invalid value: nested more than 32 deep"]),
+    ("podAffinity: {}" + " " * 8_178, [": Invalid value: longer than 8192 characters"]),  # before anybody reads it
+    ("podAffinity: {}" + " " * 8_177, []),
 ])  # fmt: skip
 def test_annotation(text, wrong):
     assert writing.held_against(annotated(text, labels={"app": "web"}), PATH) == wrong

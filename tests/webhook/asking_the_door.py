@@ -93,7 +93,8 @@ def workload(obj):
 class View:
     """Two nodes of 4 cpu each, the pods that are put there, and those that wait."""
 
-    def __init__(self, *, limits=NO_LIMITS, semantics=UPSTREAM):
+    def __init__(self, *, limits=NO_LIMITS, semantics=UPSTREAM, complete=True):
+        self.complete = complete
         self.index = PlacementIndex(semantics)
         self.limits = limits
         self.pending = []

@@ -7,11 +7,12 @@ import msgspec
 import pytest
 
 from bayplan.enforcing.quota_limits import Limits
+from bayplan.errors import ClusterError
 from bayplan.model.semantics import DESIGN
 from bayplan.validating.guard import Exempt, GuardSettings
-from bayplan.webhook import quota_door, reviews
+from bayplan.webhook import bind_door, quota_door, reviews
 from bayplan.webhook.judging import Door, Settings
-from webhook.asking_the_door import HOSTNAME, RUNNING, View, anti, binding, deployment, pod, policy, request
+from webhook.asking_the_door import HOSTNAME, RUNNING, SCHEDULING, View, anti, binding, deployment, pod, policy, request
 
 ZONE = "topology.kubernetes.io/zone"
 DOOR = Door(Settings())
@@ -109,6 +110,44 @@ async def test_what_was_wrong_before_may_stay():
     assert not (await judged(pod(annotation="{"), old=pod())).allowed
 
 
+EVERYBODY = {"labelSelector": {}, "namespaceSelector": {}, "topologyKey": ZONE}
+DATABASES = {"labelSelector": {"matchLabels": {"app": "db"}}, "namespaceSelector": {}, "topologyKey": ZONE}
+ON_A_NODE = {**EVERYBODY, "topologyKey": HOSTNAME}
+
+
+@pytest.mark.parametrize("before, after, restrict, allowed", [
+    ([DATABASES], [DATABASES, ON_A_NODE], "all-namespaces", True),
+    ([DATABASES, ON_A_NODE], [ON_A_NODE, DATABASES], "all-namespaces", True),
+    ([EVERYBODY, DATABASES], [DATABASES], "all-namespaces", True),
+    ([DATABASES], [EVERYBODY], "all-namespaces", False),  # in the same place, and another weapon
+    ([DATABASES], [DATABASES, EVERYBODY], "all-namespaces", False),
+    ([ON_A_NODE], [EVERYBODY], "all", False),
+    ([ON_A_NODE], [ON_A_NODE], "all", True),
+])  # fmt: skip
+async def test_a_term_that_was_there_before_may_stay_but_not_become_another(before, after, restrict, allowed):
+    door = Door(Settings(guard=GuardSettings(restrict=restrict)))
+    for when in (SCHEDULING, RUNNING):
+        old, new = ({"podAntiAffinity": {when: terms}} for terms in (before, after))
+        by_annotation = pod(annotation=json.dumps(new)), pod(annotation=json.dumps(old))
+        assert (await judged(by_annotation[0], door, old=by_annotation[1])).allowed is allowed
+        assert (await judged(deployment(new), door, old=deployment(old))).allowed is allowed
+
+
+async def test_a_term_that_was_there_before_may_stay_when_labels_change():
+    rule = json.dumps({"podAntiAffinity": {RUNNING: [{**DATABASES, "matchLabelKeys": ["version"]}]}})
+    before, after = (pod(annotation=rule, labels={"version": version}) for version in ("1", "2"))
+    assert not (await judged(after)).allowed
+    assert (await judged(after, old=before)).allowed
+
+
+async def test_a_term_that_the_mutating_webhook_let_tolerate_daemons_is_the_same_term():
+    before, after = (
+        pod(annotation=json.dumps({"podAntiAffinity": {RUNNING: [{**DATABASES, **more}]}}))
+        for more in ({}, {"tolerateNamespaces": ["kube-system"]})
+    )
+    assert (await judged(after, old=before)).allowed
+
+
 async def test_what_is_being_deleted_may_always_change():
     going = pod(affinity=anti(ZONE), deletionTimestamp="2026-01-01T00:00:00Z")
     assert (await judged(going, old=pod())).allowed
@@ -193,10 +232,54 @@ async def test_a_pod_that_names_its_node_is_a_bind_too():
     assert (await judged(mirror, door)).allowed
 
 
+async def test_whom_it_let_in_stands_there_before_anybody_sees_him():
+    view, now = View(), [0.0]
+    view.put(pod("web", annotation=NO_DB))
+    view.put(pod("db", labels={"app": "db"}))
+    for first, second in (("web", "db"), ("db", "web")):
+        door = Door(Settings(), view)
+        door._binds._clock = lambda: now[0]
+        for dry in (True, False):
+            assert (await judged(binding(first, "n1"), door, subResource="binding", dryRun=dry)).allowed
+        assert (await judged(binding(second, "n2"), door, subResource="binding", dryRun=True)).allowed
+        assert (await judged(binding(first, "n1"), door, subResource="binding")).allowed, "asked again, it is the same"
+        said = (await judged(binding(second, "n1"), door, subResource="binding")).message
+        assert said.endswith("of shop/web refuses app=db on its node, and on n1 that is shop/db")
+        now[0] += bind_door.PATIENCE
+        assert (await judged(binding(second, "n1"), door, subResource="binding")).allowed, "somebody else refused it"
+
+
+async def test_of_a_set_that_wants_to_be_together_only_one_is_the_first():
+    near = json.dumps(
+        {"podAffinity": {RUNNING: [{"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": HOSTNAME}]}}
+    )
+    view = View()
+    for name in ("a", "b"):
+        view.put(pod(name, annotation=near, labels={"app": "x"}))
+    door = Door(Settings(), view)
+    assert (await judged(binding("a", "n1"), door, subResource="binding")).allowed
+    assert (await judged(binding("b", "n2"), door, subResource="binding")).code == 409
+    assert (await judged(binding("b", "n1"), door, subResource="binding")).allowed
+
+
 async def test_without_a_view_of_the_cluster_no_bind_is_refused():
     assert (await judged(binding("db", "n1"), subResource="binding")).allowed
     assert (await judged(pod(annotation=NO_DB, node="n1"))).allowed
     assert (await judged(binding("unheard-of", "n1"), Door(Settings(), View()), subResource="binding")).allowed
+
+
+async def test_while_the_cluster_is_not_known_yet_there_is_no_answer_to_what_needs_it():
+    view = View(complete=False)
+    view.put(pod("web"))
+    door = Door(Settings(), view)
+    for obj, how in ((binding("web", "n1"), {"subResource": "binding"}), (pod(node="n1"), {}), (exclusive(), {})):
+        with pytest.raises(ClusterError, match="not known yet"):
+            await judged(obj, door, **how)
+        for namespace in ("kube-system", "bayplan-system"):
+            assert (await judged({**obj, "metadata": {**obj["metadata"], "namespace": namespace}}, door, **how)).allowed
+    assert (await judged(pod(affinity=anti(ZONE)), door)).code == 403, "the guard needs nothing but the pod"
+    assert (await judged(pod(affinity=anti(HOSTNAME, app="db")), door)).allowed
+    assert (await judged(deployment(anti(HOSTNAME)), door)).allowed
 
 
 # The quota
@@ -270,9 +353,9 @@ async def test_a_pod_that_becomes_exclusive_is_charged():
 # Defaults
 
 
-async def mutated(obj, tolerated=("kube-system", "monitoring")):
+async def mutated(obj, tolerated=("kube-system", "monitoring"), **how):
     door = Door(Settings(guard=GuardSettings(tolerate_namespaces=tolerated)))
-    return list((await door.mutate(request(obj))).patch)
+    return list((await door.mutate(request(obj, **how))).patch)
 
 
 async def test_hard_anti_affinity_terms_come_to_tolerate_daemons():
@@ -301,6 +384,18 @@ async def test_hard_anti_affinity_terms_come_to_tolerate_daemons():
 ])  # fmt: skip
 async def test_nothing_else_is_changed(annotation):
     assert await mutated(pod(annotation=annotation)) == []
+
+
+async def test_terms_that_come_or_change_later_come_to_tolerate_too():
+    rule, bare = json.dumps(anti(HOSTNAME, RUNNING)), pod()
+    (change,) = await mutated(pod(annotation=rule), old=bare)
+    tolerating = pod(annotation=change["value"])
+    assert await mutated(pod(annotation=rule), old=tolerating) == [change], "taken out, they are put back"
+    assert await mutated(pod(annotation=rule), old=pod(annotation=rule)) == [], (
+        "older than the webhook, and not touched"
+    )
+    going = pod(annotation=rule, deletionTimestamp="2026-01-01T00:00:00Z")
+    assert await mutated(going, old=bare) == []
 
 
 async def test_only_pods_are_changed():

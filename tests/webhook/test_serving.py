@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import aiohttp
 import pytest
+from cryptography.hazmat.primitives import serialization
 
 from bayplan.enforcing.quota_limits import Limits
 from bayplan.errors import ClusterError, InputError
@@ -125,6 +126,20 @@ async def test_an_object_nested_too_deeply_is_refused():
         status, text = await post(server, trust, body=body)
         assert status == 400 or not json.loads(text)["response"]["allowed"]
         assert (await post(server, trust))[0] == 200
+
+
+@pytest.mark.parametrize("inside", [b'"zo\xffne"', b"[" * 600 + b"]" * 600, b'{"a":' * 600 + b"1" + b"}" * 600])
+@pytest.mark.parametrize("path", [serving.PODS, serving.MUTATE])
+async def test_an_object_that_only_looks_like_json_is_refused_in_an_answer(inside, path):
+    asked = review(WEAPON)
+    asked["request"]["object"]["metadata"]["labels"] = {"a": "HERE"}
+    body = json.dumps(asked).encode().replace(b'"HERE"', inside)
+    async with opened() as (server, _, trust):
+        status, text = await post(server, trust, path=path, body=body)
+        response = json.loads(text)["response"]
+    # What cannot be read is not changed; refusing it is left to those who come after.
+    assert (status, response["allowed"]) == (200, path == serving.MUTATE)
+    assert path == serving.MUTATE or response["status"]["code"] == 422
 
 
 async def test_without_tls_there_is_no_answer():
@@ -315,6 +330,18 @@ async def test_files_that_cannot_be_used_are_complained_of(tmp_path):
     running = asyncio.create_task(files.run(complaints.put_nowait, every=0))
     assert "cannot be read" in str(await complaints.get())
     running.cancel()
+
+
+def test_a_key_under_a_passphrase_is_complained_of_and_nobody_is_asked_for_it(tmp_path):
+    chain = rotation.renewed(None, HOSTS, datetime.now(UTC), Lifetimes())
+    written(tmp_path, chain)
+    key = serialization.load_pem_private_key(chain.serving.key, None)
+    locked = serialization.BestAvailableEncryption(b"secret")
+    pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, locked)
+    (tmp_path / "tls.key").write_bytes(pem)
+    files = key_files.KeyFiles(certificates.server_context(), str(tmp_path / "tls.crt"), str(tmp_path / "tls.key"))
+    with pytest.raises(InputError, match=r"tls.crt: no certificate chain with its key in .*tls.key"):
+        files.look()
 
 
 # The whole webhook

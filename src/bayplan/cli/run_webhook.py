@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 import msgspec
@@ -37,6 +37,7 @@ class Hooking(msgspec.Struct, frozen=True):
     webhook_url: str | None
     webhook_cert_file: str | None
     webhook_key_file: str | None
+    quota_charge: Literal["largest", "average"]
 
     def settings(self, semantics: Semantics, guard: GuardSettings) -> Webhook | None:
         """None if no webhook is wanted."""
@@ -52,7 +53,9 @@ class Hooking(msgspec.Struct, frozen=True):
             expected = f"expected NAMESPACE/NAME, got {self.webhook_service!r}"
             raise click.BadParameter(expected, param_hint="--webhook-service")
         return Webhook(
-            settings=judging.Settings(semantics=semantics, guard=guard, own_namespace=namespace),
+            settings=judging.Settings(
+                semantics=semantics, guard=guard, own_namespace=namespace, charge=self.quota_charge
+            ),
             address=Address(namespace=namespace, service=service, url=self.webhook_url or ""),
             host=host,
             port=port,
@@ -66,6 +69,10 @@ class View:
 
     def __init__(self, running: Running, connection: Connection) -> None:
         self._running, self._connection = running, connection
+
+    @property
+    def complete(self) -> bool:
+        return self._running.synced
 
     @property
     def index(self) -> PlacementIndex:
@@ -137,5 +144,13 @@ WEBHOOK = OptionGroup(
             help="Certificate, re-read when it changes; without it, one is made, kept in a Secret and rotated.",
         ),
         Option("--webhook-key-file", metavar="FILE", type=click.Path(), heading=_HEADING, help="Its key."),
+        Option(
+            "--quota-charge",
+            type=click.Choice(["largest", "average"]),
+            default="largest",
+            show_default=True,
+            heading=_HEADING,
+            help="Charge an exclusive pod for the largest domain that it may land on, or for their average.",
+        ),
     ),
 )

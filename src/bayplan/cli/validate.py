@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @commands.command(
     "validate",
-    summary="Check manifests as an API server would, without one, as far as placing goes.",
+    summary="Check manifests as an API server would, without one.",
     examples=(
         "bayplan validate -f app.yaml",
         "bayplan validate -f manifests/ -R -o sarif --output-file bayplan.sarif",
@@ -34,8 +34,9 @@ if TYPE_CHECKING:
         "Of every kind that Bayplan reads: names and types of all fields. Of pods, what makes pods, "
         "PodDisruptionBudgets, Karmada's policies and bindings also what an API server would refuse in what decides "
         "about placing: metadata, selectors, counts, containers with their ports, resources and restart policies, "
-        "affinity, spread, tolerations, gates, priorities, placements. Not checked beyond names and types: probes, "
-        "volumes, security, environment, strategies. Objects of other kinds are only counted. "
+        "affinity, spread, tolerations, gates, priorities, placements; and in how pods run: volumes, mounts, probes, "
+        "hooks, environment, devices, security, names. Not checked beyond names and types: update strategies, "
+        "deadlines. Objects of other kinds are only counted. "
         "Then what the guard would refuse: hard anti-affinity across all namespaces may not reach beyond a node. "
         "Exit code 0 if nothing was found, 2 if something was. Warnings go to standard error and change nothing."
     ),
@@ -170,7 +171,8 @@ def _follows(fault: Fault, misspelt: set[str]) -> bool:
     if fault.path in misspelt:
         return True
     missing = fault.message.startswith(("Required value", 'Invalid value: ""'))
-    return missing and _parent(fault.path) in map(_parent, misspelt)
+    around = {_parent(path) for path in misspelt}
+    return missing and (fault.path in around or _parent(fault.path) in around)
 
 
 def _parent(path: str) -> str:
@@ -178,11 +180,11 @@ def _parent(path: str) -> str:
 
 
 def _of_content(document: Document, judge: Judge) -> Iterator[Finding]:
-    from bayplan.validating import admission, policy_schema, scheduler_config, warnings
+    from bayplan.validating import complete, policy_schema, scheduler_config, warnings
     from bayplan.writing.findings import WARNED, WARNING, Finding
 
     root, verdict = document.locate().root, judge(document)
-    for cause in (*admission.causes(root), *policy_schema.causes_of(root), *verdict.causes):
+    for cause in (*complete.causes_of(root), *policy_schema.causes_of(root), *verdict.causes):
         yield Finding(document.fault(cause.message, cause.field), cause.reason)
     if document.kind == configuration.SCHEDULER_KIND:
         for text in scheduler_config.faults(root):

@@ -76,8 +76,12 @@ class Enforcer:
         )
 
     def evicted(self, victim: WorkloadKey, now: float) -> None:
-        """The eviction was accepted: the victim is on its way out until `gone`."""
+        """The eviction was accepted."""
         self._started.append(now)
+        self.leaves(victim)
+
+    def leaves(self, victim: WorkloadKey) -> None:
+        """The victim is on its way out until `gone`, whoever sent it."""
         self._leaving.add(victim)
         self._refused.pop(victim, None)
         self._no_place.clear()

@@ -199,7 +199,8 @@ def choose(
         if not v.mended_without(gone):
             gone.add(v.owner)
             chosen[v.owner] = Eviction(v.owner, OWNS_AFFINITY, tuple(owned[v.owner]))
-    near = [v for v in violations if v.sign is Sign.APART and not v.mended_without(gone)]
+    apart = [v for v in violations if v.sign is Sign.APART]
+    near = [v for v in apart if not v.mended_without(gone)]
     choice = victims.choose((Conflict(v.owner, frozenset(v.peers) - gone, v.limit) for v in near), standing)
     gone |= choice.victims
     for v in sorted(far, key=lambda v: victims.keeping_order(v.owner, standing[v.owner])):
@@ -210,6 +211,10 @@ def choose(
         if all(w.mended_without(others) for w in violations):
             gone = others
             del chosen[v.owner]
+    entangled = _by_part(apart, lambda v: (v.owner, *v.peers))
+    for owner in chosen.keys() & entangled.keys():
+        also = (v for v in entangled[owner] if not v.mended_without(gone - {owner}))
+        chosen[owner] = Eviction(owner, OWNS_AFFINITY, (*owned[owner], *also))
     involved = _by_part(near, lambda v: (v.owner, *v.peers))
     for victim in choice.victims:
         causes = tuple(involved[victim])

@@ -176,32 +176,29 @@ class _Search:
 
     def _again(self, keys: Sequence[WorkloadKey]) -> tuple[Move, ...] | None:
         """These workloads moved one after another; None if one of them can then not be moved."""
-        moves: tuple[Move, ...] = ()
-        with self._index.tentatively():
-            points = self._points()
-            for key in keys:
-                made = self._move(key, moves, points)
-                if made is None:
-                    return None
-                moves, points = made
-        return moves
+        made = [move for move in self._in_turn(keys) if move is not None]
+        return tuple(made) if len(made) == len(keys) else None
 
     # As it turned out
 
-    def gains(self, keys: Sequence[WorkloadKey]) -> Iterator[int]:
+    def gains(self, keys: Sequence[WorkloadKey]) -> list[int]:
         """Of each move in turn; whoever comes back to where it was gains nothing."""
+        return [0 if move is None else _gain((move,)) for move in self._in_turn(keys)]
+
+    # Moving
+
+    def _in_turn(self, keys: Sequence[WorkloadKey]) -> list[Move | None]:
+        """These workloads moved one after another and all put back: the moves, None where one could not be made."""
+        found: list[Move | None] = []
         moves: tuple[Move, ...] = ()
         with self._index.tentatively():
             points = self._points()
             for key in keys:
                 made = self._move(key, moves, points)
-                if made is None:
-                    yield 0
-                    continue
-                moves, points = made
-                yield _gain(moves[-1:])
-
-    # Moving
+                if made is not None:
+                    moves, points = made
+                found.append(None if made is None else moves[-1])
+        return found
 
     @contextmanager
     def _trying(

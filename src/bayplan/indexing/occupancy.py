@@ -52,31 +52,17 @@ class ImageSizes:
 
 
 class ClaimUsers:
-    """Claim (namespace/name) → the placed workloads that use it; and who on a slot uses any."""
+    """Claim (namespace/name) → the placed workloads that use it."""
 
     def __init__(self) -> None:
         self._users: defaultdict[str, set[WorkloadKey]] = defaultdict(set)
-        self._on_slot: defaultdict[int, set[WorkloadKey]] = defaultdict(set)
 
-    def on_slot(self, slot: int) -> set[WorkloadKey]:
-        return self._on_slot.get(slot, set())
-
-    def add(self, workload: Workload, slots: tuple[int, ...]) -> None:
-        if not workload.needs.claims.names:
-            return
-        for slot in slots:
-            self._on_slot[slot].add(workload.key)
+    def add(self, workload: Workload) -> None:
         for name in workload.needs.claims.names:
             self._users[f"{workload.namespace}/{name}"].add(workload.key)
 
-    def remove(self, workload: Workload, slots: tuple[int, ...]) -> None:
-        if not workload.needs.claims.names:
-            return
-        for slot in slots:
-            self._on_slot[slot].discard(workload.key)
-            if not self._on_slot[slot]:
-                del self._on_slot[slot]
-        for name in workload.needs.claims.names:
+    def remove(self, workload: Workload) -> None:
+        for name in dict.fromkeys(workload.needs.claims.names):
             users = self._users[f"{workload.namespace}/{name}"]
             users.discard(workload.key)
             if not users:

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from bayplan.errors import InputError
+from bayplan.indexing.attachments import Attachments
 from bayplan.indexing.capacity import Capacity
 from bayplan.indexing.census import Census, Record
 from bayplan.indexing.cluster_room import ClusterRoom
@@ -55,6 +56,7 @@ class PlacementIndex:
         self._on_slot: defaultdict[int, set[WorkloadKey]] = defaultdict(set)
         self._adrift: defaultdict[str, set[WorkloadKey]] = defaultdict(set)
         self._roster: Roster | None = None
+        self._attachments: Attachments | None = None
 
     # Reading
 
@@ -82,6 +84,16 @@ class PlacementIndex:
         return self._roster
 
     @property
+    def attachments(self) -> Attachments:
+        """The volumes attached to each target, from the first use on kept up to date."""
+        if self._attachments is None:
+            self._attachments = Attachments(self.storage, self.slots)
+            for record in self.records.values():
+                if record.member_of is not None:
+                    self._attachments.add(record.workload, record.slots, +1)
+        return self._attachments
+
+    @property
     def has_lost_workloads(self) -> bool:
         """Whether any workload is on a target that is not known."""
         return bool(self._adrift)
@@ -99,6 +111,8 @@ class PlacementIndex:
             self._grow()
         slot = self.slots.put(target)
         self._put(slot, target, self._columns.values())
+        if self._attachments is not None:
+            self._attachments.target_came_or_went(target.name, slot)
         self.journal.append(Change(Kind.TARGET_ADDED, (slot,), target=target))
         self._reattach(target.name)
         return slot
@@ -113,6 +127,8 @@ class PlacementIndex:
         self._take(slot, target, self._columns.values())
         self.targets_generation += 1
         self.slots.take(slot)
+        if self._attachments is not None:
+            self._attachments.target_came_or_went(name, slot)
         self.journal.append(Change(Kind.TARGET_REMOVED, (slot,), target=target))
 
     def update_target(self, target: Target) -> None:
@@ -200,12 +216,9 @@ class PlacementIndex:
 
     def set_stored(self, table: str, name: str, value: object) -> None:
         """Put something into one of the storage tables, or take it out with None."""
-        stored = self.storage.tables[table]
-        before = stored.get(name)
-        if value is None:
-            stored.pop(name, None)
-        else:
-            stored[name] = value
+        before = self.storage.put(table, name, value)
+        if self._attachments is not None:
+            self._attachments.stored(table, name)
         if before != value:  # objects are written over and over without a change that matters here
             self.journal.append(Change(Kind.STORAGE_CHANGED, name=name, table=table, before=before, after=value))
 
@@ -295,7 +308,9 @@ class PlacementIndex:
         if record.slots or (self.lost_targets_count and record.shares):
             cls = self.census.join(record)
             if needs.claims.names:
-                self.claim_users.add(workload, record.slots)
+                self.claim_users.add(workload)
+                if self._attachments is not None:
+                    self._attachments.add(workload, record.slots, +1)
             for slot in record.slots:
                 self._on_slot[slot].add(record.key)
                 self.capacity.add(slot, needs.requests, +1)
@@ -312,7 +327,9 @@ class PlacementIndex:
                 self._roster.remove(record)
             cls = self.census.leave(record)
             if needs.claims.names:
-                self.claim_users.remove(workload, record.slots)
+                self.claim_users.remove(workload)
+                if self._attachments is not None:
+                    self._attachments.add(workload, record.slots, -1)
             for slot in record.slots:
                 self._on_slot[slot].discard(record.key)
                 self.capacity.add(slot, needs.requests, -1)
@@ -344,3 +361,5 @@ class PlacementIndex:
         self.cluster_room.grow(capacity)
         for column in self._columns.values():
             column.grow(capacity)
+        if self._attachments is not None:
+            self._attachments.grow(capacity)

@@ -13,9 +13,12 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+import msgspec
+
 from bayplan.enforcing import other_places
+from bayplan.enforcing.clauses import Sign
 from bayplan.enforcing.enforcer import Enforcer
-from bayplan.enforcing.planning import Eviction, Plan, Settings
+from bayplan.enforcing.planning import Chosen, Eviction, Plan, Settings
 from bayplan.enforcing.tracking import ViolationTracker
 from bayplan.enforcing.violations import Violation, involved
 from bayplan.live.cluster_state import ClusterState
@@ -27,6 +30,7 @@ from bayplan.rules.rule import Rule
 
 log = logging.getLogger("bayplan.enforcement")
 AT_LEAST_EVERY = 30.0  # seconds between two looks, should nothing happen
+MOST_TOLD = 3  # of those who learn that one went: a crowd in which all keep off all would drown in events
 
 
 class Enforcement:
@@ -54,7 +58,7 @@ class Enforcement:
         self._tracker = ViolationTracker(state.index)
         self._enforcer = Enforcer(settings)
         self._call = asyncio.Event()
-        self._leaving: set[WorkloadKey] = set()
+        self._leaving: dict[WorkloadKey, str] = {}  # with the uid: a successor may have the same name
         self._told: set[WorkloadKey] = set()
         self.on = True
         metrics.gauge("bayplan_violations", "Execution-time rules that are broken.", self._counted, ("rule",))
@@ -75,7 +79,7 @@ class Enforcement:
             self._call.clear()
             plan = await self.look()
             await asyncio.gather(*(self._evict(eviction) for eviction in plan.evict))
-            if plan.evict and not self._dry_run:
+            if plan.evict:
                 continue  # what was done may be more than the plan knew
             wait = min(max(plan.next_at - self._clock(), 0.0), AT_LEAST_EVERY)
             with contextlib.suppress(TimeoutError):
@@ -85,6 +89,8 @@ class Enforcement:
     async def look(self) -> Plan:
         """What is due now. Choosing goes on beside everything else: in a storm it takes a while."""
         chosen = await asyncio.to_thread(self._enforcer.choosing(self._observe(), self._tracker.standing()))
+        if self._dry_run:
+            chosen = self._untold(chosen)
         now = self._observe()  # what was mended meanwhile costs nobody
         with self._asking() as placeable:
             return self._enforcer.plan(chosen, now, placeable)
@@ -92,11 +98,18 @@ class Enforcement:
     def _observe(self) -> float:
         """Tell the enforcer what is broken now, and who is gone. Returns the time."""
         now, records = self._clock(), self._state.index.records
-        for key in [key for key in self._leaving if key not in records]:
-            self._leaving.discard(key)
-            self._enforcer.gone(key)
+        for key, uid in list(self._leaving.items()):
+            if key not in records or records[key].workload.uid != uid:
+                del self._leaving[key]
+                self._enforcer.gone(key)
         self._enforcer.observe(self.broken(), now)
         return now
+
+    def _untold(self, chosen: Chosen) -> Chosen:
+        """Without those who were named before: nobody goes in a dry run, and the next ones have their turn."""
+        self._told &= {eviction.victim for eviction in chosen.evictions}
+        new = tuple(eviction for eviction in chosen.evictions if eviction.victim not in self._told)
+        return msgspec.structs.replace(chosen, evictions=new)
 
     def broken(self) -> list[Violation]:
         """What is broken and would stay so: whoever is on its way out already mends it by going."""
@@ -120,14 +133,15 @@ class Enforcement:
             return
         facts = {"pod": eviction.victim, "why": eviction.why, "rule": eviction.causes[0].shown}
         if self._dry_run:
-            if eviction.victim not in self._told:
-                self._told.add(eviction.victim)
-                log.info("would evict", extra=facts)
+            self._told.add(eviction.victim)
+            log.info("would evict", extra=facts)
             return
         pod, now = PodRef.of(record.workload), self._clock()
         try:
             await self._outside.evict(pod)
-        except GoneError:
+        except GoneError:  # which the watch has yet to tell
+            self._leaving[eviction.victim] = pod.uid
+            self._enforcer.leaves(eviction.victim)
             return
         except (RefusedError, UnclearError) as error:
             self._enforcer.refused(eviction.victim, str(error), now, perhaps_not=isinstance(error, UnclearError))
@@ -137,23 +151,25 @@ class Enforcement:
             self._events.tell(pod, "EvictionRefused", note, action="Evicting", warning=True)
             return
         self._enforcer.evicted(eviction.victim, now)
-        self._leaving.add(eviction.victim)
+        self._leaving[eviction.victim] = pod.uid
         self._count("evicted")
         log.info("evicted", extra=facts)
         self._tell(eviction, record.workload)
 
     def _tell(self, eviction: Eviction, victim: Workload) -> None:
-        """The victim learns which rule it is for, and the others in the conflict who went."""
-        cause = eviction.causes[0]
-        where = cause.domain or cause.topology_key
-        note = f"evicted because {eviction.why}: {cause.owner} demands {cause.shown} in {where}"
+        """The victim learns which rule it is for, and those on the other side of the conflict who went."""
+        rule = _in_words(eviction.causes[0])
+        note = f"evicted because {eviction.why}: {rule}"
         self._events.tell(PodRef.of(victim), "RuleBroken", note, action="Evicting", warning=True)
-        others = {key for one in eviction.causes for key in (one.owner, *one.peers)} - {eviction.victim}
-        for key in sorted(others)[:3]:
-            record = self._state.index.records.get(key)
-            if record is not None:
-                text = f"{eviction.victim} was evicted: {eviction.why} ({cause.shown} in {where})"
-                self._events.tell(PodRef.of(record.workload), "NeighbourEvicted", text, action="Evicting")
+        for other in self._others(eviction)[:MOST_TOLD]:
+            text = f"{eviction.victim} was evicted: {eviction.why} ({rule})"
+            self._events.tell(PodRef.of(other), "NeighbourEvicted", text, action="Evicting")
+
+    def _others(self, eviction: Eviction) -> list[Workload]:
+        """Those on the other side of the conflicts that the victim goes for, as far as they stay."""
+        sides = ((one.owner,) if one.owner != eviction.victim else one.peers for one in eviction.causes)
+        found = (self._state.index.records.get(key) for key in sorted({key for side in sides for key in side}))
+        return [r.workload for r in found if r is not None and r.workload.key not in self._leaving]
 
     def _count(self, outcome: str) -> None:
         self._metrics.evictions.labels(outcome).inc()
@@ -161,3 +177,10 @@ class Enforcement:
     def _counted(self) -> list[tuple[tuple[str, ...], float]]:
         found = Counter(violation.sign.name.lower() for violation in self._tracker.violations())
         return [((name,), float(count)) for name, count in sorted(found.items())]
+
+
+def _in_words(broken: Violation) -> str:
+    """Whose rule it is, and what it says."""
+    asks = "refuses" if broken.sign is Sign.APART else "asks for"
+    allowed = f" more than {broken.limit} of" if broken.limit else ""
+    return f"{broken.owner} {asks}{allowed} {broken.shown} in {broken.domain or broken.topology_key}"

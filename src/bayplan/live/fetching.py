@@ -37,6 +37,7 @@ HELPFUL = (
     Resource("scheduling.k8s.io", "v1", "priorityclasses", namespaced=False),
     Resource("storage.k8s.io", "v1", "storageclasses", namespaced=False),
     Resource("storage.k8s.io", "v1", "csinodes", namespaced=False),
+    Resource("storage.k8s.io", "v1", "volumeattachments", namespaced=False),
     Resource("storage.k8s.io", "v1", "csidrivers", namespaced=False),
     Resource("storage.k8s.io", "v1", "csistoragecapacities"),
 )

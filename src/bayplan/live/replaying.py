@@ -12,7 +12,7 @@ from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.live.recording import VERSION
 from bayplan.model.semantics import Semantics
 from bayplan.model.targets import Target
-from bayplan.model.volumes import AvailableSpace, Claim, StorageClass, Volume
+from bayplan.model.volumes import Attachment, AvailableSpace, Claim, StorageClass, Volume
 from bayplan.model.workloads import Workload
 
 _STORED: dict[str, Any] = {
@@ -21,6 +21,7 @@ _STORED: dict[str, Any] = {
     "classes": StorageClass,
     "space": AvailableSpace,
     "attach_limits": dict[str, int],
+    "attachments": Attachment,
     "metering_drivers": bool,
 }
 

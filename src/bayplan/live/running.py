@@ -49,7 +49,10 @@ class LeadershipLostError(ClusterError):
 
 
 class Running:
-    """One scheduler process. `scheduling` is set while it places pods; `stop` ends it in good order."""
+    """
+    One scheduler process. `synced` once everything is known, `scheduling` is set while it places pods; `stop` ends it
+    in good order.
+    """
 
     def __init__(
         self,
@@ -72,7 +75,7 @@ class Running:
         self._reflectors = [self._reflector(one) for one in followed]
         self._stopping = asyncio.Event()
         self.scheduling = asyncio.Event()
-        self._synced = False
+        self.synced = False
         self.ports: list[int] = []
         self._offer_gauges()
 
@@ -143,7 +146,7 @@ class Running:
             await asyncio.wait({knowing, told}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             told.cancel()
-        return self._synced
+        return self.synced
 
     async def _know_everything(self, crew: Crew) -> None:
         """Start watching and return when all is known; pods come last, as they are counted where their nodes are."""
@@ -157,7 +160,7 @@ class Running:
                     crew.start(reflector.run())
                 await asyncio.gather(*(reflector.synced.wait() for reflector in batch))
         crew.start(garbage.tidy())
-        self._synced = True
+        self.synced = True
         facts = {"nodes": len(index.slots), "pods": len(index.records), "pending": len(queue)}
         log.info("synced", extra={**facts, "seconds": round(time.monotonic() - began, 2)})
 
@@ -227,7 +230,7 @@ class Running:
         return [serving.Server(app(), address.host, address.port) for address in self._settings.addresses]
 
     def _unready(self) -> str:
-        return "" if self._synced else "not everything is known yet"
+        return "" if self.synced else "not everything is known yet"
 
     def _recording(self, stack: contextlib.AsyncExitStack) -> IO[bytes] | None:
         """The file to record into, opened before there is anything to record: a mistake is told at once."""
@@ -252,7 +255,7 @@ class Running:
             gauge(name, text, self._by_resource(read), ("resource",))
 
     def _leads(self) -> bool:
-        return self._synced and self._may_write()
+        return self.synced and self._may_write()
 
     def _by_resource(
         self, read: Callable[[Reflector[Any]], int]

@@ -29,6 +29,7 @@ from bayplan.wire.storage import (
     PersistentVolume,
     PersistentVolumeClaim,
     StorageClass,
+    VolumeAttachment,
 )
 
 log = logging.getLogger("bayplan.watch")
@@ -95,6 +96,12 @@ def of_pods(state: ClusterState) -> tuple[Watched, ...]:
             CsiNode,
             lambda written: index.set_stored("attach_limits", written.metadata.name, storage.attach_limits_of(written)),
             lambda key, _uid: index.set_stored("attach_limits", key.name, None),
+        ),
+        Watched(
+            Resource("storage.k8s.io", "v1", "volumeattachments", namespaced=False),
+            VolumeAttachment,
+            lambda written: index.set_stored("attachments", written.metadata.name, storage.attachment_of(written)),
+            lambda key, _uid: index.set_stored("attachments", key.name, None),
         ),
         Watched(
             Resource("storage.k8s.io", "v1", "csidrivers", namespaced=False),

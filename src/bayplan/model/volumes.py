@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import msgspec
 
 from bayplan.model.labels import Selector
 from bayplan.model.node_selectors import NodeTerm
+
+
+class Handle(NamedTuple):
+    """What a driver knows a volume by, whoever claims it."""
+
+    driver: str
+    name: str
 
 
 class Volume(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,3 +71,11 @@ class AvailableSpace(msgspec.Struct, frozen=True, kw_only=True):
     storage_class: str
     topology: Selector | None = None
     largest: int | None = None
+
+
+class Attachment(msgspec.Struct, frozen=True, kw_only=True):
+    """A VolumeAttachment: the driver attaches a volume to a node, or is about to, or is to detach it."""
+
+    node: str
+    driver: str = ""
+    volume: str = ""

@@ -31,14 +31,14 @@ class Nearness:
         self.near = plan.near
         self.judged_apart = any(near.kind is not None for near in plan.near)
         self.now: Mask = np.ones(case.index.slots.capacity, np.bool_)
-        present = self.now.copy()
+        self.present: Mask = self.now.copy()
         for near, first in zip(plan.near, inter_pod_affinity.alone(plan), strict=True):
             self.now &= inter_pod_affinity.near_enough(near, ALL, first=first)
-            present &= near.reach.present(ALL)
-        self.by_guests, self.half_met = np.zeros_like(present), list[int]()
+            self.present &= near.reach.present(ALL)
+        self.by_guests, self.half_met = np.zeros_like(self.now), list[int]()
         for slot, guests in case.guests.items():
             met = [any(peers.selects(near.term, guest, case.index) for guest in guests) for near in plan.near]
-            self.by_guests[slot] = all(met) and present[slot]
+            self.by_guests[slot] = all(met) and self.present[slot]
             if any(met) and not all(met):
                 self.half_met.append(slot)
 
@@ -58,7 +58,7 @@ class Nearness:
         for near in self.near:
             near_enough &= near.reach.counts(ALL) > lost[near.term]
             first &= sum(near.reach.counter.by_domain.values()) == lost[near.term]
-        holds: Mask = self.now & (near_enough | first)
+        holds: Mask = self.present & (near_enough | first)
         return holds
 
     def _lost(self, term: PeerTerm, lower: Mask) -> Amounts:

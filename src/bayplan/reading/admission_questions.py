@@ -8,7 +8,7 @@ import msgspec
 
 from bayplan.errors import InputError
 from bayplan.reading import guarding, pods, questions
-from bayplan.validating import admission
+from bayplan.validating import complete
 from bayplan.validating.causes import Cause
 from bayplan.validating.guard import GuardSettings
 
@@ -24,7 +24,7 @@ class AdmissionQuestion(msgspec.Struct):
 
 def causes(question: AdmissionQuestion) -> list[Cause]:
     """What an API server's Status would carry, then what the rules in the options add; none by default."""
-    found = admission.causes(question.object)
+    found = complete.causes_of(question.object)
     semantics = questions.semantics_of(question.options)
     for rule in question.options.rules or ():
         settings = _settings(rule)

@@ -162,6 +162,8 @@ def _add_storage(inputs: Inputs, made: controllers.Made, index: PlacementIndex) 
         index.set_storage_class(storage_class.metadata.name, storage.storage_class_of(storage_class))
     for csi_node in inputs.csi_nodes:
         index.set_stored("attach_limits", csi_node.metadata.name, storage.attach_limits_of(csi_node))
+    for attachment in inputs.volume_attachments:
+        index.set_stored("attachments", attachment.metadata.name, storage.attachment_of(attachment))
     for driver in inputs.csi_drivers:
         index.set_stored("metering_drivers", driver.metadata.name, driver.spec.storage_capacity or None)
     for space in inputs.storage_capacities:

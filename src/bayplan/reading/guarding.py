@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from bayplan.model.semantics import Semantics
-from bayplan.model.terms import AffinityTerms
+from bayplan.model.terms import NO_TERMS, AffinityTerms
 from bayplan.reading import annotated_rules, decoding, pods
 from bayplan.validating import annotations as checking
 from bayplan.validating import guard, traps
@@ -136,22 +136,36 @@ def verdict(
     requester: Requester = NOBODY,
     *,
     annotated: bool = False,
+    before: PodLike | None = None,
 ) -> Verdict:
-    """What the guard says; with `annotated` also what is wrong with the annotation, where nobody else has looked."""
+    """
+    What the guard says; with `annotated` also what is wrong with the annotation, where nobody else has looked.
+
+    `before` is what the object was: what was wrong with it already may stay.
+    """
     labels = pod.metadata.labels or {}
-    added, fault = annotated_rules.affinity_of(pod.metadata.annotations, labels)
-    affinity = pods.affinity_terms(pod.affinity, added, labels)
-    causes = _malformed(pod) if fault and annotated else []
+    affinity, fault = _terms(pod, labels)
+    causes = _malformed(pod, before) if fault and annotated else []
     if not settings.exempts(requester, pod.namespace):
-        causes += guard.causes_of(affinity, pod.namespace, semantics, settings)
+        # By the labels of now, so that a term which looks at them is the same term when only they have changed.
+        there = NO_TERMS if before is None else _terms(before, labels)[0]
+        causes += guard.causes_of(affinity, pod.namespace, semantics, settings, there)
     warnings = traps.of_terms(affinity, pod.namespace, semantics) + _rollout(pod, affinity, semantics)
     placed = [msgspec.structs.replace(cause, field=pod.path + cause.field) for cause in causes]
     return Verdict(placed, [pod.path + warning for warning in warnings])
 
 
-def _malformed(pod: PodLike) -> list[Cause]:
+def _terms(pod: PodLike, labels: dict[str, str]) -> tuple[AffinityTerms, str]:
+    """All terms of the pod as one with these labels holds them, and what is wrong with its annotation."""
+    added, fault = annotated_rules.affinity_of(pod.metadata.annotations, labels)
+    return pods.affinity_terms(pod.affinity, added, labels), fault
+
+
+def _malformed(pod: PodLike, before: PodLike | None) -> list[Cause]:
+    known = [] if before is None else _malformed(before, None)
     labels = None if pod.path else pod.metadata.labels or {}
-    return checking.causes_of(Field("metadata", {"annotations": pod.metadata.annotations}), labels)
+    found = checking.causes_of(Field("metadata", {"annotations": pod.metadata.annotations}), labels)
+    return [cause for cause in found if cause not in known]
 
 
 def _rollout(pod: PodLike, affinity: AffinityTerms, semantics: Semantics) -> list[str]:

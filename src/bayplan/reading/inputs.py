@@ -25,6 +25,7 @@ from bayplan.wire.storage import (
     PersistentVolume,
     PersistentVolumeClaim,
     StorageClass,
+    VolumeAttachment,
 )
 
 AnyController = Controller | ReplicationController
@@ -63,6 +64,7 @@ class Inputs(msgspec.Struct, kw_only=True):
     claims: list[PersistentVolumeClaim] = msgspec.field(default_factory=list)
     storage_classes: list[StorageClass] = msgspec.field(default_factory=list)
     csi_nodes: list[CsiNode] = msgspec.field(default_factory=list)
+    volume_attachments: list[VolumeAttachment] = msgspec.field(default_factory=list)
     csi_drivers: list[CsiDriver] = msgspec.field(default_factory=list)
     storage_capacities: list[CsiStorageCapacity] = msgspec.field(default_factory=list)
     priority_classes: list[PriorityClass] = msgspec.field(default_factory=list)
@@ -105,6 +107,7 @@ _FIELDS = {
     "PersistentVolumeClaim": "claims",
     "StorageClass": "storage_classes",
     "CSINode": "csi_nodes",
+    "VolumeAttachment": "volume_attachments",
     "CSIDriver": "csi_drivers",
     "CSIStorageCapacity": "storage_capacities",
     "PriorityClass": "priority_classes",

@@ -27,6 +27,7 @@ BUILT_IN: dict[str, tuple[str, WireType]] = {
     "Job": ("batch/v1", controllers.Controller),
     "StorageClass": ("storage.k8s.io/v1", storage.StorageClass),
     "CSINode": ("storage.k8s.io/v1", storage.CsiNode),
+    "VolumeAttachment": ("storage.k8s.io/v1", storage.VolumeAttachment),
     "CSIDriver": ("storage.k8s.io/v1", storage.CsiDriver),
     "CSIStorageCapacity": ("storage.k8s.io/v1", storage.CsiStorageCapacity),
     "PriorityClass": ("scheduling.k8s.io/v1", controllers.PriorityClass),
@@ -43,7 +44,7 @@ KARMADA: dict[str, tuple[str, WireType]] = {
 CONTROLLERS = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "ReplicationController")
 CLUSTER_WIDE = frozenset({
     "Node", "Namespace", "PersistentVolume", "StorageClass", "PriorityClass", "CSINode", "CSIDriver",
-    "Cluster", "ClusterPropagationPolicy", "ClusterResourceBinding", "WorkloadRebalancer",
+    "VolumeAttachment", "Cluster", "ClusterPropagationPolicy", "ClusterResourceBinding", "WorkloadRebalancer",
 })  # fmt: skip
 # Of the kinds that are only ever passed on to clusters; a kind that nobody knows is taken to be namespaced.
 _CLUSTER_WIDE_TEMPLATES = frozenset({

@@ -24,6 +24,7 @@ from bayplan.wire.storage import (
     PersistentVolume,
     PersistentVolumeClaim,
     StorageClass,
+    VolumeAttachment,
 )
 
 
@@ -114,6 +115,9 @@ def _objects(objects: list[dict[str, Any]], index: PlacementIndex) -> pods.Surro
             case "CSINode":
                 csi_node = msgspec.convert(written, CsiNode)
                 index.set_stored("attach_limits", csi_node.metadata.name, storage.attach_limits_of(csi_node))
+            case "VolumeAttachment":
+                attachment = msgspec.convert(written, VolumeAttachment)
+                index.set_stored("attachments", attachment.metadata.name, storage.attachment_of(attachment))
             case "CSIDriver":
                 driver = msgspec.convert(written, CsiDriver)
                 index.set_stored("metering_drivers", driver.metadata.name, driver.spec.storage_capacity or None)

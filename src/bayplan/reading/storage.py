@@ -39,6 +39,11 @@ def attach_limits_of(written: storage.CsiNode) -> dict[str, int]:
     }
 
 
+def attachment_of(written: storage.VolumeAttachment) -> volumes.Attachment:
+    spec = written.spec
+    return volumes.Attachment(node=spec.node_name, driver=spec.attacher, volume=spec.source.persistent_volume_name)
+
+
 def space_of(written: storage.CsiStorageCapacity) -> volumes.AvailableSpace:
     largest = written.maximum_volume_size if written.maximum_volume_size is not None else written.capacity
     return volumes.AvailableSpace(

@@ -11,7 +11,7 @@ from bayplan.indexing.journal import Change, Kind
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ALL
 from bayplan.model.decisions import Reason, Status
-from bayplan.model.volumes import Claim
+from bayplan.model.volumes import AvailableSpace, Claim, Volume
 from bayplan.model.workloads import Claims, Workload
 from bayplan.rules.rule import Rule
 
@@ -58,5 +58,24 @@ class ClaimRule(Rule):
 
     def touched(self, plan: Part, change: Change, index: PlacementIndex) -> Touched:
         if change.kind is Kind.STORAGE_CHANGED:
-            return ALL
+            return ALL if concerns(plan, change, index) else None
         return super().touched(plan, change, index)
+
+
+def concerns(part: Part, change: Change, index: PlacementIndex) -> bool:
+    """Whether a change in storage may matter to whoever has these claims, for what these are or can get."""
+    if change.table == "claims":
+        return change.name in part.claims()
+    known = part.known(index)
+    match change.table:
+        case "volumes":
+            classes = {each.storage_class for each in (change.before, change.after) if isinstance(each, Volume)}
+            return any(claim.volume == change.name or claim.storage_class in classes for claim in known)
+        case "classes":
+            return any(claim.storage_class == change.name for claim in known)
+        case "space":
+            spaces = (each for each in (change.before, change.after) if isinstance(each, AvailableSpace))
+            return any(claim.storage_class == space.storage_class for space in spaces for claim in known)
+        case "metering_drivers":
+            return bool(known)
+    return False

@@ -8,6 +8,7 @@ What a rule is: one file, one subclass, overriding what it needs.
 from __future__ import annotations
 
 import enum
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable
 from typing import Any, ClassVar
 
@@ -45,7 +46,7 @@ class Scaling(enum.Enum):
     BY_ALL = enum.auto()  # more than that: the rule overrides `normalise`
 
 
-class Rule:
+class Rule(ABC):
     """`name` is kube-scheduler's, `id` ours. `weight` multiplies its normalised score, `filters` lets it refuse."""
 
     name: ClassVar[str]
@@ -56,9 +57,9 @@ class Rule:
     follows_workloads: ClassVar[bool] = True  # False: only targets matter, whoever runs on them
     silent: ClassVar[bool] = False  # left out of the sentence that counts reasons
 
+    @abstractmethod
     def part(self, workload: Workload, index: PlacementIndex) -> Hashable | None:
         """The piece of the workload this rule reads; None if it has nothing to say about this workload."""
-        raise NotImplementedError
 
     def prepare(self, part: Any, index: PlacementIndex) -> Any:
         """The part with everything looked up that does not change from target to target."""
@@ -72,6 +73,7 @@ class Rule:
 
     def release(self, plan: Any, index: PlacementIndex) -> None:
         """Let go of what `prepare` took hold of."""
+        del plan, index
 
     def spared(self, workload: Workload, index: PlacementIndex) -> Slots | None:
         """Targets that pass for this workload whatever the rule says; None if there are none."""
@@ -99,8 +101,9 @@ class Rule:
         return None
 
     def reasons(self, plan: Any, code: int) -> tuple[Reason, ...]:
-        """What a code stands for."""
-        raise NotImplementedError
+        """What a code stands for; only called with codes that `reject` gave."""
+        del plan, code
+        raise AssertionError(f"{self.name} refuses nothing")
 
     def score(self, plan: Any, index: PlacementIndex, at: At) -> Scores | None:
         """The raw score per target, shape (..., n); None if the rule does not score this workload."""
@@ -135,7 +138,8 @@ class Rule:
 
     def evidence(self, plan: Any, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
         """Why this target is refused, one entry per thing in the way; only called where `reject` gave a code."""
-        raise NotImplementedError
+        del plan, workload, slot, index
+        raise AssertionError(f"{self.name} refuses nothing")
 
 
 def wholes(columns: Iterable[ValueColumn], index: PlacementIndex) -> ValueColumn | None:

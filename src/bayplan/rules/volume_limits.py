@@ -1,46 +1,46 @@
 """
 NodeVolumeLimits: a storage driver attaches only so many volumes to a node.
 
-A volume that several pods of a node use is attached once. Volumes that are attached for nobody any more are not
-counted: only VolumeAttachments tell of them, and they go by themselves.
+A volume that several pods of a node use is attached once. One that is still attached though no pod of the node uses it
+any more counts too, and as kube-scheduler has it, it counts again for the pod that wants it back.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-
 import numpy as np
 
 from bayplan.indexing.evaluations import Touched
-from bayplan.indexing.journal import Change
+from bayplan.indexing.journal import Change, Kind
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.indexing.slots import At
-from bayplan.model.decisions import Codes, Reason, Status
+from bayplan.indexing.slots import ALL, At
+from bayplan.model.decisions import Codes, Mask, Reason, Status
+from bayplan.model.volumes import Attachment, Handle
 from bayplan.model.workloads import Workload
-from bayplan.rules.claims import ClaimRule, Part, has_claims
+from bayplan.rules.claims import ClaimRule, Part, concerns, has_claims
 from bayplan.rules.rule import Failure
 
 TOO_MANY = Reason("volume-limits", "node(s) exceed max volume count", Status.UNSCHEDULABLE)
 
-Handles = defaultdict[str, set[str]]  # driver → what it knows its volumes by
+Handles = dict[str, set[Handle]]  # by driver
 
 
 class VolumeLimits(ClaimRule):
     name = "NodeVolumeLimits"
     id = "volume-limits"
 
-    def reject(self, plan: Part, index: PlacementIndex, at: At) -> Codes | None:
-        wanted = _handles(plan, index)
-        if not wanted or not index.storage.attach_limits:
-            return None
+    def reject(self, plan: Part, index: PlacementIndex, at: At) -> Codes:
         codes = np.zeros(index.slots.capacity, np.int64)
-        for slot in self._crowded(wanted, index):
-            codes[slot] = 1
+        for driver, handles in _handles(plan, index).items():
+            crowded = _crowded(driver, handles, index)
+            if crowded is not None:
+                codes |= crowded
         return codes[at]
 
     def touched(self, plan: Part, change: Change, index: PlacementIndex) -> Touched:
         if change.workload is not None and has_claims(change.workload):
             return change.slots
+        if change.kind is Kind.STORAGE_CHANGED:
+            return self._touched_by_storage(plan, change, index)
         return super().touched(plan, change, index)
 
     def reasons(self, plan: Part, code: int) -> tuple[Reason, ...]:
@@ -49,56 +49,55 @@ class VolumeLimits(ClaimRule):
 
     def evidence(self, plan: Part, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
         del workload
-        limits = index.storage.attach_limits[index.slots.at(slot).name]
-        there = _attached(slot, index)
         found = []
         for driver, handles in _handles(plan, index).items():
-            if driver in limits and len(there[driver] | handles) > limits[driver]:
-                detail = f"{driver} attaches {limits[driver]} volumes at most, and {len(there[driver])} are there"
+            crowded = _crowded(driver, handles, index)
+            if crowded is not None and crowded[slot]:
+                limits, counts = index.attachments.limits(driver), index.attachments.counts(driver)
+                assert limits is not None, "or nothing would be crowded"
+                detail = f"{driver} attaches {limits[slot]} volumes at most, and {counts[slot]} are there"
                 found.append(Failure(self.id, TOO_MANY.text, detail=detail, term=driver))
         return found
 
-    def _crowded(self, wanted: Handles, index: PlacementIndex) -> list[int]:
-        found = []
-        for node, limits in index.storage.attach_limits.items():
-            slot = index.slots.by_name.get(node)
-            drivers = [driver for driver in wanted if driver in limits]
-            if slot is None or not drivers:
-                continue
-            there = _attached(slot, index)
-            new = {driver: wanted[driver] - there[driver] for driver in drivers}
-            if any(new[driver] and len(there[driver]) + len(new[driver]) > limits[driver] for driver in drivers):
-                found.append(slot)
-        return found
+    def _touched_by_storage(self, plan: Part, change: Change, index: PlacementIndex) -> Touched:
+        if concerns(plan, change, index):
+            return ALL
+        match change.table:
+            case "attach_limits":
+                names = {change.name}
+            case "attachments":
+                names = {each.node for each in (change.before, change.after) if isinstance(each, Attachment)}
+            case "claims" | "volumes" | "classes":  # those who are there may use another volume now than before
+                return ALL
+            case _:
+                return None
+        return tuple(index.slots.by_name[name] for name in names if name in index.slots.by_name)
 
 
 def sharing(plan: Part, index: PlacementIndex) -> list[int]:
     """The limited targets where some of these volumes are attached for others, who by going may make matters worse."""
-    wanted = _handles(plan, index)
-    limited = (slot for node in index.storage.attach_limits if (slot := index.slots.by_name.get(node)) is not None)
-    return [slot for slot in limited if any(wanted[driver] & there for driver, there in _attached(slot, index).items())]
+    handles = (handle for some in _handles(plan, index).values() for handle in some)
+    return [slot for handle in handles for slot in index.attachments.users(handle)]
 
 
-def _attached(slot: int, index: PlacementIndex) -> Handles:
-    """The volumes of the pods on a node, by driver."""
-    found: Handles = defaultdict(set)
-    for key in index.claim_users.on_slot(slot):
-        workload = index.records[key].workload
-        for driver, handles in _handles(Part(workload.namespace, workload.needs.claims), index).items():
-            found[driver] |= handles
-    return found
+def _crowded(driver: str, handles: set[Handle], index: PlacementIndex) -> Mask | None:
+    """Where the driver could not attach these too, shape (capacity,); None if it has no limit anywhere."""
+    limits = index.attachments.limits(driver)
+    if limits is None:
+        return None
+    new = np.full(index.slots.capacity, len(handles), np.int64)
+    for handle in handles:
+        for slot in index.attachments.users(handle):
+            new[slot] -= 1
+    crowded: Mask = (new > 0) & (index.attachments.counts(driver) + new > limits)
+    return crowded
 
 
 def _handles(part: Part, index: PlacementIndex) -> Handles:
-    """What would be attached for the claims, by driver; a volume that is yet to be made goes by its claim's name."""
-    found: Handles = defaultdict(set)
-    for claim in part.known(index):
-        volume = index.storage.volumes.get(claim.volume)
-        if volume is not None:
-            if volume.driver:
-                found[volume.driver].add(volume.handle)
-            continue
-        storage_class = index.storage.classes.get(claim.storage_class)
-        if storage_class is not None and storage_class.provisioner:
-            found[storage_class.provisioner].add(claim.key)
+    """What would be attached for the claims."""
+    found: Handles = {}
+    for claim in part.claims():
+        handle = index.storage.handle_of(claim)
+        if handle is not None:
+            found.setdefault(handle.driver, set()).add(handle)
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bayplan.indexing.evaluations import Touched
-from bayplan.indexing.journal import Change, Kind
+from bayplan.indexing.journal import Change
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ALL, At
 from bayplan.model.decisions import Codes, Reason, Status
@@ -32,7 +32,7 @@ class VolumeRestrictions(ClaimRule):
         return np.full(len(index.slots.alive[at]), 1 if self._conflicts(plan, index) else 0, np.int64)
 
     def touched(self, plan: Part, change: Change, index: PlacementIndex) -> Touched:
-        if change.kind is Kind.STORAGE_CHANGED or (change.workload is not None and has_claims(change.workload)):
+        if change.workload is not None and has_claims(change.workload):
             return ALL
         return super().touched(plan, change, index)
 

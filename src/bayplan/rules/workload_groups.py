@@ -7,6 +7,8 @@ counter, however many peers there are.
 
 from __future__ import annotations
 
+from abc import abstractmethod
+
 import msgspec
 import numpy as np
 
@@ -75,9 +77,9 @@ class _GroupRule(Rule):
         # Peers stay where they are when their cluster changes.
         return None if change.kind is Kind.TARGET_CHANGED else super().touched(plan, change, index)
 
+    @abstractmethod
     def _around(self, change: Change) -> Touched:
         """Where it matters that a peer came or went."""
-        raise NotImplementedError
 
     def reasons(self, plan: Plan, code: int) -> tuple[Reason, ...]:
         del plan, code

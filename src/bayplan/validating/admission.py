@@ -1,7 +1,8 @@
 """
 What an API server would refuse in an object, dispatched by its kind. Knows no rule itself.
 
-A kind without rules is admitted. New kinds are new rows of `_KINDS`.
+A kind without rules is admitted. New kinds are new rows of `_KINDS`. How pods run once they are placed is not looked
+at here: `complete` adds that.
 """
 
 from __future__ import annotations

@@ -15,6 +15,8 @@ from bayplan.wire import meta as wire_meta
 from bayplan.wire import pods as wire_pods
 
 AFFINITY = "bayplan.io/affinity"
+# Room for a hundred terms. Whoever may create a pod can have this text read, and all else waits meanwhile.
+LONGEST = 8192
 
 
 class Affinity(wire_meta.WireObject):
@@ -30,6 +32,8 @@ def causes_of(metadata: Field, pod_labels: dict[str, str] | None) -> list[Cause]
     if AFFINITY not in annotations.names():
         return []
     written = annotations.entry(AFFINITY)
+    if len(written.text()) > LONGEST:
+        return [causes.malformed(written.path, f"longer than {LONGEST} characters")]
     try:
         field = Field(written.path, yaml_text.parse(written.text()))
     except ValueError as broken:

@@ -19,6 +19,8 @@ FORBIDDEN = "FieldValueForbidden"
 DUPLICATE = "FieldValueDuplicate"
 NOT_SUPPORTED = "FieldValueNotSupported"
 TOO_LONG = "FieldValueTooLong"
+TOO_MANY = "FieldValueTooMany"
+NOT_FOUND = "FieldValueNotFound"
 TYPE_INVALID = "FieldValueTypeInvalid"
 
 
@@ -67,6 +69,16 @@ def unsupported(path: str, shown: str, supported: Iterable[str]) -> Cause:
 def too_long(path: str, detail: str) -> Cause:
     """A value that takes too much room; it is not repeated."""
     return Cause(TOO_LONG, path, f"Too long: {detail}")
+
+
+def too_many(path: str, number: int, most: int) -> Cause:
+    """A list with more items than there may be."""
+    return Cause(TOO_MANY, path, f"Too many: {number}: must have at most {most} items")
+
+
+def not_found(path: str, shown: str, detail: str = "") -> Cause:
+    """A name that nothing has."""
+    return Cause(NOT_FOUND, path, f"Not found: {shown}: {detail}" if detail else f"Not found: {shown}")
 
 
 def wrong_type(path: str, shown: str, detail: str) -> Cause:

@@ -2,7 +2,7 @@
 What a pod's containers must have before anybody places them: names, images, ports, resources and restart policies.
 
 Mirrors `validateContainers` in pkg/apis/core/validation/validation.go as far as placing goes; probes, mounts and
-security are not looked at.
+security are looked at in `running`.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ import msgspec
 from bayplan.model import reaching_all, terms
 from bayplan.model.resolved_terms import Use, resolve
 from bayplan.model.semantics import Semantics
-from bayplan.model.terms import AffinityTerms
+from bayplan.model.terms import NO_TERMS, AffinityTerms, PodTerm
 from bayplan.validating import causes, go_text
 from bayplan.validating.causes import Cause
 
@@ -66,13 +66,26 @@ class GuardSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel", f
         return (told_apart and requester.for_template) or not set(exempt.groups).isdisjoint(requester.groups)
 
 
-def causes_of(affinity: AffinityTerms, namespace: str, semantics: Semantics, settings: GuardSettings) -> list[Cause]:
-    """What the guard holds against the terms of a pod in `namespace`, whoever wants it."""
+def causes_of(
+    affinity: AffinityTerms,
+    namespace: str,
+    semantics: Semantics,
+    settings: GuardSettings,
+    before: AffinityTerms = NO_TERMS,
+) -> list[Cause]:
+    """What the guard holds against the terms of a pod in `namespace`, whoever wants it; those of `before` may stay."""
     if settings.restrict == NOTHING or not affinity.anti_required:
         return []
     uses = resolve(affinity, namespace, semantics, incoming=True).anti_required
-    found = [_cause(use, settings) for use in uses if _restricted(use, settings)]
+    there = {_wherever(term) for term in before.anti_required}
+    new = (use for use in uses if _wherever(use.source) not in there)
+    found = [_cause(use, settings) for use in new if _restricted(use, settings)]
     return list(dict.fromkeys(found))  # an empty topology key stands for several, each a use of its own
+
+
+def _wherever(term: PodTerm) -> PodTerm:
+    """The term without its place, and without what it tolerates: the guard does not look at either."""
+    return msgspec.structs.replace(term, path="", tolerate_namespaces=())
 
 
 def _restricted(use: Use, settings: GuardSettings) -> bool:

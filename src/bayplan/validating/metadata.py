@@ -40,7 +40,7 @@ def annotated(field: Field) -> list[Cause]:
 
 def _name(metadata: Field, name_rule: NameRule) -> list[Cause]:
     name, stem = metadata["name"], metadata["generateName"]
-    found = names.invalid(stem.path, stem.text(), name_rule(_finished(stem.text()))) if stem.text() else []
+    found = names.invalid(stem.path, stem.text(), name_rule(finished(stem.text()))) if stem.text() else []
     if name.text():
         found += names.invalid(name.path, name.text(), name_rule(name.text()))
     elif not stem.text():
@@ -48,7 +48,7 @@ def _name(metadata: Field, name_rule: NameRule) -> list[Cause]:
     return found
 
 
-def _finished(stem: str) -> str:
+def finished(stem: str) -> str:
     """The stem of a generated name with its last dash, which random letters will follow, masked as upstream does."""
     return f"{stem[:-2]}a" if len(stem) > 1 and stem.endswith("-") else stem
 

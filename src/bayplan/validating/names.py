@@ -16,6 +16,10 @@ _NAME = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _VALUE = f"({_NAME})?"
 _DNS_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _DNS_SUBDOMAIN = rf"{_DNS_LABEL}(\.{_DNS_LABEL})*"
+_RELAXED_LABEL = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
+_RELAXED_SUBDOMAIN = rf"{_RELAXED_LABEL}(\.{_RELAXED_LABEL})*"
+_CONFIG_KEY = "[-._a-zA-Z0-9]+"
+_HEADER = "[-A-Za-z0-9]+"
 
 _ALPHANUMERIC_ENDS = "and must start and end with an alphanumeric character"
 _NAME_TEXT = f"must consist of alphanumeric characters, '-', '_' or '.', {_ALPHANUMERIC_ENDS}"
@@ -27,7 +31,11 @@ _DNS_SUBDOMAIN_TEXT = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', "
     f"{_ALPHANUMERIC_ENDS}"
 )
-MAX_LABEL, MAX_SUBDOMAIN = 63, 253
+_RELAXED_TEXT = _DNS_SUBDOMAIN_TEXT.replace("characters, '-'", "characters, '_', '-'")
+_CONFIG_KEY_TEXT = "a valid config key must consist of alphanumeric characters, '-', '_' or '.'"
+_HEADER_TEXT = "a valid HTTP header must consist of alphanumeric characters or '-'"
+_ENV_TEXT = "a valid environment variable name must consist only of printable ASCII characters other than '='"
+MAX_LABEL, MAX_SUBDOMAIN, MAX_PORT_NAME = 63, 253, 15
 
 
 def label_key(text: str) -> list[str]:
@@ -63,6 +71,50 @@ def dns_subdomain(text: str, unit: str = "characters") -> list[str]:
     if not re.fullmatch(_DNS_SUBDOMAIN, text):
         details.append(_form(_DNS_SUBDOMAIN_TEXT, _DNS_SUBDOMAIN, "example.com"))
     return details
+
+
+def relaxed_subdomain(text: str) -> list[str]:
+    """What is wrong with a DNS subdomain that may have underscores: the form of a search path."""
+    details = _length(text, MAX_SUBDOMAIN, "characters")
+    if not re.fullmatch(_RELAXED_SUBDOMAIN, text):
+        details.append(_form(_RELAXED_TEXT, _RELAXED_SUBDOMAIN, "example.com"))
+    return details
+
+
+def port_name(text: str) -> list[str]:
+    """What is wrong with the name of a port."""
+    details = _length(text, MAX_PORT_NAME, "characters")
+    if not re.fullmatch("[-a-z0-9]+", text):
+        details.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
+    if not re.search("[a-z]", text):
+        details.append("must contain at least one letter (a-z)")
+    if "--" in text:
+        details.append("must not contain consecutive hyphens")
+    if text.startswith("-") or text.endswith("-"):
+        details.append("must not begin or end with a hyphen")
+    return details
+
+
+def env_name(text: str) -> list[str]:
+    """What is wrong with the name of an environment variable, which is not empty."""
+    return [] if re.fullmatch("[ -<>-~]+", text) else [_ENV_TEXT]
+
+
+def config_key(text: str) -> list[str]:
+    """What is wrong with a key of a ConfigMap or a Secret."""
+    details = _length(text, MAX_SUBDOMAIN, "characters")
+    if not re.fullmatch(_CONFIG_KEY, text):
+        details.append(_form(_CONFIG_KEY_TEXT, _CONFIG_KEY, "key.name", "KEY_NAME", "key-name"))
+    if text in (".", ".."):
+        details.append(f"must not be '{text}'")
+    elif text.startswith(".."):
+        details.append("must not start with '..'")
+    return details
+
+
+def header_name(text: str) -> list[str]:
+    """What is wrong with the name of an HTTP header."""
+    return [] if re.fullmatch(_HEADER, text) else [_form(_HEADER_TEXT, _HEADER, "X-Header-Name")]
 
 
 def path_segment(text: str) -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from bayplan.validating import annotations as own_annotations
 from bayplan.validating import (
     causes,
+    choices,
     containers,
     go_text,
     metadata,
@@ -70,7 +71,7 @@ def _spec(spec: Field, pod_labels: dict[str, str] | None) -> list[Cause]:
     affinity = spec["affinity"]
     return [
         *containers.causes_of(spec, template=pod_labels is None),
-        *_one_of(spec["restartPolicy"], RESTART_POLICIES),
+        *choices.defaulted(spec["restartPolicy"], RESTART_POLICIES),
         *selectors.labels(spec["nodeSelector"]),
         *node_affinity.causes_of(affinity["nodeAffinity"]),
         *pod_affinity.causes_of(affinity, pod_affinity.Rules(pod_labels)),
@@ -109,11 +110,4 @@ def _gated(spec: Field) -> list[Cause]:
 def _preemption(field: Field) -> list[Cause]:
     if not field.present or field.text() in PREEMPTION_POLICIES:
         return []
-    return _one_of(field, PREEMPTION_POLICIES) if field.text() else [causes.required(field.path)]
-
-
-def _one_of(field: Field, supported: tuple[str, ...]) -> list[Cause]:
-    """Whether a word is one of those there are; the empty one stands for the default."""
-    if not field.text() or field.text() in supported:
-        return []
-    return [causes.unsupported(field.path, go_text.as_json(field.text()), supported)]
+    return choices.defaulted(field, PREEMPTION_POLICIES) if field.text() else [causes.required(field.path)]

@@ -2,7 +2,7 @@
 What containers and pods ask for, and how much they may use: names, amounts, and which go together.
 
 Mirrors `validateResourceRequirements` in pkg/apis/core/validation/validation.go and pkg/apis/core/helper/helpers.go.
-Claims of devices, and pod-level amounts against the sum of the containers', are not looked at.
+Pod-level amounts against the sum of the containers' are not looked at; claims of devices are, in `running`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def unreadable(spec: Field) -> list[Cause]:
         causes.wrong_type(amount.path, _shown(amount.value), NO_QUANTITY)
         for amounts in (*maps, spec["overhead"])
         for amount in _amounts(amounts)
-        if amount.present and not _is_quantity(amount.value)
+        if amount.present and not is_quantity(amount.value)
     ]
 
 
@@ -112,11 +112,11 @@ def _requirements(path: str, limits: Field, requests: Field, name_rule: NameRule
 
 
 def _amount(name: str, amount: Field) -> Iterator[Cause]:
-    shown = go_text.quoted(_text(amount))
-    if _exact(amount) < 0:
-        yield causes.invalid(amount.path, shown, NEGATIVE)
+    text = go_text.quoted(text_of(amount))
+    if exact(amount) < 0:
+        yield causes.invalid(amount.path, text, NEGATIVE)
     if (name in COUNTED or _is_extended(name)) and quantities.milli(_written(amount)) % 1000:
-        yield causes.invalid(amount.path, shown, NOT_WHOLE)
+        yield causes.invalid(amount.path, text, NOT_WHOLE)
 
 
 def _against_limit(
@@ -127,14 +127,14 @@ def _against_limit(
         if not overcommitted:
             yield causes.required(limits_path, NO_LIMIT)
         return
-    asked, most = _exact(amount), _exact(limit)
+    asked, most = exact(amount), exact(limit)
     if asked != most and not overcommitted:
-        detail = f"must be equal to {name} limit of {_text(limit)}"
+        detail = f"must be equal to {name} limit of {text_of(limit)}"
     elif asked > most:
-        detail = f"must be less than or equal to {name} limit of {_text(limit)}"
+        detail = f"must be less than or equal to {name} limit of {text_of(limit)}"
     else:
         return
-    yield causes.invalid(requests_path, go_text.quoted(_text(amount)), detail)
+    yield causes.invalid(requests_path, go_text.quoted(text_of(amount)), detail)
 
 
 def _pages(name: str, amount: Field) -> Iterator[Cause]:
@@ -142,10 +142,10 @@ def _pages(name: str, amount: Field) -> Iterator[Cause]:
     if not name.startswith(HUGE_PAGES):
         return
     size = name.removeprefix(HUGE_PAGES)
-    page = quantities.parse(size) if _is_quantity(size) else Fraction()
+    page = quantities.parse(size) if is_quantity(size) else Fraction()
     whole = page > 0 and page.denominator == 1 and quantities.units(_written(amount)) % page == 0
     if not whole:
-        text = _text(amount)
+        text = text_of(amount)
         yield causes.invalid(amount.path, go_text.quoted(text), f"{text} is not positive integer multiple of {name}")
 
 
@@ -170,15 +170,18 @@ def _written(amount: Field) -> str | float:
     return amount.value if isinstance(amount.value, str | int | float) else 0
 
 
-def _exact(amount: Field) -> Fraction:
+def exact(amount: Field) -> Fraction:
+    """The amount as a number, in whole thousandths."""
     return go_quantities.rounded(_written(amount))
 
 
-def _text(amount: Field) -> str:
+def text_of(amount: Field) -> str:
+    """The amount as Go prints it."""
     return go_quantities.text(_written(amount))
 
 
-def _is_quantity(value: object) -> bool:
+def is_quantity(value: object) -> bool:
+    """Whether a server could read the value as an amount."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return False
     try:

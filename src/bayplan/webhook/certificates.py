@@ -82,6 +82,12 @@ def serving(by: KeyPair, hosts: Sequence[str], now: datetime, lifetime: timedelt
     return _pair(builder.sign(signing_key, hashes.SHA256()), key)
 
 
+def check(pair: KeyPair) -> None:
+    """Raises ValueError for what is no certificate with its key."""
+    pair.read()
+    serialization.load_pem_private_key(pair.key, None)
+
+
 def signed(pair: KeyPair, by: KeyPair) -> bool:
     """Whether one signed the other."""
     try:
@@ -104,7 +110,8 @@ def load(context: ssl.SSLContext, pair: KeyPair) -> None:
         certificate.write_bytes(pair.certificate)
         key.touch(mode=0o600)
         key.write_bytes(pair.key)
-        context.load_cert_chain(certificate, key)
+        # With a passphrase that is wrong, lest OpenSSL asks for one on the terminal and everything waits.
+        context.load_cert_chain(certificate, key, password=lambda: "")
 
 
 def server_context() -> ssl.SSLContext:

@@ -6,12 +6,17 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from bayplan.enforcing.quota_limits import Limits
+from bayplan.errors import ClusterError
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.workloads import Workload
 
 
 class ClusterView(Protocol):
     """Asked on the thread that owns the index, which stays the same object all along."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether all that there was to know has been seen."""
 
     @property
     def index(self) -> PlacementIndex:
@@ -26,3 +31,9 @@ class ClusterView(Protocol):
 
     async def pod(self, namespace: str, name: str) -> Workload | None:
         """One pod, wherever it stands; None if there is none of this name."""
+
+
+def must_be_complete(view: ClusterView) -> None:
+    """Raises ClusterError otherwise: by half of the cluster everything would be let in."""
+    if not view.complete:
+        raise ClusterError("the cluster is not known yet")

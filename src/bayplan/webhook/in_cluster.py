@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -15,6 +16,7 @@ from bayplan.kube_api.listing import Restarted, Selection
 from bayplan.kube_api.resources import PODS, Resource
 from bayplan.model.workloads import Workload
 from bayplan.reading import pods
+from bayplan.webhook import certificates
 from bayplan.webhook.manifests import Patch
 from bayplan.webhook.rotation import Chain
 from bayplan.wire.pods import Pod
@@ -45,10 +47,13 @@ class SecretStore:
         secret = msgspec.json.decode(answer, type=_Secret)
         self._seen = secret.metadata
         try:
-            return msgspec.json.decode((secret.data or {})[_CHAIN], type=Chain)
-        except (KeyError, msgspec.DecodeError):
+            chain = msgspec.json.decode((secret.data or {})[_CHAIN], type=Chain)
+            for pair in (*chain.authorities, chain.serving):
+                certificates.check(pair)
+        except (KeyError, ValueError):
             where = f"Secret {self._namespace}/{self._name}"
             raise ClusterError(f"{where} holds no certificates of ours; delete it to have new ones made") from None
+        return chain
 
     async def save(self, chain: Chain, instead_of: Chain | None) -> bool:
         metadata = self._seen if instead_of else {"namespace": self._namespace, "name": self._name}
@@ -76,12 +81,24 @@ async def waiting_pods(connection: Connection, namespace: str) -> list[Workload]
     return found
 
 
-def patching(connection: Connection) -> Patch:
-    """Patches objects outside of namespaces."""
+def patching(connection: Connection, complain: Callable[[ClusterError], None]) -> Patch:
+    """
+    Patches webhook configurations. One that is not there is complained of once, and looked for again the next time.
+
+    Taking them away is how people get rid of a webhook in need. That must end neither this one nor the scheduler.
+    """
+    missing: set[tuple[str, str]] = set()
 
     async def patch(resource: str, name: str, change: dict[str, Any]) -> None:
         group, version, plural = resource.split("/")
         where = Resource(group, version, plural, namespaced=False)
-        await writes.patch(connection, where, None, name, change, content_type=writes.STRATEGIC_PATCH)
+        try:
+            await writes.patch(connection, where, None, name, change, content_type=writes.STRATEGIC_PATCH)
+        except NotFoundError:
+            if (resource, name) not in missing:
+                complain(ClusterError(f"there is no {plural} {name}: API servers do not ask this webhook by it"))
+            missing.add((resource, name))
+        else:
+            missing.discard((resource, name))
 
     return patch

@@ -8,16 +8,17 @@ from typing import Any, Literal
 
 import msgspec
 
-from bayplan.enforcing import bind_review
-from bayplan.errors import InputError
+from bayplan.errors import ClusterError, InputError
 from bayplan.model.semantics import UPSTREAM, Semantics
 from bayplan.model.workloads import Workload
 from bayplan.reading import decoding, guarding, pods
 from bayplan.validating import admission, causes, placement_annotation, policy_warnings
+from bayplan.validating.annotations import AFFINITY
 from bayplan.validating.causes import Cause
 from bayplan.validating.fields import Field
 from bayplan.validating.guard import GuardSettings, Requester
 from bayplan.webhook import mutating, reviews
+from bayplan.webhook.bind_door import BindDoor
 from bayplan.webhook.cluster_view import ClusterView
 from bayplan.webhook.quota_door import QuotaDoor
 from bayplan.webhook.reviews import YES, Answer, Request
@@ -26,6 +27,8 @@ from bayplan.wire.pods import Pod
 
 NEVER_BLOCKED = "kube-system"
 MIRROR = "kubernetes.io/config.mirror"  # the API's picture of a pod that the kubelet runs whatever we say
+# What a review may hold unnoticed until its object is decoded: text that is no UTF-8, and brackets without end.
+_NO_JSON = (UnicodeDecodeError, RecursionError)
 PLACED_GROUPS = ("policy.karmada.io", "work.karmada.io")
 # They make pods and ReplicaSets from templates that other people wrote (pkg/controller).
 CONTROLLERS = frozenset(
@@ -61,15 +64,21 @@ class Door:
 
     def __init__(self, settings: Settings, view: ClusterView | None = None) -> None:
         self._settings, self._view = settings, view
+        self._binds = None if view is None else BindDoor(view)
         self._quota = None if view is None else QuotaDoor(view, settings.charge, settings.quota)
 
     async def validate(self, request: Request) -> Answer:
         """Whether the object may come in."""
+        never_blocked = request.namespace in (NEVER_BLOCKED, self._settings.own_namespace)
         try:
             answer = await self._validated(request)
         except InputError as error:
             answer = Answer(reviews.INVALID, str(error))
-        if answer.allowed or request.namespace not in (NEVER_BLOCKED, self._settings.own_namespace):
+        except ClusterError:
+            if never_blocked:
+                return YES
+            raise
+        if answer.allowed or not never_blocked:
             return answer
         return Answer(warnings=(answer.message, *answer.warnings))
 
@@ -78,10 +87,15 @@ class Door:
         if (request.kind.group, request.kind.kind, request.sub_resource) != ("", "Pod", ""):
             return YES
         try:
-            pod = _typed(request.object, Pod)
+            pod, old = _typed(request.object, Pod), _old(request, Pod)
         except InputError:
             return YES  # which is for those to refuse who come after
-        return Answer(patch=mutating.patch(pod.metadata.annotations, self._settings.guard.tolerate_namespaces))
+        annotations = pod.metadata.annotations
+        # What is older than the webhook and not touched stays as it is, and so does who is on the way out.
+        before = None if old is None else (old.metadata.annotations or {}).get(AFFINITY)
+        if pod.metadata.deletion_timestamp is not None or (annotations or {}).get(AFFINITY) == before:
+            return YES
+        return Answer(patch=mutating.patch(annotations, self._settings.guard.tolerate_namespaces))
 
     async def _validated(self, request: Request) -> Answer:
         if request.operation not in (reviews.CREATE, reviews.UPDATE):
@@ -100,10 +114,9 @@ class Door:
         written, old = _typed(request.object, wire_type), _old(request, wire_type)
         if written.metadata.deletion_timestamp is not None:
             return YES  # only finalizers can still change
-        verdict = self._guarded(written, request)
-        before = [] if old is None else self._guarded(old, request).causes
-        if found := _new(verdict.causes, before):
-            return _refused(found, verdict.warnings)
+        verdict = self._guarded(written, old, request)
+        if verdict.causes:
+            return _refused(verdict.causes, verdict.warnings)
         if isinstance(written, Pod):
             assert old is None or isinstance(old, Pod)
             answer = await self._placed(written, old, request)
@@ -111,44 +124,47 @@ class Door:
                 return msgspec.structs.replace(answer, warnings=verdict.warnings)
         return Answer(warnings=verdict.warnings)
 
-    def _guarded(self, written: ApiObject, request: Request) -> guarding.Verdict:
-        pod = guarding.pod_like(written, request.namespace)
-        settings = self._settings
+    def _guarded(self, written: ApiObject, old: ApiObject | None, request: Request) -> guarding.Verdict:
+        """The warnings, and of what is wrong only what was not before."""
+        pod, settings = guarding.pod_like(written, request.namespace), self._settings
+        before = None if old is None else guarding.pod_like(old, request.namespace)
         requester = _requester(request, written)
-        verdict = guarding.verdict(pod, settings.semantics, settings.guard, requester, annotated=True)
-        annotations = written.metadata.annotations or {}
-        if placement_annotation.PLACEMENT in annotations:
-            found = placement_annotation.causes_of(Field("metadata", {"annotations": annotations}))
-            return guarding.Verdict(verdict.causes + found, verdict.warnings)
-        return verdict
+        verdict = guarding.verdict(pod, settings.semantics, settings.guard, requester, annotated=True, before=before)
+        misplaced = _new(_placement_causes(written), _placement_causes(old))
+        return guarding.Verdict(verdict.causes + misplaced, verdict.warnings) if misplaced else verdict
 
     # What needs a view of the cluster
 
     async def _placed(self, pod: Pod, old: Pod | None, request: Request) -> Answer:
-        if self._view is None or self._quota is None:
+        if self._binds is None or self._quota is None:
             return YES
-        workload = _workload(pod, request)
+        workload, dry_run = _workload(pod, request), bool(request.dry_run)
         bound_now = pod.spec.node_name and (old is None or not old.spec.node_name)
         if bound_now and MIRROR not in (pod.metadata.annotations or {}):
-            answer = self._bound(workload, pod.spec.node_name)
-            if not answer.allowed:
-                return answer
+            refusal = self._binds.refusal(workload, pod.spec.node_name, dry_run=dry_run)
+            if refusal:
+                return Answer(reviews.CONFLICT, refusal)
         before = None if old is None else _workload(old, request)
-        refusal = await self._quota.refusal(workload, before, dry_run=bool(request.dry_run))
+        refusal = await self._quota.refusal(workload, before, dry_run=dry_run)
         return Answer(reviews.FORBIDDEN, refusal) if refusal else YES
 
     async def _binding(self, request: Request) -> Answer:
-        if self._view is None:
+        if self._view is None or self._binds is None:
             return YES
         binding = _typed(request.object, _Binding)
         name = binding.metadata.name or request.name
         pod = await self._view.pod(request.namespace, name)
-        return YES if pod is None else self._bound(pod, binding.target.name)
+        if pod is None:
+            return YES
+        refusal = self._binds.refusal(pod, binding.target.name, dry_run=bool(request.dry_run))
+        return Answer(reviews.CONFLICT, refusal) if refusal else YES
 
-    def _bound(self, workload: Workload, node: str) -> Answer:
-        assert self._view is not None
-        broken = bind_review.broken_rules(workload, node, self._view.index)
-        return Answer(reviews.CONFLICT, "; ".join(str(rule) for rule in broken)) if broken else YES
+
+def _placement_causes(written: ApiObject | None) -> list[Cause]:
+    annotations = None if written is None else written.metadata.annotations
+    if not annotations or placement_annotation.PLACEMENT not in annotations:
+        return []
+    return placement_annotation.causes_of(Field("metadata", {"annotations": annotations}))
 
 
 def _placement(request: Request) -> Answer:
@@ -189,11 +205,11 @@ def _decoder(wire_type: type[ApiObject]) -> Callable[[msgspec.Raw], Any]:
 def _typed(raw: msgspec.Raw, wire_type: type[ApiObject]) -> Any:
     try:
         return _decoder(wire_type)(raw)
-    except msgspec.ValidationError:
+    except (msgspec.ValidationError, *_NO_JSON):
         pass  # perhaps only for a null, which is as good as nothing
     try:
         return decoding.converted(_plain(raw), wire_type)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, RecursionError) as error:
         raise InputError(f"the object cannot be read: {error}") from None
 
 
@@ -205,7 +221,7 @@ def _old(request: Request, wire_type: type[ApiObject]) -> ApiObject | None:
 def _plain(raw: msgspec.Raw) -> dict[str, Any]:
     try:
         found = msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, *_NO_JSON) as error:
         raise InputError(f"the object cannot be read: {error}") from None
     if not isinstance(found, dict):
         raise InputError("the review has no object")

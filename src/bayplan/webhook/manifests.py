@@ -10,6 +10,7 @@ from typing import Any, Literal
 import msgspec
 
 from bayplan.validating.annotations import AFFINITY
+from bayplan.validating.placement_annotation import PLACEMENT
 from bayplan.webhook import serving
 from bayplan.webhook.judging import NEVER_BLOCKED
 from bayplan.webhook.rotation import Inject
@@ -19,9 +20,10 @@ VALIDATING, MUTATING = "ValidatingWebhookConfiguration", "MutatingWebhookConfigu
 NAME = "bayplan"
 _NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 _ANNOTATED = f"has(object.metadata.annotations) && {AFFINITY!r} in object.metadata.annotations"
+_PLACED_TOO = _ANNOTATED.replace(AFFINITY, PLACEMENT)  # a pod may be a template that Karmada places
 # A pod without any of these has nothing that the door could object to, so the API server need not ask.
 _BOUND = "request.operation == 'CREATE' && has(object.spec.nodeName)"
-_WORTH_ASKING = f"has(object.spec.affinity) || ({_BOUND}) || ({_ANNOTATED})"
+_WORTH_ASKING = f"has(object.spec.affinity) || ({_BOUND}) || ({_ANNOTATED}) || ({_PLACED_TOO})"
 
 # Changes an object by a strategic merge patch: its resource as in a URL, its name, the patch.
 Patch = Callable[[str, str, dict[str, Any]], Awaitable[None]]
@@ -116,9 +118,8 @@ def manifests(
     ]
     found = [_configuration(VALIDATING, validating)]
     if mutate:
-        created = msgspec.structs.replace(_PODS, operations=["CREATE"])
         more = {"sideEffects": "None", "reinvocationPolicy": "IfNeeded"}
-        found.append(_configuration(MUTATING, [webhook("defaults", serving.MUTATE, [created], _ANNOTATED, **more)]))
+        found.append(_configuration(MUTATING, [webhook("defaults", serving.MUTATE, [_PODS], _ANNOTATED, **more)]))
     return found
 
 

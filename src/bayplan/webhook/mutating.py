@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from bayplan.validating import pod_affinity, yaml_text
-from bayplan.validating.annotations import AFFINITY
+from bayplan.validating.annotations import AFFINITY, LONGEST
 
 _HARD = (pod_affinity.REQUIRED_WHILE_RUNNING, pod_affinity.REQUIRED)
 _POINTER = f"/metadata/annotations/{AFFINITY.replace('~', '~0').replace('/', '~1')}"
@@ -24,7 +24,7 @@ def patch(annotations: dict[str, str] | None, tolerated: tuple[str, ...]) -> lis
     A malformed annotation is left as it is: whoever validates it says what is wrong.
     """
     text = (annotations or {}).get(AFFINITY)
-    if text is None:
+    if text is None or len(text) > LONGEST:
         return []
     try:
         content = yaml_text.parse(text)

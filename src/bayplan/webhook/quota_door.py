@@ -16,6 +16,7 @@ import msgspec
 from bayplan.enforcing import quota_limits
 from bayplan.enforcing.quota import Charge, Charger, exclusion_of
 from bayplan.model.workloads import Workload, WorkloadKey
+from bayplan.webhook import cluster_view
 from bayplan.webhook.cluster_view import ClusterView
 
 PATIENCE = 30.0  # seconds; a pod that was let in and then refused by somebody else is never seen
@@ -45,6 +46,7 @@ class QuotaDoor:
         charge = self._charger.waiting(workload)
         if charge is None or (before is not None and self._exclusion(before) == self._exclusion(workload)):
             return ""
+        cluster_view.must_be_complete(self._view)
         limits = self._view.limits.of(workload.namespace)
         if limits is None:
             return ""

@@ -86,7 +86,7 @@ async def _supply(
     if connection is None:
         raise InputError("certificates of our own are kept by an API server; without one, give a certificate and a key")
     store = in_cluster.SecretStore(connection, webhook.settings.own_namespace)
-    inject = manifests.injector(in_cluster.patching(connection), webhook.manifests())
+    inject = manifests.injector(in_cluster.patching(connection, complain), webhook.manifests())
     rotator = Rotator(context, webhook.address.hosts, store, inject)
     await rotator.look(datetime.now(UTC))
     return functools.partial(rotator.run, complain)

@@ -84,6 +84,22 @@ class CsiNode(ApiObject):
     spec: CsiNodeSpec = msgspec.field(default_factory=CsiNodeSpec)
 
 
+class VolumeAttachmentSource(WireObject):
+    persistent_volume_name: str = ""
+
+
+class VolumeAttachmentSpec(WireObject):
+    attacher: str = ""
+    node_name: str = ""
+    source: VolumeAttachmentSource = msgspec.field(default_factory=VolumeAttachmentSource)
+
+
+class VolumeAttachment(ApiObject):
+    """`VolumeAttachment`: a volume that is attached to a node, or is to be."""
+
+    spec: VolumeAttachmentSpec = msgspec.field(default_factory=VolumeAttachmentSpec)
+
+
 class CsiDriverSpec(WireObject):
     storage_capacity: bool | None = None
 

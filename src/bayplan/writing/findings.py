@@ -25,6 +25,8 @@ _MEANINGS = {
     "FieldValueDuplicate": "The value stands elsewhere already",
     "FieldValueNotSupported": "The value is none of those there are",
     "FieldValueTooLong": "The value takes too much room",
+    "FieldValueTooMany": "The list has too many items",
+    "FieldValueNotFound": "Nothing has this name",
     "FieldValueTypeInvalid": "The value is of another type than the field",
 }
 

@@ -1,0 +1,212 @@
+"""
+Pods and what makes pods, sound at first, then changed at random places: the same ones for the same seed.
+
+The places come from the table of every field that Kubernetes knows, so that no part is forgotten; the values are of the
+right type, and about half of them make sense. What they come to only a real API server can say.
+"""
+
+import copy
+import json
+import pathlib
+import random
+
+import yaml
+
+import bayplan.reading
+from validating import refusals
+
+TABLE = json.loads((pathlib.Path(bayplan.reading.__file__).parent / "field_table.json").read_text())
+
+# Where pods go is tested elsewhere. The rest is not checked, or an API server with default feature gates drops it.
+PLACING = {
+    "affinity", "nodeName", "nodeSelector", "overhead", "preemptionPolicy", "priority", "priorityClassName",
+    "resources", "schedulerName", "schedulingGates", "tolerations", "topologySpreadConstraints",
+}  # fmt: skip
+UNCHECKED = {"ephemeralContainers", "limits", "requests"}
+DROPPED = {
+    "clusterTrustBundle", "podCertificate", "schedulingGroup", "evictionResponders", "bindMountOptions", "defaultUser",
+}  # fmt: skip
+# What there must be in the cluster first: an account for the tokens, a class for the runtime.
+ELSEWHERE = {"serviceAccountName", "serviceAccount", "runtimeClassName"}
+LEFT_OUT = {
+    "PodSpec": PLACING | UNCHECKED | DROPPED | ELSEWHERE,
+    "Container": {"name"},
+    "ResourceRequirements": UNCHECKED,
+}
+
+TEXTS = ("", "a", "web", "A_b", "a.b", "-a", "a/b", "/a", "../a", "a/../b", "..a", "a b", "a=b", "ä", "x" * 64)
+NUMBERS = (-1, 0, 1, 2, 30, 256, 600, 65535, 65536, 2**31 - 1)
+WORDS = {
+    "scheme": ("HTTP", "HTTPS", "http"),
+    "port": (0, 80, 65536, "http", "HTTP", "a--b", "-a", "8080", ""),
+    "imagePullPolicy": ("Always", "Never", "IfNotPresent", "Sometimes"),
+    "pullPolicy": ("Always", "Sometimes"),
+    "terminationMessagePolicy": ("File", "FallbackToLogsOnError", "Log"),
+    "mountPropagation": ("None", "HostToContainer", "Bidirectional", "Both"),
+    "recursiveReadOnly": ("Disabled", "IfPossible", "Enabled", "Yes"),
+    "procMount": ("Default", "Unmasked", "Masked", ""),
+    "type": ("RuntimeDefault", "Localhost", "Unconfined", "Directory", "Other", ""),
+    "fsGroupChangePolicy": ("Always", "OnRootMismatch", "Never"),
+    "supplementalGroupsPolicy": ("Merge", "Strict", "Other"),
+    "seLinuxChangePolicy": ("Recursive", "MountOption", "Other"),
+    "dnsPolicy": ("None", "Default", "ClusterFirst", "ClusterFirstWithHostNet", "Other"),
+    "restartPolicy": ("Always", "OnFailure", "Never", "Sometimes", "NotRequired", "RestartContainer"),
+    "ip": ("10.0.0.1", "010.0.0.1", "::1", "::ffff:10.0.0.1", "fe80::1%eth0", "1.2.3", "a", ""),
+    "nameservers": ("10.0.0.1", "1.2.3.04", "2001:db8::1", "a"),
+    "searches": ("a.example", "_a.b.", ".", "a..b", "A"),
+    "fieldPath": (
+        "metadata.name", "metadata.labels", "metadata.labels['a']", "metadata.annotations['A/b c']", "spec.nodeName",
+        "spec.host", "status.podIPs", "status.phase", "metadata.name['a']", "spec.unknown", "",
+    ),
+    "apiVersion": ("v1", "v2", ""),
+    "resource": ("limits.cpu", "requests.memory", "limits.ephemeral-storage", "requests.hugepages-2Mi", "limits.gpu", ""),
+    "divisor": ("0", "1", "1m", "1000m", "1Mi", "1k", "3"),
+    "sizeLimit": ("1Gi", "-1", "0"),
+    "storage": ("1Gi", "0", "-1Mi"),
+    "accessModes": ("ReadWriteOnce", "ReadWriteMany", "ReadWriteOncePod", "Other"),
+    "volumeMode": ("Block", "Filesystem", "Other"),
+    "volumeName": ("data", "cache", "other", ""),
+    "cachingMode": ("None", "ReadOnly", "Other"),
+    "kind": ("Managed", "Shared", "PersistentVolumeClaim", "Other", ""),
+    "diskURI": ("https://a", "/subscriptions/a", "a"),
+    "iqn": ("iqn.2020-01.com.example:a", "iqn.a", "eui.0123456789abcdef", "naa.1", "a", ""),
+    "initiatorName": ("iqn.2020-01.com.example:a", "eui.1", "b"),
+    "registry": ("a:1", "a:1,b", "[::1]:2", "a:1:2", ""),
+    "driver": ("csi.example.com", "CSI.Example.com", "a_b", "x" * 70, ""),
+    "options": ("kubernetes.io/a", "a.k8s.io", "b"),
+    "localhostProfile": ("a.json", "/a.json", "../a.json", " a", ""),
+    "add": ("NET_ADMIN", "CAP_SYS_ADMIN"),
+    "runAsUserName": ("ContainerUser", "a\\b", "a\\b\\c", ".\\", "a*b", "...", ".a\\b", "x" * 105, ""),
+    "resourceName": ("cpu", "memory", "gpu", ""),
+    "action": ("Restart", "RestartAllContainers", "Stop", ""),
+    "operator": ("In", "NotIn", "Exists", ""),
+    "mode": (0, 0o644, 0o777, 0o1000, -1),
+    "defaultMode": (0o400, 0o777, 0o1000, -1),
+    "successThreshold": (-1, 0, 1, 2),
+    "expirationSeconds": (0, 599, 600, 3600, 2**32, 2**32 + 1),
+    "terminationGracePeriodSeconds": (-1, 0, 1, 30, 60),
+    "seconds": (-1, 0, 30, 31, 60),
+    "activeDeadlineSeconds": (-1, 0, 1, 2**31 - 1, 2**31),
+    "lun": (-1, 0, 255, 256),
+    "partition": (-1, 0, 255, 256),
+    "conditionType": ("example.com/ready", "a b", ""),
+    "stopSignal": ("SIGTERM",),
+    "generateName": ("a-",),
+}  # fmt: skip
+NAMES = {
+    "VolumeMount": ("data", "cache", "raw", "config", "claimed", "missing", ""),
+    "VolumeDevice": ("raw", "data", "claimed", "missing", ""),
+    "Volume": ("data", "new", "Data", "a.b", ""),
+    "Sysctl": ("kernel.shm_rmid_forced", "net.ipv4.ip_forward", "net/ipv4/a.b/c", "Kernel", "kernel.msgmax", ""),
+    "PodOS": ("linux", "windows", "plan9", ""),
+    "HTTPHeader": ("X-A", "a b", ""),
+    "PodResourceClaim": ("gpu", "nic", "A", ""),
+    "ResourceClaim": ("gpu", "nic", "other", ""),
+    "ContainerPort": ("http", "HTTP", "a--b", "1", "x" * 16),
+}
+
+SPECS = ("common", "common", "common", "names_and_rights", "windows")
+KINDS = (
+    "Pod", "Pod", "Pod", "Pod", "Deployment", "ReplicaSet", "DaemonSet", "StatefulSet", "Job", "CronJob",
+    "ReplicationController",
+)  # fmt: skip
+
+SOUND = yaml.safe_load((pathlib.Path(__file__).parent / "sound_pods.yaml").read_text())
+
+
+def mutated(seed, count, changes=(1, 2, 3, 6)):
+    """So many objects, each with one of these numbers of changes."""
+    rng = random.Random(seed)
+    for _ in range(count):
+        spec = sound_spec(rng.choice(SPECS), rng.choice(SOUND["volumes"]))
+        claim = copy.deepcopy(SOUND["claim"])
+        for _ in range(rng.choice(changes)):
+            change(rng, spec, "PodSpec")
+        if rng.random() < 0.3:
+            change(rng, claim["spec"], "PersistentVolumeClaimSpec")
+        yield made(rng.choice(KINDS), spec, claim)
+
+
+def sound_spec(name, volume):
+    """One of the sound pods, with one volume more."""
+    spec = copy.deepcopy(SOUND["specs"][name])
+    spec["volumes"] = [*spec.get("volumes", ()), copy.deepcopy(volume)]
+    return spec
+
+
+def made(kind, spec, claim):
+    """A pod of this spec, or something that makes such pods; the claim is for StatefulSets."""
+    if kind == "Pod":
+        return refusals.written("v1", "Pod", spec)
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": spec}
+    if kind == "Job":
+        return refusals.job("", template)
+    if kind == "CronJob":
+        return refusals.cron_job("schedule: '@daily'", made=template)
+    if kind == "ReplicationController":
+        return refusals.rc("", template)
+    obj = refusals.apps(kind, refusals.WEB, template)
+    if kind == "StatefulSet":
+        obj["spec"]["volumeClaimTemplates"] = [claim]
+    return obj
+
+
+def change(rng, value, kind):
+    """Change one place in a structure, most often deep within it."""
+    known = {name: of for name, of in TABLE[kind].items() if name not in LEFT_OUT.get(kind, DROPPED)}
+    there = [name for name in known if name in value]
+    name = rng.choice(there if there and rng.random() < 0.7 else sorted(known))
+    of = known[name]
+    if name in value and rng.random() < 0.9 and descend(rng, value[name], of):
+        return
+    if name in value and rng.random() < 0.15:
+        del value[name]
+    else:
+        value[name] = invented(rng, of, name, kind)
+
+
+def descend(rng, value, of):
+    """Change something within the value, if there is a place for that."""
+    if of in TABLE and value:
+        change(rng, value, of)
+        return True
+    if not of.startswith("[") or not value:
+        return False
+    if of[1:-1] in TABLE and rng.random() < 0.85:
+        change(rng, rng.choice(value), of[1:-1])
+    elif rng.random() < 0.5:
+        value.append(copy.deepcopy(rng.choice(value)))
+    else:
+        value.remove(rng.choice(value))
+    return True
+
+
+def invented(rng, of, name, kind):
+    """A value of the type: text, number, structure or list, and what a field of this name may hold."""
+    if of.startswith("["):
+        return [invented(rng, of[1:-1], name, kind) for _ in range(rng.choice((1, 1, 2, 4)))]
+    if of.startswith("{"):
+        return {rng.choice(WORDS.get(name, ("a", "storage"))): invented(rng, of[1:-1], "storage", kind)}
+    if of in TABLE:
+        return invented_structure(rng, of)
+    if name == "name" and kind in NAMES:
+        return rng.choice(NAMES[kind])
+    if of == "bool":
+        return rng.random() < 0.6
+    if of == "Quantity":
+        return rng.choice(WORDS.get(name, WORDS["storage"]))
+    whole = of in ("int", "int32")
+    fitting = [one for one in WORDS.get(name, ()) if of == "IntOrString" or isinstance(one, int) == whole]
+    pool = fitting or (NUMBERS if whole or of == "number" else TEXTS)
+    found = rng.choice(pool if rng.random() < 0.9 or whole or of == "IntOrString" else TEXTS)
+    return min(found, 2**31 - 1) if of == "int32" else found
+
+
+def invented_structure(rng, kind):
+    known = {name: of for name, of in TABLE[kind].items() if name not in LEFT_OUT.get(kind, DROPPED)}
+    chosen = [
+        name for name in sorted(known) if rng.random() < max(0.25, 2 / len(known)) * (0.3 if kind == "Volume" else 1)
+    ]
+    if kind == "ObjectMeta":
+        chosen = [name for name in chosen if name in ("annotations", "labels", "name", "generateName")]
+    return {name: invented(rng, known[name], name, kind) for name in chosen}
