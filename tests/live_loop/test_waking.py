@@ -213,6 +213,7 @@ class Happenings:
 @example(seed=51)  # a promise that moves to another node sets the first one free
 @example(seed=382)  # two that were promised the same node get in each other's way until a third one goes
 @example(seed=955)  # the room that was made is taken by somebody more important, and has to be made elsewhere
+@example(seed=3018)  # one that lost its promise was tried before the API server had taken that down
 async def test_nobody_who_fits_sleeps_on(seed):
     happenings = Happenings(seed)
     for _ in range(12):

@@ -153,6 +153,8 @@ class ClusterState:
             self.promise(workload, target)
         else:
             self.end_promise(workload.key)
+        if known is not None and known.workload.nominated_target and not workload.nominated_target:
+            self.waiting.doubt_all()  # it waits for nobody to go any more, so it may ask others to
 
     def _read(self, pod: Pod) -> Workload:
         workload = pods.workload_of(pod, self.surroundings.current)
