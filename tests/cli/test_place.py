@@ -162,6 +162,18 @@ def test_a_bad_scheduler_configuration_is_named(run, scene):
     assert "scheduler.yaml, KubeSchedulerConfiguration: parallelism: Invalid value: -1" in result.stderr
 
 
+def test_a_plugin_that_nobody_has_is_named(run, scene):
+    config = scene / "scheduler.yaml"
+    config.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        "profiles: [{plugins: {filter: {disabled: [{name: PodAffinity}]}}}]\n"
+    )
+    result = run("place", "-f", "nodes.yaml", "--config", config)
+    assert result.exit_code == 2
+    said = 'KubeSchedulerConfiguration: profiles[0].plugins.filter.disabled[0].name: Unsupported value: "PodAffinity"'
+    assert f"scheduler.yaml, {said}" in result.stderr
+
+
 def test_switches_reach_the_engine(run, scene):
     words = ("place", "-f", ".", "-l", "app=web", "--switch", "daemonNamespaces=shop")
     # Pods of a daemon namespace neither block nor are blocked by hard anti-affinity.

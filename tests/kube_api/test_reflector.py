@@ -1,6 +1,7 @@
 import asyncio
 import collections
 import contextlib
+import gc
 import random
 
 import pytest
@@ -250,6 +251,24 @@ async def test_before_the_first_list_what_may_pass_is_tried_again(server, kubeco
     async with following(server, kubeconfig_for(server), 3) as scene:
         assert scene.told.log == ["a@1", "synced"]
         assert "503 ServiceUnavailable" in scene.trouble[0]
+
+
+async def test_errors_are_not_kept_while_it_waits(server, kubeconfig_for, monkeypatch):
+    """What is alive for longer than a moment is never looked at by the garbage collection of `bayplan run`."""
+    held, sleep = [], SkippedTime.sleep
+
+    async def looking(time, seconds):
+        gc.collect()
+        held.extend(type(one) for one in gc.get_objects() if isinstance(one, errors.KubeError))
+        await sleep(time, seconds)
+
+    monkeypatch.setattr(SkippedTime, "sleep", looking)
+    server.then(
+        page(), refusal(503, "ServiceUnavailable"), refusal(403, "Forbidden"), refusal(503, "ServiceUnavailable")
+    )
+    async with following(server, kubeconfig_for(server), 5) as scene:
+        assert len(scene.trouble) == 3
+    assert held == []
 
 
 async def test_after_the_first_list_lost_rights_are_waited_for(server, kubeconfig_for):

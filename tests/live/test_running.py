@@ -93,6 +93,20 @@ async def told_or_bound(admin, namespace, name):
     return pod["spec"].get("nodeName") or pod["status"].get("conditions")
 
 
+async def test_a_node_that_is_opened_is_freed_for_the_more_important_pod_that_waits(kube_server, admin, namespace):
+    await admin.create_nodes(1, cpu="1")
+    await priority_class(admin, "high", 1000)
+    async with in_process(kube_server):
+        await admin.create_pod("low", namespace, scheduler=NAME, cpu="1", terminationGracePeriodSeconds=0)
+        await wait_for(lambda: admin.node_of("low", namespace))
+        await admin.patch("nodes", "node-0", {"spec": {"unschedulable": True}})
+        await admin.create_pod("vip", namespace, scheduler=NAME, cpu="1", priorityClassName="high")
+        await wait_for(lambda: events_of(admin, namespace, "FailedScheduling"))
+        await admin.patch("nodes", "node-0", {"spec": {"unschedulable": None}})
+        await wait_for(lambda: admin.node_of("vip", namespace))
+    assert list(await bound(admin, namespace)) == ["vip"]
+
+
 async def test_the_more_important_pod_gets_the_room(kube_server, admin, namespace):
     await admin.create_nodes(2, cpu="2")
     await priority_class(admin, "vip", 1000)

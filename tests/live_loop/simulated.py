@@ -1,9 +1,12 @@
 """The scheduler's parts on a cluster in memory: writes happen at once, the clock moves when told to."""
 
+import asyncio
 import datetime as dt
 
 import msgspec
 
+from bayplan.kube_api.decoding import Key
+from bayplan.live import watched
 from bayplan.live.assembly import Assembly
 from bayplan.live.outside import GoneError, RefusedError
 from bayplan.live.settings import Settings
@@ -26,6 +29,7 @@ class Simulation:
         self.now, self.slowness = 0.0, slowness
         self.pods, self.events, self.failures = {}, [], []
         self.binds, self.deleted = [], []
+        self.claims, self.volumes = {}, {}
         self.serial = 0
         rules = profile.rules()
         self.parts = Assembly(
@@ -36,6 +40,7 @@ class Simulation:
             wall=lambda: START + dt.timedelta(seconds=self.now),
         )
         self.state, self.scheduler = self.parts.state, self.parts.scheduler
+        self._watched = {one.resource.plural: one for one in watched.of_pods(self.state)}
 
     def _clock(self):
         self.now += self.slowness
@@ -87,6 +92,58 @@ class Simulation:
             )
         )
 
+    def add_class(self, name, provisioner="kubernetes.io/no-provisioner"):
+        written = {"provisioner": provisioner, "volumeBindingMode": "WaitForFirstConsumer"}
+        self._put("storageclasses", {"metadata": {"name": name}, **written})
+
+    def add_claim(self, name, storage_class="late"):
+        self.serial += 1
+        meta = {"namespace": "web", "name": name, "uid": f"uid-{self.serial}", "annotations": {}}
+        spec = {"storageClassName": storage_class, "resources": {"requests": {"storage": "1Gi"}}}
+        self.claims[f"web/{name}"] = {"metadata": meta, "spec": spec}
+        self.tell_claim(name)
+
+    def add_volume(self, name, storage_class="late", node=None):
+        spec = {"storageClassName": storage_class, "capacity": {"storage": "1Gi"}}
+        if node:
+            on_node = [{"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}]
+            spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [{"matchExpressions": on_node}]}}
+        self.volumes[name] = {
+            "metadata": {"name": name, "resourceVersion": "1"},
+            "spec": spec,
+            "status": {"phase": "Available"},
+        }
+        self.tell_volume(name)
+
+    def bind_claim(self, name, volume):
+        """What the volume controller does once the volume is there."""
+        self.claims[f"web/{name}"]["spec"]["volumeName"] = volume
+        self.claims[f"web/{name}"]["metadata"]["annotations"]["pv.kubernetes.io/bind-completed"] = "yes"
+        self.tell_claim(name)
+
+    def remove_claim(self, name):
+        del self.claims[f"web/{name}"]
+        self._drop("persistentvolumeclaims", "web", name)
+
+    def remove_node(self, name):
+        self._drop("nodes", "", name)
+
+    def tell_claim(self, name):
+        self._put("persistentvolumeclaims", self.claims[f"web/{name}"])
+
+    def tell_volume(self, name):
+        self._put("persistentvolumes", self.volumes[name])
+
+    def _put(self, plural, written):
+        one = self._watched[plural]
+        one.put(convert(written, one.item_type))
+        self.parts.changed_at(one.resource)()
+
+    def _drop(self, plural, namespace, name):
+        one = self._watched[plural]
+        one.drop(Key(namespace, name), "")
+        self.parts.changed_at(one.resource)()
+
     def change_pod(self, name, **spec):
         self.pods[f"web/{name}"]["spec"].update(spec)
         self.tell(name)
@@ -104,6 +161,8 @@ class Simulation:
         """Let the scheduler work until nothing happens any more, then let time pass, step by step."""
         end = self.now + seconds
         while True:
+            for _ in range(3):  # those whose volumes have come notice it
+                await asyncio.sleep(0)
             while self.scheduler.step():
                 await self.scheduler.idle()
             await self.scheduler.idle()
@@ -113,8 +172,8 @@ class Simulation:
                 break
             self.now = max(self.now, retry)
         self.now = end
-        self.scheduler.step()
-        await self.scheduler.idle()
+        while self.scheduler.step():
+            await self.scheduler.idle()
 
     def where(self):
         return {key.partition("/")[2]: pod["spec"]["nodeName"] for key, pod in sorted(self.pods.items())}
@@ -150,6 +209,10 @@ class Simulation:
 
     async def patch_status(self, pod, status):
         found = self._find(pod).setdefault("status", {})
+        if "conditions" in status:  # merged by type, as the API server does
+            known = {condition["type"]: condition for condition in found.get("conditions", ())}
+            merged = [known.get(condition["type"], {}) | condition for condition in status["conditions"]]
+            status = status | {"conditions": merged}
         found.update({name: value for name, value in status.items() if value is not None})
         for name in [name for name, value in status.items() if value is None]:
             found.pop(name, None)
@@ -164,16 +227,38 @@ class Simulation:
         await self.delete(pod)
 
     async def select_node(self, claim, node):
-        raise AssertionError("no claims here")
+        found = self.claims.get(f"{claim.namespace}/{claim.name}")
+        if found is None:
+            raise GoneError(f"{claim.name} is gone")
+        if found["metadata"]["uid"] != claim.uid:
+            raise RefusedError(f"{claim.name} is another claim by now")
+        found["metadata"]["annotations"]["volume.kubernetes.io/selected-node"] = node
+        self.tell_claim(claim.name)
 
-    async def reserve_volume(self, volume, claim, claim_uid):
-        raise AssertionError("no claims here")
+    async def reserve_volume(self, volume, version, claim):
+        if volume not in self.volumes:
+            raise GoneError(f"{volume} is gone")
+        if self.volumes[volume]["metadata"]["resourceVersion"] != version:
+            raise RefusedError(f"{volume} has changed")
+        self.take_volume(volume, claim.name, claim.uid)
+        self.tell_volume(volume)
+
+    def take_volume(self, volume, claim, uid):
+        """Give it to a claim, which the scheduler learns when it is told."""
+        found = self.volumes[volume]
+        found["spec"]["claimRef"] = {"namespace": "web", "name": claim, "uid": uid}
+        found["metadata"]["resourceVersion"] += "0"
 
     async def post_event(self, event):
         self.events.append(event)
 
     async def patch_event(self, namespace, name, patch):
         self.events.append({"series": patch["series"], "regarding": {"name": name}, "reason": "", "note": ""})
+
+
+def using(*claims):
+    """The `volumes` of a pod that uses these claims."""
+    return [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in claims]
 
 
 def convert(value, kind):

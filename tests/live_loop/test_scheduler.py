@@ -77,6 +77,8 @@ async def test_gated_pods_wait_for_their_gates(cluster):
     cluster.change_pod("web", schedulingGates=[])
     await cluster.settle()
     assert cluster.where()["web"]
+    text = cluster.parts.metrics.text().decode()
+    assert 'scheduler_pod_scheduling_sli_duration_seconds_sum{attempts="1"} 0.0' in text, "the gate was nobody's delay"
 
 
 async def test_a_pod_that_turns_up_near_its_partner_follows_it(cluster):
@@ -191,6 +193,27 @@ async def test_a_bug_while_deciding_is_told_as_one_and_the_others_go_on(cluster,
     await cluster.settle()
     assert cluster.where()["fine"]
     assert cluster.condition("cursed")["reason"] == "SchedulerError"
+
+
+async def test_a_pod_that_asks_for_more_than_there_is_on_earth_does_no_harm(cluster):
+    """Anybody who may create pods may write this, and name a node that no scheduler was asked about."""
+    most = {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"memory": str(2**63 - 1)}}}]}
+    cluster.add_pod("ordinary", cpu="1", node="one")
+    for name in ("a", "b", "c"):
+        cluster.add_pod(name, node="one", **most)
+    cluster.add_pod("web", cpu="1")
+    cluster.add_pod("vip", priority=100, **most)
+    await cluster.settle(5)
+    assert cluster.where()["web"] == "two"
+    assert cluster.where()["vip"] == ""
+    assert cluster.deleted == []
+    for name in ("a", "b", "c", "vip"):
+        cluster.remove_pod(name)
+    cluster.add_pod("big", cpu="3", nodeSelector={"kubernetes.io/hostname": "one"})
+    await cluster.settle(5)
+    assert cluster.where()["big"] == "one"
+    capacity, slot = cluster.state.index.capacity, cluster.state.index.slots.by_name["one"]
+    assert capacity.requested[capacity.row("memory"), slot] == 0
 
 
 async def test_repeated_refusals_are_one_event(cluster):

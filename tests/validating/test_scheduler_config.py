@@ -27,12 +27,26 @@ def with_args(plugin, args):
     ("{profiles: [{schedulerName: a}, {schedulerName: a}]}", ["profiles[1].schedulerName: Duplicate value: profiles[0].schedulerName"]),
     ("{profiles: [{schedulerName: a}, {}]}", ["profiles[1].schedulerName: Required value"]),
     ("{profiles: [{percentageOfNodesToScore: -1}]}", ["profiles[0].percentageOfNodesToScore: Invalid value: -1: not in valid range [0-100]"]),
-    ("{profiles: [{plugins: {score: {enabled: [{name: x, weight: -1}]}}}]}", ["profiles[0].plugins.score.enabled[0].weight: Invalid value: -1: not in valid range [0, inf)"]),
-    ("{profiles: [{plugins: {multiPoint: {enabled: [{name: x, weight: heavy}]}}}]}", ['profiles[0].plugins.multiPoint.enabled[0].weight: Invalid value: "heavy": expected a whole number']),
+    ("{profiles: [{plugins: {score: {enabled: [{name: ImageLocality, weight: -1}]}}}]}", ["profiles[0].plugins.score.enabled[0].weight: Invalid value: -1: not in valid range [0, inf)"]),
+    ("{profiles: [{plugins: {multiPoint: {enabled: [{name: ImageLocality, weight: heavy}]}}}]}", ['profiles[0].plugins.multiPoint.enabled[0].weight: Invalid value: "heavy": expected a whole number']),
+    ("{profiles: [{plugins: {multiPoint: {disabled: [{name: '*'}], enabled: [{name: PrioritySort}, {name: DefaultBinder}]}}}]}", []),
     ("{profiles: [{pluginConfig: [{name: x}, {name: x}]}]}", ['profiles[0].pluginConfig[1]: Duplicate value: "x"']),
 ])  # fmt: skip
 def test_profile(config, wrong):
     assert scheduler_config.faults(writing.read(config)) == wrong
+
+
+@pytest.mark.parametrize("plugins, path, got", [
+    ("{score: {enabled: [{name: NodeAffinity}, {name: NodeAfinity}]}}", "score.enabled[1].name", '"NodeAfinity"'),
+    ("{filter: {disabled: [{name: interpodaffinity}]}}", "filter.disabled[0].name", '"interpodaffinity"'),  # would stay on
+    ("{multiPoint: {enabled: [{name: Coscheduling}]}}", "multiPoint.enabled[0].name", '"Coscheduling"'),
+    ("{preBind: {enabled: [{name: '*'}]}}", "preBind.enabled[0].name", '"*"'),  # all can only be switched off
+    ("{permit: {enabled: [{weight: 1}]}}", "permit.enabled[0].name", "null"),
+    ("{filters: {disabled: [{name: InterPodAffinity}]}}", "filters", '"filters"'),  # no such point
+])  # fmt: skip
+def test_what_is_no_plugin_is_refused(plugins, path, got):
+    (fault,) = scheduler_config.faults(writing.read(f"{{profiles: [{{plugins: {plugins}}}]}}"))
+    assert fault.startswith(f"profiles[0].plugins.{path}: Unsupported value: {got}: supported values: ")
 
 
 RATIO = "scoringStrategy: {type: RequestedToCapacityRatio, requestedToCapacityRatio: {shape: %s}}"

@@ -10,6 +10,7 @@ from bayplan.model.targets import Target
 from bayplan.model.workloads import Requests
 
 PODS = "pods"
+MOST = 2**61  # that is ever said to be taken: whatever people write into pods, sums must stay within 64 bits
 COUNTED = ("cpu", "memory")  # the resources that weigh something in scores even when nobody asked for them
 
 
@@ -27,6 +28,7 @@ class Capacity:
         self.allocatable: NDArray[np.int64] = np.zeros((0, capacity), np.int64)
         self.requested: NDArray[np.int64] = np.zeros((0, capacity), np.int64)
         self.counted: NDArray[np.int64] = np.zeros((0, capacity), np.int64)
+        self._beyond: dict[tuple[str, int, int], int] = {}  # (table, row, slot) → the true sum, where it is over MOST
         self._look_into()
         for resource in ("cpu", "memory", "ephemeral-storage", PODS):
             self.row(resource)
@@ -59,10 +61,24 @@ class Capacity:
         self.requested_at[rows[PODS]][slot] += sign
         for resource, amount in requests.amounts:
             row = rows[resource] if resource in rows else self.row(resource)
-            self.requested_at[row][slot] += sign * amount
+            total = self.requested_at[row][slot] + sign * amount
+            if total > MOST or self._beyond:
+                total = self._bounded("requested", row, slot, total, sign * amount)
+            self.requested_at[row][slot] = total
         for resource, amount in requests.counted:
             row = rows[resource] if resource in rows else self.row(resource)
-            self.counted_at[row][slot] += sign * amount
+            total = self.counted_at[row][slot] + sign * amount
+            if total > MOST or self._beyond:
+                total = self._bounded("counted", row, slot, total, sign * amount)
+            self.counted_at[row][slot] = total
+
+    def _bounded(self, table: str, row: int, slot: int, total: int, change: int) -> int:
+        """What to write for a sum that may be, or may have been, beyond all bounds."""
+        before = self._beyond.pop((table, row, slot), None)
+        exact = total if before is None else before + change
+        if exact > MOST:
+            self._beyond[table, row, slot] = exact
+        return min(exact, MOST)
 
     def grow(self, capacity: int) -> None:
         self.allocatable = grown(self.allocatable, capacity)

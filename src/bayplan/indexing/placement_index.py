@@ -219,7 +219,8 @@ class PlacementIndex:
         before = self.storage.put(table, name, value)
         if self._attachments is not None:
             self._attachments.stored(table, name)
-        self.journal.append(Change(Kind.STORAGE_CHANGED, name=name, table=table, before=before, after=value))
+        if before != value:  # objects are written over and over without a change that matters here
+            self.journal.append(Change(Kind.STORAGE_CHANGED, name=name, table=table, before=before, after=value))
 
     # Undo
 

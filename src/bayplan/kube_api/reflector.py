@@ -101,9 +101,10 @@ class Reflector(Generic[T]):
             except KubeError as error:
                 if not error.passing and not self.synced.is_set():
                     raise
-                await self._wait_after(error)
+                wait = self._pause_after(error)
             else:
                 return
+            await self._sleep(wait)  # not in the block above: whoever holds an error holds what led to it
 
     async def _list(self) -> None:
         seen: set[Key] = set()
@@ -134,17 +135,21 @@ class Reflector(Generic[T]):
         failures = 0
         while True:
             began, events_before = self._clock(), self.events
+            wait, needs_list = 0.0, False
             try:
                 await self._watch()
                 if self._clock() - began < _SHORT_WATCH and self.events == events_before:
-                    await self._wait_after("the watch ended at once")
+                    wait = self._pause_after("the watch ended at once")
             except GoneError:
                 return
             except KubeError as error:
-                await self._wait_after(error)
+                wait = self._pause_after(error)
                 failures = 1 if self.events > events_before else failures + 1
-                if _needs_list(error, failures):
-                    return
+                needs_list = _needs_list(error, failures)
+            if wait:
+                await self._sleep(wait)
+            if needs_list:
+                return
             self.restarts += 1
 
     async def _watch(self) -> None:
@@ -197,12 +202,12 @@ class Reflector(Generic[T]):
             await asyncio.sleep(0)
             self._loop_since = self._clock()
 
-    async def _wait_after(self, trouble: KubeError | str) -> None:
+    def _pause_after(self, trouble: KubeError | str) -> float:
         wait = self._backoff.next()
         if isinstance(trouble, ApiError) and trouble.retry_after:
             wait += trouble.retry_after
         self._on_trouble(f"{self.resource}: {trouble}; next try in {wait:.1f} s")
-        await self._sleep(wait)
+        return wait
 
 
 def _needs_list(error: KubeError, failures: int) -> bool:

@@ -12,7 +12,7 @@ from bayplan.kube_api import writes
 from bayplan.kube_api.connection import Connection
 from bayplan.kube_api.errors import ApiError, ConflictError, KubeError, NotFoundError
 from bayplan.kube_api.resources import EVENTS, PODS, Resource
-from bayplan.live.outside import GoneError, PodRef, RefusedError, UnclearError
+from bayplan.live.outside import ClaimRef, FailedError, GoneError, PodRef, RefusedError, UnclearError
 from bayplan.reading.storage import SELECTED_NODE
 from bayplan.wire.pods import Pod
 
@@ -61,22 +61,22 @@ class ApiOutside:
                 raise RefusedError(str(error)) from error.__cause__
             raise
 
-    async def select_node(self, claim: str, node: str) -> None:
-        namespace, _, name = claim.partition("/")
-        body = {"metadata": {"annotations": {SELECTED_NODE: node}}}
+    async def select_node(self, claim: ClaimRef, node: str) -> None:
+        body = {"metadata": {"uid": claim.uid, "annotations": {SELECTED_NODE: node}}}
         with self._writing():
-            await writes.patch(self._connection, CLAIMS, namespace, name, body)
+            await writes.patch(self._connection, CLAIMS, claim.namespace, claim.name, body)
 
-    async def reserve_volume(self, volume: str, claim: str, claim_uid: str) -> None:
-        namespace, _, name = claim.partition("/")
+    async def reserve_volume(self, volume: str, version: str, claim: ClaimRef) -> None:
         reference = {
             "apiVersion": "v1",
             "kind": "PersistentVolumeClaim",
-            "namespace": namespace,
-            "name": name,
-            "uid": claim_uid,
+            "namespace": claim.namespace,
+            "name": claim.name,
+            "uid": claim.uid,
         }
-        body = {"metadata": {"annotations": {BOUND_BY_CONTROLLER: "yes"}}, "spec": {"claimRef": reference}}
+        # Of that version only: somebody else may have taken it a moment ago, and a volume has but one claim.
+        meta = {"resourceVersion": version, "annotations": {BOUND_BY_CONTROLLER: "yes"}}
+        body = {"metadata": meta, "spec": {"claimRef": reference}}
         with self._writing():
             await writes.patch(self._connection, VOLUMES, None, volume, body)
 
@@ -88,10 +88,12 @@ class ApiOutside:
             yield
 
     async def post_event(self, event: dict[str, Any]) -> None:
-        await writes.create_event(self._connection, event["metadata"]["namespace"], event)
+        with _told_apart():
+            await writes.create_event(self._connection, event["metadata"]["namespace"], event)
 
     async def patch_event(self, namespace: str, name: str, patch: dict[str, Any]) -> None:
-        await writes.patch(self._connection, EVENTS, namespace, name, patch)
+        with _told_apart():
+            await writes.patch(self._connection, EVENTS, namespace, name, patch)
 
 
 @contextlib.contextmanager
@@ -104,6 +106,12 @@ def _told_apart() -> Iterator[None]:
     except ConflictError as error:
         raise RefusedError(str(error)) from error
     except ApiError as error:
-        raise (UnclearError if error.passing else RefusedError)(str(error)) from error
+        raise _kind_of(error)(str(error)) from error
     except KubeError as error:
         raise UnclearError(str(error)) from error
+
+
+def _kind_of(error: ApiError) -> type[RefusedError | UnclearError]:
+    if error.status == 500:  # not 503 and 504: who gave up waiting may see it happen later
+        return FailedError
+    return UnclearError if error.passing else RefusedError

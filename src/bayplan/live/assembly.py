@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -14,9 +14,10 @@ from bayplan.live.binding import Binder
 from bayplan.live.cluster_state import ClusterState
 from bayplan.live.enforcement import Enforcement
 from bayplan.live.events import Events
+from bayplan.live.in_flight import InFlight
 from bayplan.live.metrics import Metrics
 from bayplan.live.outside import Outside
-from bayplan.live.pending import Stage
+from bayplan.live.pending import Pending, Stage
 from bayplan.live.preemption import Preemptor
 from bayplan.live.queue import Queue
 from bayplan.live.recording import Recorder
@@ -24,7 +25,7 @@ from bayplan.live.scheduler import Profiles, Scheduler
 from bayplan.live.settings import Settings
 from bayplan.live.volumes import Volumes
 from bayplan.live.waiting import Waiting
-from bayplan.model.workloads import Workload
+from bayplan.model.workloads import Workload, WorkloadKey
 
 STORED = frozenset({"persistentvolumeclaims", "persistentvolumes"})
 
@@ -47,9 +48,11 @@ class Assembly:
         self.metrics = Metrics()
         index = PlacementIndex(settings.semantics, settings.seed)
         queue = Queue(settings.initial_backoff, settings.max_backoff)
-        waiting = Waiting(index, self._fits, self._judge)
+        waiting = Waiting(index, self._fits, self._judge, self._helped, self._promised)
         self.state = ClusterState(index, queue, waiting, profiles.__contains__, clock)
-        self.volumes = Volumes(index, outside)
+        in_flight = InFlight()
+        self.volumes = Volumes(self.state, outside, in_flight)
+        self.state.on_unbound = lambda pending: self.volumes.gone(pending.workload)
         self.events = Events(outside, settings.identity, clock=clock, wall=wall, per_second=settings.events_per_second)
         self.preemptor = Preemptor(self.state, outside, self.events, self.metrics, wall=wall)
         binder = Binder(self.state, outside, self.events, self.metrics, self.volumes, clock=clock)
@@ -59,6 +62,7 @@ class Assembly:
             outside=outside,
             binder=binder,
             volumes=self.volumes,
+            in_flight=in_flight,
             preemptor=self.preemptor,
             events=self.events,
             metrics=self.metrics,
@@ -110,6 +114,13 @@ class Assembly:
     def _fits(self, workload: Workload) -> bool:
         state, rules = self.state, self.profiles[workload.scheduler_name]
         return deciding.choose(workload, state.index, rules, state.nominations).slot >= 0
+
+    def _helped(self, alike: Mapping[WorkloadKey, Pending]) -> Pending | None:
+        scheduler = next(iter(alike.values())).workload.scheduler_name
+        return self.preemptor.helped(alike, self.profiles[scheduler])
+
+    def _promised(self) -> Sequence[tuple[Workload, str]]:
+        return self.state.nominations.all()
 
     def _judge(self, workload: Workload) -> filtering.Verdicts:
         return filtering.run(self.profiles[workload.scheduler_name], workload, self.state.index)

@@ -12,8 +12,8 @@ from collections.abc import Awaitable, Callable
 
 from bayplan.live.cluster_state import ClusterState
 from bayplan.live.events import Events
-from bayplan.live.metrics import SCHEDULED, Metrics
-from bayplan.live.outside import GoneError, Outside, PodRef, RefusedError, UnclearError
+from bayplan.live.metrics import ERROR, SCHEDULED, Metrics
+from bayplan.live.outside import FailedError, GoneError, Outside, PodRef, RefusedError, UnclearError
 from bayplan.live.pending import Pending
 from bayplan.live.volumes import Volumes, VolumesUnboundError
 
@@ -50,14 +50,14 @@ class Binder:
             await self._volumes.bind(pending.workload, node)
             await self._until_clear(pod, node, pending)
         except GoneError:
-            self._take_back(pending, "gone")
-            self._state.queue.remove(pending.key)
+            self._take_back(pending, "gone", again=False)
         except (RefusedError, VolumesUnboundError) as error:
             log.warning("binding refused", extra={"pod": pending.key, "node": node, "error": str(error)})
             if self._is_still(pending):
                 note = f"binding {pending.key} to {node} was refused: {error}"
                 self._events.tell(pod, "FailedScheduling", note, action="Binding", warning=True)
-            self._take_back(pending, "refused")
+            self._metrics.attempts.labels(ERROR, pending.workload.scheduler_name).inc()
+            self._take_back(pending, "refused", again=True)
         else:
             self._done(pending, pod, node, began)
 
@@ -65,9 +65,12 @@ class Binder:
         """Bind, and where the answer stays away find out what happened."""
         pause = 1.0
         while True:
+            if node not in self._state.index.slots.by_name:
+                raise RefusedError(f"node {node} is gone")  # the API server would not mind
             try:
                 await self._outside.bind(pod, node)
             except UnclearError as error:
+                failure = str(error) if isinstance(error, FailedError) else ""
                 self._metrics.bind_failures.labels("unclear").inc()
                 log.warning("bind unclear", extra={"pod": pending.key, "node": node, "error": str(error)})
             else:
@@ -75,7 +78,9 @@ class Binder:
             await self._sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
             if not self._is_still(pending):
-                return  # the watch has told meanwhile what became of it
+                if self._state.is_bound(pod.uid, pending.key, node):
+                    return  # the watch has told meanwhile
+                raise GoneError(f"{pending.key} went another way")
             try:
                 found = await self._outside.node_of(pod)
             except UnclearError:
@@ -84,6 +89,8 @@ class Binder:
                 return
             if found:
                 raise RefusedError(f"it is on {found} already")
+            if failure:  # it did not happen, and others need not wait behind it
+                raise RefusedError(failure)
 
     def _done(self, pending: Pending, pod: PodRef, node: str, began: float) -> None:
         now = self._clock()
@@ -95,15 +102,18 @@ class Binder:
         self._events.tell(pod, "Scheduled", f"Successfully assigned {pending.key} to {node}", action="Binding")
         if self._is_still(pending):
             self._state.queue.remove(pending.key)
-            self._state.nominations.forget(pending.key)
+            self._state.end_promise(pending.key)
 
-    def _take_back(self, pending: Pending, cause: str) -> None:
+    def _take_back(self, pending: Pending, cause: str, *, again: bool) -> None:
+        """Let go of the place, and unless the pod is no more have it tried `again`."""
         self._metrics.bind_failures.labels(cause).inc()
-        if self._is_still(pending):
-            self._volumes.take_back(pending.workload)
-            self._state.forget(pending.key)
-            self._state.queue.retry(pending, self._clock())
-            self._state.on_pending()
+        self._volumes.take_back(pending.workload)
+        if not self._is_still(pending):
+            return
+        if again:
+            self._state.give_back(pending)
+        else:
+            self._state.drop_pod(pending.key, pending.uid)
 
     def _is_still(self, pending: Pending) -> bool:
         """Whether the pod is the one that was decided about, and nobody has said otherwise since."""

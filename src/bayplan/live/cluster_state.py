@@ -14,6 +14,7 @@ import msgspec
 from bayplan import placing
 from bayplan.enforcing.quota_limits import NO_LIMITS
 from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.live import pod_readings
 from bayplan.live.nominations import Nominations
 from bayplan.live.pending import Pending, Stage
 from bayplan.live.queue import Queue
@@ -21,11 +22,15 @@ from bayplan.live.surroundings import LiveSurroundings
 from bayplan.live.waiting import Waiting
 from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.preempting.budgets import Budgets
-from bayplan.reading import budgets, nodes, pods, quota_limits
+from bayplan.reading import budgets, nodes, pods, quota_limits, storage
 from bayplan.wire.disruption import PodDisruptionBudget
 from bayplan.wire.meta import ApiObject
 from bayplan.wire.nodes import Node
 from bayplan.wire.pods import Pod
+from bayplan.wire.storage import PersistentVolume
+
+UNSUPPORTED_CLAIMS = "pods with spec.resourceClaims (dynamic resource allocation) are left to kube-scheduler"
+NEVER_READ = -1  # of no generation of the surroundings
 
 
 class ConfigMap(ApiObject):
@@ -56,7 +61,9 @@ class ClusterState:
         self.budgets = Budgets()
         self.quota_limits = NO_LIMITS
         self.assumed: dict[WorkloadKey, str] = {}
+        self.volume_versions: dict[str, str] = {}  # by name, for whoever writes a volume over what it has seen
         self.on_pending: Callable[[], None] = lambda: None
+        self.on_unbound: Callable[[Pending], None] = lambda _pending: None  # it went while it was being bound
         self._mine = mine
         self._clock = clock
 
@@ -87,7 +94,7 @@ class ClusterState:
         workload = pods.workload_of(pod)
         record = self.index.records.get(key)
         if record is not None and record.shares == ((pod.spec.node_name, 1),):
-            if _counts_the_same(record.workload, workload):
+            if pod_readings.counts_the_same(record.workload, workload):
                 self.index.amend(workload)
             else:
                 self.index.replace(workload)
@@ -100,7 +107,8 @@ class ClusterState:
         if key in self.assumed:
             record = self.index.records[key]
             if record.workload.uid == pod.metadata.uid:
-                return  # seen before its binding was; what matters for it cannot change any more
+                self._note_while_binding(key, pod)
+                return
             self.forget(key)
         elif key in self.index.records:
             self.index.remove(key)  # deleted and made anew between two looks
@@ -109,7 +117,7 @@ class ClusterState:
         if known is not None and known.uid != workload.uid:
             self._no_longer_pending(key)
             known = None
-        self._note_nomination(workload)
+        self._note_nomination(workload, known)
         if known is None:
             fresh = Pending(pod, workload, self._clock(), self.surroundings.generation)
             self.queue.add(fresh, _first_stage(workload))
@@ -117,8 +125,14 @@ class ClusterState:
             self._update_pending(known, pod, workload)
         self.on_pending()
 
+    def _note_while_binding(self, key: WorkloadKey, pod: Pod) -> None:
+        """The pod as it was before its binding: of no interest unless the binding fails, and then to be read anew."""
+        pending = self.queue.pods.get(key)
+        if pending is not None:
+            pending.pod, pending.around = pod, NEVER_READ
+
     def _update_pending(self, known: Pending, pod: Pod, workload: Workload) -> None:
-        changed = not _reads_the_same(known.workload, workload)
+        changed = not pod_readings.reads_the_same(known.workload, workload)
         known.pod, known.workload, known.around = pod, workload, self.surroundings.generation
         if workload.terminating or workload.gates:
             self.waiting.remove(known.key)
@@ -128,12 +142,19 @@ class ClusterState:
             self.waiting.remove(known.key)
             self.queue.move(known, Stage.ACTIVE, self._clock())
 
-    def _note_nomination(self, workload: Workload) -> None:
-        if workload.nominated_target and not workload.terminating:
-            self.nominations.promise(workload, workload.nominated_target)
-        elif self.nominations.target_of(workload.key):
-            self.nominations.forget(workload.key)
-            self.waiting.doubt_all()
+    def _note_nomination(self, workload: Workload, known: Pending | None) -> None:
+        """Follow what the API server says of the nominated node once it says something else: ours may be on its way."""
+        target = self.nominations.target_of(workload.key)
+        if workload.terminating:
+            target = ""
+        elif known is None or known.workload.nominated_target != workload.nominated_target:
+            target = workload.nominated_target
+        if target:
+            self.promise(workload, target)
+        else:
+            self.end_promise(workload.key)
+        if known is not None and known.workload.nominated_target and not workload.nominated_target:
+            self.waiting.doubt_all()  # it waits for nobody to go any more, so it may ask others to
 
     def _read(self, pod: Pod) -> Workload:
         workload = pods.workload_of(pod, self.surroundings.current)
@@ -155,10 +176,34 @@ class ClusterState:
 
     def _no_longer_pending(self, key: WorkloadKey) -> None:
         self.waiting.remove(key)
-        self.queue.remove(key)
+        pending = self.queue.remove(key)
+        if pending is not None and pending.stage is Stage.BINDING:
+            self.on_unbound(pending)
+        self.end_promise(key)
+
+    def promise(self, workload: Workload, target: str) -> None:
+        """Promise a node to a pod, in place of any other that it was promised."""
+        if self.nominations.target_of(workload.key) != target:
+            self.end_promise(workload.key)
+        self.nominations.promise(workload, target)
+
+    def end_promise(self, key: WorkloadKey) -> None:
+        """Whatever node was promised to a pod, it needs the promise no longer: others may have what it does not use."""
         if self.nominations.target_of(key):
             self.nominations.forget(key)
             self.waiting.doubt_all()
+
+    def is_unplaced(self, pending: Pending) -> bool:
+        """Whether the pod is still there and nobody has a node for it."""
+        return self.queue.pods.get(pending.key) is pending and pending.stage is not Stage.BINDING
+
+    def rouse(self, key: WorkloadKey, uid: str) -> None:
+        """Have a sleeper tried again, although nothing has happened that lets it fit."""
+        pending = self.queue.pods.get(key)
+        if pending is not None and pending.uid == uid and pending.stage is Stage.WAITING:
+            self.waiting.remove(key)
+            self.queue.retry(pending, self._clock())
+            self.on_pending()
 
     # Pods that this scheduler places
 
@@ -173,6 +218,22 @@ class ClusterState:
         """Take back an assumption that the API server did not share."""
         if self.assumed.pop(key, None) is not None:
             self.index.remove(key)
+
+    def give_back(self, pending: Pending) -> None:
+        """A pod that could not be bound is pending again, as it is by now."""
+        self.forget(pending.key)
+        self.freshen(pending)
+        if pending.workload.terminating:
+            self.queue.move(pending, Stage.GATED)
+        else:
+            self.queue.retry(pending, self._clock())
+        self.on_pending()
+
+    def is_bound(self, uid: str, key: WorkloadKey, target: str) -> bool:
+        """Whether the API server has said that this very pod is on that node."""
+        record = self.index.records.get(key)
+        found = record is not None and record.workload.uid == uid and record.shares == ((target, 1),)
+        return found and key not in self.assumed
 
     # Everything else
 
@@ -193,6 +254,15 @@ class ClusterState:
     def drop_namespace(self, name: str) -> None:
         self.index.set_namespace(name, None)
 
+    def put_volume(self, written: PersistentVolume) -> None:
+        name = written.metadata.name
+        self.index.set_volume(name, storage.volume_of(written))
+        self.volume_versions[name] = written.metadata.resource_version
+
+    def drop_volume(self, name: str) -> None:
+        self.index.set_volume(name, None)
+        self.volume_versions.pop(name, None)
+
     def put_budget(self, written: PodDisruptionBudget) -> None:
         self.budgets.put(budgets.budget_of(written))
 
@@ -207,36 +277,6 @@ class ClusterState:
         self.budgets.drop(namespace, name)
 
 
-UNSUPPORTED_CLAIMS = "pods with spec.resourceClaims (dynamic resource allocation) are left to kube-scheduler"
-
-
 def _first_stage(workload: Workload) -> Stage:
     # A pod that is being deleted before it was ever placed is of no interest, but for its end.
     return Stage.GATED if workload.gates or workload.terminating else Stage.ACTIVE
-
-
-def _counts_the_same(one: Workload, other: Workload) -> bool:
-    """Whether two readings of a running pod are equal in everything that is counted of it."""
-    return (
-        one.uid == other.uid
-        and one.labels == other.labels
-        and (one.needs is other.needs or _weighs(one) == _weighs(other))
-        and one.terminating == other.terminating
-        and one.priority == other.priority
-    )
-
-
-def _weighs(workload: Workload) -> tuple[object, ...]:
-    needs = workload.needs
-    return needs.requests, needs.affinity, needs.host_ports, needs.claims
-
-
-def _reads_the_same(one: Workload, other: Workload) -> bool:
-    """Whether two readings of a pending pod are equal in everything that a decision reads."""
-    return (
-        one.labels == other.labels
-        and one.needs == other.needs
-        and one.priority == other.priority
-        and one.gates == other.gates
-        and one.unplaceable == other.unplaceable
-    )

@@ -1,18 +1,74 @@
-"""The conditions that a scheduler writes into a pod's status, as patches."""
+"""
+The conditions that a scheduler writes into a pod's status: as patches, and written until the API server has them.
+
+Autoscalers make nodes for pods that are said to be unschedulable, so one that got lost would leave a pod waiting.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any
 
+from bayplan.errors import ClusterError
+from bayplan.live.outside import Outside, PodRef, UnclearError
+from bayplan.live.pending import Pending
+from bayplan.wire.pods import Pod
+
 UNSCHEDULABLE, SCHEDULER_ERROR = "Unschedulable", "SchedulerError"
+POD_SCHEDULED, NOMINATED = "PodScheduled", "nominatedNodeName"
+AT_ONCE = 32  # conditions on their way, so that they leave room for binds
+LONGEST_PAUSE = 30.0
+log = logging.getLogger("bayplan.conditions")
 
 
-def not_scheduled(message: str, at: datetime, *, reason: str = UNSCHEDULABLE, nominated: str | None) -> dict[str, Any]:
+class Conditions:
+    """Writes what was last said of a pending pod; `may_say` is asked right before, as a pod may be placed by then."""
+
+    def __init__(
+        self,
+        outside: Outside,
+        may_say: Callable[[Pending], bool],
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._outside = outside
+        self._may_say = may_say
+        self._sleep = sleep
+        self._turns = asyncio.Semaphore(AT_ONCE)
+
+    async def write(self, pending: Pending) -> None:
+        """Until it is written, or no longer so, or something else is to be said."""
+        status, pod, pause = pending.unwritten, PodRef.of(pending.workload), 1.0
+        while True:
+            async with self._turns:
+                if status is None or pending.unwritten is not status or not self._may_say(pending):
+                    return
+                try:
+                    await self._outside.patch_status(pod, status)
+                except ClusterError as error:
+                    log.warning("status not written", extra={"pod": pending.key, "error": str(error)})
+                    if not isinstance(error, UnclearError):
+                        return
+                else:
+                    if pending.unwritten is status:
+                        pending.unwritten = None
+                    return
+            await self._sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+
+def not_scheduled(
+    message: str, at: datetime, pod: Pod, *, reason: str = UNSCHEDULABLE, nominated: str | None
+) -> dict[str, Any]:
     """PodScheduled is false, and why; `nominated` is the node promised to the pod, "" to take that back."""
-    status: dict[str, Any] = {"conditions": [_condition("PodScheduled", "False", reason, message, at)]}
+    condition = _condition(POD_SCHEDULED, "False", reason, message, at)
+    if any((known.type, known.status) == (POD_SCHEDULED, "False") for known in pod.status.conditions or ()):
+        del condition["lastTransitionTime"]  # it is so since long ago
+    status: dict[str, Any] = {"conditions": [condition]}
     if nominated is not None:
-        status["nominatedNodeName"] = nominated or None
+        status[NOMINATED] = nominated or None
     return status
 
 

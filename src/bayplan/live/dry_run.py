@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from bayplan.live.outside import PodRef
+from bayplan.live.outside import ClaimRef, PodRef
 
 log = logging.getLogger("bayplan.dry_run")
 
@@ -21,7 +21,8 @@ class DryRun:
         return ""
 
     async def patch_status(self, pod: PodRef, status: dict[str, Any]) -> None:
-        _would("patch the status", pod, message_text=status["conditions"][0]["message"])
+        told = [condition["message"] for condition in status.get("conditions", ())]
+        _would("patch the status", pod, message_text=" ".join(told))
 
     async def delete(self, pod: PodRef) -> None:
         _would("delete", pod)
@@ -29,11 +30,12 @@ class DryRun:
     async def evict(self, pod: PodRef) -> None:
         _would("evict", pod)
 
-    async def select_node(self, claim: str, node: str) -> None:
-        log.info("would select a node for the claim", extra={"claim": claim, "node": node})
+    async def select_node(self, claim: ClaimRef, node: str) -> None:
+        log.info("would select a node for the claim", extra={"claim": f"{claim.namespace}/{claim.name}", "node": node})
 
-    async def reserve_volume(self, volume: str, claim: str, claim_uid: str) -> None:
-        log.info("would reserve the volume", extra={"volume": volume, "claim": claim, "claim_uid": claim_uid})
+    async def reserve_volume(self, volume: str, version: str, claim: ClaimRef) -> None:
+        del version
+        log.info("would reserve the volume", extra={"volume": volume, "claim": f"{claim.namespace}/{claim.name}"})
 
     async def post_event(self, event: dict[str, Any]) -> None:
         log.debug("would post an event", extra={"reason": event["reason"], "note": event["note"]})

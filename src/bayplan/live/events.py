@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from bayplan.errors import ClusterError
-from bayplan.live.outside import Outside, PodRef
+from bayplan.live.outside import GoneError, Outside, PodRef
 
 REPORTER = "bayplan"
 LONGEST_NOTE = 1024  # bytes; the API server refuses longer ones
@@ -41,9 +41,12 @@ class _Post(msgspec.Struct, frozen=True):
 
 
 class _Repeat(msgspec.Struct, frozen=True):
+    """`anew` is for servers that have thrown the first event away by now: they keep them for an hour."""
+
     namespace: str
     name: str
     count: int
+    anew: _Post
 
 
 class Events:
@@ -83,7 +86,8 @@ class Events:
             known.count += 1
             if self._clock() - known.written >= SERIES_EVERY:
                 known.written = self._clock()
-                self._enqueue(_Repeat(known.namespace, known.name, known.count))
+                anew = _Post(key, self._body(pod, known.name, reason, note, action, warning=warning))
+                self._enqueue(_Repeat(known.namespace, known.name, known.count, anew))
             return
         name = self._name(pod)
         self._told[key] = _Told(pod.namespace, name, self._clock())
@@ -121,12 +125,20 @@ class Events:
             else:
                 series = {"count": one.count, "lastObservedTime": _micro(self._wall())}
                 await self._outside.patch_event(one.namespace, one.name, {"series": series})
+        except GoneError:
+            if isinstance(one, _Repeat):
+                await self._send(one.anew)
+            else:
+                self._drop(one, "its namespace is gone")
         except ClusterError as error:
             # Events are a courtesy: a pod is placed whether or not its owner could be told.
-            self.dropped += 1
-            if isinstance(one, _Post):
-                self._told.pop(one.key, None)
-            self._on_trouble(f"event not written: {error}")
+            self._drop(one, str(error))
+
+    def _drop(self, one: _Post | _Repeat, why: str) -> None:
+        self.dropped += 1
+        if isinstance(one, _Post):
+            self._told.pop(one.key, None)
+        self._on_trouble(f"event not written: {why}")
 
     def _enqueue(self, one: _Post | _Repeat) -> None:
         if len(self._unsent) >= self._backlog:

@@ -59,7 +59,7 @@ class Metrics:
         )
         self.sli_seconds = Histogram(
             "scheduler_pod_scheduling_sli_duration_seconds",
-            "From the first sight of a pod to its bind.",
+            "From when a pod could first be tried to its bind.",
             ["attempts"],
             buckets=SLI,
             registry=own,

@@ -20,6 +20,7 @@ class Nominations:
     def __init__(self) -> None:
         self.generation = 0
         self._promised: dict[WorkloadKey, tuple[Workload, str]] = {}
+        self._asked: dict[WorkloadKey, frozenset[str]] = {}  # the uids of those who were asked to go for it
 
     def __len__(self) -> int:
         return len(self._promised)
@@ -34,8 +35,17 @@ class Nominations:
             self._promised[workload.key] = (workload, target)
             self.generation += 1
 
+    def note_victims(self, key: WorkloadKey, uids: frozenset[str]) -> None:
+        """Keep in mind who was asked to go so that the promise can be kept."""
+        self._asked[key] = uids
+
+    def victims_of(self, key: WorkloadKey) -> frozenset[str]:
+        """The uids of those who were asked to go, as far as we asked them ourselves."""
+        return self._asked.get(key, frozenset())
+
     def forget(self, key: WorkloadKey) -> None:
         self.generation += self._promised.pop(key, None) is not None
+        self._asked.pop(key, None)
 
     def all(self) -> list[tuple[Workload, str]]:
         """Every promise, as pod and node."""

@@ -1,7 +1,8 @@
 """
 What the scheduler does to the world, as an interface: the API server in earnest, memory in simulations and tests.
 
-Every method names the pod by its uid too: one that was deleted and made anew is not the one that was decided about.
+Every method names the pod or the claim by its uid too: one that was deleted and made anew is not the one that was
+decided about.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any, Protocol
 import msgspec
 
 from bayplan.errors import ClusterError
+from bayplan.model.volumes import Claim
 from bayplan.model.workloads import Workload
 
 
@@ -26,6 +28,10 @@ class UnclearError(ClusterError):
     """No answer, or none to rely on: it may have happened or not."""
 
 
+class FailedError(UnclearError):
+    """The API server answered that it failed, as when a webhook does not work: it is not still at it."""
+
+
 class PodRef(msgspec.Struct, frozen=True):
     """One pod, and not another of the same name."""
 
@@ -36,6 +42,19 @@ class PodRef(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, workload: Workload) -> PodRef:
         return cls(workload.namespace, workload.name, workload.uid)
+
+
+class ClaimRef(msgspec.Struct, frozen=True):
+    """One claim, and not another of the same name."""
+
+    namespace: str
+    name: str
+    uid: str
+
+    @classmethod
+    def of(cls, claim: Claim) -> ClaimRef:
+        namespace, _, name = claim.key.partition("/")
+        return cls(namespace, name, claim.uid)
 
 
 class Outside(Protocol):
@@ -55,12 +74,12 @@ class Outside(Protocol):
         """Ask for the pod to go, as its disruption budgets allow; RefusedError if they do not."""
         ...
 
-    async def select_node(self, claim: str, node: str) -> None:
-        """Tell the provisioner of a claim (namespace/name) where its volume is needed."""
+    async def select_node(self, claim: ClaimRef, node: str) -> None:
+        """Tell the provisioner of a claim where its volume is needed."""
         ...
 
-    async def reserve_volume(self, volume: str, claim: str, claim_uid: str) -> None:
-        """Tie an existing volume to a claim (namespace/name)."""
+    async def reserve_volume(self, volume: str, version: str, claim: ClaimRef) -> None:
+        """Tie an existing volume to a claim; RefusedError if it is not as it was in that version any more."""
         ...
 
     async def post_event(self, event: dict[str, Any]) -> None: ...

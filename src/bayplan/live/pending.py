@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from typing import Any
 
 from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.wire.pods import Pod
@@ -23,11 +24,23 @@ class Pending:
     One pod on its way to a node.
 
     `pod` is kept as written, so that it can be read again when the Services and controllers around it change;
-    `around` is the generation of those that `workload` was read with. `since` is when it was first seen, `queued`
-    when it last became ready to be tried: among equals, the order of the queue.
+    `around` is the generation of those that `workload` was read with. `since` is when it could first have been tried,
+    `tried` when it last was, `queued` when it last became ready to be: among equals, the order of the queue.
     """
 
-    __slots__ = ("around", "attempts", "key", "message", "pod", "queued", "since", "stage", "workload")
+    __slots__ = (
+        "around",
+        "attempts",
+        "key",
+        "message",
+        "pod",
+        "queued",
+        "since",
+        "stage",
+        "tried",
+        "unwritten",
+        "workload",
+    )
 
     def __init__(self, pod: Pod, workload: Workload, now: float, around: int = 0) -> None:
         self.pod = pod
@@ -36,9 +49,11 @@ class Pending:
         self.key: WorkloadKey = workload.key
         self.since = now
         self.queued = now
+        self.tried = now
         self.attempts = 0
         self.stage = Stage.ACTIVE
         self.message = ""  # why it is not placed, as last told to its owner
+        self.unwritten: dict[str, Any] | None = None  # the status that says so, until the API server has it
 
     @property
     def uid(self) -> str:

@@ -8,22 +8,26 @@ promised the node meanwhile.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
 import msgspec
 
 from bayplan.errors import ClusterError
+from bayplan.indexing.roster import NOWHERE
 from bayplan.live import conditions
 from bayplan.live.cluster_state import ClusterState
 from bayplan.live.events import Events
 from bayplan.live.metrics import Metrics
 from bayplan.live.outside import GoneError, Outside, PodRef
-from bayplan.model.workloads import Workload
+from bayplan.live.pending import Pending
+from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.preempting import preemption
 from bayplan.rules.rule import Rule
 
+FEW = 4  # searches that are no more than a moment's work
 log = logging.getLogger("bayplan.preemption")
 
 
@@ -61,26 +65,61 @@ class Preemptor:
         """Look for room that less important pods could make. Changes nothing but what is promised to whom."""
         self._metrics.preemption_attempts.inc()
         state = self._state
-        found = preemption.preempt(workload, state.index, rules, state.budgets, state.nominations.all())
+        found = self._search(workload, rules)
         if found.target:
             displaced = state.nominations.displaced_by(workload, found.target)
             for other in displaced:
-                state.nominations.forget(other.key)
-            state.nominations.promise(workload, found.target)
-            self._metrics.preemption_victims.observe(len(found.victims))
-            victims = tuple(state.index.records[key].workload for key in found.victims)
+                state.end_promise(other.key)
+                state.rouse(other.key, other.uid)  # it may find another place, or make room elsewhere
+            victims = self._victims(found)
+            state.promise(workload, found.target)
+            state.nominations.note_victims(workload.key, frozenset(victim.uid for victim in victims))
+            self._metrics.preemption_victims.observe(len(victims))
             # Those that are on their way out already are only waited for.
             going = tuple(victim for victim in victims if not victim.terminating)
             return Attempt(found.message, found.target, going, displaced)
-        if found.clears_nomination and state.nominations.target_of(workload.key):
-            state.nominations.forget(workload.key)
-            state.waiting.doubt_all()
+        if found.clears_nomination and (state.nominations.target_of(workload.key) or workload.nominated_target):
+            state.end_promise(workload.key)
             return Attempt(found.message, "")
         return Attempt(found.message)
 
+    def helped(self, alike: Mapping[WorkloadKey, Pending], rules: Sequence[Rule]) -> Pending | None:
+        """Of pods that no rule tells apart one that somebody would be asked to go for, if it were tried again now."""
+        sample, promised = next(iter(alike.values())).workload, self._state.nominations
+        if not sample.preempts or not self._has_lesser(sample):
+            return None
+        # Of those without a promise all would be told the same; a few of the others will do for one look.
+        without = (pending for key, pending in alike.items() if not promised.target_of(key))
+        having = (alike[one.key] for one, _ in promised.all() if one.key in alike)
+        asking = itertools.chain(itertools.islice(without, 1), itertools.islice(having, FEW))
+        return next((pending for pending in asking if self._would_help(pending.workload, rules)), None)
+
+    def _would_help(self, workload: Workload, rules: Sequence[Rule]) -> bool:
+        """Whether somebody would be asked to go for the pod who was not asked before."""
+        found = self._search(workload, rules)
+        asked = self._state.nominations.victims_of(workload.key)
+        return bool(found.target) and not {victim.uid for victim in self._victims(found)} <= asked
+
+    def _has_lesser(self, workload: Workload) -> bool:
+        roster = self._state.index.roster
+        return bool(((roster.slot != NOWHERE) & (roster.priority < workload.priority)).any())
+
+    def _search(self, workload: Workload, rules: Sequence[Rule]) -> preemption.Preemption:
+        state = self._state
+        return preemption.preempt(workload, state.index, rules, state.budgets, state.nominations.all())
+
+    def _victims(self, found: preemption.Preemption) -> tuple[Workload, ...]:
+        return tuple(self._state.index.records[key].workload for key in found.victims)
+
     async def carry_out(self, workload: Workload, attempt: Attempt) -> None:
-        """Tell the victims and delete them; those that are gone already have saved us the trouble."""
+        """
+        Tell the victims and delete them; those that are gone already have saved us the trouble.
+
+        If one could not be deleted, nothing will happen that wakes the pod: it is tried again.
+        """
         for other in attempt.displaced:
+            if self._state.nominations.target_of(other.key):
+                continue  # it was promised another node meanwhile, and will say so itself
             with contextlib.suppress(ClusterError):  # its status will be written again when it is tried again
                 await self._outside.patch_status(PodRef.of(other), {"nominatedNodeName": None})
         for victim in attempt.victims:
@@ -90,6 +129,7 @@ class Preemptor:
                 continue
             except ClusterError as error:
                 log.warning("victim not deleted", extra={"pod": victim.key, "for": workload.key, "error": str(error)})
+                self._state.rouse(workload.key, workload.uid)
 
     async def _end(self, victim: Workload, workload: Workload, node: str) -> None:
         pod = PodRef.of(victim)

@@ -48,6 +48,8 @@ class Queue:
 
     def move(self, pending: Pending, stage: Stage, now: float = 0.0) -> None:
         """Let a pod enter another stage; `now` matters where it becomes ready or backs off."""
+        if pending.stage is Stage.GATED and not pending.attempts:
+            pending.since = now  # nobody could have placed it before
         self.sizes[pending.stage] -= 1
         self.sizes[stage] += 1
         pending.stage = stage
@@ -57,7 +59,7 @@ class Queue:
         self._enter(pending, now)
 
     def retry(self, pending: Pending, now: float) -> None:
-        """Something that may help has happened: to be tried once its back-off is over."""
+        """Something that may help has happened: to be tried once its back-off is over, which may have been long ago."""
         self.move(pending, Stage.BACKOFF, now)
 
     def pop(self, now: float) -> Pending | None:
@@ -68,6 +70,7 @@ class Queue:
             if self._ticket.get(pending) == ticket:
                 del self._ticket[pending]
                 pending.attempts += 1
+                pending.tried = now
                 return pending
         return None
 
@@ -89,7 +92,8 @@ class Queue:
             heapq.heappush(self._ready, (-pending.workload.priority, pending.queued, ticket, pending))
         elif pending.stage is Stage.BACKOFF:
             self._ticket[pending] = ticket
-            heapq.heappush(self._backing_off, (now + self.backoff(pending), ticket, pending))
+            ends = max(now, pending.tried + self.backoff(pending))
+            heapq.heappush(self._backing_off, (ends, ticket, pending))
 
     def _end_backoff(self, now: float) -> None:
         until = self.wakes_at()

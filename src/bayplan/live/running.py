@@ -130,13 +130,23 @@ class Running:
                 self.ports.append(server.port)
             await stack.enter_async_context(self._election_connection)
             crew = await stack.enter_async_context(Crew())
-            await self._know_everything(crew)
+            if not await self._knows_everything(crew):
+                return
             if recording is not None:
                 self._parts.recorder = Recorder(recording, self.state.index, self._parts.header(), self._wall)
                 stack.callback(self._parts.recorder.close)
             await self._lead(crew)
 
     # Knowing
+
+    async def _knows_everything(self, crew: Crew) -> bool:
+        """Return when all is known; false if told to stop before."""
+        knowing, told = crew.start(self._know_everything(crew)), asyncio.ensure_future(self._stopping.wait())
+        try:
+            await asyncio.wait({knowing, told}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            told.cancel()
+        return self.synced
 
     async def _know_everything(self, crew: Crew) -> None:
         """Start watching and return when all is known; pods come last, as they are counted where their nodes are."""

@@ -14,24 +14,24 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from bayplan.errors import ClusterError
 from bayplan.live import conditions, deciding
 from bayplan.live.binding import Binder
 from bayplan.live.cluster_state import ClusterState
+from bayplan.live.conditions import Conditions
 from bayplan.live.deciding import Refusal
 from bayplan.live.events import Events
+from bayplan.live.in_flight import InFlight
 from bayplan.live.metrics import ERROR, UNSCHEDULABLE, Metrics
 from bayplan.live.outside import Outside, PodRef
 from bayplan.live.pending import Pending, Stage
-from bayplan.live.preemption import Preemptor
+from bayplan.live.preemption import Attempt, Preemptor
 from bayplan.live.volumes import Volumes
 from bayplan.model.workloads import Workload
 from bayplan.rules.rule import Rule
 
 STEP = 0.008  # seconds of deciding before others may run
 ASKING = 0.004  # of them, seconds for finding out who can be woken
-IN_FLIGHT = 64  # binds on their way at once: more only wait in the API server instead of here
-PATCHING = 32  # conditions on their way at once, so that they leave room for binds
+A_MOMENT = 0.05  # seconds until it is looked again who of the busy has begun to wait for something
 SWEEP_EVERY = 300.0
 log = logging.getLogger("bayplan.scheduler")
 
@@ -50,6 +50,7 @@ class Scheduler:
         outside: Outside,
         binder: Binder,
         volumes: Volumes,
+        in_flight: InFlight,
         preemptor: Preemptor,
         events: Events,
         metrics: Metrics,
@@ -60,22 +61,21 @@ class Scheduler:
     ) -> None:
         self._state = state
         self._profiles = profiles
-        self._outside = outside
         self._binder = binder
         self._volumes = volumes
+        self._in_flight = in_flight
         self._preemptor = preemptor
         self._events = events
         self._metrics = metrics
         self._clock, self._wall = clock, wall
         self._on_decision, self._on_step = on_decision, on_step
         self._tasks: set[asyncio.Task[None]] = set()
-        self._binding = 0
-        self._patching = asyncio.Semaphore(PATCHING)
+        self._conditions = Conditions(outside, state.is_unplaced)
         self._call = asyncio.Event()
         self._swept = clock()
         self.longest_step = 0.0  # seconds of this thread that a step has taken at most
         self._broken: BaseException | None = None
-        state.on_pending = self._call.set
+        state.on_pending = in_flight.on_room = self._call.set
 
     # The loop
 
@@ -95,9 +95,9 @@ class Scheduler:
         self._call.set()
 
     async def idle(self) -> None:
-        """Until every write that is under way has come to its end."""
-        while self._tasks:
-            await asyncio.wait(set(self._tasks))
+        """Until every write that is under way has come to its end; those that wait for volumes may take for ever."""
+        while busy := self._tasks - self._in_flight.resting:
+            await asyncio.wait(busy, timeout=A_MOMENT, return_when=asyncio.FIRST_COMPLETED)
 
     def step(self) -> bool:
         """Decide about as many pods as a moment allows; whether there was anything to do."""
@@ -105,7 +105,7 @@ class Scheduler:
         self._on_step()
         self._wake(began)
         worked = self._state.waiting.is_restless
-        while self._binding < IN_FLIGHT and (pending := self._state.queue.pop(self._clock())) is not None:
+        while not self._in_flight.is_full and (pending := self._state.queue.pop(self._clock())) is not None:
             self._attempt(pending)
             worked = True  # at least once, however late it is: nobody calls again for those who are ready already
             if self._clock() - began >= STEP:
@@ -117,7 +117,7 @@ class Scheduler:
         """Until something happens, a back-off ends or the sweep is due."""
         until = self._swept + SWEEP_EVERY
         next_retry = self._state.queue.wakes_at()
-        if next_retry is not None and self._binding < IN_FLIGHT:
+        if next_retry is not None and not self._in_flight.is_full:
             until = min(until, next_retry)
         try:
             async with asyncio.timeout(max(until - self._clock(), 0.0)):
@@ -151,12 +151,16 @@ class Scheduler:
         rules = self._profiles[workload.scheduler_name]
         try:
             choice = deciding.choose(workload, state.index, rules, state.nominations)
+            decided = self._clock()
+            if choice.slot < 0:
+                refusal = deciding.refusal(workload, state.index, rules, state.nominations)
+                attempt = self._preemptor.attempt(workload, rules)
         except Exception:
             # A bug of ours: told as what it is, loudly, and the other pods go on.
             log.exception("internal error while deciding", extra={"pod": pending.key})
             self._stumble(pending)
             return
-        self._metrics.algorithm_seconds.observe(self._clock() - began)
+        self._metrics.algorithm_seconds.observe(decided - began)
         if choice.slot >= 0:
             node = state.index.slots.at(choice.slot).name
             log.debug("placed", extra={"pod": pending.key, "node": node, "total": choice.total})
@@ -166,23 +170,20 @@ class Scheduler:
             state.waiting.placed(workload)
             self._bind(pending, node, began)
         else:
-            self._refuse(pending, rules, began)
+            self._refuse(pending, refusal, attempt, began)
 
     def _bind(self, pending: Pending, node: str, began: float) -> None:
         async def bind() -> None:
             try:
                 await self._binder.bind(pending, node, began)
             finally:
-                self._binding -= 1
-                self._call.set()
+                self._in_flight.leave()
 
-        self._binding += 1
+        self._in_flight.enter()
         self._spawn(bind())
 
-    def _refuse(self, pending: Pending, rules: Sequence[Rule], began: float) -> None:
+    def _refuse(self, pending: Pending, refusal: Refusal, attempt: Attempt, began: float) -> None:
         state, workload = self._state, pending.workload
-        refusal = deciding.refusal(workload, state.index, rules, state.nominations)
-        attempt = self._preemptor.attempt(workload, rules)
         message = " ".join(part for part in (refusal.message, attempt.message) if part)
         profile = workload.scheduler_name
         self._metrics.attempts.labels(UNSCHEDULABLE, profile).inc()
@@ -194,14 +195,16 @@ class Scheduler:
             self._spawn(self._preemptor.carry_out(workload, attempt))
         state.queue.move(pending, Stage.WAITING)
         state.waiting.park(pending)
+        if attempt.nominated:
+            state.waiting.placed(workload)
 
     def _stumble(self, pending: Pending) -> None:
         """Tell the owner of a pod that it is us, not the pod, and try again later."""
         self._metrics.attempts.labels(ERROR, pending.workload.scheduler_name).inc()
         pod, message = PodRef.of(pending.workload), "internal error of the scheduler; its log has the details"
         self._events.tell(pod, "FailedScheduling", message, action="Scheduling", warning=True)
-        status = conditions.not_scheduled(message, self._wall(), reason=conditions.SCHEDULER_ERROR, nominated=None)
-        self._spawn(self._patch(pod, status))
+        self._say(pending, message, conditions.SCHEDULER_ERROR, nominated=None)
+        self._state.waiting.remove(pending.key)
         self._state.queue.retry(pending, self._clock())
 
     def _tell(self, pending: Pending, message: str, refusal: Refusal, nominated: str | None) -> None:
@@ -212,15 +215,14 @@ class Scheduler:
             note = f"{message} Blocked by {', '.join(refusal.blockers)}."
         self._events.tell(pod, "FailedScheduling", note, action="Scheduling", warning=True)
         if message != pending.message or nominated is not None:
-            pending.message = message
-            self._spawn(self._patch(pod, conditions.not_scheduled(message, self._wall(), nominated=nominated)))
+            self._say(pending, message, conditions.UNSCHEDULABLE, nominated=nominated)
 
-    async def _patch(self, pod: PodRef, status: dict[str, Any]) -> None:
-        try:
-            async with self._patching:
-                await self._outside.patch_status(pod, status)
-        except ClusterError as error:
-            log.warning("status not written", extra={"pod": f"{pod.namespace}/{pod.name}", "error": str(error)})
+    def _say(self, pending: Pending, message: str, reason: str, *, nominated: str | None) -> None:
+        status = conditions.not_scheduled(message, self._wall(), pending.pod, reason=reason, nominated=nominated)
+        if pending.unwritten is not None and conditions.NOMINATED in pending.unwritten:
+            status.setdefault(conditions.NOMINATED, pending.unwritten[conditions.NOMINATED])
+        pending.message, pending.unwritten = message, status
+        self._spawn(self._conditions.write(pending))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)

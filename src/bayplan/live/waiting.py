@@ -4,82 +4,55 @@ Pods that fit nowhere, asleep until something happens that lets one of them fit.
 Pods that no rule tells apart sleep as one kind. The changes since the last look say which kinds may be better off: a
 pod that left a node matters to kinds that only its room was missing for, or whose terms it had a part in; a node that
 changed matters to all. Of those kinds the engine is asked, at the price of one decision each, and one pod of a kind
-that fits now is woken; the next one only when that one was placed. So nobody is tried in vain, and nobody who would fit
-sleeps on. Who asks says when it is enough for now; the kinds that are left are asked at the next look.
+that fits now, or that less important ones could make room for, is woken; the next one only when that one was placed or
+promised a place. So nobody is tried in vain, and nobody who would fit sleeps on. Who asks says when it is enough for
+now; the kinds that are left are asked at the next look.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping, Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
-from bayplan.filtering import Judged, Verdicts
-from bayplan.indexing.capacity import PODS
+from bayplan.filtering import Verdicts
 from bayplan.indexing.journal import Change
 from bayplan.indexing.journal import Kind as ChangeKind
 from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.live import sleeping_kind
 from bayplan.live.pending import Pending
+from bayplan.live.sleeping_kind import Kind
 from bayplan.model.workloads import Workload, WorkloadKey, label_keys
 
-# What a rule's refusal of a node hangs on.
-ROOM, NODE, PEERS = 1, 2, 4
-LIFTED_BY_DEPARTURE = {"NodeResourcesFit", "NodePorts", "NodeVolumeLimits"}
-LIFTED_BY_PEERS = {"InterPodAffinity", "PodTopologySpread", "VolumeRestrictions"}
 MANY_CHANGES = 256  # from here on every kind is asked, which is cheaper than looking through the changes
-MOST_HEARD = 4096
+FEW = 4  # decisions that are no more than a moment's work
 
 Enough = Callable[[], bool]
-
-
-class _Kind:
-    """Pods that no rule tells apart, and what is against each node for them."""
-
-    __slots__ = ("heard", "held_by", "members", "peers")
-
-    def __init__(self) -> None:
-        self.members: dict[WorkloadKey, Pending] = {}
-        self.held_by: NDArray[np.uint8] = np.zeros(0, np.uint8)
-        self.peers: list[Judged] = []
-        self.heard: dict[tuple[int, bool, bool], bool] = {}  # whether comings and goings of like pods matter here
-
-    @property
-    def sample(self) -> Pending:
-        return next(iter(self.members.values()))
-
-    def judge(self, verdicts: Verdicts, index: PlacementIndex) -> None:
-        """Remember what the rules said, and who of them listens to other pods."""
-        self.held_by = np.zeros(index.slots.capacity, np.uint8)
-        for one in verdicts.judged:
-            refused = one.refused()
-            if refused is not None:
-                self.held_by[refused] |= _hangs_on(one.rule.name)
-        self.peers = [one for one in verdicts.judged if one.rule.name in LIFTED_BY_PEERS]
-        self.heard.clear()
-
-
-def _hangs_on(rule: str) -> int:
-    if rule in LIFTED_BY_DEPARTURE:
-        return ROOM
-    return PEERS if rule in LIFTED_BY_PEERS else NODE
 
 
 class Waiting:
     """
     The sleepers by kind.
 
-    `fits` asks the engine whether a pod has a place now, `judge` what every rule says of every node.
+    `fits` asks the engine whether a pod has a place now, `judge` what every rule says of every node, `helped` for whom
+    of pods that are alike others would be asked to go. `promised` are pods that were promised a node, which it is: of a
+    kind, only they may have the room there.
     """
 
     def __init__(
-        self, index: PlacementIndex, fits: Callable[[Workload], bool], judge: Callable[[Workload], Verdicts]
+        self,
+        index: PlacementIndex,
+        fits: Callable[[Workload], bool],
+        judge: Callable[[Workload], Verdicts],
+        helped: Callable[[Mapping[WorkloadKey, Pending]], Pending | None] = lambda _alike: None,
+        promised: Callable[[], Sequence[tuple[Workload, str]]] = tuple,
     ) -> None:
         self._index = index
         self._fits = fits
         self._judge = judge
-        self._kinds: dict[Hashable, _Kind] = {}
+        self._helped = helped
+        self._promised = promised
+        self._kinds: dict[Hashable, Kind] = {}
         self._kind_of: dict[WorkloadKey, Hashable] = {}
+        self._away: dict[WorkloadKey, Hashable] = {}  # who was woken, and the kind that waits for what becomes of it
         self._position = index.journal.end
         self._generation = index.census.generation
         self._doubtful: dict[Hashable, None] = {}  # to be asked at the next look, in this order
@@ -97,17 +70,30 @@ class Waiting:
         if not self._kinds:
             self._position = self._index.journal.end  # nobody cared for what happened before
         key = self._key(pending.workload)
+        if self._away.get(pending.key) == key:
+            del self._away[pending.key]  # it did not fit after all, so none of its kind does
+        else:
+            self._settle(pending.key)
         kind = self._kinds.get(key)
         if kind is None:
-            kind = self._kinds[key] = _Kind()
-            kind.members[pending.key] = pending
+            kind = self._kinds[key] = Kind()
+            kind.outdated = True
+        kind.members[pending.key] = pending
+        if kind.outdated:
             kind.judge(self._judge(pending.workload), self._index)
-        else:
-            kind.members[pending.key] = pending
         self._kind_of[pending.key] = key
 
     def remove(self, key: WorkloadKey) -> None:
-        """Forget a pod, awake now or gone."""
+        """Forget a pod that is gone or has become another; if it was woken, the next of its kind may have its room."""
+        self._take(key)
+        self._settle(key)
+
+    def _settle(self, key: WorkloadKey) -> None:
+        kind_key = self._away.pop(key, None)
+        if kind_key in self._kinds:
+            self._doubt(kind_key)
+
+    def _take(self, key: WorkloadKey) -> None:
         kind_key = self._kind_of.pop(key, None)
         if kind_key is not None:
             kind = self._kinds[kind_key]
@@ -118,7 +104,8 @@ class Waiting:
                 self._suspects.pop(kind_key, None)
 
     def placed(self, workload: Workload) -> None:
-        """One of a kind has found a place: perhaps there is room for the next."""
+        """One of a kind has found a place or was promised one: perhaps there is room for the next."""
+        self._settle(workload.key)
         key = self._key(workload)
         if key in self._kinds:
             self._doubt(key)
@@ -167,61 +154,49 @@ class Waiting:
             key = next(iter(kinds))
             del kinds[key]
             kind = self._kinds[key]
-            sample = kind.sample
             self.asked += 1
-            if self._fits(sample.workload):
-                found.append(sample)
-                self.remove(sample.key)
+            chosen = self._chosen_of(kind)
+            if chosen is not None:
+                found.append(chosen)
+                self._take(chosen.key)
+                if key in self._kinds:
+                    self._away[chosen.key] = key
+                    kind.outdated = True
             else:
-                kind.judge(self._judge(sample.workload), self._index)
+                kind.judge(self._judge(kind.sample.workload), self._index)
             if enough():
                 break
         return found
 
+    def _chosen_of(self, kind: Kind) -> Pending | None:
+        """Who of a kind is to be woken: one that fits, else one that others would be asked to go for."""
+        for pending in (kind.sample, *self._promised_of(kind)):
+            if self._fits(pending.workload):
+                return pending
+        return self._helped(kind.members)
+
+    def _promised_of(self, kind: Kind) -> list[Pending]:
+        """Those of a kind who were promised a node; of many only those for whom there is room on it by now."""
+        found = [(kind.members[one.key], node) for one, node in self._promised() if one.key in kind.members]
+        if len(found) > FEW:
+            slots = self._index.slots.by_name
+            found = [
+                (p, n) for p, n in found if n in slots and sleeping_kind.has_room(p.workload, slots[n], self._index)
+            ]
+        return [pending for pending, _ in found]
+
     def _doubt_concerned(self, change: Change) -> None:
+        if change.kind is ChangeKind.WORKLOAD_REMOVED and change.workload is not None and change.workload.terminating:
+            self._doubt_waiting_for(change.slots)
         for key, kind in self._kinds.items():
-            if key not in self._doubtful and self._may_help(change, kind):
+            if key not in self._doubtful and kind.may_be_helped(change, self._index):
                 self._doubt(key)
 
-    def _may_help(self, change: Change, kind: _Kind) -> bool:
-        match change.kind:
-            case ChangeKind.WORKLOAD_ADDED:
-                return self._has_a_part(change, kind)
-            case ChangeKind.WORKLOAD_REMOVED:
-                return self._makes_room(change, kind) or self._has_a_part(change, kind)
-            case _:  # nodes, namespaces, storage: rare, and any of them may matter
-                return True
-
-    def _makes_room(self, change: Change, kind: _Kind) -> bool:
-        """Whether a pod left a node that is refused for want of room, and there is enough of it now."""
-        for slot in change.slots:
-            held_by = int(kind.held_by[slot]) if slot < len(kind.held_by) else NODE
-            if held_by & ROOM and not held_by & NODE and self._has_room(kind.sample.workload, slot):
-                return True
-        return False
-
-    def _has_room(self, workload: Workload, slot: int) -> bool:
-        capacity = self._index.capacity
-        for resource, amount in ((PODS, 1), *workload.needs.requests.amounts):
-            row = capacity.row(resource)
-            if amount > capacity.allocatable[row, slot] - capacity.requested[row, slot]:
-                return False
-        return True
-
-    def _has_a_part(self, change: Change, kind: _Kind) -> bool:
-        """Whether the pod that came or went counts for a rule that listens to others."""
-        cls = change.member_of
-        if cls is None or change.workload is None or not kind.peers:
-            return False
-        # Of a pod the rules read no more than this; it may also be on no node that we know.
-        alike = (cls.id, bool(change.slots), bool(change.workload.needs.claims.names))
-        heard = kind.heard.get(alike)
-        if heard is None:
-            if len(kind.heard) == MOST_HEARD:
-                kind.heard.clear()
-            heard = any(one.rule.touched(one.plan, change, self._index) is not None for one in kind.peers)
-            kind.heard[alike] = heard
-        return heard
+    def _doubt_waiting_for(self, slots: Sequence[int]) -> None:
+        """Somebody on its way out is gone: who was promised its node has its room, or may ask others to go now."""
+        for one, node in self._promised():
+            if one.key in self._kind_of and self._index.slots.by_name.get(node) in slots:
+                self._doubt(self._kind_of[one.key])
 
     def _key(self, workload: Workload) -> Hashable:
         needs = workload.needs
@@ -234,6 +209,7 @@ class Waiting:
             workload.requested_target,
             workload.unplaceable,
             workload.priority,
+            workload.preempts,
         )
 
     def _regroup(self) -> None:
@@ -242,6 +218,6 @@ class Waiting:
         sleepers = [pending for kind in self._kinds.values() for pending in kind.members.values()]
         for pending in sleepers:
             if self._key(pending.workload) != self._kind_of[pending.key]:
-                self.remove(pending.key)
+                self._take(pending.key)
                 self.park(pending)
                 self._doubt(self._kind_of[pending.key])

@@ -120,8 +120,8 @@ def of_pods(state: ClusterState) -> tuple[Watched, ...]:
         Watched(
             Resource("", "v1", "persistentvolumes", namespaced=False),
             PersistentVolume,
-            lambda written: index.set_volume(written.metadata.name, storage.volume_of(written)),
-            lambda key, _uid: index.set_volume(key.name, None),
+            state.put_volume,
+            lambda key, _uid: state.drop_volume(key.name),
         ),
         Watched(
             Resource("", "v1", "persistentvolumeclaims"),

@@ -14,6 +14,7 @@ from bayplan.wire.pods import Container, ContainerStatus, Pod
 Amounts = dict[str, Fraction]
 # What a container weighs in scores if it does not say: pkg/scheduler/util/pod_resources.go.
 ASSUMED: Amounts = {"cpu": Fraction(1, 10), "memory": Fraction(200 * 2**20)}
+MOST = 2**62  # of a resource: less than 64 bits hold, so that what is missing of it can be computed
 POD_LEVEL = ("cpu", "memory")
 
 
@@ -44,7 +45,7 @@ def _frozen(amounts: Amounts) -> _Frozen:
 
 def _whole(resource: str, amount: Fraction) -> int:
     scaled = amount * 1000 if resource == "cpu" else amount
-    return min(-(-scaled.numerator // scaled.denominator), quantities.LARGEST)
+    return min(-(-scaled.numerator // scaled.denominator), MOST)
 
 
 def _sum(pod: Pod, assumed: Amounts) -> Amounts:

@@ -98,6 +98,11 @@ def _fits(volume: Volume, index: PlacementIndex) -> Mask:
     return mask
 
 
+def reaches(volume: Volume, slot: int, index: PlacementIndex) -> bool:
+    """Whether the volume can be reached from this node."""
+    return bool(_fits(volume, index)[slot])
+
+
 def volumes_for(workload: Workload, slot: int, index: PlacementIndex) -> list[tuple[Claim, str]]:
     """Each waiting claim of the workload with the volume it gets on this node, "" for one that is yet to be made."""
     waiting = [claim for claim in part_of(workload).known(index) if not claim.bound]

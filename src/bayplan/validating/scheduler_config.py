@@ -1,8 +1,9 @@
 """
 A KubeSchedulerConfiguration: what kube-scheduler would refuse to start with.
 
-Mirrors pkg/scheduler/apis/config/validation; absent values count as their defaults. Plugins that Bayplan does not
-have are left alone, as are leader election and client settings.
+Mirrors pkg/scheduler/apis/config/validation and what the framework says of plugins that it does not know; absent
+values count as their defaults. Arguments of plugins that Bayplan does not have are left alone, as are leader election
+and client settings.
 """
 
 from __future__ import annotations
@@ -18,6 +19,20 @@ STRATEGIES = ("LeastAllocated", "MostAllocated", "RequestedToCapacityRatio")
 RATIO = "RequestedToCapacityRatio"
 DEFAULTING = ("System", "List")
 MAX_CUSTOM_SCORE = 10
+ALL_PLUGINS = "*"  # among the disabled ones
+# pkg/scheduler/framework/plugins/names/names.go
+PLUGINS = (
+    "DefaultBinder", "DefaultPreemption", "DynamicResources", "GangScheduling", "ImageLocality", "InterPodAffinity",
+    "NodeAffinity", "NodeDeclaredFeatures", "NodeName", "NodePorts", "NodeResourcesBalancedAllocation",
+    "NodeResourcesFit", "NodeUnschedulable", "NodeVolumeLimits", "PodGroupPodsCount", "PodTopologySpread",
+    "PrioritySort", "SchedulingGates", "TaintToleration", "TopologyPlacementGenerator", "VolumeBinding",
+    "VolumeRestrictions", "VolumeZone",
+)  # fmt: skip
+# The fields of Plugins in staging/src/k8s.io/kube-scheduler/config/v1/types.go
+POINTS = (
+    "bind", "filter", "multiPoint", "permit", "placementGenerate", "placementScore", "postBind", "postFilter",
+    "preBind", "preEnqueue", "preFilter", "preScore", "queueSort", "reserve", "score",
+)  # fmt: skip
 
 
 def faults(config: dict[str, object]) -> list[str]:
@@ -63,18 +78,33 @@ def _profiles(profiles: Field) -> list[Cause]:
             found.append(causes.duplicate(name.path, first[name.text()]))
         first.setdefault(name.text(), name.path)
         found += _range(profile["percentageOfNodesToScore"], 0, 100, "not in valid range [0-100]")
-        found += _weights(profile["plugins"])
+        found += _plugins(profile["plugins"])
         found += _arguments(profile["pluginConfig"])
     return found
 
 
-def _weights(plugins: Field) -> list[Cause]:
-    """Plugins with a negative weight; 0 stands for the default."""
+def _plugins(plugins: Field) -> list[Cause]:
+    """
+    Points and plugins that do not exist, and plugins with a negative weight; 0 stands for the default.
+
+    A plugin that is disabled under a name which nobody has would stay on without a word: kube-scheduler lets that
+    pass, we do not.
+    """
     found: list[Cause] = []
-    for point in ("multiPoint", "score"):
+    for point in plugins.names():
+        if point not in POINTS:
+            found.append(causes.unsupported(plugins[point].path, go_text.as_json(point), POINTS))
         for plugin in plugins[point]["enabled"].items():
-            found += _range(plugin["weight"], 0, None, "not in valid range [0, inf)")
+            found += _known(plugin["name"], PLUGINS)
+            if point in ("multiPoint", "score"):
+                found += _range(plugin["weight"], 0, None, "not in valid range [0, inf)")
+        for plugin in plugins[point]["disabled"].items():
+            found += _known(plugin["name"], (ALL_PLUGINS, *PLUGINS))
     return found
+
+
+def _known(name: Field, names: tuple[str, ...]) -> list[Cause]:
+    return [] if name.text() in names else [causes.unsupported(name.path, go_text.as_json(name.value), names)]
 
 
 def _arguments(configs: Field) -> list[Cause]:

@@ -1,0 +1,24 @@
+"""A scheduler that is told to stop does so, whatever it is waiting for."""
+
+import asyncio
+
+from bayplan.live.running import Running
+from bayplan.live.settings import Settings
+from bayplan.rules import profile
+from kube_api.scripted import answer, connected
+
+
+async def test_before_everything_is_known(server, kubeconfig_for):
+    """The API server says who it is and then leaves every list unanswered."""
+    server.then(answer({"gitVersion": "v1.36.4"}))
+    async with connected(kubeconfig_for(server)) as connection:
+        settings = Settings(identity="test", election=None, addresses=())
+        running = Running(connection, {"bayplan": profile.rules()}, settings)
+        task = asyncio.create_task(running.run())
+        await server.asked(2)
+        running.stop()
+        done, _ = await asyncio.wait([task], timeout=10)
+        task.cancel()
+        assert done == {task}
+        assert task.exception() is None
+        assert not running.scheduling.is_set()

@@ -1,0 +1,259 @@
+"""What becomes of a decision on its way to the API server, on a cluster in memory."""
+
+import asyncio
+
+import pytest
+
+from bayplan.live.outside import FailedError, GoneError, RefusedError, UnclearError
+from bayplan.live.pending import Stage
+from live_loop.simulated import Simulation, apart, using
+
+
+@pytest.fixture
+def cluster():
+    simulation = Simulation()
+    simulation.add_node("one", zone="a")
+    simulation.add_node("two", zone="b")
+    simulation.add_class("late", provisioner="csi.example")
+    return simulation
+
+
+async def until(done):
+    """Let the scheduler and its tasks have turns until something is so."""
+    for _ in range(1000):
+        if done():
+            return
+        await asyncio.sleep(0)
+    raise AssertionError("it never came to that")
+
+
+async def step(cluster):
+    """One step, and what it has set going up to where that has to wait."""
+    cluster.scheduler.step()
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+async def test_a_pod_made_anew_while_its_predecessor_was_being_bound_is_placed(cluster):
+    """A StatefulSet's pod is deleted and comes back under its name before the answer to the first bind arrives."""
+    answers, bind = asyncio.Event(), cluster.bind
+
+    async def slow(pod, node):
+        if pod.uid == "uid-1":
+            await answers.wait()
+            raise GoneError("it is gone")
+        await bind(pod, node)
+
+    cluster.bind = slow
+    cluster.add_pod("db-0")
+    await step(cluster)
+    cluster.remove_pod("db-0")
+    cluster.add_pod("db-0")
+    answers.set()
+    await until(lambda: not cluster.scheduler._tasks)
+    await cluster.settle(2)
+    assert cluster.where()["db-0"]
+
+
+async def test_a_pod_whose_claim_goes_away_in_the_last_moment_is_tried_again(cluster):
+    cluster.add_claim("data")
+    select = cluster.select_node
+
+    async def gone(claim, node):
+        del claim, node
+        raise GoneError('persistentvolumeclaims "data" not found')
+
+    cluster.select_node = gone
+    cluster.add_pod("db", volumes=using("data"))
+    await cluster.settle()
+    (note,) = cluster.notes("db", "FailedScheduling")
+    assert 'persistentvolumeclaims "data" not found' in note
+    cluster.select_node = select
+    cluster.now = 2.0
+    await step(cluster)
+    cluster.add_volume("made", "late")
+    cluster.bind_claim("data", "made")
+    await cluster.settle()
+    assert cluster.where()["db"]
+
+
+async def test_silence_of_the_server_about_a_claim_does_not_end_the_scheduler(cluster):
+    cluster.add_claim("data")
+
+    async def silent(claim, node):
+        raise UnclearError("connection lost")
+
+    cluster.select_node = silent
+    cluster.add_pod("db", volumes=using("data"))
+    cluster.add_pod("web")
+    await cluster.settle()
+    assert cluster.where()["web"]
+    assert cluster.state.queue.pods["web/db"].stage is Stage.BACKOFF
+    assert cluster.scheduler._broken is None
+
+
+async def test_pods_that_wait_for_their_volumes_keep_nobody_from_being_placed(cluster):
+    for i in range(80):
+        cluster.add_claim(f"data-{i}")
+        cluster.add_pod(f"db-{i}", volumes=using(f"data-{i}"))
+    await step(cluster)
+    cluster.add_pod("web")
+    await until(lambda: step_until_placed(cluster, "web"))
+
+
+def step_until_placed(cluster, name):
+    cluster.scheduler.step()
+    return cluster.where()[name] != ""
+
+
+async def test_who_stops_does_not_wait_for_volumes(cluster):
+    """The next leader takes over at once, and the pod is its business."""
+    cluster.add_claim("data")
+    cluster.add_pod("db", volumes=using("data"))
+    cluster.add_pod("web")
+    await step(cluster)
+    async with asyncio.timeout(1):
+        await cluster.scheduler.idle()
+    assert cluster.where() == {"db": "", "web": cluster.where()["web"]}
+
+
+async def test_a_pod_that_goes_while_it_waits_for_its_volume_is_waited_for_no_longer(cluster):
+    cluster.add_claim("data")
+    cluster.add_pod("db", volumes=using("data"))
+    await step(cluster)
+    cluster.remove_pod("db")
+    await until(lambda: not cluster.scheduler._tasks)
+    assert not cluster.notes("db", "Scheduled")
+
+
+async def test_a_pod_whose_node_goes_while_it_waits_for_its_volume_goes_elsewhere(cluster):
+    cluster.add_claim("data")
+    cluster.add_pod("db", volumes=using("data"))
+    await step(cluster)
+    first = cluster.claims["web/data"]["metadata"]["annotations"]["volume.kubernetes.io/selected-node"]
+    cluster.remove_node(first)
+    cluster.add_volume("made", "late")
+    cluster.bind_claim("data", "made")
+    await cluster.settle(2)
+    assert cluster.where()["db"] not in ("", first)
+
+
+async def test_a_volume_made_elsewhere_sends_its_pod_there(cluster):
+    cluster.add_claim("data")
+    cluster.add_pod("db", volumes=using("data"))
+    await step(cluster)
+    chosen = cluster.claims["web/data"]["metadata"]["annotations"]["volume.kubernetes.io/selected-node"]
+    other = "two" if chosen == "one" else "one"
+    cluster.add_volume("made", "late", node=other)
+    cluster.bind_claim("data", "made")
+    await cluster.settle(2)
+    assert cluster.where()["db"] == other
+
+
+async def test_what_the_api_server_has_taken_down_is_not_forgotten_when_the_bind_fails(cluster):
+    """The provisioner was told a node: until it gives up, the pod must not go to another one."""
+    cluster.add_claim("data")
+    cluster.add_pod("db", volumes=using("data"))
+    await step(cluster)
+    chosen = cluster.claims["web/data"]["metadata"]["annotations"]["volume.kubernetes.io/selected-node"]
+    cluster.parts.volumes.take_back(cluster.state.queue.pods["web/db"].workload)
+    assert cluster.state.index.storage.claims["web/data"].selected_node == chosen
+
+
+async def test_a_volume_that_somebody_else_has_taken_a_moment_ago_is_not_taken_away(cluster):
+    cluster.add_class("local")
+    cluster.add_claim("data", "local")
+    cluster.add_volume("disk", "local")
+    cluster.take_volume("disk", "theirs", "uid-theirs")  # which the watch has not told yet
+    cluster.add_pod("db", volumes=using("data"))
+    await cluster.settle()
+    assert cluster.volumes["disk"]["spec"]["claimRef"]["name"] == "theirs"
+    cluster.tell_volume("disk")
+    cluster.add_volume("second-disk", "local", node="two")
+    cluster.now = 2.0
+    await step(cluster)
+    cluster.bind_claim("data", "second-disk")
+    await cluster.settle()
+    assert cluster.where()["db"] == "two"
+
+
+async def test_a_pod_that_is_bound_elsewhere_while_the_answer_stays_away_is_not_told_a_wrong_node(cluster, monkeypatch):
+    async def meanwhile(_seconds):
+        cluster.change_pod("web", nodeName="elsewhere")
+
+    monkeypatch.setattr(cluster.scheduler._binder, "_sleep", meanwhile)
+    cluster.failures = [UnclearError("connection lost")]
+    cluster.add_pod("web")
+    await cluster.settle()
+    assert cluster.notes("web", "Scheduled") == []
+
+
+async def test_a_bind_whose_node_is_gone_is_not_asked_for_again(cluster, monkeypatch):
+    async def meanwhile(_seconds):
+        cluster.remove_node("one")
+        cluster.remove_node("two")
+
+    monkeypatch.setattr(cluster.scheduler._binder, "_sleep", meanwhile)
+    cluster.failures = [UnclearError("connection lost")]
+    cluster.add_pod("web")
+    await cluster.settle()
+    assert cluster.where() == {"web": ""}
+    cluster.add_node("three")
+    await cluster.settle(10)
+    assert cluster.where() == {"web": "three"}
+
+
+async def test_a_server_that_fails_for_one_pod_is_told_to_its_owner_and_holds_up_nobody(cluster, monkeypatch):
+    """A webhook for binds that is down: the answer is 500 each time."""
+
+    async def at_once(_seconds):
+        return None
+
+    async def fails(pod, node):
+        if pod.name == "cursed":
+            raise FailedError("failed calling webhook: connection refused")
+        await bind(pod, node)
+
+    bind, cluster.bind = cluster.bind, fails
+    monkeypatch.setattr(cluster.scheduler._binder, "_sleep", at_once)
+    cluster.add_pod("cursed")
+    cluster.add_pod("web")
+    await cluster.settle()
+    assert cluster.where()["web"]
+    (note,) = cluster.notes("cursed", "FailedScheduling")
+    assert "failed calling webhook" in note
+    cluster.bind = bind
+    await cluster.settle(2)
+    assert cluster.where()["cursed"]
+
+
+async def test_a_pod_told_to_go_while_it_was_being_bound_is_not_tried_again(cluster):
+    """A finalizer keeps it; the API server refuses to bind what is being deleted."""
+    tried = []
+
+    async def refused(pod, node):
+        tried.append(node)
+        if len(tried) == 1:
+            cluster.pods["web/web"]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+            cluster.tell("web")
+        raise RefusedError("pod web is being deleted, cannot be assigned to a host")
+
+    cluster.bind = refused
+    cluster.add_pod("web")
+    await cluster.settle(60)
+    assert len(tried) == 1
+
+
+async def test_what_changed_while_a_pod_was_being_bound_counts_at_the_next_try(cluster):
+    async def refused(_pod, _node):
+        cluster.bind = bind
+        cluster.pods["web/web"]["metadata"]["labels"] = {"app": "other"}
+        cluster.tell("web")
+        cluster.add_node("one", unschedulable=True)
+        raise RefusedError("not now")
+
+    bind, cluster.bind = cluster.bind, refused
+    cluster.add_pod("hermit", node="two", affinity=apart(app="web"))
+    cluster.add_pod("web", labels={"app": "web"})
+    await cluster.settle(5)
+    assert cluster.where()["web"] == "two"

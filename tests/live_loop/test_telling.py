@@ -1,0 +1,106 @@
+"""What pods' owners are told, on a cluster in memory: nothing is left unsaid, and nothing is said that is no longer so."""
+
+import asyncio
+
+import pytest
+
+from bayplan.live import events
+from bayplan.live.outside import GoneError, RefusedError, UnclearError
+from live_loop.simulated import Simulation
+
+
+@pytest.fixture
+def cluster(monkeypatch):
+    async def at_once(_seconds):
+        await asyncio.sleep(0)
+
+    simulation = Simulation()
+    simulation.add_node("one", cpu="4")
+    monkeypatch.setattr(simulation.scheduler._conditions, "_sleep", at_once)
+    return simulation
+
+
+async def test_a_condition_that_could_not_be_written_is_written_later(cluster):
+    """Autoscalers make nodes for pods that have it."""
+    patch, failures = cluster.patch_status, [UnclearError("no answer"), UnclearError("no answer")]
+
+    async def at_last(pod, status):
+        if failures:
+            raise failures.pop()
+        await patch(pod, status)
+
+    cluster.patch_status = at_last
+    cluster.add_pod("huge", cpu="100")
+    await cluster.settle()
+    assert cluster.condition("huge")["reason"] == "Unschedulable"
+
+
+async def test_a_condition_that_the_server_refuses_is_not_asked_for_again(cluster):
+    tried = []
+
+    async def refused(pod, _status):
+        tried.append(pod.name)
+        raise RefusedError("no rights")
+
+    cluster.patch_status = refused
+    cluster.add_pod("huge", cpu="100")
+    await cluster.settle()
+    assert tried == ["huge"]
+
+
+async def test_a_pod_that_was_placed_meanwhile_is_not_said_to_be_unplaceable(cluster):
+    patch, answers = cluster.patch_status, asyncio.Event()
+
+    async def slow(pod, status):
+        await answers.wait()
+        await patch(pod, status)
+
+    cluster.patch_status = slow
+    for i in range(40):  # more than are written at once
+        cluster.add_pod(f"huge-{i}", cpu="100")
+    cluster.add_pod("late", cpu="5")
+    cluster.scheduler.step()
+    await asyncio.sleep(0)
+    cluster.add_node("two", cpu="6")
+    cluster.now = 2.0
+    for _ in range(5):
+        cluster.scheduler.step()
+        await asyncio.sleep(0)
+    answers.set()
+    await cluster.settle()
+    assert cluster.where()["late"] == "two"
+    assert cluster.condition("late") == {}
+
+
+async def test_the_condition_keeps_the_moment_since_when_it_is_so(cluster):
+    cluster.add_pod("huge", cpu="100")
+    await cluster.settle(10)
+    first = cluster.condition("huge")
+    cluster.add_node("two")
+    cluster.state.rouse("web/huge", "uid-1")
+    await cluster.settle(20)
+    assert cluster.condition("huge")["message"] != first["message"]
+    assert cluster.condition("huge")["lastTransitionTime"] == first["lastTransitionTime"]
+
+
+async def test_an_event_that_the_server_has_thrown_away_is_told_anew(cluster):
+    """They are kept for an hour; a pod may wait longer."""
+
+    async def gone(namespace, name, _patch):
+        raise GoneError(f"{namespace}/{name} is gone")
+
+    cluster.patch_event = gone
+    cluster.add_pod("huge", cpu="100")
+    await cluster.settle()
+    cluster.now += events.SERIES_EVERY
+    cluster.state.rouse("web/huge", "uid-1")
+    await cluster.settle(20)
+    assert len(cluster.notes("huge", "FailedScheduling")) == 2
+
+
+async def test_a_refused_bind_counts_as_an_error(cluster):
+    cluster.failures = [RefusedError("no")]
+    cluster.add_pod("web")
+    await cluster.settle()
+    text = cluster.parts.metrics.text().decode()
+    assert 'scheduler_schedule_attempts_total{profile="bayplan",result="error"} 1.0' in text
