@@ -33,6 +33,23 @@ async def test_if_the_one_that_was_woken_goes_the_next_one_gets_the_room(full):
     assert list(full.where().values()) == ["one"]
 
 
+async def test_what_a_pod_does_not_ask_for_may_be_short():
+    """Another scheduler gave away more memory than there is, which is no matter to who wants none of it."""
+    cluster = Simulation()
+    cluster.add_node("one", cpu="4")
+    cluster.add_pod("resident", cpu="3", node="one")
+    cluster.add_pod("hog", node="one", containers=[container(memory="9Ti")])
+    cluster.add_pod("thin", containers=[container(cpu="3", memory="0")])
+    await cluster.settle()
+    cluster.remove_pod("resident")
+    await cluster.settle(15)
+    assert cluster.where()["thin"] == "one"
+
+
+def container(**requests):
+    return {"name": "c", "image": "i", "resources": {"requests": requests}}
+
+
 async def test_if_the_one_that_was_woken_becomes_another_the_next_one_gets_the_room(full):
     full.add_pod("first", cpu="3")
     full.add_pod("second", cpu="3")

@@ -1,5 +1,7 @@
 """A cluster whose volumes, claims and attachments change at random too, kept twice as the other changing cluster is."""
 
+import msgspec
+
 from bayplan.model.labels import equals
 from bayplan.model.node_selectors import NodeRequirement, NodeTerm
 from bayplan.model.volumes import Attachment, AvailableSpace, Claim, StorageClass, Volume
@@ -15,9 +17,10 @@ DRIVERS = ("disks", "disks", "shares")
 class ChangingStorage(ChangingCluster):
     """`stored` has what is in the tables of the index."""
 
-    def __init__(self, seed, semantics):
+    def __init__(self, seed, semantics, n_kinds=4):
         self.stored = {}
-        super().__init__(seed, semantics, spanning=0)
+        super().__init__(seed, semantics, n_kinds, spanning=0)
+        self.asking = [msgspec.structs.replace(one, priority=i) for i, one in enumerate(self.asking)]  # no two alike
         for _ in range(40):
             self.change_storage()
 

@@ -11,6 +11,7 @@ from bayplan.model.semantics import DESIGN, UPSTREAM
 from bayplan.model.targets import Target, TargetName
 from bayplan.model.workloads import Needs, Workload
 from properties.changing import ChangingCluster
+from properties.changing_storage import ChangingStorage
 
 SEEDS = st.integers(0, 2**32)
 
@@ -18,8 +19,8 @@ SEEDS = st.integers(0, 2**32)
 class Sleepers:
     """A changing cluster with pods that wait, and the plain way to find who fits: try everybody."""
 
-    def __init__(self, seed, semantics):
-        self.cluster = ChangingCluster(seed, semantics, n_kinds=8)
+    def __init__(self, cluster):
+        self.cluster = cluster
         index, rules = self.cluster.index, self.cluster.rules
         self.waiting = Waiting(index, self.fits, lambda workload: filtering.run(rules, workload, index))
         self.asleep = {}
@@ -49,7 +50,16 @@ class Sleepers:
 @settings(max_examples=40, deadline=None)
 @given(seed=SEEDS)
 def test_every_sleeper_that_fits_is_woken(semantics, seed):
-    sleepers = Sleepers(seed, semantics)
+    nobody_is_overlooked(Sleepers(ChangingCluster(seed, semantics, n_kinds=8)))
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=SEEDS)
+def test_every_sleeper_that_gets_its_volumes_is_woken(seed):
+    nobody_is_overlooked(Sleepers(ChangingStorage(seed, UPSTREAM, n_kinds=8)))
+
+
+def nobody_is_overlooked(sleepers):
     for _ in range(40):
         sleepers.park_all()
         for _ in range(sleepers.cluster.chance.choice([1, 1, 2, 5])):
@@ -60,7 +70,7 @@ def test_every_sleeper_that_fits_is_woken(semantics, seed):
 
 
 def test_pods_of_one_kind_are_woken_one_by_one():
-    sleepers = Sleepers(7, UPSTREAM)
+    sleepers = Sleepers(ChangingCluster(7, UPSTREAM, n_kinds=8))
     cluster = sleepers.cluster
     for name in list(cluster.targets):
         cluster.index.remove_target(name)
@@ -80,7 +90,7 @@ def test_pods_of_one_kind_are_woken_one_by_one():
 
 def test_looks_are_as_short_as_wanted():
     """However many kinds a change concerns, one look asks no more of them than it is allowed to, and none is forgotten."""
-    sleepers = Sleepers(7, UPSTREAM)
+    sleepers = Sleepers(ChangingCluster(7, UPSTREAM, n_kinds=8))
     cluster = sleepers.cluster
     for i in range(50):
         of_its_kind = Workload(namespace="web", name=f"kind-{i}", labels={}, needs=Needs(), priority=i)
@@ -97,7 +107,7 @@ def test_looks_are_as_short_as_wanted():
 
 
 def test_the_sweep_suspects_only_those_whom_nothing_has_happened_to():
-    sleepers = Sleepers(7, UPSTREAM)
+    sleepers = Sleepers(ChangingCluster(7, UPSTREAM, n_kinds=8))
     cluster = sleepers.cluster
     for name in list(cluster.targets):
         cluster.index.remove_target(name)

@@ -152,7 +152,7 @@ class Running:
         """Start watching and return when all is known; pods come last, as they are counted where their nodes are."""
         began = time.monotonic()
         index, queue = self._parts.state.index, self._parts.state.queue
-        _ = index.roster  # kept from now on: made later, it would take one look at all pods
+        _ = index.roster, index.attachments  # kept from now on: made later, each would take one look at all pods
         with garbage.only_made():
             for last in (False, True):
                 batch = [one for one in self._reflectors if (one.resource == PODS) is last]

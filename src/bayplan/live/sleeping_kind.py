@@ -19,6 +19,9 @@ from bayplan.indexing.journal import Kind as ChangeKind
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.live.pending import Pending
 from bayplan.model.workloads import Workload, WorkloadKey
+from bayplan.rules import resources_fit
+from bayplan.rules.claims import concerns, has_claims, part_of
+from bayplan.rules.volume_limits import VolumeLimits
 
 # What a rule's refusal of a node hangs on.
 ROOM, NODE, PEERS = 1, 2, 4
@@ -31,13 +34,14 @@ NOTHING_MORE: Mapping[str, int] = {}
 class Kind:
     """Pods that no rule tells apart, and what is against each node for them."""
 
-    __slots__ = ("heard", "held_by", "members", "outdated", "peers")
+    __slots__ = ("heard", "held_by", "lacks_attachments", "members", "outdated", "peers")
 
     def __init__(self) -> None:
         self.members: dict[WorkloadKey, Pending] = {}
         self.held_by: NDArray[np.uint8] = np.zeros(0, np.uint8)
         self.peers: list[Judged] = []
         self.heard: dict[tuple[int, bool, bool], bool] = {}  # whether comings and goings of like pods matter here
+        self.lacks_attachments = False  # on some node no more volumes can be attached for them
         self.outdated = False  # one of them was woken: what was against nodes is no longer so
 
     @property
@@ -49,6 +53,8 @@ class Kind:
         self.held_by = np.zeros(index.slots.capacity, np.uint8)
         for one in verdicts.judged:
             refused = one.refused()
+            if one.rule.name == VolumeLimits.name:
+                self.lacks_attachments = refused is not None and bool(refused.any())
             if refused is not None:
                 self.held_by[refused] |= _hangs_on(one.rule.name)
         # Where no rule is against it, promises to others are, and these may be kept with more room.
@@ -61,10 +67,12 @@ class Kind:
         """Whether a change may give one of them a place, or let others make it one."""
         match change.kind:
             case ChangeKind.WORKLOAD_ADDED:
-                return self._has_a_part(change, index)
+                return self._has_a_part(change, index) or self._brings_volumes(change, index)
             case ChangeKind.WORKLOAD_REMOVED:
                 return self._makes_room(change, index) or self._has_a_part(change, index)
-            case _:  # nodes, namespaces, storage: rare, and any of them may matter
+            case ChangeKind.STORAGE_CHANGED:
+                return self._is_served(change, index)
+            case _:  # nodes and namespaces: rare, and any of them may matter
                 return True
 
     def _makes_room(self, change: Change, index: PlacementIndex) -> bool:
@@ -80,6 +88,18 @@ class Kind:
                 if has_room(workload, slot, index, lesser):
                     return True
         return False
+
+    def _is_served(self, change: Change, index: PlacementIndex) -> bool:
+        """Whether their claims may be better off, or fewer volumes of others be attached."""
+        part = part_of(self.sample.workload)
+        return bool(part.names.names) and (self.lacks_attachments or concerns(part, change, index))
+
+    def _brings_volumes(self, change: Change, index: PlacementIndex) -> bool:
+        """Whether a pod came that has a volume attached which they want too."""
+        if not self.lacks_attachments or change.workload is None or not has_claims(change.workload):
+            return False
+        wanted = {index.storage.handle_of(claim) for claim in part_of(self.sample.workload).claims()} - {None}
+        return any(index.storage.handle_of(claim) in wanted for claim in part_of(change.workload).claims())
 
     def _has_a_part(self, change: Change, index: PlacementIndex) -> bool:
         """Whether the pod that came or went counts for a rule that listens to others."""
@@ -104,12 +124,13 @@ def _hangs_on(rule: str) -> int:
 
 
 def has_room(workload: Workload, slot: int, index: PlacementIndex, more: Mapping[str, int] = NOTHING_MORE) -> bool:
-    """Whether a node has what a pod asks for, with `more` than is free now."""
+    """Whether a node has what a pod asks for, with `more` than is free now; what a profile may ignore it may lack."""
     capacity = index.capacity
     for resource, amount in ((PODS, 1), *workload.needs.requests.amounts):
         row = capacity.row(resource)
         free = capacity.offered_at[row][slot] - capacity.requested_at[row][slot]
-        if amount > free + more.get(resource, 0):
+        # Who asks for nothing of it fits, though others may have been given more than there is.
+        if amount and amount > free + more.get(resource, 0) and not resources_fit.may_be_ignored(resource):
             return False
     return True
 

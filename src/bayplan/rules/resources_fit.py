@@ -169,11 +169,9 @@ class ResourcesFit(Rule):
 
     def is_ignored(self, resource: str) -> bool:
         """Whether the configuration says that this resource is not looked at."""
-        # Only extended resources can be ignored: those of a domain that is not Kubernetes' own.
-        group, slash, _ = resource.partition("/")
-        if not slash or group.endswith("kubernetes.io"):
-            return False
-        return resource in self.ignored or group in self.ignored_groups
+        return may_be_ignored(resource) and (
+            resource in self.ignored or resource.partition("/")[0] in self.ignored_groups
+        )
 
 
 Array = NDArray[np.int64]
@@ -209,3 +207,9 @@ def _broken_line(shape: tuple[tuple[int, int], ...], at: int) -> int:
             # Integer division as Go does it, towards zero.
             return y0 + (abs(rise) // (x - x0)) * (1 if rise >= 0 else -1)
     return shape[-1][1]
+
+
+def may_be_ignored(resource: str) -> bool:
+    """Whether a configuration can say so: of extended resources, those of a domain that is not Kubernetes' own."""
+    group, slash, _ = resource.partition("/")
+    return bool(slash) and not group.endswith("kubernetes.io")
