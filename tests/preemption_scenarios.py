@@ -57,7 +57,7 @@ def cases(claim, scene):
             question = {
                 "name": f"{claim}:{name}:{preset}",
                 "nodes": nodes,
-                "namespaces": [{"metadata": {"name": each}} for each in scene.get("namespaces") or {}],
+                "namespaces": scenarios.namespaces(scene),
                 "pods": [manifest for other, manifest in pods.items() if other != name],
                 "pod": pods[name],
                 "objects": [*(scene.get("objects") or []), *budgets(scene)],

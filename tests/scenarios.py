@@ -89,10 +89,6 @@ def read(path):
 def cases(claim, scene):
     options, presets = checked(scene, SCENE, OPTIONS)
     nodes = [node(name, short or {}) for name, short in scene["nodes"].items()]
-    namespaces = [
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": found or {}}}
-        for name, found in (scene.get("namespaces") or {}).items()
-    ]
     pods = {name: pod(name, short or {}, scene) for name, short in scene["pods"].items()}
     waiting = {name for name, manifest in pods.items() if "nodeName" not in manifest["spec"]}
     if waiting != set(scene["expect"]):
@@ -104,7 +100,7 @@ def cases(claim, scene):
             question = {
                 "name": f"{claim}:{name}:{preset}",
                 "nodes": nodes,
-                "namespaces": namespaces,
+                "namespaces": namespaces(scene),
                 "pods": [manifest for other, manifest in pods.items() if other not in waiting],
                 "pod": pods[name],
                 "objects": scene.get("objects") or [],
@@ -130,6 +126,13 @@ def check_keys(what, given, allowed):
     unknown = sorted(set(given) - allowed)
     if unknown:
         raise BadSceneError(f"{what}: unknown {', '.join(map(repr, unknown))}; known are {', '.join(sorted(allowed))}")
+
+
+def namespaces(scene):
+    return [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": found or {}}}
+        for name, found in (scene.get("namespaces") or {}).items()
+    ]
 
 
 def node(name, short):
