@@ -67,8 +67,8 @@ class LargeCluster:
     def __init__(self, n_nodes, n_pods):
         from gen_templates import node, pod
 
-        from bayplan.reading import nodes, pods
-        from bayplan.rules import profile
+        from bayplan.mapping import nodes, pods
+        from bayplan.rules import profiles
         from bayplan.wire.nodes import Node
         from bayplan.wire.pods import Pod
 
@@ -79,7 +79,7 @@ class LargeCluster:
             found = pods.workload_of(msgspec.convert(pod(i, i % TEMPLATES, TEMPLATES), Pod))
             return msgspec.structs.replace(found, namespace=f"team-{i % TEMPLATES % 40}")
 
-        self.target, self.n_nodes, self.rules = target, n_nodes, profile.rules()
+        self.target, self.n_nodes, self.rules = target, n_nodes, profiles.pod_rules()
         self.targets = [target(i) for i in range(n_nodes)]
         self.running = [(workload(i), f"node-{i * 7 % n_nodes:05d}") for i in range(n_pods)]
         self.asking = [workload(n_pods + i) for i in range(ASKED)]
@@ -99,10 +99,10 @@ class LargeCluster:
             self.index.add(workload, name)
 
     def ask(self):
-        from bayplan import schedule
+        from bayplan import schedule_pod
 
         for workload in self.asking:
-            schedule.choose(workload, self.index, self.rules)
+            schedule_pod.choose(workload, self.index, self.rules)
 
     def measured(self, change):
         """The median seconds of the change, and of one decision after it."""

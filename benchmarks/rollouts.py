@@ -33,14 +33,14 @@ def cells(row):
 
 
 def main():
-    from bayplan import schedule
+    from bayplan import schedule_pod
     from bayplan.indexing.placement_index import PlacementIndex
-    from bayplan.reading import nodes
-    from bayplan.rules import profile
+    from bayplan.mapping import nodes
+    from bayplan.rules import profiles
     from bayplan.wire.nodes import Node
 
     n_rollouts, n_templates, n_nodes = map(int, sys.argv[1:4])
-    index, rules = PlacementIndex(), profile.rules()
+    index, rules = PlacementIndex(), profiles.pod_rules()
     for i in range(n_nodes):
         index.add_target(nodes.target_of(msgspec.convert(node(i), Node)))
     looks = {max(1, int(share * n_rollouts)) for share in LOOKS}
@@ -49,7 +49,7 @@ def main():
         for template in range(n_templates):
             for replica in range(REPLICAS):
                 workload = replica_of(template, n_templates, rollout, replica)
-                slot, _ = schedule.choose(workload, index, rules)
+                slot, _ = schedule_pod.choose(workload, index, rules)
                 index.add(workload, index.slots.at(slot).name)
                 if rollout > 1:
                     index.remove(f"default/{name(template, rollout - 1, replica)}")
@@ -65,7 +65,7 @@ def name(template, rollout, replica):
 
 def replica_of(template, n_templates, rollout, replica):
     """One pod of a template's version, with a term that only this version has."""
-    from bayplan.reading import pods
+    from bayplan.mapping import pods
     from bayplan.wire.pods import Pod
 
     text = pod(replica, template, n_templates)

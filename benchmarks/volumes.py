@@ -49,18 +49,19 @@ def main():
 
 def place(index, rules, workloads):
     """The mean seconds of a decision, counting it in included."""
-    from bayplan import schedule
+    from bayplan import schedule_pod
 
     start = time.perf_counter()
     for workload in workloads:
-        decision = schedule.schedule(workload, index, rules)
+        decision = schedule_pod.schedule(workload, index, rules)
         index.add(workload, index.slots.at(decision.slot).name)
     return (time.perf_counter() - start) / max(1, len(workloads))
 
 
 def cluster(n_nodes, per_node, n_pods):
-    from bayplan.reading import pods, questions
-    from bayplan.rules import profile
+    from bayplan.mapping import pods
+    from bayplan.reading import questions
+    from bayplan.rules import profiles
     from bayplan.wire.pods import Pod
 
     n_running = n_nodes * per_node
@@ -75,7 +76,7 @@ def cluster(n_nodes, per_node, n_pods):
     }
     index = questions.situation_of(msgspec.convert(question, questions.PodQuestion)).index
     asking = [pods.workload_of(msgspec.convert(pod(n_running + i), Pod)) for i in range(n_pods)]
-    return index, profile.rules(), asking
+    return index, profiles.pod_rules(), asking
 
 
 def node(i):

@@ -19,11 +19,11 @@ from datetime import UTC, datetime
 import aiohttp
 import msgspec
 
-from bayplan.enforcing.quota_limits import Limits
+from bayplan.enforcing.quota import QuotaLimits
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.reading import nodes
+from bayplan.mapping import nodes
 from bayplan.webhook import certificates, serving
-from bayplan.webhook.judging import Door, Settings
+from bayplan.webhook.admission_handler import AdmissionHandler, AdmissionSettings
 from bayplan.webhook.rotation import Memory, Rotator
 from bayplan.wire.nodes import Node
 
@@ -38,7 +38,7 @@ class View:
     """A large cluster in which nothing waits."""
 
     complete = True
-    limits = Limits({"shop": (("cpu", 10**9),)})
+    limits = QuotaLimits({"shop": (("cpu", 10**9),)})
 
     def __init__(self, n_nodes):
         self.index = PlacementIndex()
@@ -120,7 +120,9 @@ async def _serve(pipe, n_nodes):
 
     context = certificates.server_context()
     await Rotator(context, ["127.0.0.1"], Memory(), inject).look(datetime.now(UTC))
-    async with serving.Server(serving.application(Door(Settings(), View(n_nodes))), context, "127.0.0.1", 0) as server:
+    async with serving.WebhookServer(
+        serving.application(AdmissionHandler(AdmissionSettings(), View(n_nodes))), context, "127.0.0.1", 0
+    ) as server:
         pipe.send((server.port, told[-1]))
         loop = asyncio.get_running_loop()
         while True:  # each word asks for the processor time so far, until none comes

@@ -2,10 +2,10 @@
 
 import msgspec
 
-from bayplan import schedule, scheduling_groups
+from bayplan import schedule_binding, schedule_pod
 from bayplan.preempting import preemption
-from bayplan.reading import preemption_questions, questions
-from bayplan.rules import fleet_profile, profile
+from bayplan.reading import questions
+from bayplan.rules import profiles
 from bayplan.writing import answers
 
 
@@ -13,17 +13,19 @@ def engine_answer(question):
     """What `bayplan decide pods` would say."""
     asked = msgspec.convert(question, questions.PodQuestion)
     situation = questions.situation_of(asked)
-    rules = profile.rules(situation.profile)
-    decision = schedule.schedule(situation.workload, situation.index, rules)
+    rules = profiles.pod_rules(situation.profile)
+    decision = schedule_pod.schedule(situation.workload, situation.index, rules)
     return answers.pod_answer(asked.name, decision, situation.index)
 
 
 def preemption_engine_answer(question):
     """What `bayplan decide preemption` would say."""
     asked = msgspec.convert(question, questions.PodQuestion)
-    situation = preemption_questions.situation_of(asked)
-    rules = profile.rules(situation.profile)
-    found = preemption.preempt(situation.workload, situation.index, rules, situation.budgets, situation.nominated)
+    situation = questions.preemption_situation_of(asked)
+    rules = profiles.pod_rules(situation.profile)
+    found = preemption.preempt(
+        situation.workload, situation.index, rules, situation.disruption_budgets, situation.nominated
+    )
     return answers.preemption_answer(asked.name, found)
 
 
@@ -31,7 +33,7 @@ def fleet_engine_answer(question):
     """What `bayplan decide fleet` would say."""
     asked = msgspec.convert(question, questions.FleetQuestion)
     situation = questions.fleet_situation_of(asked)
-    decision = scheduling_groups.schedule(situation.workload, situation.index, fleet_profile.rules())
+    decision = schedule_binding.schedule(situation.workload, situation.index, profiles.fleet_rules())
     return answers.fleet_answer(asked.name, decision, situation.workload, situation.index)
 
 

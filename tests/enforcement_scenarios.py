@@ -14,21 +14,21 @@ import copy
 import msgspec
 
 import scenarios
-from bayplan.enforcing import other_places
+from bayplan.enforcing import other_targets
 from bayplan.enforcing.enforcer import Enforcer
-from bayplan.enforcing.eviction_budgets import EvictionBudgets
-from bayplan.enforcing.planning import Settings
+from bayplan.enforcing.eviction_limits import EvictionBudgets
+from bayplan.enforcing.planning import EnforcementSettings
 from bayplan.enforcing.tracking import ViolationTracker
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.model.disruption import Budget
+from bayplan.mapping import nodes, pods
+from bayplan.model.disruption_budgets import DisruptionBudget
 from bayplan.model.labels import equals
 from bayplan.model.semantics import PRESETS
-from bayplan.reading import nodes, pods
-from bayplan.rules import profile
+from bayplan.rules import profiles
 from bayplan.wire.nodes import Node
 from bayplan.wire.pods import Pod
+from reference import violations as slow_twin
 from scenarios import BadSceneError, check_keys
-from slow_twins import violations as slow_twin
 
 FOLDER = scenarios.FOLDER / "enforcement"
 SCENE = {"about", "nodes", "pods", "namespaces", "budgets", "options", "settings", "steps"}
@@ -95,7 +95,7 @@ class Story:
             semantics = msgspec.structs.replace(semantics, daemon_namespaces=tuple(options["daemonNamespaces"]))
         self.scene = copy.deepcopy(scene)
         self.index = PlacementIndex(semantics)
-        self.rules = profile.rules()
+        self.rules = profiles.pod_rules()
         self.manifests = {}
         for name, labels in (scene.get("namespaces") or {}).items():
             self.index.set_namespace(name, labels or {})
@@ -105,7 +105,7 @@ class Story:
             self.start(name)
         given = {snake(key): value for key, value in (scene.get("settings") or {}).items()}
         self.dry_run = given.pop("dry_run", False)
-        self.settings = Settings(**given)
+        self.settings = EnforcementSettings(**given)
         self.enforcer = Enforcer(self.settings)
         self.tracker = ViolationTracker(self.index)
 
@@ -163,7 +163,7 @@ class Story:
         for violation in violations:
             broken.setdefault(short(violation.owner), set()).update(map(short, violation.peers))
         self.enforcer.observe(violations, now)
-        with other_places.asking(self.index, self.rules) as has_another:
+        with other_targets.asking(self.index, self.rules) as has_another:
             plan = self.enforcer.due(now, standing, has_another)
         evicted, spared = [], {short(delay.victim): delay.why for delay in plan.spared}
         budgets = EvictionBudgets(self.budgets())
@@ -193,7 +193,9 @@ class Story:
 
     def budgets(self):
         return [
-            Budget(namespace="default", name=name, selector=equals(short["selector"]), allowed=short["allowed"])
+            DisruptionBudget(
+                namespace="default", name=name, selector=equals(short["selector"]), allowed=short["allowed"]
+            )
             for name, short in (self.scene.get("budgets") or {}).items()
         ]
 

@@ -7,8 +7,8 @@ Clusters report what the workloads on them use, so a workload that was placed in
 import json
 from fractions import Fraction
 
+from reference.objects import exact, rounded
 from scenarios import BadSceneError, check_keys
-from slow_twins.objects import exact, rounded
 
 CLUSTER = {"labels", "region", "zones", "provider", "taints", "free", "allocatable", "apis", "deleting"}
 WORKLOAD = {

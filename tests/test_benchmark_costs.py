@@ -12,15 +12,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bayplan import schedule
-from bayplan.indexing.census import Census
+from bayplan import schedule_pod
+from bayplan.engine.ranking import ClassRanking, NodeKeys
+from bayplan.indexing.peer_index import PeerIndex
 from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.mapping import nodes, pods
 from bayplan.model.labels import equals
 from bayplan.model.terms import PeerTerm, TermPart
-from bayplan.ranking.keys import Keys
-from bayplan.ranking.kind_ranking import KindRanking
-from bayplan.reading import nodes, pods
-from bayplan.rules import profile
+from bayplan.rules import profiles
 from bayplan.wire.nodes import Node
 from bayplan.wire.pods import Pod
 
@@ -49,7 +48,7 @@ class Bench:
     def __init__(self, kind):
         command = [sys.executable, GENERATORS / "gen_pods.py", kind, *map(str, (NODES, EXISTING, PENDING))]
         given = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
-        self.index, self.rules = PlacementIndex(), profile.rules()
+        self.index, self.rules = PlacementIndex(), profiles.pod_rules()
         self.targets = [nodes.target_of(msgspec.convert(node, Node)) for node in given["nodes"]]
         for target in self.targets:
             self.index.add_target(target)
@@ -60,12 +59,12 @@ class Bench:
     def place(self, n):
         for _ in range(n):
             asked = self.waiting.pop(0)
-            slot, _ = schedule.choose(asked, self.index, self.rules)
+            slot, _ = schedule_pod.choose(asked, self.index, self.rules)
             self.index.add(asked, self.index.slots.at(slot).name)
 
     def ask(self, n_kinds):
         for asked in self.waiting[:n_kinds]:
-            schedule.choose(asked, self.index, self.rules)
+            schedule_pod.choose(asked, self.index, self.rules)
 
 
 def workload(pod):
@@ -74,7 +73,7 @@ def workload(pod):
 
 @pytest.mark.parametrize(("kind", "n_kinds"), KINDS.items())
 def test_all_pods_of_a_kind_share_one_look_at_all_nodes(kind, n_kinds, monkeypatch):
-    begun, looks = Counted(monkeypatch, KindRanking, "_begin"), Counted(monkeypatch, Keys, "look")
+    begun, looks = Counted(monkeypatch, ClassRanking, "_begin"), Counted(monkeypatch, NodeKeys, "look")
     bench = Bench(kind)
     bench.place(PENDING)
     rules_with_something_to_say = 8
@@ -117,7 +116,7 @@ def test_relabelling_a_namespace_nobody_asks_about_costs_no_look(monkeypatch):
     bench = Bench("aff")
     bench.place(5)
     bench.ask(1)
-    n_full, recounted = bench.index.evaluations.n_full, Counted(monkeypatch, Census, "_matched_by")
+    n_full, recounted = bench.index.evaluations.n_full, Counted(monkeypatch, PeerIndex, "_matched_by")
     bench.index.set_namespace("default", {"team": "other"})
     bench.ask(1)
     assert bench.index.evaluations.n_full == n_full

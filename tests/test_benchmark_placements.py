@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from bayplan.cli import benchmarks
-from bayplan.rules import profile
-from slow_twins import fleet as fleet_twin
-from slow_twins import pods as pod_twin
+from bayplan.rules import profiles
+from reference import fleet as fleet_twin
+from reference import pods as pod_twin
 
 GENERATORS = Path(__file__).parents[1] / "benchmarks"
 
@@ -21,7 +21,7 @@ def generated(generator, *arguments):
 
 
 def placements(kind, content):
-    return [dict(line) for line in benchmarks.BENCHMARKS[kind](content, profile.rules())().lines()]
+    return [dict(line) for line in benchmarks.BENCHMARKS[kind](content, profiles.pod_rules())().lines()]
 
 
 @pytest.mark.parametrize("kind", ["anti", "aff", "pref", "prefanti", "mixed", "plain", "spread"])

@@ -20,7 +20,7 @@ import pytest
 
 from bayplan.cli import main, reason_pages
 from bayplan.model.semantics import Semantics
-from bayplan.rules import fleet_profile, profile
+from bayplan.rules import profiles
 
 ROOT = pathlib.Path(__file__).parent.parent
 PAGES = [
@@ -142,7 +142,7 @@ def test_all_examples_have_a_page():
     assert {path.name for path in ROOT.glob("examples/*") if path.is_dir()} == {path.name for path in EXAMPLES}
 
 
-@pytest.mark.parametrize("rule", [*profile.rules(), *fleet_profile.rules()], ids=lambda rule: rule.id)
+@pytest.mark.parametrize("rule", [*profiles.pod_rules(), *profiles.fleet_rules()], ids=lambda rule: rule.id)
 def test_each_rule_has_a_page(rule):
     page = read(f"docs/reference/rules/{rule.id}.md")
     assert f"`{rule.name}`" in page

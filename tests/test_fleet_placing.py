@@ -7,16 +7,16 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayplan import placing_fleet
-from bayplan.assigning import assuming, estimating
-from bayplan.indexing.cluster_room import report_of
+from bayplan.assigning import estimating
+from bayplan.indexing.cluster_capacity import report_of
 from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.mapping import bindings, clusters
 from bayplan.model.clusters import ClusterFacts, NodeGrade, ResourceSummary
-from bayplan.reading import bindings, clusters
-from bayplan.rules import fleet_profile
+from bayplan.placing import place_bindings
+from bayplan.rules import profiles
 from bayplan.wire.fleets import Cluster, ResourceBinding
 
-RULES = fleet_profile.rules()
+RULES = profiles.fleet_rules()
 AGGREGATED = {"replicaScheduling": {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Aggregated"}}
 SPREAD = {
     "replicaScheduling": {
@@ -70,24 +70,24 @@ def workload(written):
 def test_each_sees_the_room_that_those_before_it_take():
     index = index_of([cluster("a", 10), cluster("b", 8)])
     waiting = [workload(binding(name, 6)) for name in ("x", "y", "z")]
-    found = list(placing_fleet.place_all(waiting, index, RULES))
+    found = list(place_bindings.place_all(waiting, index, RULES))
     assert [one.shares for one in found[:2]] == [(("a", 6),), (("b", 6),)]
     # Four and two are left, and only together are they enough.
     assert sorted(found[2].shares) == [("a", 4), ("b", 2)]
-    (last,) = placing_fleet.place_all([workload(binding("late", 1))], index, RULES)
+    (last,) = place_bindings.place_all([workload(binding("late", 1))], index, RULES)
     assert (last.placed, last.reason) == (False, "Unschedulable")
 
 
 def test_without_assuming_clusters_are_believed():
     index = index_of([cluster("a", 10), cluster("b", 8)])
     waiting = [workload(binding(name, 6)) for name in ("x", "y", "z")]
-    found = placing_fleet.place_all(waiting, index, RULES, assumes=False)
+    found = place_bindings.place_all(waiting, index, RULES, assumes=False)
     assert {one.shares for one in found} == {(("a", 6),)}
 
 
 def test_what_was_there_before_is_counted_already():
     index = index_of([cluster("a", 10)], [binding("x", 4, clusters=[("a", 4)])])
-    grown = placing_fleet.place(workload(binding("x", 6, clusters=[("a", 4)])), index, RULES)
+    grown = place_bindings.place(workload(binding("x", 6, clusters=[("a", 4)])), index, RULES)
     assert grown.shares == (("a", 6),)
     assert estimating.most_replicas(estimating.wanted((("cpu", Fraction(1)),)), index.cluster_room.reports[0]) == 8
 
@@ -96,7 +96,7 @@ def test_peers_see_each_other():
     index = index_of([cluster("a"), cluster("b")])
     apart = {"antiAffinityGroup": "app=x"}
     waiting = [workload(binding(n, 1, ONE, workloadAffinityGroups=apart)) for n in ("x", "y", "z")]
-    found = list(placing_fleet.place_all(waiting, index, RULES))
+    found = list(place_bindings.place_all(waiting, index, RULES))
     assert [one.shares for one in found] == [(("a", 1),), (("b", 1),), ()]
     assert found[2].message == (
         "0/2 clusters are available: 2 cluster already has workload with the same anti-affinity group."
@@ -107,7 +107,7 @@ def test_a_binding_is_not_in_its_own_way():
     apart = {"antiAffinityGroup": "app=x"}
     old = binding("x", 1, ONE, clusters=[("a", 1)], workloadAffinityGroups=apart)
     index = index_of([cluster("a"), cluster("b")], [old])
-    assert placing_fleet.place(workload(old), index, RULES).shares == (("a", 1),)
+    assert place_bindings.place(workload(old), index, RULES).shares == (("a", 1),)
     assert index.records["web/x-deployment"].shares == (("a", 1),)
 
 
@@ -115,14 +115,14 @@ def test_where_nothing_fits_the_old_result_goes():
     nowhere = {"clusterAffinity": {"clusterNames": ["c"]}}
     old = binding("x", 1, nowhere, clusters=[("a", 1)])
     index = index_of([cluster("a")], [old])
-    found = placing_fleet.place(workload(old), index, RULES)
+    found = place_bindings.place(workload(old), index, RULES)
     assert (found.reason, found.shares, dict(index.records)) == ("NoClusterFit", (), {})
 
 
 def test_after_any_other_failure_the_old_result_stays():
     old = binding("x", 50, clusters=[("a", 1)])
     index = index_of([cluster("a", 2)], [old])
-    found = placing_fleet.place(workload(old), index, RULES)
+    found = place_bindings.place(workload(old), index, RULES)
     assert (found.reason, found.shares) == ("Unschedulable", (("a", 1),))
     assert index.records["web/x-deployment"].shares == (("a", 1),)
 
@@ -132,7 +132,7 @@ def test_things_of_several_parts_take_their_room_once():
     index = index_of([cluster("a", 10)])
     written = binding("x", 0, ONE, components=parts)
     del written["spec"]["replicaRequirements"]
-    placing_fleet.place(workload(written), index, RULES)
+    place_bindings.place(workload(written), index, RULES)
     assert dict(index.slots.at(0).cluster.summary.allocating) == {"cpu": 4, "pods": 4}
 
 
@@ -156,8 +156,8 @@ def test_assuming_is_what_clusters_would_report(rooms, waiting):
     index, placed = index_of(reported), []
     for number, (replicas, placement, cpu) in enumerate(waiting):
         written = binding(f"w{number}", replicas, placement, cpu)
-        fast = placing_fleet.place(workload(written), index, RULES)
-        slow = placing_fleet.place(workload(written), index_of(reported, placed), RULES, assumes=False)
+        fast = place_bindings.place(workload(written), index, RULES)
+        slow = place_bindings.place(workload(written), index_of(reported, placed), RULES, assumes=False)
         assert (fast.shares, fast.message) == (slow.shares, slow.message)
         reported = [_with(one, written, dict(fast.shares)) for one in reported]
         if fast.shares:
@@ -191,7 +191,7 @@ def test_imagined_nodes_fill_up_one_by_one(grades, loads, asked):
     )
     nodes = [[cpu, 3] for count, cpu in grades for _ in range(count)]
     for cpu, count in loads:
-        facts = assuming.loaded(facts, [((("cpu", Fraction(cpu)),), count)])
+        facts = estimating.loaded(facts, [((("cpu", Fraction(cpu)),), count)])
         left = count
         for node in nodes:
             while left and node[0] >= cpu and node[1]:

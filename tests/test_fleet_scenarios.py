@@ -8,10 +8,10 @@ import pytest
 import fleet_scenarios
 import scenarios
 from asking import fleet_engine_answer
-from bayplan.reading import triggers
+from bayplan.controllers import binding_triggers
 from bayplan.wire.fleets import ResourceBinding
+from reference import fleet as slow_twin
 from scenarios import BadSceneError
-from slow_twins import fleet as slow_twin
 
 ENGINES = {"slow twin": slow_twin.answer, "engine": fleet_engine_answer}
 CASES, CALLS = fleet_scenarios.everything()
@@ -46,7 +46,7 @@ def called():
 @pytest.mark.parametrize("call", list(called()))
 def test_changes_call_for_a_decision_or_do_not(call):
     written = msgspec.convert(call.binding, ResourceBinding)
-    assert triggers.is_due(written, call.leaving) is call.due
+    assert binding_triggers.is_due(written, call.leaving) is call.due
 
 
 def test_what_is_missing_is_the_name_of_a_scenario():

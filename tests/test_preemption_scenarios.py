@@ -5,7 +5,7 @@ import pytest
 import preemption_scenarios
 from asking import preemption_engine_answer
 from preemption_scenarios import BadSceneError
-from slow_twins import preemption as slow_twin
+from reference import preemption as slow_twin
 
 ENGINES = {"slow twin": slow_twin.answer, "engine": preemption_engine_answer}
 CASES = preemption_scenarios.all_cases()

@@ -4,8 +4,8 @@ import pytest
 
 import scenarios
 from asking import engine_answer
+from reference import pods as slow_twin
 from scenarios import BadSceneError
-from slow_twins import pods as slow_twin
 
 ENGINES = {"slow twin": slow_twin.answer, "engine": engine_answer}
 CASES = scenarios.all_cases()

@@ -5,7 +5,7 @@ Every exception that Bayplan raises on purpose.
      ├── InputError      what the user gave us cannot be used: exit code 2
      └── ClusterError    the world outside refused or failed: exit code 3; its kinds are in `kube_api.errors`
 
-"It fits nowhere" is not here: that is an answer (`model.decisions.Decision`). A bug of ours is not here either: it
+"It fits nowhere" is not here: that is an answer (`model.reasons.Decision`). A bug of ours is not here either: it
 crashes as whatever it is and is never shown as a reason for refusing a target.
 """
 

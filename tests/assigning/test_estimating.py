@@ -8,17 +8,17 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bayplan.assigning import estimating
-from bayplan.indexing.cluster_room import MOST_GRADES, report_of
+from bayplan.indexing.cluster_capacity import MOST_GRADES, report_of
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.model.bindings import Demand
+from bayplan.mapping import clusters
+from bayplan.mapping.clusters import amounts_of
+from bayplan.model.bindings import ReplicaDemand
 from bayplan.model.clusters import ClusterFacts, NodeGrade, ResourceSummary
 from bayplan.model.targets import Target
-from bayplan.reading import clusters
-from bayplan.reading.clusters import amounts_of
 from bayplan.wire.fleets import Cluster
-from slow_twins.fleet import estimator, strategies
-from slow_twins.fleet.objects import Cluster as TwinCluster
-from slow_twins.strategies import Dice
+from reference.fleet import estimator, strategies
+from reference.fleet.objects import Cluster as TwinCluster
+from reference.strategies import Dice
 
 SIZES = [0, 1, 999, 2**31 - 1, 2**31, 2**32 - 1, 2**62 - 1, 2**62, 2**63, 10**30]
 AMOUNTS = st.sampled_from([Fraction(size, unit) for size in SIZES for unit in (1, 7, 1000)])
@@ -51,7 +51,7 @@ def test_estimates_of_all_clusters_are_those_of_each(facts, asked):
         index.add_target(Target(name=f"m{i}", labels={}, cluster=one))
     requests = None if asked is None else tuple(asked.items())
     plan = None if requests is None else estimating.wanted(requests)
-    found = estimating.allocatable(Demand(requests), index)
+    found = estimating.allocatable(ReplicaDemand(requests), index)
     for i, one in enumerate(facts):
         assert found[index.slots.by_name[f"m{i}"]] == estimating.most_replicas(plan, report_of(one))
 
@@ -73,7 +73,7 @@ def test_estimates_are_those_of_the_slow_twin_through_every_change(seed):
         index.update_target(target) if known else index.add_target(target)
     asked = strategies.request(dice)
     for requirements in (None, {"resourceRequest": asked}):
-        demand = None if requirements is None else Demand(amounts_of(asked))
+        demand = None if requirements is None else ReplicaDemand(amounts_of(asked))
         found = estimating.allocatable(demand, index)
         for name, cluster in written.items():
             assert found[index.slots.by_name[name]] == estimator.most_replicas(requirements, TwinCluster(cluster))

@@ -3,16 +3,16 @@
 from bayplan.auditing import audit, profiles, surveying, survival, workload_groups
 from bayplan.auditing.audit_input import AuditInput
 from bayplan.auditing.objects import (
-    Address,
-    Condition,
-    Container,
-    Node,
-    NodeInfo,
-    NodeSpec,
-    NodeStatus,
-    Pod,
-    PodSpec,
-    PodStatus,
+    ObservedAddress,
+    ObservedCondition,
+    ObservedContainer,
+    ObservedNode,
+    ObservedNodeInfo,
+    ObservedNodeSpec,
+    ObservedNodeStatus,
+    ObservedPod,
+    ObservedPodSpec,
+    ObservedPodStatus,
 )
 from bayplan.wire.meta import ObjectMeta, OwnerReference
 
@@ -32,13 +32,13 @@ def node(name, role, place, *, region="r", ready=True, uuid="", labels=None, rol
         found[CONTROL_PLANE] = role_value
     if role in ("etcd", "cp+etcd"):
         found[ETCD_ROLE] = role_value
-    return Node(
+    return ObservedNode(
         metadata=ObjectMeta(name=name, labels={**found, **(labels or {})}),
-        spec=NodeSpec(provider_id=provider_id),
-        status=NodeStatus(
-            conditions=[Condition(type="Ready", status="True" if ready else "False")],
-            node_info=NodeInfo(system_uuid=uuid),
-            addresses=[Address(type="InternalIP", address=ip)] if ip else None,
+        spec=ObservedNodeSpec(provider_id=provider_id),
+        status=ObservedNodeStatus(
+            conditions=[ObservedCondition(type="Ready", status="True" if ready else "False")],
+            node_info=ObservedNodeInfo(system_uuid=uuid),
+            addresses=[ObservedAddress(type="InternalIP", address=ip)] if ip else None,
         ),
     )
 
@@ -55,15 +55,15 @@ def nodes(*rows):
 
 
 def pod(component, node_name, *, phase="Running", labels=None, args=(), **metadata):
-    return Pod(
+    return ObservedPod(
         metadata=ObjectMeta(
             name=f"{component}-{node_name}",
             namespace="kube-system",
             labels={"component": component, "tier": "control-plane", **(labels or {})},
             **metadata,
         ),
-        spec=PodSpec(node_name=node_name, containers=[Container(name=component, command=list(args))]),
-        status=PodStatus(phase=phase),
+        spec=ObservedPodSpec(node_name=node_name, containers=[ObservedContainer(name=component, command=list(args))]),
+        status=ObservedPodStatus(phase=phase),
     )
 
 
@@ -82,8 +82,8 @@ def owned(name, node_name, owner, *, kind="ReplicaSet", namespace="shop", templa
     metadata = ObjectMeta(
         name=name, namespace=namespace, labels=labels, owner_references=[reference], annotations=annotations
     )
-    spec = PodSpec(node_name=node_name, **pod_fields)
-    return Pod(metadata=metadata, spec=spec, status=PodStatus(phase="Running"))
+    spec = ObservedPodSpec(node_name=node_name, **pod_fields)
+    return ObservedPod(metadata=metadata, spec=spec, status=ObservedPodStatus(phase="Running"))
 
 
 def replicas(owner, *node_names, **more):

@@ -8,7 +8,14 @@ from scenery import CONTROL_PLANE, HOST, ZONE, judge, node, nodes, pod, stacked,
 
 from bayplan.auditing import catalogue, checks, profiles, spread
 from bayplan.auditing.layout import AuditNode, Layout
-from bayplan.auditing.objects import ConfigMap, Lease, Machine, MachineSpec, MachineStatus, NodeReference
+from bayplan.auditing.objects import (
+    ObservedConfigMap,
+    ObservedLease,
+    ObservedMachine,
+    ObservedMachineSpec,
+    ObservedMachineStatus,
+    ObservedNodeReference,
+)
 from bayplan.reading import audit_files
 from bayplan.wire.meta import ObjectMeta
 
@@ -168,7 +175,7 @@ def test_roles_count_by_presence_and_are_inferred():
 
 
 def test_a_hidden_control_plane_is_undecided_and_workers_are_not_judged_for_it():
-    lease = Lease(
+    lease = ObservedLease(
         metadata=ObjectMeta(name="apiserver-1", labels={"apiserver.kubernetes.io/identity": "kube-apiserver"})
     )
     result = judge(nodes("worker x/a", "worker y/b"), leases=[lease, lease])
@@ -207,7 +214,7 @@ def test_etcd_on_nodes_of_its_own():
 
 def test_etcd_outside_the_cluster():
     given = nodes("cp x/a", "cp y/b")
-    config = ConfigMap(
+    config = ObservedConfigMap(
         metadata=ObjectMeta(name="kubeadm-config", namespace="kube-system"),
         data={
             "ClusterConfiguration": "etcd:\n  external:\n    endpoints:\n    - https://e1:2379\n    - https://e2:2379\n    - https://e3:2379\n"
@@ -250,10 +257,10 @@ def test_a_pod_bound_in_another_zone_shows_a_changed_label():
 
 def test_machines_and_storage_are_second_sources():
     given = nodes("cp x/a", "cp y/b")
-    machine = Machine(
+    machine = ObservedMachine(
         metadata=ObjectMeta(name="m"),
-        spec=MachineSpec(failure_domain="elsewhere"),
-        status=MachineStatus(node_ref=NodeReference(name="cp-0")),
+        spec=ObservedMachineSpec(failure_domain="elsewhere"),
+        status=ObservedMachineStatus(node_ref=ObservedNodeReference(name="cp-0")),
     )
     assert verdicts(judge(given, machines=[machine]))["scs-0214-labels-current"] == FAIL
     csi = [node("a", "cp", "x/a", labels={catalogue.CSI_ZONE_KEY: "w"}), *nodes("worker y/b")]

@@ -5,7 +5,7 @@ import yaml
 from scenery import finding, judge, node, nodes, verdicts
 
 from bayplan.auditing.audit_input import Hosting
-from bayplan.auditing.objects import Container, Pod, PodSpec, PodStatus
+from bayplan.auditing.objects import ObservedContainer, ObservedPod, ObservedPodSpec, ObservedPodStatus
 from bayplan.auditing.repairing import mending
 from bayplan.errors import InputError
 from bayplan.reading import audit_files
@@ -16,10 +16,10 @@ PARTS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd")
 
 
 def part(name, on, *containers):
-    return Pod(
+    return ObservedPod(
         metadata=ObjectMeta(name=name, namespace="tenant"),
-        spec=PodSpec(node_name=on, containers=[Container(name=one) for one in containers]),
-        status=PodStatus(phase="Running"),
+        spec=ObservedPodSpec(node_name=on, containers=[ObservedContainer(name=one) for one in containers]),
+        status=ObservedPodStatus(phase="Running"),
     )
 
 

@@ -19,14 +19,14 @@ from bayplan.auditing.layout import (
     WORKER,
     ZONE,
     AuditNode,
+    ComponentInstance,
     Layout,
-    Member,
 )
 from bayplan.auditing.repairing import demands as demand_rules
 from bayplan.auditing.repairing import ordering, planned_layout, plans, repair, searching, texts
-from bayplan.auditing.repairing.demands import HALF, LOSS, SEPARATE, TWICE, Demand
+from bayplan.auditing.repairing.demands import HALF, LOSS, SEPARATE, TWICE, SpreadDemand
 
-LOSE_A_HOST, LOSE_A_ZONE = Demand(HOST, LOSS), Demand(ZONE, LOSS)
+LOSE_A_HOST, LOSE_A_ZONE = SpreadDemand(HOST, LOSS), SpreadDemand(ZONE, LOSS)
 
 
 def place(text):
@@ -41,7 +41,7 @@ def layout_of(*places, workers=(), down=(), **fields):
         for i, text in enumerate(places)
     ]
     nodes += [AuditNode(name=f"w{i}", roles=(WORKER,), domains=place(text)) for i, text in enumerate(workers)]
-    members = tuple(Member(f"cp{i}", f"cp{i}" not in down) for i in range(len(places)))
+    members = tuple(ComponentInstance(f"cp{i}", f"cp{i}" not in down) for i in range(len(places)))
     return Layout(nodes=tuple(nodes), members=dict.fromkeys(COMPONENTS, members))
 
 
@@ -58,10 +58,10 @@ def moves(found):
     (LOSE_A_HOST, "aaabc", 1, 0),
     (LOSE_A_HOST, "aaaabbb", 1, 1),
     (LOSE_A_HOST, "aabb", 2, 2),
-    (Demand(HOST, HALF), "aaab", 1, 0),
-    (Demand(HOST, HALF), "aaa", 1, 1),
-    (Demand(HOST, SEPARATE), "aaa", 1, 1),
-    (Demand(HOST, SEPARATE), "aab", 0, 0),
+    (SpreadDemand(HOST, HALF), "aaab", 1, 0),
+    (SpreadDemand(HOST, HALF), "aaa", 1, 1),
+    (SpreadDemand(HOST, SEPARATE), "aaa", 1, 1),
+    (SpreadDemand(HOST, SEPARATE), "aab", 0, 0),
 ])  # fmt: skip
 def test_how_many_moves_and_machines_it_takes(demand, hosts, n_moves, machines):
     found = repair.plan(layout_of(*hosts), [demand])
@@ -121,12 +121,12 @@ def test_too_few_members_become_three(hosts, how):
 
 
 def test_stacked_members_stay_odd_even_where_two_would_do():
-    assert len(repair.plan(layout_of("a"), [Demand(HOST, SEPARATE)]).adds) == 2
+    assert len(repair.plan(layout_of("a"), [SpreadDemand(HOST, SEPARATE)]).adds) == 2
 
 
 def test_a_component_is_started_where_it_lacks():
     layout = layout_of("a", "b", "c")
-    layout = msgspec.structs.replace(layout, members={**layout.members, "kube-scheduler": (Member("cp0"),)})
+    layout = msgspec.structs.replace(layout, members={**layout.members, "kube-scheduler": (ComponentInstance("cp0"),)})
     found = repair.plan(layout, [LOSE_A_HOST])
     assert (found.starts, found.moves, found.adds, found.passes) == ((("kube-scheduler", "cp1"),), (), (), True)
 
@@ -134,7 +134,7 @@ def test_a_component_is_started_where_it_lacks():
 def test_etcd_on_nodes_of_its_own():
     layout = layout_of("a", "b")
     etcd = tuple(AuditNode(name=f"e{i}", roles=("etcd",), domains={HOST: h}) for i, h in enumerate("cd"))
-    members = {**layout.members, ETCD: (Member("e0"), Member("e1"))}
+    members = {**layout.members, ETCD: (ComponentInstance("e0"), ComponentInstance("e1"))}
     layout = msgspec.structs.replace(layout, nodes=(*layout.nodes, *etcd), members=members)
     found = repair.plan(layout, [LOSE_A_HOST])
     assert [(move.node, move.components, move.target) for move in found.adds] == [("new-etcd-1", (ETCD,), {HOST: "a"})]
@@ -169,7 +169,7 @@ def test_what_neighbours_told_of_those_that_stay_is_not_forgotten():
 
 
 def test_duplicates_need_no_labels():
-    found = repair.plan(layout_of("z/"), [Demand(HOST, TWICE)])
+    found = repair.plan(layout_of("z/"), [SpreadDemand(HOST, TWICE)])
     assert (found.passes, len(found.adds), found.moves) == (True, 2, ())
     assert texts.summary(found)[1].endswith("on any machine")
 
@@ -212,7 +212,9 @@ def meets(spots, demand):
 
 
 ANY_DEMANDS = st.lists(
-    st.builds(Demand, st.sampled_from((HOST, ZONE)), st.sampled_from((SEPARATE, HALF, LOSS))), min_size=1, max_size=3
+    st.builds(SpreadDemand, st.sampled_from((HOST, ZONE)), st.sampled_from((SEPARATE, HALF, LOSS))),
+    min_size=1,
+    max_size=3,
 )
 
 
@@ -279,7 +281,7 @@ def labelled(hosts):
                 name=f"cp{i}", roles=(CONTROL_PLANE,), domains=domains, labels=labels, keys=keys, role_labels=True
             )
         )
-    members = dict.fromkeys(COMPONENTS, tuple(Member(node.name) for node in nodes))
+    members = dict.fromkeys(COMPONENTS, tuple(ComponentInstance(node.name) for node in nodes))
     return Layout(nodes=tuple(nodes), members=members, component_evidence=dict.fromkeys(COMPONENTS, "observed"))
 
 
@@ -287,7 +289,7 @@ def test_what_checks_ask_of_places():
     asked = demand_rules.demands_of(
         ["fd-quorum-etcd-zone", "fd-n1-component-zone", "lbl-host-present", "scs-0214-cp-machines"]
     )
-    assert asked == [Demand(HOST, SEPARATE), LOSE_A_ZONE]
+    assert asked == [SpreadDemand(HOST, SEPARATE), LOSE_A_ZONE]
 
 
 def test_the_texts_name_machines_servers_and_labels():

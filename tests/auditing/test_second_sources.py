@@ -7,20 +7,20 @@ from scenery import HOST, ZONE, finding, judge, layout_of, node, nodes, owned, p
 
 from bayplan.auditing.audit_input import Unlisted, unlisted_text
 from bayplan.auditing.objects import (
-    ClaimSource,
-    Condition,
-    CsiDriver,
-    CsiNode,
-    CsiNodeSpec,
-    Endpoint,
-    EndpointSlice,
-    Lease,
-    LeaseSpec,
-    Machine,
-    MachineSpec,
-    MachineStatus,
-    NodeReference,
-    PodVolume,
+    ObservedClaimSource,
+    ObservedCondition,
+    ObservedCsiDriver,
+    ObservedCsiNode,
+    ObservedCsiNodeSpec,
+    ObservedEndpoint,
+    ObservedEndpointSlice,
+    ObservedLease,
+    ObservedLeaseSpec,
+    ObservedMachine,
+    ObservedMachineSpec,
+    ObservedMachineStatus,
+    ObservedNodeReference,
+    ObservedPodVolume,
 )
 from bayplan.auditing.repairing import mending
 from bayplan.reading import audit_files
@@ -43,7 +43,7 @@ def volume(key, *values, claim="data"):
 
 
 def user_of(claim, on):
-    mounted = PodVolume(persistent_volume_claim=ClaimSource(claim_name=claim))
+    mounted = ObservedPodVolume(persistent_volume_claim=ObservedClaimSource(claim_name=claim))
     return owned("db-0", on, "db", kind="StatefulSet", volumes=[mounted])
 
 
@@ -72,14 +72,16 @@ def test_labels_of_storage_drivers_are_known_by_their_csi_node():
     own = "topology.ebs.csi.aws.com/zone"
     given = [node("a", "cp", "x/a", labels={own: "w"}), *nodes("worker y/b")]
     assert verdicts(judge(given))[CURRENT] == "UNDECIDED"  # any label may end like that
-    drivers = [CsiDriver(name="ebs.csi.aws.com", topology_keys=[own, ZONE])]
-    registered = CsiNode(metadata=ObjectMeta(name="a"), spec=CsiNodeSpec(drivers=drivers))
+    drivers = [ObservedCsiDriver(name="ebs.csi.aws.com", topology_keys=[own, ZONE])]
+    registered = ObservedCsiNode(metadata=ObjectMeta(name="a"), spec=ObservedCsiNodeSpec(drivers=drivers))
     assert verdicts(judge(given, csi_nodes=[registered]))[CURRENT] == "FAIL"
 
 
 def api_lease(hostname, **spec):
     labels = {"apiserver.kubernetes.io/identity": "kube-apiserver", "kubernetes.io/hostname": hostname}
-    return Lease(metadata=ObjectMeta(name=f"apiserver-{hostname}", labels=labels), spec=LeaseSpec(**spec))
+    return ObservedLease(
+        metadata=ObjectMeta(name=f"apiserver-{hostname}", labels=labels), spec=ObservedLeaseSpec(**spec)
+    )
 
 
 def test_leases_say_which_nodes_run_an_api_server():
@@ -91,8 +93,9 @@ def test_leases_say_which_nodes_run_an_api_server():
 
 
 def slice_of(*addresses):
-    return EndpointSlice(
-        metadata=ObjectMeta(name="kubernetes", namespace="default"), endpoints=[Endpoint(addresses=list(addresses))]
+    return ObservedEndpointSlice(
+        metadata=ObjectMeta(name="kubernetes", namespace="default"),
+        endpoints=[ObservedEndpoint(addresses=list(addresses))],
     )
 
 
@@ -130,11 +133,11 @@ def test_who_may_not_list_kube_system_hears_nothing_of_components():
 
 
 def machine(on, *sick, zone=""):
-    conditions = [Condition(type=kind, status="False") for kind in sick]
-    return Machine(
+    conditions = [ObservedCondition(type=kind, status="False") for kind in sick]
+    return ObservedMachine(
         metadata=ObjectMeta(name=f"m-{on}"),
-        spec=MachineSpec(failure_domain=zone),
-        status=MachineStatus(node_ref=NodeReference(name=on), conditions=conditions),
+        spec=ObservedMachineSpec(failure_domain=zone),
+        status=ObservedMachineStatus(node_ref=ObservedNodeReference(name=on), conditions=conditions),
     )
 
 
@@ -151,9 +154,9 @@ def test_a_leader_and_a_local_volume_stay_where_they_are():
     given = nodes("cp z/a", "cp z/a", "cp z/a", "worker z/b", "worker z/c")
     for one in given:
         one.metadata.labels["kubernetes.io/hostname"] = one.metadata.name
-    leader = Lease(
+    leader = ObservedLease(
         metadata=ObjectMeta(name="kube-scheduler", namespace="kube-system"),
-        spec=LeaseSpec(holder_identity="cp-1_2c5a"),
+        spec=ObservedLeaseSpec(holder_identity="cp-1_2c5a"),
     )
     held = {"leases": [leader], "volumes": [volume("kubernetes.io/hostname", "cp-2")]}
     layout = layout_of(given, **held)

@@ -1,14 +1,14 @@
 """The stanza that keeps replicas apart is proposed only after it was tried."""
 
 from bayplan.auditing import stanzas
-from bayplan.auditing.workload_groups import Replicas
+from bayplan.auditing.workload_groups import ReplicaGroup
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.targets import Target
 from bayplan.model.terms import ZONE
 from bayplan.model.workloads import Needs, Requests, Workload
-from bayplan.rules import profile
+from bayplan.rules import profiles
 
-RULES = profile.rules()
+RULES = profiles.pod_rules()
 
 
 def node(name, zone, cpu=4000):
@@ -38,7 +38,7 @@ def state(index):
 
 def replicas_on(index, *names, at_least=1):
     keys = tuple(f"shop/{name}" for name in names)
-    return Replicas(stanzas.on_index("Deployment shop/web", keys, index, at_least=at_least), keys, "shop")
+    return ReplicaGroup(stanzas.on_index("Deployment shop/web", keys, index, at_least=at_least), keys, "shop")
 
 
 def test_a_spread_stanza_mends_a_single_point():

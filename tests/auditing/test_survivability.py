@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from bayplan.auditing import survivability as sv
 from bayplan.auditing import survival
 from bayplan.auditing.failure_events import NODE, events, label_events
-from bayplan.auditing.layout import HOST, REGION, ZONE, AuditNode, Layout, Member
+from bayplan.auditing.layout import HOST, REGION, ZONE, AuditNode, ComponentInstance, Layout
 from bayplan.auditing.risk_groups import breaking_sets
 
 
@@ -32,7 +32,7 @@ LAYOUTS = [
 def test_the_layout_table(counts, any_one, quorum):
     hosts = spread_over(counts)
     happening = events(HOST, hosts)
-    members = tuple(map(Member, hosts))
+    members = tuple(map(ComponentInstance, hosts))
     assert sv.standing(sv.Group("apiserver", members), sv.of_events(happening)).tolerance == any_one
     assert sv.standing(sv.Group("etcd", members, quorum=True), sv.of_events(happening)).tolerance == quorum
 
@@ -56,7 +56,7 @@ GROUPS = st.lists(st.tuples(st.integers(0, 4), st.booleans() | st.just(True)), m
 @given(GROUPS, st.booleans(), st.integers(1, 3))
 def test_tolerance_is_what_trying_every_set_of_events_finds(rows, quorum, at_least):
     hosts = {f"n{i}": f"h{host}" for i, (host, _) in enumerate(rows)}
-    group = sv.Group("g", tuple(Member(f"n{i}", ok) for i, (_, ok) in enumerate(rows)), quorum, at_least)
+    group = sv.Group("g", tuple(ComponentInstance(f"n{i}", ok) for i, (_, ok) in enumerate(rows)), quorum, at_least)
     # Domains without a healthy member fail for free: they are no part of the question.
     alive = {
         node: hosts[node] for node in hosts if any(m.healthy and hosts[m.node] == hosts[node] for m in group.members)
@@ -83,7 +83,7 @@ def test_tolerance_is_what_trying_every_set_of_events_finds(rows, quorum, at_lea
 def test_unknown_hosts_give_the_bounds_of_all_completions(rows, quorum):
     zones = {f"n{i}": f"z{zone}" for i, (zone, _) in enumerate(rows)}
     known = {f"n{i}": f"{zones[f'n{i}']}h{host}" for i, (_, host) in enumerate(rows) if host is not None}
-    group = sv.Group("g", tuple(map(Member, zones)), quorum)
+    group = sv.Group("g", tuple(map(ComponentInstance, zones)), quorum)
     missing = [node for node in zones if node not in known]
     choices = [
         sorted(
@@ -110,7 +110,7 @@ def layout_of(**nodes):
         made.append(
             AuditNode(name=name, domains=domains, labels=labels, shares={"kernel": "6.1"}, roles=("control-plane",))
         )
-    members = tuple(Member(name) for name in nodes)
+    members = tuple(ComponentInstance(name) for name in nodes)
     return Layout(nodes=tuple(made), members=dict.fromkeys(("etcd", "kube-apiserver"), members))
 
 
@@ -147,7 +147,9 @@ def test_a_zone_name_in_two_regions_is_two_zones():
 
 
 def test_unhealthy_members_count_for_the_majority_and_do_not_survive():
-    group = sv.Group("etcd", (Member("a"), Member("b"), Member("c", healthy=False)), quorum=True)
+    group = sv.Group(
+        "etcd", (ComponentInstance("a"), ComponentInstance("b"), ComponentInstance("c", healthy=False)), quorum=True
+    )
     stood = sv.standing(group, sv.of_events(events(HOST, {"a": "1", "b": "2", "c": "3"})))
     assert group.stands
     assert (stood.n, stood.need, stood.tolerance, stood.single_points) == (3, 2, 0, ("1", "2"))
@@ -157,22 +159,22 @@ def test_unhealthy_members_count_for_the_majority_and_do_not_survive():
 
 def test_blasts_come_worst_first_and_the_better_placement_has_the_smaller_vector():
     groups = [
-        sv.Group("web", (Member("a"), Member("b"))),
-        sv.Group("db", (Member("a"), Member("a"))),
-        sv.Group("x", (Member("c"),)),
+        sv.Group("web", (ComponentInstance("a"), ComponentInstance("b"))),
+        sv.Group("db", (ComponentInstance("a"), ComponentInstance("a"))),
+        sv.Group("x", (ComponentInstance("c"),)),
     ]
     found = sv.blasts(groups, events(HOST, {"a": "h1", "b": "h2", "c": "h3", "d": "h4"}))
     assert [b.event.domain for b in found] == ["h1", "h3", "h2", "h4"]
     assert [(b.down, b.degraded, b.untouched, b.members_lost) for b in found] == [
         (("db",), ("web",), 1, 3), (("x",), (), 2, 1), ((), ("web",), 2, 1), ((), (), 3, 0),
     ]  # fmt: skip
-    spread, heaped = ([sv.Group("g", tuple(map(Member, nodes)))] for nodes in ("abc", "aab"))
+    spread, heaped = ([sv.Group("g", tuple(map(ComponentInstance, nodes)))] for nodes in ("abc", "aab"))
     happening = events(HOST, {n: n for n in "abc"})
     assert sv.vector(spread, happening) == (0, 0, 3) < sv.vector(heaped, happening) == (0, 1, 1)
 
 
 def test_events_of_several_levels_break_together():
-    group = sv.Group("etcd", tuple(map(Member, "abcde")), quorum=True)
+    group = sv.Group("etcd", tuple(map(ComponentInstance, "abcde")), quorum=True)
     zones = events(ZONE, dict(zip("abcde", "11223", strict=True)))
     feeds = label_events("feed", {"a": {"feed": "left"}, "c": {"feed": "left"}, "e": {}})
     found = [{(e.level, e.domain) for e in broken} for broken in breaking_sets(group, [*zones, *feeds])]

@@ -9,15 +9,15 @@ from scenery import finding, judge, layout_of, node, nodes, replicas, stacked, v
 from bayplan.auditing import audit, profiles, spread, surveying, survival, workload_groups
 from bayplan.auditing.audit_input import AuditInput
 from bayplan.auditing.failure_events import NODE
-from bayplan.auditing.layout import COMPONENTS, HOST, LEVELS, REGION, ZONE, AuditNode, Layout, Member
+from bayplan.auditing.layout import COMPONENTS, HOST, LEVELS, REGION, ZONE, AuditNode, ComponentInstance, Layout
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model import labels as label_model
-from bayplan.model.disruption import Budget
+from bayplan.model.disruption_budgets import DisruptionBudget
 from bayplan.model.targets import Target
 from bayplan.model.workloads import Needs, Requests, Workload
-from bayplan.rules import profile
+from bayplan.rules import profiles as profile
 
-RULES = profile.rules()
+RULES = profile.pod_rules()
 
 
 def levels(layout, *asked, workloads=None):
@@ -30,7 +30,7 @@ def control_plane(rows, healthy=None):
         AuditNode(name=f"n{i}", domains=dict(zip((HOST, ZONE, REGION), row, strict=True)), roles=("control-plane",))
         for i, row in enumerate(rows)
     )
-    members = tuple(Member(one.name, healthy is None or healthy[i]) for i, one in enumerate(made))
+    members = tuple(ComponentInstance(one.name, healthy is None or healthy[i]) for i, one in enumerate(made))
     return Layout(nodes=made, members=dict.fromkeys(COMPONENTS, members))
 
 
@@ -195,7 +195,7 @@ def test_the_loss_of_everything_is_not_played():
 
 def test_placing_again_may_mend_a_budget():
     selector = label_model.equals({"app": "web"})
-    budget = Budget(namespace="shop", name="web", selector=selector, min_available=2)
+    budget = DisruptionBudget(namespace="shop", name="web", selector=selector, min_available=2)
     result, _ = played(THREE, replicas("web", "worker-0", "worker-1"), budgets=[budget])
     found = finding(result, "fd-need-workloads-host")
     assert found.verdict == "WARN"

@@ -9,10 +9,16 @@ from scenery import finding, judge, layout_of, nodes, owned, pod, replicas, verd
 
 from bayplan.auditing import workload_groups
 from bayplan.auditing.audit_input import AuditInput
-from bayplan.auditing.objects import Controller, ControllerSpec, PodAffinity, PodSpec, PodTemplate
-from bayplan.auditing.workload_groups import Wishes
+from bayplan.auditing.objects import (
+    ObservedController,
+    ObservedControllerSpec,
+    ObservedPodAffinity,
+    ObservedPodSpec,
+    ObservedPodTemplate,
+)
+from bayplan.auditing.workload_groups import ReplicaPreferences
 from bayplan.model import labels as label_model
-from bayplan.model.disruption import Budget
+from bayplan.model.disruption_budgets import DisruptionBudget
 from bayplan.wire.meta import ObjectMeta
 
 CLUSTER = nodes("cp x/a", "cp y/b", "cp z/c", "worker x/d", "worker x/d", "worker y/e")
@@ -59,16 +65,16 @@ def test_pods_that_are_no_replicas_of_each_other_are_in_no_group_and_die_with_th
     ({}, 3, 0),
 ])  # fmt: skip
 def test_what_a_budget_asks_for(asked, n, need):
-    assert workload_groups.need_of(Budget(namespace="shop", name="b", selector=WEB, **asked), n) == need
+    assert workload_groups.need_of(DisruptionBudget(namespace="shop", name="b", selector=WEB, **asked), n) == need
 
 
 def test_a_null_selector_counts_nothing_and_an_empty_one_everything():
     pods = [*replicas("web", "worker-3"), *replicas("db", "worker-5")]
     budgets = [
-        Budget(namespace="shop", name=name, selector=selector)
+        DisruptionBudget(namespace="shop", name=name, selector=selector)
         for name, selector in (("null", None), ("all", label_model.EVERYTHING), ("web", WEB))
     ]
-    found = groups(pods, budgets=[*budgets, Budget(namespace="other", name="far", selector=WEB)])
+    found = groups(pods, budgets=[*budgets, DisruptionBudget(namespace="other", name="far", selector=WEB)])
     assert named(found.budgets) == {
         "PodDisruptionBudget shop/all": ["worker-5", "worker-3"],
         "PodDisruptionBudget shop/web": ["worker-3"],
@@ -81,14 +87,14 @@ def test_a_majority_is_asked_for_by_annotation_or_by_name():
     plain = replicas("web", "worker-3", "worker-4", "worker-5")
     needs = {one.group.name: one.group.need for one in groups([*marked, *plain]).owners}
     assert needs == {"StatefulSet shop/zk": 2, "Deployment shop/web": 1}
-    wishes = Wishes(quorum=re.compile("shop/we.*"))
+    wishes = ReplicaPreferences(quorum=re.compile("shop/we.*"))
     assert {one.group.need for one in groups(plain, wishes=wishes).owners} == {2}
 
 
 def test_workloads_can_be_left_out():
     pods = replicas("web", "worker-3", "worker-3")
     assert verdicts(judge(CLUSTER, pods))["fd-n1-workloads-host"] == "WARN"
-    wishes = Wishes(excluded=re.compile("shop/.*"))
+    wishes = ReplicaPreferences(excluded=re.compile("shop/.*"))
     assert verdicts(judge(CLUSTER, pods, wishes=wishes))["fd-n1-workloads-host"] == "PASS"
     ignored = replicas("web", "worker-3", "worker-3", annotations={"bayplan.io/audit": "ignore"})
     assert verdicts(judge(CLUSTER, ignored))["fd-n1-workloads-host"] == "PASS"
@@ -134,7 +140,7 @@ def test_findings_are_told_by_namespace():
     (3, ("worker-3", "worker-5", "cp-0"),     "WARN"),  # no loss at all is allowed
 ])  # fmt: skip
 def test_budgets_through_a_loss(need, where, host):
-    budget = Budget(namespace="shop", name="web", selector=WEB, min_available=need)
+    budget = DisruptionBudget(namespace="shop", name="web", selector=WEB, min_available=need)
     result = judge(CLUSTER, replicas("web", *where), budgets=[budget])
     assert verdicts(result)["fd-need-workloads-host"] == host
     assert finding(result, "fd-need-workloads-host").workloads == (
@@ -152,7 +158,7 @@ def bsi(pods, **more):
 
 
 def test_deployments_that_do_not_ask_to_be_spread():
-    apart = PodAffinity(pod_anti_affinity={"requiredDuringSchedulingIgnoredDuringExecution": [{}]})
+    apart = ObservedPodAffinity(pod_anti_affinity={"requiredDuringSchedulingIgnoredDuringExecution": [{}]})
     where = ("worker-3", "worker-5")
     assert bsi(replicas("web", *where)) == ("WARN", "PASS")
     assert bsi(replicas("web", *where, affinity=apart)) == ("PASS", "PASS")
@@ -162,11 +168,11 @@ def test_deployments_that_do_not_ask_to_be_spread():
 
 def test_controllers_speak_for_their_pods():
     def controller(**spec):
-        template = PodTemplate(spec=PodSpec(**spec))
-        return Controller(
+        template = ObservedPodTemplate(spec=ObservedPodSpec(**spec))
+        return ObservedController(
             kind="StatefulSet",
             metadata=ObjectMeta(name="db", namespace="shop"),
-            spec=ControllerSpec(replicas=3, template=template),
+            spec=ObservedControllerSpec(replicas=3, template=template),
         )
 
     pods = [owned("db-0", "worker-3", "db", kind="StatefulSet")]
@@ -213,7 +219,9 @@ def test_a_budget_counts_what_a_look_at_every_pod_finds(pods, selectors):
         one = owned(f"p{i}", "worker-3", "p", namespace=namespace)
         one.metadata.labels = labels
         made.append(one)
-    budgets = [Budget(namespace=ns, name=str(i), selector=selector) for i, (ns, selector) in enumerate(selectors)]
+    budgets = [
+        DisruptionBudget(namespace=ns, name=str(i), selector=selector) for i, (ns, selector) in enumerate(selectors)
+    ]
     found = {one.group.name: set(one.keys) for one in workload_groups.budget_groups(made, budgets, {})}
     expected = {}
     for budget in budgets:

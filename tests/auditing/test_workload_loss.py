@@ -6,22 +6,22 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayplan import placing
 from bayplan.auditing import failure_events, stanzas, workload_loss
-from bayplan.auditing.failure_events import Event
-from bayplan.auditing.workload_groups import Replicas
+from bayplan.auditing.failure_events import FailureEvent
+from bayplan.auditing.workload_groups import ReplicaGroup
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model import labels as label_model
 from bayplan.model.node_selectors import NAME_FIELD, NodeAffinity, NodeRequirement, NodeTerm
 from bayplan.model.targets import Target
 from bayplan.model.terms import ZONE
 from bayplan.model.workloads import Needs, Requests, SpreadConstraint, Workload
-from bayplan.model.workloads import Spread as SpreadNeed
+from bayplan.model.workloads import SpreadRequirements as SpreadNeed
+from bayplan.placing import place_pods
 from bayplan.reading import cluster, questions
-from bayplan.rules import profile
-from slow_twins import strategies
+from bayplan.rules import profiles
+from reference import strategies
 
-RULES = profile.rules()
+RULES = profiles.pod_rules()
 WEB = label_model.equals({"app": "web"})
 
 
@@ -41,20 +41,20 @@ def index_of(nodes, placed):
     for target in nodes:
         index.add_target(target)
     for workload, where in placed:
-        index.add(placing.bound(workload, index.slots.at(index.slots.by_name[where]).labels), where)
+        index.add(place_pods.bound(workload, index.slots.at(index.slots.by_name[where]).labels), where)
     return index
 
 
 def group_of(index, name, *pods, at_least=1):
     keys = tuple(f"shop/{pod}" for pod in pods)
-    return Replicas(stanzas.on_index(name, keys, index, at_least=at_least), keys, "shop")
+    return ReplicaGroup(stanzas.on_index(name, keys, index, at_least=at_least), keys, "shop")
 
 
 def state(index):
     return {key: (record.workload, record.shares) for key, record in index.records.items()}, sorted(index.slots.by_name)
 
 
-ZONE_A = Event("zone", "a", frozenset({"a1"}))
+ZONE_A = FailureEvent("zone", "a", frozenset({"a1"}))
 
 
 def test_what_was_displaced_finds_room():
@@ -133,11 +133,11 @@ def again(question, lost):
     for name in lost:
         index.remove_target(name)
     moving = [w for w in displaced if not w.terminating and not workload_loss.pinned(w)]
-    rules = profile.rules(made.profile)
+    rules = profiles.pod_rules(made.profile)
     ordered = sorted(moving, key=cluster.queue_order)
     return [
         (w.key, p.target, p.message)
-        for w, p in zip(ordered, placing.place_all(ordered, index, lambda _: rules), strict=True)
+        for w, p in zip(ordered, place_pods.place_all(ordered, index, lambda _: rules), strict=True)
     ]
 
 
@@ -146,19 +146,19 @@ def again(question, lost):
 def test_a_loss_is_what_the_engine_does_without_the_nodes(seed, n_lost, few):
     question = strategies.seeded(seed)
     made = questions.situation_of(msgspec.convert(question, questions.PodQuestion))
-    index, rules = made.index, profile.rules(made.profile)
+    index, rules = made.index, profiles.pod_rules(made.profile)
     # Labels that happen to be the node's zone are taken for those that binding wrote: keep such pods out of it.
     lost = frozenset(sorted(index.slots.by_name)[:n_lost])
     before, first = (
         state(index),
-        [p.message for p in placing.place_all([made.workload], _copy(question), lambda _: rules)],
+        [p.message for p in place_pods.place_all([made.workload], _copy(question), lambda _: rules)],
     )
     with mock.patch.object(workload_loss, "FEW", few):  # ranked or looked at one by one
-        loss = workload_loss.lose(Event("host", "h", lost), index, rules)
+        loss = workload_loss.lose(FailureEvent("host", "h", lost), index, rules)
     found = sorted([*((k, t, "") for k, t in loss.placed), *((s.key, "", s.message) for s in loss.stranded)])
     assert found == sorted(again(question, lost))
     assert state(index) == before
-    assert [p.message for p in placing.place_all([made.workload], index, lambda _: rules)] == first
+    assert [p.message for p in place_pods.place_all([made.workload], index, lambda _: rules)] == first
     for one in loss.stranded:
         assert bool(one.missing) == bool(one.nearest)
 

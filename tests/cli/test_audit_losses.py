@@ -208,7 +208,7 @@ def test_a_person_who_waits_sees_a_bar(run, monkeypatch):
     shown.isatty = lambda: True
     monkeypatch.setattr(progress, "PATIENCE", -1.0)
     monkeypatch.setattr(progress, "INTERVAL", -1.0)
-    monkeypatch.setattr("bayplan.cli.console.Console.progress", lambda _: progress.Progress(shown))
+    monkeypatch.setattr("bayplan.cli.console.Console.progress", lambda _: progress.ProgressLine(shown))
     assert run("audit", "-f", CLUSTER).exit_code == 0
     assert "losing host hv-1 [" in shown.getvalue()
     assert "9 of 9" in shown.getvalue()

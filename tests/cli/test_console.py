@@ -6,7 +6,7 @@ import json
 import pytest
 
 from bayplan.cli.console import Console
-from bayplan.cli.progress import Progress
+from bayplan.cli.progress import ProgressLine
 from bayplan.errors import ClusterError, Fault, InputError
 
 
@@ -75,7 +75,7 @@ def test_an_error_of_a_server(capsys):
 
 def test_progress_waits_for_a_second_and_leaves_nothing():
     now, stream = [0.0], io.StringIO()
-    with Progress(stream, clock=lambda: now[0]) as progress:
+    with ProgressLine(stream, clock=lambda: now[0]) as progress:
         for now[0] in (0.5, 0.9):
             progress.show(lambda: "too early")
         now[0] = 1.0

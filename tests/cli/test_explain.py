@@ -120,7 +120,7 @@ def test_two_namespaces(run, scene):
     ("jobs/once", "job", "once"),
 ])  # fmt: skip
 def test_kinds_are_spelt_as_kubectl_spells_them(text, kind, name):
-    assert explain.parse(text) == explain.Asked(kind, name)
+    assert explain.parse(text) == explain.ExplainRequest(kind, name)
 
 
 def test_a_kind_without_pods(run, scene):

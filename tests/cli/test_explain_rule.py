@@ -6,7 +6,7 @@ import pytest
 
 from bayplan import rules
 from bayplan.cli import reason_pages
-from bayplan.rules import fleet_profile, profile
+from bayplan.rules import profiles
 
 
 def _text(node):
@@ -36,7 +36,7 @@ def test_every_reason_has_a_page(name, text):
 
 
 def test_pages_name_rules_that_exist():
-    known = {(rule.id, rule.name) for rule in (*profile.rules(), *fleet_profile.rules())}
+    known = {(rule.id, rule.name) for rule in (*profiles.pod_rules(), *profiles.fleet_rules())}
     known.add(("placeable", "SchedulingGates"))
     assert {(page.rule, page.plugin) for page in reason_pages.PAGES} <= known
 

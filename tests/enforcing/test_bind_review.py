@@ -7,8 +7,8 @@ import pytest
 
 from bayplan.enforcing import bind_review
 from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.mapping import nodes, pods
 from bayplan.model.semantics import DESIGN, UPSTREAM
-from bayplan.reading import nodes, pods
 from bayplan.wire.nodes import Node
 from bayplan.wire.pods import Pod
 

@@ -4,13 +4,13 @@ import math
 
 import msgspec
 
-from bayplan.enforcing.clauses import Sign
 from bayplan.enforcing.enforcer import Enforcer
-from bayplan.enforcing.planning import LATER, LOWEST, NOWHERE_ELSE, OWNER, OWNS_AFFINITY, Settings
-from bayplan.enforcing.victims import Standing
+from bayplan.enforcing.execution_rules import Sign
+from bayplan.enforcing.planning import LATER, LOWEST, NOWHERE_ELSE, OWNER, OWNS_AFFINITY, EnforcementSettings
+from bayplan.enforcing.victims import Precedence
 from bayplan.enforcing.violations import Violation
 
-GRACE = Settings(affinity_grace=100, anti_affinity_grace=10, per_minute=1000, at_once=1000)
+GRACE = EnforcementSettings(affinity_grace=100, anti_affinity_grace=10, per_minute=1000, at_once=1000)
 
 
 def broken(owner, *peers, sign=Sign.APART, uid="1"):
@@ -29,7 +29,7 @@ def broken(owner, *peers, sign=Sign.APART, uid="1"):
 
 def standing(*violations, **priorities):
     involved = {key for v in violations for key in (v.owner, *v.peers)}
-    return {key: Standing(priorities.get(key, 0)) for key in involved}
+    return {key: Precedence(priorities.get(key, 0)) for key in involved}
 
 
 def evicted(plan):
@@ -131,7 +131,7 @@ def test_a_refused_eviction_is_tried_again_after_a_while():
 
 def test_an_eviction_that_nobody_answered_counts_as_begun():
     storm = [broken(f"o{i}", f"p{i}") for i in range(3)]
-    enforcer = Enforcer(Settings(anti_affinity_grace=0, per_minute=2, at_once=10))
+    enforcer = Enforcer(EnforcementSettings(anti_affinity_grace=0, per_minute=2, at_once=10))
     enforcer.observe(storm, 0)
     assert evicted(enforcer.due(0, standing(*storm))) == ["o0", "o1"]
     enforcer.refused("o0", "no answer", 0, perhaps_not=True)
@@ -171,7 +171,7 @@ def test_priority_is_told_as_the_reason():
 
 def test_a_storm_of_five_hundred_is_worked_off_minute_by_minute():
     storm = {f"o{i:03}": broken(f"o{i:03}", f"p{i:03}") for i in range(500)}
-    enforcer = Enforcer(Settings(anti_affinity_grace=10, per_minute=30, at_once=10))
+    enforcer = Enforcer(EnforcementSettings(anti_affinity_grace=10, per_minute=30, at_once=10))
     now, starts = 0.0, []
     enforcer.observe(storm.values(), now)
     while storm:
@@ -194,7 +194,7 @@ def test_a_storm_of_five_hundred_is_worked_off_minute_by_minute():
 
 def test_nobody_is_evicted_while_too_many_are_on_their_way_out():
     storm = [broken(f"o{i}", f"p{i}") for i in range(5)]
-    enforcer = Enforcer(Settings(anti_affinity_grace=0, per_minute=100, at_once=2))
+    enforcer = Enforcer(EnforcementSettings(anti_affinity_grace=0, per_minute=100, at_once=2))
     enforcer.observe(storm, 0)
     plan = enforcer.due(0, standing(*storm))
     assert evicted(plan) == ["o0", "o1"]
@@ -256,7 +256,7 @@ def test_what_is_mended_while_the_choice_is_made_costs_nobody():
 
 def test_places_are_looked_for_a_few_at_a_time_and_everybody_has_a_turn():
     storm = [broken(f"o{i}", f"p{i}") for i in range(5)]
-    enforcer = Enforcer(Settings(anti_affinity_grace=0, at_once=2, retry_after=30, only_if_placeable=True))
+    enforcer = Enforcer(EnforcementSettings(anti_affinity_grace=0, at_once=2, retry_after=30, only_if_placeable=True))
     enforcer.observe(storm, 0)
     asked = []
 

@@ -5,13 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayplan.enforcing import quota_limits
-from bayplan.enforcing.quota import Charger
-from bayplan.enforcing.quota_limits import Limits
+from bayplan.enforcing import quota
+from bayplan.enforcing.quota import Charger, QuotaLimits
 from bayplan.model.semantics import DESIGN, UPSTREAM
 from bayplan.reading import questions
-from slow_twins import quota as slow_twin
-from slow_twins import strategies
+from reference import quota as slow_twin
+from reference import strategies
 
 HOSTNAME = "kubernetes.io/hostname"
 GI = 1024**3
@@ -198,9 +197,9 @@ def charge(cpu, memory, name="p", namespace="research"):
 
 
 def test_accounts_add_up_by_namespace():
-    limits = Limits({"research": amounts(20), "idle": amounts(1)}, amounts(4, 100))
+    limits = QuotaLimits({"research": amounts(20), "idle": amounts(1)}, amounts(4, 100))
     charges = [charge(16, 64, "a"), charge(8, 28, "b"), charge(2, 4, "c", "shop"), charge(1, 4, "d", "shop")]
-    idle, research, shop = quota_limits.accounts(charges, limits)
+    idle, research, shop = quota.accounts(charges, limits)
     assert (idle.namespace, idle.charged, idle.exceeded) == ("idle", (), ())
     assert (research.charged, research.exceeded) == (amounts(24, 92), ("cpu",))
     assert [c.workload for c in research.charges] == ["research/a", "research/b"]
@@ -217,4 +216,4 @@ def test_accounts_add_up_by_namespace():
     (amounts(1_000_000), amounts(2_000_000), ""),  # limits may exceed what there is
 ])  # fmt: skip
 def test_what_exceeds_a_limit(used, limits, said):
-    assert quota_limits.refusal(charge(16, 64), used, limits, "q") == said
+    assert quota.refusal(charge(16, 64), used, limits, "q") == said

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from bayplan.enforcing.clauses import Sign
+from bayplan.enforcing.execution_rules import Sign
 from bayplan.enforcing.tracking import ViolationTracker
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.labels import equals

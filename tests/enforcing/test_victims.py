@@ -6,7 +6,7 @@ import random
 import pytest
 
 from bayplan.enforcing import victims
-from bayplan.enforcing.victims import Conflict, Standing
+from bayplan.enforcing.victims import Conflict, Precedence
 
 
 def gone(conflicts, **standing):
@@ -16,7 +16,7 @@ def gone(conflicts, **standing):
         owner, _, rest = text.partition(": ")
         peers, _, limit = rest.partition("/")
         parsed.append(Conflict(owner, frozenset(peers.split()), int(limit or 0)))
-    named = {name: Standing(*(value if isinstance(value, tuple) else (value,))) for name, value in standing.items()}
+    named = {name: Precedence(*(value if isinstance(value, tuple) else (value,))) for name, value in standing.items()}
     choice = victims.choose(parsed, named)
     assert choice.exact
     return " ".join(sorted(choice.victims))
@@ -99,14 +99,14 @@ def test_no_knot_of_twenty_conflicts_takes_long(knot, n_priorities, seed):
     conflicts = knot(chance, [f"p{i:02}" for i in range(21)])
     involved = sorted({key for conflict in conflicts for key in (conflict.owner, *conflict.peers)})
     standing = {
-        name: Standing(chance.randrange(n_priorities), f"2026-01-{chance.randint(10, 30)}") for name in involved
+        name: Precedence(chance.randrange(n_priorities), f"2026-01-{chance.randint(10, 30)}") for name in involved
     }
     assert victims.choose(conflicts, standing).exact
 
 
 def test_a_knot_that_takes_too_many_steps_is_solved_greedily(monkeypatch):
     conflicts = half_of_others(random.Random(0), [f"p{i:02}" for i in range(21)])
-    standing = {name: Standing() for conflict in conflicts for name in (conflict.owner, *conflict.peers)}
+    standing = {name: Precedence() for conflict in conflicts for name in (conflict.owner, *conflict.peers)}
     best = victims.choose(conflicts, standing)
     monkeypatch.setattr(victims, "STEPS", 100)
     choice = victims.choose(conflicts, standing)
@@ -117,7 +117,7 @@ def test_a_knot_that_takes_too_many_steps_is_solved_greedily(monkeypatch):
 
 def test_a_storm_is_solved_greedily():
     names = [f"p{i:03}" for i in range(300)]
-    standing = {name: Standing(i % 7) for i, name in enumerate(names)}
+    standing = {name: Precedence(i % 7) for i, name in enumerate(names)}
     everybody = frozenset(names)
     choice = victims.choose([Conflict(name, everybody - {name}) for name in names], standing)
     assert not choice.exact

@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayplan import filtering, schedule
-from bayplan.explaining import explanation, what_would_fit
+from bayplan import schedule_pod
+from bayplan.engine import filtering
+from bayplan.explaining import explanation, fixes
 from bayplan.reading import questions
-from bayplan.rules import profile
-from slow_twins import strategies
+from bayplan.rules import profiles
+from reference import strategies
 
 RECORDINGS = Path(__file__).parents[1] / "upstream" / "pods.jsonl.gz"
 with gzip.open(RECORDINGS, "rt") as lines:
@@ -24,16 +25,16 @@ with gzip.open(RECORDINGS, "rt") as lines:
 def situation(question):
     question = {key: value for key, value in question.items() if key != "expect"}
     made = questions.situation_of(msgspec.convert(question, questions.PodQuestion))
-    return made.workload, made.index, profile.rules(made.profile)
+    return made.workload, made.index, profiles.pod_rules(made.profile)
 
 
 def check_fixes(question):
     """Apply each proposal for good on an index of its own; returns how many there were."""
     workload, index, rules = situation(question)
-    proposals = what_would_fit.proposals(workload, index, rules)
+    proposals = fixes.proposals(workload, index, rules)
     for proposal in proposals:
         fresh_workload, fresh, rules = situation(question)
-        changed = what_would_fit.apply(proposal.remedies, fresh_workload, fresh)
+        changed = fixes.apply(proposal.remedies, fresh_workload, fresh)
         feasible = filtering.run(rules, changed, fresh).feasible
         names = sorted(fresh.slots.at(int(slot)).name for slot in np.flatnonzero(feasible))
         assert names == proposal.fix.fits_on
@@ -51,7 +52,7 @@ def test_fixes_for_recorded_refusals_work(offset):
 def test_fixes_for_random_refusals_work(seed):
     question = strategies.seeded(seed)
     workload, index, rules = situation(question)
-    if not schedule.schedule(workload, index, rules).placed:
+    if not schedule_pod.schedule(workload, index, rules).placed:
         check_fixes(question)
 
 

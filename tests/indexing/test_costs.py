@@ -3,13 +3,14 @@
 import msgspec
 import pytest
 
-from bayplan import placing, schedule
+from bayplan import schedule_pod
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.labels import IN, Selector, equals, requirement
 from bayplan.model.targets import Target
 from bayplan.model.terms import HOSTNAME, ZONE, AffinityTerms, PeerTerm, PodTerm, TermPart
 from bayplan.model.workloads import Needs, Requests, Workload
-from bayplan.rules import profile
+from bayplan.placing import place_pods
+from bayplan.rules import profiles
 
 REQUESTS = Requests((("cpu", 100),), (("cpu", 100), ("memory", 1)), (("cpu", 100), ("memory", 1)))
 
@@ -42,18 +43,18 @@ def cluster(n_targets, n_workloads, **fields):
 
 
 def test_pods_of_one_template_share_one_full_evaluation_per_rule():
-    index, rules = cluster(50, 0), profile.rules()
+    index, rules = cluster(50, 0), profiles.pod_rules()
     for i in range(100):
-        placing.place(workload(f"new-{i}", terms=near("web")), index, rules)
+        place_pods.place(workload(f"new-{i}", terms=near("web")), index, rules)
     assert index.evaluations.n_full <= 6  # one for each rule that has something to say
     assert index.evaluations.n_corrected >= 2 * 99
 
 
 @pytest.mark.parametrize("n_workloads", [100, 1000])
 def test_a_fuller_cluster_means_no_more_work(n_workloads):
-    index, rules = cluster(50, n_workloads), profile.rules()
+    index, rules = cluster(50, n_workloads), profiles.pod_rules()
     for i in range(20):
-        placing.place(workload(f"new-{i}", terms=near("web")), index, rules)
+        place_pods.place(workload(f"new-{i}", terms=near("web")), index, rules)
     assert index.evaluations.n_full <= 6
     assert len(index.census.classes) == 2
 
@@ -73,12 +74,12 @@ def test_unique_labels_do_not_tell_classes_apart_until_a_term_looks_at_them():
 
 
 def test_pods_with_a_label_each_share_their_evaluations_though_one_of_them_is_named():
-    index, rules = cluster(10, 0), profile.rules()
+    index, rules = cluster(10, 0), profiles.pod_rules()
     seventh = AffinityTerms(anti_required=(PodTerm(equals({"ordinal": "7"}), HOSTNAME),))
-    placing.place(workload("watcher", terms=seventh), index, rules)
+    place_pods.place(workload("watcher", terms=seventh), index, rules)
     n_full = index.evaluations.n_full
     for i in range(100, 130):
-        placing.place(workload(f"db-{i}", app="db", ordinal=str(i)), index, rules)
+        place_pods.place(workload(f"db-{i}", app="db", ordinal=str(i)), index, rules)
     assert index.evaluations.n_full <= n_full + 8  # one for each rule that has something to say
 
 
@@ -128,10 +129,12 @@ def test_a_label_that_is_named_again_moves_those_who_came_between():
 
 
 def test_rollouts_leave_nothing_behind():
-    index, rules = cluster(10, 0), profile.rules()
+    index, rules = cluster(10, 0), profiles.pod_rules()
     for rollout in range(30):
         for i in range(5):
-            placing.place(workload(f"web-{rollout}-{i}", app=f"v{rollout}", terms=apart(f"v{rollout}")), index, rules)
+            place_pods.place(
+                workload(f"web-{rollout}-{i}", app=f"v{rollout}", terms=apart(f"v{rollout}")), index, rules
+            )
         for i in range(5):
             index.remove(f"default/web-{rollout}-{i}")
     index.evaluations.clear(index)
@@ -151,20 +154,20 @@ def test_coming_and_going_nodes_reuse_their_slots_and_domains():
 
 
 def test_thousands_of_nodes_are_all_scored():
-    index, rules = cluster(3000, 3000, app="db"), profile.rules()
+    index, rules = cluster(3000, 3000, app="db"), profiles.pod_rules()
     index.remove("default/old-2345")
-    decision = schedule.schedule(workload("new", terms=apart("db")), index, rules)
+    decision = schedule_pod.schedule(workload("new", terms=apart("db")), index, rules)
     assert index.slots.at(decision.slot).name == "n2345"
 
 
 def test_relabelling_a_namespace_moves_its_pods_between_terms():
-    index, rules = cluster(3, 0), profile.rules()
+    index, rules = cluster(3, 0), profiles.pod_rules()
     shops = PodTerm(equals({"app": "web"}), HOSTNAME, namespace_selector=equals({"team": "shop"}))
     asking = workload("asking", app="x", terms=AffinityTerms(anti_required=(shops,)))
     other = msgspec.structs.replace(workload("web"), namespace="elsewhere")
     index.add(other, "n0")
-    assert schedule.schedule(asking, index, rules).verdicts.feasible.sum() == 3
+    assert schedule_pod.schedule(asking, index, rules).verdicts.feasible.sum() == 3
     index.set_namespace("elsewhere", {"team": "shop"})
-    assert schedule.schedule(asking, index, rules).verdicts.feasible.sum() == 2
+    assert schedule_pod.schedule(asking, index, rules).verdicts.feasible.sum() == 2
     index.set_namespace("elsewhere", {"team": "office"})
-    assert schedule.schedule(asking, index, rules).verdicts.feasible.sum() == 3
+    assert schedule_pod.schedule(asking, index, rules).verdicts.feasible.sum() == 3

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayplan import scheduling_groups
+from bayplan import schedule_binding
 from bayplan.explaining import explanation
 from bayplan.indexing.followers import Follower
 from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.mapping import bindings, clusters
 from bayplan.model.semantics import DESIGN, UPSTREAM, for_fleets
-from bayplan.reading import bindings, clusters
-from bayplan.rules import fleet_profile
+from bayplan.rules import profiles
 from bayplan.wire.fleets import Cluster, ResourceBinding
 from properties.changing import ChangingCluster
 
@@ -83,13 +83,13 @@ def test_what_is_only_tried_is_never_seen():
     ids=["room", "region", "added", "deleted"],
 )
 def test_one_cluster_among_a_thousand_refreshes_one_cluster(change, n_corrected):
-    leader, rules = fleet(1000), fleet_profile.rules()
+    leader, rules = fleet(1000), profiles.fleet_rules()
     follower = Follower(leader)
-    scheduling_groups.schedule(binding("a", "x"), follower.catch_up(), rules)
+    schedule_binding.schedule(binding("a", "x"), follower.catch_up(), rules)
     evaluations = follower.index.evaluations
     applied, full, corrected = follower.n_applied, evaluations.n_full, evaluations.n_corrected
     change(leader)
-    scheduling_groups.schedule(binding("a", "x"), follower.catch_up(), rules)
+    schedule_binding.schedule(binding("a", "x"), follower.catch_up(), rules)
     assert (follower.n_applied - applied, follower.n_copied) == (1, 1)
     assert evaluations.n_full == full
     assert evaluations.n_corrected - corrected == n_corrected
@@ -106,13 +106,13 @@ def test_a_follower_that_slept_too_long_begins_anew():
 
 def test_readers_explain_while_a_writer_places():
     """Every reader's answer is that of some state between two placements; nobody hangs."""
-    leader, rules = fleet(12), fleet_profile.rules()
+    leader, rules = fleet(12), profiles.fleet_rules()
     waiting = [binding(f"w{i}", i % 4) for i in range(40)]
     asked = binding("asked", 1)
     done, failures, seen = threading.Event(), [], []
 
     def read():
-        mine, own_rules = Follower(leader), fleet_profile.rules()
+        mine, own_rules = Follower(leader), profiles.fleet_rules()
         while not done.is_set():
             index = mine.catch_up()
             placed = frozenset((key, record.shares) for key, record in index.records.items())
@@ -130,7 +130,7 @@ def test_readers_explain_while_a_writer_places():
         reader.start()
     states = [frozenset()]
     for i, workload in enumerate(waiting):
-        decision = scheduling_groups.schedule(workload, leader, rules)
+        decision = schedule_binding.schedule(workload, leader, rules)
         leader.add_shares(workload, decision.shares)
         states.append(_state(leader))
         if i % 5 == 4:

@@ -5,14 +5,14 @@ from hypothesis import strategies as st
 
 from bayplan.kube_api import shallow_json
 from bayplan.kube_api.backoff import Backoff
-from bayplan.kube_api.lines import Lines
+from bayplan.kube_api.lines import LineBuffer
 from bayplan.kube_api.rate_limit import TokenBucket
 from kube_api.fake_time import SkippedTime
 
 
 @given(st.lists(st.binary(max_size=8).map(lambda part: part.replace(b"\0", b"\n"))))
 def test_lines_come_whole_and_in_order(chunks):
-    lines = Lines()
+    lines = LineBuffer()
     found = [lines.feed(chunk) for chunk in chunks]
     everything = b"".join(chunks)
     assert b"".join(found) == everything[: everything.rfind(b"\n") + 1]

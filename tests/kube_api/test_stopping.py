@@ -3,8 +3,8 @@
 import asyncio
 
 from bayplan.live.running import Running
-from bayplan.live.settings import Settings
-from bayplan.rules import profile
+from bayplan.live.settings import SchedulerSettings
+from bayplan.rules import profiles
 from kube_api.scripted import answer, connected
 
 
@@ -12,8 +12,8 @@ async def test_before_everything_is_known(server, kubeconfig_for):
     """The API server says who it is and then leaves every list unanswered."""
     server.then(answer({"gitVersion": "v1.36.4"}))
     async with connected(kubeconfig_for(server)) as connection:
-        settings = Settings(identity="test", election=None, addresses=())
-        running = Running(connection, {"bayplan": profile.rules()}, settings)
+        settings = SchedulerSettings(identity="test", election=None, addresses=())
+        running = Running(connection, {"bayplan": profiles.pod_rules()}, settings)
         task = asyncio.create_task(running.run())
         await server.asked(2)
         running.stop()

@@ -8,10 +8,10 @@ import sys
 
 from bayplan.kube_api import connect
 from bayplan.live.running import Running
-from bayplan.live.settings import Address, Settings
+from bayplan.live.settings import SchedulerSettings, ServerAddress
 from bayplan.model.semantics import UPSTREAM
 from bayplan.reading import scheduler_config
-from bayplan.rules import profile
+from bayplan.rules import profiles as profile
 from live.processes import Process, answers, free_port
 
 NAME = "bayplan"
@@ -20,10 +20,10 @@ NAME = "bayplan"
 @contextlib.asynccontextmanager
 async def in_process(server, *, semantics=UPSTREAM, config=None, names=(NAME,), url=None, wall=None, **settings):
     """Schedules on the server inside the block, in the test's own event loop."""
-    profiles = {name: profile.rules(scheduler_config.profile_of(config, name)) for name in names}
+    profiles = {name: profile.pod_rules(scheduler_config.profile_of(config, name)) for name in names}
     options = {"identity": "test", "election": None, "addresses": (), "semantics": semantics, **settings}
     async with connect.from_kubeconfig(server.kubeconfig(url=url)) as connection:
-        running = Running(connection, profiles, Settings(**options), **({"wall": wall} if wall else {}))
+        running = Running(connection, profiles, SchedulerSettings(**options), **({"wall": wall} if wall else {}))
         task = asyncio.create_task(running.run())
         begun = asyncio.create_task(running.scheduling.wait())
         await asyncio.wait([task, begun], return_when=asyncio.FIRST_COMPLETED)
@@ -72,4 +72,4 @@ def process(server, *arguments, user="admin", url=None, kubeconfig=None, wait=Tr
 
 def addresses():
     """One free loopback address, for schedulers in this process that should serve."""
-    return (Address("127.0.0.1", free_port()),)
+    return (ServerAddress("127.0.0.1", free_port()),)

@@ -2,12 +2,12 @@
 
 import json
 
-from bayplan.enforcing.planning import Settings
+from bayplan.enforcing.planning import EnforcementSettings
 from live.objects import pod
 
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 EXECUTION = "requiredDuringSchedulingRequiredDuringExecution"
-QUICK = Settings(affinity_grace=2, anti_affinity_grace=1, retry_after=1)
+QUICK = EnforcementSettings(affinity_grace=2, anti_affinity_grace=1, retry_after=1)
 PRIORITIES = {"low": 1, "high": 1000}
 
 

@@ -13,14 +13,14 @@ from random import Random
 import pytest
 import yaml
 
+from bayplan.enforcing import pod_guard
 from bayplan.model.semantics import UPSTREAM
-from bayplan.reading import guarding
-from bayplan.validating import admission, failover, policy_schema
+from bayplan.validating import admission, policies
 from bayplan.validating.guard import Exempt, GuardSettings
 from bayplan.webhook import reviews
-from bayplan.webhook.judging import Door, Settings
+from bayplan.webhook.admission_handler import AdmissionHandler, AdmissionSettings
 from live.admin import Admin, ApiError, path_to, wait_for
-from slow_twins import strategies
+from reference import strategies
 
 ROOT = pathlib.Path(__file__).parents[2]
 MANIFEST = ROOT / "deploy" / "admission-policy.yaml"
@@ -107,7 +107,7 @@ TERMS = [
 async def test_terms_are_judged_as_validate_judges_them(guarded):
     for text in TERMS:
         obj = pod(term(text))
-        ours = guarding.verdict(guarding.read(obj, "default"), UPSTREAM, GuardSettings()).causes
+        ours = pod_guard.verdict(pod_guard.read(obj, "default"), UPSTREAM, GuardSettings()).causes
         said = await refusal(guarded, obj)
         assert BEYOND in said if ours else not said, text
 
@@ -131,7 +131,7 @@ async def test_random_pods_are_judged_as_validate_judges_them(guarded):
         obj = strategies.seeded(seed, presets=("upstream",))["pod"]
         anti = (obj["spec"].get("affinity") or {}).get("podAntiAffinity") or {}
         obj = pod(*[t for t in anti.get(REQUIRED) or [] if t["topologyKey"]], labels=obj["metadata"].get("labels"))
-        ours = guarding.verdict(guarding.read(obj, "default"), UPSTREAM, GuardSettings()).causes
+        ours = pod_guard.verdict(pod_guard.read(obj, "default"), UPSTREAM, GuardSettings()).causes
         said = await refusal(guarded, obj)
         assert bool(said) == bool(ours), (said, obj)
         refused += bool(ours)
@@ -171,7 +171,7 @@ async def test_changes_are_judged_as_the_webhook_judges_them(guarded):
     """Terms that stay, move, go, come and become others, in every mix."""
     others = [term(text) for text in (TERMS[1], TERMS[3], TERMS[4])]
     (old,) = await made_before(guarded, template("Deployment", "apps/v1", WEAPON, *others))
-    door, verdicts, random = Door(Settings()), [], Random(7)
+    door, verdicts, random = AdmissionHandler(AdmissionSettings()), [], Random(7)
     group = {"group": "apps", "version": "v1"}
     about = {"uid": "u", "kind": {**group, "kind": "Deployment"}, "resource": {**group, "resource": "deployments"}}
     there = old["spec"]["template"]["spec"]["affinity"]["podAntiAffinity"][REQUIRED]
@@ -273,7 +273,7 @@ async def test_the_exempt_are_those_whom_the_webhook_exempts(exempt, guarded, ku
     await guarded.create_namespace("team")
     names = {name: list(getattr(exempt, name)) for name in ("users", "groups", "namespaces")}
     await edit(guarded, **{f"exempt{name.title()}": str(found) for name, found in names.items()})
-    door, verdicts = Door(Settings(guard=GuardSettings(exempt=exempt))), []
+    door, verdicts = AdmissionHandler(AdmissionSettings(guard=GuardSettings(exempt=exempt))), []
 
     async def compared(requester, owner, namespace):
         """The verdict in a list, once both say the same."""
@@ -317,8 +317,8 @@ def recorded_policies():
 
 def ours(obj):
     """What validate holds against a policy, but for a grace period that Karmada's mutating webhook would fill in."""
-    found = [*admission.causes(obj), *policy_schema.causes_of(obj)]
-    return [cause for cause in found if failover.NO_GRACE not in cause.message]
+    found = [*admission.causes_of(obj), *admission.schema_causes(obj)]
+    return [cause for cause in found if policies.NO_GRACE not in cause.message]
 
 
 async def test_recorded_policies_are_judged_as_validate_judges_them(karmada_server, guarded):

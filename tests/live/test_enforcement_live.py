@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from bayplan.enforcing.planning import Settings
+from bayplan.enforcing.planning import EnforcementSettings
 from live.admin import wait_for
 from live.bayplan_running import in_process
 from live.breaking import QUICK, ZONE, Cluster, apart, near
@@ -134,7 +134,7 @@ async def test_with_nothing_better_available_the_victim_goes_all_the_same(kube_s
 
 async def test_with_nothing_better_available_the_victim_can_be_spared(kube_server, cluster):
     await full(cluster)
-    spare = Settings(anti_affinity_grace=1, retry_after=1, only_if_placeable=True)
+    spare = EnforcementSettings(anti_affinity_grace=1, retry_after=1, only_if_placeable=True)
     async with in_process(kube_server, enforcement=spare) as running:
         # Somebody who has another place goes, although its rule was broken later.
         await cluster.run("small", labels={"app": "small"})
@@ -163,7 +163,7 @@ async def test_switched_off_in_flight_nobody_else_goes(kube_server, cluster):
     for i in range(3):
         await cluster.run(f"quiet-{i}", f"node-{i}", annotations=apart(app="loud"), priority="high")
         await cluster.run(f"loud-{i}", f"node-{i}", labels={"app": "loud"}, finalizers=["example.com/stays"])
-    one_by_one = Settings(anti_affinity_grace=1, retry_after=1, at_once=1)
+    one_by_one = EnforcementSettings(anti_affinity_grace=1, retry_after=1, at_once=1)
     async with in_process(kube_server, enforcement=one_by_one) as running:
         (going,) = await wait_for(cluster.ending)
         running.toggle_enforcement()

@@ -6,16 +6,14 @@ import signal
 
 import pytest
 
-from bayplan.enforcing.carrying_out import Settings
-from bayplan.enforcing.moves_made import Refused, Waiting
-from bayplan.enforcing.rebalancing import Limits
+from bayplan.enforcing.move_execution import MoveSettings, MoveWaiting, Refused
+from bayplan.enforcing.rebalancing import DisruptionLimits
 from bayplan.kube_api import connect
-from bayplan.live.fetching import Fetching
 from bayplan.live.moving import Mover
-from bayplan.live.owned_pods import OwnedPods
-from bayplan.live.pod_moves import PodMoves
+from bayplan.live.pod_moves import OwnedPods, PodMoves
 from bayplan.reading import cluster
-from bayplan.rules import profile
+from bayplan.rules import profiles
+from bayplan.watching.fetching import Fetching
 from live.admin import wait_for
 from live.bayplan_running import in_process
 from live.programs import ended, started
@@ -31,12 +29,12 @@ def look(server):
     """As the command itself reads a cluster."""
     pods, fetching = OwnedPods(), Fetching(connect.from_kubeconfig(server.kubeconfig()))
     inputs, _ = cluster.read([], also={"Pod": pods}, live=fetching.sources())
-    return PodMoves(cluster.cluster_of(inputs, sink=pods), pods.controllers, profile.rules())
+    return PodMoves(cluster.cluster_of(inputs, sink=pods), pods.controllers, profiles.pod_rules())
 
 
 async def planned(server):
     view = await asyncio.to_thread(look, server)
-    plan = view.plan(Limits(most_moves=5, movable=lambda _: True, budgets=view.budgets))
+    plan = view.plan(DisruptionLimits(most_moves=5, movable=lambda _: True, budgets=view.budgets))
     return plan, view
 
 
@@ -50,7 +48,7 @@ async def moving(server, planned, timeout=300.0):  # noqa: ASYNC109 - a setting,
             *planned,
             look=lambda: look(server),
             tell=happened.append,
-            settings=Settings(retry_after=0.3, timeout=timeout),
+            settings=MoveSettings(retry_after=0.3, timeout=timeout),
         )
         task = asyncio.create_task(mover.run())
         try:
@@ -119,7 +117,7 @@ async def test_a_budget_that_is_used_up_is_waited_for(kube_server, crowd, budget
         plan = await planned(kube_server)
         await budget.allow(1)
         async with moving(kube_server, plan) as (mover, happened):
-            held = await wait_for(lambda: [one for one in happened if isinstance(one, Waiting)])
+            held = await wait_for(lambda: [one for one in happened if isinstance(one, MoveWaiting)])
             assert "PodDisruptionBudget web allows no disruption" in held[0].why
             await budget.allow(1)
             outcome = await mover

@@ -15,7 +15,7 @@ from bayplan.kube_api import connect
 from live.admin import ApiError, pod, wait_for
 from live.bayplan_running import process
 from live.breaking import Cluster, apart
-from live.open_door import CONFIGURATIONS
+from live.open_webhook import CONFIGURATIONS
 from live.processes import free_port
 
 DEPLOY = pathlib.Path(__file__).parents[2] / "deploy"

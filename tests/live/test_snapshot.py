@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from bayplan.cli import main
-from bayplan.live import fetching
+from bayplan.watching import fetching
 from live.admin import pod
 
 USER = "system:serviceaccount:default:restricted"

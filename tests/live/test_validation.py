@@ -5,7 +5,7 @@ import itertools
 
 import pytest
 
-from bayplan.validating import complete
+from bayplan.validating import admission
 from live.admin import ApiError
 from validating import mutations, refusals, running_refusals
 
@@ -23,7 +23,7 @@ async def causes_of(admin, obj):
 
 
 def our_causes_of(obj):
-    return {(cause.reason, cause.field, cause.message) for cause in complete.causes_of(obj)}
+    return {(cause.reason, cause.field, cause.message) for cause in admission.complete_causes(obj)}
 
 
 @pytest.mark.parametrize("obj", [*REFUSED, *ADMITTED])

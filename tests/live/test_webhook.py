@@ -12,19 +12,19 @@ import msgspec
 import pytest
 import yaml
 
-from bayplan.enforcing.quota_limits import Limits
+from bayplan.enforcing.quota import QuotaLimits
 from bayplan.errors import ClusterError
 from bayplan.kube_api import connect
 from bayplan.kube_api.access import ConnectOptions
 from bayplan.validating.guard import Exempt, GuardSettings
 from bayplan.webhook import certificates, in_cluster, rotation, running, serving
+from bayplan.webhook.admission_handler import AdmissionSettings
 from bayplan.webhook.certificates import KeyPair
-from bayplan.webhook.judging import Settings
-from bayplan.webhook.manifests import Address
+from bayplan.webhook.manifests import WebhookAddress
 from bayplan.webhook.rotation import Lifetimes
 from bayplan.webhook.running import Webhook
 from live.admin import ApiError, path_to, wait_for
-from live.open_door import CONFIGURATIONS, SeenView, opened
+from live.open_webhook import CONFIGURATIONS, SeenView, opened
 
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
@@ -102,7 +102,7 @@ async def test_causes_reach_the_client(admin):
 
 @pytest.mark.parametrize("exempt", [Exempt(groups=("system:masters",)), Exempt(namespaces=("default",))])
 async def test_the_capability(admin, exempt):
-    async with opened(admin, Settings(guard=GuardSettings(exempt=exempt))):
+    async with opened(admin, AdmissionSettings(guard=GuardSettings(exempt=exempt))):
         assert await refusal(admin, pod(affinity=WEAPON)) is None
 
 
@@ -229,7 +229,7 @@ async def test_a_pod_that_names_its_node_is_a_bind_too(admin):
 
 async def test_what_exceeds_the_quota_is_refused(admin):
     await admin.create_nodes(2, cpu="4", memory="8Gi", labels=lambda n: {HOSTNAME: f"node-{n}"})
-    view = SeenView(Limits({"default": (("cpu", 8000),)}))
+    view = SeenView(QuotaLimits({"default": (("cpu", 8000),)}))
     await view.look(admin)
     async with opened(admin, view=view):
         exclusive = [pod(affinity=anti(HOSTNAME)) for _ in range(6)]
@@ -316,7 +316,7 @@ async def shipped(admin):
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     webhook = Webhook(
-        address=Address(url=f"https://127.0.0.1:{port}"), host="127.0.0.1", port=port, failure_policy="Fail"
+        address=WebhookAddress(url=f"https://127.0.0.1:{port}"), host="127.0.0.1", port=port, failure_policy="Fail"
     )
     await admin.create_namespace(OWN)
     for document in (*yaml.safe_load_all(RIGHTS.read_text()), *webhook.manifests()):

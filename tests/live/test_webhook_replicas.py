@@ -10,11 +10,11 @@ from bayplan.kube_api import connect
 from bayplan.model.semantics import DESIGN
 from bayplan.validating.guard import Exempt, GuardSettings
 from bayplan.webhook import running
-from bayplan.webhook.judging import Settings
-from bayplan.webhook.manifests import Address
+from bayplan.webhook.admission_handler import AdmissionSettings
+from bayplan.webhook.manifests import WebhookAddress
 from bayplan.webhook.running import Webhook
 from live.admin import wait_for
-from live.open_door import CONFIGURATIONS, opened
+from live.open_webhook import CONFIGURATIONS, opened
 from live.processes import free_port
 from live.test_webhook import BEYOND, HOSTNAME, OWN, RUNNING, WEAPON, ZONE, anti, pod, refusal
 
@@ -24,7 +24,7 @@ async def test_in_the_seed_no_namespaces_are_all(admin):
     everybody = pod(rule={"podAntiAffinity": {RUNNING: [term]}})
     async with opened(admin):
         assert await refusal(admin, everybody, dryRun="All") is None
-    async with opened(admin, Settings(semantics=DESIGN)):
+    async with opened(admin, AdmissionSettings(semantics=DESIGN)):
         assert BEYOND in (await refusal(admin, everybody, dryRun="All"))[1]
 
 
@@ -42,12 +42,12 @@ async def test_in_the_seed_no_namespaces_are_all(admin):
     ],
 )
 async def test_what_only_the_exempt_may_do(admin, restrict, over_zones, over_nodes):
-    async with opened(admin, Settings(guard=GuardSettings(restrict=restrict))):
+    async with opened(admin, AdmissionSettings(guard=GuardSettings(restrict=restrict))):
         for key, said in ((ZONE, over_zones), (HOSTNAME, over_nodes)):
             answer = await refusal(admin, pod(affinity=anti(key, app="web")), dryRun="All")
             assert answer is None if said is None else said in answer[1]
     exempt = GuardSettings(restrict=restrict, exempt=Exempt(groups=("system:masters",)))
-    async with opened(admin, Settings(guard=exempt)):
+    async with opened(admin, AdmissionSettings(guard=exempt)):
         assert await refusal(admin, pod(affinity=WEAPON), dryRun="All") is None
 
 
@@ -102,7 +102,7 @@ async def test_one_of_two_replicas_may_go(kube_server, admin):
         contextlib.AsyncExitStack() as second_stack,
     ):
         webhooks = [
-            Webhook(address=Address(url=balancer.url), host="127.0.0.1", port=port, failure_policy="Fail")
+            Webhook(address=WebhookAddress(url=balancer.url), host="127.0.0.1", port=port, failure_policy="Fail")
             for port in ports
         ]
         for document in webhooks[0].manifests():

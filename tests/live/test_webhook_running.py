@@ -5,11 +5,11 @@ import json
 
 import pytest
 
-from bayplan.webhook.manifests import Address
+from bayplan.webhook.manifests import WebhookAddress
 from bayplan.webhook.running import Webhook
 from live import bayplan_running
 from live.admin import ApiError, path_to, pod, wait_for
-from live.open_door import CONFIGURATIONS
+from live.open_webhook import CONFIGURATIONS
 from live.processes import free_port
 
 HOSTNAME = "kubernetes.io/hostname"
@@ -28,7 +28,7 @@ async def webhook(kube_server, admin, request):
     port = free_port()
     url = f"https://127.0.0.1:{port}"
     await admin.create_namespace("bayplan-system")
-    for configuration in Webhook(address=Address(url=url), failure_policy="Fail").manifests():
+    for configuration in Webhook(address=WebhookAddress(url=url), failure_policy="Fail").manifests():
         await admin.create(configuration)
     where = ("--webhook-bind-address", f"127.0.0.1:{port}", "--webhook-url", url)
     more = getattr(request, "param", ())

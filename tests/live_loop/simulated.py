@@ -6,11 +6,11 @@ import datetime as dt
 import msgspec
 
 from bayplan.kube_api.decoding import Key
-from bayplan.live import watched
 from bayplan.live.assembly import Assembly
-from bayplan.live.outside import GoneError, RefusedError
-from bayplan.live.settings import Settings
-from bayplan.rules import profile
+from bayplan.live.cluster_writer import PodGoneError, RefusedError
+from bayplan.live.settings import SchedulerSettings
+from bayplan.rules import profiles
+from bayplan.watching import resources
 from bayplan.wire.disruption import PodDisruptionBudget
 from bayplan.wire.nodes import Node
 from bayplan.wire.pods import Pod
@@ -31,16 +31,16 @@ class Simulation:
         self.binds, self.deleted = [], []
         self.claims, self.volumes = {}, {}
         self.serial = 0
-        rules = profile.rules()
+        rules = profiles.pod_rules()
         self.parts = Assembly(
             self,
             dict.fromkeys(names, rules),
-            Settings(identity="test", election=None, **settings),
+            SchedulerSettings(identity="test", election=None, **settings),
             clock=self._clock,
             wall=lambda: START + dt.timedelta(seconds=self.now),
         )
         self.state, self.scheduler = self.parts.state, self.parts.scheduler
-        self._watched = {one.resource.plural: one for one in watched.of_pods(self.state)}
+        self._watched = {one.resource.plural: one for one in resources.of_pods(self.state)}
 
     def _clock(self):
         self.now += self.slowness
@@ -189,7 +189,7 @@ class Simulation:
     def _find(self, pod):
         found = self.pods.get(f"{pod.namespace}/{pod.name}")
         if found is None or found["metadata"]["uid"] != pod.uid:
-            raise GoneError(f"{pod.name} is gone")
+            raise PodGoneError(f"{pod.name} is gone")
         return found
 
     async def bind(self, pod, node):
@@ -229,7 +229,7 @@ class Simulation:
     async def select_node(self, claim, node):
         found = self.claims.get(f"{claim.namespace}/{claim.name}")
         if found is None:
-            raise GoneError(f"{claim.name} is gone")
+            raise PodGoneError(f"{claim.name} is gone")
         if found["metadata"]["uid"] != claim.uid:
             raise RefusedError(f"{claim.name} is another claim by now")
         found["metadata"]["annotations"]["volume.kubernetes.io/selected-node"] = node
@@ -237,7 +237,7 @@ class Simulation:
 
     async def reserve_volume(self, volume, version, claim):
         if volume not in self.volumes:
-            raise GoneError(f"{volume} is gone")
+            raise PodGoneError(f"{volume} is gone")
         if self.volumes[volume]["metadata"]["resourceVersion"] != version:
             raise RefusedError(f"{volume} has changed")
         self.take_volume(volume, claim.name, claim.uid)

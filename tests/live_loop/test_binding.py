@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from bayplan.live.outside import FailedError, GoneError, RefusedError, UnclearError
-from bayplan.live.pending import Stage
+from bayplan.live.cluster_writer import FailedError, PodGoneError, RefusedError, UnclearError
+from bayplan.queueing.pending_pod import QueueStage
 from live_loop.simulated import Simulation, apart, using
 
 
@@ -41,7 +41,7 @@ async def test_a_pod_made_anew_while_its_predecessor_was_being_bound_is_placed(c
     async def slow(pod, node):
         if pod.uid == "uid-1":
             await answers.wait()
-            raise GoneError("it is gone")
+            raise PodGoneError("it is gone")
         await bind(pod, node)
 
     cluster.bind = slow
@@ -61,7 +61,7 @@ async def test_a_pod_whose_claim_goes_away_in_the_last_moment_is_tried_again(clu
 
     async def gone(claim, node):
         del claim, node
-        raise GoneError('persistentvolumeclaims "data" not found')
+        raise PodGoneError('persistentvolumeclaims "data" not found')
 
     cluster.select_node = gone
     cluster.add_pod("db", volumes=using("data"))
@@ -88,7 +88,7 @@ async def test_silence_of_the_server_about_a_claim_does_not_end_the_scheduler(cl
     cluster.add_pod("web")
     await cluster.settle()
     assert cluster.where()["web"]
-    assert cluster.state.queue.pods["web/db"].stage is Stage.BACKOFF
+    assert cluster.state.queue.pods["web/db"].stage is QueueStage.BACKOFF
     assert cluster.scheduler._broken is None
 
 

@@ -6,12 +6,12 @@ import logging
 import threading
 
 from bayplan.enforcing import planning
-from bayplan.enforcing.planning import Settings
-from bayplan.live.outside import GoneError, RefusedError
+from bayplan.enforcing.planning import EnforcementSettings
+from bayplan.live.cluster_writer import PodGoneError, RefusedError
 from live_loop.simulated import Simulation
 
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
-GRACE = Settings(affinity_grace=300, anti_affinity_grace=60, per_minute=30, at_once=10)
+GRACE = EnforcementSettings(affinity_grace=300, anti_affinity_grace=60, per_minute=30, at_once=10)
 EXECUTION = "requiredDuringSchedulingRequiredDuringExecution"
 
 
@@ -156,7 +156,7 @@ async def test_without_another_place_it_goes_all_the_same():
 
 
 async def test_unless_only_the_placeable_are_to_go():
-    cluster = simulation(Settings(anti_affinity_grace=60, only_if_placeable=True))
+    cluster = simulation(EnforcementSettings(anti_affinity_grace=60, only_if_placeable=True))
     cluster.add_pod("quiet", annotations=apart(app="loud"), node="one", priority=5)
     cluster.add_pod("loud", labels={"app": "loud"}, node="one", cpu="3")
     for name in ("two", "three"):
@@ -169,7 +169,7 @@ async def test_unless_only_the_placeable_are_to_go():
 
 
 async def test_a_storm_is_held_back_by_the_limits():
-    cluster = simulation(Settings(anti_affinity_grace=60, per_minute=30, at_once=10))
+    cluster = simulation(EnforcementSettings(anti_affinity_grace=60, per_minute=30, at_once=10))
     going = []
 
     async def slowly(pod):
@@ -205,7 +205,9 @@ async def test_a_dry_run_changes_nothing():
 
 async def test_a_dry_run_names_everybody_who_would_go_and_each_once(caplog):
     caplog.set_level(logging.INFO, "bayplan.enforcement")
-    cluster = simulation(Settings(anti_affinity_grace=60, per_minute=30, at_once=10), enforcement_dry_run=True)
+    cluster = simulation(
+        EnforcementSettings(anti_affinity_grace=60, per_minute=30, at_once=10), enforcement_dry_run=True
+    )
     for i in range(40):
         cluster.add_node(f"node-{i}")
         cluster.add_pod(f"quiet-{i}", annotations=apart(app="loud"), node=f"node-{i}", priority=5)
@@ -225,7 +227,7 @@ async def test_a_dry_run_names_everybody_who_would_go_and_each_once(caplog):
 
 
 async def test_everything_else_goes_on_while_it_is_worked_out_who_goes(monkeypatch):
-    cluster = simulation(Settings(anti_affinity_grace=0))
+    cluster = simulation(EnforcementSettings(anti_affinity_grace=0))
     for i in ("one", "two"):
         cluster.add_pod(f"quiet-{i}", annotations=apart(app="loud"), node=i, priority=5)
         cluster.add_pod(f"loud-{i}", labels={"app": "loud"}, node=i)
@@ -279,7 +281,7 @@ async def test_a_victim_that_is_gone_before_the_watch_tells_is_asked_once():
 
     async def nobody_there(pod):
         asked.append(pod.name)
-        raise GoneError("not found")
+        raise PodGoneError("not found")
 
     cluster.evict = nobody_there
     await enforce(cluster, 60)

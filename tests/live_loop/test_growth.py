@@ -39,9 +39,9 @@ def ours():
 def small_memories(monkeypatch):
     """What is bounded is full before the first count."""
     monkeypatch.setattr("bayplan.indexing.journal.KEEP", 200)
-    monkeypatch.setattr("bayplan.indexing.census.SEEN_KEPT", 200)
+    monkeypatch.setattr("bayplan.indexing.peer_index.SEEN_KEPT", 200)
     monkeypatch.setattr("bayplan.indexing.evaluations.MEMORY", 0)
-    monkeypatch.setattr("bayplan.filtering.KINDS_KEPT", 50)
+    monkeypatch.setattr("bayplan.engine.filtering.MAX_EQUIVALENCE_CLASSES", 50)
     monkeypatch.setattr("bayplan.live.events.REMEMBERED", 200)
 
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from bayplan.live.dry_run import DryRun
-from bayplan.live.outside import PodRef, UnclearError
+from bayplan.live.cluster_writer import DryRunWriter, PodRef, UnclearError
 from bayplan.preempting import preemption
 from live_loop.simulated import Simulation, near
 
@@ -192,5 +191,5 @@ async def test_a_bug_while_making_room_is_told_as_one_and_the_others_go_on(clust
 
 async def test_a_dry_run_only_says_that_a_promise_would_be_taken_back(caplog):
     caplog.set_level("INFO", "bayplan")
-    await DryRun().patch_status(PodRef("web", "middle", "uid-1"), {"nominatedNodeName": None})
+    await DryRunWriter().patch_status(PodRef("web", "middle", "uid-1"), {"nominatedNodeName": None})
     assert "would patch the status" in caplog.text

@@ -4,21 +4,20 @@ import pathlib
 
 import pytest
 
-from bayplan.enforcing.rebalancing import Limits
-from bayplan.live.owned_pods import OwnedPods
-from bayplan.live.pod_moves import PodMoves
+from bayplan.enforcing.rebalancing import DisruptionLimits
+from bayplan.live.pod_moves import OwnedPods, PodMoves
 from bayplan.reading import cluster
-from bayplan.rules import profile
+from bayplan.rules import profiles
 from bayplan.wire.meta import ObjectMeta, OwnerReference
 from bayplan.wire.pods import Pod, PodSpec
 
 EXAMPLE = pathlib.Path(__file__).parents[2] / "examples" / "17-after-a-node-came-back"
-ANY = Limits(most_moves=5, movable=lambda _workload: True)
+ANY = DisruptionLimits(most_moves=5, movable=lambda _workload: True)
 
 
 @pytest.fixture
 def moves():
-    return PodMoves(cluster.load([str(EXAMPLE)]), {}, profile.rules())
+    return PodMoves(cluster.load([str(EXAMPLE)]), {}, profiles.pod_rules())
 
 
 def test_what_went_as_planned_gained_what_was_planned(moves):

@@ -2,13 +2,13 @@
 
 import pytest
 
-from bayplan.live.pending import Pending, Stage
-from bayplan.live.queue import Queue
 from bayplan.model.workloads import Needs, Workload
+from bayplan.queueing.pending_pod import PendingPod, QueueStage
+from bayplan.queueing.queue import SchedulingQueue
 
 
 def pod(name, priority=0, now=0.0):
-    return Pending(None, Workload(namespace="web", name=name, labels={}, needs=Needs(), priority=priority), now)
+    return PendingPod(None, Workload(namespace="web", name=name, labels={}, needs=Needs(), priority=priority), now)
 
 
 def names(queue, now=0.0):
@@ -19,16 +19,16 @@ def names(queue, now=0.0):
 
 
 def test_higher_priority_first_then_the_older_one():
-    queue = Queue()
+    queue = SchedulingQueue()
     for pending in (pod("young", now=2.0), pod("old", now=1.0), pod("important", priority=10, now=3.0)):
-        queue.add(pending, Stage.ACTIVE)
+        queue.add(pending, QueueStage.ACTIVE)
     assert names(queue) == ["important", "old", "young"]
 
 
 def test_failures_wait_one_second_doubling_to_ten():
-    queue, now, waits = Queue(), 100.0, []
+    queue, now, waits = SchedulingQueue(), 100.0, []
     pending = pod("web")
-    queue.add(pending, Stage.ACTIVE)
+    queue.add(pending, QueueStage.ACTIVE)
     for _ in range(6):
         assert queue.pop(now) is pending
         queue.retry(pending, now)
@@ -39,21 +39,21 @@ def test_failures_wait_one_second_doubling_to_ten():
 
 
 def test_removed_pods_are_not_tried_any_more():
-    queue = Queue()
+    queue = SchedulingQueue()
     first, second = pod("first"), pod("second", now=1.0)
-    queue.add(first, Stage.ACTIVE)
-    queue.add(second, Stage.ACTIVE)
+    queue.add(first, QueueStage.ACTIVE)
+    queue.add(second, QueueStage.ACTIVE)
     queue.remove(first.key)
     assert names(queue) == ["second"]
-    assert queue.sizes[Stage.ACTIVE] == 1  # the second one: it was taken but has not moved on
+    assert queue.sizes[QueueStage.ACTIVE] == 1  # the second one: it was taken but has not moved on
 
 
-@pytest.mark.parametrize("stage", [Stage.GATED, Stage.WAITING, Stage.BINDING])
+@pytest.mark.parametrize("stage", [QueueStage.GATED, QueueStage.WAITING, QueueStage.BINDING])
 def test_who_waits_for_something_else_is_not_tried(stage):
-    queue = Queue()
+    queue = SchedulingQueue()
     pending = pod("web")
     queue.add(pending, stage)
     assert names(queue) == []
     assert queue.sizes[stage] == 1
-    queue.move(pending, Stage.ACTIVE, 5.0)
+    queue.move(pending, QueueStage.ACTIVE, 5.0)
     assert names(queue) == ["web"]

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from bayplan.cli import main
-from bayplan.live.recording import Recorder
+from bayplan.writing.recordings import Recorder
 from live_loop.simulated import START, Simulation, apart, near
 
 
@@ -137,7 +137,7 @@ class FullDisk(io.BytesIO):
 
 def test_on_a_full_disk_the_recording_ends_and_nothing_else_does(monkeypatch):
     said = []
-    monkeypatch.setattr("bayplan.live.recording.log.error", lambda text, *facts: said.append(text % facts))
+    monkeypatch.setattr("bayplan.writing.recordings.log.error", lambda text, *facts: said.append(text % facts))
     cluster, file = Simulation(), FullDisk()
     recorder = cluster.parts.recorder = Recorder(file, cluster.state.index, cluster.parts.header(), lambda: START)
     for number in range(3):

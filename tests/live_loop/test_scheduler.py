@@ -2,8 +2,8 @@
 
 import pytest
 
-from bayplan.live.outside import RefusedError, UnclearError
-from bayplan.live.pending import Stage
+from bayplan.live.cluster_writer import RefusedError, UnclearError
+from bayplan.queueing.pending_pod import QueueStage
 from live_loop.simulated import Simulation, apart, near
 
 
@@ -73,7 +73,7 @@ async def test_gated_pods_wait_for_their_gates(cluster):
     cluster.add_pod("web", schedulingGates=[{"name": "quota"}])
     await cluster.settle(30)
     assert cluster.where() == {"web": ""}
-    assert cluster.state.queue.sizes[Stage.GATED] == 1
+    assert cluster.state.queue.sizes[QueueStage.GATED] == 1
     cluster.change_pod("web", schedulingGates=[])
     await cluster.settle()
     assert cluster.where()["web"]
@@ -223,7 +223,7 @@ async def test_repeated_refusals_are_one_event(cluster):
         cluster.add_node(f"more-{i}")
         await cluster.settle(20)
     assert len(cluster.notes("huge", "FailedScheduling")) <= 6
-    assert cluster.state.queue.sizes[Stage.WAITING] == 1
+    assert cluster.state.queue.sizes[QueueStage.WAITING] == 1
 
 
 async def test_a_step_asks_only_so_many_sleepers_and_the_next_one_goes_on(cluster, monkeypatch):

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from bayplan.live import events
-from bayplan.live.outside import GoneError, RefusedError, UnclearError
+from bayplan.live.cluster_writer import PodGoneError, RefusedError, UnclearError
 from live_loop.simulated import Simulation
 
 
@@ -87,7 +87,7 @@ async def test_an_event_that_the_server_has_thrown_away_is_told_anew(cluster):
     """They are kept for an hour; a pod may wait longer."""
 
     async def gone(namespace, name, _patch):
-        raise GoneError(f"{namespace}/{name} is gone")
+        raise PodGoneError(f"{namespace}/{name} is gone")
 
     cluster.patch_event = gone
     cluster.add_pod("huge", cpu="100")

@@ -7,8 +7,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bayplan.live import deciding
-from bayplan.live.pending import Stage
 from bayplan.preempting import preemption
+from bayplan.queueing.pending_pod import QueueStage
 from live_loop.simulated import START, Simulation, apart, near
 
 
@@ -27,7 +27,7 @@ async def test_if_the_one_that_was_woken_goes_the_next_one_gets_the_room(full):
     await full.settle()
     full.remove_pod("resident")
     full.scheduler.step()
-    (woken,) = [key for key, pending in full.state.queue.pods.items() if pending.stage is not Stage.WAITING]
+    (woken,) = [key for key, pending in full.state.queue.pods.items() if pending.stage is not QueueStage.WAITING]
     full.remove_pod(woken.partition("/")[2])
     await full.settle(30)
     assert list(full.where().values()) == ["one"]
@@ -56,7 +56,7 @@ async def test_if_the_one_that_was_woken_becomes_another_the_next_one_gets_the_r
     await full.settle()
     full.remove_pod("resident")
     full.scheduler.step()
-    (woken,) = [key for key, pending in full.state.queue.pods.items() if pending.stage is not Stage.WAITING]
+    (woken,) = [key for key, pending in full.state.queue.pods.items() if pending.stage is not QueueStage.WAITING]
     full.pods[woken]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"  # which a finalizer holds up
     full.tell(woken.partition("/")[2])
     await full.settle(30)
@@ -208,7 +208,7 @@ class Happenings:
         return [
             pending.key
             for pending in state.queue.pods.values()
-            if pending.stage is Stage.WAITING
+            if pending.stage is QueueStage.WAITING
             and deciding.choose(pending.workload, state.index, rules, state.nominations).slot >= 0
         ]
 
@@ -217,7 +217,7 @@ class Happenings:
         state, rules = self.cluster.state, self.cluster.parts.profiles["bayplan"]
         found = []
         for pending in state.queue.pods.values():
-            if pending.stage is Stage.WAITING:
+            if pending.stage is QueueStage.WAITING:
                 room = preemption.preempt(pending.workload, state.index, rules, nominated=state.nominations.all())
                 uids = {state.index.records[key].workload.uid for key in room.victims}
                 if uids - state.nominations.victims_of(pending.key):

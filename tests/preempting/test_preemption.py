@@ -5,20 +5,20 @@ import numpy as np
 import pytest
 
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.model.decisions import Reason, Status
-from bayplan.model.disruption import Budget
+from bayplan.model.disruption_budgets import DisruptionBudget
 from bayplan.model.labels import equals
+from bayplan.model.reasons import Reason, StatusCode
 from bayplan.model.semantics import DESIGN
 from bayplan.model.targets import Target
 from bayplan.model.terms import HOSTNAME, ZONE, AffinityTerms, PodTerm
 from bayplan.model.workloads import Needs, Requests, Workload
-from bayplan.preempting import preemption, rehearsing, reprieving
-from bayplan.preempting.budgets import Budgets
+from bayplan.preempting import dry_run, preemption, reprieving
+from bayplan.preempting.disruption_budgets import DisruptionBudgets
 from bayplan.preempting.preemption import Preemption
-from bayplan.rules import profile
+from bayplan.rules import profiles
 from bayplan.rules.rule import Rule
 
-RULES = profile.rules()
+RULES = profiles.pod_rules()
 
 
 def pod(name, cpu=1000, priority=0, affinity=None, **how):
@@ -53,7 +53,7 @@ def test_victims_come_in_order_of_importance():
 
 def test_broken_budgets_are_counted():
     index = cluster(1, 0, 0, labels={"app": "db"})
-    book = Budgets([Budget(namespace="d", name="b", selector=equals({"app": "db"}), allowed=1)])
+    book = DisruptionBudgets([DisruptionBudget(namespace="d", name="b", selector=equals({"app": "db"}), allowed=1)])
     assert preemption.preempt(pod("new", cpu=2000, priority=5), index, RULES, book).n_violations == 1
     assert preemption.preempt(pod("new", cpu=1000, priority=5), index, RULES, book).n_violations == 0
 
@@ -135,7 +135,7 @@ def test_where_nothing_helps_nobody_is_looked_at_closely(monkeypatch):
 
 
 def test_a_target_that_is_only_short_of_something_is_never_tried_out(monkeypatch):
-    monkeypatch.setattr(rehearsing, "rehearse", lambda *_: pytest.fail("tried out on the index"))
+    monkeypatch.setattr(dry_run, "rehearse", lambda *_: pytest.fail("tried out on the index"))
     apart = AffinityTerms(anti_required=(PodTerm(equals({"app": "db"}), ZONE),))
     for semantics in (PlacementIndex().semantics, DESIGN):
         index = cluster(6, 0, 0, labels={"app": "db"}, semantics=semantics)
@@ -161,7 +161,7 @@ class NoThirdWheel(Rule):
         return change.slots
 
     def reasons(self, plan, code):
-        return (Reason("three", "node(s) have three already", Status.UNSCHEDULABLE),)
+        return (Reason("three", "node(s) have three already", StatusCode.UNSCHEDULABLE),)
 
 
 def test_rules_unknown_here_are_tried_out():

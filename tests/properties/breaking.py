@@ -7,10 +7,10 @@ import msgspec
 
 from bayplan.enforcing.tracking import ViolationTracker
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.reading import nodes, pods
+from bayplan.mapping import nodes, pods
 from bayplan.wire.nodes import Node
 from bayplan.wire.pods import Pod
-from slow_twins.strategies import HOSTNAME, ZONE
+from reference.strategies import HOSTNAME, ZONE
 
 EXECUTION = "requiredDuringSchedulingRequiredDuringExecution"
 SCHEDULING = "requiredDuringSchedulingIgnoredDuringExecution"

@@ -4,14 +4,14 @@ import random
 
 import msgspec
 
-from bayplan import schedule
+from bayplan import schedule_pod
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.reading import nodes, pods
-from bayplan.rules import profile
+from bayplan.mapping import nodes, pods
+from bayplan.rules import profiles
 from bayplan.wire.nodes import Node
 from bayplan.wire.pods import Pod
 from bayplan.writing import answers
-from slow_twins import strategies
+from reference import strategies
 
 
 class ChangingCluster:
@@ -24,7 +24,7 @@ class ChangingCluster:
         self.spanning = spanning  # the share of targets in two zones
         self.targets, self.placed, self.namespaces = {}, {}, {}
         self.index = PlacementIndex(semantics)
-        self.rules = profile.rules()
+        self.rules = profiles.pod_rules()
         self.serial = 0
         for _ in range(n_targets):
             self.add_target()
@@ -37,8 +37,8 @@ class ChangingCluster:
         return [self._answer(workload, index) for workload in self.asking]
 
     def _answer(self, workload, index):
-        chosen, total = schedule.choose(workload, index, self.rules)
-        decision = schedule.schedule(workload, index, self.rules)
+        chosen, total = schedule_pod.choose(workload, index, self.rules)
+        decision = schedule_pod.schedule(workload, index, self.rules)
         assert chosen == decision.slot, "the corrected ranking and the fresh one disagree"
         assert not decision.placed or total == decision.ranking.totals[chosen]
         return _comparable(answers.pod_answer(workload.name, decision, index))

@@ -4,15 +4,15 @@ import random
 
 import msgspec
 
-from bayplan import scheduling_groups
+from bayplan import schedule_binding
 from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.mapping import bindings, clusters
 from bayplan.model.semantics import for_fleets
-from bayplan.reading import bindings, clusters
-from bayplan.rules import fleet_profile
+from bayplan.rules import profiles
 from bayplan.wire.fleets import Cluster, ResourceBinding
 from bayplan.writing import answers
-from slow_twins import strategies
-from slow_twins.fleet import strategies as fleets
+from reference import strategies
+from reference.fleet import strategies as fleets
 
 NAMES = [f"m{i}" for i in range(8)]
 
@@ -24,9 +24,9 @@ class ChangingFleet:
         self.chance = random.Random(seed)
         self.dice = strategies.Dice(self.chance.randrange)
         self.semantics = semantics
-        self.how = bindings.Reading(semantics)
+        self.how = bindings.BindingContext(semantics)
         self.index = PlacementIndex(for_fleets(semantics), lost_targets_count=True)
-        self.rules = fleet_profile.rules()
+        self.rules = profiles.fleet_rules()
         self.written, self.placed = {}, {}
         self.serial = 0
         for name in NAMES[:5]:
@@ -40,7 +40,7 @@ class ChangingFleet:
         return [self._answer(workload, index) for workload in self.asking]
 
     def _answer(self, workload, index):
-        decision = scheduling_groups.schedule(workload, index, self.rules)
+        decision = schedule_binding.schedule(workload, index, self.rules)
         answer = answers.fleet_answer(workload.name, decision, workload, index)
         answer["clusters"].sort(key=lambda share: share["name"])
         return answer

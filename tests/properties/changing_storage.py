@@ -6,7 +6,7 @@ from bayplan.model.labels import equals
 from bayplan.model.node_selectors import NodeRequirement, NodeTerm
 from bayplan.model.volumes import Attachment, AvailableSpace, Claim, StorageClass, Volume
 from properties.changing import ChangingCluster
-from slow_twins.strategies import HOSTNAME, ZONE, ZONES
+from reference.strategies import HOSTNAME, ZONE, ZONES
 
 CLAIMS = tuple(f"c{number}" for number in range(5))
 VOLUMES = tuple(f"v{number}" for number in range(5))

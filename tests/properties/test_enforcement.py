@@ -3,18 +3,18 @@
 import pytest
 from hypothesis import given, settings
 
-from bayplan.enforcing import other_places, planning
-from bayplan.enforcing.clauses import Sign
+from bayplan.enforcing import other_targets, planning
 from bayplan.enforcing.enforcer import Enforcer
-from bayplan.enforcing.eviction_budgets import EvictionBudgets
-from bayplan.enforcing.planning import Settings
-from bayplan.model.disruption import Budget
+from bayplan.enforcing.eviction_limits import EvictionBudgets
+from bayplan.enforcing.execution_rules import Sign
+from bayplan.enforcing.planning import EnforcementSettings
+from bayplan.model.disruption_budgets import DisruptionBudget
 from bayplan.model.labels import equals
-from bayplan.rules import profile
+from bayplan.rules import profiles
 from properties.test_violations import OPTIONS, SEEDS, drawn
-from slow_twins import violations as slow_twin
+from reference import violations as slow_twin
 
-GRACE = Settings(affinity_grace=100, anti_affinity_grace=20, per_minute=3, at_once=2, retry_after=30)
+GRACE = EnforcementSettings(affinity_grace=100, anti_affinity_grace=20, per_minute=3, at_once=2, retry_after=30)
 
 
 class Trial:
@@ -53,7 +53,7 @@ class Trial:
         if self.rules is None:
             return self.enforcer.due(self.now, tracker.standing())
         standing = tracker.standing()
-        with other_places.asking(self.cluster.index, self.rules) as has_another:
+        with other_targets.asking(self.cluster.index, self.rules) as has_another:
             return self.enforcer.due(self.now, standing, has_another)
 
     def carry_out(self, eviction):
@@ -110,8 +110,8 @@ def test_whatever_happens_meanwhile(preset, seed):
 @given(seed=SEEDS)
 def test_only_budgets_leave_something_broken(preset, seed):
     cluster = drawn(seed, preset, n_pods=16)
-    forbids = Budget(namespace="default", name="web", selector=equals({"app": "web"}), allowed=0)
-    few = Budget(namespace="default", name="db", selector=equals({"app": "db"}), allowed=1)
+    forbids = DisruptionBudget(namespace="default", name="web", selector=equals({"app": "web"}), allowed=0)
+    few = DisruptionBudget(namespace="default", name="db", selector=equals({"app": "db"}), allowed=1)
     trial = Trial(cluster, GRACE, [forbids, few])
     trial.run()
     still = cluster.tracker.violations()
@@ -125,15 +125,17 @@ def test_only_budgets_leave_something_broken(preset, seed):
 @given(seed=SEEDS)
 def test_who_has_no_other_place_is_spared_if_so_wished(seed):
     cluster = drawn(seed, "design", n_pods=16)
-    rules = profile.rules()
-    trial = Trial(cluster, Settings(affinity_grace=0, anti_affinity_grace=0, only_if_placeable=True), rules=rules)
+    rules = profiles.pod_rules()
+    trial = Trial(
+        cluster, EnforcementSettings(affinity_grace=0, anti_affinity_grace=0, only_if_placeable=True), rules=rules
+    )
     before = cluster.tracked()
     trial.look()
     assert cluster.tracked() == before  # asking leaves no trace
     trial.run()
     for victim, why in trial.spared.items():
         assert why == planning.NOWHERE_ELSE
-        with other_places.asking(cluster.index, rules) as has_another:
+        with other_targets.asking(cluster.index, rules) as has_another:
             assert not has_another(victim)
     assert bool(trial.spared) == bool(cluster.tracker.violations())
 

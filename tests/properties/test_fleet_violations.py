@@ -8,12 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayplan.enforcing.tracking import ViolationTracker
+from bayplan.mapping import bindings, clusters
+from bayplan.mapping.workload_terms import LabelKeys
 from bayplan.model.workloads import LEAVING
-from bayplan.reading import bindings, clusters, questions
+from bayplan.placing import place_bindings
+from bayplan.reading import questions
 from bayplan.reading.questions import FleetQuestion
-from bayplan.reading.workload_terms import LabelKeys
-from slow_twins.fleet import strategies
-from slow_twins.fleet import violations as slow_twin
+from reference.fleet import strategies
+from reference.fleet import violations as slow_twin
 
 SEEDS = st.integers(0, 2**32)
 
@@ -55,10 +57,10 @@ class ChangingFleet:
         written = self.asked.bindings[self.every["bindings"].index(manifest)]
         options = self.asked.options
         keys = LabelKeys(frozen(options.affinity_label_keys), frozen(options.anti_affinity_label_keys))
-        how = bindings.Reading(questions.semantics_of(options), keys)
+        how = bindings.BindingContext(questions.semantics_of(options), keys)
         templates = {questions._reference(each): each for each in reversed(self.resources)}
         workload = bindings.workload_of(written, templates.get(questions._template_of(written)), how)
-        bindings.put_on(self.index, workload, bindings.shares_of(written), bindings.draining_from(written))
+        place_bindings.put_on(self.index, workload, bindings.shares_of(written), bindings.draining_from(written))
 
     def remove_bindings(self, manifest):
         meta = manifest["metadata"]

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayplan import schedule
+from bayplan import schedule_pod
 from bayplan.model.semantics import DESIGN, UPSTREAM
 from properties.changing import ChangingCluster
 
@@ -14,8 +14,8 @@ N_TARGETS = 14  # enough for several targets in each zone, so that domains are j
 
 def place(cluster, workload):
     """Place one more copy of the workload where the ranking says; both ways to decide must agree."""
-    slot, total = schedule.choose(workload, cluster.index, cluster.rules)
-    decision = schedule.schedule(workload, cluster.index, cluster.rules)
+    slot, total = schedule_pod.choose(workload, cluster.index, cluster.rules)
+    decision = schedule_pod.schedule(workload, cluster.index, cluster.rules)
     assert slot == decision.slot
     if slot >= 0:
         assert total == decision.ranking.totals[slot]

@@ -10,22 +10,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayplan import filtering, placing
 from bayplan.enforcing import rebalancing
-from bayplan.enforcing.neighbour_wishes import NeighbourPoints
-from bayplan.enforcing.rebalancing import Limits
-from bayplan.enforcing.soft_rules import PodWishes
+from bayplan.enforcing.rebalancing import DisruptionLimits
+from bayplan.enforcing.soft_rules import PeerTermPoints, PodPreferences
+from bayplan.engine import filtering
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.model.disruption import Budget
+from bayplan.mapping import nodes, pods
+from bayplan.model.disruption_budgets import DisruptionBudget
 from bayplan.model.labels import equals
 from bayplan.model.semantics import PRESETS
-from bayplan.reading import nodes, pods
-from bayplan.rules import profile
+from bayplan.placing import place_pods
+from bayplan.rules import profiles
 from bayplan.rules.inter_pod_affinity import InterPodAffinity
 from bayplan.wire.nodes import Node
 from bayplan.wire.pods import Pod
-from slow_twins import soft_rules as slow_twin
-from slow_twins.strategies import HOSTNAME, ZONE
+from reference import soft_rules as slow_twin
+from reference.strategies import HOSTNAME, ZONE
 
 SEEDS = st.integers(0, 2**32)
 PREFERRED_LIST = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -40,7 +40,7 @@ class Scene:
         self.preset = preset
         self.nodes = [self.draw_node(f"n{i}") for i in range(n_nodes)]
         self.pods = [self.draw_pod(f"p{i}") for i in range(n_pods)]
-        self.rules = profile.rules()
+        self.rules = profiles.pod_rules()
         self.index = self.built(self.pods)
 
     def built(self, manifests):
@@ -59,7 +59,7 @@ class Scene:
         """The pods after one was evicted and placed anew; None if it comes back or fits nowhere."""
         index = self.built([pod for pod in manifests if pod["metadata"]["name"] != name])
         asked = next(pod for pod in manifests if pod["metadata"]["name"] == name)
-        target = placing.place(workload(asked), index, self.rules).target
+        target = place_pods.place(workload(asked), index, self.rules).target
         if not target or target == asked["spec"]["nodeName"]:
             return None
         after = json.loads(json.dumps(asked))
@@ -68,15 +68,15 @@ class Scene:
         return [after if pod is asked else pod for pod in manifests]
 
     def plan(self, most_moves, budgets=()):
-        wishes = PodWishes(self.index, self.rules)
-        limits = Limits(most_moves=most_moves, movable=lambda _: True, budgets=budgets)
+        wishes = PodPreferences(self.index, self.rules)
+        limits = DisruptionLimits(most_moves=most_moves, movable=lambda _: True, budgets=budgets)
         found = rebalancing.plan(self.index, self.place, wishes, limits)
         wishes.release()
         return found
 
     def place(self, asked):
         self.index.remove(asked.key)
-        target = placing.place(asked, self.index, self.rules).target
+        target = place_pods.place(asked, self.index, self.rules).target
         return ((target, 1),) if target else ()
 
     def best(self, most_moves, movable=lambda name: True):
@@ -160,7 +160,7 @@ def placed_by(scene, found):
 @given(seed=SEEDS)
 def test_points_are_what_plain_loops_count(preset, seed):
     scene = Scene(seed, preset, n_nodes=4, n_pods=8)
-    wishes = PodWishes(scene.index, scene.rules)
+    wishes = PodPreferences(scene.index, scene.rules)
     total = sum(wishes.shared().values())
     for record in scene.index.records.values():
         total += sum(wishes.own(record.workload, record.shares).values())
@@ -173,10 +173,10 @@ def test_points_are_what_plain_loops_count(preset, seed):
 def test_points_kept_from_change_to_change_are_those_counted_anew(preset, seed):
     scene = Scene(seed, preset, n_nodes=4, n_pods=8)
     index, chance = scene.index, scene.chance
-    kept = NeighbourPoints(index)
+    kept = PeerTermPoints(index)
 
     def check():
-        assert kept.total() == NeighbourPoints(index).total()
+        assert kept.total() == PeerTermPoints(index).total()
 
     def change():
         placed, known = sorted(index.records), sorted(index.slots.by_name)
@@ -205,7 +205,7 @@ def test_points_kept_from_change_to_change_are_those_counted_anew(preset, seed):
 def test_what_a_move_gains_among_neighbours_is_what_the_engine_scores(preset, seed):
     scene = Scene(seed, preset, n_nodes=4, n_pods=8)
     index, rule = scene.index, InterPodAffinity(hard_weight=0)
-    before = NeighbourPoints(index).total()
+    before = PeerTermPoints(index).total()
     key = scene.chance.choice(sorted(index.records))
     (source, _), *_ = index.records[key].shares
     with index.tentatively():
@@ -216,7 +216,7 @@ def test_what_a_move_gains_among_neighbours_is_what_the_engine_scores(preset, se
         for name, slot in index.slots.by_name.items():
             with index.tentatively():
                 index.add(asked, name)
-                gained = NeighbourPoints(index).total() - before
+                gained = PeerTermPoints(index).total() - before
             assert gained == (0 if raw is None else int(raw[slot] - raw[index.slots.by_name[source]]))
 
 
@@ -235,7 +235,7 @@ def test_no_moves_gain_more_and_no_fewer_gain_as_much(preset, seed):
 @given(seed=SEEDS)
 def test_budgets_keep_pods_where_they_are(seed):
     scene = Scene(seed, "upstream", n_nodes=3, n_pods=4)
-    forbids = Budget(namespace="default", name="web", selector=equals({"app": "web"}), allowed=0)
+    forbids = DisruptionBudget(namespace="default", name="web", selector=equals({"app": "web"}), allowed=0)
     labels = {pod["metadata"]["name"]: pod["metadata"]["labels"]["app"] for pod in scene.pods}
     found = scene.plan(2, [forbids])
     assert (found.gain, -len(found.moves)) == scene.best(2, lambda name: labels[name] != "web")

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from asking import comparable, engine_answer
-from bayplan.live.renaming import Renaming
-from bayplan.live.snapshot import Snapshot
-from bayplan.reading import kinds
-from bayplan.wire.placements import Placement
-from slow_twins import strategies
+from bayplan.wire import kinds
+from bayplan.wire.placements import WirePlacement
+from bayplan.writing.name_hashing import Renaming
+from bayplan.writing.snapshots import Snapshot
+from reference import strategies
 
 KEY = b"the key of these tests"
 KINDS = {kind: (version, wire) for table in (kinds.BUILT_IN, kinds.KARMADA) for kind, (version, wire) in table.items()}
@@ -79,7 +79,7 @@ def filled(draw, wire, depth=0):
     """A value of the type with a name in every text, wherever the type has room for one."""
     kind = type(wire).__name__
     if kind == "StructType":
-        if wire.cls is Placement:
+        if wire.cls is WirePlacement:
             depth = max(depth, 3)
         known = wire.fields if depth < 9 else ()
         return {field.encode_name: filled(draw, field.type, depth + 1) for field in known}
@@ -102,7 +102,7 @@ def test_no_name_survives(kind, data):
     written |= {"apiVersion": version, "kind": kind}
     written["metadata"]["annotations"] = {key: data.draw(CANARIES) for key in ANNOTATIONS}
     if "placement" in written.get("spec", {}):
-        written["spec"]["placement"] = filled(data.draw, msgspec.inspect.type_info(Placement), 3)
+        written["spec"]["placement"] = filled(data.draw, msgspec.inspect.type_info(WirePlacement), 3)
     found = typed(written)
     assert "canary" in Snapshot([found]).text().lower()
     assert "canary" not in Snapshot([found]).text(Renaming(KEY)).lower()

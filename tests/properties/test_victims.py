@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayplan.enforcing import victims
-from bayplan.enforcing.victims import Conflict, Standing
-from slow_twins import victims as slow_twin
+from bayplan.enforcing.victims import Conflict, Precedence
+from reference import victims as slow_twin
 
 SEEDS = st.integers(0, 2**32)
 
@@ -16,7 +16,7 @@ def knot(chance, n_pods, n_conflicts, alike=False):
     """Conflicts among pods; `alike` ones are told apart by little, so that there are many equal choices."""
     pods = [f"default/p{i}" for i in range(n_pods)]
     standing = {
-        pod: Standing(
+        pod: Precedence(
             chance.choice((0, 0, 0, 5) if alike else (0, 1, 5, 5, 10)),
             f"2026-01-0{chance.randint(1, 3)}",
             chance.random() < 0.15,
@@ -50,7 +50,7 @@ def test_no_choice_is_better_where_many_can_stand_some(seed):
     """Limits of all sizes, and parts that hang together by a thread: what bounds and parts of the search are for."""
     chance = random.Random(seed)
     pods = [f"default/p{i}" for i in range(10)]
-    standing = {pod: Standing(chance.choice((0, 0, 5)), f"2026-01-0{chance.randint(1, 3)}") for pod in pods}
+    standing = {pod: Precedence(chance.choice((0, 0, 5)), f"2026-01-0{chance.randint(1, 3)}") for pod in pods}
     conflicts = []
     for side in (pods[:5], pods[5:], pods[4:6]):
         for owner in chance.sample(side, chance.randint(1, len(side))):

@@ -5,16 +5,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayplan import placing
 from bayplan.enforcing import bind_review
-from bayplan.enforcing.clauses import Sign
+from bayplan.enforcing.execution_rules import Sign
 from bayplan.enforcing.tracking import ViolationTracker
 from bayplan.indexing import journal
 from bayplan.model.semantics import DESIGN, UPSTREAM
-from bayplan.rules import profile
+from bayplan.placing import place_pods
+from bayplan.rules import profiles
 from properties.breaking import BreakingCluster, told
-from slow_twins import violations as slow_twin
-from slow_twins.strategies import HOSTNAME
+from reference import violations as slow_twin
+from reference.strategies import HOSTNAME
 
 SEEDS = st.integers(0, 2**32)
 MIXED = {"affinityTermsMetApart": True, "emptyTopologyKeyMeansAny": True}
@@ -90,13 +90,13 @@ def test_a_violation_knows_whose_going_mends_it(preset, seed):
 def test_nobody_is_in_violation_where_he_was_just_put(preset, seed):
     """Else enforcement would throw out what the scheduler puts back."""
     cluster = drawn(seed, preset, n_pods=10)
-    rules = profile.rules()
+    rules = profiles.pod_rules()
     for _ in range(6):
         before = {(violation.owner, violation.term) for violation in cluster.tracker.violations()}
         cluster.serial += 1
         newcomer = cluster.draw_pod(f"new{cluster.serial}")
         workload = cluster.workload(newcomer)
-        if placing.place(workload, cluster.index, rules).target:
+        if place_pods.place(workload, cluster.index, rules).target:
             after = {(violation.owner, violation.term) for violation in cluster.tracker.violations()}
             assert not [broken for broken in after if broken[0] == workload.key]
             assert {broken for broken in after - before if "podAntiAffinity" in broken[1]} == set()

@@ -42,7 +42,7 @@ MEASURE = """
 
     before = anonymous()
     found = files.load([sys.argv[1]], sinks={"Pod": sink})
-    print(count, (peak - before) // 1024, len(found.census.names))
+    print(count, (peak - before) // 1024, len(found.inventory.names))
 """
 
 

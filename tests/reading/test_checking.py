@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from bayplan.reading import checking, kinds
+from bayplan.reading import checking
+from bayplan.wire import kinds
 
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n"
 

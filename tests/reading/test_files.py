@@ -257,7 +257,7 @@ def test_a_sink_takes_objects_instead_of_the_list(load):
     found = load(f"{POD % 'a'}---\n{NODE % 'n1'}", sinks={"Pod": taken.append})
     assert names(taken) == ["a"]
     assert (names(found.nodes), found.pods) == (["n1"], [])
-    assert found.census.names == {"default/a"}
+    assert found.inventory.names == {"default/a"}
 
 
 def test_what_a_sink_refuses_is_told_with_its_place(complaints):

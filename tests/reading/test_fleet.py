@@ -6,7 +6,8 @@ import pytest
 
 from bayplan import errors
 from bayplan.model.semantics import UPSTREAM
-from bayplan.reading import admitting, cluster, files, fleet
+from bayplan.reading import cluster, files, fleet
+from bayplan.reading import inputs as admitting
 
 CLUSTER = """\
 ---

@@ -7,10 +7,10 @@ import pytest
 
 from bayplan.errors import InputError
 from bayplan.model.semantics import UPSTREAM
-from bayplan.placing_fleet import place_all
+from bayplan.placing.place_bindings import place_all
 from bayplan.reading import fleet
 from bayplan.reading.inputs import Inputs
-from bayplan.rules import fleet_profile
+from bayplan.rules import profiles
 from bayplan.wire.fleets import Cluster, ResourceBinding
 
 SCHEDULED = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -47,7 +47,7 @@ def decided(written, after, *, minutes, clusters=("idc", "cloud")):
     semantics = msgspec.structs.replace(UPSTREAM, fail_back_after=after)
     inputs = Inputs(clusters=[cluster(name) for name in clusters], bindings=[written])
     found = fleet.fleet_of(inputs, semantics=semantics, now=SCHEDULED + timedelta(minutes=minutes))
-    return [(p.group, dict(p.shares)) for p in place_all(found.pending, found.index, fleet_profile.rules())]
+    return [(p.group, dict(p.shares)) for p in place_all(found.pending, found.index, profiles.fleet_rules())]
 
 
 AGGREGATED = {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Aggregated"}

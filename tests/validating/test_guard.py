@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bayplan.enforcing import pod_guard
 from bayplan.model.semantics import DESIGN, UPSTREAM
-from bayplan.reading import guarding
 from bayplan.validating.guard import Exempt, GuardSettings, Requester
-from slow_twins import guard as slow_twin
-from slow_twins import strategies
+from reference import guard as slow_twin
+from reference import strategies
 from validating import writing
 
 ANTI = "podAntiAffinity"
@@ -18,8 +18,8 @@ EVERYWHERE = "{labelSelector: {}, namespaceSelector: {}, topologyKey: zone}"
 DEFAULT = GuardSettings()
 
 
-def verdict(obj, semantics=UPSTREAM, settings=DEFAULT, requester=guarding.NOBODY):
-    return guarding.verdict(guarding.read(obj, "default"), semantics, settings, requester)
+def verdict(obj, semantics=UPSTREAM, settings=DEFAULT, requester=pod_guard.NO_REQUESTER):
+    return pod_guard.verdict(pod_guard.read(obj, "default"), semantics, settings, requester)
 
 
 def held_against(obj, *how, **more):
@@ -86,9 +86,9 @@ def test_templates(kind, api_version, path):
 
 
 def test_other_kinds_and_misshapen_objects_are_left_to_others():
-    assert guarding.read({"apiVersion": "v1", "kind": "ConfigMap"}, "default") is None
-    assert guarding.read({"apiVersion": "example.com/v1", "kind": "Deployment"}, "default") is None
-    assert guarding.read(writing.pod({"affinity": []}), "default") is None
+    assert pod_guard.read({"apiVersion": "v1", "kind": "ConfigMap"}, "default") is None
+    assert pod_guard.read({"apiVersion": "example.com/v1", "kind": "Deployment"}, "default") is None
+    assert pod_guard.read(writing.pod({"affinity": []}), "default") is None
 
 
 OWN = "{labelSelector: {matchLabels: {app: web}}, topologyKey: %s}"
@@ -141,7 +141,7 @@ def test_who_is_exempt(exempt, requester, passes):
 @given(seed=st.integers(0, 2**32))
 def test_the_slow_twin_refuses_as_many_terms(preset, seed):
     pod = strategies.seeded(seed)["pod"]
-    found = guarding.verdict(guarding.read(pod, "default"), preset, DEFAULT)
+    found = pod_guard.verdict(pod_guard.read(pod, "default"), preset, DEFAULT)
     assert len(found.causes) == slow_twin.refused(pod, preset)
 
 

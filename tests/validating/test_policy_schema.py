@@ -2,7 +2,7 @@
 
 import pytest
 
-from bayplan.validating import policy_schema
+from bayplan.validating import admission
 from validating import writing
 
 TERM = ".placement.clusterAffinities[0]"
@@ -29,9 +29,9 @@ WEIGHT = ".placement.replicaScheduling.weightPreference.staticWeightList[0]"
 def test_schema(spec, wrong):
     obj = writing.policy()
     obj["spec"].update(writing.read(spec))
-    assert [str(cause).removeprefix("spec") for cause in policy_schema.causes_of(obj)] == wrong
+    assert [str(cause).removeprefix("spec") for cause in admission.schema_causes(obj)] == wrong
 
 
 @pytest.mark.parametrize("obj", [writing.pod(), writing.binding({}), {"kind": "ConfigMap"}])
 def test_other_kinds_have_other_schemas(obj):
-    assert policy_schema.causes_of(obj) == []
+    assert admission.schema_causes(obj) == []

@@ -2,18 +2,18 @@
 
 import pytest
 
-from bayplan.validating import admission, go_quantities
+from bayplan.validating import admission, go_text
 from validating import refusals, writing
 
 
 @pytest.mark.parametrize("obj, wrong", refusals.REFUSALS)
 def test_what_is_refused(obj, wrong):
-    assert [str(cause) for cause in admission.causes(obj)] == wrong
+    assert [str(cause) for cause in admission.causes_of(obj)] == wrong
 
 
 @pytest.mark.parametrize("obj", refusals.ADMITTED)
 def test_what_is_admitted(obj):
-    assert admission.causes(obj) == []
+    assert admission.causes_of(obj) == []
 
 
 @pytest.mark.parametrize("written, shown", [
@@ -41,7 +41,7 @@ def test_what_is_admitted(obj):
     (0.25, "250m"),
 ])  # fmt: skip
 def test_quantities_as_go_prints_them(written, shown):
-    assert go_quantities.text(written) == shown
+    assert go_text.quantity_text(written) == shown
 
 
 @pytest.mark.parametrize("spec, wrong", [
@@ -63,4 +63,4 @@ def test_what_cannot_be_read_of_other_kinds(obj, wrong):
 
 
 def test_fields_of_other_kinds_are_passed_over_as_unknown_ones_are():
-    assert admission.causes(refusals.apps("Deployment", f"{refusals.WEB}, parallelism: many")) == []
+    assert admission.causes_of(refusals.apps("Deployment", f"{refusals.WEB}, parallelism: many")) == []

@@ -5,8 +5,8 @@ import random
 
 import pytest
 
-from bayplan.validating import admission, complete
-from bayplan.validating.running import containers, pod_specs
+from bayplan.validating import admission
+from bayplan.validating.pod_runtime import containers, pod_specs
 from validating import mutations, refusals, running_refusals
 
 ODD = (None, True, 0, 2**70, 1.5, "", "1Gi", [], [None], ["a"], {}, {"name": 3}, [{}])
@@ -14,16 +14,16 @@ ODD = (None, True, 0, 2**70, 1.5, "", "1Gi", [], [None], ["a"], {}, {"name": 3},
 
 @pytest.mark.parametrize("obj, wrong", running_refusals.REFUSALS)
 def test_what_is_refused(obj, wrong):
-    assert [str(cause) for cause in complete.causes_of(obj)] == wrong
+    assert [str(cause) for cause in admission.complete_causes(obj)] == wrong
 
 
 @pytest.mark.parametrize("obj", running_refusals.ADMITTED)
 def test_what_is_admitted(obj):
-    assert complete.causes_of(obj) == []
+    assert admission.complete_causes(obj) == []
 
 
 def test_who_places_pods_does_not_ask_how_they_run():
-    assert admission.causes(running_refusals.probed("exec: {}")) == []
+    assert admission.causes_of(running_refusals.probed("exec: {}")) == []
 
 
 @pytest.mark.parametrize("kind", sorted(set(mutations.KINDS)))
@@ -31,16 +31,16 @@ def test_who_places_pods_does_not_ask_how_they_run():
 def test_what_is_changed_at_random_was_sound(kind, name):
     for volume in mutations.SOUND["volumes"]:
         spec = {**mutations.sound_spec(name, volume), **({"restartPolicy": "Never"} if "Job" in kind else {})}
-        assert complete.causes_of(mutations.made(kind, spec, mutations.SOUND["claim"])) == []
+        assert admission.complete_causes(mutations.made(kind, spec, mutations.SOUND["claim"])) == []
 
 
 def test_a_look_at_the_names_of_fields_spares_only_what_would_find_nothing(monkeypatch):
     tables = (*refusals.REFUSALS, *running_refusals.REFUSALS)
     asked = [*(obj for obj, _ in tables), *mutations.mutated(seed=2, count=100)]
-    found = [complete.causes_of(obj) for obj in asked]
+    found = [admission.complete_causes(obj) for obj in asked]
     monkeypatch.setattr(containers, "PLAIN", frozenset())
     monkeypatch.setattr(pod_specs, "PLAIN", frozenset())
-    assert [complete.causes_of(obj) for obj in asked] == found
+    assert [admission.complete_causes(obj) for obj in asked] == found
 
 
 def test_whatever_the_types_are_there_is_an_answer():
@@ -49,7 +49,7 @@ def test_whatever_the_types_are_there_is_an_answer():
         for _ in range(3):
             holder, key = rng.choice(list(places(obj["spec"])))
             holder[key] = copy.deepcopy(rng.choice(ODD))
-        complete.causes_of(obj)
+        admission.complete_causes(obj)
 
 
 def places(value):
@@ -62,7 +62,7 @@ def places(value):
 
 def test_all_faults_are_told_at_once_also_those_of_placing():
     obj = refusals.pod("restartPolicy: Often, dnsPolicy: Mine, volumes: [{name: A}]")
-    assert [cause.field for cause in complete.causes_of(obj)] == [
+    assert [cause.field for cause in admission.complete_causes(obj)] == [
         "spec.restartPolicy",
         "spec.volumes[0].name",
         "spec.dnsPolicy",

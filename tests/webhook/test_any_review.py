@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayplan.enforcing.quota_limits import Limits
+from bayplan.enforcing.quota import QuotaLimits
 from bayplan.errors import InputError
 from bayplan.model.semantics import DESIGN
 from bayplan.webhook import reviews
-from bayplan.webhook.judging import Door, Settings
-from webhook.asking_the_door import HOSTNAME, RUNNING, View, anti, binding, deployment, pod, policy, review
+from bayplan.webhook.admission_handler import AdmissionHandler, AdmissionSettings
+from webhook.asking import HOSTNAME, RUNNING, View, anti, binding, deployment, pod, policy, review
 
 RULE = json.dumps(anti(HOSTNAME, RUNNING, app="db", limit=1, tolerateNamespaces=["a"]))
 PLACEMENT = {"clusterAffinities": [{"affinityName": "a", "overflowAffinities": [{"affinityName": "b"}]}]}
@@ -53,10 +53,10 @@ def with_other(value, path, other):
 
 
 def door():
-    view = View(limits=Limits({"shop": (("cpu", 1000),)}), semantics=DESIGN)
+    view = View(limits=QuotaLimits({"shop": (("cpu", 1000),)}), semantics=DESIGN)
     view.put(pod("web", annotation=RULE))
     view.put(pod("db", labels={"app": "db"}, node="n1"))
-    return Door(Settings(semantics=DESIGN), view)
+    return AdmissionHandler(AdmissionSettings(semantics=DESIGN), view)
 
 
 DOOR = door()

@@ -7,12 +7,12 @@ import pytest
 import yaml
 
 from bayplan.validating.guard import GuardSettings
-from bayplan.webhook.judging import Settings
-from bayplan.webhook.manifests import Address, injector, manifests
+from bayplan.webhook.admission_handler import AdmissionSettings
+from bayplan.webhook.manifests import WebhookAddress, injector, manifests
 from bayplan.webhook.running import Webhook
 
 ROOT = pathlib.Path(__file__).parents[2]
-SERVICE = Address()
+SERVICE = WebhookAddress()
 
 
 def webhooks(*how, **more):
@@ -37,10 +37,10 @@ def test_what_happens_when_nobody_answers_is_a_choice(policy):
 
 
 @pytest.mark.parametrize("address, config, hosts", [
-    (Address(namespace="ops"), {"service": {"namespace": "ops", "name": "bayplan-webhook", "path": "/mutate", "port": 443}}, ("bayplan-webhook.ops.svc", "bayplan-webhook.ops.svc.cluster.local", "bayplan-webhook.ops")),
-    (Address(url="https://127.0.0.1:8443"), {"url": "https://127.0.0.1:8443/mutate"}, ("127.0.0.1",)),
-    (Address(url="https://[::1]:8443"), {"url": "https://[::1]:8443/mutate"}, ("::1",)),
-    (Address(url="https://door.example"), {"url": "https://door.example/mutate"}, ("door.example",)),
+    (WebhookAddress(namespace="ops"), {"service": {"namespace": "ops", "name": "bayplan-webhook", "path": "/mutate", "port": 443}}, ("bayplan-webhook.ops.svc", "bayplan-webhook.ops.svc.cluster.local", "bayplan-webhook.ops")),
+    (WebhookAddress(url="https://127.0.0.1:8443"), {"url": "https://127.0.0.1:8443/mutate"}, ("127.0.0.1",)),
+    (WebhookAddress(url="https://[::1]:8443"), {"url": "https://[::1]:8443/mutate"}, ("::1",)),
+    (WebhookAddress(url="https://door.example"), {"url": "https://door.example/mutate"}, ("door.example",)),
 ])  # fmt: skip
 def test_where_the_door_is(address, config, hosts):
     assert webhooks(address, "ops")["defaults.bayplan.io"]["clientConfig"] == config
@@ -69,5 +69,5 @@ def test_the_shipped_manifest_is_what_the_defaults_come_to():
 
 
 def test_without_namespaces_to_tolerate_nothing_is_mutated():
-    settings = Settings(guard=GuardSettings(tolerate_namespaces=()))
+    settings = AdmissionSettings(guard=GuardSettings(tolerate_namespaces=()))
     assert len(Webhook(settings=settings).manifests()) == 1

@@ -11,13 +11,13 @@ import aiohttp
 import pytest
 from cryptography.hazmat.primitives import serialization
 
-from bayplan.enforcing.quota_limits import Limits
+from bayplan.enforcing.quota import QuotaLimits
 from bayplan.errors import ClusterError, InputError
 from bayplan.webhook import certificates, key_files, rotation, running, serving
-from bayplan.webhook.judging import Door, Settings
+from bayplan.webhook.admission_handler import AdmissionHandler, AdmissionSettings
 from bayplan.webhook.rotation import Chain, Lifetimes, Memory, Rotator
 from bayplan.webhook.running import Webhook
-from webhook.asking_the_door import View, anti, pod, review
+from webhook.asking import View, anti, pod, review
 
 DEFAULT = Lifetimes()
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -45,8 +45,8 @@ async def opened(observe=None, now=None, lifetimes=DEFAULT, door=None):
     context, trust = certificates.server_context(), Trust()
     rotator = Rotator(context, HOSTS, Memory(), trust.inject, lifetimes)
     await rotator.look(now or datetime.now(UTC))
-    app = serving.application(door or Door(Settings()), observe)
-    async with serving.Server(app, context, "127.0.0.1", 0) as server:
+    app = serving.application(door or AdmissionHandler(AdmissionSettings()), observe)
+    async with serving.WebhookServer(app, context, "127.0.0.1", 0) as server:
         yield server, rotator, trust
 
 
@@ -155,8 +155,8 @@ async def test_what_the_cluster_does_not_tell_is_no_answer():
         async def waiting(self, namespace):
             raise ClusterError("the API server is away")
 
-    limits = Limits({"shop": (("cpu", 1),)})
-    async with opened(door=Door(Settings(), Silent(limits=limits))) as (server, _, trust):
+    limits = QuotaLimits({"shop": (("cpu", 1),)})
+    async with opened(door=AdmissionHandler(AdmissionSettings(), Silent(limits=limits))) as (server, _, trust):
         body = json.dumps(review(pod(affinity=anti("kubernetes.io/hostname"))))
         assert await post(server, trust, body=body) == (503, "the API server is away\n")
         assert (await post(server, trust))[0] == 200
@@ -309,7 +309,9 @@ async def test_files_are_read_again_when_they_change(tmp_path):
     files = key_files.KeyFiles(context, str(tmp_path / "tls.crt"), str(tmp_path / "tls.key"))
     assert files.look()
     assert not files.look()
-    async with serving.Server(serving.application(Door(Settings())), context, "127.0.0.1", 0) as server:
+    async with serving.WebhookServer(
+        serving.application(AdmissionHandler(AdmissionSettings())), context, "127.0.0.1", 0
+    ) as server:
         await trust.inject(first.bundle)
         assert (await post(server, trust))[0] == 200
         (tmp_path / "tls.crt").write_bytes(second.serving.certificate)  # half a change

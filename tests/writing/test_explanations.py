@@ -1,5 +1,5 @@
 from bayplan.explaining.explanation import Explanation, TargetVerdict
-from bayplan.explaining.what_would_fit import Fix
+from bayplan.explaining.fixes import Fix
 from bayplan.rules.rule import Failure
 from bayplan.writing import explanations
 

@@ -1,12 +1,12 @@
 from bayplan.errors import Fault
 from bayplan.writing import findings, tables
-from bayplan.writing.findings import Finding, Report
+from bayplan.writing.findings import ValidationFinding, ValidationReport
 
-REPORT = Report(
+REPORT = ValidationReport(
     [
-        Finding(Fault("Invalid value: 0", "a.yaml", 3, "Pod shop/x", "spec.maxSkew"), "FieldValueInvalid"),
-        Finding(Fault("a binary file", "b.yaml"), findings.UNREADABLE),
-        Finding(Fault("deprecated", "a.yaml", 5, "Pod shop/x", "spec"), "Warning", findings.WARNING),
+        ValidationFinding(Fault("Invalid value: 0", "a.yaml", 3, "Pod shop/x", "spec.maxSkew"), "FieldValueInvalid"),
+        ValidationFinding(Fault("a binary file", "b.yaml"), findings.UNREADABLE),
+        ValidationFinding(Fault("deprecated", "a.yaml", 5, "Pod shop/x", "spec"), "Warning", findings.WARNING),
     ],
     n_objects=1,
     n_files=2,
@@ -23,15 +23,15 @@ def test_the_table_has_the_errors():
 
 def test_the_summary():
     assert findings.summary(REPORT) == "1 object in 2 files: 2 errors"
-    assert findings.summary(Report([], 2, 1)) == "2 objects in 1 file: all valid"
+    assert findings.summary(ValidationReport([], 2, 1)) == "2 objects in 1 file: all valid"
 
 
 def test_what_was_not_checked_is_said():
-    assert findings.summary(Report([], 2, 1, {"Foo": 1, "ConfigMap": 2})).splitlines() == [
+    assert findings.summary(ValidationReport([], 2, 1, {"Foo": 1, "ConfigMap": 2})).splitlines() == [
         "2 objects in 1 file: all valid",
         "3 objects of other kinds were not checked: ConfigMap 2, Foo 1",
     ]
-    assert findings.summary(Report([], 0, 1, {"Foo": 1})).splitlines() == [
+    assert findings.summary(ValidationReport([], 0, 1, {"Foo": 1})).splitlines() == [
         "0 objects in 1 file: nothing was checked",
         "1 object of another kind was not checked: Foo 1",
     ]

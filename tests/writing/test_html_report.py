@@ -1,5 +1,5 @@
 from bayplan.model.workloads import Needs, Workload
-from bayplan.placing import Placement
+from bayplan.placing.place_pods import PodPlacement
 from bayplan.writing import html_report
 
 NASTY = '<script>alert("x")</script>'
@@ -7,7 +7,7 @@ NASTY = '<script>alert("x")</script>'
 
 def placement(name, target="", message="", **reasons):
     workload = Workload(namespace="shop", name=name, labels={}, needs=Needs())
-    return Placement(workload, target, 12, message, reasons)
+    return PodPlacement(workload, target, 12, message, reasons)
 
 
 def test_names_are_text_wherever_they_stand():

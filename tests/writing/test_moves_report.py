@@ -1,12 +1,11 @@
 import pytest
 
-from bayplan.enforcing.carrying_out import Dropped
-from bayplan.enforcing.moves_made import Evicting, Made, Outcome, Refused, Waiting
-from bayplan.enforcing.rebalancing import Move, Rebalancing
+from bayplan.enforcing.move_execution import Dropped, Evicting, MoveCompleted, MovesOutcome, MoveWaiting, Refused
+from bayplan.enforcing.rebalancing import Rebalancing, WorkloadMove
 from bayplan.enforcing.replacements import Replacement, SeenPod
 from bayplan.writing import moves_report
 
-MOVE = Move("shop/web-1", (("a", 1),), (("b", 1),), {"InterPodAffinity": 200, "NodeAffinity": -50})
+MOVE = WorkloadMove("shop/web-1", (("a", 1),), (("b", 1),), {"InterPodAffinity": 200, "NodeAffinity": -50})
 PLAN = Rebalancing((MOVE,), exact=True, n_tried=1)
 OLD = SeenPod("shop/web-1", "1", "set", "a")
 
@@ -14,7 +13,7 @@ OLD = SeenPod("shop/web-1", "1", "set", "a")
 def made(target=None, *, gone=True, gain=0):
     """`target` is the node of the replacement; empty if it waits for one, None if there is no replacement."""
     new = None if target is None else SeenPod("shop/web-2", "2", "set", target)
-    return Made(MOVE, Replacement(OLD, new, gone), gain)
+    return MoveCompleted(MOVE, Replacement(OLD, new, gone), gain)
 
 
 @pytest.mark.parametrize(
@@ -22,7 +21,7 @@ def made(target=None, *, gone=True, gain=0):
     [
         (Evicting(MOVE, 1, 2), "move 1 of 2: evicting shop/web-1 from a, to go to b for +150 points"),
         (Refused("shop/web-1", "no"), "shop/web-1 is not evicted now: no"),
-        (Waiting("too many", 29.6), "too many; looking again in 30 s"),
+        (MoveWaiting("too many", 29.6), "too many; looking again in 30 s"),
         (Dropped("shop/web-1", "it is gone"), "shop/web-1 stays: it is gone"),
         (made("b", gain=150), "shop/web-1 was replaced by shop/web-2 on b: +150 points"),
         (made("c", gain=-5), "shop/web-1 was replaced by shop/web-2 on c, not on b as planned: -5 points"),
@@ -38,17 +37,17 @@ def test_each_step_is_one_sentence(happening, said):
 @pytest.mark.parametrize(
     "outcome, said",
     [
-        (Outcome(plan=PLAN, made=[made("b", gain=150)]), "1 of 1 move made, 150 of 150 points gained"),
+        (MovesOutcome(plan=PLAN, made=[made("b", gain=150)]), "1 of 1 move made, 150 of 150 points gained"),
         (
-            Outcome(plan=PLAN, dropped=[Dropped("shop/web-1", "")]),
+            MovesOutcome(plan=PLAN, dropped=[Dropped("shop/web-1", "")]),
             "0 of 1 move made, 0 of 150 points gained; 1 dropped",
         ),
         (
-            Outcome(plan=PLAN, left=("shop/web-1",), stopped="no"),
+            MovesOutcome(plan=PLAN, left=("shop/web-1",), stopped="no"),
             "stopped: 0 of 1 move made, 0 of 150 points gained; no",
         ),
         (
-            Outcome(plan=PLAN, left=("shop/web-1",), interrupted=True),
+            MovesOutcome(plan=PLAN, left=("shop/web-1",), interrupted=True),
             "interrupted: 0 of 1 move made, 0 of 150 points gained",
         ),
     ],
@@ -58,7 +57,7 @@ def test_what_was_reached_of_what_was_planned(outcome, said):
 
 
 def test_machines_get_the_plan_and_what_came_of_it():
-    outcome = Outcome(plan=PLAN, made=[made("c", gain=-5)], stopped="elsewhere")
+    outcome = MovesOutcome(plan=PLAN, made=[made("c", gain=-5)], stopped="elsewhere")
     document = moves_report.document(outcome)
     assert document["kind"] == "RebalancePlan"
     assert document["summary"]["gain"] == 150

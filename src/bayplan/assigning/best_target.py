@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.model.decisions import Mask, Scores, Slots
+from bayplan.model.reasons import Mask, Scores, Slots
 
 
 def best(totals: Scores, feasible: Mask) -> Slots:

@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.indexing.slots import TargetSlots
-from bayplan.model.decisions import Mask, Scores, Slots
+from bayplan.model.reasons import Mask, Scores, Slots
 
 NAME_BITS = 20  # room for the order of names below an amount
 SCORE_BITS = 20  # room for a score below a tier
 
 
-class Candidate(msgspec.Struct, frozen=True, gc=False):
+class ClusterCandidate(msgspec.Struct, frozen=True, gc=False):
     """`allocatable` is the room beside everything; `available` includes what the workload has there already."""
 
     slot: int
@@ -50,7 +50,7 @@ class Rows(msgspec.Struct, frozen=True, gc=False):
         return Rows(self.slots[which], self.tiers[which], self.scores[which], allocatable, available)
 
 
-class Candidates(Sequence[Candidate]):
+class Candidates(Sequence[ClusterCandidate]):
     """Candidates in the order of their rows. Never changed, so what is found out about them is kept."""
 
     def __init__(self, targets: TargetSlots, rows: Rows) -> None:
@@ -61,15 +61,15 @@ class Candidates(Sequence[Candidate]):
         return len(self.rows.slots)
 
     @overload
-    def __getitem__(self, place: int) -> Candidate: ...
+    def __getitem__(self, place: int) -> ClusterCandidate: ...
     @overload
-    def __getitem__(self, place: slice) -> list[Candidate]: ...
-    def __getitem__(self, place: int | slice) -> Candidate | list[Candidate]:
+    def __getitem__(self, place: slice) -> list[ClusterCandidate]: ...
+    def __getitem__(self, place: int | slice) -> ClusterCandidate | list[ClusterCandidate]:
         if isinstance(place, slice):
             return [self._made(i) for i in range(*place.indices(len(self)))]
         return self._made(range(len(self))[place])
 
-    def __iter__(self) -> Iterator[Candidate]:
+    def __iter__(self) -> Iterator[ClusterCandidate]:
         return (self._made(i) for i in range(len(self)))
 
     def only(self, which: Mask | NDArray[np.intp] | slice) -> Candidates:
@@ -117,11 +117,11 @@ class Candidates(Sequence[Candidate]):
         """The place of each candidate's name among all names."""
         return self._targets.name_order[self.rows.slots]
 
-    def _made(self, i: int) -> Candidate:
+    def _made(self, i: int) -> ClusterCandidate:
         rows = self.rows
         slot = int(rows.slots[i])
         target = self._targets.at(slot)
-        return Candidate(
+        return ClusterCandidate(
             slot,
             target.name,
             target.cluster.region if target.cluster else "",
@@ -139,3 +139,25 @@ def in_order(targets: TargetSlots, rows: Rows) -> Candidates:
     coarse = (rows.tiers << SCORE_BITS) - rows.scores
     order = fine.argsort(kind="stable")
     return Candidates(targets, rows.at(order[coarse[order].argsort(kind="stable")]))
+
+
+# RF merged from assigning.failing: Why an attempt to select or divide failed: answers, not errors, but raised because
+# they end the attempt.
+
+
+class Unassignable(Exception):  # noqa: N818 (an answer, not an error)
+    """The workload cannot be assigned; `reason` is the class that Karmada's condition would carry."""
+
+    reason = "SchedulerError"
+
+    def during(self, step: str) -> Unassignable:
+        """The same, told as part of a larger step."""
+        return type(self)(f"{step}: {self}")
+
+
+class NoClusterFit(Unassignable):
+    reason = "NoClusterFit"
+
+
+class Unschedulable(Unassignable):
+    reason = "Unschedulable"

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import heapq
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import NDArray
 
-from bayplan.assigning import tiers, webster
-from bayplan.assigning.candidates import Candidates
-from bayplan.assigning.failing import Unassignable, Unschedulable
+from bayplan.assigning.candidates import Candidates, Unassignable, Unschedulable
 from bayplan.assigning.go_numbers import MAX_INT32, int32, sum_int32
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.bindings import Binding
-from bayplan.model.placements import AGGREGATED, DUPLICATED, DYNAMIC_WEIGHT, STATIC_WEIGHT
+from bayplan.model.placements import AGGREGATED, DUPLICATED, DYNAMIC_WEIGHT, PLAIN, SEED, STATIC_WEIGHT
+from bayplan.model.semantics import Semantics
 from bayplan.rules import cluster_affinity
 
 Shares = list[tuple[str, int]]
@@ -23,7 +25,7 @@ def divide(binding: Binding, selected: Candidates, index: PlacementIndex) -> Sha
         raise Unassignable("no clusters available to schedule")
     if not binding.is_divisible:
         return [(name, 0) for name in selected.names]
-    if tiers.filled_in_order(binding, index.semantics):
+    if filled_in_order(binding, index.semantics):
         return _tier_by_tier(binding, selected, index)
     return _by_strategy(binding, selected, binding.replicas, index)
 
@@ -74,7 +76,7 @@ def _by_weight(binding: Binding, candidates: Candidates, replicas: int, index: P
     order = np.argsort(-level, kind="stable")
     chosen = order[_most_entitled(level[order], candidates.name_order[order], replicas, binding.uid)]
     votes = {name: weights[i] for name, i in zip(candidates.only(chosen).names, level[chosen].tolist(), strict=True)}
-    return sorted(webster.seats(replicas, votes, binding.uid).items())
+    return sorted(webster_seats(replicas, votes, binding.uid).items())
 
 
 # By the room that there is
@@ -123,7 +125,7 @@ def _in_question(binding: Binding, number: int, offered: Candidates, previous: S
 def _added(binding: Binding, number: int, room: Shares, previous: Shares) -> Shares:
     if binding.placement.division.strategy == AGGREGATED:
         room = _as_few_as_possible(number, room, previous)
-    return _merged(previous, webster.seats(number, dict(room), binding.uid))
+    return _merged(previous, webster_seats(number, dict(room), binding.uid))
 
 
 def _as_few_as_possible(number: int, room: Shares, previous: Shares) -> Shares:
@@ -160,6 +162,63 @@ def _most_entitled(claims: NDArray[np.int64], names: NDArray[np.int64], seats: i
     above = len(claims) - int(np.searchsorted(rising, claims[seats - 1], side="right"))
     equal = len(claims) - int(np.searchsorted(rising, claims[seats - 1], side="left"))
     ties = above + names[above:equal].argsort()
-    if webster.descending(uid):
+    if descending(uid):
         ties = ties[::-1]
     return np.concatenate((np.arange(above), ties[: seats - above]))
+
+
+# RF merged from assigning.webster: Seats by votes after Webster: every replica goes to the cluster with the largest
+# claim. Knows nothing of clusters.
+
+
+def webster_seats(number: int, votes: Mapping[str, int], uid: str) -> dict[str, int]:
+    """
+    Seats by name. Fewer seats win a tie, then the name, whose direction is drawn from the template's uid.
+
+    Claims are compared as floats, like Karmada's: claims that round to the same float are equal.
+    """
+    won = dict.fromkeys(votes, 0)
+    if not votes or number <= 0:
+        return won
+    if len(votes) == 1:
+        return dict.fromkeys(votes, number)
+    names = sorted(votes, reverse=descending(uid))
+    heap = [(-float(votes[name]), 0, rank, name) for rank, name in enumerate(names)]
+    heapq.heapify(heap)
+    for _ in range(number):
+        _, taken, rank, name = heap[0]
+        won[name] = taken + 1
+        heapq.heapreplace(heap, (-(votes[name] / (2 * taken + 3)), taken + 1, rank, name))
+    return won
+
+
+def descending(uid: str) -> bool:
+    """Whether names are taken from the last on where all else is equal."""
+    return bool(uid) and _fnv1a(uid.encode()) & 1 == 1
+
+
+def _fnv1a(data: bytes) -> int:
+    """The 32-bit hash of that name."""
+    value = 0x811C9DC5
+    for byte in data:
+        value = (value ^ byte) * 0x01000193 & 0xFFFFFFFF
+    return value
+
+
+# RF merged from assigning.tiers: What tiers mean to a workload: filled in order, or the first one alone. Workloads
+# that clusters take by their room fill tiers in order, whatever the form. Those that are copied whole or split by
+# fixed weights fill Karmada's own form too, although its webhook refuses that; by the seed they take the first tier
+# that can hold them alone.
+
+
+def filled_in_order(binding: Binding, semantics: Semantics) -> bool:
+    return binding.group.form != PLAIN and not _by_the_seed(binding, semantics)
+
+
+def first_alone(binding: Binding, semantics: Semantics) -> bool:
+    return binding.group.form != PLAIN and _by_the_seed(binding, semantics)
+
+
+def _by_the_seed(binding: Binding, semantics: Semantics) -> bool:
+    copied = not binding.is_divisible or binding.placement.division.strategy not in (DYNAMIC_WEIGHT, AGGREGATED)
+    return copied and (binding.group.form == SEED or semantics.first_tier_alone)

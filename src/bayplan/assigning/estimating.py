@@ -6,16 +6,18 @@ All clusters are estimated at once, from arrays of what they have left; those wh
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.assigning.go_numbers import MAX_INT32, int32
-from bayplan.indexing.cluster_room import LARGEST, ClusterRoom, Grade, Report
+from bayplan.indexing.cluster_capacity import LARGEST, CapacityReport, ClusterCapacity, ResourceModelGrade, grade_of
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model import quantities
-from bayplan.model.bindings import Demand
-from bayplan.model.clusters import Amounts
+from bayplan.model.bindings import Binding, ReplicaDemand
+from bayplan.model.clusters import Amounts, ClusterFacts, NodeGrade, ResourceSummary
 
 NATIVE = ("cpu", "memory", "ephemeral-storage")
 
@@ -39,7 +41,7 @@ def _counts(name: str) -> bool:
     return "/" in name and not name.startswith("requests.")
 
 
-def allocatable(demand: Demand | None, index: PlacementIndex) -> NDArray[np.int64]:
+def allocatable(demand: ReplicaDemand | None, index: PlacementIndex) -> NDArray[np.int64]:
     """How many replicas that ask for so much fit beside everything present, shape (capacity,)."""
     plan = None if demand is None or demand.requests is None else wanted(demand.requests)
     room = index.cluster_room
@@ -49,7 +51,7 @@ def allocatable(demand: Demand | None, index: PlacementIndex) -> NDArray[np.int6
     return found
 
 
-def _by_arrays(plan: Wanted | None, room: ClusterRoom) -> NDArray[np.int64]:
+def _by_arrays(plan: Wanted | None, room: ClusterCapacity) -> NDArray[np.int64]:
     """`most_replicas` of all clusters at once."""
     found = room.pods
     for resource, amount in plan.of_cluster if plan else ():
@@ -59,7 +61,7 @@ def _by_arrays(plan: Wanted | None, room: ClusterRoom) -> NDArray[np.int64]:
     return found.astype(np.int32).astype(np.int64)  # which wraps as `int32` does
 
 
-def _on_grades(plan: Wanted, room: ClusterRoom) -> NDArray[np.int64]:
+def _on_grades(plan: Wanted, room: ClusterCapacity) -> NDArray[np.int64]:
     """Equal replicas fill one imagined node after another, so only how many fit on each grade matters."""
     fits = room.grade_pods
     for resource, amount in plan.of_node:
@@ -73,7 +75,7 @@ def _bounded(amount: int) -> int:
     return min(amount, LARGEST)
 
 
-def most_replicas(plan: Wanted | None, report: Report) -> int:
+def most_replicas(plan: Wanted | None, report: CapacityReport) -> int:
     """How many replicas one cluster takes; where a request is unknown, pods alone limit it."""
     if plan is None or not report.pods:
         return int32(report.pods)
@@ -83,6 +85,74 @@ def most_replicas(plan: Wanted | None, report: Report) -> int:
     return int32(min([report.pods, *(report.free.get(name, 0) // amount for name, amount in plan.of_cluster)]))
 
 
-def fits_on(grade: Grade, plan: Wanted) -> int:
+def fits_on(grade: ResourceModelGrade, plan: Wanted) -> int:
     """How many replicas one such node takes."""
     return min([grade.pods, *(grade.least.get(name, 0) // amount for name, amount in plan.of_node)])
+
+
+# RF merged from assigning.assuming: A cluster as it will report itself once replicas that were just placed on it are
+# there. What a plan has decided is not yet in any `resourceSummary`, and the next workload must not be promised the
+# same room. Mirrors what Karmada does behind its gate SchedulingOvercommitProtection
+# (pkg/estimator/client/general.go).
+
+
+Load = list[tuple[Amounts, int]]  # what one replica asks for, and how many of them
+
+
+def load_of(binding: Binding, replicas: int, before: int | None) -> Load:
+    """What comes to a cluster that gets so many replicas and has `before`, None if the binding was not there yet."""
+    if binding.is_divisible:
+        requests = binding.demand.requests if binding.demand else None
+        return [(requests or (), max(0, replicas - (before or 0)))]
+    if before is not None:
+        return []
+    return [(component.requests or (), component.replicas) for component in binding.components]
+
+
+def loaded(facts: ClusterFacts, load: Load) -> ClusterFacts:
+    """The cluster with the load on it; one that reports nothing stays as it is."""
+    for requests, count in load:
+        if count and facts.summary is not None:
+            grades = None if facts.grades is None else _fill(facts.grades, requests, count)
+            facts = msgspec.structs.replace(facts, summary=_promise(facts.summary, requests, count), grades=grades)
+    return facts
+
+
+def _promise(summary: ResourceSummary, requests: Amounts, count: int) -> ResourceSummary:
+    allocating = dict(summary.allocating)
+    for resource, amount in (*requests, ("pods", Fraction(1))):
+        allocating[resource] = allocating.get(resource, Fraction()) + amount * count
+    return msgspec.structs.replace(summary, allocating=tuple(allocating.items()))
+
+
+def _fill(grades: tuple[NodeGrade, ...], requests: Amounts, count: int) -> tuple[NodeGrade, ...]:
+    """The first node that has room takes what it can, then the next; what finds no room is let go."""
+    asked = wanted(requests)
+    result: list[NodeGrade] = []
+    for place, grade in enumerate(grades):
+        if not count:
+            return (*result, *grades[place:])
+        fits = fits_on(grade_of(grade), asked)
+        full, rest = divmod(min(count, grade.count * fits), fits) if fits else (0, 0)
+        count -= full * fits + rest
+        untouched = grade.count - full - bool(rest)
+        for number, taken in ((full, fits), (int(bool(rest)), rest), (untouched, 0)):
+            if number:
+                _append(result, _with(grade, number, taken, dict(asked.of_node)))
+    return tuple(result)
+
+
+def _append(grades: list[NodeGrade], grade: NodeGrade) -> None:
+    """Add nodes at the end; to those there if they are alike, so that grades do not multiply with every workload."""
+    if grades and (grades[-1].least, grades[-1].pods) == (grade.least, grade.pods):
+        grade = msgspec.structs.replace(grade, count=grades.pop().count + grade.count)
+    grades.append(grade)
+
+
+def _with(grade: NodeGrade, count: int, taken: int, wanted: dict[str, int]) -> NodeGrade:
+    """So many nodes of the grade with so many replicas on each."""
+    if not taken:
+        return msgspec.structs.replace(grade, count=count)
+    units = {"cpu": 1000}
+    least = [(name, amount - Fraction(taken * wanted.get(name, 0), units.get(name, 1))) for name, amount in grade.least]
+    return NodeGrade(count, tuple(least), grade.pods - taken)

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-import numpy as np
+import math
+from collections.abc import Iterator
 
-from bayplan.assigning import select_regions, select_spread, tiers
-from bayplan.assigning.candidates import Candidates
-from bayplan.assigning.failing import Unassignable
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from bayplan.assigning import divide_replicas
+from bayplan.assigning.candidates import Candidates, Rows, Unassignable
 from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.indexing.value_columns import ABSENT
 from bayplan.model.bindings import Binding
-from bayplan.model.placements import SpreadField
+from bayplan.model.clusters import CLUSTER, FIELD_KEYS, PROVIDER, REGION, ZONE
+from bayplan.model.placements import DUPLICATED, Placement, SpreadField
+from bayplan.model.terms import TARGET
 
 ANY_CAPACITY = -1
 
 
 def select(binding: Binding, candidates: Candidates, index: PlacementIndex) -> Candidates:
     """The clusters that get a share, in the order that later ties follow."""
-    if not tiers.first_alone(binding, index.semantics):
+    if not divide_replicas.first_alone(binding, index.semantics):
         need = binding.replicas if binding.placement.division.counts_capacity else ANY_CAPACITY
         return _choose(binding, candidates, need, index)
     for tier in candidates.by_tier:
@@ -33,11 +40,11 @@ def _choose(binding: Binding, candidates: Candidates, need: int, index: Placemen
     placement = binding.placement
     if not placement.spread or not placement.division.heeds_spread:
         return candidates
-    if index.semantics.spread_by_every_field and select_spread.concerns(placement):
-        return select_spread.select(placement, candidates, index)
+    if index.semantics.spread_by_every_field and has_other_fields(placement):
+        return choose_by_every_field(placement, candidates, index)
     by_region, by_cluster = placement.by_region, placement.by_cluster
     if by_region is not None:
-        return select_regions.select(binding, candidates, by_region, by_cluster or SpreadField(), index)
+        return choose_by_region(binding, candidates, by_region, by_cluster or SpreadField(), index)
     if by_cluster is not None:
         return _by_cluster(candidates, by_cluster, need)
     raise Unassignable("just support cluster and region spread constraint")
@@ -71,3 +78,182 @@ def _with_room(available: list[int], count: int, need: int) -> list[int]:
             room += gained
             chosen[place], rest[where] = rest[where], chosen[place]
     return chosen if room >= need else []
+
+
+# RF merged from assigning.select_regions: Spread by region: first the regions, then the best cluster of each, then
+# the best of the rest.
+
+UNIT = 1000  # one replica, or one cluster, outweighs any score
+
+
+class Region(msgspec.Struct, frozen=True):
+    """`members` are the places of its clusters among the candidates, in order."""
+
+    name: str
+    members: NDArray[np.intp]
+    weight: int
+
+    @property
+    def size(self) -> int:
+        return len(self.members)
+
+
+class Weighing(msgspec.Struct, frozen=True):
+    """What the weight of a region hangs on beside its clusters: the least number of regions, and of clusters."""
+
+    binding: Binding
+    least: int
+    least_clusters: int
+
+
+def choose_by_region(
+    binding: Binding, candidates: Candidates, constraint: SpreadField, by_cluster: SpreadField, index: PlacementIndex
+) -> Candidates:
+    """One cluster of each chosen region, then more of them in the order of the candidates."""
+    regions = _regions(candidates, index, Weighing(binding, constraint.min_groups, by_cluster.min_groups))
+    if len(regions) < constraint.min_groups:
+        raise Unassignable("the number of feasible region is less than spreadConstraint.MinGroups")
+    best = _best_combination(regions, constraint, by_cluster.min_groups)
+    if not best:
+        raise Unassignable("the number of clusters is less than the cluster spreadConstraint.MinGroups")
+    firsts = [int(region.members[0]) for region in best]
+    rest = np.sort(np.concatenate([region.members[1:] for region in best]))
+    count = min(len(firsts) + len(rest), by_cluster.max_groups)
+    return candidates.only(np.concatenate((firsts, rest[: max(0, count - len(firsts))])))
+
+
+def _regions(candidates: Candidates, index: PlacementIndex, weighing: Weighing) -> list[Region]:
+    column = index.column(FIELD_KEYS[REGION])
+    domains = column.of_slot[candidates.rows.slots]
+    found = []
+    for domain in np.unique(domains[domains != ABSENT]).tolist():
+        members = np.flatnonzero(domains == domain)
+        found.append(Region(str(column.values[domain]), members, _weight(candidates.rows.at(members), weighing)))
+    return found
+
+
+def _weight(members: Rows, weighing: Weighing) -> int:
+    binding, least = weighing.binding, weighing.least
+    if binding.placement.division.strategy == DUPLICATED:
+        roomy = members.scores[members.available >= binding.replicas]
+        return UNIT * len(roomy) + (int(roomy.sum()) // len(roomy) if len(roomy) else 0)
+    # Without minGroups Karmada divides by zero; what comes out weighs nothing.
+    target = -(-binding.replicas // least) if least else None
+    room = members.available.cumsum()
+    enough = np.arange(1, len(room) + 1) >= max(weighing.least_clusters, least)
+    if target is not None:
+        enough &= room >= target
+    walked = int(enough.argmax()) + 1 if enough.any() else len(room)
+    scores = int(members.scores[:walked].sum())
+    if target is not None and room[walked - 1] < target:
+        return UNIT * int(room[walked - 1]) + scores // len(room)
+    return UNIT * (target or 0) + scores // walked
+
+
+def _best_combination(regions: list[Region], constraint: SpreadField, clusters_needed: int) -> list[Region]:
+    """The heaviest combination; but a shorter one that starts the same way is enough."""
+    found = _combinations(regions, constraint, clusters_needed)
+    if not found:
+        return []
+    ordered = [sorted(path, key=lambda region: (-region.weight, region.name)) for path in found]
+    # Stable, so that among equals the one found first comes first.
+    ordered.sort(key=lambda path: (-sum(r.weight for r in path), -sum(r.size for r in path)))
+    best = ordered[0]
+    for path in ordered[1:]:
+        if len(path) < len(best) and [r.name for r in best[: len(path)]] == [r.name for r in path]:
+            best = path
+    return best
+
+
+def _combinations(regions: list[Region], constraint: SpreadField, clusters_needed: int) -> list[list[Region]]:
+    """Those with enough clusters, in the order in which Karmada's search finds them; none is extended needlessly."""
+    regions = sorted(regions, key=lambda region: (region.size, -region.weight, region.name))
+    least, most = constraint.min_groups, constraint.max_groups
+    found: list[list[Region]] = []
+
+    def extend(path: list[Region], size: int, begin: int) -> None:
+        if size >= clusters_needed and least <= len(path) <= most:
+            found.append(path)
+            return
+        if len(path) >= most:
+            return
+        for position in range(begin, len(regions)):
+            extend([*path, regions[position]], size + regions[position].size, position + 1)
+            if len(regions) == least:  # only all of them will do
+                return
+
+    extend([], 0, 0)
+    return found
+
+
+# RF merged from assigning.select_spread: Spread by every field and label that is constrained (switch
+# `spreadByEveryField`), which Karmada declares but ignores. The chosen clusters span at least `minGroups` and at most
+# `maxGroups` (unset: any number of) values of each. Of all such sets the smallest is taken, of equal ones the one
+# whose clusters come first; it is then topped up in order with every cluster that keeps within all maxima. Room plays
+# no part, as in Karmada's choice of regions.
+
+
+class Limit(msgspec.Struct, frozen=True):
+    """How many values of one key the chosen clusters may span, and which each candidate has."""
+
+    least: int
+    most: float
+    values: tuple[frozenset[int], ...]
+
+
+def has_other_fields(placement: Placement) -> bool:
+    """Whether there is anything that Karmada does not spread by."""
+    return any(constraint.label or constraint.field in (ZONE, PROVIDER) for constraint in placement.spread)
+
+
+def choose_by_every_field(placement: Placement, candidates: Candidates, index: PlacementIndex) -> Candidates:
+    limits = _limits(placement, candidates, index)
+    for size in range(1, len(candidates) + 1):
+        chosen = next(_sets(size, (), 0, limits, len(candidates)), None)
+        if chosen is not None:
+            return candidates.only(np.array(_topped_up(chosen, limits, len(candidates)), np.intp))
+    raise Unassignable("no set of feasible clusters meets the spread constraints")
+
+
+def _limits(placement: Placement, candidates: Candidates, index: PlacementIndex) -> list[Limit]:
+    by_key = {constraint.field or constraint.label or CLUSTER: constraint for constraint in placement.spread}
+    found = []
+    for key, constraint in by_key.items():
+        column = index.column(TARGET if key == CLUSTER else FIELD_KEYS.get(key, key))
+        values = tuple(frozenset(column.domains(slot)) for slot in candidates.rows.slots.tolist())
+        found.append(Limit(constraint.min_groups, constraint.max_groups or math.inf, values))
+    return found
+
+
+def _sets(
+    size: int, chosen: tuple[int, ...], begin: int, limits: list[Limit], n_candidates: int
+) -> Iterator[tuple[int, ...]]:
+    """Sets of so many candidates that meet every limit, the first in order first."""
+    if not _within(chosen, limits):
+        return
+    if len(chosen) == size:
+        if all(len(_span(chosen, limit)) >= limit.least for limit in limits):
+            yield chosen
+        return
+    tried = set()
+    for i in range(begin, n_candidates - (size - len(chosen)) + 1):
+        # Candidates with the same values are interchangeable: if the first of them leads nowhere, so do the others.
+        alike = tuple(limit.values[i] for limit in limits)
+        if alike not in tried:
+            tried.add(alike)
+            yield from _sets(size, (*chosen, i), i + 1, limits, n_candidates)
+
+
+def _topped_up(chosen: tuple[int, ...], limits: list[Limit], n_candidates: int) -> list[int]:
+    for i in range(n_candidates):
+        if i not in chosen and _within((*chosen, i), limits):
+            chosen = (*chosen, i)
+    return sorted(chosen)
+
+
+def _within(chosen: tuple[int, ...], limits: list[Limit]) -> bool:
+    return all(len(_span(chosen, limit)) <= limit.most for limit in limits)
+
+
+def _span(chosen: tuple[int, ...], limit: Limit) -> frozenset[int]:
+    return frozenset().union(*(limit.values[i] for i in chosen))

@@ -8,9 +8,9 @@ import msgspec
 
 from bayplan.auditing import checks, legacy, profiles, staging
 from bayplan.auditing.layout import Layout
-from bayplan.auditing.outcomes import BROKEN, HOLDS, NOT_APPLICABLE, OPEN, Facts, Outcome
-from bayplan.auditing.profiles import FAIL, FAIL_IF_SHOWN, INFO, Profile
-from bayplan.auditing.staging import Stage
+from bayplan.auditing.outcomes import BROKEN, HOLDS, NOT_APPLICABLE, OPEN, CheckOutcome, Facts
+from bayplan.auditing.profiles import FAIL, FAIL_IF_SHOWN, INFO, AuditProfile
+from bayplan.auditing.staging import RedundancyStage
 from bayplan.auditing.survival import Survival
 from bayplan.auditing.workload_groups import Workloads
 
@@ -42,10 +42,10 @@ class Result(msgspec.Struct, frozen=True):
 class Audit(msgspec.Struct, frozen=True):
     """All verdicts of a profile; no stage where the profile knows none."""
 
-    profile: Profile
+    profile: AuditProfile
     layout: Layout
     results: tuple[Result, ...]
-    stage: Stage | None
+    stage: RedundancyStage | None
     survival: Survival | None = None
     workloads: Workloads | None = None
 
@@ -56,7 +56,7 @@ class Audit(msgspec.Struct, frozen=True):
 
 def audit(
     layout: Layout,
-    profile: Profile,
+    profile: AuditProfile,
     *,
     required_stages: Sequence[tuple[str, str]] = (),
     workloads: Workloads | None = None,
@@ -78,12 +78,12 @@ def audit(
         found = staging.required(facts, name, sense)
         results.append(_result(STAGE_ID, f"Control plane {sense} at stage {name}", "SCS-0213, stages", FAIL, found))
     if not required_stages:
-        found = Outcome(NOT_APPLICABLE, f"none is required; the control plane is {stage}")
+        found = CheckOutcome(NOT_APPLICABLE, f"none is required; the control plane is {stage}")
         results.append(_result(STAGE_ID, "Stage reached", "SCS-0213, stages", INFO, found))
     return Audit(profile, layout, tuple(results), stage, survival, workloads)
 
 
-def _result(check_id: str, title: str, source: str, weight: str, found: Outcome) -> Result:
+def _result(check_id: str, title: str, source: str, weight: str, found: CheckOutcome) -> Result:
     broken = FAILED if weight in (FAIL, FAIL_IF_SHOWN) else WARN
     # What only counts if it is shown asks for nothing as long as it is not.
     required = weight == FAIL or (weight == FAIL_IF_SHOWN and found.state != OPEN)

@@ -10,8 +10,17 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from bayplan.auditing.objects import ConfigMap, Controller, CsiNode, EndpointSlice, Lease, Machine, Node, Pod
-from bayplan.model.disruption import Budget
+from bayplan.auditing.objects import (
+    ObservedConfigMap,
+    ObservedController,
+    ObservedCsiNode,
+    ObservedEndpointSlice,
+    ObservedLease,
+    ObservedMachine,
+    ObservedNode,
+    ObservedPod,
+)
+from bayplan.model.disruption_budgets import DisruptionBudget
 from bayplan.wire.storage import PersistentVolume
 
 Place = tuple[str, int]  # file and line
@@ -21,8 +30,8 @@ Inventory = Mapping[str, Mapping[str, str]]  # by node or by the server's UUID: 
 class Hosting(msgspec.Struct, frozen=True, kw_only=True):
     """The cluster that a control plane runs on as pods: its nodes, and the pods of this control plane."""
 
-    nodes: Sequence[Node] = ()
-    pods: Sequence[Pod] = ()
+    nodes: Sequence[ObservedNode] = ()
+    pods: Sequence[ObservedPod] = ()
 
 
 class Unlisted(msgspec.Struct, frozen=True):
@@ -52,16 +61,16 @@ class AuditInput(msgspec.Struct, frozen=True, kw_only=True):
     as what is not there.
     """
 
-    nodes: Sequence[Node]
-    pods: Sequence[Pod] | None = None
-    leases: Sequence[Lease] = ()
-    machines: Sequence[Machine] = ()
-    config_maps: Sequence[ConfigMap] = ()
-    endpoint_slices: Sequence[EndpointSlice] = ()
-    csi_nodes: Sequence[CsiNode] = ()
+    nodes: Sequence[ObservedNode]
+    pods: Sequence[ObservedPod] | None = None
+    leases: Sequence[ObservedLease] = ()
+    machines: Sequence[ObservedMachine] = ()
+    config_maps: Sequence[ObservedConfigMap] = ()
+    endpoint_slices: Sequence[ObservedEndpointSlice] = ()
+    csi_nodes: Sequence[ObservedCsiNode] = ()
     volumes: Sequence[PersistentVolume] = ()
-    controllers: Sequence[Controller] = ()
-    budgets: Sequence[Budget] = ()
+    controllers: Sequence[ObservedController] = ()
+    budgets: Sequence[DisruptionBudget] = ()
     hosting: Hosting | None = None
     inventory: Inventory = msgspec.field(default_factory=dict)
     place_by_node: Mapping[str, Place] = msgspec.field(default_factory=dict)

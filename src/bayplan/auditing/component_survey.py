@@ -26,10 +26,10 @@ from bayplan.auditing.layout import (
     SCHEDULER,
     WORKER,
     AuditNode,
+    ComponentInstance,
     Layout,
-    Member,
 )
-from bayplan.auditing.objects import ConfigMap, Pod
+from bayplan.auditing.objects import ObservedConfigMap, ObservedPod
 
 _NAMESPACES = {
     "kube-system": None,
@@ -52,7 +52,7 @@ _HEALTH = {
 }
 NO_KUBE_SYSTEM = "the pods given include none of kube-system: which components run where is not known"
 
-Members = dict[str, list[Member]]
+Members = dict[str, list[ComponentInstance]]
 
 
 def with_components(layout: Layout, given: AuditInput, addresses: Mapping[str, str]) -> Layout:
@@ -72,7 +72,7 @@ def with_components(layout: Layout, given: AuditInput, addresses: Mapping[str, s
     if endpoints and not running[ETCD]:
         ready = {node.name: node.ready for node in nodes}
         named = [addresses.get(endpoint, endpoint) for endpoint in endpoints]
-        known.put(ETCD, [Member(name, ready.get(name, True)) for name in named], DECLARED)
+        known.put(ETCD, [ComponentInstance(name, ready.get(name, True)) for name in named], DECLARED)
     elsewhere = bool(pods) and not any(pod.metadata.namespace in _NAMESPACES for pod in pods)
     listed = given.may_list("pods", "kube-system")
     if elsewhere and listed:
@@ -85,7 +85,7 @@ def with_components(layout: Layout, given: AuditInput, addresses: Mapping[str, s
             known.put(component, _assumed(layout, component), INFERRED, even_none=bool(layout.control_plane))
     sick = _sick(layout, given)
     members = {
-        component: [Member(m.node, m.healthy and (component, m.node) not in sick) for m in found]
+        component: [ComponentInstance(m.node, m.healthy and (component, m.node) not in sick) for m in found]
         for component, found in known.members.items()
     }
     return filled(layout, members, known.evidence, tuple(AuditNode(name=e) for e in endpoints if e not in addresses))
@@ -98,12 +98,12 @@ class _Known:
         self.members: Members = {}
         self.evidence: dict[str, str] = {}
 
-    def put(self, component: str, members: list[Member], evidence: str, *, even_none: bool = False) -> None:
+    def put(self, component: str, members: list[ComponentInstance], evidence: str, *, even_none: bool = False) -> None:
         if component not in self.members and (members or even_none):
             self.members[component], self.evidence[component] = members, evidence
 
 
-def _told_api_servers(layout: Layout, given: AuditInput, addresses: Mapping[str, str]) -> list[Member]:
+def _told_api_servers(layout: Layout, given: AuditInput, addresses: Mapping[str, str]) -> list[ComponentInstance]:
     """
     API servers on nodes of this cluster, by their leases and by the addresses behind the Service `kubernetes`.
 
@@ -113,7 +113,7 @@ def _told_api_servers(layout: Layout, given: AuditInput, addresses: Mapping[str,
     by_hostname = {node.labels.get("kubernetes.io/hostname", node.name): node.name for node in layout.nodes}
     names = [by_hostname.get(host, "") for host in second_sources.api_server_hosts(given.leases)]
     names += [addresses.get(address, "") for address in _service_addresses(given)]
-    return [Member(name, ready[name]) for name in dict.fromkeys(names) if name in ready]
+    return [ComponentInstance(name, ready[name]) for name in dict.fromkeys(names) if name in ready]
 
 
 def _service_addresses(given: AuditInput) -> list[str]:
@@ -171,35 +171,35 @@ def filled(
     )
 
 
-def _assumed(layout: Layout, component: str) -> list[Member]:
+def _assumed(layout: Layout, component: str) -> list[ComponentInstance]:
     """One on each control-plane node; etcd on the nodes of its own role where there are any."""
     of_etcd = [node for node in layout.nodes if ETCD_ROLE in node.roles]
     nodes = of_etcd if component == ETCD and of_etcd else layout.control_plane
-    return [Member(node.name, node.ready) for node in nodes]
+    return [ComponentInstance(node.name, node.ready) for node in nodes]
 
 
-def _seen(layout: Layout, pods: Iterable[Pod]) -> Members:
+def _seen(layout: Layout, pods: Iterable[ObservedPod]) -> Members:
     """Instances that run: the pod exists, is not going, and is in phase Running."""
     ready = {node.name: node.ready for node in layout.nodes}
     found: Members = {component: [] for component in COMPONENTS}
     for pod in pods:
         component = component_of(pod)
         if component and pod.spec.node_name in ready and (component == ETCD or not _is_gone(pod)):
-            found[component].append(Member(pod.spec.node_name, is_well(pod) and ready[pod.spec.node_name]))
+            found[component].append(ComponentInstance(pod.spec.node_name, is_well(pod) and ready[pod.spec.node_name]))
     return found
 
 
-def is_well(pod: Pod) -> bool:
+def is_well(pod: ObservedPod) -> bool:
     """Whether the instance works: it runs, stays, and is ready."""
     ready = all(c.status == "True" for c in pod.status.conditions or () if c.type == "Ready")
     return not _is_gone(pod) and ready
 
 
-def _is_gone(pod: Pod) -> bool:
+def _is_gone(pod: ObservedPod) -> bool:
     return pod.metadata.deletion_timestamp is not None or pod.status.phase not in ("Running", "")
 
 
-def component_of(pod: Pod) -> str:
+def component_of(pod: ObservedPod) -> str:
     """The component a pod is an instance of; empty for any other pod."""
     namespace, labels = pod.metadata.namespace, pod.metadata.labels or {}
     if namespace not in _NAMESPACES:
@@ -231,7 +231,7 @@ def _with_role(node: AuditNode, seen: Members) -> AuditNode:
     return msgspec.structs.replace(node, roles=tuple(role for role in order if role in roles))
 
 
-def _endpoints(pods: Iterable[Pod], config_maps: Iterable[ConfigMap]) -> list[str]:
+def _endpoints(pods: Iterable[ObservedPod], config_maps: Iterable[ObservedConfigMap]) -> list[str]:
     """The addresses of etcd where it is not on the control-plane nodes themselves; none if stacked or not told."""
     texts = [
         word.partition("=")[2]

@@ -12,7 +12,7 @@ from bayplan.auditing.spread import Places
 NODE = "node"  # the smallest level: every node is a domain of its own
 
 
-class Event(msgspec.Struct, frozen=True):
+class FailureEvent(msgspec.Struct, frozen=True):
     """A failure: all nodes of a domain of a level, or any named set of nodes, are gone at once."""
 
     level: str
@@ -20,21 +20,21 @@ class Event(msgspec.Struct, frozen=True):
     nodes: frozenset[str]
 
 
-def events(level: str, domain_by_node: Mapping[str, str | None]) -> list[Event]:
+def events(level: str, domain_by_node: Mapping[str, str | None]) -> list[FailureEvent]:
     """One event per domain of a level, or per value of anything nodes share: a power feed, a kernel version."""
     nodes: dict[str, set[str]] = {}
     for node, domain in domain_by_node.items():
         if domain:
             nodes.setdefault(domain, set()).add(node)
-    return [Event(level, domain, frozenset(names)) for domain, names in sorted(nodes.items())]
+    return [FailureEvent(level, domain, frozenset(names)) for domain, names in sorted(nodes.items())]
 
 
-def label_events(key: str, labels_by_node: Mapping[str, Mapping[str, str]]) -> list[Event]:
+def label_events(key: str, labels_by_node: Mapping[str, Mapping[str, str]]) -> list[FailureEvent]:
     """One event per value of a node label."""
     return events(key, {node: labels.get(key) for node, labels in labels_by_node.items()})
 
 
-def level_events(layout: Layout, level: str, places: Places | None = None) -> list[Event]:
+def level_events(layout: Layout, level: str, places: Places | None = None) -> list[FailureEvent]:
     """The failures of a level, of anything else that nodes share by name, or of a label key, over all nodes."""
     nodes = layout.by_name().values()
     if level == NODE:

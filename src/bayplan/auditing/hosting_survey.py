@@ -11,8 +11,17 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from bayplan.auditing import component_survey
-from bayplan.auditing.layout import COMPONENTS, CONTROL_PLANE, ETCD, ETCD_ROLE, OBSERVED, AuditNode, Layout, Member
-from bayplan.auditing.objects import Pod
+from bayplan.auditing.layout import (
+    COMPONENTS,
+    CONTROL_PLANE,
+    ETCD,
+    ETCD_ROLE,
+    OBSERVED,
+    AuditNode,
+    ComponentInstance,
+    Layout,
+)
+from bayplan.auditing.objects import ObservedPod
 from bayplan.auditing.workload_groups import runs
 
 PREFIX = "hosting/"  # no node's name holds a slash, so the two clusters' nodes cannot be mistaken for each other
@@ -20,7 +29,7 @@ PREFIX = "hosting/"  # no node's name holds a slash, so the two clusters' nodes 
 NOTHING_HOSTED = "no pod of the hosting cluster's dump runs a part of a control plane"
 
 
-def with_hosting(layout: Layout, nodes: Sequence[AuditNode], pods: Iterable[Pod]) -> Layout:
+def with_hosting(layout: Layout, nodes: Sequence[AuditNode], pods: Iterable[ObservedPod]) -> Layout:
     """The layout with the hosting cluster's nodes, and the members of the control plane on them."""
     ready = {node.name: node.ready for node in nodes}
     members: component_survey.Members = {}
@@ -29,7 +38,7 @@ def with_hosting(layout: Layout, nodes: Sequence[AuditNode], pods: Iterable[Pod]
             continue
         for component in components_of(pod):
             healthy = ready[pod.spec.node_name] and component_survey.is_well(pod)
-            members.setdefault(component, []).append(Member(f"{PREFIX}{pod.spec.node_name}", healthy))
+            members.setdefault(component, []).append(ComponentInstance(f"{PREFIX}{pod.spec.node_name}", healthy))
     # An etcd that is not among these pods may be shared, and live elsewhere.
     shown = [component for component in COMPONENTS if component in members or (members and component != ETCD)]
     known = {component: members.get(component, []) for component in shown}
@@ -40,7 +49,7 @@ def with_hosting(layout: Layout, nodes: Sequence[AuditNode], pods: Iterable[Pod]
     return component_survey.filled(layout, known, dict.fromkeys(known, OBSERVED), outside)
 
 
-def components_of(pod: Pod) -> list[str]:
+def components_of(pod: ObservedPod) -> list[str]:
     """The components that its containers are; some products run several in one pod."""
     names = {container.name for container in pod.spec.containers or ()}
     return [component for component in COMPONENTS if component in names]

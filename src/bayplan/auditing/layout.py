@@ -71,7 +71,7 @@ class AuditNode(msgspec.Struct, frozen=True, kw_only=True):
         return WORKER in self.roles
 
 
-class Member(msgspec.Struct, frozen=True):
+class ComponentInstance(msgspec.Struct, frozen=True):
     """One instance of a component and its node; unhealthy ones still count as members."""
 
     node: str
@@ -90,7 +90,7 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
 
     nodes: tuple[AuditNode, ...]
     levels: tuple[str, ...] = LEVELS
-    members: Mapping[str, tuple[Member, ...]] = msgspec.field(default_factory=dict)
+    members: Mapping[str, tuple[ComponentInstance, ...]] = msgspec.field(default_factory=dict)
     component_evidence: Mapping[str, str] = msgspec.field(default_factory=dict)
     external: tuple[AuditNode, ...] = ()
     api_servers: Mapping[str, int] = msgspec.field(default_factory=dict)

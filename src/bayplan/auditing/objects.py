@@ -10,20 +10,20 @@ from __future__ import annotations
 import msgspec
 
 from bayplan.wire.meta import ApiObject, WireObject
-from bayplan.wire.nodes import Taint
+from bayplan.wire.nodes import WireTaint
 
 
-class Condition(WireObject):
+class ObservedCondition(WireObject):
     type: str = ""
     status: str = ""
 
 
-class Address(WireObject):
+class ObservedAddress(WireObject):
     type: str = ""
     address: str = ""
 
 
-class NodeInfo(WireObject):
+class ObservedNodeInfo(WireObject):
     system_uuid: str = msgspec.field(default="", name="systemUUID")
     machine_id: str = msgspec.field(default="", name="machineID")
     kernel_version: str = ""
@@ -31,134 +31,134 @@ class NodeInfo(WireObject):
     kubelet_version: str = ""
 
 
-class NodeSpec(WireObject):
+class ObservedNodeSpec(WireObject):
     provider_id: str = msgspec.field(default="", name="providerID")
-    taints: list[Taint] | None = None
+    taints: list[WireTaint] | None = None
     unschedulable: bool = False
 
 
-class NodeStatus(WireObject):
-    conditions: list[Condition] | None = None
-    addresses: list[Address] | None = None
-    node_info: NodeInfo = msgspec.field(default_factory=NodeInfo)
+class ObservedNodeStatus(WireObject):
+    conditions: list[ObservedCondition] | None = None
+    addresses: list[ObservedAddress] | None = None
+    node_info: ObservedNodeInfo = msgspec.field(default_factory=ObservedNodeInfo)
 
 
-class Node(ApiObject):
-    spec: NodeSpec = msgspec.field(default_factory=NodeSpec)
-    status: NodeStatus = msgspec.field(default_factory=NodeStatus)
+class ObservedNode(ApiObject):
+    spec: ObservedNodeSpec = msgspec.field(default_factory=ObservedNodeSpec)
+    status: ObservedNodeStatus = msgspec.field(default_factory=ObservedNodeStatus)
 
 
-class Container(WireObject):
+class ObservedContainer(WireObject):
     name: str = ""
     command: list[str] | None = None
     args: list[str] | None = None
 
 
-class ClaimSource(WireObject):
+class ObservedClaimSource(WireObject):
     claim_name: str = ""
 
 
-class PodVolume(WireObject):
-    persistent_volume_claim: ClaimSource | None = None
+class ObservedPodVolume(WireObject):
+    persistent_volume_claim: ObservedClaimSource | None = None
 
 
-class PodAffinity(WireObject):
+class ObservedPodAffinity(WireObject):
     """Whether pods are kept apart by their spec at all; what exactly it says is the scheduler's business."""
 
     pod_anti_affinity: dict[str, object] | None = None
 
 
-class PodSpec(WireObject):
+class ObservedPodSpec(WireObject):
     node_name: str = ""
-    containers: list[Container] | None = None
-    volumes: list[PodVolume] | None = None
-    affinity: PodAffinity | None = None
+    containers: list[ObservedContainer] | None = None
+    volumes: list[ObservedPodVolume] | None = None
+    affinity: ObservedPodAffinity | None = None
     topology_spread_constraints: list[dict[str, object]] | None = None
 
 
-class PodStatus(WireObject):
+class ObservedPodStatus(WireObject):
     phase: str = ""
-    conditions: list[Condition] | None = None
+    conditions: list[ObservedCondition] | None = None
 
 
-class Pod(ApiObject):
-    spec: PodSpec = msgspec.field(default_factory=PodSpec)
-    status: PodStatus = msgspec.field(default_factory=PodStatus)
+class ObservedPod(ApiObject):
+    spec: ObservedPodSpec = msgspec.field(default_factory=ObservedPodSpec)
+    status: ObservedPodStatus = msgspec.field(default_factory=ObservedPodStatus)
 
 
-class PodTemplate(WireObject):
-    spec: PodSpec = msgspec.field(default_factory=PodSpec)
+class ObservedPodTemplate(WireObject):
+    spec: ObservedPodSpec = msgspec.field(default_factory=ObservedPodSpec)
 
 
-class ControllerSpec(WireObject):
+class ObservedControllerSpec(WireObject):
     replicas: int | None = None
-    template: PodTemplate = msgspec.field(default_factory=PodTemplate)
+    template: ObservedPodTemplate = msgspec.field(default_factory=ObservedPodTemplate)
 
 
-class Controller(ApiObject):
+class ObservedController(ApiObject):
     """A Deployment or a StatefulSet."""
 
-    spec: ControllerSpec = msgspec.field(default_factory=ControllerSpec)
+    spec: ObservedControllerSpec = msgspec.field(default_factory=ObservedControllerSpec)
 
 
-class LeaseSpec(WireObject):
+class ObservedLeaseSpec(WireObject):
     holder_identity: str | None = None
     lease_duration_seconds: int | None = None
     renew_time: str | None = None
 
 
-class Lease(ApiObject):
+class ObservedLease(ApiObject):
     """One per running API server, and one per leader of everything else."""
 
-    spec: LeaseSpec = msgspec.field(default_factory=LeaseSpec)
+    spec: ObservedLeaseSpec = msgspec.field(default_factory=ObservedLeaseSpec)
 
 
-class NodeReference(WireObject):
+class ObservedNodeReference(WireObject):
     name: str = ""
 
 
-class MachineSpec(WireObject):
+class ObservedMachineSpec(WireObject):
     failure_domain: str = ""
     provider_id: str = msgspec.field(default="", name="providerID")
 
 
-class MachineStatus(WireObject):
-    node_ref: NodeReference | None = None
-    conditions: list[Condition] | None = None
+class ObservedMachineStatus(WireObject):
+    node_ref: ObservedNodeReference | None = None
+    conditions: list[ObservedCondition] | None = None
 
 
-class Machine(ApiObject):
+class ObservedMachine(ApiObject):
     """Of Cluster API: the zone a node was meant for, and how its part of the control plane is."""
 
-    spec: MachineSpec = msgspec.field(default_factory=MachineSpec)
-    status: MachineStatus = msgspec.field(default_factory=MachineStatus)
+    spec: ObservedMachineSpec = msgspec.field(default_factory=ObservedMachineSpec)
+    status: ObservedMachineStatus = msgspec.field(default_factory=ObservedMachineStatus)
 
 
-class ConfigMap(ApiObject):
+class ObservedConfigMap(ApiObject):
     data: dict[str, str] | None = None
 
 
-class Endpoint(WireObject):
+class ObservedEndpoint(WireObject):
     addresses: list[str] | None = None
     node_name: str | None = None
 
 
-class EndpointSlice(ApiObject):
+class ObservedEndpointSlice(ApiObject):
     """Of the Service `default/kubernetes`: one address per API server, or one for all of them."""
 
-    endpoints: list[Endpoint] | None = None
+    endpoints: list[ObservedEndpoint] | None = None
 
 
-class CsiDriver(WireObject):
+class ObservedCsiDriver(WireObject):
     name: str = ""
     topology_keys: list[str] | None = None
 
 
-class CsiNodeSpec(WireObject):
-    drivers: list[CsiDriver] | None = None
+class ObservedCsiNodeSpec(WireObject):
+    drivers: list[ObservedCsiDriver] | None = None
 
 
-class CsiNode(ApiObject):
+class ObservedCsiNode(ApiObject):
     """Which labels of the node its storage drivers wrote."""
 
-    spec: CsiNodeSpec = msgspec.field(default_factory=CsiNodeSpec)
+    spec: ObservedCsiNodeSpec = msgspec.field(default_factory=ObservedCsiNodeSpec)

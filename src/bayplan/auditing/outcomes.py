@@ -19,7 +19,7 @@ from bayplan.auditing.layout import (
     AuditNode,
     Layout,
 )
-from bayplan.auditing.spread import Places, Spread
+from bayplan.auditing.spread import DomainSpread, Places
 from bayplan.auditing.survival import Survival
 from bayplan.auditing.workload_groups import Workloads, by_namespace
 
@@ -40,7 +40,7 @@ _OPTIONAL = (RACK, REGION, CLOUD)
 PLURALS = {"host": "hosts", "rack": "racks", "zone": "zones", "region": "regions", "cloud": "clouds"}
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class CheckOutcome(msgspec.Struct, frozen=True):
     """What was found, on which nodes or workloads, how that is known, and what would mend it."""
 
     state: str
@@ -65,7 +65,7 @@ class Facts:
         """How many domains of the level are known to be in use."""
         return len({domain for node in self.known.values() if (domain := node.at(level))})
 
-    def spread(self, nodes: Sequence[AuditNode], level: str = HOST) -> Spread:
+    def spread(self, nodes: Sequence[AuditNode], level: str = HOST) -> DomainSpread:
         return spreading.spread(self.layout, nodes, level, self.places)
 
     @property
@@ -80,7 +80,7 @@ class Check(msgspec.Struct, frozen=True):
     id: str
     title: str
     source: str
-    run: Callable[[Facts], Outcome]
+    run: Callable[[Facts], CheckOutcome]
 
 
 def state_of(holds: bool | None) -> str:
@@ -88,26 +88,26 @@ def state_of(holds: bool | None) -> str:
     return OPEN if holds is None else HOLDS if holds else BROKEN
 
 
-def hidden() -> Outcome:
-    return Outcome(OPEN, HIDDEN)
+def hidden() -> CheckOutcome:
+    return CheckOutcome(OPEN, HIDDEN)
 
 
-def not_in_use(facts: Facts, level: str) -> Outcome | None:
+def not_in_use(facts: Facts, level: str) -> CheckOutcome | None:
     """What to say of a level that few clusters spread over, where this one does not; None where it does."""
     if level in _OPTIONAL and facts.n_domains(level) < 2:
-        return Outcome(NOT_APPLICABLE, f"fewer than two {PLURALS[level]} are known to be in use")
+        return CheckOutcome(NOT_APPLICABLE, f"fewer than two {PLURALS[level]} are known to be in use")
     return None
 
 
-def unknown_members(facts: Facts, component: str) -> Outcome | None:
+def unknown_members(facts: Facts, component: str) -> CheckOutcome | None:
     """What to say where the members of a component are not known; None where they are."""
     if facts.hidden:
         counted = [f"{n} by {source}" for source, n in facts.layout.api_servers.items()]
         told = f"; API servers: {', '.join(counted)}" if counted and component == APISERVER else ""
-        return Outcome(OPEN, HIDDEN + told)
+        return CheckOutcome(OPEN, HIDDEN + told)
     if component in facts.layout.members:
         return None
-    return Outcome(OPEN, UNKNOWN_HOSTED if facts.layout.is_hosted else UNKNOWN_COMPONENTS)
+    return CheckOutcome(OPEN, UNKNOWN_HOSTED if facts.layout.is_hosted else UNKNOWN_COMPONENTS)
 
 
 def told_by_namespace(names: Sequence[str]) -> str:
@@ -123,7 +123,7 @@ def told_by_namespace(names: Sequence[str]) -> str:
     return f"{len(names)} workload{'s'[: len(names) != 1]}: {', '.join(texts)}{further}"
 
 
-def layout_text(found: Spread) -> str:
+def layout_text(found: DomainSpread) -> str:
     """The members per domain, e.g. `2+1 over 2 hosts`, with what is unknown."""
     if not found.unknown:
         counts = found.counts

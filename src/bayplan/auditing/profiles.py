@@ -13,7 +13,7 @@ _COMPONENTS = ("apiserver", "controller-manager", "scheduler", "etcd")
 _LEVELS = ("host", "rack", "zone", "region", "cloud")
 
 
-class Profile(msgspec.Struct, frozen=True):
+class AuditProfile(msgspec.Struct, frozen=True):
     """
     The checks of a standard and the weight of each.
 
@@ -34,7 +34,7 @@ def _at_each(prefix: str, weight: str) -> dict[str, str]:
     return {f"{prefix}-{level}": weight for level in _LEVELS}
 
 
-def requiring(profile: Profile, check_ids: Iterable[str]) -> Profile:
+def requiring(profile: AuditProfile, check_ids: Iterable[str]) -> AuditProfile:
     """The profile with these checks required, whatever it thinks of them."""
     return msgspec.structs.replace(profile, weights={**profile.weights, **dict.fromkeys(check_ids, FAIL)})
 
@@ -83,13 +83,13 @@ _BSI |= {"bsi-stanza-deployment": WARN, "bsi-stanza-statefulset": WARN}
 PROFILES = {
     profile.name: profile
     for profile in (
-        Profile(DEFAULT, "SCS-0214-v2, Kubernetes Node Distribution and Availability", _COMMON),
-        Profile("scs-0214-v2-draft", "SCS-0214-v2 as drafted in 2024", {**_COMMON, **_DRAFT}),
-        Profile("scs-0214-v1", "SCS-0214-v1", {**_COMMON, **_V1}),
-        Profile("scs-0213", "SCS-0213, Kubernetes Nodes Anti Affinity", {**_COMMON, **_RECORD}),
-        Profile("ha", "High availability: quorum survives any one loss", {**_COMMON, **_HA}),
-        Profile("bsi-app-4.4.a19", "BSI APP.4.4.A19, high availability", {**_COMMON, **_BSI}),
-        Profile(LEGACY[0], "The retired upstream script, before November 2024", {}),
-        Profile(LEGACY[1], "The retired upstream script, as it is now", {}),
+        AuditProfile(DEFAULT, "SCS-0214-v2, Kubernetes Node Distribution and Availability", _COMMON),
+        AuditProfile("scs-0214-v2-draft", "SCS-0214-v2 as drafted in 2024", {**_COMMON, **_DRAFT}),
+        AuditProfile("scs-0214-v1", "SCS-0214-v1", {**_COMMON, **_V1}),
+        AuditProfile("scs-0213", "SCS-0213, Kubernetes Nodes Anti Affinity", {**_COMMON, **_RECORD}),
+        AuditProfile("ha", "High availability: quorum survives any one loss", {**_COMMON, **_HA}),
+        AuditProfile("bsi-app-4.4.a19", "BSI APP.4.4.A19, high availability", {**_COMMON, **_BSI}),
+        AuditProfile(LEGACY[0], "The retired upstream script, before November 2024", {}),
+        AuditProfile(LEGACY[1], "The retired upstream script, as it is now", {}),
     )
 }

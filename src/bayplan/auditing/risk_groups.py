@@ -5,11 +5,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 
-from bayplan.auditing.failure_events import Event
+from bayplan.auditing.failure_events import FailureEvent
 from bayplan.auditing.survivability import Group
 
 
-def breaking_sets(group: Group, all_events: Sequence[Event], most: int = 2) -> Iterator[tuple[Event, ...]]:
+def breaking_sets(
+    group: Group, all_events: Sequence[FailureEvent], most: int = 2
+) -> Iterator[tuple[FailureEvent, ...]]:
     """
     The minimal sets of at most so many events, of any levels, that break the group together; smallest first.
 

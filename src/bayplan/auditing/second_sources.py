@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from bayplan.auditing.audit_input import AuditInput
 from bayplan.auditing.catalogue import CSI_ZONE_KEY, Catalogue
 from bayplan.auditing.layout import REGION, ZONE
-from bayplan.auditing.objects import CsiDriver, Lease, Machine, Node, Pod
+from bayplan.auditing.objects import ObservedCsiDriver, ObservedLease, ObservedMachine, ObservedNode, ObservedPod
 from bayplan.auditing.workload_groups import runs
 from bayplan.wire.storage import PersistentVolume
 
@@ -22,7 +22,7 @@ _HOSTNAME = "kubernetes.io/hostname"
 _LEADERS = ("kube-scheduler", "kube-controller-manager")
 
 
-def statements(given: AuditInput, nodes: Sequence[Node], catalogue: Catalogue) -> dict[str, list[Statement]]:
+def statements(given: AuditInput, nodes: Sequence[ObservedNode], catalogue: Catalogue) -> dict[str, list[Statement]]:
     """Every source's word on where each node stands; one of each pod, however many it runs."""
     found: dict[str, list[Statement]] = {node.metadata.name: [] for node in nodes}
     for source in (
@@ -37,14 +37,16 @@ def statements(given: AuditInput, nodes: Sequence[Node], catalogue: Catalogue) -
     return found
 
 
-def _of_machines(machines: Iterable[Machine], nodes: Iterable[Node]) -> Iterator[tuple[str, Statement]]:
+def _of_machines(machines: Iterable[ObservedMachine], nodes: Iterable[ObservedNode]) -> Iterator[tuple[str, Statement]]:
     """The zone that Cluster API meant each node for."""
     for name, machine in machines_by_node(machines, nodes):
         if machine.spec.failure_domain:
             yield name, (f"Machine {machine.metadata.name}", ZONE, machine.spec.failure_domain)
 
 
-def machines_by_node(machines: Iterable[Machine], nodes: Iterable[Node]) -> Iterator[tuple[str, Machine]]:
+def machines_by_node(
+    machines: Iterable[ObservedMachine], nodes: Iterable[ObservedNode]
+) -> Iterator[tuple[str, ObservedMachine]]:
     """The Machines with the names of their nodes, by reference or by provider id."""
     by_provider = {node.spec.provider_id: node.metadata.name for node in nodes if node.spec.provider_id}
     for machine in machines:
@@ -54,7 +56,7 @@ def machines_by_node(machines: Iterable[Machine], nodes: Iterable[Node]) -> Iter
             yield name, machine
 
 
-def _of_pods(pods: Iterable[Pod]) -> Iterator[tuple[str, Statement]]:
+def _of_pods(pods: Iterable[ObservedPod]) -> Iterator[tuple[str, Statement]]:
     """Zone and region as they were when a pod was bound: Kubernetes copies them since 1.35. One of each is enough."""
     told: set[tuple[str, str, str]] = set()
     for pod in pods:
@@ -69,7 +71,7 @@ def _of_pods(pods: Iterable[Pod]) -> Iterator[tuple[str, Statement]]:
 
 
 def _of_storage_drivers(
-    given: AuditInput, nodes: Iterable[Node], catalogue: Catalogue
+    given: AuditInput, nodes: Iterable[ObservedNode], catalogue: Catalogue
 ) -> Iterator[tuple[str, Statement]]:
     """Labels that a storage driver wrote when it registered: known by the CSINode, or by its key."""
     keys = {one.metadata.name: _driver_keys(one.spec.drivers or ()) for one in given.csi_nodes}
@@ -81,7 +83,7 @@ def _of_storage_drivers(
                 yield node.metadata.name, (key, level, labels[key])
 
 
-def _driver_keys(drivers: Iterable[CsiDriver]) -> list[str]:
+def _driver_keys(drivers: Iterable[ObservedCsiDriver]) -> list[str]:
     return [key for driver in drivers for key in driver.topology_keys or ()]
 
 
@@ -89,7 +91,9 @@ def _level_of(key: str) -> str:
     return next((level for suffix, level in _SUFFIXES.items() if key.endswith(suffix)), "")
 
 
-def _of_volumes(given: AuditInput, nodes: Iterable[Node], catalogue: Catalogue) -> Iterator[tuple[str, Statement]]:
+def _of_volumes(
+    given: AuditInput, nodes: Iterable[ObservedNode], catalogue: Catalogue
+) -> Iterator[tuple[str, Statement]]:
     """A volume that a pod has mounted is where its node is: the zones it may be in must be the node's own."""
     volumes = _by_claim(given.volumes)
     if not volumes:
@@ -115,7 +119,7 @@ def _by_claim(volumes: Iterable[PersistentVolume]) -> dict[str, PersistentVolume
     }
 
 
-def _mounted(pods: Iterable[Pod]) -> Iterator[tuple[str, str]]:
+def _mounted(pods: Iterable[ObservedPod]) -> Iterator[tuple[str, str]]:
     for pod in pods:
         if runs(pod):
             for volume in pod.spec.volumes or ():
@@ -134,7 +138,7 @@ def _required(volume: PersistentVolume) -> Iterator[tuple[str, list[str]]]:
                 yield expression.key, expression.values
 
 
-def holdings(given: AuditInput, nodes: Sequence[Node]) -> dict[str, list[str]]:
+def holdings(given: AuditInput, nodes: Sequence[ObservedNode]) -> dict[str, list[str]]:
     """What is only there as long as the node is: a leader's lease, a local volume."""
     found: dict[str, list[str]] = {}
     by_hostname = {(node.metadata.labels or {}).get(_HOSTNAME, ""): node.metadata.name for node in nodes}
@@ -153,7 +157,7 @@ def holdings(given: AuditInput, nodes: Sequence[Node]) -> dict[str, list[str]]:
     return found
 
 
-def api_server_hosts(leases: Iterable[Lease]) -> list[str]:
+def api_server_hosts(leases: Iterable[ObservedLease]) -> list[str]:
     """The host name that each API server wrote into its lease; empty where it wrote none."""
     found = []
     for lease in leases:

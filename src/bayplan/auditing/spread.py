@@ -19,7 +19,7 @@ Place = tuple[str | None, ...]  # the domain at each level above the one asked a
 _STRENGTH = (INFERRED, DECLARED, OBSERVED)
 
 
-class Spread(msgspec.Struct, frozen=True, kw_only=True):
+class DomainSpread(msgspec.Struct, frozen=True, kw_only=True):
     """
     `n` members: how many each known domain holds, who has none, and what that leaves open.
 
@@ -136,7 +136,9 @@ def _raw_ids(node: AuditNode) -> list[str | None]:
     return [node.at(level) or None for level in LEVELS]
 
 
-def spread(layout: Layout, members: Sequence[AuditNode], level: str = HOST, places: Places | None = None) -> Spread:
+def spread(
+    layout: Layout, members: Sequence[AuditNode], level: str = HOST, places: Places | None = None
+) -> DomainSpread:
     """How the members (nodes, once for each member on them) spread over the level's domains."""
     places = places or Places(layout)
     index = LEVELS.index(level)
@@ -155,7 +157,7 @@ def spread(layout: Layout, members: Sequence[AuditNode], level: str = HOST, plac
     sizes = {domain: len(names) for domain, names in nodes_by_domain.items()}
     hi = _fullest(blocks, [(place_by_domain[domain], size) for domain, size in sizes.items()])
     fewest = _fewest(blocks, list(place_by_domain.values()))
-    return Spread(
+    return DomainSpread(
         level=level,
         n=len(found),
         nodes_by_domain={domain: tuple(names) for domain, names in sorted(nodes_by_domain.items())},

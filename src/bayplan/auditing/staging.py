@@ -12,7 +12,7 @@ import msgspec
 
 from bayplan.auditing import spread
 from bayplan.auditing.layout import COMPONENTS, ETCD, STAGES
-from bayplan.auditing.outcomes import BROKEN, HIDDEN, HOLDS, OPEN, Facts, Outcome, state_of
+from bayplan.auditing.outcomes import BROKEN, HIDDEN, HOLDS, OPEN, CheckOutcome, Facts, state_of
 
 NONE = "none"
 DISTRIBUTED, LOSS_SAFE = "distributed", "loss-safe"
@@ -25,7 +25,7 @@ class Reached(msgspec.Struct, frozen=True):
     at_most: str
 
 
-class Stage(msgspec.Struct, frozen=True):
+class RedundancyStage(msgspec.Struct, frozen=True):
     distributed: Reached
     loss_safe: Reached
 
@@ -38,9 +38,9 @@ def _told(word: str, over: str, reached: Reached) -> str:
     return sure if reached.at_least == reached.at_most else f"{sure} (perhaps {over} {reached.at_most})"
 
 
-def stage_of(facts: Facts) -> Stage:
+def stage_of(facts: Facts) -> RedundancyStage:
     """Both stages; `none` where not even machines are reached."""
-    return Stage(_reached(facts, DISTRIBUTED), _reached(facts, LOSS_SAFE))
+    return RedundancyStage(_reached(facts, DISTRIBUTED), _reached(facts, LOSS_SAFE))
 
 
 def _reached(facts: Facts, sense: str) -> Reached:
@@ -77,16 +77,16 @@ def _judged(facts: Facts, component: str, level: str, rule: Callable[[int, int],
     return facts.spread(facts.layout.nodes_of(component), level).judge(rule)
 
 
-def required(facts: Facts, stage: str, sense: str) -> Outcome:
+def required(facts: Facts, stage: str, sense: str) -> CheckOutcome:
     """Whether the stage that is asked for is reached."""
     if facts.hidden:
-        return Outcome(OPEN, HIDDEN)
+        return CheckOutcome(OPEN, HIDDEN)
     state = state_of(holds_at(facts, stage, sense))
     words = {HOLDS: "is", BROKEN: "is not", OPEN: "may or may not be"}
     over = "distributed over" if sense == DISTRIBUTED else "loss-safe for"
     message = f"the control plane {words[state]} {over} {stage}; it is {stage_of(facts)}"
     names = tuple(node.name for node in facts.layout.control_plane)
-    return Outcome(state, message, names, _evidence(facts))
+    return CheckOutcome(state, message, names, _evidence(facts))
 
 
 def _evidence(facts: Facts) -> str:

@@ -12,15 +12,15 @@ from typing import Any
 import msgspec
 
 from bayplan.auditing.failure_events import label_events
-from bayplan.auditing.layout import Member
+from bayplan.auditing.layout import ComponentInstance
 from bayplan.auditing.survivability import Group, of_events, standing
-from bayplan.auditing.workload_groups import Replicas
-from bayplan.auditing.workload_loss import Stranded, made_anew, place_again, queue_order
+from bayplan.auditing.workload_groups import ReplicaGroup
+from bayplan.auditing.workload_loss import Stranded, as_recreated, place_again, queue_order
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model import labels as label_model
 from bayplan.model.labels import Selector
 from bayplan.model.terms import REGION, ZONE, PodTerm
-from bayplan.model.workloads import Needs, Spread, SpreadConstraint, Workload, WorkloadKey
+from bayplan.model.workloads import Needs, SpreadConstraint, SpreadRequirements, Workload, WorkloadKey
 from bayplan.rules.rule import Rule
 
 # Labels that controllers and binding write, different from one revision, replica or place to the next.
@@ -38,7 +38,7 @@ def on_index(name: str, keys: Sequence[WorkloadKey], index: PlacementIndex, *, a
         record = index.records.get(key)
         node = record.shares[0][0] if record is not None and record.shares else ""
         healthy = record is not None and not record.workload.terminating and node in index.slots.by_name
-        members.append(Member(node, healthy))
+        members.append(ComponentInstance(node, healthy))
     return Group(name, tuple(members), at_least=at_least)
 
 
@@ -61,7 +61,7 @@ class Stanza(msgspec.Struct, frozen=True):
 
 
 def stanza(
-    one: Replicas,
+    one: ReplicaGroup,
     topology_key: str,
     index: PlacementIndex,
     rules: Sequence[Rule],
@@ -115,7 +115,7 @@ def _spread(key: str, selector: Selector, written: dict[str, Any], *, hard: bool
     def edit(needs: Needs) -> Needs:
         # A patch finds the entry to replace by its topology key.
         others = tuple(c for c in needs.spread.constraints if c.topology_key != key)
-        return msgspec.structs.replace(needs, spread=Spread((*others, constraint)))
+        return msgspec.structs.replace(needs, spread=SpreadRequirements((*others, constraint)))
 
     unsatisfiable = "DoNotSchedule" if hard else "ScheduleAnyway"
     entry = {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": unsatisfiable, "labelSelector": written}
@@ -126,7 +126,7 @@ def _apart(needs: Needs, term: PodTerm) -> Needs:
     return msgspec.structs.replace(needs, affinity=msgspec.structs.replace(needs.affinity, anti_required=(term,)))
 
 
-def _attempt(made: _Candidate, one: Replicas, key: str, index: PlacementIndex, rules: Sequence[Rule]) -> Stanza:
+def _attempt(made: _Candidate, one: ReplicaGroup, key: str, index: PlacementIndex, rules: Sequence[Rule]) -> Stanza:
     """Place all replicas anew with the stanza, as after a rollout, and look where they are."""
     events = label_events(key, {name: index.slots.at(slot).labels for name, slot in index.slots.by_name.items()})
     placed: list[tuple[WorkloadKey, str]] = []
@@ -138,7 +138,7 @@ def _attempt(made: _Candidate, one: Replicas, key: str, index: PlacementIndex, r
                 continue
             slots = index.records[name].slots
             node_labels = index.slots.at(slots[0]).labels if slots else {}
-            workload = made_anew(index.remove(name), node_labels)
+            workload = as_recreated(index.remove(name), node_labels)
             renewed.append(msgspec.structs.replace(workload, needs=made.edit(workload.needs), terminating=False))
         for workload in sorted(renewed, key=queue_order):
             found = place_again(workload, index, rules)

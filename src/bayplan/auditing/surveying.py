@@ -22,7 +22,7 @@ from bayplan.auditing.layout import (
     AuditNode,
     Layout,
 )
-from bayplan.auditing.objects import Node
+from bayplan.auditing.objects import ObservedNode
 from bayplan.auditing.second_sources import Statement
 
 CONTROL_PLANE_LABELS = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
@@ -47,12 +47,12 @@ def layout_of(given: AuditInput, catalogue: Catalogue | None = None) -> Layout:
     return component_survey.with_components(layout, given, _addresses(ordered))
 
 
-def _once(nodes: Sequence[Node]) -> list[Node]:
+def _once(nodes: Sequence[ObservedNode]) -> list[ObservedNode]:
     first = {node.metadata.name: node for node in reversed(nodes)}
     return [node for node in nodes if first[node.metadata.name] is node]
 
 
-def _addresses(nodes: Iterable[Node]) -> dict[str, str]:
+def _addresses(nodes: Iterable[ObservedNode]) -> dict[str, str]:
     return {
         address.address: node.metadata.name
         for node in nodes
@@ -62,7 +62,7 @@ def _addresses(nodes: Iterable[Node]) -> dict[str, str]:
 
 
 def _node(
-    node: Node,
+    node: ObservedNode,
     catalogue: Catalogue,
     inventory: Inventory,
     stated: Iterable[Statement] = (),
@@ -103,7 +103,7 @@ def _node(
     )
 
 
-def _facts(node: Node) -> dict[str, str]:
+def _facts(node: ObservedNode) -> dict[str, str]:
     info = node.status.node_info
     found = {"kernel": info.kernel_version, "os-image": info.os_image, "kubelet": info.kubelet_version}
     return {name: value for name, value in found.items() if value}
@@ -121,14 +121,14 @@ def _declared(labels: Mapping[str, str], catalogue: Catalogue) -> tuple[dict[str
     return values, keys
 
 
-def is_vacuous(host: str, node: Node) -> bool:
+def is_vacuous(host: str, node: ObservedNode) -> bool:
     """Whether the value names the virtual machine rather than what it runs on."""
     info, provider = node.status.node_info, node.spec.provider_id
     own = (node.metadata.name, info.system_uuid, info.machine_id, provider, provider.rpartition("/")[2])
     return bool(host) and host.casefold() in {name.casefold() for name in own if name}
 
 
-def _inferred(node: Node, domains: Mapping[str, str | None], catalogue: Catalogue) -> dict[str, str]:
+def _inferred(node: ObservedNode, domains: Mapping[str, str | None], catalogue: Catalogue) -> dict[str, str]:
     """What follows from the provider: machines that are nodes, zones that are hosts, the cloud."""
     scheme, _, rest = node.spec.provider_id.partition("://")
     found: dict[str, str] = {}
@@ -145,13 +145,13 @@ def _inferred(node: Node, domains: Mapping[str, str | None], catalogue: Catalogu
     return found
 
 
-def _of_inventory(node: Node, inventory: Inventory) -> dict[str, str]:
+def _of_inventory(node: ObservedNode, inventory: Inventory) -> dict[str, str]:
     uuid = node.spec.provider_id.rpartition("/")[2]
     entry = inventory.get(node.metadata.name) or (inventory.get(uuid) if uuid else None) or {}
     return {level: value for level, value in entry.items() if value}
 
 
-def _roles(labels: Mapping[str, str], annotations: Mapping[str, str], node: Node) -> tuple[str, ...]:
+def _roles(labels: Mapping[str, str], annotations: Mapping[str, str], node: ObservedNode) -> tuple[str, ...]:
     """By labels, taints and Cluster API; the presence of a label decides, not its value."""
     owner = annotations.get(_OWNER_KIND, "")
     tainted = any(taint.key in CONTROL_PLANE_LABELS for taint in node.spec.taints or ())

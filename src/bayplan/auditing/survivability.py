@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
-from bayplan.auditing.failure_events import Event
-from bayplan.auditing.layout import ETCD, Member
-from bayplan.auditing.spread import Spread
+from bayplan.auditing.failure_events import FailureEvent
+from bayplan.auditing.layout import ETCD, ComponentInstance
+from bayplan.auditing.spread import DomainSpread
 
 UNTOUCHED, DEGRADED, BELOW_NEED, DOWN = "untouched", "degraded", "below need", "down"
 
@@ -27,7 +27,7 @@ class Group(msgspec.Struct, frozen=True):
     """
 
     name: str
-    members: tuple[Member, ...]
+    members: tuple[ComponentInstance, ...]
     quorum: bool = False
     at_least: int = 1
 
@@ -51,7 +51,7 @@ class Group(msgspec.Struct, frozen=True):
 class Blast(msgspec.Struct, frozen=True):
     """What one event does to each group: names of the groups, and how many are untouched."""
 
-    event: Event
+    event: FailureEvent
     down: tuple[str, ...] = ()
     below_need: tuple[str, ...] = ()
     degraded: tuple[str, ...] = ()
@@ -59,7 +59,7 @@ class Blast(msgspec.Struct, frozen=True):
     members_lost: int = 0
 
 
-class Standing(msgspec.Struct, frozen=True):
+class GroupTolerance(msgspec.Struct, frozen=True):
     """
     How a group stands against the failures of one level.
 
@@ -83,7 +83,7 @@ class LevelReport(msgspec.Struct, frozen=True):
     """All groups against all failures of one level, the worst failure first."""
 
     level: str
-    standings: tuple[Standing, ...]
+    standings: tuple[GroupTolerance, ...]
     blasts: tuple[Blast, ...]
     vector: tuple[int, ...]
 
@@ -105,7 +105,7 @@ def majority(n: int) -> int:
     return n // 2 + 1
 
 
-def components(members_by_component: Mapping[str, Iterable[Member]]) -> list[Group]:
+def components(members_by_component: Mapping[str, Iterable[ComponentInstance]]) -> list[Group]:
     """The control plane's parts as groups: a majority of etcd, at least one of everything else."""
     return [
         Group(name, tuple(members), quorum=name == ETCD or name.startswith(f"{ETCD}-"))
@@ -116,7 +116,7 @@ def components(members_by_component: Mapping[str, Iterable[Member]]) -> list[Gro
 def as_designed(groups: Iterable[Group]) -> list[Group]:
     """The groups with every member at work: what the layout is good for, whatever is down at the moment."""
     return [
-        msgspec.structs.replace(group, members=tuple(Member(member.node) for member in group.members))
+        msgspec.structs.replace(group, members=tuple(ComponentInstance(member.node) for member in group.members))
         for group in groups
     ]
 
@@ -136,7 +136,7 @@ def tolerance(counts: Iterable[int], healthy: int, need: int) -> int:
     return survived if healthy >= need else 0
 
 
-Bounds = Callable[[Sequence[str]], Spread]
+Bounds = Callable[[Sequence[str]], DomainSpread]
 
 
 class At:
@@ -180,12 +180,12 @@ class At:
         return [found[0] + joining[""], *found[1:]]
 
 
-def of_events(level_events: Iterable[Event], within: Mapping[str, str] | None = None) -> At:
+def of_events(level_events: Iterable[FailureEvent], within: Mapping[str, str] | None = None) -> At:
     """Where the disjoint events of one level put the nodes."""
     return At({node: event.domain for event in level_events for node in event.nodes}, within)
 
 
-def standing(group: Group, at: At, level: str = "") -> Standing:
+def standing(group: Group, at: At, level: str = "") -> GroupTolerance:
     """The group against the failures of one level, whose domains are disjoint."""
     healthy = [member.node for member in group.members if member.healthy]
     counts = Counter(at.domain_of[node] for node in healthy if node in at.domain_of)
@@ -200,7 +200,7 @@ def standing(group: Group, at: At, level: str = "") -> Standing:
         best = tolerance([*counts.values(), *alone], n, need)
         if held is not None and group.stands:
             worst = max(worst, 1) if n - held.hi >= need else 0
-    return Standing(
+    return GroupTolerance(
         group=group.name,
         level=level,
         n=len(group.members),
@@ -214,7 +214,7 @@ def standing(group: Group, at: At, level: str = "") -> Standing:
     )
 
 
-def effect(group: Group, event: Event) -> str:
+def effect(group: Group, event: FailureEvent) -> str:
     """
     What the event does to the group: nothing, fewer members, fewer than it needs, or none left.
 
@@ -230,7 +230,7 @@ def _effect(left: int, need: int) -> str:
     return BELOW_NEED if left < need else DEGRADED
 
 
-def blasts(groups: Sequence[Group], all_events: Iterable[Event]) -> list[Blast]:
+def blasts(groups: Sequence[Group], all_events: Iterable[FailureEvent]) -> list[Blast]:
     """What each event takes with it, the worst first. Costs as much as there are members, not events times members."""
     on_node: dict[str, list[tuple[int, bool]]] = {}
     for position, group in enumerate(groups):
@@ -241,7 +241,7 @@ def blasts(groups: Sequence[Group], all_events: Iterable[Event]) -> list[Blast]:
 
 
 def _blast(
-    event: Event, standings: Sequence[tuple[str, int, int]], on_node: Mapping[str, Sequence[tuple[int, bool]]]
+    event: FailureEvent, standings: Sequence[tuple[str, int, int]], on_node: Mapping[str, Sequence[tuple[int, bool]]]
 ) -> Blast:
     lost: Counter[int] = Counter()
     hit = [member for node in event.nodes for member in on_node.get(node, ())]
@@ -260,7 +260,7 @@ def _severity(blast: Blast) -> tuple[int, int, int, int, str, str]:
     return *worst, blast.event.level, blast.event.domain
 
 
-def vector(groups: Sequence[Group], all_events: Sequence[Event]) -> tuple[int, ...]:
+def vector(groups: Sequence[Group], all_events: Sequence[FailureEvent]) -> tuple[int, ...]:
     """
     How many pairs of event and group lose m members, for m from the largest group's size down to 1.
 
@@ -278,7 +278,9 @@ def vector(groups: Sequence[Group], all_events: Sequence[Event]) -> tuple[int, .
     return tuple(lost[m] for m in range(largest, 0, -1))
 
 
-def report(groups: Sequence[Group], level: str, level_events: Sequence[Event], at: At | None = None) -> LevelReport:
+def report(
+    groups: Sequence[Group], level: str, level_events: Sequence[FailureEvent], at: At | None = None
+) -> LevelReport:
     """All groups against the disjoint events of one level; `at` where more is known of the nodes than the events."""
     at = at or of_events(level_events)
     return LevelReport(

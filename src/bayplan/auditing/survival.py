@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import msgspec
 
 from bayplan.auditing import risk_groups, survivability, workload_loss
-from bayplan.auditing.failure_events import NODE, Event, domains_at, level_events
+from bayplan.auditing.failure_events import NODE, FailureEvent, domains_at, level_events
 from bayplan.auditing.layout import HOST, LEVELS, Layout
-from bayplan.auditing.spread import Places, Spread, spread
+from bayplan.auditing.spread import DomainSpread, Places, spread
 from bayplan.auditing.survivability import At, Blast, Group, LevelReport
-from bayplan.auditing.workload_groups import Replicas
+from bayplan.auditing.workload_groups import ReplicaGroup
 from bayplan.auditing.workload_loss import Loss
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.workloads import WorkloadKey
@@ -26,13 +26,13 @@ ALL_LEVELS = (NODE, *LEVELS)
 MOST_FIXES = 20  # pods that find no room for which changes are tried, over all failures; each takes a while
 _MOST_RISKS = 100
 
-Step = Callable[[int, int, Event], None]
+Step = Callable[[int, int, FailureEvent], None]
 
 
 class Aftermath(msgspec.Struct, frozen=True):
     """One failure: what it takes of the control plane and of workloads, and what became of those it displaced."""
 
-    event: Event
+    event: FailureEvent
     control_plane: Blast
     workloads: Blast | None = None
     loss: Loss | None = None
@@ -68,7 +68,7 @@ class LevelSurvival(msgspec.Struct, frozen=True, kw_only=True):
     losses: Mapping[str, Loss] = msgspec.field(default_factory=dict)
 
     @property
-    def events(self) -> tuple[Event, ...]:
+    def events(self) -> tuple[FailureEvent, ...]:
         return tuple(blast.event for blast in self.control_plane.blasts)
 
     def aftermaths(self) -> list[Aftermath]:
@@ -91,7 +91,7 @@ class Survival(msgspec.Struct, frozen=True, kw_only=True):
 
     asked: tuple[str, ...]
     levels: tuple[LevelSurvival, ...]
-    risks: tuple[tuple[str, tuple[Event, ...]], ...] = ()
+    risks: tuple[tuple[str, tuple[FailureEvent, ...]], ...] = ()
     rescheduled: bool = False
     note: str = ""
 
@@ -108,7 +108,7 @@ class Rescheduling(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def survey(
-    layout: Layout, replicas: Sequence[Replicas] | None = None, levels: Sequence[str] = ALL_LEVELS
+    layout: Layout, replicas: Sequence[ReplicaGroup] | None = None, levels: Sequence[str] = ALL_LEVELS
 ) -> list[LevelSurvival]:
     """Count what each failure of each level takes; a level that nothing is known of is left out."""
     places = Places(layout)
@@ -155,19 +155,19 @@ def _at(layout: Layout, level: str, places: Places) -> At:
         if len(there) == len(known):
             break
 
-    def bounds(names: Sequence[str]) -> Spread:
+    def bounds(names: Sequence[str]) -> DomainSpread:
         return spread(layout, [known[name] for name in names], level, places)
 
     return At(domains, within, bounds)
 
 
-def risks(layout: Layout, levels: Iterable[LevelSurvival]) -> tuple[tuple[str, tuple[Event, ...]], ...]:
+def risks(layout: Layout, levels: Iterable[LevelSurvival]) -> tuple[tuple[str, tuple[FailureEvent, ...]], ...]:
     """Up to two failures, of whichever levels, that together break a part of the control plane; single ones first."""
     counted = {one.level: one for one in levels}
     if any(event.domain for event in (counted[HOST].events if HOST in counted else ())):
         counted.pop(NODE, None)  # a machine's failure says it all
     happening = [event for one in counted.values() for event in one.events]
-    found: list[tuple[str, tuple[Event, ...]]] = []
+    found: list[tuple[str, tuple[FailureEvent, ...]]] = []
     for group in survivability.components(layout.members):
         for chosen in risk_groups.breaking_sets(group, _distinct(happening, group)):
             found.append((group.name, chosen))
@@ -176,10 +176,10 @@ def risks(layout: Layout, levels: Iterable[LevelSurvival]) -> tuple[tuple[str, t
     return tuple(found)
 
 
-def _distinct(happening: Iterable[Event], group: Group) -> list[Event]:
+def _distinct(happening: Iterable[FailureEvent], group: Group) -> list[FailureEvent]:
     """One event for each set of the group's members that it takes: the smallest level's."""
     nodes = {member.node for member in group.members}
-    first: dict[frozenset[str], Event] = {}
+    first: dict[frozenset[str], FailureEvent] = {}
     for event in happening:
         first.setdefault(event.nodes & nodes, event)
     first.pop(frozenset(), None)
@@ -187,7 +187,7 @@ def _distinct(happening: Iterable[Event], group: Group) -> list[Event]:
 
 
 def reschedule(
-    levels: Sequence[LevelSurvival], replicas: Sequence[Replicas], how: Rescheduling, on_step: Step | None = None
+    levels: Sequence[LevelSurvival], replicas: Sequence[ReplicaGroup], how: Rescheduling, on_step: Step | None = None
 ) -> list[LevelSurvival]:
     """
     Play every failure through: take its nodes away and place what ran there again.
@@ -196,7 +196,7 @@ def reschedule(
     told how many of how many are done, and which was the last.
     """
     everything = frozenset(how.index.slots.by_name)
-    wanted: dict[frozenset[str], Event] = {}
+    wanted: dict[frozenset[str], FailureEvent] = {}
     for event in (event for one in levels for event in one.events):
         nodes = event.nodes & everything
         if nodes and nodes != everything:

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from bayplan.auditing.audit_input import AuditInput
-from bayplan.auditing.layout import Layout, Member
-from bayplan.auditing.objects import Pod, PodSpec
+from bayplan.auditing.layout import ComponentInstance, Layout
+from bayplan.auditing.objects import ObservedPod, ObservedPodSpec
 from bayplan.auditing.survivability import Group, majority
-from bayplan.model.disruption import Budget
+from bayplan.model.disruption_budgets import DisruptionBudget
 from bayplan.model.workloads import WorkloadKey
 from bayplan.wire.meta import OwnerReference
 
@@ -30,7 +30,7 @@ _MIRROR = "kubernetes.io/config.mirror"
 _Place = tuple[str, str, str]  # namespace, and a label that narrows it down
 
 
-class Replicas(msgspec.Struct, frozen=True):
+class ReplicaGroup(msgspec.Struct, frozen=True):
     """A group and the workloads that are its members, in the same order; `source` says what its need comes from."""
 
     group: Group
@@ -39,26 +39,26 @@ class Replicas(msgspec.Struct, frozen=True):
     source: str = OWNER
 
 
-class Wishes(msgspec.Struct, frozen=True):
+class ReplicaPreferences(msgspec.Struct, frozen=True):
     """Whom to leave out, and who needs a majority, by patterns on `namespace/name` of the owner."""
 
     excluded: re.Pattern[str] | None = None
     quorum: re.Pattern[str] | None = None
 
 
-NO_WISHES = Wishes()
+NO_WISHES = ReplicaPreferences()
 
 
-def key_of(pod: Pod) -> WorkloadKey:
+def key_of(pod: ObservedPod) -> WorkloadKey:
     return WorkloadKey(f"{pod.metadata.namespace or 'default'}/{pod.metadata.name}")
 
 
-def runs(pod: Pod) -> bool:
+def runs(pod: ObservedPod) -> bool:
     """Whether it holds a place on a node."""
     return bool(pod.spec.node_name) and pod.status.phase not in ("Succeeded", "Failed")
 
 
-def owner_of(pod: Pod) -> OwnerReference | None:
+def owner_of(pod: ObservedPod) -> OwnerReference | None:
     """
     Who makes the pod again: its controller. A Deployment is known from its ReplicaSet's name, which ends in the hash
     that the pod carries as a label.
@@ -72,24 +72,24 @@ def owner_of(pod: Pod) -> OwnerReference | None:
     return owner
 
 
-def dies_with_its_node(pod: Pod) -> bool:
+def dies_with_its_node(pod: ObservedPod) -> bool:
     """Whether nothing makes it again elsewhere: mirror pods, pods of DaemonSets, pods without an owner."""
     owner = owner_of(pod)
     return owner is None or owner.kind in _BOUND_TO_NODE or _MIRROR in (pod.metadata.annotations or {})
 
 
-def ties(pods: Iterable[Pod]) -> frozenset[WorkloadKey]:
+def ties(pods: Iterable[ObservedPod]) -> frozenset[WorkloadKey]:
     """The pods that are lost with their node."""
     return frozenset(key_of(pod) for pod in pods if runs(pod) and dies_with_its_node(pod))
 
 
-def by_owner(pods: Iterable[Pod], wishes: Wishes = NO_WISHES) -> dict[str, list[Pod]]:
+def by_owner(pods: Iterable[ObservedPod], wishes: ReplicaPreferences = NO_WISHES) -> dict[str, list[ObservedPod]]:
     """
     The running pods of every owner whose replicas stand in for each other, by `Deployment shop/web`.
 
     Pods of DaemonSets and Jobs, mirror pods and bare pods are no replicas of each other.
     """
-    found: dict[str, list[Pod]] = {}
+    found: dict[str, list[ObservedPod]] = {}
     for pod in pods:
         owner = next((owner for owner in pod.metadata.owner_references or () if owner.controller is not False), None)
         if owner is None or owner.kind not in _REPLICATED or not runs(pod):
@@ -103,7 +103,9 @@ def by_owner(pods: Iterable[Pod], wishes: Wishes = NO_WISHES) -> dict[str, list[
     return found
 
 
-def owner_groups(owned: Mapping[str, Sequence[Pod]], ready: Mapping[str, bool], wishes: Wishes) -> list[Replicas]:
+def owner_groups(
+    owned: Mapping[str, Sequence[ObservedPod]], ready: Mapping[str, bool], wishes: ReplicaPreferences
+) -> list[ReplicaGroup]:
     """Each owner's replicas: at least one must be left, or a majority. `ready` says which nodes are."""
     found = []
     for name, pods in sorted(owned.items()):
@@ -114,9 +116,11 @@ def owner_groups(owned: Mapping[str, Sequence[Pod]], ready: Mapping[str, bool], 
     return found
 
 
-def budget_groups(pods: Iterable[Pod], budgets: Sequence[Budget], ready: Mapping[str, bool]) -> list[Replicas]:
+def budget_groups(
+    pods: Iterable[ObservedPod], budgets: Sequence[DisruptionBudget], ready: Mapping[str, bool]
+) -> list[ReplicaGroup]:
     """Each budget with the running pods that it counts; one that counts none is left out."""
-    by_place: dict[_Place, list[Pod]] = {}
+    by_place: dict[_Place, list[ObservedPod]] = {}
     wanted = {_place_of(budget) for budget in budgets}
     for pod in pods:
         if runs(pod):
@@ -138,7 +142,7 @@ def budget_groups(pods: Iterable[Pod], budgets: Sequence[Budget], ready: Mapping
     return found
 
 
-def _place_of(budget: Budget) -> _Place:
+def _place_of(budget: DisruptionBudget) -> _Place:
     """Where its pods are to be looked for: a namespace, and a label that all of them must have if there is one."""
     for requirement in budget.selector.requirements if budget.selector is not None else ():
         if requirement.operator == "In" and len(requirement.values) == 1:
@@ -146,21 +150,23 @@ def _place_of(budget: Budget) -> _Place:
     return budget.namespace, "", ""
 
 
-def _replicas(name: str, pods: Sequence[Pod], ready: Mapping[str, bool], need: int, source: str) -> Replicas:
+def _replicas(
+    name: str, pods: Sequence[ObservedPod], ready: Mapping[str, bool], need: int, source: str
+) -> ReplicaGroup:
     ordered = sorted(pods, key=key_of)
     members = tuple(
-        Member(pod.spec.node_name, _healthy(pod) and ready.get(pod.spec.node_name, False)) for pod in ordered
+        ComponentInstance(pod.spec.node_name, _healthy(pod) and ready.get(pod.spec.node_name, False)) for pod in ordered
     )
     group = Group(name, members, at_least=need)
-    return Replicas(group, tuple(map(key_of, ordered)), ordered[0].metadata.namespace or "default", source)
+    return ReplicaGroup(group, tuple(map(key_of, ordered)), ordered[0].metadata.namespace or "default", source)
 
 
-def _healthy(pod: Pod) -> bool:
+def _healthy(pod: ObservedPod) -> bool:
     conditions = pod.status.conditions or ()
     return pod.metadata.deletion_timestamp is None and all(c.status == "True" for c in conditions if c.type == "Ready")
 
 
-def need_of(budget: Budget, n: int) -> int:
+def need_of(budget: DisruptionBudget, n: int) -> int:
     """How many of its n pods must be healthy; shares are rounded up, as the disruption controller does."""
     expected = max(n, budget.expected)
     if budget.max_unavailable is not None:
@@ -181,17 +187,17 @@ class Workloads(msgspec.Struct, frozen=True, kw_only=True):
     `unspread` are the Deployments and StatefulSets of several replicas whose pods ask for no spreading at all.
     """
 
-    owners: tuple[Replicas, ...] = ()
-    budgets: tuple[Replicas, ...] = ()
+    owners: tuple[ReplicaGroup, ...] = ()
+    budgets: tuple[ReplicaGroup, ...] = ()
     ties: frozenset[WorkloadKey] = frozenset()
     unspread: tuple[str, ...] = ()
 
     @property
-    def all(self) -> tuple[Replicas, ...]:
+    def all(self) -> tuple[ReplicaGroup, ...]:
         return (*self.owners, *self.budgets)
 
 
-def workloads_of(given: AuditInput, layout: Layout, wishes: Wishes = NO_WISHES) -> Workloads | None:
+def workloads_of(given: AuditInput, layout: Layout, wishes: ReplicaPreferences = NO_WISHES) -> Workloads | None:
     """The workloads of the input; None where it has no pods."""
     if given.pods is None:
         return None
@@ -205,7 +211,9 @@ def workloads_of(given: AuditInput, layout: Layout, wishes: Wishes = NO_WISHES) 
     )
 
 
-def _unspread(given: AuditInput, owned: Mapping[str, Sequence[Pod]], wishes: Wishes) -> Iterator[str]:
+def _unspread(
+    given: AuditInput, owned: Mapping[str, Sequence[ObservedPod]], wishes: ReplicaPreferences
+) -> Iterator[str]:
     """By what controllers say where they are in the input, else by their pods."""
     seen = set()
     for one in given.controllers:
@@ -221,7 +229,7 @@ def _unspread(given: AuditInput, owned: Mapping[str, Sequence[Pod]], wishes: Wis
             yield name
 
 
-def _asks_for_spreading(spec: PodSpec) -> bool:
+def _asks_for_spreading(spec: ObservedPodSpec) -> bool:
     apart = spec.affinity is not None and spec.affinity.pod_anti_affinity
     return bool(apart or spec.topology_spread_constraints)
 

@@ -12,13 +12,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 import numpy as np
 
-from bayplan import schedule
-from bayplan.auditing.failure_events import Event
+from bayplan import schedule_pod
+from bayplan.auditing.failure_events import FailureEvent
 from bayplan.auditing.survivability import BELOW_NEED, DOWN, effect
-from bayplan.auditing.workload_groups import Replicas
-from bayplan.explaining import tally, what_would_fit
-from bayplan.explaining.what_would_fit import Fix
-from bayplan.filtering import Verdicts
+from bayplan.auditing.workload_groups import ReplicaGroup
+from bayplan.engine.filtering import Verdicts
+from bayplan.explaining import fit_error
+from bayplan.explaining import fixes as what_would_fit
+from bayplan.explaining.fixes import Fix
 from bayplan.indexing.capacity import PODS
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model import quantities
@@ -56,7 +57,7 @@ class Loss(msgspec.Struct, frozen=True):
     is all that the stranded ones ask for together.
     """
 
-    event: Event
+    event: FailureEvent
     gone: tuple[WorkloadKey, ...]
     placed: tuple[tuple[WorkloadKey, str], ...]
     stranded: tuple[Stranded, ...]
@@ -70,10 +71,10 @@ class Loss(msgspec.Struct, frozen=True):
 
 
 def lose_each(
-    events: Iterable[Event],
+    events: Iterable[FailureEvent],
     index: PlacementIndex,
     rules: Sequence[Rule],
-    groups: Sequence[Replicas] = (),
+    groups: Sequence[ReplicaGroup] = (),
     *,
     stays: frozenset[WorkloadKey] = frozenset(),
     most_fixes: int = 0,
@@ -95,10 +96,10 @@ def lose_each(
 
 
 def lose(
-    event: Event,
+    event: FailureEvent,
     index: PlacementIndex,
     rules: Sequence[Rule],
-    groups: Sequence[Replicas] = (),
+    groups: Sequence[ReplicaGroup] = (),
     *,
     stays: frozenset[WorkloadKey] = frozenset(),
     most_fixes: int = 0,
@@ -166,12 +167,12 @@ def _take_away(
             if workload.terminating or key in stays or pinned(workload):
                 gone.append(key)
             else:
-                displaced.append(made_anew(workload, labels))
+                displaced.append(as_recreated(workload, labels))
         index.remove_target(name)
     return displaced, gone
 
 
-def made_anew(workload: Workload, node_labels: Mapping[str, str]) -> Workload:
+def as_recreated(workload: Workload, node_labels: Mapping[str, str]) -> Workload:
     """The pod as its controller makes it again: not yet started, and without the place that binding wrote into it."""
     copied = {key for key in (ZONE, REGION) if key in node_labels and workload.labels.get(key) == node_labels[key]}
     labels = {key: value for key, value in workload.labels.items() if key not in copied}
@@ -188,12 +189,12 @@ def place_again(
     """
     if workload.gates:
         return Stranded(workload.key, f"{GATED}: {', '.join(workload.gates)}")
-    slot = schedule.choose(workload, index, rules)[0] if ranked else -1
+    slot = schedule_pod.choose(workload, index, rules)[0] if ranked else -1
     if slot < 0:
-        decision = schedule.schedule(workload, index, rules)
+        decision = schedule_pod.schedule(workload, index, rules)
         if not decision.placed:
             nearest, missing = _smallest_shortage(decision.verdicts, workload, index)
-            message = tally.sentence(decision.verdicts, index)
+            message = fit_error.sentence(decision.verdicts, index)
             fixes = what_would_fit.fixes(workload, index, rules) if with_fixes else []
             return Stranded(workload.key, message, nearest, missing, fixes)
         slot = decision.slot
@@ -238,7 +239,7 @@ def _asked(workload: Workload) -> dict[str, int]:
     return {**{r: amount for r, amount in workload.needs.requests.amounts if amount}, PODS: 1}
 
 
-def _below_need(one: Replicas, index: PlacementIndex) -> bool:
+def _below_need(one: ReplicaGroup, index: PlacementIndex) -> bool:
     known = index.slots.by_name
     there = (index.records.get(key) for key in one.keys)
     left = sum(

@@ -16,14 +16,14 @@ from bayplan.cli.console import Console
 if TYPE_CHECKING:
     from bayplan.auditing.audit import Audit
     from bayplan.auditing.audit_input import AuditInput
-    from bayplan.auditing.failure_events import Event
+    from bayplan.auditing.failure_events import FailureEvent
     from bayplan.auditing.layout import Layout
-    from bayplan.auditing.objects import Node
+    from bayplan.auditing.objects import ObservedNode
     from bayplan.auditing.repairing.mending import Repair
     from bayplan.auditing.survival import Rescheduling, Survival
     from bayplan.auditing.workload_groups import Workloads
     from bayplan.cli.audit_live import AuditFetching
-    from bayplan.reading.audit_files import Placeable
+    from bayplan.reading.audit_files import PlaceableObjects
 
 _REPAIRABLE = ("table", "markdown", "json", "yaml")
 _BAR = 30
@@ -113,7 +113,7 @@ def audit(
     mended = found.mended(result) if repair else None
     passed = result.passed(allow_undecided=judging.allow_undecided)
     code = outcomes.of(passed, exit_zero=exit_zero)
-    context = audit_answer.Context(
+    context = audit_answer.ReportContext(
         passed=passed,
         allow_undecided=judging.allow_undecided,
         subject=subject,
@@ -188,7 +188,7 @@ class _Run:
         if self._rescheduling is not None and replicas is not None:
             with self._console.progress() as line:
 
-                def step(done: int, total: int, event: Event) -> None:
+                def step(done: int, total: int, event: FailureEvent) -> None:
                     line.show(lambda: f"losing {event.level} {event.domain} {_bar(done, total)}")
 
                 levels = survival.reschedule(levels, replicas, self._rescheduling, step)
@@ -224,10 +224,10 @@ def _bar(done: int, total: int) -> str:
 
 def _read(
     sources: options.Sources, topology: Topology, losing: Losing, console: Console, *, wants_index: bool
-) -> tuple[AuditInput, Placeable | None]:
+) -> tuple[AuditInput, PlaceableObjects | None]:
     from bayplan.reading import audit_files, inventory
 
-    placeable = audit_files.Placeable() if wants_index else None
+    placeable = audit_files.PlaceableObjects() if wants_index else None
     fetching = _fetching(sources)
     with console.progress() as line:
         given = audit_files.load(
@@ -277,7 +277,7 @@ def _labels(sources: options.Sources, topology: Topology, hash_key_file: str | N
             raise InputError(Fault("the key is empty", file=hash_key_file))
     content = inventory.load_inventory(topology.inventory)
     fetching = _fetching(sources)
-    nodes: Sequence[Node] = ()
+    nodes: Sequence[ObservedNode] = ()
     if sources.filename or fetching:
         live = fetching.sources() if fetching else ()
         nodes = audit_files.load(sources.filename, recursive=sources.recursive, live=live).nodes

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from bayplan.auditing.repairing.mending import Repair
 
 
-class Context(msgspec.Struct, frozen=True, kw_only=True):
+class ReportContext(msgspec.Struct, frozen=True, kw_only=True):
     """What belongs into reports besides the verdicts."""
 
     passed: bool
@@ -30,7 +30,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     places: Mapping[str, tuple[str, int]]
 
 
-def written(result: Audit, output: str, context: Context, console: Console, repair: Repair | None) -> str:
+def written(result: Audit, output: str, context: ReportContext, console: Console, repair: Repair | None) -> str:
     """The answer as text."""
     import bayplan
     from bayplan.writing import audit_formats, audit_metrics, audit_report, versioned
@@ -55,7 +55,7 @@ def written(result: Audit, output: str, context: Context, console: Console, repa
     return versioned.written(document, output)
 
 
-def _tables(result: Audit, context: Context, console: Console, repair: Repair | None) -> str:
+def _tables(result: Audit, context: ReportContext, console: Console, repair: Repair | None) -> str:
     from bayplan.writing import audit_report, repair_report, survival_report, tables
 
     drawn = [audit_report.matrix(result.layout), audit_report.checks_table(result, with_idle=console.verbosity > 0)]
@@ -68,12 +68,12 @@ def _tables(result: Audit, context: Context, console: Console, repair: Repair | 
     return "\n".join(texts)
 
 
-def _scs_report(result: Audit, context: Context) -> str:
+def _scs_report(result: Audit, context: ReportContext) -> str:
     from bayplan.writing import audit_formats, scs_report
 
     lines = audit_formats.scs(result, allow_undecided=context.allow_undecided).splitlines()
     results = audit_formats.scs_results(result, allow_undecided=context.allow_undecided)
-    run = scs_report.Run(
+    run = scs_report.ScsRun(
         subject=context.subject,
         checked_at=datetime.now(UTC).replace(microsecond=0, tzinfo=None),  # the runner's dates have no zone either
         argv=masking.arguments(click.get_current_context().command, sys.argv[1:]),  # the report is published

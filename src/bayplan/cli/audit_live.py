@@ -13,8 +13,8 @@ from bayplan.auditing.audit_input import Unlisted
 from bayplan.kube_api.connection import Connection
 from bayplan.kube_api.errors import ForbiddenError, NotFoundError
 from bayplan.kube_api.resources import LEASES, PODS, Resource
-from bayplan.live.fetching import NODES, Fetching
 from bayplan.reading.sources import Source
+from bayplan.watching.fetching import NODES, Fetching
 
 AUDITED = (
     PODS,

@@ -12,8 +12,8 @@ from bayplan.cli import commands
 
 if TYPE_CHECKING:
     from bayplan.auditing.catalogue import Catalogue
-    from bayplan.auditing.profiles import Profile
-    from bayplan.auditing.workload_groups import Wishes
+    from bayplan.auditing.profiles import AuditProfile
+    from bayplan.auditing.workload_groups import ReplicaPreferences
 
 TOPOLOGY_HEADING, JUDGING_HEADING, LOSING_HEADING = "Topology", "How to judge", "Losses"
 _LEVELS = ("host", "rack", "zone", "region", "cloud")
@@ -85,7 +85,7 @@ class Judging(msgspec.Struct, frozen=True):
         """Whether the answer is the retired script's: one verdict, and nothing else."""
         return self.profile.startswith("legacy") and not self.ha
 
-    def chosen(self) -> Profile:
+    def chosen(self) -> AuditProfile:
         """The profile, with what is required beyond it."""
         from bayplan.auditing import checks, profiles
 
@@ -130,10 +130,10 @@ class Losing(msgspec.Struct, frozen=True):
 
         return frozenset(self.lose) - {ALL, *ALL_LEVELS}
 
-    def wishes(self) -> Wishes:
-        from bayplan.auditing.workload_groups import Wishes
+    def wishes(self) -> ReplicaPreferences:
+        from bayplan.auditing.workload_groups import ReplicaPreferences
 
-        return Wishes(
+        return ReplicaPreferences(
             _pattern(self.exclude_workloads, "--exclude-workloads"),
             _pattern(self.quorum_workloads, "--quorum-workloads"),
         )

@@ -15,7 +15,7 @@ from bayplan.cli.console import Console
 from bayplan.errors import Fault, InputError
 
 if TYPE_CHECKING:
-    from bayplan.cli.benchmarks import Run
+    from bayplan.cli.benchmarks import BenchmarkRun
 
 KINDS = ("pods", "fleet")
 
@@ -71,7 +71,7 @@ def _content(file: str) -> bytes:
     return content
 
 
-def _write_placements(path: str, run: Run) -> None:
+def _write_placements(path: str, run: BenchmarkRun) -> None:
     lines = (msgspec.json.encode(line) + b"\n" for line in run.lines())
     try:
         pathlib.Path(path).write_bytes(b"".join(lines))

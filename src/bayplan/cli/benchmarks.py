@@ -15,12 +15,13 @@ from typing import Any
 
 import msgspec
 
-from bayplan import placing, schedule, scheduling_groups
+from bayplan import schedule_binding, schedule_pod
 from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.mapping import bindings, clusters, nodes, pods
 from bayplan.model.semantics import UPSTREAM, for_fleets
 from bayplan.model.workloads import Workload
-from bayplan.reading import bindings, clusters, nodes, pods
-from bayplan.rules import fleet_profile
+from bayplan.placing import place_pods
+from bayplan.rules import profiles
 from bayplan.rules.rule import Rule
 from bayplan.wire.fleets import Cluster, ResourceBinding
 from bayplan.wire.nodes import Node
@@ -43,7 +44,7 @@ class FleetInput(msgspec.Struct):
     bindings: list[ResourceBinding] = []
 
 
-class Run(msgspec.Struct, frozen=True):
+class BenchmarkRun(msgspec.Struct, frozen=True):
     """
     One pass over everything that waits: each workload with its target or targets, and the seconds it took.
 
@@ -75,14 +76,14 @@ class Run(msgspec.Struct, frozen=True):
         }
 
 
-def of_pods(content: bytes, rules: Sequence[Rule]) -> Callable[[], Run]:
+def of_pods(content: bytes, rules: Sequence[Rule]) -> Callable[[], BenchmarkRun]:
     """Reads the input once; each call fills a fresh index and places everything anew."""
     given = msgspec.json.decode(content, type=PodsInput)
     targets = [nodes.target_of(node) for node in given.nodes]
     running = [(pods.workload_of(pod), pod.spec.node_name) for pod in given.init]
     waiting = [pods.workload_of(pod) for pod in given.pods]
 
-    def run() -> Run:
+    def run() -> BenchmarkRun:
         index = PlacementIndex()
         for target in targets:
             index.add_target(target)
@@ -93,7 +94,7 @@ def of_pods(content: bytes, rules: Sequence[Rule]) -> Callable[[], Run]:
     return run
 
 
-def of_fleet(content: bytes, rules: Sequence[Rule]) -> Callable[[], Run]:
+def of_fleet(content: bytes, rules: Sequence[Rule]) -> Callable[[], BenchmarkRun]:
     """As for pods; what is placed is not subtracted from what clusters report, as karmada-scheduler would not."""
     del rules  # a KubeSchedulerConfiguration says nothing about fleets
     given = msgspec.json.decode(content, type=FleetInput)
@@ -101,47 +102,47 @@ def of_fleet(content: bytes, rules: Sequence[Rule]) -> Callable[[], Run]:
     placed = [(bindings.workload_of(binding), bindings.shares_of(binding)) for binding in given.bindings]
     waiting = [bindings.workload_of(binding) for binding in given.pending]
 
-    def run() -> Run:
+    def run() -> BenchmarkRun:
         index = PlacementIndex(for_fleets(UPSTREAM), lost_targets_count=True)
         for target in targets:
             index.add_target(target)
         for workload, shares in placed:
             index.add_shares(workload, shares)
-        return _timed_fleet(waiting, index, fleet_profile.rules())
+        return _timed_fleet(waiting, index, profiles.fleet_rules())
 
     return run
 
 
-def _timed(waiting: Sequence[Workload], index: PlacementIndex, rules: Sequence[Rule]) -> Run:
+def _timed(waiting: Sequence[Workload], index: PlacementIndex, rules: Sequence[Rule]) -> BenchmarkRun:
     placements: list[tuple[str, Any]] = []
     refusals: list[str] = []
     with _without_collector():
         start = time.perf_counter()
         for workload in waiting:
-            slot, _ = schedule.choose(workload, index, rules)
+            slot, _ = schedule_pod.choose(workload, index, rules)
             target = index.slots.at(slot).name if slot >= 0 else ""
             if target:
                 index.add(workload, target)
             else:
-                refusals.append(placing.refusal_of(workload, index, rules).message)
+                refusals.append(place_pods.refusal_of(workload, index, rules).message)
             placements.append((workload.key, target))
         seconds = time.perf_counter() - start
-    return Run(placements, len(placements) - len(refusals), seconds, refusals=refusals)
+    return BenchmarkRun(placements, len(placements) - len(refusals), seconds, refusals=refusals)
 
 
-def _timed_fleet(waiting: Sequence[Workload], index: PlacementIndex, rules: Sequence[Rule]) -> Run:
+def _timed_fleet(waiting: Sequence[Workload], index: PlacementIndex, rules: Sequence[Rule]) -> BenchmarkRun:
     placements: list[tuple[str, Any]] = []
     n_placed = 0
     with _without_collector():
         start = time.perf_counter()
         for workload in waiting:
-            decision = scheduling_groups.schedule(workload, index, rules)
+            decision = schedule_binding.schedule(workload, index, rules)
             if decision.shares:
                 index.add_shares(workload, decision.shares)
             placements.append((workload.key, decision.shares))
             n_placed += decision.placed
         seconds = time.perf_counter() - start
-    return Run(placements, n_placed, seconds, "binding")
+    return BenchmarkRun(placements, n_placed, seconds, "binding")
 
 
 @contextmanager
@@ -157,4 +158,7 @@ def _without_collector() -> Iterator[None]:
         gc.unfreeze()
 
 
-BENCHMARKS: dict[str, Callable[[bytes, Sequence[Rule]], Callable[[], Run]]] = {"pods": of_pods, "fleet": of_fleet}
+BENCHMARKS: dict[str, Callable[[bytes, Sequence[Rule]], Callable[[], BenchmarkRun]]] = {
+    "pods": of_pods,
+    "fleet": of_fleet,
+}

@@ -13,7 +13,7 @@ from typing import TextIO
 import click
 import msgspec
 
-from bayplan.cli.progress import Progress
+from bayplan.cli.progress import ProgressLine
 from bayplan.errors import BayplanError, Fault, InputError
 from bayplan.writing import untrusted
 
@@ -72,10 +72,10 @@ class Console(msgspec.Struct, frozen=True):
         if self.verbosity > 0:
             self._say("note", text)
 
-    def progress(self) -> Progress:
+    def progress(self) -> ProgressLine:
         """Shows how far things have come, to a person at a terminal who has waited for a second."""
         wanted = self.verbosity >= 0 and self.log_format == "text" and sys.stderr.isatty()
-        return Progress(sys.stderr if wanted else None)
+        return ProgressLine(sys.stderr if wanted else None)
 
     def _say(self, level: str, text: str, fault: Fault | None = None) -> None:
         if self.log_format == "json":

@@ -17,9 +17,9 @@ Answerer = Callable[[bytes], Any]
 
 
 def _pods() -> Answerer:
-    from bayplan import schedule
+    from bayplan import schedule_pod
     from bayplan.reading import questions
-    from bayplan.rules import profile
+    from bayplan.rules import profiles
     from bayplan.writing import answers
 
     decode = msgspec.json.Decoder(questions.PodQuestion).decode
@@ -27,8 +27,8 @@ def _pods() -> Answerer:
     def answer(line: bytes) -> Any:
         question = decode(line)
         situation = questions.situation_of(question)
-        rules = profile.rules(situation.profile)
-        decision = schedule.schedule(situation.workload, situation.index, rules)
+        rules = profiles.pod_rules(situation.profile)
+        decision = schedule_pod.schedule(situation.workload, situation.index, rules)
         return answers.pod_answer(question.name, decision, situation.index)
 
     return answer
@@ -36,34 +36,34 @@ def _pods() -> Answerer:
 
 def _preemption() -> Answerer:
     from bayplan.preempting import preemption
-    from bayplan.reading import preemption_questions, questions
-    from bayplan.rules import profile
+    from bayplan.reading import questions
+    from bayplan.rules import profiles
     from bayplan.writing import answers
 
     decode = msgspec.json.Decoder(questions.PodQuestion).decode
 
     def answer(line: bytes) -> Any:
         question = decode(line)
-        asked = preemption_questions.situation_of(question)
-        rules = profile.rules(asked.profile)
-        found = preemption.preempt(asked.workload, asked.index, rules, asked.budgets, asked.nominated)
+        asked = questions.preemption_situation_of(question)
+        rules = profiles.pod_rules(asked.profile)
+        found = preemption.preempt(asked.workload, asked.index, rules, asked.disruption_budgets, asked.nominated)
         return answers.preemption_answer(question.name, found)
 
     return answer
 
 
 def _fleet() -> Answerer:
-    from bayplan import scheduling_groups
+    from bayplan import schedule_binding
     from bayplan.reading import questions
-    from bayplan.rules import fleet_profile
+    from bayplan.rules import profiles
     from bayplan.writing import answers
 
-    decode, rules = msgspec.json.Decoder(questions.FleetQuestion).decode, fleet_profile.rules()
+    decode, rules = msgspec.json.Decoder(questions.FleetQuestion).decode, profiles.fleet_rules()
 
     def answer(line: bytes) -> Any:
         question = decode(line)
         situation = questions.fleet_situation_of(question)
-        decision = scheduling_groups.schedule(situation.workload, situation.index, rules)
+        decision = schedule_binding.schedule(situation.workload, situation.index, rules)
         return answers.fleet_answer(question.name, decision, situation.workload, situation.index)
 
     return answer

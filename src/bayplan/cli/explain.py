@@ -17,8 +17,8 @@ from bayplan.errors import InputError
 if TYPE_CHECKING:
     from bayplan.explaining.explanation import Explanation
     from bayplan.model.workloads import Workload
-    from bayplan.placing import RulesOf
-    from bayplan.reading.cluster import Cluster
+    from bayplan.placing.place_pods import RulesOf
+    from bayplan.reading.cluster import LoadedCluster
 
 # How the pods of each kind are called, after its own name.
 _PODS_OF = {
@@ -39,7 +39,7 @@ _SHORT = {"po": "pod", "deploy": "deployment", "rs": "replicaset", "rc": "replic
 }
 
 
-class Asked(msgspec.Struct, frozen=True):
+class ExplainRequest(msgspec.Struct, frozen=True):
     """What the user wants to know about; a bare name is a pod's. Without a namespace, any is meant."""
 
     kind: str
@@ -117,26 +117,26 @@ def explain(
     return outcomes.of(bool(subject.explanation.target), exit_zero=exit_zero)
 
 
-def parse(text: str) -> Asked:
+def parse(text: str) -> ExplainRequest:
     """`KIND/NAME` in kubectl's spelling; raises a usage error where there is no name."""
     kind, slash, name = text.rpartition("/")
     if not name:
         raise click.BadParameter(f"expected KIND/NAME, got {text!r}", param_hint="KIND/NAME")
     singular = kind.lower().removesuffix("s") if kind.lower() not in _SHORT else kind.lower()
-    return Asked(_SHORT.get(singular, singular) if slash else "pod", name)
+    return ExplainRequest(_SHORT.get(singular, singular) if slash else "pod", name)
 
 
-def settled(asked: Asked, text: str, workloads: Sequence[Workload]) -> Asked:
+def settled(asked: ExplainRequest, text: str, workloads: Sequence[Workload]) -> ExplainRequest:
     """`NAMESPACE/NAME`, as answers call workloads, where what stands before the slash is a namespace and no kind."""
     before, slash, _ = text.rpartition("/")
     of_bindings = {one.binding.kind.lower() for one in workloads if one.binding is not None}
     is_kind = asked.kind in _PODS_OF or asked.kind in of_bindings
     if slash and not is_kind and any(one.namespace == before for one in workloads):
-        return Asked("pod", asked.name, before)
+        return ExplainRequest("pod", asked.name, before)
     return asked
 
 
-def check_has_pods(asked: Asked, text: str) -> None:
+def check_has_pods(asked: ExplainRequest, text: str) -> None:
     """Raises a usage error for a kind that has no pods; in a fleet, every kind may be propagated."""
     if asked.kind not in _PODS_OF:
         known = ", ".join(_PODS_OF)
@@ -145,7 +145,12 @@ def check_has_pods(asked: Asked, text: str) -> None:
 
 
 def find(
-    asked: Asked, cluster: Cluster, rules_of: RulesOf, included: Callable[[Workload], bool], *, alone: bool
+    asked: ExplainRequest,
+    cluster: LoadedCluster,
+    rules_of: RulesOf,
+    included: Callable[[Workload], bool],
+    *,
+    alone: bool,
 ) -> Subject:
     """The explanation of what is asked about; raises InputError if there is no such workload, or more than one."""
     waiting = [w for w in cluster.pending if asked.means(w.name) and included(w)]
@@ -161,13 +166,13 @@ def find(
     raise InputError(f"no pod of {asked} is in the input{_advice(asked, cluster)}")
 
 
-def _of_waiting(waiting: Sequence[Workload], cluster: Cluster, rules_of: RulesOf, *, alone: bool) -> Explanation:
+def _of_waiting(waiting: Sequence[Workload], cluster: LoadedCluster, rules_of: RulesOf, *, alone: bool) -> Explanation:
     """Of those asked about the first that fits nowhere, else the first of all."""
-    from bayplan import placing
     from bayplan.explaining import explanation
+    from bayplan.placing import place_pods
 
     keys = {workload.key for workload in waiting}
-    for placement in placing.place_all(waiting if alone else cluster.pending, cluster.index, rules_of):
+    for placement in place_pods.place_all(waiting if alone else cluster.pending, cluster.index, rules_of):
         workload = placement.workload
         keys.discard(workload.key)
         if workload in waiting and not placement.target:
@@ -179,13 +184,13 @@ def _of_waiting(waiting: Sequence[Workload], cluster: Cluster, rules_of: RulesOf
     return explanation.explain(waiting[0], cluster.index, rules_of(waiting[0]))
 
 
-def _check_one_namespace(namespaces: set[str], asked: Asked) -> None:
+def _check_one_namespace(namespaces: set[str], asked: ExplainRequest) -> None:
     if len(namespaces) > 1:
         listed = ", ".join(sorted(namespaces))
         raise InputError(f"{asked} is in several namespaces ({listed}): say which with -n")
 
 
-def _advice(asked: Asked, cluster: Cluster) -> str:
+def _advice(asked: ExplainRequest, cluster: LoadedCluster) -> str:
     """What may have been meant: the same elsewhere, another kind of that name, or another name."""
     workloads = [*cluster.pending, *(record.workload for record in cluster.index.records.values())]
     elsewhere = sorted({one.key for one in workloads if asked.means(one.name)})
@@ -193,7 +198,7 @@ def _advice(asked: Asked, cluster: Cluster) -> str:
         shown = ", ".join(elsewhere[:3]) + (" …" if len(elsewhere) > 3 else "")
         return f" as asked for; there is {shown}"
     names = {one.name for one in workloads}
-    others = [Asked(kind, asked.name) for kind in _PODS_OF]
+    others = [ExplainRequest(kind, asked.name) for kind in _PODS_OF]
     meant = [str(other) for other in others if any(other.means(name) for name in names)]
     near = meant or difflib.get_close_matches(asked.name, sorted(names), n=3)
     return f", did you mean {' or '.join(near)}?" if near else ""

@@ -23,9 +23,9 @@ def find(
 ) -> tuple[Explanation, str]:
     """The explanation of what is asked about and where it is now; raises InputError if it is nowhere or not alone."""
     from bayplan.explaining import explanation
-    from bayplan.rules import fleet_profile
+    from bayplan.rules import profiles
 
-    rules = fleet_profile.rules()
+    rules = profiles.fleet_rules()
     placed = {key: record.shares for key, record in fleet.index.records.items()}
     known = {w.key: w for w in (*(r.workload for r in fleet.index.records.values()), *fleet.pending)}
     fitting = [w for w in known.values() if included(w) and is_meant(kind, name, w)]
@@ -49,11 +49,11 @@ def is_meant(kind: str, name: str, workload: Workload) -> bool:
 
 
 def _place_those_before(workload: Workload, fleet: Fleet, rules: Sequence[Rule]) -> None:
-    from bayplan import placing_fleet
+    from bayplan.placing import place_bindings
 
     keys = [one.key for one in fleet.pending]
     if workload.key in keys:
-        for _ in placing_fleet.place_all(fleet.pending[: keys.index(workload.key)], fleet.index, rules):
+        for _ in place_bindings.place_all(fleet.pending[: keys.index(workload.key)], fleet.index, rules):
             pass
 
 

@@ -10,7 +10,7 @@ import msgspec
 
 from bayplan.cli import commands, options, outcomes, reason_pages
 from bayplan.cli.console import Console
-from bayplan.cli.reason_page import Page
+from bayplan.cli.reason_page import ReasonPage
 from bayplan.errors import InputError
 
 
@@ -60,14 +60,14 @@ def _unknown(code: str) -> str:
     return f"no reason is called {code!r}; {advice}"
 
 
-def _list(pages: Sequence[Page], width: int | None) -> str:
+def _list(pages: Sequence[ReasonPage], width: int | None) -> str:
     from bayplan.writing import tables
 
     rows = [(page.id, page.plugin, page.text) for page in pages]
     return tables.rendered(tables.Table(("CODE", "PLUGIN", "TEXT"), rows), width)
 
 
-def _page(page: Page) -> str:
+def _page(page: ReasonPage) -> str:
     import textwrap
 
     head = f"{page.id}\n  rule    {page.rule}\n  plugin  {page.plugin}\n  text    {page.text}\n"

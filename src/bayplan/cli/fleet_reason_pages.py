@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from bayplan.cli.reason_page import Page
+from bayplan.cli.reason_page import ReasonPage
 
-FLEET_PAGES: tuple[Page, ...] = (
-    Page(
+FLEET_PAGES: tuple[ReasonPage, ...] = (
+    ReasonPage(
         "cluster-leaving",
         "cluster-leaving",
         "ClusterLeaving",
@@ -14,7 +14,7 @@ FLEET_PAGES: tuple[Page, ...] = (
         "over without a reason, so its own message does not count it.",
         "Nothing, if that is meant: what is divided moves away by itself. Else join the cluster again.",
     ),
-    Page(
+    ReasonPage(
         "cluster-affinity",
         "cluster-affinity",
         "ClusterAffinity",
@@ -25,7 +25,7 @@ FLEET_PAGES: tuple[Page, ...] = (
         "Compare the affinity with the cluster's labels, provider, region and zones. A group is left only when all of "
         "it fails, and a later attempt starts with the group of the last success.",
     ),
-    Page(
+    ReasonPage(
         "api-missing",
         "api-missing",
         "APIEnablement",
@@ -35,7 +35,7 @@ FLEET_PAGES: tuple[Page, ...] = (
         "Install the CustomResourceDefinition in the member cluster, or propagate it first. In files, give the "
         "clusters with their status: kubectl get clusters -o yaml.",
     ),
-    Page(
+    ReasonPage(
         "cluster-taint",
         "cluster-taint",
         "TaintToleration",
@@ -45,7 +45,7 @@ FLEET_PAGES: tuple[Page, ...] = (
         "For cluster.karmada.io/not-ready or unreachable, look at the cluster first. If the workload may go there all "
         "the same, add a toleration to placement.clusterTolerations.",
     ),
-    Page(
+    ReasonPage(
         "provider-missing",
         "spread-property",
         "SpreadConstraint",
@@ -53,7 +53,7 @@ FLEET_PAGES: tuple[Page, ...] = (
         "A spread constraint is by provider, and the cluster's spec.provider is empty.",
         "Set spec.provider on the cluster, or drop the constraint.",
     ),
-    Page(
+    ReasonPage(
         "region-missing",
         "spread-property",
         "SpreadConstraint",
@@ -61,7 +61,7 @@ FLEET_PAGES: tuple[Page, ...] = (
         "A spread constraint is by region, and the cluster's spec.region is empty.",
         "Set spec.region on the cluster, or drop the constraint.",
     ),
-    Page(
+    ReasonPage(
         "zone-missing",
         "spread-property",
         "SpreadConstraint",
@@ -69,7 +69,7 @@ FLEET_PAGES: tuple[Page, ...] = (
         "A spread constraint is by zone, and the cluster's spec.zones is empty.",
         "Set spec.zones on the cluster, or drop the constraint.",
     ),
-    Page(
+    ReasonPage(
         "label-missing",
         "spread-property",
         "SpreadConstraint",
@@ -78,7 +78,7 @@ FLEET_PAGES: tuple[Page, ...] = (
         "this is the rule of --semantics design.",
         "Label the cluster, or drop the constraint.",
     ),
-    Page(
+    ReasonPage(
         "cluster-evicting",
         "cluster-evicting",
         "ClusterEviction",
@@ -86,7 +86,7 @@ FLEET_PAGES: tuple[Page, ...] = (
         "The binding has a task in spec.gracefulEvictionTasks for this cluster: the workload is just leaving it.",
         "Wait until the new replicas are healthy or the grace period is over; the task goes then.",
     ),
-    Page(
+    ReasonPage(
         "workload-affinity",
         "workload-affinity",
         "WorkloadAffinity",
@@ -96,7 +96,7 @@ FLEET_PAGES: tuple[Page, ...] = (
         "`bayplan explain` names the members that are elsewhere. If they stand on different clusters, none is left "
         "for a further one: bring them together first, or give this workload a label value of its own.",
     ),
-    Page(
+    ReasonPage(
         "workload-anti-affinity",
         "workload-anti-affinity",
         "WorkloadAntiAffinity",
@@ -106,7 +106,7 @@ FLEET_PAGES: tuple[Page, ...] = (
         "`bayplan explain` names it. A policy without a cluster spread constraint takes every cluster and leaves none "
         "for the next of the group: set maxGroups.",
     ),
-    Page(
+    ReasonPage(
         "workload-terms",
         "workload-terms",
         "WorkloadAffinity",
@@ -117,7 +117,7 @@ FLEET_PAGES: tuple[Page, ...] = (
         "Check the term's selector and namespaces against the labels of the templates it should find, and place those "
         "first. If company is welcome but not vital, make the term a preferred one.",
     ),
-    Page(
+    ReasonPage(
         "workload-anti-terms",
         "workload-anti-terms",
         "WorkloadAntiAffinity",
@@ -126,7 +126,7 @@ FLEET_PAGES: tuple[Page, ...] = (
         "`bayplan explain` names the peers. Limit how many clusters each of them takes (maxGroups), choose a smaller "
         "domain, or make the term a preferred one.",
     ),
-    Page(
+    ReasonPage(
         "existing-workload-anti-affinity",
         "workload-anti-terms",
         "WorkloadAntiAffinity",

@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING
 
 from bayplan.cli.console import Console
 from bayplan.cli.options import Deciding, Scope, Sources
-from bayplan.cli.progress import Progress
+from bayplan.cli.progress import ProgressLine
 
 if TYPE_CHECKING:
-    from bayplan.live.fetching import Fetching, One
     from bayplan.model.semantics import Semantics
     from bayplan.reading import files
-    from bayplan.reading.cluster import Cluster, PodSink
+    from bayplan.reading.cluster import LoadedCluster, PodSink
     from bayplan.reading.collecting import Sink
     from bayplan.reading.fleet import Fleet
     from bayplan.reading.inputs import Inputs
+    from bayplan.watching.fetching import Fetching, One
 
 
 def load(
     sources: Sources, scope: Scope, deciding: Deciding, console: Console, *, pods: PodSink | None = None
-) -> Cluster | Fleet:
+) -> LoadedCluster | Fleet:
     """
     The cluster in the files, or the fleet if they hold clusters; what was left out or made up is said.
 
@@ -37,7 +37,7 @@ def load(
     inputs, sink = read(sources, scope.for_unnamed, semantics, console, also=also)
     note_namespace(scope.namespace, inputs, console)
     sink = pods or sink
-    found: Cluster | Fleet
+    found: LoadedCluster | Fleet
     if inputs.clusters:
         keys = deciding.label_keys()
         found = fleet.fleet_of(
@@ -111,11 +111,11 @@ def note_namespace(namespace: str | None, inputs: Inputs, console: Console) -> N
 def _fetching(sources: Sources, objects: Sequence[One]) -> Fetching | None:
     if not sources.cluster.is_given:
         return None
-    from bayplan.live.fetching import Fetching
+    from bayplan.watching.fetching import Fetching
 
     return Fetching(sources.cluster.open(), objects)
 
 
-def _show(line: Progress, step: files.Progress) -> None:
+def _show(line: ProgressLine, step: files.ReadProgress) -> None:
     share = 100 * step.bytes_read // max(step.bytes_total, 1)
     line.show(lambda: f"reading {step.file}: {step.objects_read} objects, {share} %")

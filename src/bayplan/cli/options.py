@@ -13,11 +13,11 @@ from bayplan.cli.connecting import CONNECTING, Connecting
 from bayplan.cli.console import Console
 
 if TYPE_CHECKING:
+    from bayplan.mapping.workload_terms import LabelKeys
     from bayplan.model.labels import Selector
     from bayplan.model.semantics import Semantics
     from bayplan.model.workloads import Workload
-    from bayplan.placing import RulesOf
-    from bayplan.reading.workload_terms import LabelKeys
+    from bayplan.placing.place_pods import RulesOf
     from bayplan.rules.rule import Rule
 
 _INPUT, _SCOPE, _DECIDING, _TALKING = "Input", "Scope", "How to decide", "Output and messages"
@@ -96,7 +96,7 @@ class Deciding(msgspec.Struct, frozen=True):
 
     def label_keys(self) -> LabelKeys:
         """The keys that workload terms in a fleet may look for."""
-        from bayplan.reading.workload_terms import LabelKeys
+        from bayplan.mapping.workload_terms import LabelKeys
 
         return LabelKeys(_keys(self.affinity_label_keys), _keys(self.anti_affinity_label_keys))
 
@@ -122,11 +122,11 @@ def configured_rules(scheduler_name: str = "default-scheduler") -> tuple[Rule, .
     """The rules of the configuration's profile for a scheduler, else of its first; else kube-scheduler's defaults."""
     from bayplan.errors import Fault, InputError
     from bayplan.reading import scheduler_config
-    from bayplan.rules import profile
+    from bayplan.rules import profiles
 
     found = configuration.current()
     try:
-        return profile.rules(scheduler_config.profile_of(found.scheduler, scheduler_name))
+        return profiles.pod_rules(scheduler_config.profile_of(found.scheduler, scheduler_name))
     except InputError as error:
         faults = [Fault(f.message, file=found.file, subject=f.subject, path=f.path) for f in error.faults]
         raise InputError(faults) from None

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from bayplan.explaining.explanation import Explanation
     from bayplan.indexing.placement_index import PlacementIndex
     from bayplan.model.workloads import Workload
-    from bayplan.placing import Placement, RulesOf
+    from bayplan.placing.place_pods import PodPlacement, RulesOf
     from bayplan.writing.placements import Fill
 
 MAX = "max"
 
 
-class Replicas(click.ParamType[int | str]):
+class ReplicasType(click.ParamType[int | str]):
     """A number of replicas, or `max` for as many as fit."""
 
     name = "N|max"
@@ -35,10 +35,10 @@ class Replicas(click.ParamType[int | str]):
         return int(value)
 
 
-class Plan(msgspec.Struct):
+class PodPlan(msgspec.Struct):
     """The placements in order, and the explanation of those that fit nowhere if it was asked for, by workload."""
 
-    placements: list[Placement]
+    placements: list[PodPlacement]
     explanations: dict[str, Explanation]
 
 
@@ -60,7 +60,9 @@ class Plan(msgspec.Struct):
     groups=(options.SOURCES, options.SCOPE, options.DECIDING, options.CONSOLE),
     params=(
         commands.Option("--explain", is_flag=True, help="Say for every node why not, and what would help."),
-        commands.Option("--replicas", type=Replicas(), help="How many more of each waiting workload fit, on its own."),
+        commands.Option(
+            "--replicas", type=ReplicasType(), help="How many more of each waiting workload fit, on its own."
+        ),
         options.output("table", "wide", "json", "yaml", "name", "html"),
         options.EXIT_ZERO,
     ),
@@ -105,15 +107,15 @@ def place(
 
 def plan_of(
     pending: Sequence[Workload], index: PlacementIndex, rules_of: RulesOf, *, explains: bool, console: Console
-) -> Plan:
+) -> PodPlan:
     """Place one after another; what fits nowhere is explained before the next one changes the index."""
-    from bayplan import placing
     from bayplan.explaining import explanation
+    from bayplan.placing import place_pods
 
-    plan = Plan([], {})
+    plan = PodPlan([], {})
     known: dict[Any, Explanation] = {}
     with console.progress() as line:
-        for placement in placing.place_all(pending, index, rules_of):
+        for placement in place_pods.place_all(pending, index, rules_of):
             plan.placements.append(placement)
             line.show(lambda: f"placing: {len(plan.placements)} of {len(pending)}")
             if placement.target or not explains:
@@ -129,17 +131,17 @@ def plan_of(
 
 def fill(pending: Sequence[Workload], index: PlacementIndex, rules_of: RulesOf, most: int | None) -> list[Fill]:
     """How many of each kind of waiting workload fit if nothing else were placed; replicas of one kind count once."""
-    from bayplan import placing
+    from bayplan.placing import place_pods
     from bayplan.writing.placements import Fill
 
     kinds = {(workload.namespace, workload.needs): workload for workload in reversed(pending)}
     return [
-        Fill(workload.key, placing.how_many_more(workload, index, rules_of(workload), most), most)
+        Fill(workload.key, place_pods.how_many_more(workload, index, rules_of(workload), most), most)
         for workload in reversed(kinds.values())
     ]
 
 
-def _plan_as(output: str, plan: Plan, width: int | None) -> str:
+def _plan_as(output: str, plan: PodPlan, width: int | None) -> str:
     from bayplan.writing import explanations, html_report, placements, tables, versioned
 
     if output == "name":
@@ -154,7 +156,7 @@ def _plan_as(output: str, plan: Plan, width: int | None) -> str:
     return table + "".join(f"\n{key}: {text}" for key, text in texts.items())
 
 
-def _texts(plan: Plan, text: Callable[[Explanation], str]) -> dict[str, str]:
+def _texts(plan: PodPlan, text: Callable[[Explanation], str]) -> dict[str, str]:
     """Each explanation once, under the first workload that it is of."""
     first: dict[str, str] = {}
     for found in plan.explanations.values():

@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from bayplan.explaining.explanation import Explanation
     from bayplan.indexing.placement_index import PlacementIndex
     from bayplan.model.workloads import Workload
-    from bayplan.placing_fleet import FleetPlacement
+    from bayplan.placing.place_bindings import BindingPlacement
 
 
-class Plan(msgspec.Struct):
+class FleetPlan(msgspec.Struct):
     """The placements in order, and the explanation of those that fit nowhere if it was asked for, by workload."""
 
-    placements: list[FleetPlacement]
+    placements: list[BindingPlacement]
     explanations: dict[str, Explanation]
 
 
@@ -34,16 +34,16 @@ def answer(
     return n_placed == len(plan.placements)
 
 
-def plan_of(pending: Sequence[Workload], index: PlacementIndex, *, explains: bool, console: Console) -> Plan:
+def plan_of(pending: Sequence[Workload], index: PlacementIndex, *, explains: bool, console: Console) -> FleetPlan:
     """Place one after another; what fits nowhere is explained before the next one changes the index."""
-    from bayplan import placing_fleet
     from bayplan.explaining import explanation
-    from bayplan.rules import fleet_profile
+    from bayplan.placing import place_bindings
+    from bayplan.rules import profiles
 
-    rules = fleet_profile.rules()
-    plan = Plan([], {})
+    rules = profiles.fleet_rules()
+    plan = FleetPlan([], {})
     with console.progress() as line:
-        for placement in placing_fleet.place_all(pending, index, rules):
+        for placement in place_bindings.place_all(pending, index, rules):
             plan.placements.append(placement)
             line.show(lambda: f"placing: {len(plan.placements)} of {len(pending)}")
             if explains and not placement.placed:
@@ -52,7 +52,7 @@ def plan_of(pending: Sequence[Workload], index: PlacementIndex, *, explains: boo
     return plan
 
 
-def _plan_as(output: str, plan: Plan, width: int | None) -> str:
+def _plan_as(output: str, plan: FleetPlan, width: int | None) -> str:
     from bayplan.writing import explanations, fleet_placements, html_report, tables, versioned
 
     if output == "name":

@@ -14,7 +14,7 @@ INTERVAL = 0.1
 _CLEAR = "\r\x1b[2K"
 
 
-class Progress:
+class ProgressLine:
     """Shows the latest text on one line and leaves nothing behind; without a stream it does nothing."""
 
     def __init__(self, stream: TextIO | None, clock: Callable[[], float] = time.monotonic) -> None:

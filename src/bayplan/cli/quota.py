@@ -11,9 +11,8 @@ from bayplan.cli import commands, loading, options, outcomes, switches
 from bayplan.cli.console import Console
 
 if TYPE_CHECKING:
-    from bayplan.enforcing.quota import Amounts
-    from bayplan.enforcing.quota_limits import Account, Limits
-    from bayplan.reading.cluster import Cluster
+    from bayplan.enforcing.quota import Account, Amounts, QuotaLimits
+    from bayplan.reading.cluster import LoadedCluster
 
 _QUOTA = "Quota"
 _CONFIG_MAP = "bayplan-system/bayplan-quota"
@@ -84,7 +83,7 @@ def quota(
     console: Console,
 ) -> int:
     """Write the accounts: 1 if one is over its limits."""
-    from bayplan.enforcing import quota_limits
+    from bayplan.enforcing import quota as quota_limits
     from bayplan.enforcing.quota import Charger
 
     cluster, limits = _read(sources, namespace, charging, console)
@@ -100,13 +99,13 @@ def quota(
 
 def _read(
     sources: options.Sources, namespace: str | None, charging: Charging, console: Console
-) -> tuple[Cluster, Limits]:
+) -> tuple[LoadedCluster, QuotaLimits]:
     sources.check()
     semantics = switches.semantics(charging.semantics, charging.switch)
     from bayplan.kube_api.resources import Resource
-    from bayplan.live.fetching import One
     from bayplan.reading import cluster
     from bayplan.reading.quota_limits import LimitsSink
+    from bayplan.watching.fetching import One
 
     where = charging.config_map()
     sink = LimitsSink("/".join(where))
@@ -125,9 +124,9 @@ def _read(
     return found, sink.limits
 
 
-def _overcommitted(limits: Limits, supply: Amounts, console: Console) -> None:
+def _overcommitted(limits: QuotaLimits, supply: Amounts, console: Console) -> None:
     """Say where limits promise more than there is, which they may."""
-    from bayplan.enforcing import quota_limits
+    from bayplan.enforcing import quota as quota_limits
     from bayplan.model import quantities
 
     there_is = dict(supply)

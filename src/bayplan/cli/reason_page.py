@@ -7,7 +7,7 @@ import re
 import msgspec
 
 
-class Page(msgspec.Struct, frozen=True):
+class ReasonPage(msgspec.Struct, frozen=True):
     """`id` and `rule` are our names, stable; `plugin` is the scheduler's, `text` what operators search for."""
 
     id: str

@@ -10,10 +10,10 @@ import re
 from collections.abc import Sequence
 
 from bayplan.cli.fleet_reason_pages import FLEET_PAGES
-from bayplan.cli.reason_page import Page
+from bayplan.cli.reason_page import ReasonPage
 
 
-def find(code: str) -> Sequence[Page]:
+def find(code: str) -> Sequence[ReasonPage]:
     """The pages that an id, a rule, a plugin or a message stands for; an id means its page alone."""
     wanted = code.strip().casefold()
     exact = [page for page in PAGES if _is_id(page, wanted)]
@@ -21,18 +21,18 @@ def find(code: str) -> Sequence[Page]:
     return exact or of_rule or _longest([page for page in PAGES if page.says(code.strip())])
 
 
-def _is_id(page: Page, wanted: str) -> bool:
+def _is_id(page: ReasonPage, wanted: str) -> bool:
     pattern = ".+".join(re.escape(piece) for piece in re.split(r"<[a-z]+>", page.id))
     return re.fullmatch(pattern, wanted) is not None
 
 
-def _longest(pages: list[Page]) -> list[Page]:
+def _longest(pages: list[ReasonPage]) -> list[ReasonPage]:
     """Without those whose text is but the beginning of another one's that was found too."""
     return [page for page in pages if not any(page.text in other.text for other in pages if other is not page)]
 
 
-POD_PAGES: tuple[Page, ...] = (
-    Page(
+POD_PAGES: tuple[ReasonPage, ...] = (
+    ReasonPage(
         "pod-affinity",
         "pod-affinity",
         "InterPodAffinity",
@@ -44,7 +44,7 @@ POD_PAGES: tuple[Page, ...] = (
         "Check the term's labelSelector and namespaces against the pods it should find, and that nodes carry the "
         "topologyKey. If company is welcome but not vital, make the term a preferred one.",
     ),
-    Page(
+    ReasonPage(
         "pod-anti-affinity",
         "pod-affinity",
         "InterPodAffinity",
@@ -55,7 +55,7 @@ POD_PAGES: tuple[Page, ...] = (
         "pods, choose a smaller domain (kubernetes.io/hostname instead of a zone), or make the term a preferred "
         "one.",
     ),
-    Page(
+    ReasonPage(
         "existing-anti-affinity",
         "pod-affinity",
         "InterPodAffinity",
@@ -65,7 +65,7 @@ POD_PAGES: tuple[Page, ...] = (
         "`bayplan explain` names the owners of the term. Change this pod's labels or namespace so that their "
         "selector no longer matches it, narrow their selector, or give the pod nodes in another domain.",
     ),
-    Page(
+    ReasonPage(
         "topology-spread",
         "topology-spread",
         "PodTopologySpread",
@@ -75,7 +75,7 @@ POD_PAGES: tuple[Page, ...] = (
         "Look at the emptiest domain: often its nodes are full, cordoned or tainted, yet count. nodeTaintsPolicy: "
         "Honor leaves tainted nodes out. Else raise maxSkew, or use ScheduleAnyway.",
     ),
-    Page(
+    ReasonPage(
         "topology-spread-label",
         "topology-spread",
         "PodTopologySpread",
@@ -83,7 +83,7 @@ POD_PAGES: tuple[Page, ...] = (
         "The node lacks the label that is the constraint's topologyKey, so it belongs to no domain.",
         "Label the node, or keep the pod off such nodes with node affinity so that the message goes away.",
     ),
-    Page(
+    ReasonPage(
         "taint",
         "taint",
         "TaintToleration",
@@ -92,7 +92,7 @@ POD_PAGES: tuple[Page, ...] = (
         "If the pod may run there, add a toleration for the taint; if the taint is a left-over, remove it: "
         "kubectl taint nodes NODE KEY-.",
     ),
-    Page(
+    ReasonPage(
         "node-affinity",
         "node-affinity",
         "NodeAffinity",
@@ -101,7 +101,7 @@ POD_PAGES: tuple[Page, ...] = (
         "Compare the node's labels (kubectl get node NODE --show-labels) with what the pod asks. Terms are "
         "alternatives; the expressions within one must all hold.",
     ),
-    Page(
+    ReasonPage(
         "scheduler-node-affinity",
         "node-affinity",
         "NodeAffinity",
@@ -110,7 +110,7 @@ POD_PAGES: tuple[Page, ...] = (
         "meet it.",
         "Label the node as the configuration wants it, or use another scheduler profile for this pod.",
     ),
-    Page(
+    ReasonPage(
         "node-affinity-conflict",
         "node-affinity",
         "NodeAffinity",
@@ -118,7 +118,7 @@ POD_PAGES: tuple[Page, ...] = (
         "The pod's required node affinity names nodes by metadata.name in a way that no node can meet.",
         "Mend the matchFields of the pod's node affinity: all of them within one term must name the same node.",
     ),
-    Page(
+    ReasonPage(
         "node-name",
         "node-name",
         "NodeName",
@@ -126,7 +126,7 @@ POD_PAGES: tuple[Page, ...] = (
         "The pod asks for another node by spec.nodeName.",
         "Leave spec.nodeName empty and let the scheduler choose; to bind a pod to one node, use node affinity.",
     ),
-    Page(
+    ReasonPage(
         "node-unschedulable",
         "node-unschedulable",
         "NodeUnschedulable",
@@ -134,7 +134,7 @@ POD_PAGES: tuple[Page, ...] = (
         "The node is cordoned: spec.unschedulable is true, and the pod does not tolerate that.",
         "kubectl uncordon NODE, once whatever it was cordoned for is done.",
     ),
-    Page(
+    ReasonPage(
         "node-ports",
         "node-ports",
         "NodePorts",
@@ -142,7 +142,7 @@ POD_PAGES: tuple[Page, ...] = (
         "A pod on the node holds a host port that this one asks for, for the same protocol and address.",
         "Do without hostPort (a Service does the same), choose another port, or add nodes: one such pod fits per node.",
     ),
-    Page(
+    ReasonPage(
         "insufficient-<resource>",
         "resources",
         "NodeResourcesFit",
@@ -152,7 +152,7 @@ POD_PAGES: tuple[Page, ...] = (
         "Lower the requests if they are more than needed, free or add nodes. If the request is larger than any "
         "empty node offers, only larger nodes help.",
     ),
-    Page(
+    ReasonPage(
         "too-many-pods",
         "resources",
         "NodeResourcesFit",
@@ -160,7 +160,7 @@ POD_PAGES: tuple[Page, ...] = (
         "The node runs as many pods as its kubelet allows (allocatable pods, often 110).",
         "Add nodes, or raise the kubelet's maxPods where the network has addresses for more.",
     ),
-    Page(
+    ReasonPage(
         "claim-missing",
         "volume-binding",
         "VolumeBinding",
@@ -169,7 +169,7 @@ POD_PAGES: tuple[Page, ...] = (
         "`waiting for ephemeral volume controller to create the persistentvolumeclaim`.",
         "Create the claim, mend its name, or give its manifest with -f too.",
     ),
-    Page(
+    ReasonPage(
         "claim-unbound",
         "volume-binding",
         "VolumeBinding",
@@ -178,7 +178,7 @@ POD_PAGES: tuple[Page, ...] = (
         "See why the claim is pending: kubectl describe pvc NAME. A class with WaitForFirstConsumer lets the "
         "scheduler choose the node first.",
     ),
-    Page(
+    ReasonPage(
         "claim-lost",
         "volume-binding",
         "VolumeBinding",
@@ -186,7 +186,7 @@ POD_PAGES: tuple[Page, ...] = (
         "The claim has lost the volume that it was bound to.",
         "Restore the volume, or delete the claim and make it anew; its data is gone with the volume.",
     ),
-    Page(
+    ReasonPage(
         "claim-deleted",
         "volume-binding",
         "VolumeBinding",
@@ -194,7 +194,7 @@ POD_PAGES: tuple[Page, ...] = (
         "Somebody deleted a claim of the pod; it goes as soon as no pod uses it, and no new pod may.",
         "Wait for it to go and create it again.",
     ),
-    Page(
+    ReasonPage(
         "volume-elsewhere",
         "volume-binding",
         "VolumeBinding",
@@ -202,7 +202,7 @@ POD_PAGES: tuple[Page, ...] = (
         "A volume of the pod can only be reached from other nodes: a local disk, or a disk in another zone.",
         "Make room on the nodes that reach the volume, or move the data.",
     ),
-    Page(
+    ReasonPage(
         "volume-none",
         "volume-binding",
         "VolumeBinding",
@@ -211,7 +211,7 @@ POD_PAGES: tuple[Page, ...] = (
         "class, size and access mode nor a way to make one.",
         "Create volumes that this node reaches, or look at the class's provisioner and allowedTopologies.",
     ),
-    Page(
+    ReasonPage(
         "volume-space",
         "volume-binding",
         "VolumeBinding",
@@ -220,7 +220,7 @@ POD_PAGES: tuple[Page, ...] = (
         "this node it has no space for a volume of that size.",
         "Free or add storage where the node reaches it, or ask for a smaller volume.",
     ),
-    Page(
+    ReasonPage(
         "volume-limits",
         "volume-limits",
         "NodeVolumeLimits",
@@ -229,7 +229,7 @@ POD_PAGES: tuple[Page, ...] = (
         "there would be more.",
         "Add nodes, move pods with volumes of that driver elsewhere, or put several directories on one volume.",
     ),
-    Page(
+    ReasonPage(
         "volume-gone",
         "volume-binding",
         "VolumeBinding",
@@ -237,7 +237,7 @@ POD_PAGES: tuple[Page, ...] = (
         "A claim of the pod is bound to a volume that does not exist (any more).",
         "Restore the volume, or delete the claim and make it anew. In a dump, include the PersistentVolumes.",
     ),
-    Page(
+    ReasonPage(
         "volume-zone",
         "volume-zone",
         "VolumeZone",
@@ -245,7 +245,7 @@ POD_PAGES: tuple[Page, ...] = (
         "A volume of the pod carries a zone or region label that the node does not have.",
         "Make room in the volume's zone, or move the data.",
     ),
-    Page(
+    ReasonPage(
         "volume-missing",
         "volume-zone",
         "VolumeZone",
@@ -253,7 +253,7 @@ POD_PAGES: tuple[Page, ...] = (
         "The volume that a claim names does not exist.",
         "Restore the volume, or make the claim anew. In a dump, include the PersistentVolumes.",
     ),
-    Page(
+    ReasonPage(
         "claim-unnamed",
         "volume-zone",
         "VolumeZone",
@@ -261,7 +261,7 @@ POD_PAGES: tuple[Page, ...] = (
         "The claim has neither a volume nor a storage class that would make one.",
         "Name a storageClassName, or mark one class as the default.",
     ),
-    Page(
+    ReasonPage(
         "class-missing",
         "volume-zone",
         "VolumeZone",
@@ -269,7 +269,7 @@ POD_PAGES: tuple[Page, ...] = (
         "The storage class that a claim names does not exist.",
         "Create the class or mend its name. In a dump, include the StorageClasses.",
     ),
-    Page(
+    ReasonPage(
         "class-unclear",
         "volume-zone",
         "VolumeZone",
@@ -277,7 +277,7 @@ POD_PAGES: tuple[Page, ...] = (
         "The storage class does not say when volumes are bound. API servers fill this in, so the class is from a file.",
         "Set volumeBindingMode: Immediate or WaitForFirstConsumer.",
     ),
-    Page(
+    ReasonPage(
         "volume-unnamed",
         "volume-zone",
         "VolumeZone",
@@ -285,7 +285,7 @@ POD_PAGES: tuple[Page, ...] = (
         "The claim's class binds at once, yet the claim has no volume.",
         "See why the claim is pending: kubectl describe pvc NAME.",
     ),
-    Page(
+    ReasonPage(
         "claim-in-use",
         "volume-restrictions",
         "VolumeRestrictions",
@@ -294,7 +294,7 @@ POD_PAGES: tuple[Page, ...] = (
         "Another pod uses a claim that only one pod at a time may use.",
         "Wait for the other pod to end, or use the access mode ReadWriteOnce or ReadWriteMany.",
     ),
-    Page(
+    ReasonPage(
         "unreadable-rule",
         "placeable",
         "Bayplan",
@@ -303,7 +303,7 @@ POD_PAGES: tuple[Page, ...] = (
         "part, because a rule that is left out in silence is worse than a pod that waits.",
         "Mend the annotation: `bayplan validate` names every fault in it.",
     ),
-    Page(
+    ReasonPage(
         "scheduling-gates",
         "placeable",
         "SchedulingGates",
@@ -311,7 +311,7 @@ POD_PAGES: tuple[Page, ...] = (
         "The pod carries spec.schedulingGates; no scheduler looks at it before they are gone.",
         "Whoever set the gate removes it: find out which controller that is from the gate's name.",
     ),
-    Page(
+    ReasonPage(
         "no-nodes",
         "placeable",
         "Bayplan",

@@ -9,12 +9,12 @@ import msgspec
 
 from bayplan.cli import commands, loading, options, outcomes, rebalance_applying
 from bayplan.cli.console import Console
-from bayplan.cli.rebalance_applying import APPLYING, Applying, Asked
+from bayplan.cli.rebalance_applying import APPLYING, Applying, ApplyRequest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bayplan.enforcing.rebalancing import Limits, Rebalancing
+    from bayplan.enforcing.rebalancing import DisruptionLimits, Rebalancing
     from bayplan.enforcing.soft_rules import Shares
     from bayplan.live.pod_moves import PodMoves
     from bayplan.model.workloads import Workload
@@ -75,18 +75,18 @@ def rebalance(
         return _look(sources, scope, deciding, rules, to)
 
     if applying.apply:
-        asked = Asked(max_moves, movable, output, exit_zero)
+        asked = ApplyRequest(max_moves, movable, output, exit_zero)
         return rebalance_applying.carry_out(asked, applying, look, sources.cluster, console)
     found = look(console)
-    from bayplan.enforcing.rebalancing import Limits
+    from bayplan.enforcing.rebalancing import DisruptionLimits
     from bayplan.live.pod_moves import PodMoves
     from bayplan.writing import rebalance_report
 
     if isinstance(found, PodMoves):
-        plan = found.plan(Limits(most_moves=max_moves, movable=movable, budgets=found.budgets))
+        plan = found.plan(DisruptionLimits(most_moves=max_moves, movable=movable, budgets=found.budgets))
         index = found.cluster.index
     else:
-        plan, index = _of_fleet(found, Limits(most_moves=max_moves, movable=movable)), found.index
+        plan, index = _of_fleet(found, DisruptionLimits(most_moves=max_moves, movable=movable)), found.index
     console.answer(rebalance_report.written(plan, index, output, console.table_width))
     console.note(rebalance_report.summary(plan))
     return outcomes.of(not plan.moves, exit_zero=exit_zero)
@@ -96,8 +96,7 @@ def _look(
     sources: options.Sources, scope: options.Scope, deciding: options.Deciding, rules: Sequence[Rule], console: Console
 ) -> PodMoves | Fleet:
     """The cluster as it is now, or the fleet."""
-    from bayplan.live.owned_pods import OwnedPods
-    from bayplan.live.pod_moves import PodMoves
+    from bayplan.live.pod_moves import OwnedPods, PodMoves
     from bayplan.reading.fleet import Fleet
 
     pods = OwnedPods()
@@ -105,19 +104,20 @@ def _look(
     return found if isinstance(found, Fleet) else PodMoves(found, pods.controllers, rules)
 
 
-def _of_fleet(fleet: Fleet, limits: Limits) -> Rebalancing:
-    from bayplan import failing_back, placing_fleet
+def _of_fleet(fleet: Fleet, limits: DisruptionLimits) -> Rebalancing:
+    from bayplan.assigning import failback
     from bayplan.enforcing import rebalancing
-    from bayplan.enforcing.soft_rules import FleetWishes
-    from bayplan.rules import fleet_profile
+    from bayplan.enforcing.soft_rules import FleetPreferences
+    from bayplan.placing import place_bindings
+    from bayplan.rules import profiles
 
-    index, rules = fleet.index, fleet_profile.rules()
+    index, rules = fleet.index, profiles.fleet_rules()
 
     def movable(workload: Workload) -> bool:
         return workload.key not in fleet.left_alone and limits.movable(workload)
 
     def again(workload: Workload) -> Shares:
-        placement = placing_fleet.place(failing_back.anew(workload), index, rules)
+        placement = place_bindings.place(failback.anew(workload), index, rules)
         return placement.shares if placement.placed else ()
 
-    return rebalancing.plan(index, again, FleetWishes(index), msgspec.structs.replace(limits, movable=movable))
+    return rebalancing.plan(index, again, FleetPreferences(index), msgspec.structs.replace(limits, movable=movable))

@@ -18,8 +18,7 @@ from bayplan.cli.connecting import Connecting
 from bayplan.cli.console import Console
 
 if TYPE_CHECKING:
-    from bayplan.enforcing.carrying_out import Settings
-    from bayplan.enforcing.moves_made import Happening, Outcome
+    from bayplan.enforcing.move_execution import Happening, MoveSettings, MovesOutcome
     from bayplan.enforcing.rebalancing import Rebalancing
     from bayplan.live.moving import Mover
     from bayplan.live.pod_moves import PodMoves
@@ -40,11 +39,11 @@ class Applying(msgspec.Struct, frozen=True):
     per_minute: int
     timeout: str
 
-    def settings(self) -> Settings:
-        from bayplan.enforcing.carrying_out import Settings
+    def settings(self) -> MoveSettings:
+        from bayplan.enforcing.move_execution import MoveSettings
 
         timeout = value_types.seconds(self.timeout)
-        return Settings(per_minute=self.per_minute, at_once=self.at_once, timeout=timeout)
+        return MoveSettings(per_minute=self.per_minute, at_once=self.at_once, timeout=timeout)
 
     def check(self, sources: options.Sources, output: str) -> None:
         """Refuse what cannot be carried out, before anything is read."""
@@ -103,7 +102,7 @@ APPLYING = OptionGroup(
 )
 
 
-class Asked(msgspec.Struct, frozen=True):
+class ApplyRequest(msgspec.Struct, frozen=True):
     """How much may be moved, and in which form the answer is wanted."""
 
     max_moves: int
@@ -117,7 +116,7 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 def carry_out(
-    asked: Asked,
+    asked: ApplyRequest,
     applying: Applying,
     look: Callable[[Console], PodMoves | Fleet],
     cluster: Connecting,
@@ -154,9 +153,9 @@ def _pods_of(found: PodMoves | Fleet) -> PodMoves:
     return found
 
 
-def _plan(view: PodMoves, asked: Asked, console: Console) -> Rebalancing:
+def _plan(view: PodMoves, asked: ApplyRequest, console: Console) -> Rebalancing:
     """Of pods that come back; those that would gain and do not are named."""
-    from bayplan.enforcing.rebalancing import Limits
+    from bayplan.enforcing.rebalancing import DisruptionLimits
 
     orphans = view.orphans(asked.movable)
     if orphans:
@@ -167,7 +166,7 @@ def _plan(view: PodMoves, asked: Asked, console: Console) -> Rebalancing:
     def movable(workload: Workload) -> bool:
         return view.comes_back(workload.key) and asked.movable(workload)
 
-    return view.plan(Limits(most_moves=asked.max_moves, movable=movable, budgets=view.budgets))
+    return view.plan(DisruptionLimits(most_moves=asked.max_moves, movable=movable, budgets=view.budgets))
 
 
 def _agreed(n_moves: int) -> bool:
@@ -180,9 +179,9 @@ async def _moves(
     view: PodMoves,
     look: Callable[[], PodMoves],
     *,
-    settings: Settings,
+    settings: MoveSettings,
     console: Console,
-) -> Outcome:
+) -> MovesOutcome:
     """Make the moves; what came of them is told even if it ends in an error."""
     from bayplan.live.moving import Mover
     from bayplan.writing import moves_report

@@ -14,8 +14,8 @@ from bayplan.cli.console import Console
 from bayplan.errors import Fault, InputError
 
 if TYPE_CHECKING:
-    from bayplan.live.replaying import Decision, Recording
     from bayplan.rules.rule import Rule
+    from bayplan.writing.recordings import RecordedDecision, Recording
 
 
 class Row(msgspec.Struct, rename="camel"):
@@ -56,7 +56,7 @@ class Row(msgspec.Struct, rename="camel"):
 )
 def replay(*, file: str, explain: int | None, pod: str | None, output: str, exit_zero: bool, console: Console) -> int:
     """Write the decisions: 1 if one of them would not be made again."""
-    from bayplan.live.replaying import Recording
+    from bayplan.writing.recordings import Recording
 
     try:
         opened = pathlib.Path(file).open("rb")  # noqa: SIM115 (read to the end or not at all)
@@ -81,17 +81,17 @@ def replay(*, file: str, explain: int | None, pod: str | None, output: str, exit
 
 def _rules(recording: Recording, name: str) -> Sequence[Rule]:
     from bayplan.reading import scheduler_config
-    from bayplan.rules import profile
+    from bayplan.rules import profiles
 
     known: dict[str, Sequence[Rule]] = click.get_current_context().meta.setdefault("bayplan.replay.rules", {})
     if name not in known:
-        known[name] = profile.rules(scheduler_config.profile_of(recording.header.scheduler, name))
+        known[name] = profiles.pod_rules(scheduler_config.profile_of(recording.header.scheduler, name))
     return known[name]
 
 
-def _again(decision: Decision, recording: Recording) -> Row:
+def _again(decision: RecordedDecision, recording: Recording) -> Row:
     from bayplan.live import deciding
-    from bayplan.live.nominations import Nominations
+    from bayplan.queueing.nominations import Nominations
 
     promised, workload = Nominations(), decision.workload
     for other, target in decision.promised:
@@ -103,7 +103,7 @@ def _again(decision: Decision, recording: Recording) -> Row:
 
 def _explained(recording: Recording, number: int, output: str, file: str) -> str:
     from bayplan.explaining.explanation import explain
-    from bayplan.live import nominations
+    from bayplan.queueing import nominations
     from bayplan.writing import explanations, versioned
 
     for decision in recording.decisions():

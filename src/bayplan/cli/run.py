@@ -32,10 +32,10 @@ from bayplan.cli.run_webhook import WEBHOOK, Hooking
 
 if TYPE_CHECKING:
     from bayplan.kube_api.connection import Connection
-    from bayplan.live.loop_turns import LoopTurns
+    from bayplan.live.event_loop import LoopTurns
     from bayplan.live.running import Running
     from bayplan.live.scheduler import Profiles
-    from bayplan.live.settings import Address
+    from bayplan.live.settings import ServerAddress
     from bayplan.webhook.running import Webhook
 
 _SCHEDULING, _ELECTION, _SERVING = "Scheduling", "Leader election", "What others can ask"
@@ -196,9 +196,9 @@ def run(
 ) -> int:
     """Run until stopped."""
     from bayplan.live import logs
-    from bayplan.live.loop_turns import LoopTurns
+    from bayplan.live.event_loop import LoopTurns
     from bayplan.live.running import Running
-    from bayplan.live.settings import Election, Settings
+    from bayplan.live.settings import Election, SchedulerSettings
 
     logs.to_standard_error(_level(console), as_json=console.log_format == "json")
     times = (leader_elect_lease_duration, leader_elect_renew_deadline, leader_elect_retry_period)
@@ -210,7 +210,7 @@ def run(
         renew_deadline=deadline,
         retry_period=retry,
     )
-    settings = Settings(
+    settings = SchedulerSettings(
         identity=f"{socket.gethostname()}_{uuid.uuid4()}",
         semantics=deciding.parsed_semantics(),
         seed=deciding.seed,
@@ -255,22 +255,22 @@ def _profiles(names: tuple[str, ...]) -> Profiles:
     """Scheduler name → rules: of the configuration's profile of that name, else of its first one, else defaults."""
     from bayplan.errors import Fault, InputError
     from bayplan.reading import scheduler_config
-    from bayplan.rules import profile
+    from bayplan.rules import profiles as profile
 
     found = configuration.current()
     try:
-        return {name: profile.rules(scheduler_config.profile_of(found.scheduler, name)) for name in names}
+        return {name: profile.pod_rules(scheduler_config.profile_of(found.scheduler, name)) for name in names}
     except InputError as error:
         faults = [Fault(f.message, file=found.file, subject=f.subject, path=f.path) for f in error.faults]
         raise InputError(faults) from None
 
 
-def _addresses(*texts: str) -> tuple[Address, ...]:
+def _addresses(*texts: str) -> tuple[ServerAddress, ...]:
     """Each address once; `0` stands for none."""
-    from bayplan.live.settings import Address
+    from bayplan.live.settings import ServerAddress
 
     parts = [value_types.host_and_port(text) for text in texts if not value_types.is_nowhere(text)]
-    return tuple(dict.fromkeys(Address(host or "127.0.0.1", port) for host, port in parts))
+    return tuple(dict.fromkeys(ServerAddress(host or "127.0.0.1", port) for host, port in parts))
 
 
 def _level(console: Console) -> int:

@@ -11,7 +11,7 @@ from bayplan.cli import value_types
 from bayplan.cli.commands import Option, OptionGroup
 
 if TYPE_CHECKING:
-    from bayplan.enforcing.planning import Settings
+    from bayplan.enforcing.planning import EnforcementSettings
 
 _HEADING = "Enforcement of execution-time rules"
 ON, DRY_RUN = "on", "dry-run"
@@ -31,13 +31,13 @@ class Enforcing(msgspec.Struct, frozen=True):
     def is_dry(self) -> bool:
         return self.enforce == DRY_RUN
 
-    def settings(self) -> Settings | None:
+    def settings(self) -> EnforcementSettings | None:
         """None if nothing is enforced."""
         if self.enforce is None:
             return None
-        from bayplan.enforcing.planning import Settings
+        from bayplan.enforcing.planning import EnforcementSettings
 
-        return Settings(
+        return EnforcementSettings(
             affinity_grace=value_types.seconds(self.enforce_affinity_grace),
             anti_affinity_grace=value_types.seconds(self.enforce_anti_affinity_grace),
             per_minute=self.enforce_per_minute,

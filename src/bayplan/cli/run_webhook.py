@@ -15,7 +15,7 @@ from bayplan.cli.commands import Option, OptionGroup
 from bayplan.errors import BayplanError
 
 if TYPE_CHECKING:
-    from bayplan.enforcing.quota_limits import Limits
+    from bayplan.enforcing.quota import QuotaLimits
     from bayplan.indexing.placement_index import PlacementIndex
     from bayplan.kube_api.connection import Connection
     from bayplan.live.running import Running
@@ -43,8 +43,8 @@ class Hooking(msgspec.Struct, frozen=True):
         """None if no webhook is wanted."""
         if not self.webhook:
             return None
-        from bayplan.webhook import judging
-        from bayplan.webhook.manifests import Address
+        from bayplan.webhook import admission_handler
+        from bayplan.webhook.manifests import WebhookAddress
         from bayplan.webhook.running import Webhook
 
         host, port = value_types.host_and_port(self.webhook_bind_address)
@@ -53,10 +53,10 @@ class Hooking(msgspec.Struct, frozen=True):
             expected = f"expected NAMESPACE/NAME, got {self.webhook_service!r}"
             raise click.BadParameter(expected, param_hint="--webhook-service")
         return Webhook(
-            settings=judging.Settings(
+            settings=admission_handler.AdmissionSettings(
                 semantics=semantics, guard=guard, own_namespace=namespace, charge=self.quota_charge
             ),
-            address=Address(namespace=namespace, service=service, url=self.webhook_url or ""),
+            address=WebhookAddress(namespace=namespace, service=service, url=self.webhook_url or ""),
             host=host,
             port=port,
             certificate=self.webhook_cert_file or "",
@@ -64,7 +64,7 @@ class Hooking(msgspec.Struct, frozen=True):
         )
 
 
-class View:
+class SchedulerView:
     """What the scheduler in the same process knows, as the webhook asks for it, and what only the API server knows."""
 
     def __init__(self, running: Running, connection: Connection) -> None:
@@ -79,7 +79,7 @@ class View:
         return self._running.state.index
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> QuotaLimits:
         return self._running.state.quota_limits
 
     async def waiting(self, namespace: str) -> Iterable[Workload]:
@@ -99,7 +99,7 @@ async def opened(webhook: Webhook | None, connection: Connection, running: Runni
         return
     from bayplan.webhook import running as serving
 
-    async with serving.opened(webhook, connection, _complain, View(running, connection), running.reviewed):
+    async with serving.opened(webhook, connection, _complain, SchedulerView(running, connection), running.reviewed):
         log.info("webhook", extra={"address": f"{webhook.host}:{webhook.port}"})
         yield
 

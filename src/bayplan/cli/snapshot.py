@@ -60,9 +60,9 @@ def snapshot(
     """Write the snapshot."""
     sources.check()
     key = _key(hash_key_file) if hash_key_file else secrets.token_bytes(_KEY_BYTES)
-    from bayplan.live import snapshot as making
-    from bayplan.live.renaming import Renaming
     from bayplan.model.semantics import DESIGN
+    from bayplan.writing import snapshots as making
+    from bayplan.writing.name_hashing import Renaming
 
     pods: list[Pod] = []
     # By the rules that refuse least: what some rules can decide on must be possible to report.

@@ -12,13 +12,13 @@ from bayplan.cli.console import Console
 from bayplan.errors import Fault
 
 if TYPE_CHECKING:
+    from bayplan.enforcing.pod_guard import GuardVerdict
     from bayplan.reading.collecting import Collector
     from bayplan.reading.documents import Document
-    from bayplan.reading.guarding import Verdict
     from bayplan.validating.guard import GuardSettings
-    from bayplan.writing.findings import Finding, Report
+    from bayplan.writing.findings import ValidationFinding, ValidationReport
 
-    Judge = Callable[[Document], Verdict]
+    Judge = Callable[[Document], GuardVerdict]
 
 
 @commands.command(
@@ -65,34 +65,35 @@ def validate(
 
 def _judge(settings: GuardSettings, asking: guarding.Asking) -> Judge:
     """What the guard says of a document, by the settings of this run."""
-    from bayplan.reading import guarding as reading
+    from bayplan.enforcing import pod_guard as reading
 
     semantics, requester = asking.parsed_semantics(), asking.requester()
 
-    def judge(document: Document) -> Verdict:
+    def judge(document: Document) -> GuardVerdict:
         pod = reading.read(document.locate().root, document.namespace)
-        return reading.Verdict() if pod is None else reading.verdict(pod, semantics, settings, requester)
+        return reading.GuardVerdict() if pod is None else reading.verdict(pod, semantics, settings, requester)
 
     return judge
 
 
-def examine(given: options.Files, namespace: str, judge: Judge) -> Report:
+def examine(given: options.Files, namespace: str, judge: Judge) -> ValidationReport:
     """Everything wrong with the structure and the content of all objects."""
-    from bayplan.reading import files, kinds, sources
+    from bayplan.reading import files, sources
     from bayplan.reading.collecting import Collector
-    from bayplan.writing.findings import UNREADABLE, WARNED, WARNING, Finding, Report
+    from bayplan.wire import kinds
+    from bayplan.writing.findings import UNREADABLE, WARNED, WARNING, ValidationFinding, ValidationReport
 
     paths, faults = sources.find(given.filename, recursive=given.recursive)
     # Nothing is kept: what counts is whether an object is the first of its name, and the faults.
     sinks = dict.fromkeys((*kinds.BUILT_IN, *kinds.KARMADA), _drop)
     collector = Collector(namespace=namespace, strict=True, sinks=sinks)
     clusters = _Clusters()
-    findings = [Finding(fault, UNREADABLE) for fault in faults]
+    findings = [ValidationFinding(fault, UNREADABLE) for fault in faults]
     n_objects, unchecked = 0, Counter[str]()
     for path in paths:
         source = sources.open_source(path, sys.stdin.buffer)
         if isinstance(source, Fault):
-            findings.append(Finding(source, UNREADABLE))
+            findings.append(ValidationFinding(source, UNREADABLE))
             continue
         items = list(files.read(source)) or [source.fault("the file holds no object")]
         for item in items:
@@ -105,15 +106,15 @@ def examine(given: options.Files, namespace: str, judge: Judge) -> Report:
             else:
                 unchecked[item.kind] += 1
         collector.inputs.templates.clear()
-    findings.extend(Finding(fault, WARNED, WARNING) for fault in clusters.unknown())
-    return Report(findings, n_objects, len(paths), unchecked)
+    findings.extend(ValidationFinding(fault, WARNED, WARNING) for fault in clusters.unknown())
+    return ValidationReport(findings, n_objects, len(paths), unchecked)
 
 
 def _is_checked(document: Document) -> bool:
     """Whether anybody here knows the kind; one that is refused for its kind was looked at as well."""
-    from bayplan.reading import kinds
+    from bayplan.wire import kinds
 
-    found = kinds.reading(document.api_version, document.kind)
+    found = kinds.handling_of(document.api_version, document.kind)
     return bool(found.wire_type or found.problem) or document.kind in ("CronJob", configuration.SCHEDULER_KIND)
 
 
@@ -129,7 +130,7 @@ class _Clusters:
         self._named: list[tuple[Document, str, str]] = []
 
     def add(self, item: Document | Fault) -> None:
-        from bayplan.validating import cluster_names
+        from bayplan.validating import placements
 
         if isinstance(item, Fault) or not item.api_version.partition("/")[0].endswith(".karmada.io"):
             return
@@ -137,29 +138,29 @@ class _Clusters:
             self._known.add(item.name)
         elif item.kind.endswith("PropagationPolicy"):
             spec = item.locate().root.get("spec")
-            self._named += [(item, path, name) for path, name in cluster_names.named(spec, "spec")]
+            self._named += [(item, path, name) for path, name in placements.clusters_named(spec, "spec")]
 
     def unknown(self) -> Iterator[Fault]:
         """Names of clusters that are not there; none where the input has no clusters at all."""
-        from bayplan.validating import cluster_names
+        from bayplan.validating import placements
 
         for document, path, name in self._named:
             if self._known and name not in self._known:
-                yield document.fault(f"{name}: {cluster_names.UNKNOWN}", path)
+                yield document.fault(f"{name}: {placements.UNKNOWN}", path)
 
 
-def _of_item(item: Document | Fault, collector: Collector, judge: Judge) -> Iterator[Finding]:
+def _of_item(item: Document | Fault, collector: Collector, judge: Judge) -> Iterator[ValidationFinding]:
     """What is wrong with the structure; if it is sound but for misspelt names, also what is wrong with the content."""
     from bayplan.reading import checking
-    from bayplan.writing.findings import MALFORMED, UNKNOWN_FIELD, UNREADABLE, Finding
+    from bayplan.writing.findings import MALFORMED, UNKNOWN_FIELD, UNREADABLE, ValidationFinding
 
     collector.faults.clear()
     collector.add(item)
     if isinstance(item, Fault):
-        yield Finding(item, UNREADABLE)
+        yield ValidationFinding(item, UNREADABLE)
         return
     for fault in collector.faults:
-        yield Finding(fault, UNKNOWN_FIELD if checking.UNKNOWN in fault.message else MALFORMED)
+        yield ValidationFinding(fault, UNKNOWN_FIELD if checking.UNKNOWN in fault.message else MALFORMED)
     sound = all(checking.UNKNOWN in fault.message for fault in collector.faults)
     misspelt = {fault.path for fault in collector.faults}
     if sound:
@@ -179,18 +180,18 @@ def _parent(path: str) -> str:
     return path.rpartition(".")[0]
 
 
-def _of_content(document: Document, judge: Judge) -> Iterator[Finding]:
-    from bayplan.validating import complete, policy_schema, scheduler_config, warnings
-    from bayplan.writing.findings import WARNED, WARNING, Finding
+def _of_content(document: Document, judge: Judge) -> Iterator[ValidationFinding]:
+    from bayplan.validating import admission, scheduler_config, warnings
+    from bayplan.writing.findings import WARNED, WARNING, ValidationFinding
 
     root, verdict = document.locate().root, judge(document)
-    for cause in (*complete.causes_of(root), *policy_schema.causes_of(root), *verdict.causes):
-        yield Finding(document.fault(cause.message, cause.field), cause.reason)
+    for cause in (*admission.complete_causes(root), *admission.schema_causes(root), *verdict.causes):
+        yield ValidationFinding(document.fault(cause.message, cause.field), cause.reason)
     if document.kind == configuration.SCHEDULER_KIND:
         for text in scheduler_config.faults(root):
-            yield Finding(_placed(document, text), "FieldValueInvalid")
+            yield ValidationFinding(_placed(document, text), "FieldValueInvalid")
     for text in (*warnings.of_object(root), *verdict.warnings):
-        yield Finding(_placed(document, text), WARNED, WARNING)
+        yield ValidationFinding(_placed(document, text), WARNED, WARNING)
 
 
 def _placed(document: Document, text: str) -> Fault:
@@ -199,7 +200,7 @@ def _placed(document: Document, text: str) -> Fault:
     return document.fault(message, path)
 
 
-def _write(report: Report, output: str, console: Console) -> None:
+def _write(report: ValidationReport, output: str, console: Console) -> None:
     import bayplan
     from bayplan.writing import findings, tables, versioned
 

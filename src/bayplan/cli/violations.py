@@ -12,8 +12,8 @@ from bayplan.cli.console import Console
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from bayplan.enforcing.planning import Settings
-    from bayplan.enforcing.rehearsal import Rehearsal
+    from bayplan.enforcing.planning import EnforcementSettings
+    from bayplan.enforcing.preview import EnforcementPreview
     from bayplan.indexing.placement_index import PlacementIndex
     from bayplan.model.workloads import Workload, WorkloadKey
 
@@ -27,10 +27,10 @@ class Grace(msgspec.Struct, frozen=True):
     anti_affinity_grace: str
     only_if_placeable: bool
 
-    def settings(self) -> Settings:
-        from bayplan.enforcing.planning import Settings
+    def settings(self) -> EnforcementSettings:
+        from bayplan.enforcing.planning import EnforcementSettings
 
-        return Settings(
+        return EnforcementSettings(
             affinity_grace=value_types.seconds(self.affinity_grace),
             anti_affinity_grace=value_types.seconds(self.anti_affinity_grace),
             only_if_placeable=self.only_if_placeable,
@@ -99,13 +99,13 @@ def violations(
     """Write the broken rules: 1 if there are any."""
     selector, rules, settings = scope.parsed_selector(), options.configured_rules(), grace.settings()
     found = loading.load(sources, scope, deciding, console)
-    from bayplan.enforcing import rehearsal
+    from bayplan.enforcing import preview
     from bayplan.reading.fleet import Fleet
 
     if isinstance(found, Fleet):
-        whole = rehearsal.of_fleet(found.index)
+        whole = preview.of_fleet(found.index)
     else:
-        whole = rehearsal.of_pods(found.index, rules, settings, found.budgets)
+        whole = preview.of_pods(found.index, rules, settings, found.disruption_budgets)
     shown = _within(whole, found.index, lambda workload: scope.includes(workload, selector))
     acting = None if isinstance(found, Fleet) else settings
     console.answer(_written(shown, found.index, acting, output, console.table_width))
@@ -113,7 +113,9 @@ def violations(
     return outcomes.of(not shown.verdicts, exit_zero=exit_zero)
 
 
-def _within(whole: Rehearsal, index: PlacementIndex, included: Callable[[Workload], bool]) -> Rehearsal:
+def _within(
+    whole: EnforcementPreview, index: PlacementIndex, included: Callable[[Workload], bool]
+) -> EnforcementPreview:
     """What somebody in scope has a part in."""
 
     def concerns(key: WorkloadKey) -> bool:
@@ -124,7 +126,7 @@ def _within(whole: Rehearsal, index: PlacementIndex, included: Callable[[Workloa
     return msgspec.structs.replace(whole, verdicts=tuple(verdicts))
 
 
-def _notes(shown: Rehearsal, console: Console) -> None:
+def _notes(shown: EnforcementPreview, console: Console) -> None:
     n_broken = len(shown.verdicts)
     if not n_broken:
         console.note("nothing is broken")
@@ -135,7 +137,13 @@ def _notes(shown: Rehearsal, console: Console) -> None:
         console.note("so many conflicts hang together that who goes was chosen step by step; fewer may do")
 
 
-def _written(shown: Rehearsal, index: PlacementIndex, settings: Settings | None, output: str, width: int | None) -> str:
+def _written(
+    shown: EnforcementPreview,
+    index: PlacementIndex,
+    settings: EnforcementSettings | None,
+    output: str,
+    width: int | None,
+) -> str:
     """`settings` are those of whoever would act; None where nobody does."""
     from bayplan.writing import tables, versioned, violation_report
 

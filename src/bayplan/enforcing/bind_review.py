@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from bayplan.enforcing import clauses
-from bayplan.enforcing.clauses import Clause, Company, Sign
+from bayplan.enforcing import execution_rules
+from bayplan.enforcing.execution_rules import Company, ExecutionRule, Sign
 from bayplan.indexing.classes import WorkloadClass
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.terms import HOSTNAME, PeerTerm
@@ -83,16 +83,18 @@ def _of_others(
                 yield BrokenRule(owner.key, node, clause.path, clause.shown, (workload.key,))
 
 
-def _over_nodes(workload: Workload, index: PlacementIndex) -> Iterable[Clause]:
+def _over_nodes(workload: Workload, index: PlacementIndex) -> Iterable[ExecutionRule]:
     # An affinity over several keys may be met further away.
-    return (clause for clause in clauses.of(workload, index.semantics) if clause.keys == (HOSTNAME,))
+    return (clause for clause in execution_rules.of(workload, index.semantics) if clause.keys == (HOSTNAME,))
 
 
 def _means(term: PeerTerm, workload: Workload, index: PlacementIndex) -> bool:
     return index.census.matches(term, workload.labels, workload.namespace, terminating=workload.terminating)
 
 
-def _alone(clause: Clause, workload: Workload, coming: Sequence[tuple[Workload, str]], index: PlacementIndex) -> bool:
+def _alone(
+    clause: ExecutionRule, workload: Workload, coming: Sequence[tuple[Workload, str]], index: PlacementIndex
+) -> bool:
     """Whether the pod is the first of a set that wants to be together."""
 
     def nobody_else(company: Company) -> bool:

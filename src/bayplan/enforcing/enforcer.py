@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Mapping
 import msgspec
 
 from bayplan.enforcing import planning
-from bayplan.enforcing.eviction_gate import MINUTE
-from bayplan.enforcing.planning import Chosen, Plan, Settings, State
-from bayplan.enforcing.victims import Standing
+from bayplan.enforcing.eviction_limits import MINUTE
+from bayplan.enforcing.planning import Chosen, EnforcementSettings, EvictionPlan, State
+from bayplan.enforcing.victims import Precedence
 from bayplan.enforcing.violations import Violation, ViolationId
 from bayplan.model.workloads import WorkloadKey
 
@@ -23,7 +23,7 @@ from bayplan.model.workloads import WorkloadKey
 class Enforcer:
     """One for as long as enforcement is on. Times are seconds by any clock that never goes back."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: EnforcementSettings) -> None:
         self.settings = settings
         self._violations: tuple[Violation, ...] = ()
         self._since: dict[ViolationId, float] = {}
@@ -45,17 +45,17 @@ class Enforcer:
     def due(
         self,
         now: float,
-        standing: Mapping[WorkloadKey, Standing],
+        standing: Mapping[WorkloadKey, Precedence],
         placeable: Callable[[WorkloadKey], bool] | None = None,
-    ) -> Plan:
+    ) -> EvictionPlan:
         """What to do now. Nothing is taken for done until `evicted` or `refused` says so."""
         return self.plan(self.choosing(now, standing)(), now, placeable)
 
-    def choosing(self, now: float, standing: Mapping[WorkloadKey, Standing]) -> Callable[[], Chosen]:
+    def choosing(self, now: float, standing: Mapping[WorkloadKey, Precedence]) -> Callable[[], Chosen]:
         """The choice of who has to go, made when called; in any thread, since nothing that it reads changes."""
         return functools.partial(planning.chosen, self._violations, now, self.settings, self._state(now), {**standing})
 
-    def plan(self, chosen: Chosen, now: float, placeable: Callable[[WorkloadKey], bool] | None = None) -> Plan:
+    def plan(self, chosen: Chosen, now: float, placeable: Callable[[WorkloadKey], bool] | None = None) -> EvictionPlan:
         """What to do now about those who were chosen, as far as what they were chosen for is still broken."""
         still = tuple(e for e in chosen.evictions if any(cause.id in self._since for cause in e.causes))
         choice = msgspec.structs.replace(chosen, evictions=still)

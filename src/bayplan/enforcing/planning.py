@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import msgspec
 
 from bayplan.enforcing import victims
-from bayplan.enforcing.clauses import Sign
-from bayplan.enforcing.eviction_gate import Gate
-from bayplan.enforcing.victims import Conflict, Standing
+from bayplan.enforcing.eviction_limits import EvictionRateLimit
+from bayplan.enforcing.execution_rules import Sign
+from bayplan.enforcing.victims import Conflict, Precedence
 from bayplan.enforcing.violations import Violation, ViolationId
 from bayplan.model.workloads import WorkloadKey
 
@@ -28,7 +28,7 @@ OWNER = "owner of the broken rule, at equal priority"
 FEWEST = "its going mends the most at equal priority"
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
+class EnforcementSettings(msgspec.Struct, frozen=True, kw_only=True):
     """
     How evictions are held back; times in seconds.
 
@@ -90,7 +90,7 @@ class Chosen(msgspec.Struct, frozen=True):
     exact: bool = True
 
 
-class Plan(msgspec.Struct, frozen=True):
+class EvictionPlan(msgspec.Struct, frozen=True):
     """
     Of those who are chosen, who goes now. `waiting` are victims that the limits hold back, `spared` those that a budget
     or the lack of a place protects.
@@ -112,9 +112,9 @@ class Plan(msgspec.Struct, frozen=True):
 def chosen(
     violations: Iterable[Violation],
     now: float,
-    settings: Settings,
+    settings: EnforcementSettings,
     state: State,
-    standing: Mapping[WorkloadKey, Standing],
+    standing: Mapping[WorkloadKey, Precedence],
 ) -> Chosen:
     """Who has to go for the rules that have been broken for long enough. Most of the work is here."""
     broken = [v for v in violations if not v.mended_without(state.leaving)]
@@ -131,21 +131,21 @@ def chosen(
 def plan(
     choice: Chosen,
     now: float,
-    settings: Settings,
+    settings: EnforcementSettings,
     state: State,
     *,
     placeable: Callable[[WorkloadKey], bool] | None = None,
-) -> Plan:
+) -> EvictionPlan:
     """Which of them go now. `placeable` says whether there is another place for a workload."""
     evict, waiting, spared = [], [], []
-    gate = Gate(
+    gate = EvictionRateLimit(
         now,
         per_minute=settings.per_minute,
         at_once=settings.at_once,
         started=state.started,
         under_way=len(state.leaving),
     )
-    search = _Search(placeable if settings.only_if_placeable else None, settings.at_once)
+    search = _EvictionSearch(placeable if settings.only_if_placeable else None, settings.at_once)
     for eviction in choice.evictions:
         victim, causes = eviction.victim, eviction.causes
         until, why = state.refused.get(victim, (-math.inf, ""))
@@ -162,10 +162,10 @@ def plan(
         else:
             gate.pass_one()
             evict.append(eviction)
-    return Plan(tuple(evict), choice.ripening, tuple(waiting), tuple(spared), choice.exact)
+    return EvictionPlan(tuple(evict), choice.ripening, tuple(waiting), tuple(spared), choice.exact)
 
 
-class _Search:
+class _EvictionSearch:
     """
     Asks for other places, where that is wished. No more often in vain than `patience` says, since each takes its time:
     the others have their turn in the next look, in which those who were asked for are known.
@@ -186,7 +186,7 @@ class _Search:
 
 def choose(
     violations: Sequence[Violation],
-    standing: Mapping[WorkloadKey, Standing],
+    standing: Mapping[WorkloadKey, Precedence],
     leaving: frozenset[WorkloadKey] = frozenset(),
 ) -> tuple[dict[WorkloadKey, Eviction], bool]:
     """Whose going would mend all these broken rules, each with the reason, and whether nobody could choose better."""
@@ -236,7 +236,7 @@ def _why(
     victim: WorkloadKey,
     causes: Sequence[Violation],
     gone: frozenset[WorkloadKey],
-    standing: Mapping[WorkloadKey, Standing],
+    standing: Mapping[WorkloadKey, Precedence],
 ) -> str:
     """In words, why it is this one who goes."""
     beside = {key for v in causes for key in ((v.owner,) if victim != v.owner else v.peers)} - gone
@@ -245,7 +245,7 @@ def _why(
     return OWNER if any(v.owner == victim for v in causes) else FEWEST
 
 
-def _standing(standing: Mapping[WorkloadKey, Standing], state: State, now: float) -> Mapping[WorkloadKey, Standing]:
+def _standing(standing: Mapping[WorkloadKey, Precedence], state: State, now: float) -> Mapping[WorkloadKey, Precedence]:
     """Whoever cannot be evicted just now is the last to be chosen among equals."""
     refused = {key for key, (until, _) in state.refused.items() if until > now and key in standing}
     return {**standing, **{key: msgspec.structs.replace(standing[key], spared=True) for key in refused}}

@@ -8,6 +8,7 @@ real one. Knows nothing of limits: those are `quota_limits`'.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Literal
@@ -18,12 +19,11 @@ from numpy.typing import NDArray
 
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.value_columns import ABSENT
-from bayplan.model import reaching_all
-from bayplan.model.decisions import Slots
+from bayplan.model import quantities, terms
 from bayplan.model.node_selectors import NodeAffinity
-from bayplan.model.resolved_terms import resolve
+from bayplan.model.reasons import Slots
 from bayplan.model.semantics import Semantics
-from bayplan.model.terms import AffinityTerms
+from bayplan.model.terms import AffinityTerms, resolve
 from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.rules import node_affinity
 
@@ -185,7 +185,7 @@ def exclusion_of(affinity: AffinityTerms, namespace: str, semantics: Semantics) 
         return Exclusion()
     # As it holds them once placed, because then it keeps others out.
     uses = resolve(affinity, namespace, semantics, incoming=False).anti_required
-    meant = [use for use in uses if reaching_all.covers_all_pods(use.term.parts[0])]
+    meant = [use for use in uses if terms.covers_all_pods(use.term.parts[0])]
     return Exclusion(
         tuple(sorted({key for use in meant for key in use.keys})),
         tuple(dict.fromkeys(use.source.path for use in meant)),
@@ -216,3 +216,72 @@ def _domains_of(keys: tuple[str, ...], index: PlacementIndex) -> _Domains:
 
 def _union(parts: list[Slots]) -> Slots:
     return np.unique(np.concatenate(parts)) if parts else np.array([], np.intp)
+
+
+# RF merged from enforcing.quota_limits: How much each namespace may be charged, and who is over it. Limits may add up
+# to more than there is: then priority and preemption decide who runs. A resource that a namespace's limits do not
+# name is not limited, nor is a namespace that has none.
+
+
+class QuotaLimits(msgspec.Struct, frozen=True):
+    """By namespace; `otherwise` is for those that are not named, None if they have no limits."""
+
+    by_namespace: dict[str, Amounts] = {}
+    otherwise: Amounts | None = None
+
+    def of(self, namespace: str) -> Amounts | None:
+        """What the namespace may be charged; None if nothing limits it."""
+        return self.by_namespace.get(namespace, self.otherwise)
+
+
+NO_LIMITS = QuotaLimits()
+
+
+class Account(msgspec.Struct, frozen=True):
+    """What a namespace is charged, for what, and which of its limits that exceeds."""
+
+    namespace: str
+    charges: tuple[Charge, ...]
+    charged: Amounts
+    limits: Amounts | None
+    exceeded: tuple[str, ...]
+
+
+def accounts(charges: Iterable[Charge], limits: QuotaLimits = NO_LIMITS) -> list[Account]:
+    """One account per namespace that is charged or has limits of its own, by name."""
+    by_namespace: defaultdict[str, list[Charge]] = defaultdict(list)
+    for charge in charges:
+        by_namespace[charge.namespace].append(charge)
+    return [
+        _account(namespace, by_namespace.get(namespace, []), limits.of(namespace))
+        for namespace in sorted(by_namespace.keys() | limits.by_namespace.keys())
+    ]
+
+
+def _account(namespace: str, charges: list[Charge], limits: Amounts | None) -> Account:
+    charged = added(charge.amounts for charge in charges)
+    over = tuple(name for name, limit in limits or () if dict(charged).get(name, 0) > limit)
+    ordered = sorted(charges, key=lambda charge: charge.workload)
+    return Account(namespace, tuple(ordered), charged, limits, over)
+
+
+def added(amounts: Iterable[Amounts]) -> Amounts:
+    """The sum by resource."""
+    total: defaultdict[str, int] = defaultdict(int)
+    for one in amounts:
+        for name, amount in one:
+            total[name] += amount
+    return tuple(sorted(total.items()))
+
+
+def refusal(charge: Charge, used: Amounts, limits: Amounts | None, quota: str) -> str:
+    """Why the charge may not be added to what is used, in the words of ResourceQuota; empty if it may."""
+    asked, so_far = dict(charge.amounts), dict(used)
+    over = [n for n, limit in limits or () if asked.get(n, 0) > 0 and so_far.get(n, 0) + asked[n] > limit]
+    if not over:
+        return ""
+    shown = (
+        ",".join(f"{name}={quantities.show(name, amounts.get(name, 0))}" for name in over)
+        for amounts in (asked, so_far, dict(limits or ()))
+    )
+    return "exceeded quota: {}, requested: {}, used: {}, limited: {}".format(quota, *shown)

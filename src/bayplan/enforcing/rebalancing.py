@@ -16,16 +16,16 @@ from typing import Protocol
 
 import msgspec
 
-from bayplan.enforcing.eviction_budgets import EvictionBudgets
+from bayplan.enforcing.eviction_limits import EvictionBudgets
 from bayplan.enforcing.soft_rules import Points, Shares
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.model.disruption import Budget
+from bayplan.model.disruption_budgets import DisruptionBudget
 from bayplan.model.workloads import Workload, WorkloadKey, label_keys
 
 EXACT_TRIES = 2000  # moves tried before an exact search is given up
 
 
-class Wishes(Protocol):
+class Preferences(Protocol):
     """What soft rules have, in points."""
 
     def shared(self) -> Points: ...
@@ -33,15 +33,15 @@ class Wishes(Protocol):
     def unhappy(self) -> set[WorkloadKey]: ...
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class DisruptionLimits(msgspec.Struct, frozen=True, kw_only=True):
     """How much may be disturbed: so many moves, only these workloads, and no more than the budgets allow."""
 
     most_moves: int
     movable: Callable[[Workload], bool]
-    budgets: Sequence[Budget] = ()
+    budgets: Sequence[DisruptionBudget] = ()
 
 
-class Move(msgspec.Struct, frozen=True):
+class WorkloadMove(msgspec.Struct, frozen=True):
     """One workload from its place to where the engine puts it, and what that gains after the moves before it."""
 
     workload: WorkloadKey
@@ -57,7 +57,7 @@ class Rebalancing(msgspec.Struct, frozen=True):
     `exact`: no moves within the limits gain more, and no fewer gain as much. `n_tried` counts single moves tried.
     """
 
-    moves: tuple[Move, ...]
+    moves: tuple[WorkloadMove, ...]
     exact: bool
     n_tried: int
 
@@ -74,31 +74,31 @@ class Rebalancing(msgspec.Struct, frozen=True):
 Place = Callable[[Workload], Shares]  # takes a workload from where it is, puts it where it would go now, if anywhere
 
 
-def plan(index: PlacementIndex, place: Place, wishes: Wishes, limits: Limits) -> Rebalancing:
+def plan(index: PlacementIndex, place: Place, wishes: Preferences, limits: DisruptionLimits) -> Rebalancing:
     """The moves to make. The index is left as it was."""
-    search = _Search(index, place, wishes, limits)
+    search = _MoveSearch(index, place, wishes, limits)
     exact = search.through_everything()
     if not exact:
         search.step_by_step()
     return Rebalancing(search.best, exact, search.n_tried)
 
 
-def reached(index: PlacementIndex, place: Place, wishes: Wishes, keys: Sequence[WorkloadKey]) -> tuple[int, ...]:
+def reached(index: PlacementIndex, place: Place, wishes: Preferences, keys: Sequence[WorkloadKey]) -> tuple[int, ...]:
     """What moving these one after another gains in points, where `place` puts each. The index is left as it was."""
-    limits = Limits(most_moves=len(keys), movable=lambda _workload: True)
-    return tuple(_Search(index, place, wishes, limits).gains(keys))
+    limits = DisruptionLimits(most_moves=len(keys), movable=lambda _workload: True)
+    return tuple(_MoveSearch(index, place, wishes, limits).gains(keys))
 
 
 class _TooManyError(Exception):
     """There is more to try than an exact search may take."""
 
 
-class _Search:
+class _MoveSearch:
     """`best` are the moves that gain most so far."""
 
-    def __init__(self, index: PlacementIndex, place: Place, wishes: Wishes, limits: Limits) -> None:
+    def __init__(self, index: PlacementIndex, place: Place, wishes: Preferences, limits: DisruptionLimits) -> None:
         self._index, self._place, self._wishes, self._limits = index, place, wishes, limits
-        self.best: tuple[Move, ...] = ()
+        self.best: tuple[WorkloadMove, ...] = ()
         self.n_tried = 0
         self._tried: set[Hashable] = set()
 
@@ -117,7 +117,7 @@ class _Search:
             return False
         return True
 
-    def _deepen(self, moves: tuple[Move, ...], points: Points, keys: Sequence[WorkloadKey]) -> None:
+    def _deepen(self, moves: tuple[WorkloadMove, ...], points: Points, keys: Sequence[WorkloadKey]) -> None:
         if len(moves) == self._limits.most_moves:
             return
         for key in self._representatives(keys, moves):
@@ -138,7 +138,7 @@ class _Search:
     def step_by_step(self) -> None:
         """Take the best move again and again, then leave out what was not needed."""
         before = self.best
-        moves: tuple[Move, ...] = ()
+        moves: tuple[WorkloadMove, ...] = ()
         with self._index.tentatively():
             points = self._points()
             while len(moves) < self._limits.most_moves:
@@ -149,7 +149,7 @@ class _Search:
         moves = self._needed(moves)
         self.best = max(before, moves, key=_merit)
 
-    def _best_move(self, moves: tuple[Move, ...], points: Points) -> WorkloadKey | None:
+    def _best_move(self, moves: tuple[WorkloadMove, ...], points: Points) -> WorkloadKey | None:
         best, most = None, 0
         for key in self._representatives(self._movable(sorted(self._wishes.unhappy())), moves):
             with self._trying(key, moves, points) as tried:
@@ -158,12 +158,14 @@ class _Search:
                 best, most = key, gain
         return best
 
-    def _made(self, key: WorkloadKey, moves: tuple[Move, ...], points: Points) -> tuple[tuple[Move, ...], Points]:
+    def _made(
+        self, key: WorkloadKey, moves: tuple[WorkloadMove, ...], points: Points
+    ) -> tuple[tuple[WorkloadMove, ...], Points]:
         made = self._move(key, moves, points)
         assert made is not None, "it was possible a moment ago"
         return made
 
-    def _needed(self, moves: tuple[Move, ...]) -> tuple[Move, ...]:
+    def _needed(self, moves: tuple[WorkloadMove, ...]) -> tuple[WorkloadMove, ...]:
         """Without moves that others made unnecessary: each is left out in turn, and all others made anew."""
         position = 0
         while position < len(moves):
@@ -174,7 +176,7 @@ class _Search:
                 position += 1
         return moves
 
-    def _again(self, keys: Sequence[WorkloadKey]) -> tuple[Move, ...] | None:
+    def _again(self, keys: Sequence[WorkloadKey]) -> tuple[WorkloadMove, ...] | None:
         """These workloads moved one after another; None if one of them can then not be moved."""
         made = [move for move in self._in_turn(keys) if move is not None]
         return tuple(made) if len(made) == len(keys) else None
@@ -187,10 +189,10 @@ class _Search:
 
     # Moving
 
-    def _in_turn(self, keys: Sequence[WorkloadKey]) -> list[Move | None]:
+    def _in_turn(self, keys: Sequence[WorkloadKey]) -> list[WorkloadMove | None]:
         """These workloads moved one after another and all put back: the moves, None where one could not be made."""
-        found: list[Move | None] = []
-        moves: tuple[Move, ...] = ()
+        found: list[WorkloadMove | None] = []
+        moves: tuple[WorkloadMove, ...] = ()
         with self._index.tentatively():
             points = self._points()
             for key in keys:
@@ -202,15 +204,15 @@ class _Search:
 
     @contextmanager
     def _trying(
-        self, key: WorkloadKey, moves: tuple[Move, ...], points: Points
-    ) -> Iterator[tuple[tuple[Move, ...], Points] | None]:
+        self, key: WorkloadKey, moves: tuple[WorkloadMove, ...], points: Points
+    ) -> Iterator[tuple[tuple[WorkloadMove, ...], Points] | None]:
         """The moves with one more, made while the context lasts; None if it cannot be moved or would come back."""
         with self._index.tentatively():
             yield self._move(key, moves, points)
 
     def _move(
-        self, key: WorkloadKey, moves: tuple[Move, ...], points: Points
-    ) -> tuple[tuple[Move, ...], Points] | None:
+        self, key: WorkloadKey, moves: tuple[WorkloadMove, ...], points: Points
+    ) -> tuple[tuple[WorkloadMove, ...], Points] | None:
         self.n_tried += 1
         before = self._index.records[key].shares
         workload = self._index.records[key].workload
@@ -223,12 +225,12 @@ class _Search:
         self._index.forget(mark)
         now = self._points()
         gain = _minus(_sum(now, self._wishes.own(self._index.records[key].workload, after)), _sum(points, left))
-        return (*moves, Move(key, before, after, gain)), now
+        return (*moves, WorkloadMove(key, before, after, gain)), now
 
     def _points(self) -> Points:
         return self._wishes.shared()
 
-    def _remember(self, moves: tuple[Move, ...]) -> None:
+    def _remember(self, moves: tuple[WorkloadMove, ...]) -> None:
         self.best = max(self.best, moves, key=_merit)
 
     # Whom to move
@@ -243,7 +245,7 @@ class _Search:
         found.sort(key=lambda w: w.priority)
         return [workload.key for workload in found]
 
-    def _representatives(self, keys: Sequence[WorkloadKey], moves: tuple[Move, ...]) -> list[WorkloadKey]:
+    def _representatives(self, keys: Sequence[WorkloadKey], moves: tuple[WorkloadMove, ...]) -> list[WorkloadKey]:
         """Of those not moved yet and whom no budget keeps, one of each that nothing tells apart."""
         moved = {move.workload for move in moves}
         budgets = EvictionBudgets(self._limits.budgets)
@@ -263,11 +265,11 @@ class _Search:
         return workload.namespace, visible, workload.needs, shares
 
 
-def _gain(moves: tuple[Move, ...]) -> int:
+def _gain(moves: tuple[WorkloadMove, ...]) -> int:
     return sum(sum(move.gain.values()) for move in moves)
 
 
-def _merit(moves: tuple[Move, ...]) -> tuple[int, int]:
+def _merit(moves: tuple[WorkloadMove, ...]) -> tuple[int, int]:
     """More points first, then fewer moves; of equals the first found stays."""
     return _gain(moves), -len(moves)
 

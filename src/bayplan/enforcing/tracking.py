@@ -11,20 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from bayplan.enforcing import clauses, telling, violations
-from bayplan.enforcing.clauses import Clause, Sign
-from bayplan.enforcing.duties import Breach, Domain, Duty
-from bayplan.enforcing.victims import Standing
+from bayplan.enforcing import execution_rules, violations
+from bayplan.enforcing.execution_rules import Domain, ExecutionRule, RuleBreach, Sign, TrackedRule
+from bayplan.enforcing.victims import Precedence
 from bayplan.enforcing.violations import Violation
-from bayplan.indexing.census import NO_LABELS, Record
-from bayplan.indexing.journal import Change, Kind
+from bayplan.indexing.journal import Change, ChangeType
+from bayplan.indexing.peer_index import NO_LABELS, PlacedWorkload
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.labels import Labels
 from bayplan.model.targets import Target
 from bayplan.model.terms import TermPart
 from bayplan.model.workloads import Workload, WorkloadKey
 
-Held = tuple[tuple[Duty, tuple[Domain, ...]], ...]
+Held = tuple[tuple[TrackedRule, tuple[Domain, ...]], ...]
 
 
 class _Touched:
@@ -32,9 +31,9 @@ class _Touched:
 
     def __init__(self, changes: Sequence[Change]) -> None:
         self.owners: set[WorkloadKey] = set()
-        self.domains: set[tuple[Duty, Domain]] = set()
-        self.whole: set[Duty] = set()
-        self.company: set[Duty] = set()
+        self.domains: set[tuple[TrackedRule, Domain]] = set()
+        self.whole: set[TrackedRule] = set()
+        self.company: set[TrackedRule] = set()
         self.targets: dict[int, list[Target]] = {}
         for change in changes:
             if change.target is not None:
@@ -53,13 +52,13 @@ class ViolationTracker:
         self.n_judged = 0
         self._index = index
         self._position = -1
-        self._duties: dict[Clause, Duty] = {}
-        self._meaning: dict[int, list[Duty]] = {}  # by the id of the term's entry: whose counts it is in
-        self._accompanying: dict[int, list[Duty]] = {}  # likewise: for whom it decides who is alone
-        self._scoped: dict[Duty, list[TermPart]] = {}  # those that look into namespaces by label
-        self._idle: set[Duty] = set()  # whose last holder has left
+        self._duties: dict[ExecutionRule, TrackedRule] = {}
+        self._meaning: dict[int, list[TrackedRule]] = {}  # by the id of the term's entry: whose counts it is in
+        self._accompanying: dict[int, list[TrackedRule]] = {}  # likewise: for whom it decides who is alone
+        self._scoped: dict[TrackedRule, list[TermPart]] = {}  # those that look into namespaces by label
+        self._idle: set[TrackedRule] = set()  # whose last holder has left
         self._held: dict[WorkloadKey, Held] = {}
-        self._broken: dict[WorkloadKey, dict[Duty, list[Breach]]] = {}
+        self._broken: dict[WorkloadKey, dict[TrackedRule, list[RuleBreach]]] = {}
         self._listed: tuple[Violation, ...] | None = None
         self.catch_up()
 
@@ -67,18 +66,18 @@ class ViolationTracker:
         """Everything that is broken now, by owner."""
         self.catch_up()
         if self._listed is None:
-            self._listed = tuple(telling.violations(self._broken, self._index))
+            self._listed = tuple(violations.violations_of(self._broken, self._index))
         return self._listed
 
-    def standing(self) -> dict[WorkloadKey, Standing]:
+    def standing(self) -> dict[WorkloadKey, Precedence]:
         """What decides between those who have a part in something that is broken."""
         return {key: self._standing_of(key) for key in violations.involved(self.violations())}
 
-    def _standing_of(self, key: WorkloadKey) -> Standing:
+    def _standing_of(self, key: WorkloadKey) -> Precedence:
         record = self._index.records.get(key)
         if record is None:  # only a copy on its way out is left, which goes by the name of the whole
-            return Standing()
-        return Standing(record.workload.priority, record.workload.started or record.workload.created)
+            return Precedence()
+        return Precedence(record.workload.priority, record.workload.started or record.workload.created)
 
     def catch_up(self) -> None:
         """Judge what changed since the last time."""
@@ -111,9 +110,9 @@ class ViolationTracker:
         for change in changes:
             if change.workload is not None:
                 self._notice(change.workload, change.slots, touched)
-            elif change.kind is Kind.NAMESPACE_CHANGED:
+            elif change.kind is ChangeType.NAMESPACE_CHANGED:
                 touched.whole.update(self._minding(change))
-        judged: set[tuple[Duty, WorkloadKey]] = set()
+        judged: set[tuple[TrackedRule, WorkloadKey]] = set()
         for key in touched.owners:
             judged.update((duty, key) for duty in self._settle(key))
         for duty, key in self._concerned(touched):
@@ -126,7 +125,7 @@ class ViolationTracker:
 
     def _notice(self, workload: Workload, slots: tuple[int, ...], touched: _Touched) -> None:
         """Mark what a workload that came or went, with these labels, may have altered."""
-        if workload.key in self._held or clauses.of(workload, self._index.semantics):
+        if workload.key in self._held or execution_rules.of(workload, self._index.semantics):
             touched.owners.add(workload.key)
         census = self._index.census
         for entry in census.terms.candidates(workload.labels) if self._duties else ():
@@ -144,14 +143,14 @@ class ViolationTracker:
                     for target in (*touched.targets.get(slot, ()), *([here] if here else ())):
                         touched.domains.update((duty, domain) for domain in duty.domains_of(target))
 
-    def _minding(self, change: Change) -> Iterator[Duty]:
+    def _minding(self, change: Change) -> Iterator[TrackedRule]:
         """The clauses that look into a namespace by its old labels or by its new ones, but not by both."""
         before, after = _labels(change.before), _labels(change.after)
         for duty, parts in self._scoped.items():
             if any(part.in_scope(change.name, before) != part.in_scope(change.name, after) for part in parts):
                 yield duty
 
-    def _concerned(self, touched: _Touched) -> Iterator[tuple[Duty, WorkloadKey]]:
+    def _concerned(self, touched: _Touched) -> Iterator[tuple[TrackedRule, WorkloadKey]]:
         """Whom to judge because of others."""
         for duty in touched.whole:
             duty.look_everywhere()
@@ -165,14 +164,14 @@ class ViolationTracker:
 
     # Owners
 
-    def _settle(self, key: WorkloadKey) -> list[Duty]:
+    def _settle(self, key: WorkloadKey) -> list[TrackedRule]:
         """Let a workload hold what it now holds where it now is, and judge that."""
         record = self._index.records.get(key)
         held: Held = ()
         if record is not None and record.slots:
             held = tuple(
                 (duty, self._domains(duty, record))
-                for duty in map(self._duty, dict.fromkeys(clauses.of(record.workload, self._index.semantics)))
+                for duty in map(self._duty, dict.fromkeys(execution_rules.of(record.workload, self._index.semantics)))
             )
         self._lay_down(key)
         if record is None or not held:
@@ -190,7 +189,7 @@ class ViolationTracker:
             if not duty.everybody:
                 self._idle.add(duty)
 
-    def _judge(self, duty: Duty, record: Record) -> None:
+    def _judge(self, duty: TrackedRule, record: PlacedWorkload) -> None:
         self.n_judged += 1
         key, breaches = record.workload.key, duty.breaches(record)
         broken = self._broken.setdefault(key, {})
@@ -201,16 +200,16 @@ class ViolationTracker:
             if not broken:
                 del self._broken[key]
 
-    def _domains(self, duty: Duty, record: Record) -> tuple[Domain, ...]:
+    def _domains(self, duty: TrackedRule, record: PlacedWorkload) -> tuple[Domain, ...]:
         targets = (self._index.slots.at(slot) for slot in record.slots)
         return tuple(dict.fromkeys(domain for target in targets for domain in duty.domains_of(target)))
 
     # Duties
 
-    def _duty(self, clause: Clause) -> Duty:
+    def _duty(self, clause: ExecutionRule) -> TrackedRule:
         duty = self._duties.get(clause)
         if duty is None:
-            duty = self._duties[clause] = Duty(clause, self._index)
+            duty = self._duties[clause] = TrackedRule(clause, self._index)
             self._meaning.setdefault(id(duty.entry), []).append(duty)
             for entry in dict.fromkeys(duty.company_entries):
                 self._accompanying.setdefault(id(entry), []).append(duty)
@@ -237,7 +236,7 @@ def _labels(labels: object) -> Labels:
     return labels if isinstance(labels, dict) else NO_LABELS
 
 
-def _forget(table: dict[int, list[Duty]], entry_id: int, duty: Duty) -> None:
+def _forget(table: dict[int, list[TrackedRule]], entry_id: int, duty: TrackedRule) -> None:
     table[entry_id].remove(duty)
     if not table[entry_id]:
         del table[entry_id]

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from bayplan.enforcing.knot import Knot, Mask, Rule, bits, prices, twins
+from bayplan.enforcing.conflict_components import ConflictComponent, ConflictRule, Mask, bits, interchangeable, prices
 
 
 class TooManyStepsError(Exception):
@@ -40,7 +40,7 @@ class _Rest(NamedTuple):
     undecided: Mask
     owed: Mask
     excused: Mask
-    rules: tuple[Rule, ...]
+    rules: tuple[ConflictRule, ...]
 
 
 class _Found(NamedTuple):
@@ -48,16 +48,16 @@ class _Found(NamedTuple):
     staying: Mask
 
 
-def staying(knot: Knot, some_way: Mask, steps: Steps) -> Mask:
+def staying(knot: ConflictComponent, some_way: Mask, steps: Steps) -> Mask:
     """Who stays in the best choice, of which there is only one. `some_way` is who stays in a choice that will do."""
-    return _Search(knot, steps).run(some_way)
+    return _VictimSearch(knot, steps).run(some_way)
 
 
-class _Search:
-    def __init__(self, knot: Knot, steps: Steps) -> None:
+class _VictimSearch:
+    def __init__(self, knot: ConflictComponent, steps: Steps) -> None:
         self._knot, self._steps = knot, steps
         self._going, self._wronging = prices(knot.levels)
-        self._twins = twins(knot)
+        self._twins = interchangeable(knot)
         self._excused_by = [
             sum(1 << key for key, excuses in enumerate(knot.excuses) if excuses >> other & 1)
             for other in range(len(knot.levels))
@@ -163,7 +163,7 @@ class _Search:
                 return _Found(cost, staying), _Rest(undecided, owed, excused & undecided, rules)
             stay, gone = free, forced
 
-    def _apart(self, rules: Sequence[Rule]) -> int:
+    def _apart(self, rules: Sequence[ConflictRule]) -> int:
         """What they cost at least: of rules that share nobody, each costs its owner or some peers."""
         costs = []
         for owner, peers, room in rules:
@@ -211,7 +211,7 @@ class _Search:
         ]
 
 
-def _worth(rules: Sequence[Rule]) -> dict[int, int]:
+def _worth(rules: Sequence[ConflictRule]) -> dict[int, int]:
     """Of how many too many each frees the rules by going: of all that its own rule has, and of itself."""
     worth: dict[int, int] = {}
     for owner, peers, room in rules:
@@ -223,7 +223,7 @@ def _worth(rules: Sequence[Rule]) -> dict[int, int]:
     return worth
 
 
-def _number(worth: Mapping[int, int], rules: Sequence[Rule]) -> int:
+def _number(worth: Mapping[int, int], rules: Sequence[ConflictRule]) -> int:
     """How many go at least."""
     too_many = sum(peers.bit_count() - room for _, peers, room in rules)
     number = 0
@@ -235,7 +235,9 @@ def _number(worth: Mapping[int, int], rules: Sequence[Rule]) -> int:
     return number
 
 
-def _narrowed(rules: Sequence[Rule], undecided: Mask, stay: Mask, gone: Mask) -> tuple[tuple[Rule, ...], Mask]:
+def _narrowed(
+    rules: Sequence[ConflictRule], undecided: Mask, stay: Mask, gone: Mask
+) -> tuple[tuple[ConflictRule, ...], Mask]:
     """The rules that can still be broken, and who has to go because of the others."""
     left, forced = [], 0
     changed = stay | gone
@@ -250,5 +252,5 @@ def _narrowed(rules: Sequence[Rule], undecided: Mask, stay: Mask, gone: Mask) ->
             elif not owner and room <= 0:
                 forced |= peers
             elif peers.bit_count() > room:
-                left.append(Rule(owner, peers, room))
+                left.append(ConflictRule(owner, peers, room))
     return tuple(left), forced

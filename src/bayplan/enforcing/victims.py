@@ -17,14 +17,14 @@ from itertools import chain, groupby
 import msgspec
 
 from bayplan.enforcing import victim_search
-from bayplan.enforcing.knot import Knot, Rule
+from bayplan.enforcing.conflict_components import ConflictComponent, ConflictRule
 from bayplan.model.workloads import WorkloadKey
 
 CONFLICTS = 20  # in a knot, up to which the best choice is looked for
 STEPS = 20_000  # of that search, for one knot
 
 
-class Standing(msgspec.Struct, frozen=True):
+class Precedence(msgspec.Struct, frozen=True):
     """What decides between two in conflict. `spared`: somebody protects it just now, so that an equal goes instead."""
 
     priority: int = 0
@@ -40,14 +40,14 @@ class Conflict(msgspec.Struct, frozen=True):
     limit: int = 0
 
 
-class Choice(msgspec.Struct, frozen=True):
+class VictimChoice(msgspec.Struct, frozen=True):
     """`exact`: no choice is better."""
 
     victims: frozenset[WorkloadKey]
     exact: bool
 
 
-def choose(conflicts: Iterable[Conflict], standing: Mapping[WorkloadKey, Standing]) -> Choice:
+def choose(conflicts: Iterable[Conflict], standing: Mapping[WorkloadKey, Precedence]) -> VictimChoice:
     """Whom to take away so that no conflict is left."""
     victims: set[WorkloadKey] = set()
     exact = True
@@ -57,16 +57,16 @@ def choose(conflicts: Iterable[Conflict], standing: Mapping[WorkloadKey, Standin
         best = _exactly(knot.conflicts, order, standing, some_way)
         victims |= some_way if best is None else best
         exact &= best is not None
-    return Choice(frozenset(victims), exact)
+    return VictimChoice(frozenset(victims), exact)
 
 
-def keeping_order(key: WorkloadKey, standing: Standing) -> tuple[int, bool, str, str]:
+def keeping_order(key: WorkloadKey, standing: Precedence) -> tuple[int, bool, str, str]:
     """Who is rather kept comes first: higher priority, protected just now, older, by name."""
     return -standing.priority, not standing.spared, standing.since or "9999", key
 
 
 def _gives_way(
-    conflicts: Iterable[Conflict], standing: Mapping[WorkloadKey, Standing]
+    conflicts: Iterable[Conflict], standing: Mapping[WorkloadKey, Precedence]
 ) -> dict[WorkloadKey, set[WorkloadKey]]:
     """To whom each would have to give way: a higher priority, or an equal one that breaks its rule."""
     found: dict[WorkloadKey, set[WorkloadKey]] = {}
@@ -147,7 +147,7 @@ class _Kept:
 
 
 def _greedily(
-    knot: Sequence[Conflict], order: Sequence[WorkloadKey], standing: Mapping[WorkloadKey, Standing]
+    knot: Sequence[Conflict], order: Sequence[WorkloadKey], standing: Mapping[WorkloadKey, Precedence]
 ) -> set[WorkloadKey]:
     """From the highest priority down, whoever has the fewest conflicts and owns none first: stays if there is room."""
     kept, owners = _Kept(knot), {conflict.owner for conflict in knot}
@@ -165,7 +165,7 @@ def _greedily(
 def _exactly(
     knot: Sequence[Conflict],
     order: Sequence[WorkloadKey],
-    standing: Mapping[WorkloadKey, Standing],
+    standing: Mapping[WorkloadKey, Precedence],
     some_way: AbstractSet[WorkloadKey],
 ) -> set[WorkloadKey] | None:
     """The best choice of all, unless the knot is too large to look for it."""
@@ -174,8 +174,8 @@ def _exactly(
     bit = {key: position for position, key in enumerate(order)}
     gives_way = _gives_way(knot, standing)
     levels = {priority: level for level, priority in enumerate(dict.fromkeys(standing[key].priority for key in order))}
-    rules = {Rule(1 << bit[c.owner], _mask(c.peers, bit), c.limit) for c in knot}
-    tied = Knot(
+    rules = {ConflictRule(1 << bit[c.owner], _mask(c.peers, bit), c.limit) for c in knot}
+    tied = ConflictComponent(
         rules=sorted(rules),
         levels=[levels[standing[key].priority] for key in order],
         excuses=[_mask(gives_way[key], bit) for key in order],

@@ -6,14 +6,15 @@ from collections.abc import Sequence
 
 import msgspec
 
-from bayplan import moving_together, schedule, scheduling_groups
-from bayplan.explaining import tally
-from bayplan.explaining.what_would_fit import Fix, fixes
-from bayplan.filtering import Verdicts
+from bayplan import schedule_binding, schedule_pod
+from bayplan.assigning import group_failover
+from bayplan.engine.filtering import Verdicts
+from bayplan.explaining import fit_error
+from bayplan.explaining.fixes import Fix, fixes
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.rules.rule import Failure, Rule
-from bayplan.scheduling_groups import FleetDecision
+from bayplan.schedule_binding import FleetDecision
 
 NODE, CLUSTER = "node", "cluster"
 
@@ -63,11 +64,11 @@ def explain(
     A workload that is placed already is explained as if it were to be placed anew, not standing in its own way.
     """
     with index.without(workload.key):
-        decision = schedule.schedule(workload, index, rules)
+        decision = schedule_pod.schedule(workload, index, rules)
         targets = [
             _verdict(decision, workload, name, slot, index) for name, slot in sorted(index.slots.by_name.items())
         ]
-        message = "" if decision.placed else tally.sentence(decision.verdicts, index)
+        message = "" if decision.placed else fit_error.sentence(decision.verdicts, index)
         target = index.slots.at(decision.slot).name if decision.placed else ""
         found = fixes(workload, index, rules) if with_fixes and not decision.placed else []
     return Explanation(workload.key, target, message, targets, found)
@@ -77,8 +78,8 @@ def explain_binding(workload: Workload, index: PlacementIndex, rules: Sequence[R
     """The decision for a binding with all its reasons; one that is placed is explained as if it came anew."""
     binding = workload.binding
     assert binding is not None
-    with moving_together.out_of_its_way(workload, index):
-        decision = scheduling_groups.schedule(workload, index, rules)
+    with group_failover.out_of_its_way(workload, index):
+        decision = schedule_binding.schedule(workload, index, rules)
         names = [group.name for group in binding.placement.groups]
         start = names.index(binding.observed) if binding.observed in names else 0
         failed = list(zip(names[start:], decision.errors, strict=False))
@@ -120,7 +121,7 @@ def cluster_failures(decision: FleetDecision, workload: Workload, index: Placeme
     """Everything against each cluster by name, as the workload was judged; nothing at all if no group was tried."""
     if decision.verdicts is None:
         return {}
-    with moving_together.as_judged(workload, index):
+    with group_failover.as_judged(workload, index):
         # Setting peers aside again may give them other counters than those that the verdicts were read from.
         judged = tuple(
             msgspec.structs.replace(one, evaluation=index.evaluations.get(one.rule, one.evaluation.key[1], index))
@@ -131,7 +132,7 @@ def cluster_failures(decision: FleetDecision, workload: Workload, index: Placeme
 
 
 def _verdict(
-    decision: schedule.Decision, workload: Workload, name: str, slot: int, index: PlacementIndex
+    decision: schedule_pod.Decision, workload: Workload, name: str, slot: int, index: PlacementIndex
 ) -> TargetVerdict:
     verdicts, ranking = decision.verdicts, decision.ranking
     if verdicts.feasible[slot] and ranking is not None:

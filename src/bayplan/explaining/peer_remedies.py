@@ -8,16 +8,16 @@ import msgspec
 import numpy as np
 
 from bayplan.explaining.remedies import OTHERS, Alternatives, Edit, Remedy, change_needs, labelling, moving
+from bayplan.indexing.counters import Reach
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.indexing.reach import Reach
 from bayplan.model.terms import AffinityTerms, PodTerm
 from bayplan.model.workloads import SpreadConstraint, Workload, WorkloadKey
-from bayplan.rules import inter_pod_affinity, spread_plans
+from bayplan.rules import inter_pod_affinity, topology_spread
 from bayplan.rules.inter_pod_evidence import show_term
 
 
 def for_affinity(
-    plan: inter_pod_affinity.Plan, workload: Workload, slot: int, index: PlacementIndex
+    plan: inter_pod_affinity.InterPodAffinityState, workload: Workload, slot: int, index: PlacementIndex
 ) -> list[Alternatives]:
     """One list of alternatives for each thing that affinity has against the target."""
     at, found = np.array([slot]), []
@@ -45,7 +45,7 @@ def _dropping(terms: tuple[PodTerm, ...]) -> Alternatives:
     return [*one_by_one, Remedy("drop all required pod affinity", _without_terms(terms))]
 
 
-def _raising(wish: inter_pod_affinity.Wish, n_peers: int) -> Alternatives:
+def _raising(wish: inter_pod_affinity.PreferredTerm, n_peers: int) -> Alternatives:
     term = wish.use.source
     if not term.limit:
         return []
@@ -107,7 +107,9 @@ def _same(one: PodTerm, other: PodTerm) -> bool:
     return msgspec.structs.replace(one, path="") == msgspec.structs.replace(other, path="")
 
 
-def for_spread(plan: spread_plans.Plan, workload: Workload, slot: int, index: PlacementIndex) -> list[Alternatives]:
+def for_spread(
+    plan: topology_spread.SpreadState, workload: Workload, slot: int, index: PlacementIndex
+) -> list[Alternatives]:
     found = []
     for spreading in plan.hard:
         constraint, column = spreading.constraint, spreading.column

@@ -6,7 +6,7 @@ Every remedy is an edit that can be applied to a workload or an index, so that i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -17,7 +17,8 @@ from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model import quantities
 from bayplan.model.node_selectors import NodeAffinity
 from bayplan.model.taints import HARD_EFFECTS, Taint, Toleration, tolerated
-from bayplan.model.targets import Target
+from bayplan.model.targets import Target, TargetName
+from bayplan.model.terms import HOSTNAME
 from bayplan.model.workloads import Needs, Workload, WorkloadKey
 from bayplan.rules import resources_fit
 
@@ -181,7 +182,9 @@ def for_ports(plan: Any, workload: Workload, slot: int, index: PlacementIndex) -
     return [[Remedy(f"drop host port {ports}", change_needs(host_ports=())), *moving(holders)]]
 
 
-def for_resources(plan: resources_fit.Plan, workload: Workload, slot: int, index: PlacementIndex) -> list[Alternatives]:
+def for_resources(
+    plan: resources_fit.ResourcesFitState, workload: Workload, slot: int, index: PlacementIndex
+) -> list[Alternatives]:
     del workload
     asked = {PODS: 1, **dict(plan.amounts)}
     code = int(resources_fit.ResourcesFit().reject(plan, index, np.array([slot]))[0])
@@ -213,3 +216,41 @@ def _for_shortage(resource: str, asked: int, slot: int, index: PlacementIndex) -
         before, after = quantities.show(resource, asked), quantities.show(resource, free)
         remedies.insert(0, Remedy(f"ask for {after} {resource} instead of {before}", ask_less))
     return remedies
+
+
+# RF merged from explaining.new_nodes: One more node as a remedy: like one that is there, in the same place or in a
+# domain of its own.
+
+
+def node_like(slot: int, workload: Workload, index: PlacementIndex) -> Iterator[Remedy]:
+    """Adding a node like this one; then the same in a new domain of each topology that the workload speaks of."""
+    model = index.slots.at(slot)
+    plain = _new(model, index)
+    yield Remedy(f"add a node like {model.name}", _adding(plain), NEW_NODE)
+    for key in _topologies(workload):
+        if key in model.labels and key != HOSTNAME:
+            elsewhere = msgspec.structs.replace(plain, labels={**plain.labels, key: f"new-{model.labels[key]}"})
+            yield Remedy(f"add a node like {model.name} with a new {key}", _adding(elsewhere), NEW_NODE)
+
+
+def _new(model: Target, index: PlacementIndex) -> Target:
+    """The model with a name and a hostname of its own, empty, ready for work, its images not yet pulled."""
+    name = f"{model.name}-more"
+    while name in index.slots.by_name:
+        name += "-more"
+    labels = {**model.labels, HOSTNAME: name} if HOSTNAME in model.labels else model.labels
+    return msgspec.structs.replace(model, name=TargetName(name), labels=labels, unschedulable=False, images=())
+
+
+def _adding(target: Target) -> Edit:
+    def edit(workload: Workload, index: PlacementIndex) -> Workload:
+        index.add_target(target)
+        return workload
+
+    return edit
+
+
+def _topologies(workload: Workload) -> list[str]:
+    terms = (*workload.needs.affinity.anti_required, *workload.needs.affinity.required)
+    keys = [term.topology_key for term in terms] + [c.topology_key for c in workload.needs.spread.constraints]
+    return sorted({key for key in keys if key})

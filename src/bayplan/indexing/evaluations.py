@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import msgspec
 import numpy as np
 
+from bayplan.indexing.bounded_cache import BoundedCache
 from bayplan.indexing.journal import Change
-from bayplan.indexing.shelf import Shelf
 from bayplan.indexing.slots import ALL, At
 from bayplan.indexing.value_columns import ValueColumn
-from bayplan.model.decisions import Codes, Scores, Slots
+from bayplan.model.reasons import Codes, Scores, Slots
 
 if TYPE_CHECKING:
     from bayplan.indexing.placement_index import PlacementIndex
@@ -137,7 +137,7 @@ class EvaluationCache:
     """
 
     def __init__(self) -> None:
-        self._kept: Shelf[tuple[int, Hashable], Evaluation] = Shelf()
+        self._kept: BoundedCache[tuple[int, Hashable], Evaluation] = BoundedCache()
         self._rules: dict[int, Evaluable] = {}
         self.n_full = 0
         self.n_corrected = 0

@@ -8,7 +8,7 @@ tried. Knows nothing of what it is read for.
 
 from __future__ import annotations
 
-from bayplan.indexing.journal import Change, Kind
+from bayplan.indexing.journal import Change, ChangeType
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.targets import Target
 
@@ -67,22 +67,22 @@ class Follower:
     def _apply(self, change: Change) -> None:
         index = self.index
         match change.kind:
-            case Kind.WORKLOAD_ADDED | Kind.WORKLOAD_REMOVED:
+            case ChangeType.WORKLOAD_ADDED | ChangeType.WORKLOAD_REMOVED:
                 assert change.workload is not None
                 if change.workload.key in index.records:
                     index.remove(change.workload.key)
-                if change.kind is Kind.WORKLOAD_ADDED:
+                if change.kind is ChangeType.WORKLOAD_ADDED:
                     index.add_shares(change.workload, change.shares)
-            case Kind.TARGET_ADDED | Kind.TARGET_CHANGED:
+            case ChangeType.TARGET_ADDED | ChangeType.TARGET_CHANGED:
                 assert change.target is not None
                 self._put_target(change.target)
-            case Kind.TARGET_REMOVED:
+            case ChangeType.TARGET_REMOVED:
                 assert change.target is not None
                 if change.target.name in index.slots.by_name:
                     index.remove_target(change.target.name)
-            case Kind.NAMESPACE_CHANGED:
+            case ChangeType.NAMESPACE_CHANGED:
                 index.set_namespace(change.name, change.after)  # type: ignore[arg-type]
-            case Kind.STORAGE_CHANGED:
+            case ChangeType.STORAGE_CHANGED:
                 index.set_stored(change.table, change.name, change.after)
 
     def _put_target(self, target: Target) -> None:

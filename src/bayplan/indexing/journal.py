@@ -20,7 +20,7 @@ from bayplan.model.workloads import Workload
 KEEP = 4096  # changes remembered for caches; an older cache is rebuilt
 
 
-class Kind(enum.Enum):
+class ChangeType(enum.Enum):
     WORKLOAD_ADDED = enum.auto()
     WORKLOAD_REMOVED = enum.auto()
     TARGET_ADDED = enum.auto()
@@ -37,7 +37,7 @@ class Change(msgspec.Struct, frozen=True, gc=False):
     `follows` marks a change that another one brings about (a node goes, and its pods with it): undo skips it.
     """
 
-    kind: Kind
+    kind: ChangeType
     slots: tuple[int, ...] = ()
     member_of: WorkloadClass | None = None
     workload: Workload | None = None
@@ -52,10 +52,10 @@ class Change(msgspec.Struct, frozen=True, gc=False):
     @property
     def moves_domains(self) -> bool:
         """Whether a target left domains it was in."""
-        if self.kind is Kind.TARGET_REMOVED:
+        if self.kind is ChangeType.TARGET_REMOVED:
             return True
         before, after = self.before, self.target
-        if self.kind is not Kind.TARGET_CHANGED or not isinstance(before, Target) or after is None:
+        if self.kind is not ChangeType.TARGET_CHANGED or not isinstance(before, Target) or after is None:
             return False
         return (before.labels, before.further_labels) != (after.labels, after.further_labels)
 

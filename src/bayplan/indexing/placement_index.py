@@ -12,17 +12,15 @@ from contextlib import contextmanager
 from typing import Any
 
 from bayplan.errors import InputError
-from bayplan.indexing.attachments import Attachments
-from bayplan.indexing.capacity import Capacity
-from bayplan.indexing.census import Census, Record
-from bayplan.indexing.cluster_room import ClusterRoom
+from bayplan.indexing.bounded_cache import BoundedCache
+from bayplan.indexing.capacity import Capacity, ClaimUsers, ImageSizes, Ports
+from bayplan.indexing.cluster_capacity import ClusterCapacity
 from bayplan.indexing.evaluations import EvaluationCache
-from bayplan.indexing.journal import Change, Journal, Kind
-from bayplan.indexing.occupancy import ClaimUsers, ImageSizes, Ports
-from bayplan.indexing.roster import Roster
-from bayplan.indexing.shelf import Shelf
+from bayplan.indexing.journal import Change, ChangeType, Journal
+from bayplan.indexing.peer_index import PeerIndex, PlacedWorkload
+from bayplan.indexing.pod_table import PodTable
 from bayplan.indexing.slots import TargetSlots, next_capacity
-from bayplan.indexing.storage import Storage
+from bayplan.indexing.storage import Attachments, Storage
 from bayplan.indexing.value_columns import TAINTS, ValueColumn
 from bayplan.model.labels import Labels
 from bayplan.model.semantics import UPSTREAM, Semantics
@@ -40,28 +38,28 @@ class PlacementIndex:
         self.lost_targets_count = lost_targets_count
         self.slots = TargetSlots(seed)
         self.capacity = Capacity(self.slots.capacity)
-        self.cluster_room = ClusterRoom(self.slots.capacity)
+        self.cluster_room = ClusterCapacity(self.slots.capacity)
         self.ports = Ports()
         self.images = ImageSizes()
         self.claim_users = ClaimUsers()
         self.storage = Storage()
         self.journal = Journal()
         self.evaluations = EvaluationCache()
-        self.kinds: Shelf[Any, Any] = Shelf()  # kept by `filtering`
+        self.kinds: BoundedCache[Any, Any] = BoundedCache()  # kept by `filtering`
         self.standings: OrderedDict[Any, Any] = OrderedDict()  # kept by `assigning`
         self.targets_generation = 0  # moves with every change of a target but that of a cluster's room
         self._columns: dict[str, ValueColumn] = {}
         self.column(TAINTS)  # nearly every workload asks for it
-        self.census = Census(semantics, self.column)
+        self.census = PeerIndex(semantics, self.column)
         self._on_slot: defaultdict[int, set[WorkloadKey]] = defaultdict(set)
         self._adrift: defaultdict[str, set[WorkloadKey]] = defaultdict(set)
-        self._roster: Roster | None = None
+        self._roster: PodTable | None = None
         self._attachments: Attachments | None = None
 
     # Reading
 
     @property
-    def records(self) -> dict[WorkloadKey, Record]:
+    def records(self) -> dict[WorkloadKey, PlacedWorkload]:
         return self.census.records
 
     def column(self, key: str) -> ValueColumn:
@@ -73,10 +71,10 @@ class PlacementIndex:
         return column
 
     @property
-    def roster(self) -> Roster:
+    def roster(self) -> PodTable:
         """The placed workloads by priority and age, from the first use on kept up to date."""
         if self._roster is None:
-            self._roster = Roster(self.slots.seed)
+            self._roster = PodTable(self.slots.seed)
             self.census.moved = self._roster.reclassify
             for record in self.records.values():
                 if record.member_of is not None:
@@ -113,7 +111,7 @@ class PlacementIndex:
         self._put(slot, target, self._columns.values())
         if self._attachments is not None:
             self._attachments.target_came_or_went(target.name, slot)
-        self.journal.append(Change(Kind.TARGET_ADDED, (slot,), target=target))
+        self.journal.append(Change(ChangeType.TARGET_ADDED, (slot,), target=target))
         self._reattach(target.name)
         return slot
 
@@ -129,7 +127,7 @@ class PlacementIndex:
         self.slots.take(slot)
         if self._attachments is not None:
             self._attachments.target_came_or_went(name, slot)
-        self.journal.append(Change(Kind.TARGET_REMOVED, (slot,), target=target))
+        self.journal.append(Change(ChangeType.TARGET_REMOVED, (slot,), target=target))
 
     def update_target(self, target: Target) -> None:
         """Replace what is known of a target; what runs there stays."""
@@ -138,7 +136,7 @@ class PlacementIndex:
         if before == target:
             return
         self.slots.targets[slot] = target
-        change = Change(Kind.TARGET_CHANGED, (slot,), target=target, before=before)
+        change = Change(ChangeType.TARGET_CHANGED, (slot,), target=target, before=before)
         if before.differs_in_room_alone(target):  # what clusters report all the time, and most rules never look at
             self.cluster_room.take(slot)
             self.cluster_room.put(slot, target)
@@ -167,7 +165,7 @@ class PlacementIndex:
         key, records = workload.key, self.census.records
         if key in records:
             raise InputError(f"workload {key} is placed already")
-        record = records[key] = Record(key, workload, tuple(shares))
+        record = records[key] = PlacedWorkload(key, workload, tuple(shares))
         self._settle(record)
         self._count(record)
 
@@ -203,7 +201,7 @@ class PlacementIndex:
         if before == labels:
             return
         self.census.relabel_namespace(name, labels)
-        self.journal.append(Change(Kind.NAMESPACE_CHANGED, name=name, before=before, after=labels))
+        self.journal.append(Change(ChangeType.NAMESPACE_CHANGED, name=name, before=before, after=labels))
 
     def set_claim(self, key: str, claim: Claim | None) -> None:
         self.set_stored("claims", key, claim)
@@ -220,7 +218,7 @@ class PlacementIndex:
         if self._attachments is not None:
             self._attachments.stored(table, name)
         if before != value:  # objects are written over and over without a change that matters here
-            self.journal.append(Change(Kind.STORAGE_CHANGED, name=name, table=table, before=before, after=value))
+            self.journal.append(Change(ChangeType.STORAGE_CHANGED, name=name, table=table, before=before, after=value))
 
     # Undo
 
@@ -261,29 +259,29 @@ class PlacementIndex:
 
     def _reverse(self, change: Change) -> None:
         match change.kind:
-            case Kind.WORKLOAD_ADDED:
+            case ChangeType.WORKLOAD_ADDED:
                 assert change.workload is not None
                 self.remove(change.workload.key)
-            case Kind.WORKLOAD_REMOVED:
+            case ChangeType.WORKLOAD_REMOVED:
                 assert change.workload is not None
                 self.add_shares(change.workload, change.shares)
-            case Kind.TARGET_ADDED:
+            case ChangeType.TARGET_ADDED:
                 assert change.target is not None
                 self.remove_target(change.target.name)
-            case Kind.TARGET_REMOVED:
+            case ChangeType.TARGET_REMOVED:
                 assert change.target is not None
                 self.add_target(change.target)
-            case Kind.TARGET_CHANGED:
+            case ChangeType.TARGET_CHANGED:
                 assert isinstance(change.before, Target)
                 self.update_target(change.before)
-            case Kind.NAMESPACE_CHANGED:
+            case ChangeType.NAMESPACE_CHANGED:
                 self.set_namespace(change.name, change.before)  # type: ignore[arg-type]
-            case Kind.STORAGE_CHANGED:
+            case ChangeType.STORAGE_CHANGED:
                 self.set_stored(change.table, change.name, change.before)
 
     # Counting
 
-    def _settle(self, record: Record) -> None:
+    def _settle(self, record: PlacedWorkload) -> None:
         """Find the record's slots; where a target is unknown, remember who waits for it."""
         known = self.slots.by_name
         record.slots = tuple([known[name] for name, _ in record.shares if name in known])
@@ -292,7 +290,7 @@ class PlacementIndex:
                 if name not in known:
                     self._adrift[name].add(record.key)
 
-    def _resettle(self, record: Record, without: int | None = None) -> None:
+    def _resettle(self, record: PlacedWorkload, without: int | None = None) -> None:
         self._uncount(record, follows=True)
         self._settle(record)
         if without is not None:
@@ -303,7 +301,7 @@ class PlacementIndex:
         for key in sorted(self._adrift.pop(name, ())):
             self._resettle(self.records[key])
 
-    def _count(self, record: Record, *, follows: bool = False) -> None:
+    def _count(self, record: PlacedWorkload, *, follows: bool = False) -> None:
         workload, needs, cls = record.workload, record.workload.needs, record.member_of
         if record.slots or (self.lost_targets_count and record.shares):
             cls = self.census.join(record)
@@ -318,9 +316,11 @@ class PlacementIndex:
                     self.ports.add(slot, needs.host_ports, +1)
             if self._roster is not None:
                 self._roster.add(record, self.capacity)
-        self.journal.append(Change(Kind.WORKLOAD_ADDED, record.slots, cls, workload, record.shares, follows=follows))
+        self.journal.append(
+            Change(ChangeType.WORKLOAD_ADDED, record.slots, cls, workload, record.shares, follows=follows)
+        )
 
-    def _uncount(self, record: Record, *, follows: bool = False) -> None:
+    def _uncount(self, record: PlacedWorkload, *, follows: bool = False) -> None:
         workload, needs, cls = record.workload, record.workload.needs, record.member_of
         if record.member_of is not None:
             if self._roster is not None:
@@ -335,7 +335,9 @@ class PlacementIndex:
                 self.capacity.add(slot, needs.requests, -1)
                 if needs.host_ports:
                     self.ports.add(slot, needs.host_ports, -1)
-        self.journal.append(Change(Kind.WORKLOAD_REMOVED, record.slots, cls, workload, record.shares, follows=follows))
+        self.journal.append(
+            Change(ChangeType.WORKLOAD_REMOVED, record.slots, cls, workload, record.shares, follows=follows)
+        )
 
     # Slots
 

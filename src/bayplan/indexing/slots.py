@@ -8,7 +8,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bayplan.model.decisions import Mask
+from bayplan.model.reasons import Mask
 from bayplan.model.targets import Target
 
 At = slice | NDArray[np.intp]

@@ -12,8 +12,7 @@ from collections import Counter as Tally
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from bayplan.indexing.counters import Counter
-from bayplan.indexing.reach import Reach
+from bayplan.indexing.counters import Counter, Reach
 from bayplan.model.labels import EXISTS, IN, Labels, Requirement
 from bayplan.model.terms import PeerTerm, PodTerm
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.indexing.slots import At, grown
-from bayplan.model.decisions import Mask, Slots
+from bayplan.model.reasons import Mask, Slots
 from bayplan.model.targets import Target
 from bayplan.model.terms import TARGET
 

@@ -51,7 +51,7 @@ class Identity(NamedTuple):
     resource_version: str
 
 
-class Event(msgspec.Struct, Generic[Item]):
+class WatchEvent(msgspec.Struct, Generic[Item]):
     """One line of a watch: `ADDED`, `MODIFIED`, `DELETED` or `BOOKMARK`."""
 
     type: str
@@ -70,7 +70,7 @@ class _ListPage(WireObject, Generic[Item]):
     items: list[Item] | None = None
 
 
-_EVENTS_APART = msgspec.json.Decoder(Event[msgspec.Raw])
+_EVENTS_APART = msgspec.json.Decoder(WatchEvent[msgspec.Raw])
 _PAGE_APART = msgspec.json.Decoder(_ListPage[msgspec.Raw])
 _META = msgspec.json.Decoder(ListMeta)
 _STUB = msgspec.json.Decoder(ApiObject)
@@ -93,7 +93,7 @@ class Decoding(Generic[T]):
         of_type: Any = item_type
         self._one: msgspec.json.Decoder[T] = msgspec.json.Decoder(of_type)
         self._page: msgspec.json.Decoder[_ListPage[T]] = msgspec.json.Decoder(_ListPage[of_type])
-        self._event: msgspec.json.Decoder[Event[T]] = msgspec.json.Decoder(Event[of_type])
+        self._event: msgspec.json.Decoder[WatchEvent[T]] = msgspec.json.Decoder(WatchEvent[of_type])
 
     def one(self, raw: bytes | msgspec.Raw) -> T | Undecodable:
         """A single object."""
@@ -116,7 +116,7 @@ class Decoding(Generic[T]):
         meta, raws = _apart(tried, body)
         return meta, ([self.one(raw) for raw in raws[at : at + _SLICE]] for at in range(0, len(raws), _SLICE))
 
-    def events(self, tried: str, lines: bytes) -> Sequence[Event[T | Undecodable]]:
+    def events(self, tried: str, lines: bytes) -> Sequence[WatchEvent[T | Undecodable]]:
         """The events in the lines; an `ERROR` among them is raised, after which a server sends nothing more."""
         try:
             events = self._event.decode_lines(lines)
@@ -125,19 +125,19 @@ class Decoding(Generic[T]):
         for event in events:
             if event.type == "ERROR":
                 return [self._event_of(tried, line) for line in lines.splitlines() if line]
-        return cast("Sequence[Event[T | Undecodable]]", events)
+        return cast("Sequence[WatchEvent[T | Undecodable]]", events)
 
-    def _event_of(self, tried: str, line: bytes) -> Event[T | Undecodable]:
+    def _event_of(self, tried: str, line: bytes) -> WatchEvent[T | Undecodable]:
         try:
             apart = _EVENTS_APART.decode(line)
         except RecursionError:
             found = dict(shallow_json.members(line))
-            apart = Event(_TEXT.decode(found[b'"type"']), msgspec.Raw(found[b'"object"']))
+            apart = WatchEvent(_TEXT.decode(found[b'"type"']), msgspec.Raw(found[b'"object"']))
         except ValueError as error:
             raise WrongServerError(f"{tried}: sent a line that is no watch event ({error})") from None
         if apart.type == "ERROR":
             raise _error_of(tried, apart.object)
-        return Event(apart.type, self.one(apart.object))
+        return WatchEvent(apart.type, self.one(apart.object))
 
 
 def _must_be_list(tried: str, kind: str) -> None:

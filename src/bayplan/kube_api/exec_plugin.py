@@ -61,7 +61,7 @@ class Plugin(msgspec.Struct, frozen=True, kw_only=True):
     origin: str = ""
 
 
-class _Status(msgspec.Struct, rename="camel"):
+class _ExecStatus(msgspec.Struct, rename="camel"):
     token: str = ""
     client_certificate_data: str = ""
     client_key_data: str = ""
@@ -71,7 +71,7 @@ class _Status(msgspec.Struct, rename="camel"):
 class _ExecCredential(msgspec.Struct, rename="camel"):
     kind: str = ""
     api_version: str = ""
-    status: _Status | None = None
+    status: _ExecStatus | None = None
 
 
 _ANSWER = msgspec.json.Decoder(_ExecCredential)
@@ -156,7 +156,7 @@ def _exec_info(plugin: Plugin, interactive: bool) -> str:
     return msgspec.json.encode(info).decode()
 
 
-def _read(output: bytes, api_version: str, what: str) -> _Status:
+def _read(output: bytes, api_version: str, what: str) -> _ExecStatus:
     try:
         answer = _ANSWER.decode(output)
     except (ValueError, RecursionError):

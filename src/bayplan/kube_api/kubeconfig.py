@@ -18,7 +18,14 @@ from bayplan.kube_api.access import Access, ConnectOptions, Impersonation
 from bayplan.kube_api.credentials import Credential, Credentials, ReadAgain
 from bayplan.kube_api.errors import CredentialError, UnknownContextError
 from bayplan.kube_api.exec_plugin import ClusterInfo, FromPlugin, Plugin
-from bayplan.kube_api.kubeconfig_files import Cluster, Context, Entry, Exec, Kubeconfig, User
+from bayplan.kube_api.kubeconfig_files import (
+    Entry,
+    Exec,
+    Kubeconfig,
+    KubeconfigCluster,
+    KubeconfigContext,
+    KubeconfigUser,
+)
 from bayplan.kube_api.tls import ClientCertificate, Trust
 
 _MOST_NAMES = 8
@@ -65,7 +72,7 @@ def find(
     )
 
 
-def _context(config: Kubeconfig, name: str | None) -> Entry[Context]:
+def _context(config: Kubeconfig, name: str | None) -> Entry[KubeconfigContext]:
     wanted = name or config.current_context
     files = ", ".join(map(str, config.files))
     if not wanted:
@@ -83,7 +90,9 @@ def _known(config: Kubeconfig) -> str:
     return f"contexts: {', '.join(names[:_MOST_NAMES])}{more}" if names else "there are no contexts"
 
 
-def _parts(config: Kubeconfig, context: Entry[Context], options: ConnectOptions) -> tuple[Entry[Cluster], Entry[User]]:
+def _parts(
+    config: Kubeconfig, context: Entry[KubeconfigContext], options: ConnectOptions
+) -> tuple[Entry[KubeconfigCluster], Entry[KubeconfigUser]]:
     """The context's cluster and user. A server and a token on the command line make do without."""
     cluster_name, user_name = context.content.cluster or "", context.content.user or ""
     faults = []
@@ -94,8 +103,8 @@ def _parts(config: Kubeconfig, context: Entry[Context], options: ConnectOptions)
     if faults:
         raise InputError(faults)
     return (
-        config.clusters.get(cluster_name, Entry("", Cluster(), _COMMAND_LINE, "cluster")),
-        config.users.get(user_name, Entry("", User(), _COMMAND_LINE, "user")),
+        config.clusters.get(cluster_name, Entry("", KubeconfigCluster(), _COMMAND_LINE, "cluster")),
+        config.users.get(user_name, Entry("", KubeconfigUser(), _COMMAND_LINE, "user")),
     )
 
 
@@ -103,7 +112,7 @@ def _missing(what: str, name: str) -> str:
     return f"there is no {what} {name}" if name else f"expected the name of a {what}, got nothing"
 
 
-def _trust(cluster: Entry[Cluster], options: ConnectOptions) -> Trust:
+def _trust(cluster: Entry[KubeconfigCluster], options: ConnectOptions) -> Trust:
     content = cluster.content
     # Another server has another name: what the kubeconfig says of this one's no longer holds.
     server_name = "" if options.server else content.tls_server_name or ""
@@ -120,13 +129,13 @@ def _trust(cluster: Entry[Cluster], options: ConnectOptions) -> Trust:
     )
 
 
-def _proxy(cluster: Entry[Cluster], server: str) -> str:
+def _proxy(cluster: Entry[KubeconfigCluster], server: str) -> str:
     if cluster.content.proxy_url:
         return proxies.checked(cluster.content.proxy_url, cluster.place("proxy-url"))
     return proxies.from_environment(server)
 
 
-def _impersonation(user: User, options: ConnectOptions) -> Impersonation:
+def _impersonation(user: KubeconfigUser, options: ConnectOptions) -> Impersonation:
     if options.as_user:
         return Impersonation(options.as_user, options.as_uid, options.as_groups)
     if options.as_uid or options.as_groups:
@@ -135,7 +144,7 @@ def _impersonation(user: User, options: ConnectOptions) -> Impersonation:
     return Impersonation(user.as_ or "", user.as_uid or "", tuple(user.as_groups or ()), extra)
 
 
-def _cluster_info(cluster: Entry[Cluster], server: str, trust: Trust) -> ClusterInfo:
+def _cluster_info(cluster: Entry[KubeconfigCluster], server: str, trust: Trust) -> ClusterInfo:
     extensions = {extension.name: extension.extension for extension in cluster.content.extensions or ()}
     return ClusterInfo(
         server=server,
@@ -147,7 +156,7 @@ def _cluster_info(cluster: Entry[Cluster], server: str, trust: Trust) -> Cluster
 
 
 def _credentials(
-    user: Entry[User],
+    user: Entry[KubeconfigUser],
     options: ConnectOptions,
     info: ClusterInfo,
     clock: Callable[[], float],
@@ -163,7 +172,7 @@ def _credentials(
     return FromPlugin(_plugin(user, content.exec, info), now)
 
 
-def _read_credential(user: Entry[User]) -> Credential:
+def _read_credential(user: Entry[KubeconfigUser]) -> Credential:
     content, header = user.content, ""
     if content.token_file:
         try:
@@ -185,20 +194,20 @@ def _read_credential(user: Entry[User]) -> Credential:
     return Credential(header, certificate)
 
 
-def _pem(user: Entry[User], field: str, file: str | None, data: str | None) -> bytes:
+def _pem(user: Entry[KubeconfigUser], field: str, file: str | None, data: str | None) -> bytes:
     if data:
         return _decoded(user, f"{field}-data", data)
     return credentials.read_file(user.beside(file or ""), user.place(field))
 
 
-def _decoded(entry: Entry[Cluster] | Entry[User], field: str, data: str) -> bytes:
+def _decoded(entry: Entry[KubeconfigCluster] | Entry[KubeconfigUser], field: str, data: str) -> bytes:
     try:
         return base64.b64decode("".join(data.split()), validate=True)
     except (binascii.Error, ValueError):
         raise InputError(entry.fault(field, "expected base64, got something else")) from None
 
 
-def _plugin(user: Entry[User], plugin: Exec, info: ClusterInfo) -> Plugin:
+def _plugin(user: Entry[KubeconfigUser], plugin: Exec, info: ClusterInfo) -> Plugin:
     command = plugin.command or ""
     return Plugin(
         # A bare name is looked up in PATH; a path is relative to the kubeconfig.

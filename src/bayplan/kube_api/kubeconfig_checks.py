@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from bayplan.errors import Fault
 from bayplan.kube_api import exec_plugin
 from bayplan.kube_api.access import ConnectOptions
-from bayplan.kube_api.kubeconfig_files import Cluster, Entry, Exec, User
+from bayplan.kube_api.kubeconfig_files import Entry, Exec, KubeconfigCluster, KubeconfigUser
 
 
-def of_cluster(cluster: Entry[Cluster], options: ConnectOptions) -> Iterator[Fault]:
+def of_cluster(cluster: Entry[KubeconfigCluster], options: ConnectOptions) -> Iterator[Fault]:
     content = cluster.content
     if not (options.server or content.server):
         yield cluster.fault("server", "expected an address such as https://host:6443, got nothing")
@@ -20,7 +20,7 @@ def of_cluster(cluster: Entry[Cluster], options: ConnectOptions) -> Iterator[Fau
         yield cluster.fault("insecure-skip-tls-verify", "cannot be set together with a certificate authority")
 
 
-def of_user(user: Entry[User], options: ConnectOptions) -> Iterator[Fault]:
+def of_user(user: Entry[KubeconfigUser], options: ConnectOptions) -> Iterator[Fault]:
     content = user.content
     if options.token:
         return  # nothing else of the user is used
@@ -50,7 +50,7 @@ def of_user(user: Entry[User], options: ConnectOptions) -> Iterator[Fault]:
         yield from _of_plugin(user, content.exec)
 
 
-def _of_plugin(user: Entry[User], plugin: Exec) -> Iterator[Fault]:
+def _of_plugin(user: Entry[KubeconfigUser], plugin: Exec) -> Iterator[Fault]:
     if not plugin.command:
         yield user.fault("exec.command", "expected the program to run, got nothing")
     if plugin.api_version not in exec_plugin.VERSIONS:

@@ -26,7 +26,7 @@ class Extension(_Fields):
     extension: Any = None
 
 
-class Cluster(_Fields):
+class KubeconfigCluster(_Fields):
     server: str | None = None
     tls_server_name: str | None = None
     insecure_skip_tls_verify: bool | None = None
@@ -56,7 +56,7 @@ class AuthProvider(_Fields):
     name: str | None = None
 
 
-class User(_Fields):
+class KubeconfigUser(_Fields):
     client_certificate: str | None = None
     client_certificate_data: str | None = None
     client_key: str | None = None
@@ -76,7 +76,7 @@ class User(_Fields):
         return "User(…)"
 
 
-class Context(_Fields):
+class KubeconfigContext(_Fields):
     cluster: str | None = None
     user: str | None = None
     namespace: str | None = None
@@ -84,17 +84,17 @@ class Context(_Fields):
 
 class _NamedCluster(_Fields):
     name: str
-    cluster: Cluster | None = None
+    cluster: KubeconfigCluster | None = None
 
 
 class _NamedUser(_Fields):
     name: str
-    user: User | None = None
+    user: KubeconfigUser | None = None
 
 
 class _NamedContext(_Fields):
     name: str
-    context: Context | None = None
+    context: KubeconfigContext | None = None
 
 
 class _File(_Fields):
@@ -133,9 +133,9 @@ class Kubeconfig(msgspec.Struct, kw_only=True):
 
     files: tuple[pathlib.Path, ...]
     current_context: str = ""
-    clusters: dict[str, Entry[Cluster]] = {}
-    users: dict[str, Entry[User]] = {}
-    contexts: dict[str, Entry[Context]] = {}
+    clusters: dict[str, Entry[KubeconfigCluster]] = {}
+    users: dict[str, Entry[KubeconfigUser]] = {}
+    contexts: dict[str, Entry[KubeconfigContext]] = {}
 
 
 def load(paths: Sequence[pathlib.Path]) -> Kubeconfig:
@@ -144,9 +144,9 @@ def load(paths: Sequence[pathlib.Path]) -> Kubeconfig:
     for path in paths:
         file = _read(path)
         merged.current_context = merged.current_context or file.current_context or ""
-        clusters = ((item.name, item.cluster or Cluster()) for item in file.clusters or ())
-        users = ((item.name, item.user or User()) for item in file.users or ())
-        contexts = ((item.name, item.context or Context()) for item in file.contexts or ())
+        clusters = ((item.name, item.cluster or KubeconfigCluster()) for item in file.clusters or ())
+        users = ((item.name, item.user or KubeconfigUser()) for item in file.users or ())
+        contexts = ((item.name, item.context or KubeconfigContext()) for item in file.contexts or ())
         _add(merged.clusters, clusters, path, "clusters[{}].cluster")
         _add(merged.users, users, path, "users[{}].user")
         _add(merged.contexts, contexts, path, "contexts[{}].context")
@@ -158,11 +158,11 @@ def _add(known: dict[str, Entry[Content]], found: Iterable[tuple[str, Content]],
         known.setdefault(name, Entry(name, content, file, path.format(place)))
 
 
-class _Loader(yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader):  # type: ignore[misc]
+class _KubeconfigLoader(yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader):  # type: ignore[misc]
     """Numbers and dates stay as written: every value in a kubeconfig is a text, a truth value or nothing."""
 
 
-_Loader.yaml_implicit_resolvers = {
+_KubeconfigLoader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if tag.rpartition(":")[2] in {"null", "bool", "merge"}]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
@@ -174,7 +174,7 @@ def _read(path: pathlib.Path) -> _File:
     except OSError as error:
         raise InputError(Fault((error.strerror or str(error)).lower(), file=str(path))) from None
     try:
-        root = yaml.load(text, _Loader)  # noqa: S506
+        root = yaml.load(text, _KubeconfigLoader)  # noqa: S506
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         # Only the problem: the full text of the error may quote the file, and the file holds secrets.

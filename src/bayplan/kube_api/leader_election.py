@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable
 from bayplan.errors import InputError
 from bayplan.kube_api.connection import Connection
 from bayplan.kube_api.errors import ConflictError, KubeError, NotFoundError
-from bayplan.kube_api.leases import LeaseLock, Record, micro_time
+from bayplan.kube_api.leases import LeaseLock, LeaseRecord, micro_time
 
 _JITTER = 0.2  # of the retry period
 _RELEASE_SECONDS = 5.0
@@ -60,7 +60,7 @@ class LeaderElector:
         self._on_new_leader, self._on_trouble = on_new_leader, on_trouble
         self._clock, self._now, self._sleep = clock, now, sleep
         self._random = random or randomness.Random()  # noqa: S311
-        self._record: Record | None = None  # as last seen, in this version
+        self._record: LeaseRecord | None = None  # as last seen, in this version
         self._version = ""
         self._seen_at = 0.0  # when it was first seen so
         self._renewed_at = 0.0  # when we began to write the record that we hold the lease by
@@ -150,7 +150,7 @@ class LeaderElector:
         duration = self._record.lease_duration_seconds if self._record is not None else 0
         return self._seen_at + (duration or 0)
 
-    def _see(self, record: Record) -> None:
+    def _see(self, record: LeaseRecord) -> None:
         if self._lease.version == self._version:
             return
         self._record, self._version, self._seen_at = record, self._lease.version, self._clock()
@@ -158,11 +158,11 @@ class LeaderElector:
             self.leader = record.holder
             self._on_new_leader(self.leader)
 
-    async def _write(self, write: Callable[[Record], Awaitable[Record]]) -> None:
-        old = self._record or Record()
+    async def _write(self, write: Callable[[LeaseRecord], Awaitable[LeaseRecord]]) -> None:
+        old = self._record or LeaseRecord()
         renewing, now, began = old.holder == self.identity, micro_time(self._now()), self._clock()
         written = await write(
-            Record(
+            LeaseRecord(
                 holder_identity=self.identity,
                 lease_duration_seconds=int(self._lease_duration),
                 acquire_time=old.acquire_time if renewing else now,
@@ -181,6 +181,6 @@ class LeaderElector:
                 # Read first: a renewal may have been on its way when we were told to stop.
                 found = await self._lease.read()
                 if found.holder == self.identity:
-                    self._see(await self._lease.update(Record("", 1, now, now, found.lease_transitions)))
+                    self._see(await self._lease.update(LeaseRecord("", 1, now, now, found.lease_transitions)))
         except (KubeError, TimeoutError) as error:
             self._on_trouble(f"leader election: the lease was not released: {error}")

@@ -11,7 +11,7 @@ from bayplan.kube_api.connection import Connection
 from bayplan.kube_api.resources import LEASES
 
 
-class Record(msgspec.Struct, rename="camel", frozen=True):
+class LeaseRecord(msgspec.Struct, rename="camel", frozen=True):
     """Who leads, for how long without a sign of life, and since when. Times are for readers: clocks differ."""
 
     holder_identity: str | None = ""
@@ -27,7 +27,7 @@ class Record(msgspec.Struct, rename="camel", frozen=True):
 
 class _Lease(msgspec.Struct):
     metadata: dict[str, Any]
-    spec: Record | None = None
+    spec: LeaseRecord | None = None
 
 
 _LEASE = msgspec.json.Decoder(_Lease)
@@ -45,27 +45,27 @@ class LeaseLock:
         """The version last seen; another one is a sign of life, whatever the clocks that wrote the record say."""
         return str(self._metadata.get("resourceVersion", ""))
 
-    async def read(self) -> Record:
+    async def read(self) -> LeaseRecord:
         path = LEASES.path(self._namespace, self._name)
         return self._seen(await self._connection.request("GET", path, retry=False, limited=False))
 
-    async def create(self, record: Record) -> Record:
+    async def create(self, record: LeaseRecord) -> LeaseRecord:
         metadata = {"namespace": self._namespace, "name": self._name}
         return await self._write("POST", LEASES.path(self._namespace), metadata, record)
 
-    async def update(self, record: Record) -> Record:
+    async def update(self, record: LeaseRecord) -> LeaseRecord:
         """`ConflictError` if somebody else has written since we last saw the lease."""
         return await self._write("PUT", LEASES.path(self._namespace, self._name), self._metadata, record)
 
-    async def _write(self, method: str, path: str, metadata: dict[str, Any], record: Record) -> Record:
+    async def _write(self, method: str, path: str, metadata: dict[str, Any], record: LeaseRecord) -> LeaseRecord:
         lease = {"apiVersion": LEASES.api_version, "kind": "Lease", "metadata": metadata, "spec": record}
         body = msgspec.json.encode(lease)
         return self._seen(await self._connection.request(method, path, body=body, retry=False, limited=False))
 
-    def _seen(self, answer: bytes) -> Record:
+    def _seen(self, answer: bytes) -> LeaseRecord:
         lease = _LEASE.decode(answer)
         self._metadata = lease.metadata
-        return lease.spec or Record()
+        return lease.spec or LeaseRecord()
 
 
 def micro_time(moment: dt.datetime) -> str:

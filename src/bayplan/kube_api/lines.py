@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class Lines:
+class LineBuffer:
     """Keeps what comes after the last line end until the rest of that line arrives."""
 
     def __init__(self) -> None:

@@ -33,7 +33,7 @@ class Selection(msgspec.Struct, frozen=True):
 ALL = Selection()
 
 
-class Page(msgspec.Struct, Generic[T], frozen=True):
+class ResourcePage(msgspec.Struct, Generic[T], frozen=True):
     """Some of the objects, and how many are still to come if the server says so; `last` closes the list."""
 
     items: Sequence[T | Undecodable]
@@ -53,7 +53,7 @@ async def pages(
     selection: Selection = ALL,
     *,
     limit: int = 500,
-) -> AsyncIterator[Page[T] | Restarted]:
+) -> AsyncIterator[ResourcePage[T] | Restarted]:
     """
     The pages in order. A list whose version vanishes midway starts again, and after some tries comes in one piece.
 
@@ -74,7 +74,7 @@ async def pages(
 
 async def _attempt(
     connection: Connection, resource: Resource, decoding: Decoding[T], selection: Selection, limit: int
-) -> AsyncIterator[Page[T]]:
+) -> AsyncIterator[ResourcePage[T]]:
     path = resource.path(selection.namespace)
     query = selection.query()
     if limit:
@@ -87,11 +87,11 @@ async def _attempt(
         del body
         held: Sequence[T | Undecodable] = next(slices, ())
         for items in slices:
-            yield Page(held, meta.resource_version, meta.remaining_item_count, last=False)
+            yield ResourcePage(held, meta.resource_version, meta.remaining_item_count, last=False)
             await asyncio.sleep(0)
             held = items
         await asyncio.sleep(0)
-        yield Page(held, meta.resource_version, meta.remaining_item_count, last=not meta.continue_)
+        yield ResourcePage(held, meta.resource_version, meta.remaining_item_count, last=not meta.continue_)
         if not meta.continue_:
             return
         query["continue"] = meta.continue_

@@ -17,7 +17,7 @@ from typing import Generic, Protocol, TypeVar
 from bayplan.kube_api import listing, watching
 from bayplan.kube_api.backoff import Backoff
 from bayplan.kube_api.connection import Connection
-from bayplan.kube_api.decoding import Decoding, Event, Identity, Key, T, Undecodable, identity
+from bayplan.kube_api.decoding import Decoding, Identity, Key, T, Undecodable, WatchEvent, identity
 from bayplan.kube_api.errors import ApiError, GoneError, KubeError, TooManyRequestsError
 from bayplan.kube_api.listing import ALL, Restarted, Selection
 from bayplan.kube_api.resources import Resource
@@ -169,7 +169,7 @@ class Reflector(Generic[T]):
                     self._take(event)
                     await self._breathe()
 
-    def _take(self, event: Event[T | Undecodable]) -> None:
+    def _take(self, event: WatchEvent[T | Undecodable]) -> None:
         self.events += 1
         found = identity(event.object)
         if event.type == "DELETED":

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 
 from bayplan.kube_api.connection import JSON, Connection
-from bayplan.kube_api.decoding import Decoding, Event, T, Undecodable
-from bayplan.kube_api.lines import Lines
+from bayplan.kube_api.decoding import Decoding, T, Undecodable, WatchEvent
+from bayplan.kube_api.lines import LineBuffer
 from bayplan.kube_api.listing import ALL, Selection
 from bayplan.kube_api.resources import Resource
 
@@ -22,7 +22,7 @@ async def events(
     *,
     timeout_seconds: int,
     inactivity: float,
-) -> AsyncGenerator[Sequence[Event[T | Undecodable]], None]:
+) -> AsyncGenerator[Sequence[WatchEvent[T | Undecodable]], None]:
     """
     Events in the batches that the network brings, bookmarks among them, until the server ends the stream.
 
@@ -37,7 +37,7 @@ async def events(
         "resourceVersion": resource_version,
     }
     accept = _METADATA if selection.metadata_only else JSON
-    lines = Lines()
+    lines = LineBuffer()
     tried = connection.tried("WATCH", path)
     async with connection.stream(path, query=query, accept=accept, inactivity=inactivity) as chunks:
         async for chunk in chunks:

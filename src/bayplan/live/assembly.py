@@ -6,26 +6,26 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from bayplan import filtering
+from bayplan.engine import filtering
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.kube_api.resources import Resource
 from bayplan.live import deciding
 from bayplan.live.binding import Binder
-from bayplan.live.cluster_state import ClusterState
+from bayplan.live.cluster_writer import ClusterWriter
 from bayplan.live.enforcement import Enforcement
 from bayplan.live.events import Events
 from bayplan.live.in_flight import InFlight
 from bayplan.live.metrics import Metrics
-from bayplan.live.outside import Outside
-from bayplan.live.pending import Pending, Stage
 from bayplan.live.preemption import Preemptor
-from bayplan.live.queue import Queue
-from bayplan.live.recording import Recorder
 from bayplan.live.scheduler import Profiles, Scheduler
-from bayplan.live.settings import Settings
+from bayplan.live.settings import SchedulerSettings
 from bayplan.live.volumes import Volumes
-from bayplan.live.waiting import Waiting
 from bayplan.model.workloads import Workload, WorkloadKey
+from bayplan.queueing.pending_pod import PendingPod, QueueStage
+from bayplan.queueing.queue import SchedulingQueue
+from bayplan.queueing.unschedulable_pods import UnschedulablePods
+from bayplan.watching.cluster_state import ClusterState
+from bayplan.writing.recordings import Recorder
 
 STORED = frozenset({"persistentvolumeclaims", "persistentvolumes"})
 
@@ -35,9 +35,9 @@ class Assembly:
 
     def __init__(
         self,
-        outside: Outside,
+        outside: ClusterWriter,
         profiles: Profiles,
-        settings: Settings,
+        settings: SchedulerSettings,
         *,
         clock: Callable[[], float],
         wall: Callable[[], datetime],
@@ -47,8 +47,8 @@ class Assembly:
         self.recorder: Recorder | None = None
         self.metrics = Metrics()
         index = PlacementIndex(settings.semantics, settings.seed)
-        queue = Queue(settings.initial_backoff, settings.max_backoff)
-        waiting = Waiting(index, self._fits, self._judge, self._helped, self._promised)
+        queue = SchedulingQueue(settings.initial_backoff, settings.max_backoff)
+        waiting = UnschedulablePods(index, self._fits, self._judge, self._helped, self._promised)
         self.state = ClusterState(index, queue, waiting, profiles.__contains__, clock)
         in_flight = InFlight()
         self.volumes = Volumes(self.state, outside, in_flight)
@@ -74,7 +74,7 @@ class Assembly:
         self.enforcement = self._enforcement(outside, clock)
         self._offer_gauges()
 
-    def _enforcement(self, outside: Outside, clock: Callable[[], float]) -> Enforcement | None:
+    def _enforcement(self, outside: ClusterWriter, clock: Callable[[], float]) -> Enforcement | None:
         if self.settings.enforcement is None:
             return None
         return Enforcement(
@@ -115,7 +115,7 @@ class Assembly:
         state, rules = self.state, self.profiles[workload.scheduler_name]
         return deciding.choose(workload, state.index, rules, state.nominations).slot >= 0
 
-    def _helped(self, alike: Mapping[WorkloadKey, Pending]) -> Pending | None:
+    def _helped(self, alike: Mapping[WorkloadKey, PendingPod]) -> PendingPod | None:
         scheduler = next(iter(alike.values())).workload.scheduler_name
         return self.preemptor.helped(alike, self.profiles[scheduler])
 
@@ -139,7 +139,7 @@ class Assembly:
         self.metrics.gauge(
             "scheduler_pending_pods",
             "Pending pods, by the queue that they are in.",
-            lambda: [((stage.value,), float(state.queue.sizes[stage])) for stage in Stage],
+            lambda: [((stage.value,), float(state.queue.sizes[stage])) for stage in QueueStage],
             ("queue",),
         )
         self.metrics.gauge(

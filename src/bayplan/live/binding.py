@@ -10,12 +10,12 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-from bayplan.live.cluster_state import ClusterState
+from bayplan.live.cluster_writer import ClusterWriter, FailedError, PodGoneError, PodRef, RefusedError, UnclearError
 from bayplan.live.events import Events
 from bayplan.live.metrics import ERROR, SCHEDULED, Metrics
-from bayplan.live.outside import FailedError, GoneError, Outside, PodRef, RefusedError, UnclearError
-from bayplan.live.pending import Pending
 from bayplan.live.volumes import Volumes, VolumesUnboundError
+from bayplan.queueing.pending_pod import PendingPod
+from bayplan.watching.cluster_state import ClusterState
 
 log = logging.getLogger("bayplan.binding")
 LONGEST_PAUSE = 10.0
@@ -27,7 +27,7 @@ class Binder:
     def __init__(
         self,
         state: ClusterState,
-        outside: Outside,
+        outside: ClusterWriter,
         events: Events,
         metrics: Metrics,
         volumes: Volumes,
@@ -43,13 +43,13 @@ class Binder:
         self._clock = clock
         self._sleep = sleep
 
-    async def bind(self, pending: Pending, node: str, began: float) -> None:
+    async def bind(self, pending: PendingPod, node: str, began: float) -> None:
         """Bring a pod to the node where it is already counted."""
         pod = PodRef.of(pending.workload)
         try:
             await self._volumes.bind(pending.workload, node)
             await self._until_clear(pod, node, pending)
-        except GoneError:
+        except PodGoneError:
             self._take_back(pending, "gone", again=False)
         except (RefusedError, VolumesUnboundError) as error:
             log.warning("binding refused", extra={"pod": pending.key, "node": node, "error": str(error)})
@@ -61,7 +61,7 @@ class Binder:
         else:
             self._done(pending, pod, node, began)
 
-    async def _until_clear(self, pod: PodRef, node: str, pending: Pending) -> None:
+    async def _until_clear(self, pod: PodRef, node: str, pending: PendingPod) -> None:
         """Bind, and where the answer stays away find out what happened."""
         pause = 1.0
         while True:
@@ -80,7 +80,7 @@ class Binder:
             if not self._is_still(pending):
                 if self._state.is_bound(pod.uid, pending.key, node):
                     return  # the watch has told meanwhile
-                raise GoneError(f"{pending.key} went another way")
+                raise PodGoneError(f"{pending.key} went another way")
             try:
                 found = await self._outside.node_of(pod)
             except UnclearError:
@@ -92,7 +92,7 @@ class Binder:
             if failure:  # it did not happen, and others need not wait behind it
                 raise RefusedError(failure)
 
-    def _done(self, pending: Pending, pod: PodRef, node: str, began: float) -> None:
+    def _done(self, pending: PendingPod, pod: PodRef, node: str, began: float) -> None:
         now = self._clock()
         profile = pending.workload.scheduler_name
         self._metrics.attempts.labels(SCHEDULED, profile).inc()
@@ -104,7 +104,7 @@ class Binder:
             self._state.queue.remove(pending.key)
             self._state.end_promise(pending.key)
 
-    def _take_back(self, pending: Pending, cause: str, *, again: bool) -> None:
+    def _take_back(self, pending: PendingPod, cause: str, *, again: bool) -> None:
         """Let go of the place, and unless the pod is no more have it tried `again`."""
         self._metrics.bind_failures.labels(cause).inc()
         self._volumes.take_back(pending.workload)
@@ -115,6 +115,6 @@ class Binder:
         else:
             self._state.drop_pod(pending.key, pending.uid)
 
-    def _is_still(self, pending: Pending) -> bool:
+    def _is_still(self, pending: PendingPod) -> bool:
         """Whether the pod is the one that was decided about, and nobody has said otherwise since."""
         return self._state.queue.pods.get(pending.key) is pending

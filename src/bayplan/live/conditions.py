@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from bayplan.errors import ClusterError
-from bayplan.live.outside import Outside, PodRef, UnclearError
-from bayplan.live.pending import Pending
+from bayplan.live.cluster_writer import ClusterWriter, PodRef, UnclearError
+from bayplan.queueing.pending_pod import PendingPod
 from bayplan.wire.pods import Pod
 
 UNSCHEDULABLE, SCHEDULER_ERROR = "Unschedulable", "SchedulerError"
@@ -29,8 +29,8 @@ class Conditions:
 
     def __init__(
         self,
-        outside: Outside,
-        may_say: Callable[[Pending], bool],
+        outside: ClusterWriter,
+        may_say: Callable[[PendingPod], bool],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._outside = outside
@@ -38,7 +38,7 @@ class Conditions:
         self._sleep = sleep
         self._turns = asyncio.Semaphore(AT_ONCE)
 
-    async def write(self, pending: Pending) -> None:
+    async def write(self, pending: PendingPod) -> None:
         """Until it is written, or no longer so, or something else is to be said."""
         status, pod, pause = pending.unwritten, PodRef.of(pending.workload), 1.0
         while True:

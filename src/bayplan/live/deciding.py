@@ -1,7 +1,7 @@
 """
 One decision of the running scheduler: where a pod goes, leaving the room that was promised to others.
 
-The same line as everywhere (`schedule.py`); only the promises are added here.
+The same line as everywhere (`schedule_pod.py`); only the promises are added here.
 """
 
 from __future__ import annotations
@@ -11,27 +11,28 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from bayplan import filtering, schedule, scoring
+from bayplan import schedule_pod
 from bayplan.assigning import best_target
-from bayplan.explaining import tally
-from bayplan.filtering import Verdicts
+from bayplan.engine import filtering, scoring
+from bayplan.engine.filtering import Verdicts
+from bayplan.explaining import fit_error
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.live import nominations
-from bayplan.live.nominations import Nominations
 from bayplan.model.workloads import Workload
+from bayplan.queueing import nominations
+from bayplan.queueing.nominations import Nominations
 from bayplan.rules.rule import Rule
 
 BLOCKERS_TOLD = 3  # pods named in an event; more belong into `bayplan explain`
 
 
-class Choice(msgspec.Struct, frozen=True):
+class NodeChoice(msgspec.Struct, frozen=True):
     """`slot` is -1 if the pod fits nowhere."""
 
     slot: int
     total: int = 0
 
 
-class Refusal(msgspec.Struct, frozen=True):
+class Diagnosis(msgspec.Struct, frozen=True):
     """Why a pod fits nowhere: the sentence, the rules behind it, and pods that stand in the way, by name."""
 
     message: str
@@ -39,19 +40,19 @@ class Refusal(msgspec.Struct, frozen=True):
     blockers: tuple[str, ...] = ()
 
 
-def choose(workload: Workload, index: PlacementIndex, rules: Sequence[Rule], promised: Nominations) -> Choice:
+def choose(workload: Workload, index: PlacementIndex, rules: Sequence[Rule], promised: Nominations) -> NodeChoice:
     """Where the pod goes. A node promised to it is taken without looking at others, as kube-scheduler does."""
     promises = promised.beside(workload) if len(promised) else []
     own = index.slots.by_name.get(promised.target_of(workload.key), -1)
     if not promises and own < 0:
-        return Choice(*schedule.choose(workload, index, rules))
+        return NodeChoice(*schedule_pod.choose(workload, index, rules))
     verdicts = _leaving_room(workload, index, rules, promises)
     if not verdicts.feasible.any():
-        return Choice(-1)
+        return NodeChoice(-1)
     totals = scoring.run(verdicts, index).totals
     if own < 0 or not verdicts.feasible[own]:
         own = best_target.pick(best_target.best(totals, verdicts.feasible), index)
-    return Choice(own, int(totals[own]))
+    return NodeChoice(own, int(totals[own]))
 
 
 def _leaving_room(
@@ -64,11 +65,11 @@ def _leaving_room(
     return msgspec.structs.replace(verdicts, feasible=verdicts.feasible & allowed)
 
 
-def refusal(workload: Workload, index: PlacementIndex, rules: Sequence[Rule], promised: Nominations) -> Refusal:
+def refusal(workload: Workload, index: PlacementIndex, rules: Sequence[Rule], promised: Nominations) -> Diagnosis:
     """Why the pod fits nowhere, told as kube-scheduler would, with who stands in the way."""
     with nominations.kept(promised.beside(workload), index):
         verdicts = filtering.run(rules, workload, index)
-        return Refusal(tally.sentence(verdicts, index), _refusing(verdicts), _blockers(verdicts, workload, index))
+        return Diagnosis(fit_error.sentence(verdicts, index), _refusing(verdicts), _blockers(verdicts, workload, index))
 
 
 def _refusing(verdicts: Verdicts) -> tuple[str, ...]:

@@ -15,18 +15,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from bayplan.enforcing import other_places
-from bayplan.enforcing.clauses import Sign
+from bayplan.enforcing import other_targets
 from bayplan.enforcing.enforcer import Enforcer
-from bayplan.enforcing.planning import Chosen, Eviction, Plan, Settings
+from bayplan.enforcing.execution_rules import Sign
+from bayplan.enforcing.planning import Chosen, EnforcementSettings, Eviction, EvictionPlan
 from bayplan.enforcing.tracking import ViolationTracker
 from bayplan.enforcing.violations import Violation, involved
-from bayplan.live.cluster_state import ClusterState
+from bayplan.live.cluster_writer import ClusterWriter, PodGoneError, PodRef, RefusedError, UnclearError
 from bayplan.live.events import Events
 from bayplan.live.metrics import Metrics
-from bayplan.live.outside import GoneError, Outside, PodRef, RefusedError, UnclearError
 from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.rules.rule import Rule
+from bayplan.watching.cluster_state import ClusterState
 
 log = logging.getLogger("bayplan.enforcement")
 AT_LEAST_EVERY = 30.0  # seconds between two looks, should nothing happen
@@ -41,10 +41,10 @@ class Enforcement:
         state: ClusterState,
         profiles: Mapping[str, Sequence[Rule]],
         *,
-        outside: Outside,
+        outside: ClusterWriter,
         events: Events,
         metrics: Metrics,
-        settings: Settings,
+        settings: EnforcementSettings,
         clock: Callable[[], float],
         dry_run: bool = False,
     ) -> None:
@@ -86,7 +86,7 @@ class Enforcement:
                 async with asyncio.timeout(wait):
                     await self._call.wait()
 
-    async def look(self) -> Plan:
+    async def look(self) -> EvictionPlan:
         """What is due now. Choosing goes on beside everything else: in a storm it takes a while."""
         chosen = await asyncio.to_thread(self._enforcer.choosing(self._observe(), self._tracker.standing()))
         if self._dry_run:
@@ -124,7 +124,7 @@ class Enforcement:
             yield None
             return
         # Whose pods they are does not matter here: rooms are the same for all schedulers but for their weights.
-        with other_places.asking(self._state.index, next(iter(self._profiles.values()))) as placeable:
+        with other_targets.asking(self._state.index, next(iter(self._profiles.values()))) as placeable:
             yield placeable
 
     async def _evict(self, eviction: Eviction) -> None:
@@ -139,7 +139,7 @@ class Enforcement:
         pod, now = PodRef.of(record.workload), self._clock()
         try:
             await self._outside.evict(pod)
-        except GoneError:  # which the watch has yet to tell
+        except PodGoneError:  # which the watch has yet to tell
             self._leaving[eviction.victim] = pod.uid
             self._enforcer.leaves(eviction.victim)
             return

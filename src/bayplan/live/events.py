@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from bayplan.errors import ClusterError
-from bayplan.live.outside import GoneError, Outside, PodRef
+from bayplan.live.cluster_writer import ClusterWriter, PodGoneError, PodRef
 
 REPORTER = "bayplan"
 LONGEST_NOTE = 1024  # bytes; the API server refuses longer ones
@@ -54,7 +54,7 @@ class Events:
 
     def __init__(
         self,
-        outside: Outside,
+        outside: ClusterWriter,
         instance: str,
         *,
         clock: Callable[[], float],
@@ -125,7 +125,7 @@ class Events:
             else:
                 series = {"count": one.count, "lastObservedTime": _micro(self._wall())}
                 await self._outside.patch_event(one.namespace, one.name, {"series": series})
-        except GoneError:
+        except PodGoneError:
             if isinstance(one, _Repeat):
                 await self._send(one.anew)
             else:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
-class Lines(logging.Formatter):
+class LogFormatter(logging.Formatter):
     """`as_json` for machines; else time, level and message, then the facts as name=value."""
 
     def __init__(self, *, as_json: bool) -> None:
@@ -38,7 +38,7 @@ def _shown(value: object) -> str:
 def to_standard_error(level: int, *, as_json: bool) -> None:
     """Send what Bayplan logs to standard error, from this level on."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(Lines(as_json=as_json))
+    handler.setFormatter(LogFormatter(as_json=as_json))
     own = logging.getLogger("bayplan")
     own.handlers[:] = [handler]
     own.setLevel(level)

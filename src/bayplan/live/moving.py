@@ -1,7 +1,7 @@
 """
 A plan of moves carried out on a live cluster: look, evict what may be evicted, wait until it is replaced, look again.
 
-What to do next is told by `enforcing.carrying_out`; here it is done, through the Eviction API. Ends between two moves
+What to do next is told by `enforcing.move_execution`; here it is done, through the Eviction API. Ends between two moves
 when interrupted, and says what was done however it ends.
 """
 
@@ -15,19 +15,29 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from bayplan.enforcing import replacements
-from bayplan.enforcing.carrying_out import GONE, CarryingOut, Dropped, Settings
-from bayplan.enforcing.moves_made import Evicting, Happening, Made, Outcome, Refused, Waiting
-from bayplan.enforcing.rebalancing import Move, Rebalancing
+from bayplan.enforcing.move_execution import (
+    GONE,
+    Dropped,
+    Evicting,
+    Happening,
+    MoveCompleted,
+    MoveExecution,
+    MoveSettings,
+    MovesOutcome,
+    MoveWaiting,
+    Refused,
+)
+from bayplan.enforcing.rebalancing import Rebalancing, WorkloadMove
 from bayplan.enforcing.replacements import Replacement, SeenPod
 from bayplan.errors import ClusterError
 from bayplan.kube_api.connection import Connection
 from bayplan.kube_api.errors import ApiError, ForbiddenError, UnauthorizedError
-from bayplan.live.api_outside import ApiOutside
-from bayplan.live.crew import Crew
-from bayplan.live.outside import GoneError, Outside, PodRef, RefusedError, UnclearError
+from bayplan.live.api_server_writer import ApiServerWriter
+from bayplan.live.cluster_writer import ClusterWriter, PodGoneError, PodRef, RefusedError, UnclearError
 from bayplan.live.pod_moves import PodMoves
-from bayplan.live.pod_watch import PodWatch
 from bayplan.model.workloads import WorkloadKey
+from bayplan.watching.background_tasks import BackgroundTasks
+from bayplan.watching.pod_watch import PodWatch
 
 UNSEEN = "it was listed, but has not been seen since"
 NO_RIGHTS = (ForbiddenError, UnauthorizedError)
@@ -48,22 +58,22 @@ class Mover:
         *,
         look: Callable[[], PodMoves],
         tell: Callable[[Happening], None],
-        settings: Settings,
+        settings: MoveSettings,
         on_trouble: Callable[[str], None] = lambda _text: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         uids = {move.workload: view.cluster.index.records[move.workload].workload.uid for move in plan.moves}
-        self.outcome = Outcome(plan=plan)
+        self.outcome = MovesOutcome(plan=plan)
         self.interrupt = asyncio.Event()
         self._connection, self._look, self._tell = connection, look, tell
-        self._outside: Outside = ApiOutside(connection)
-        self._books = CarryingOut(plan, uids, settings)
+        self._outside: ClusterWriter = ApiServerWriter(connection)
+        self._books = MoveExecution(plan, uids, settings)
         self._settings, self._on_trouble, self._clock = settings, on_trouble, clock
 
-    async def run(self) -> Outcome:
+    async def run(self) -> MovesOutcome:
         """Until nothing is left to do, or nothing can be done, or interrupted."""
         try:
-            async with Crew() as crew:
+            async with BackgroundTasks() as crew:
                 await self._carry_out(PodWatch(self._connection, crew, self._on_trouble))
         finally:
             self.outcome.left = self._books.left
@@ -88,9 +98,9 @@ class Mover:
                 self.outcome.stopped = f"{step.waiting}; waited for {self._settings.timeout:g} s"
             else:
                 until = step.until if step.in_time else min(step.until, patience_ends)
-                await self._wait(Waiting(step.waiting, max(until - self._clock(), 0.0)))
+                await self._wait(MoveWaiting(step.waiting, max(until - self._clock(), 0.0)))
 
-    async def _wait(self, waiting: Waiting) -> None:
+    async def _wait(self, waiting: MoveWaiting) -> None:
         self._tell(waiting)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(waiting.seconds):
@@ -98,7 +108,7 @@ class Mover:
 
     # Moving
 
-    async def _move(self, moves: Sequence[Move], view: PodMoves, watch: PodWatch) -> bool:
+    async def _move(self, moves: Sequence[WorkloadMove], view: PodMoves, watch: PodWatch) -> bool:
         """Evict these and wait for their replacements; whether any of them could be evicted."""
         refs = {move.workload: _ref(view, move.workload) for move in moves}
         await watch.follow(ref.namespace for ref in refs.values())
@@ -117,13 +127,13 @@ class Mover:
         self._note(evicted, became, view)
         return bool(evicted)
 
-    async def _evict(self, move: Move, pod: PodRef) -> bool:
+    async def _evict(self, move: WorkloadMove, pod: PodRef) -> bool:
         """Whether the pod is on its way out now."""
         key = move.workload
         self._tell(Evicting(move, self._number(), len(self.outcome.plan.moves)))
         try:
             await self._outside.evict(pod)
-        except GoneError:
+        except PodGoneError:
             self._books.drop(key)
             self._drop(Dropped(key, GONE))
             return False
@@ -152,9 +162,9 @@ class Mover:
                 return became
             await _either(watch.changed, self.interrupt, left)
 
-    def _note(self, moves: Sequence[Move], became: Sequence[Replacement], view: PodMoves) -> None:
+    def _note(self, moves: Sequence[WorkloadMove], became: Sequence[Replacement], view: PodMoves) -> None:
         """Take note of moves that were made, and end it all where going on would do harm."""
-        made = [Made(move, replacement) for move, replacement in zip(moves, became, strict=True)]
+        made = [MoveCompleted(move, replacement) for move, replacement in zip(moves, became, strict=True)]
         landed = [one for one in made if one.target]
         gains = view.reached([(one.move.workload, one.target) for one in landed])
         gained = dict(zip((one.move.workload for one in landed), gains, strict=True))

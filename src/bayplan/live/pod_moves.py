@@ -1,9 +1,4 @@
-"""
-Moves of pods in one view of a cluster: what a plan would gain, and what it gained once it is known where pods went.
-
-A pod that moves is placed as its replacement would be: new, so that what its Services and its controller select
-counts, as for every pending pod. Needs no network: files do as well.
-"""
+"""Pods as they are read from a cluster, with who made each of them: only those will come back when they are evicted."""
 
 from __future__ import annotations
 
@@ -12,31 +7,54 @@ from contextlib import contextmanager
 
 import msgspec
 
-from bayplan import placing
 from bayplan.enforcing import rebalancing
-from bayplan.enforcing.rebalancing import Limits, Rebalancing
-from bayplan.enforcing.soft_rules import PodWishes, Shares
-from bayplan.model.disruption import Budget
-from bayplan.model.workloads import Spread, Workload, WorkloadKey
-from bayplan.reading import pods
-from bayplan.reading.cluster import Cluster
+from bayplan.enforcing.rebalancing import DisruptionLimits, Rebalancing
+from bayplan.enforcing.soft_rules import PodPreferences, Shares
+from bayplan.mapping import pods
+from bayplan.model.disruption_budgets import DisruptionBudget
+from bayplan.model.workloads import SpreadRequirements, Workload, WorkloadKey
+from bayplan.placing import place_pods
+from bayplan.reading.cluster import LoadedCluster, PodSink
 from bayplan.rules.rule import Rule
 from bayplan.wire.meta import OwnerReference
+from bayplan.wire.pods import Pod
+
+NODE = "Node"  # owns the mirrors of static pods, which its kubelet runs whatever the API server says
+
+
+class OwnedPods(PodSink):
+    """`controllers` has the controlling owner of each pod that has one and would be made anew elsewhere."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.controllers: dict[WorkloadKey, OwnerReference] = {}
+
+    def __call__(self, pod: Pod) -> None:
+        super().__call__(pod)
+        meta = pod.metadata
+        owner = next((one for one in meta.owner_references or () if one.controller), None)
+        if owner is not None and owner.kind != NODE:
+            self.controllers[WorkloadKey(f"{meta.namespace or pods.DEFAULT_NAMESPACE}/{meta.name}")] = owner
+
+
+# RF merged from live.pod_moves: Moves of pods in one view of a cluster: what a plan would gain, and what it gained
+# once it is known where pods went. A pod that moves is placed as its replacement would be: new, so that what its
+# Services and its controller select counts, as for every pending pod. Needs no network: files do as well.
 
 
 class PodMoves:
     """`controllers` has the controlling owner of every pod that would come back."""
 
     def __init__(
-        self, cluster: Cluster, controllers: Mapping[WorkloadKey, OwnerReference], rules: Sequence[Rule]
+        self, cluster: LoadedCluster, controllers: Mapping[WorkloadKey, OwnerReference], rules: Sequence[Rule]
     ) -> None:
         self.cluster = cluster
         self.controllers = controllers
         self._rules = rules
 
     @property
-    def budgets(self) -> Sequence[Budget]:
-        return self.cluster.budgets
+    def budgets(self) -> Sequence[DisruptionBudget]:
+        return self.cluster.disruption_budgets
 
     def workload(self, key: WorkloadKey) -> Workload | None:
         """A pod that runs; None if there is none of that name."""
@@ -47,7 +65,7 @@ class PodMoves:
         """Whether somebody would make the pod again."""
         return key in self.controllers
 
-    def plan(self, limits: Limits) -> Rebalancing:
+    def plan(self, limits: DisruptionLimits) -> Rebalancing:
         """The fewest moves that gain most within the limits."""
         with self._wishes() as wishes:
             return rebalancing.plan(self.cluster.index, self._place_anew, wishes, limits)
@@ -61,7 +79,7 @@ class PodMoves:
             slot = index.slots.by_name.get(target)
             labels = {} if slot is None else index.slots.at(slot).labels
             index.remove(workload.key)
-            index.add(placing.bound(workload, labels), target)
+            index.add(place_pods.bound(workload, labels), target)
             return ((target, 1),)
 
         with self._wishes() as wishes:
@@ -74,15 +92,15 @@ class PodMoves:
         return [key for key in uneasy if movable(self.cluster.index.records[key].workload)]
 
     @contextmanager
-    def _wishes(self) -> Iterator[PodWishes]:
-        wishes = PodWishes(self.cluster.index, self._rules)
+    def _wishes(self) -> Iterator[PodPreferences]:
+        wishes = PodPreferences(self.cluster.index, self._rules)
         yield wishes
         wishes.release()
 
     def _place_anew(self, workload: Workload) -> Shares:
         index = self.cluster.index
         index.remove(workload.key)
-        target = placing.place(self._anew(workload), index, self._rules).target
+        target = place_pods.place(self._anew(workload), index, self._rules).target
         return ((target, 1),) if target else ()
 
     def _anew(self, workload: Workload) -> Workload:
@@ -94,5 +112,5 @@ class PodMoves:
         selector = pods.default_selector(workload.labels, workload.namespace, owners, around)
         if selector is None:
             return workload
-        spread = Spread(default_selector=selector)
+        spread = SpreadRequirements(default_selector=selector)
         return msgspec.structs.replace(workload, needs=msgspec.structs.replace(needs, spread=spread))

@@ -16,22 +16,22 @@ from datetime import datetime
 import msgspec
 
 from bayplan.errors import ClusterError
-from bayplan.indexing.roster import NOWHERE
+from bayplan.indexing.pod_table import NOWHERE
 from bayplan.live import conditions
-from bayplan.live.cluster_state import ClusterState
+from bayplan.live.cluster_writer import ClusterWriter, PodGoneError, PodRef
 from bayplan.live.events import Events
 from bayplan.live.metrics import Metrics
-from bayplan.live.outside import GoneError, Outside, PodRef
-from bayplan.live.pending import Pending
 from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.preempting import preemption
+from bayplan.queueing.pending_pod import PendingPod
 from bayplan.rules.rule import Rule
+from bayplan.watching.cluster_state import ClusterState
 
 FEW = 4  # searches that are no more than a moment's work
 log = logging.getLogger("bayplan.preemption")
 
 
-class Attempt(msgspec.Struct, frozen=True):
+class PreemptionAttempt(msgspec.Struct, frozen=True):
     """
     What came of the search. `nominated` is the node promised now, "" if an earlier promise is taken back, None if
     nothing changes. `displaced` are less important pods that had been promised the same node.
@@ -49,7 +49,7 @@ class Preemptor:
     def __init__(
         self,
         state: ClusterState,
-        outside: Outside,
+        outside: ClusterWriter,
         events: Events,
         metrics: Metrics,
         *,
@@ -61,7 +61,7 @@ class Preemptor:
         self._metrics = metrics
         self._wall = wall
 
-    def attempt(self, workload: Workload, rules: Sequence[Rule]) -> Attempt:
+    def attempt(self, workload: Workload, rules: Sequence[Rule]) -> PreemptionAttempt:
         """Look for room that less important pods could make. Changes nothing but what is promised to whom."""
         self._metrics.preemption_attempts.inc()
         state = self._state
@@ -77,13 +77,13 @@ class Preemptor:
             self._metrics.preemption_victims.observe(len(victims))
             # Those that are on their way out already are only waited for.
             going = tuple(victim for victim in victims if not victim.terminating)
-            return Attempt(found.message, found.target, going, displaced)
+            return PreemptionAttempt(found.message, found.target, going, displaced)
         if found.clears_nomination and (state.nominations.target_of(workload.key) or workload.nominated_target):
             state.end_promise(workload.key)
-            return Attempt(found.message, "")
-        return Attempt(found.message)
+            return PreemptionAttempt(found.message, "")
+        return PreemptionAttempt(found.message)
 
-    def helped(self, alike: Mapping[WorkloadKey, Pending], rules: Sequence[Rule]) -> Pending | None:
+    def helped(self, alike: Mapping[WorkloadKey, PendingPod], rules: Sequence[Rule]) -> PendingPod | None:
         """Of pods that no rule tells apart one that somebody would be asked to go for, if it were tried again now."""
         sample, promised = next(iter(alike.values())).workload, self._state.nominations
         if not sample.preempts or not self._has_lesser(sample):
@@ -111,7 +111,7 @@ class Preemptor:
     def _victims(self, found: preemption.Preemption) -> tuple[Workload, ...]:
         return tuple(self._state.index.records[key].workload for key in found.victims)
 
-    async def carry_out(self, workload: Workload, attempt: Attempt) -> None:
+    async def carry_out(self, workload: Workload, attempt: PreemptionAttempt) -> None:
         """
         Tell the victims and delete them; those that are gone already have saved us the trouble.
 
@@ -125,7 +125,7 @@ class Preemptor:
         for victim in attempt.victims:
             try:
                 await self._end(victim, workload, attempt.nominated or "")
-            except GoneError:
+            except PodGoneError:
                 continue
             except ClusterError as error:
                 log.warning("victim not deleted", extra={"pod": victim.key, "for": workload.key, "error": str(error)})

@@ -24,21 +24,22 @@ from bayplan.kube_api.errors import NotFoundError
 from bayplan.kube_api.leader_election import LeaderElector
 from bayplan.kube_api.reflector import Reflector
 from bayplan.kube_api.resources import PODS
-from bayplan.live import garbage, serving, watched
-from bayplan.live.api_outside import ApiOutside
+from bayplan.live import event_loop, serving
+from bayplan.live.api_server_writer import ApiServerWriter
 from bayplan.live.assembly import Assembly
-from bayplan.live.cluster_state import ClusterState
-from bayplan.live.crew import Crew
-from bayplan.live.dry_run import DryRun
+from bayplan.live.cluster_writer import DryRunWriter
 from bayplan.live.enforcement import Enforcement
 from bayplan.live.metrics import Reading
-from bayplan.live.recording import Recorder
 from bayplan.live.scheduler import Profiles
-from bayplan.live.settings import Settings
-from bayplan.live.watched import Listener
+from bayplan.live.settings import SchedulerSettings
+from bayplan.mapping import pods
 from bayplan.model.workloads import Workload, WorkloadKey
-from bayplan.reading import pods
+from bayplan.watching import resources
+from bayplan.watching.background_tasks import BackgroundTasks
+from bayplan.watching.cluster_state import ClusterState
+from bayplan.watching.resources import Listener
 from bayplan.wire.pods import Pod
+from bayplan.writing.recordings import Recorder
 
 log = logging.getLogger("bayplan")
 LAST_WORDS = 5.0  # seconds for binds under way and unsent events when told to stop
@@ -58,7 +59,7 @@ class Running:
         self,
         connection: Connection,
         profiles: Profiles,
-        settings: Settings,
+        settings: SchedulerSettings,
         wall: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._connection = connection
@@ -67,11 +68,11 @@ class Running:
         self._settings = settings
         self._wall = wall
         self._elector = self._candidate()
-        outside = DryRun() if settings.dry_run else ApiOutside(connection, self._may_write)
+        outside = DryRunWriter() if settings.dry_run else ApiServerWriter(connection, self._may_write)
         self._parts = Assembly(outside, profiles, settings, clock=time.monotonic, wall=wall)
-        followed = watched.of_pods(self._parts.state)
+        followed = resources.of_pods(self._parts.state)
         if settings.quota:
-            followed = (watched.of_quota(self._parts.state), *followed)
+            followed = (resources.of_quota(self._parts.state), *followed)
         self._reflectors = [self._reflector(one) for one in followed]
         self._stopping = asyncio.Event()
         self.scheduling = asyncio.Event()
@@ -129,7 +130,7 @@ class Running:
                 await stack.enter_async_context(server)
                 self.ports.append(server.port)
             await stack.enter_async_context(self._election_connection)
-            crew = await stack.enter_async_context(Crew())
+            crew = await stack.enter_async_context(BackgroundTasks())
             if not await self._knows_everything(crew):
                 return
             if recording is not None:
@@ -139,7 +140,7 @@ class Running:
 
     # Knowing
 
-    async def _knows_everything(self, crew: Crew) -> bool:
+    async def _knows_everything(self, crew: BackgroundTasks) -> bool:
         """Return when all is known; false if told to stop before."""
         knowing, told = crew.start(self._know_everything(crew)), asyncio.ensure_future(self._stopping.wait())
         try:
@@ -148,23 +149,23 @@ class Running:
             told.cancel()
         return self.synced
 
-    async def _know_everything(self, crew: Crew) -> None:
+    async def _know_everything(self, crew: BackgroundTasks) -> None:
         """Start watching and return when all is known; pods come last, as they are counted where their nodes are."""
         began = time.monotonic()
         index, queue = self._parts.state.index, self._parts.state.queue
         _ = index.roster, index.attachments  # kept from now on: made later, each would take one look at all pods
-        with garbage.only_made():
+        with event_loop.only_made():
             for last in (False, True):
                 batch = [one for one in self._reflectors if (one.resource == PODS) is last]
                 for reflector in batch:
                     crew.start(reflector.run())
                 await asyncio.gather(*(reflector.synced.wait() for reflector in batch))
-        crew.start(garbage.tidy())
+        crew.start(event_loop.tidy())
         self.synced = True
         facts = {"nodes": len(index.slots), "pods": len(index.records), "pending": len(queue)}
         log.info("synced", extra={**facts, "seconds": round(time.monotonic() - began, 2)})
 
-    def _reflector(self, one: watched.Watched) -> Reflector[Any]:
+    def _reflector(self, one: resources.Watched) -> Reflector[Any]:
         unreadable = self._parts.metrics.undecodable
         listener = Listener(one, self._parts.changed_at(one.resource), lambda name: unreadable.labels(name).inc())
         return Reflector(self._connection, one.resource, one.item_type, listener, one.selection, on_trouble=log.warning)
@@ -191,7 +192,7 @@ class Running:
     def _may_write(self) -> bool:
         return self._elector is None or self._elector.may_write()
 
-    async def _lead(self, crew: Crew) -> None:
+    async def _lead(self, crew: BackgroundTasks) -> None:
         """Schedule while we lead. Told to stop, finish what is under way and let the next one lead at once."""
         elector = self._elector
         standing = None if elector is None else crew.start(elector.run())
@@ -223,11 +224,11 @@ class Running:
 
     # Telling
 
-    def _servers(self) -> list[serving.Server]:
+    def _servers(self) -> list[serving.StatusServer]:
         def app() -> web.Application:
             return serving.application(lambda: "", self._unready, self._parts.metrics.text)
 
-        return [serving.Server(app(), address.host, address.port) for address in self._settings.addresses]
+        return [serving.StatusServer(app(), address.host, address.port) for address in self._settings.addresses]
 
     def _unready(self) -> str:
         return "" if self.synced else "not everything is known yet"

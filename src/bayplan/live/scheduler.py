@@ -16,18 +16,18 @@ from typing import Any
 
 from bayplan.live import conditions, deciding
 from bayplan.live.binding import Binder
-from bayplan.live.cluster_state import ClusterState
+from bayplan.live.cluster_writer import ClusterWriter, PodRef
 from bayplan.live.conditions import Conditions
-from bayplan.live.deciding import Refusal
+from bayplan.live.deciding import Diagnosis
 from bayplan.live.events import Events
 from bayplan.live.in_flight import InFlight
 from bayplan.live.metrics import ERROR, UNSCHEDULABLE, Metrics
-from bayplan.live.outside import Outside, PodRef
-from bayplan.live.pending import Pending, Stage
-from bayplan.live.preemption import Attempt, Preemptor
+from bayplan.live.preemption import PreemptionAttempt, Preemptor
 from bayplan.live.volumes import Volumes
 from bayplan.model.workloads import Workload
+from bayplan.queueing.pending_pod import PendingPod, QueueStage
 from bayplan.rules.rule import Rule
+from bayplan.watching.cluster_state import ClusterState
 
 STEP = 0.008  # seconds of deciding before others may run
 ASKING = 0.004  # of them, seconds for finding out who can be woken
@@ -47,7 +47,7 @@ class Scheduler:
         state: ClusterState,
         profiles: Profiles,
         *,
-        outside: Outside,
+        outside: ClusterWriter,
         binder: Binder,
         volumes: Volumes,
         in_flight: InFlight,
@@ -144,7 +144,7 @@ class Scheduler:
 
     # One pod
 
-    def _attempt(self, pending: Pending) -> None:
+    def _attempt(self, pending: PendingPod) -> None:
         state, began = self._state, self._clock()
         state.freshen(pending)
         workload = pending.workload
@@ -172,7 +172,7 @@ class Scheduler:
         else:
             self._refuse(pending, refusal, attempt, began)
 
-    def _bind(self, pending: Pending, node: str, began: float) -> None:
+    def _bind(self, pending: PendingPod, node: str, began: float) -> None:
         async def bind() -> None:
             try:
                 await self._binder.bind(pending, node, began)
@@ -182,7 +182,7 @@ class Scheduler:
         self._in_flight.enter()
         self._spawn(bind())
 
-    def _refuse(self, pending: Pending, refusal: Refusal, attempt: Attempt, began: float) -> None:
+    def _refuse(self, pending: PendingPod, refusal: Diagnosis, attempt: PreemptionAttempt, began: float) -> None:
         state, workload = self._state, pending.workload
         message = " ".join(part for part in (refusal.message, attempt.message) if part)
         profile = workload.scheduler_name
@@ -193,12 +193,12 @@ class Scheduler:
         self._tell(pending, message, refusal, attempt.nominated)
         if attempt.victims or attempt.displaced:
             self._spawn(self._preemptor.carry_out(workload, attempt))
-        state.queue.move(pending, Stage.WAITING)
+        state.queue.move(pending, QueueStage.WAITING)
         state.waiting.park(pending)
         if attempt.nominated:
             state.waiting.placed(workload)
 
-    def _stumble(self, pending: Pending) -> None:
+    def _stumble(self, pending: PendingPod) -> None:
         """Tell the owner of a pod that it is us, not the pod, and try again later."""
         self._metrics.attempts.labels(ERROR, pending.workload.scheduler_name).inc()
         pod, message = PodRef.of(pending.workload), "internal error of the scheduler; its log has the details"
@@ -207,7 +207,7 @@ class Scheduler:
         self._state.waiting.remove(pending.key)
         self._state.queue.retry(pending, self._clock())
 
-    def _tell(self, pending: Pending, message: str, refusal: Refusal, nominated: str | None) -> None:
+    def _tell(self, pending: PendingPod, message: str, refusal: Diagnosis, nominated: str | None) -> None:
         """The event and the condition; the condition only if it says something new."""
         pod = PodRef.of(pending.workload)
         note = message
@@ -217,7 +217,7 @@ class Scheduler:
         if message != pending.message or nominated is not None:
             self._say(pending, message, conditions.UNSCHEDULABLE, nominated=nominated)
 
-    def _say(self, pending: Pending, message: str, reason: str, *, nominated: str | None) -> None:
+    def _say(self, pending: PendingPod, message: str, reason: str, *, nominated: str | None) -> None:
         status = conditions.not_scheduled(message, self._wall(), pending.pod, reason=reason, nominated=nominated)
         if pending.unwritten is not None and conditions.NOMINATED in pending.unwritten:
             status.setdefault(conditions.NOMINATED, pending.unwritten[conditions.NOMINATED])

@@ -40,7 +40,7 @@ def application(
     return app
 
 
-class Server:
+class StatusServer:
     """Serves one application on one address, as an async context manager; `port` is the real one if 0 was asked."""
 
     def __init__(self, app: web.Application, host: str, port: int) -> None:

@@ -6,11 +6,11 @@ from typing import Any
 
 import msgspec
 
-from bayplan.enforcing.planning import Settings as EnforcementSettings
+from bayplan.enforcing.planning import EnforcementSettings
 from bayplan.model.semantics import UPSTREAM, Semantics
 
 
-class Address(msgspec.Struct, frozen=True):
+class ServerAddress(msgspec.Struct, frozen=True):
     host: str
     port: int
 
@@ -28,7 +28,7 @@ class Election(msgspec.Struct, frozen=True, kw_only=True):
     retry_period: float = 2.0
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
+class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """
     `election` is None for a single replica that needs none; `record` is a file, empty for no recording. `scheduler` is
     the KubeSchedulerConfiguration that the rules were made from, for the recording's sake. Without `enforcement`
@@ -39,7 +39,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     semantics: Semantics = UPSTREAM
     seed: str = ""
     election: Election | None = Election()
-    addresses: tuple[Address, ...] = (Address("127.0.0.1", 10351),)
+    addresses: tuple[ServerAddress, ...] = (ServerAddress("127.0.0.1", 10351),)
     dry_run: bool = False
     record: str = ""
     enforcement: EnforcementSettings | None = None

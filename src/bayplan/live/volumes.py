@@ -12,12 +12,12 @@ from collections.abc import Sequence
 import msgspec
 
 from bayplan.errors import BayplanError
-from bayplan.live.cluster_state import ClusterState
+from bayplan.live.cluster_writer import ClaimRef, ClusterWriter, PodGoneError, UnclearError
 from bayplan.live.in_flight import InFlight
-from bayplan.live.outside import ClaimRef, GoneError, Outside, UnclearError
 from bayplan.model.volumes import Claim, Volume
 from bayplan.model.workloads import Workload
 from bayplan.rules import volume_binding
+from bayplan.watching.cluster_state import ClusterState
 
 PATIENCE = 600.0  # seconds until a volume must be there, as kube-scheduler's bindTimeoutSeconds
 
@@ -48,7 +48,9 @@ class _Wait:
 class Volumes:
     """`changed` is called by whoever watches claims; pods that wait for theirs look again then."""
 
-    def __init__(self, state: ClusterState, outside: Outside, in_flight: InFlight, patience: float = PATIENCE) -> None:
+    def __init__(
+        self, state: ClusterState, outside: ClusterWriter, in_flight: InFlight, patience: float = PATIENCE
+    ) -> None:
         self._index = state.index
         self._versions = state.volume_versions
         self._outside = outside
@@ -104,7 +106,7 @@ class Volumes:
         try:
             for choice in chosen:
                 await self._write(choice, node)
-        except (GoneError, UnclearError) as error:  # of a claim or a volume, not of the pod
+        except (PodGoneError, UnclearError) as error:  # of a claim or a volume, not of the pod
             raise VolumesUnboundError(str(error)) from error
         if chosen:
             await self._until_bound(workload, node, chosen)
@@ -125,7 +127,7 @@ class Volumes:
                     with self._in_flight.aside():
                         await wait.changed.wait()
                     if wait.over:
-                        raise GoneError(f"{workload.key} is gone")
+                        raise PodGoneError(f"{workload.key} is gone")
         except TimeoutError:
             names = ", ".join(choice.claim.name for choice in chosen)
             raise VolumesUnboundError(f"claims {names} were not bound within {self._patience:.0f} s") from None

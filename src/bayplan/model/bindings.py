@@ -19,7 +19,7 @@ class Component(msgspec.Struct, frozen=True):
     requests: Amounts | None
 
 
-class Demand(msgspec.Struct, frozen=True):
+class ReplicaDemand(msgspec.Struct, frozen=True):
     """What one replica asks for; None where the binding does not say. It is what an estimate depends on."""
 
     requests: Amounts | None = None
@@ -43,7 +43,7 @@ class Binding(msgspec.Struct, frozen=True, kw_only=True):
     kind: str = ""
     uid: str = ""
     replicas: int = 0
-    demand: Demand | None = None
+    demand: ReplicaDemand | None = None
     components: tuple[Component, ...] = ()
     placement: Placement = Placement()
     previous: tuple[tuple[str, int], ...] = ()

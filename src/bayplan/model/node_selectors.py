@@ -53,7 +53,7 @@ class NodeTerm(msgspec.Struct, frozen=True):
         return " and ".join(str(requirement) for requirement in (*self.expressions, *self.fields)) or "nothing"
 
 
-class PreferredTerm(msgspec.Struct, frozen=True):
+class PreferredNodeTerm(msgspec.Struct, frozen=True):
     weight: int
     term: NodeTerm
 
@@ -63,7 +63,7 @@ class NodeAffinity(msgspec.Struct, frozen=True, cache_hash=True):
 
     selector: tuple[tuple[str, str], ...] = ()
     required: tuple[NodeTerm, ...] | None = None
-    preferred: tuple[PreferredTerm, ...] | None = None
+    preferred: tuple[PreferredNodeTerm, ...] | None = None
 
 
 ANYWHERE = NodeAffinity()

@@ -8,9 +8,11 @@ known: who is selected, without the topology key, so that terms differing only i
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import msgspec
 
+from bayplan.model import labels
 from bayplan.model.labels import EVERYTHING, Labels, Selector
 from bayplan.model.semantics import Semantics
 
@@ -115,3 +117,90 @@ def topology_keys(term: PodTerm, semantics: Semantics) -> tuple[str, ...]:
     if term.topology_key or not semantics.empty_topology_key_means_any:
         return (term.topology_key,)
     return semantics.default_topology_keys
+
+
+# RF merged from model.resolved_terms: A workload's terms with namespaces, topology keys and semantics settled: what
+# the index counts and the rules compare. A term is resolved in one of two roles, because upstream reads it
+# differently: as the incoming workload's own, or as one that a placed workload holds against newcomers.
+
+
+class Use(msgspec.Struct, frozen=True):
+    """One term in use: who is meant, in which topologies, how much it weighs, how many are allowed."""
+
+    term: PeerTerm
+    keys: tuple[str, ...]
+    source: PodTerm
+
+    @property
+    def weight(self) -> int:
+        return self.source.weight
+
+    @property
+    def limit(self) -> int:
+        return self.source.limit
+
+
+class ResolvedTerms(msgspec.Struct, frozen=True):
+    """`conjunction` selects the peers that meet all required terms at once; None without required terms."""
+
+    required: tuple[Use, ...] = ()
+    conjunction: PeerTerm | None = None
+    anti_required: tuple[Use, ...] = ()
+    preferred: tuple[Use, ...] = ()
+    anti_preferred: tuple[Use, ...] = ()
+
+
+@lru_cache(maxsize=16384)
+def resolve(affinity: AffinityTerms, namespace: str, semantics: Semantics, *, incoming: bool) -> ResolvedTerms:
+    """The terms of a workload in `namespace`, as it asks on its way in or as it holds them once placed."""
+
+    def use(term: PodTerm, keys: tuple[str, ...] | None = None, *, hard_anti: bool = False) -> Use:
+        part = scope(term, namespace, semantics, excluding=semantics.daemon_namespaces if hard_anti else ())
+        if incoming and semantics.negative_namespace_selector_matches_all:
+            part = _as_seen_by_kube_scheduler(part)
+        lasting = not hard_anti and not semantics.terminating_peers_satisfy
+        return Use(PeerTerm((part,), counts_terminating=not lasting), keys or topology_keys(term, semantics), term)
+
+    required = tuple(use(term) for term in affinity.required)
+    # Pods of daemon namespaces neither block nor are blocked, so their own hard anti-affinity says nothing either.
+    anti_required = () if namespace in semantics.daemon_namespaces else affinity.anti_required
+    return ResolvedTerms(
+        required=required,
+        conjunction=PeerTerm(tuple(part for u in required for part in u.term.parts)) if required else None,
+        anti_required=tuple(
+            # A term over several topologies is broken in any of them, as if it were written once for each.
+            use(term, (key,), hard_anti=True)
+            for term in anti_required
+            for key in topology_keys(term, semantics)
+        ),
+        preferred=tuple(use(term) for term in affinity.preferred),
+        anti_preferred=tuple(use(term) for term in affinity.anti_preferred),
+    )
+
+
+def _as_seen_by_kube_scheduler(part: TermPart) -> TermPart:
+    # 1.34 to 1.36 match the selector against no labels at all, so one of only negative requirements matches anywhere.
+    if part.namespace_selector is None or not part.namespace_selector.matches({}):
+        return part
+    return TermPart(part.selector, None, EVERYTHING, part.excluded_namespaces)
+
+
+# RF merged from model.reaching_all: Terms that reach everybody: into every namespace, or at every pod. Knows nothing
+# of who may use them.
+
+
+# Every namespace has this label, put there by the API server, so asking for it asks for nothing.
+_IN_EVERY_NAMESPACE = labels.Requirement("kubernetes.io/metadata.name", labels.EXISTS)
+
+
+def covers_all_namespaces(part: TermPart) -> bool:
+    """Whether the term looks into every namespace there is or will be, those it tolerates excepted."""
+    if part.namespaces is None:
+        return True
+    selector = part.namespace_selector
+    return selector is not None and all(asked == _IN_EVERY_NAMESPACE for asked in selector.requirements)
+
+
+def covers_all_pods(part: TermPart) -> bool:
+    """Whether the term means every pod of every namespace, those it tolerates excepted."""
+    return part.selector == labels.EVERYTHING and covers_all_namespaces(part)

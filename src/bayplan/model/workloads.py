@@ -48,7 +48,7 @@ class SpreadConstraint(msgspec.Struct, frozen=True, cache_hash=True):
     honors_taints: bool = False
 
 
-class Spread(msgspec.Struct, frozen=True, cache_hash=True):
+class SpreadRequirements(msgspec.Struct, frozen=True, cache_hash=True):
     """The pod's own constraints, and the selector that default constraints would use if it has none."""
 
     constraints: tuple[SpreadConstraint, ...] = ()
@@ -77,7 +77,7 @@ class Needs(msgspec.Struct, frozen=True, cache_hash=True, kw_only=True):
     node_affinity: NodeAffinity = ANYWHERE
     host_ports: tuple[HostPort, ...] = ()
     images: Images = Images()
-    spread: Spread = Spread()
+    spread: SpreadRequirements = SpreadRequirements()
     affinity: AffinityTerms = NO_TERMS
     claims: Claims = Claims()
 

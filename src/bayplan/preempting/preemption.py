@@ -13,17 +13,17 @@ from collections.abc import Iterable, Sequence
 import msgspec
 import numpy as np
 
-from bayplan import filtering
-from bayplan.filtering import Verdicts
+from bayplan.engine import filtering
+from bayplan.engine.filtering import Verdicts
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.indexing.roster import NOWHERE
-from bayplan.model.decisions import Mask, Status
+from bayplan.indexing.pod_table import NOWHERE
+from bayplan.model.reasons import Mask, StatusCode
 from bayplan.model.workloads import Workload, WorkloadKey
-from bayplan.preempting import rehearsing
-from bayplan.preempting.budgets import Budgets
-from bayplan.preempting.case import Case, guests_of
-from bayplan.preempting.limits import Limits, limits_of
-from bayplan.preempting.searching import Found, Search
+from bayplan.preempting import dry_run
+from bayplan.preempting.candidate_search import Found, Search
+from bayplan.preempting.constraints import PlacementConstraints, constraints_of
+from bayplan.preempting.disruption_budgets import DisruptionBudgets
+from bayplan.preempting.preemption_case import PreemptionCase, nominated_pods_of
 from bayplan.rules.rule import Rule
 
 NO_VICTIMS = "No preemption victims found for incoming pod"
@@ -54,19 +54,21 @@ def preempt(
     workload: Workload,
     index: PlacementIndex,
     rules: Sequence[Rule],
-    budgets: Budgets | None = None,
+    budgets: DisruptionBudgets | None = None,
     nominated: Iterable[tuple[Workload, str]] = (),
 ) -> Preemption:
     """What to do for a workload that fits nowhere; `nominated` are others with the targets they were promised."""
     verdicts = filtering.run(rules, workload, index)
-    limits = limits_of(Case(workload, index, rules, verdicts.judged, guests_of(workload, nominated, index)))
+    limits = constraints_of(
+        PreemptionCase(workload, index, rules, verdicts.judged, nominated_pods_of(workload, nominated, index))
+    )
     curable, fits = _standing(limits, verdicts)
     if fits.any() or not len(index.slots):
         return NOTHING
     not_eligible = _not_eligible(workload, index, curable)
     if not_eligible:
         return Preemption(message=f"preemption: {not_eligible}")
-    budgets = budgets or Budgets()
+    budgets = budgets or DisruptionBudgets()
     found = _search(limits.renewed(), curable, budgets, across=False)
     best = found.best
     if best is None and index.semantics.preempt_across_nodes:
@@ -76,18 +78,18 @@ def preempt(
     return Preemption(index.slots.at(best.slot).name, best.victims, best.cost.n_violations)
 
 
-def _standing(limits: Limits, verdicts: Verdicts) -> tuple[Mask, Mask]:
+def _standing(limits: PlacementConstraints, verdicts: Verdicts) -> tuple[Mask, Mask]:
     """Where somebody's going may help, and where the workload fits as it is, guests included."""
     index = limits.case.index
     if verdicts.refusal is not None:
         return np.zeros_like(index.slots.alive), np.zeros_like(index.slots.alive)
-    now = limits.outcome([allowance.left for allowance in limits.allowances], limits.near_now())
+    now = limits.outcome([allowance.left for allowance in limits.capacity_constraints], limits.near_now())
     curable, fits = limits.resolvable(now), now.first == -1
     for slot in limits.case.guests:
         if limits.entangled[slot]:
-            against = rehearsing.refused(limits.case, slot)
+            against = dry_run.refused(limits.case, slot)
             fits[slot] = not against
-            curable[slot] = bool(against) and against[0].status is Status.UNSCHEDULABLE
+            curable[slot] = bool(against) and against[0].status is StatusCode.UNSCHEDULABLE
     allowed = index.slots.alive if verdicts.excluded is None else index.slots.alive & ~verdicts.excluded
     return curable & allowed, fits & allowed
 
@@ -104,7 +106,7 @@ def _not_eligible(workload: Workload, index: PlacementIndex, curable: Mask) -> s
     return ""
 
 
-def _search(limits: Limits, curable: Mask, budgets: Budgets, *, across: bool) -> Found:
+def _search(limits: PlacementConstraints, curable: Mask, budgets: DisruptionBudgets, *, across: bool) -> Found:
     """Who is cheapest to free; `across` lets workloads on other targets go too."""
     workload, index = limits.case.workload, limits.case.index
     roster = index.roster
@@ -114,7 +116,7 @@ def _search(limits: Limits, curable: Mask, budgets: Budgets, *, across: bool) ->
     return Search(limits, curable, lower, across=across).run(budgets)
 
 
-def _sentence(found: Found, limits: Limits, curable: Mask) -> str:
+def _sentence(found: Found, limits: PlacementConstraints, curable: Mask) -> str:
     """`0/N nodes are available: …`, as kube-scheduler would say it of what freeing each target comes to."""
     case = limits.case
     n = len(case.index.slots)

@@ -13,10 +13,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from bayplan.indexing.roster import Roster, Rows
-from bayplan.model.decisions import Mask, Slots
-from bayplan.preempting.allowances import Allowance, Amounts
-from bayplan.preempting.budgets import Budgets
+from bayplan.indexing.pod_table import PodTable, Rows
+from bayplan.model.reasons import Mask, Slots
+from bayplan.preempting.capacity_constraints import Amounts, CapacityConstraint
+from bayplan.preempting.disruption_budgets import DisruptionBudgets
 
 ABOVE_ALL_NEGATIVES = 1 << 31  # added to every priority, so that more victims never sum up to less
 
@@ -45,14 +45,14 @@ class Cost(msgspec.Struct, frozen=True, order=True):
     rank: int
 
 
-def grouped(slots: Slots, rows: Rows, roster: Roster, budgets: Budgets) -> Pairs:
+def grouped(slots: Slots, rows: Rows, roster: PodTable, budgets: DisruptionBudgets) -> Pairs:
     """Pairs of target and row, given target by target in order of importance."""
     firsts = np.r_[True, slots[1:] != slots[:-1]] if len(slots) else np.zeros(0, np.bool_)
     groups = firsts.cumsum() - 1
     return Pairs(slots[firsts], groups, rows, budgets.breaking(groups, rows, roster))
 
 
-def victims(pairs: Pairs, scarce: Sequence[tuple[Allowance, Amounts]], roster: Roster) -> Mask:
+def victims(pairs: Pairs, scarce: Sequence[tuple[CapacityConstraint, Amounts]], roster: PodTable) -> Mask:
     """
     Which of the pairs are victims, shape (n_pairs,).
 
@@ -77,7 +77,7 @@ def victims(pairs: Pairs, scarce: Sequence[tuple[Allowance, Amounts]], roster: R
     return found
 
 
-def _taken(pairs: Pairs, scarce: Sequence[tuple[Allowance, Amounts]], roster: Roster) -> Amounts:
+def _taken(pairs: Pairs, scarce: Sequence[tuple[CapacityConstraint, Amounts]], roster: PodTable) -> Amounts:
     """What each workload takes of each allowance on the target it is paired with, shape (n_scarce, n_pairs)."""
     where, there = roster.slot[pairs.rows], pairs.slots[pairs.groups]
     on_target = where == there
@@ -90,7 +90,7 @@ def _taken(pairs: Pairs, scarce: Sequence[tuple[Allowance, Amounts]], roster: Ro
     return found
 
 
-def costs(pairs: Pairs, chosen: Mask, roster: Roster, ranks: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+def costs(pairs: Pairs, chosen: Mask, roster: PodTable, ranks: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     """The fields of `Cost` for every group, each of shape (n_groups,); `ranks` has the rank of every group's target."""
     n_groups, groups, rows = len(pairs.slots), pairs.groups[chosen], pairs.rows[chosen]
     priority = roster.priority[rows]

@@ -6,9 +6,11 @@ from typing import Any
 
 import msgspec
 
+from bayplan.enforcing import pod_guard
 from bayplan.errors import InputError
-from bayplan.reading import guarding, pods, questions
-from bayplan.validating import complete
+from bayplan.mapping import pods
+from bayplan.reading import questions
+from bayplan.validating import admission
 from bayplan.validating.causes import Cause
 from bayplan.validating.guard import GuardSettings
 
@@ -24,13 +26,13 @@ class AdmissionQuestion(msgspec.Struct):
 
 def causes(question: AdmissionQuestion) -> list[Cause]:
     """What an API server's Status would carry, then what the rules in the options add; none by default."""
-    found = complete.causes_of(question.object)
+    found = admission.complete_causes(question.object)
     semantics = questions.semantics_of(question.options)
     for rule in question.options.rules or ():
         settings = _settings(rule)
-        pod = guarding.read(question.object, pods.DEFAULT_NAMESPACE)
+        pod = pod_guard.read(question.object, pods.DEFAULT_NAMESPACE)
         if pod is not None:
-            found = found + guarding.verdict(pod, semantics, settings).causes
+            found = found + pod_guard.verdict(pod, semantics, settings).causes
     return found
 
 

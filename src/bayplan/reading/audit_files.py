@@ -13,12 +13,12 @@ from typing import BinaryIO
 
 from bayplan.auditing import hosting_survey
 from bayplan.auditing.audit_input import AuditInput, Hosting, Unlisted
-from bayplan.auditing.objects import Pod
+from bayplan.auditing.objects import ObservedPod
 from bayplan.errors import Fault, InputError
 from bayplan.reading import audit_objects, cluster, collecting, files, sources
-from bayplan.reading.cluster import Cluster, PodSink
+from bayplan.reading.cluster import LoadedCluster, PodSink
 from bayplan.reading.documents import Document
-from bayplan.reading.files import Progress
+from bayplan.reading.files import ReadProgress
 from bayplan.reading.sources import Source
 
 # What decides where a pod may go.
@@ -30,7 +30,7 @@ _REPORT_EVERY = 500
 OWN_CONTROL_PLANE = ("kube-system", "openshift-")
 
 
-class Placeable:
+class PlaceableObjects:
     """Takes the objects that decide where pods may go, and makes an index of them."""
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class Placeable:
         if document.kind in _PLACING:
             self._collector.add(document)
 
-    def cluster(self) -> Cluster:
+    def cluster(self) -> LoadedCluster:
         """The cluster as a scheduler sees it; raises InputError with all that it cannot read."""
         if self._collector.faults:
             raise InputError(self._collector.faults)
@@ -54,8 +54,8 @@ def load(
     recursive: bool = False,
     scenario: str = "",
     stdin: BinaryIO | None = None,
-    placeable: Placeable | None = None,
-    progress: Callable[[Progress], None] | None = None,
+    placeable: PlaceableObjects | None = None,
+    progress: Callable[[ReadProgress], None] | None = None,
     live: Iterable[Source] = (),
     unlisted: Sequence[Unlisted] = (),
 ) -> AuditInput:
@@ -89,7 +89,7 @@ def load_hosting(paths: Sequence[str], namespaces: Sequence[str], *, recursive: 
     is that.
     """
     given = load(paths, recursive=recursive)
-    by_namespace: dict[str, list[Pod]] = {}
+    by_namespace: dict[str, list[ObservedPod]] = {}
     for pod in given.pods or ():
         if hosting_survey.components_of(pod):
             by_namespace.setdefault(pod.metadata.namespace, []).append(pod)
@@ -106,7 +106,7 @@ def load_hosting(paths: Sequence[str], namespaces: Sequence[str], *, recursive: 
 
 
 def _documents(
-    found: Iterable[Source | Fault], progress: Callable[[Progress], None] | None
+    found: Iterable[Source | Fault], progress: Callable[[ReadProgress], None] | None
 ) -> Iterator[Document | Fault]:
     n_objects = 0
     for source in found:
@@ -117,4 +117,4 @@ def _documents(
             yield item
             n_objects += 1
             if progress is not None and n_objects % _REPORT_EVERY == 0:
-                progress(Progress(source.name, source.position, source.size, n_objects))
+                progress(ReadProgress(source.name, source.position, source.size, n_objects))

@@ -14,25 +14,26 @@ from typing import Any
 from bayplan.auditing import objects
 from bayplan.auditing.audit_input import AuditInput, Place, Unlisted
 from bayplan.errors import Fault, InputError
-from bayplan.reading import budgets, decoding, json_documents
+from bayplan.mapping import disruption_budgets
+from bayplan.reading import decoding, json_documents
 from bayplan.reading.documents import Document
 from bayplan.reading.label_scenarios import Scenarios
 from bayplan.wire import disruption, storage
 from bayplan.wire.meta import ApiObject
 
 _KINDS: dict[tuple[str, str], Any] = {
-    ("", "Node"): objects.Node,
-    ("", "Pod"): objects.Pod,
+    ("", "Node"): objects.ObservedNode,
+    ("", "Pod"): objects.ObservedPod,
     ("", "Namespace"): ApiObject,
-    ("", "ConfigMap"): objects.ConfigMap,
+    ("", "ConfigMap"): objects.ObservedConfigMap,
     ("", "PersistentVolume"): storage.PersistentVolume,
-    ("apps", "Deployment"): objects.Controller,
-    ("apps", "StatefulSet"): objects.Controller,
-    ("coordination.k8s.io", "Lease"): objects.Lease,
-    ("discovery.k8s.io", "EndpointSlice"): objects.EndpointSlice,
-    ("storage.k8s.io", "CSINode"): objects.CsiNode,
+    ("apps", "Deployment"): objects.ObservedController,
+    ("apps", "StatefulSet"): objects.ObservedController,
+    ("coordination.k8s.io", "Lease"): objects.ObservedLease,
+    ("discovery.k8s.io", "EndpointSlice"): objects.ObservedEndpointSlice,
+    ("storage.k8s.io", "CSINode"): objects.ObservedCsiNode,
     ("policy", "PodDisruptionBudget"): disruption.PodDisruptionBudget,
-    ("cluster.x-k8s.io", "Machine"): objects.Machine,
+    ("cluster.x-k8s.io", "Machine"): objects.ObservedMachine,
 }
 _CLUSTER_WIDE = frozenset({
     "Node", "Namespace", "PersistentVolume", "CSINode", "StorageClass", "PriorityClass",
@@ -131,13 +132,13 @@ class Gathered:
             csi_nodes=self._found["CSINode"],
             volumes=self._found["PersistentVolume"],
             controllers=[*self._found["Deployment"], *self._found["StatefulSet"]],
-            budgets=[budgets.budget_of(one) for one in self._found["PodDisruptionBudget"]],
+            budgets=[disruption_budgets.budget_of(one) for one in self._found["PodDisruptionBudget"]],
             place_by_node=places,
             warnings=tuple(self._oddities(nodes, self._found["Pod"])),
             unlisted=tuple(unlisted),
         )
 
-    def _oddities(self, nodes: Sequence[objects.Node], pods: Iterable[objects.Pod]) -> Iterator[str]:
+    def _oddities(self, nodes: Sequence[objects.ObservedNode], pods: Iterable[objects.ObservedPod]) -> Iterator[str]:
         if len(self._doubles) == 1:
             yield f"{self._doubles[0]} is given more than once; the first one counts"
         elif self._doubles:
@@ -164,7 +165,7 @@ def _misread_shares(item: Document, budget: disruption.PodDisruptionBudget) -> I
             yield item.fault(f"expected a whole number or a share such as 50%, got {value!r}", f"spec.{field}")
 
 
-def _live(leases: Sequence[objects.Lease]) -> list[objects.Lease]:
+def _live(leases: Sequence[objects.ObservedLease]) -> list[objects.ObservedLease]:
     """The leases that had not run out when the last one was renewed: those of API servers long gone stay a while."""
     renewed = {id(lease): _time(lease.spec.renew_time) for lease in leases}
     latest = max((at for at in renewed.values() if at is not None), default=None)

@@ -69,7 +69,7 @@ UNKNOWN = "unknown field"  # how messages about misspelt names begin
 Table = Mapping[str, Mapping[str, str]]
 
 
-class Finding(msgspec.Struct, frozen=True):
+class FieldFinding(msgspec.Struct, frozen=True):
     """One thing wrong at one place within an object."""
 
     path: str
@@ -91,12 +91,12 @@ def wrong_types(document: Document) -> list[Fault]:
     return [document.fault(finding.message, finding.path) for finding in found]
 
 
-def _findings(document: Document) -> Iterator[Finding]:
+def _findings(document: Document) -> Iterator[FieldFinding]:
     root = document.root if document.root is not None else json_documents.root_of(document)
     yield from walk(root, document.kind)
 
 
-def walk(value: Any, type_name: str, path: str = "") -> Iterator[Finding]:
+def walk(value: Any, type_name: str, path: str = "") -> Iterator[FieldFinding]:
     """What in the value does not fit the type, in the order it is written. Null fits everything: it means absent."""
     if value is None:
         return
@@ -106,39 +106,39 @@ def walk(value: Any, type_name: str, path: str = "") -> Iterator[Finding]:
         yield from _walk_map(value, type_name[1:-1], path)
     elif type_name in _EXPECTED:
         if not _fits(value, type_name):
-            yield Finding(
+            yield FieldFinding(
                 path, f"expected {_expected(value, type_name)}, got {_shown(value)}{_advice(value, type_name)}"
             )
     elif type_name in table():
         yield from _walk_object(value, table()[type_name], path)
 
 
-def _walk_list(value: Any, inner: str, path: str) -> Iterator[Finding]:
+def _walk_list(value: Any, inner: str, path: str) -> Iterator[FieldFinding]:
     if not isinstance(value, list):
-        yield Finding(path, f"expected a list, got {_shown(value)}")
+        yield FieldFinding(path, f"expected a list, got {_shown(value)}")
         return
     for place, item in enumerate(value):
         yield from walk(item, inner, f"{path}[{place}]")
 
 
-def _walk_map(value: Any, inner: str, path: str) -> Iterator[Finding]:
+def _walk_map(value: Any, inner: str, path: str) -> Iterator[FieldFinding]:
     if not isinstance(value, dict):
-        yield Finding(path, f"expected a mapping, got {_shown(value)}")
+        yield FieldFinding(path, f"expected a mapping, got {_shown(value)}")
         return
     for key, item in value.items():
         yield from walk(item, inner, f"{path}[{key}]")
 
 
-def _walk_object(value: Any, fields: Mapping[str, str], path: str) -> Iterator[Finding]:
+def _walk_object(value: Any, fields: Mapping[str, str], path: str) -> Iterator[FieldFinding]:
     if not isinstance(value, dict):
-        yield Finding(path, f"expected a mapping, got {_shown(value)}")
+        yield FieldFinding(path, f"expected a mapping, got {_shown(value)}")
         return
     for key, item in value.items():
         inner = f"{path}.{key}" if path else key
         if key in fields:
             yield from walk(item, fields[key], inner)
         else:
-            yield Finding(inner, f"{UNKNOWN}{_nearest(key, fields)}", unknown_field=True)
+            yield FieldFinding(inner, f"{UNKNOWN}{_nearest(key, fields)}", unknown_field=True)
 
 
 def _fits(value: Any, type_name: str) -> bool:

@@ -7,14 +7,17 @@ from typing import Any, BinaryIO
 
 import msgspec
 
+from bayplan.controllers import pod_creation
 from bayplan.errors import InputError
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.model.disruption import Budget
+from bayplan.mapping import disruption_budgets, nodes, pods, storage
+from bayplan.model.disruption_budgets import DisruptionBudget
 from bayplan.model.semantics import UPSTREAM, Semantics
 from bayplan.model.workloads import Workload
-from bayplan.reading import admitting, budgets, controllers, files, nodes, pausing, pods, storage
+from bayplan.reading import files
+from bayplan.reading import inputs as admitting
 from bayplan.reading.collecting import Sink
-from bayplan.reading.files import Progress
+from bayplan.reading.files import ReadProgress
 from bayplan.reading.inputs import Inputs
 from bayplan.reading.sources import Source
 from bayplan.wire.pods import Pod
@@ -38,17 +41,17 @@ class PodSink:
         self.running.append((pods.workload_of(pod), pod.spec.node_name))
 
 
-class Cluster(msgspec.Struct):
+class LoadedCluster(msgspec.Struct):
     """`pending` is in the order in which a scheduler would take them; `notes` say what was left out or made up."""
 
     index: PlacementIndex
     pending: list[Workload]
-    surroundings: pods.Surroundings
+    surroundings: pods.SpreadContext
     notes: list[str]
-    budgets: list[Budget] = []
+    disruption_budgets: list[DisruptionBudget] = []
 
 
-@pausing.collector_paused()
+@files.collector_paused()
 def read(
     paths: Sequence[str],
     *,
@@ -56,7 +59,7 @@ def read(
     recursive: bool = False,
     namespace: str = "default",
     stdin: BinaryIO | None = None,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[ReadProgress], None] | None = None,
     strict: bool = True,
     also: Mapping[str, Sink] | None = None,
     live: Iterable[Source] = (),
@@ -79,7 +82,7 @@ def read(
     return inputs, sink
 
 
-def load(paths: Sequence[str], *, semantics: Semantics = UPSTREAM, seed: str = "", **how: Any) -> Cluster:
+def load(paths: Sequence[str], *, semantics: Semantics = UPSTREAM, seed: str = "", **how: Any) -> LoadedCluster:
     """The cluster that the files describe; `how` is as for `read`."""
     inputs, sink = read(paths, semantics=semantics, **how)
     return cluster_of(inputs, semantics=semantics, seed=seed, sink=sink)
@@ -89,7 +92,7 @@ def _nobody(_: str) -> None:
     """Nobody waits at a terminal."""
 
 
-@pausing.collector_paused()
+@files.collector_paused()
 def cluster_of(
     inputs: Inputs,
     *,
@@ -97,7 +100,7 @@ def cluster_of(
     seed: str = "",
     sink: PodSink | None = None,
     tell: Callable[[str], None] = _nobody,
-) -> Cluster:
+) -> LoadedCluster:
     """
     An index of the inputs' nodes and running pods, and everything that waits, controllers' missing pods included.
 
@@ -106,7 +109,7 @@ def cluster_of(
     sink = sink or PodSink()
     for pod in inputs.pods:
         sink(pod)
-    made = controllers.expand(inputs, tell=lambda n_pods: tell(f"making pods from controllers: {n_pods}"))
+    made = pod_creation.expand(inputs, tell=lambda n_pods: tell(f"making pods from controllers: {n_pods}"))
     surroundings = _surroundings(inputs, made)
     index = PlacementIndex(semantics, seed)
     for namespace in inputs.namespaces:
@@ -119,10 +122,12 @@ def cluster_of(
     waiting: list[Workload] = []
     for pod in (*sink.waiting, *made.pods):
         waiting.append(pods.workload_of(pod, surroundings))
-        if len(waiting) % controllers.TELL_EVERY == 0:
+        if len(waiting) % pod_creation.TELL_EVERY == 0:
             tell(f"reading what pods need: {len(waiting)} of {len(sink.waiting) + len(made.pods)}")
     pending, notes = sorted(waiting, key=queue_order), _notes(inputs, made, sink, index)
-    return Cluster(index, pending, surroundings, notes, [budgets.budget_of(one) for one in inputs.disruption_budgets])
+    return LoadedCluster(
+        index, pending, surroundings, notes, [disruption_budgets.budget_of(one) for one in inputs.disruption_budgets]
+    )
 
 
 def queue_order(workload: Workload) -> tuple[int, str, str, str]:
@@ -130,8 +135,8 @@ def queue_order(workload: Workload) -> tuple[int, str, str, str]:
     return -workload.priority, workload.created or "9999", workload.namespace, workload.name
 
 
-def _surroundings(inputs: Inputs, made: controllers.Made) -> pods.Surroundings:
-    around = pods.Surroundings(services={}, controllers={}, priorities={})
+def _surroundings(inputs: Inputs, made: pod_creation.CreatedObjects) -> pods.SpreadContext:
+    around = pods.SpreadContext(services={}, controllers={}, priorities={})
     for service in inputs.services:
         around.add_service(service)
     for kind in ("ReplicaSet", "StatefulSet", "ReplicationController"):
@@ -144,7 +149,7 @@ def _surroundings(inputs: Inputs, made: controllers.Made) -> pods.Surroundings:
     return around
 
 
-def _add_storage(inputs: Inputs, made: controllers.Made, index: PlacementIndex) -> None:
+def _add_storage(inputs: Inputs, made: pod_creation.CreatedObjects, index: PlacementIndex) -> None:
     default = next(
         (
             c.metadata.name
@@ -170,7 +175,7 @@ def _add_storage(inputs: Inputs, made: controllers.Made, index: PlacementIndex) 
         index.set_stored("space", f"{space.metadata.namespace}/{space.metadata.name}", storage.space_of(space))
 
 
-def _notes(inputs: Inputs, made: controllers.Made, sink: PodSink, index: PlacementIndex) -> list[str]:
+def _notes(inputs: Inputs, made: pod_creation.CreatedObjects, sink: PodSink, index: PlacementIndex) -> list[str]:
     notes = list(inputs.hints)
     if made.pods:
         made_up = "1 pod was" if len(made.pods) == 1 else f"{len(made.pods)} pods were"

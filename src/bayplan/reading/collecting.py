@@ -10,11 +10,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from bayplan import errors
+from bayplan.controllers import generated_names
 from bayplan.errors import Fault
-from bayplan.reading import checking, decoding, json_documents, kinds, naming
+from bayplan.reading import checking, decoding, json_documents
 from bayplan.reading.documents import Document
 from bayplan.reading.inputs import Inputs, ObjectKey
-from bayplan.wire import meta
+from bayplan.wire import kinds, meta
 
 Sink = Callable[[Any], None]
 _READ_OF_TEMPLATES = ("bayplan.io/", "propagationpolicy.karmada.io/", "clusterpropagationpolicy.karmada.io/")
@@ -47,7 +48,7 @@ class Collector:
         if item.typed is not None:
             self._take_typed(item)
             return
-        reading = kinds.reading(item.api_version, item.kind)
+        reading = kinds.handling_of(item.api_version, item.kind)
         if reading.problem:
             self.faults.append(item.fault(reading.problem, reading.path))
         elif reading.wire_type is None:
@@ -124,8 +125,8 @@ class Collector:
             return False
         metadata = found.metadata
         if not metadata.name:
-            taken = self.inputs.census.names
-            metadata.name = document.name = next(naming.unique(document.name, taken, document.namespace))
+            taken = self.inputs.inventory.names
+            metadata.name = document.name = next(generated_names.unique(document.name, taken, document.namespace))
         metadata.namespace = document.namespace
         # The items of a typed list do not say what they are.
         found.api_version, found.kind = document.api_version, document.kind
@@ -151,7 +152,7 @@ class Collector:
         if self._is_handwritten(document):
             self.inputs.documents[ObjectKey(document.kind, document.namespace, document.name)] = document
         if document.kind == "Pod":
-            self.inputs.census.add(found)
+            self.inputs.inventory.add(found)
         sink = self._sinks.get(document.kind)
         if sink is None:
             self.inputs.list_of(document.kind).append(found)

@@ -6,10 +6,12 @@ All that is wrong with all of it comes as one `InputError`. Knows nothing of wha
 
 from __future__ import annotations
 
+import gc
 import itertools
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import BinaryIO
 
 import msgspec
@@ -26,7 +28,7 @@ _SMALL = 1_000_000
 _REPORT_EVERY = 500
 
 
-class Progress(msgspec.Struct, frozen=True):
+class ReadProgress(msgspec.Struct, frozen=True):
     """How far reading has come. A `hint` is said once, to the person waiting."""
 
     file: str
@@ -42,7 +44,7 @@ def load(
     recursive: bool = False,
     namespace: str = "default",
     stdin: BinaryIO | None = None,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[ReadProgress], None] | None = None,
     strict: bool = True,
     sinks: Mapping[str, Sink] | None = None,
     live: Iterable[Source] = (),
@@ -105,7 +107,7 @@ def _collect(source: Source, collector: Collector, reporter: _Reporter) -> None:
 class _Reporter:
     """Tells the caller how far reading has come, now and then."""
 
-    def __init__(self, files: Sequence[str], tell: Callable[[Progress], None] | None) -> None:
+    def __init__(self, files: Sequence[str], tell: Callable[[ReadProgress], None] | None) -> None:
         self._tell = tell
         self._total = sum(os.path.getsize(file) for file in files if os.path.isfile(file))  # noqa: PTH113, PTH202
         self._before = self._n_objects = 0
@@ -129,7 +131,7 @@ class _Reporter:
     def _report(self, source: Source, hint: str = "") -> None:
         if self._tell is not None:
             read = self._before + source.position
-            self._tell(Progress(source.name, read, max(self._total, read), self._n_objects, hint))
+            self._tell(ReadProgress(source.name, read, max(self._total, read), self._n_objects, hint))
 
 
 def _hints(source: Source) -> Iterator[str]:
@@ -140,3 +142,22 @@ def _hints(source: Source) -> Iterator[str]:
         yield f"{source.name} is {size} MB of YAML; JSON (kubectl get -o json) is read about thirty times faster"
     if not yaml_documents.HAS_LIBYAML:
         yield yaml_documents.SLOW_WARNING
+
+
+# RF merged from reading.pausing: Reading without Python's collector of cycles: it would walk all that was read, again
+# and again, and find none.
+
+MANY = 500_000  # objects that would be walked once more as soon as the collector is back
+
+
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            if gc.get_count()[0] > MANY:
+                gc.freeze()
+            gc.enable()

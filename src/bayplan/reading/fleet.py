@@ -8,18 +8,20 @@ from datetime import datetime
 
 import msgspec
 
+from bayplan.controllers import binding_detector, binding_triggers, resource_interpreter
+from bayplan.controllers.resource_interpreter import Template
 from bayplan.errors import Fault, InputError
 from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.mapping import bindings, clusters
+from bayplan.mapping.workload_terms import LabelKeys
 from bayplan.model.clusters import FIELD_KEYS
 from bayplan.model.semantics import UPSTREAM, Semantics, for_fleets
 from bayplan.model.terms import TARGET
 from bayplan.model.workloads import Workload, WorkloadKey
-from bayplan.reading import bindings, clusters, detector, templates, triggers
+from bayplan.placing import place_bindings
 from bayplan.reading.cluster import queue_order
 from bayplan.reading.inputs import Inputs, ObjectKey
-from bayplan.reading.templates import Template
-from bayplan.reading.workload_terms import LabelKeys
-from bayplan.validating import cluster_names
+from bayplan.validating import placements
 from bayplan.wire.fleets import RebalancedWorkload, ResourceBinding
 from bayplan.wire.pods import Pod
 
@@ -64,17 +66,17 @@ def fleet_of(
         index.set_namespace(namespace.metadata.name, namespace.metadata.labels or {})
     for cluster in inputs.clusters:
         index.add_target(clusters.target_of(cluster))
-    how = bindings.Reading(semantics, keys)
+    how = bindings.BindingContext(semantics, keys)
     pending, left_alone = [], []
     for key, binding in survey.bindings.items():
         template = survey.template_of(binding)
         workload = bindings.workload_of(binding, template.as_written() if template else None, how)
-        rested = triggers.has_rested(binding, semantics.fail_back_after, now)
+        rested = binding_triggers.has_rested(binding, semantics.fail_back_after, now)
         if survey.is_pending(key) or (rested and survey.is_ours(key)):
             pending.append(_with(workload, fresh=key in survey.rebalanced, may_fail_back=rested))
         if not survey.is_ours(key):
             left_alone.append(workload.key)
-        bindings.put_on(index, workload, bindings.shares_of(binding), bindings.draining_from(binding))
+        place_bindings.put_on(index, workload, bindings.shares_of(binding), bindings.draining_from(binding))
     unknown = [fault for workload in pending for fault in _unknown_topologies(workload, index)]
     if unknown:
         raise InputError(unknown)
@@ -107,7 +109,7 @@ class _Survey:
         self._inputs = inputs
         self._priorities = {one.metadata.name: one.value for one in inputs.priority_classes}
         self._templates: dict[tuple[str, str, str, str], Template] = {}
-        for template in templates.templates_of(inputs, pods):
+        for template in resource_interpreter.templates_of(inputs, pods):
             self._templates.setdefault(template.key, template)
         self.bindings: dict[Key, ResourceBinding] = {
             (one.metadata.namespace, one.metadata.name): one for one in inputs.bindings
@@ -134,7 +136,7 @@ class _Survey:
         """Whether the scheduler would decide on the binding now."""
         if not self.is_ours(key):
             return False
-        return key in self.rebalanced or triggers.is_due(self.bindings[key], self._leaving)
+        return key in self.rebalanced or binding_triggers.is_due(self.bindings[key], self._leaving)
 
     def notes(self) -> Iterator[str]:
         """What was made up, what was left alone, and what the input names but does not hold."""
@@ -156,12 +158,16 @@ class _Survey:
     def _detect(self, template: Template) -> None:
         """Make the template's binding, or bring it up to date."""
         key = (template.metadata.namespace, template.binding_name)
-        policy = detector.policy_for(template, self._inputs.policies) if detector.is_propagated(template) else None
+        policy = (
+            binding_detector.policy_for(template, self._inputs.policies)
+            if binding_detector.is_propagated(template)
+            else None
+        )
         present = self.bindings.get(key)
         if present is not None and self.template_of(present) is template:
-            self.bindings[key] = detector.refreshed(present, template, policy, self._priorities)
+            self.bindings[key] = binding_detector.refreshed(present, template, policy, self._priorities)
         elif present is None and policy is not None:
-            self.bindings[key] = detector.binding_for(template, policy, self._priorities)
+            self.bindings[key] = binding_detector.binding_for(template, policy, self._priorities)
             self._made.append(key)
         elif present is None and template.kind not in _UNREMARKABLE:
             self._unclaimed[template.kind] += 1
@@ -179,17 +185,21 @@ class _Survey:
     def _is_news(self, binding: ResourceBinding, created: str | None) -> bool:
         """Whether the scheduler has not heeded the rebalancer yet; one without a date is about to be created."""
         scheduled = binding.status.last_scheduled_time
-        return bool(binding.spec.clusters) and (not created or not scheduled or triggers.later(created, scheduled))
+        return bool(binding.spec.clusters) and (
+            not created or not scheduled or bindings.triggered_after(created, scheduled)
+        )
 
     def _left_alone(self, key: Key) -> str:
         binding = self.bindings[key]
         written = ObjectKey(binding.kind, *key) in self._inputs.documents
-        return triggers.left_alone(binding, handwritten=written)
+        return binding_triggers.left_alone(binding, handwritten=written)
 
     def _unknown_clusters(self) -> Iterator[str]:
         known = {cluster.metadata.name for cluster in self._inputs.clusters}
         for policy in self._inputs.policies:
-            named = dict.fromkeys(name for _, name in cluster_names.named(msgspec.to_builtins(policy.spec.placement)))
+            named = dict.fromkeys(
+                name for _, name in placements.clusters_named(msgspec.to_builtins(policy.spec.placement))
+            )
             unknown = [name for name in named if name not in known]
             if unknown:
                 shown = ", ".join(unknown[:_MOST_NAMED]) + (" …" if len(unknown) > _MOST_NAMED else "")

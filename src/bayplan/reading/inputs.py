@@ -7,28 +7,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from bayplan.controllers.desired_state import DesiredState
 from bayplan.errors import Fault
-from bayplan.reading import kinds
-from bayplan.reading.census import Census
+from bayplan.model.semantics import Semantics
 from bayplan.reading.documents import Document
-from bayplan.wire.controllers import Controller, PriorityClass, ReplicationController, Service
-from bayplan.wire.disruption import PodDisruptionBudget
-from bayplan.wire.fleets import Cluster, ResourceBinding, WorkloadRebalancer
+from bayplan.validating import admission
+from bayplan.validating.causes import Cause
 from bayplan.wire.meta import ApiObject
-from bayplan.wire.nodes import Namespace, Node
-from bayplan.wire.placements import PropagationPolicy
-from bayplan.wire.pods import Pod
-from bayplan.wire.storage import (
-    CsiDriver,
-    CsiNode,
-    CsiStorageCapacity,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    StorageClass,
-    VolumeAttachment,
-)
-
-AnyController = Controller | ReplicationController
 
 
 class ObjectKey(NamedTuple):
@@ -39,83 +24,52 @@ class ObjectKey(NamedTuple):
     name: str
 
 
-def _no_controllers() -> dict[str, list[AnyController]]:
-    return {kind: [] for kind in kinds.CONTROLLERS}
-
-
-class Inputs(msgspec.Struct, kw_only=True):
+class Inputs(DesiredState, kw_only=True):
     """
-    The objects of all files, each list in the order read.
+    The objects of all files.
 
-    `controllers` has a list for every kind of them. `documents` has the objects that people wrote, for the lines of
-    their fields. `census` says which pods there were, even if a sink took them. `skipped` counts the kinds that
-    nobody needs, `hints` is what the person at the terminal may want to know.
-
-    `policies` and `bindings` hold both the namespaced and the cluster-wide kind. `templates` has what only a fleet
-    looks at: objects of any other kind, by their metadata; `misread` is what is wrong with such objects.
+    `documents` has the hand-written objects, for the line of each field. `misread` lists what is wrong with objects
+    that only a fleet reads. `skipped` counts objects of kinds that no decision depends on. `hints` are notes for the
+    user.
     """
 
-    nodes: list[Node] = msgspec.field(default_factory=list)
-    pods: list[Pod] = msgspec.field(default_factory=list)
-    namespaces: list[Namespace] = msgspec.field(default_factory=list)
-    services: list[Service] = msgspec.field(default_factory=list)
-    controllers: dict[str, list[AnyController]] = msgspec.field(default_factory=_no_controllers)
-    volumes: list[PersistentVolume] = msgspec.field(default_factory=list)
-    claims: list[PersistentVolumeClaim] = msgspec.field(default_factory=list)
-    storage_classes: list[StorageClass] = msgspec.field(default_factory=list)
-    csi_nodes: list[CsiNode] = msgspec.field(default_factory=list)
-    volume_attachments: list[VolumeAttachment] = msgspec.field(default_factory=list)
-    csi_drivers: list[CsiDriver] = msgspec.field(default_factory=list)
-    storage_capacities: list[CsiStorageCapacity] = msgspec.field(default_factory=list)
-    priority_classes: list[PriorityClass] = msgspec.field(default_factory=list)
-    disruption_budgets: list[PodDisruptionBudget] = msgspec.field(default_factory=list)
-    clusters: list[Cluster] = msgspec.field(default_factory=list)
-    policies: list[PropagationPolicy] = msgspec.field(default_factory=list)
-    bindings: list[ResourceBinding] = msgspec.field(default_factory=list)
-    rebalancers: list[WorkloadRebalancer] = msgspec.field(default_factory=list)
-    templates: list[ApiObject] = msgspec.field(default_factory=list)
     misread: list[Fault] = msgspec.field(default_factory=list)
     documents: dict[ObjectKey, Document] = msgspec.field(default_factory=dict)
-    census: Census = msgspec.field(default_factory=Census)
     skipped: Counter[str] = msgspec.field(default_factory=Counter)
     hints: list[str] = msgspec.field(default_factory=list)
 
-    def list_of(self, kind: str) -> list[Any]:
-        """Where objects of this kind are kept."""
-        if kind in self.controllers:
-            return self.controllers[kind]
-        found: list[Any] = getattr(self, _FIELDS[kind])
-        return found
-
-    def namespace_names(self) -> set[str]:
-        """Every namespace that the input has, or that something in it is in."""
-        lists: tuple[list[Any], ...] = (
-            self.services, self.claims, self.storage_capacities, self.disruption_budgets, self.policies, self.bindings,
-            self.templates, *self.controllers.values(),
-        )  # fmt: skip
-        found = {one.metadata.namespace for objects in lists for one in objects}
-        found |= {name.partition("/")[0] for name in self.census.names}
-        return (found | {namespace.metadata.name for namespace in self.namespaces}) - {""}
+    def fault(self, owner: ApiObject, message: str, path: str) -> Fault:
+        """A fault of one object, with its file and line if the object is hand-written."""
+        meta = owner.metadata
+        document = self.documents.get(ObjectKey(owner.kind, meta.namespace, meta.name))
+        return super().fault(owner, message, path) if document is None else document.fault(message, path)
 
 
-_FIELDS = {
-    "Node": "nodes",
-    "Pod": "pods",
-    "Namespace": "namespaces",
-    "Service": "services",
-    "PersistentVolume": "volumes",
-    "PersistentVolumeClaim": "claims",
-    "StorageClass": "storage_classes",
-    "CSINode": "csi_nodes",
-    "VolumeAttachment": "volume_attachments",
-    "CSIDriver": "csi_drivers",
-    "CSIStorageCapacity": "storage_capacities",
-    "PriorityClass": "priority_classes",
-    "PodDisruptionBudget": "disruption_budgets",
-    "Cluster": "clusters",
-    "PropagationPolicy": "policies",
-    "ClusterPropagationPolicy": "policies",
-    "ResourceBinding": "bindings",
-    "ClusterResourceBinding": "bindings",
-    "WorkloadRebalancer": "rebalancers",
-}
+# RF merged from reading.admitting: What an API server would refuse in the objects that people wrote: nothing is
+# placed that could not be created.
+
+
+def faults(inputs: Inputs, semantics: Semantics) -> list[Fault]:
+    """Everything wrong with the content of hand-written objects; dumps of a server were admitted already."""
+    return [
+        document.fault(cause.message, cause.field)
+        for document in inputs.documents.values()
+        for cause in _causes(_content(document))
+        if not _allowed_by(semantics, cause)
+    ]
+
+
+def _causes(content: dict[str, Any]) -> list[Cause]:
+    return [*admission.causes_of(content), *admission.schema_causes(content)]
+
+
+def _allowed_by(semantics: Semantics, cause: Cause) -> bool:
+    """The seed gives an empty topology key a meaning, which API servers refuse."""
+    empty = cause.message.startswith(('Invalid value: "":', "Required value: can not be empty"))
+    return semantics.empty_topology_key_means_any and empty and cause.field.endswith(".topologyKey")
+
+
+def _content(document: Document) -> dict[str, Any]:
+    """The object as plain values; of JSON without the lines, which take long to find and are rarely needed."""
+    found: dict[str, Any] = msgspec.json.decode(document.text) if document.root is None else dict(document.root)
+    return found

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from bayplan.auditing.layout import CLOUD, HOST, LEVELS, RACK, REGION, ZONE
-from bayplan.auditing.objects import Node
+from bayplan.auditing.objects import ObservedNode
 from bayplan.errors import Fault, InputError
 
 # How inventories call the levels; OpenStack's own words are those of `openstack server list --long`.
@@ -88,7 +88,7 @@ def unknown_text(path: str, names: Sequence[str]) -> str:
     return f"{path} names {'an unknown node' if len(names) == 1 else f'{len(names)} unknown nodes'}: {shown}"
 
 
-def unknown_entries(inventory: Mapping[str, Mapping[str, str]], nodes: Iterable[Node]) -> list[str]:
+def unknown_entries(inventory: Mapping[str, Mapping[str, str]], nodes: Iterable[ObservedNode]) -> list[str]:
     """The entries of an inventory that belong to no node, by name nor by provider id."""
     used: set[int] = set()
     for node in nodes:
@@ -98,7 +98,7 @@ def unknown_entries(inventory: Mapping[str, Mapping[str, str]], nodes: Iterable[
     return [name for name, entry in inventory.items() if id(entry) not in used]
 
 
-def by_node(inventory: Mapping[str, Mapping[str, str]], nodes: Iterable[Node]) -> dict[str, Mapping[str, str]]:
+def by_node(inventory: Mapping[str, Mapping[str, str]], nodes: Iterable[ObservedNode]) -> dict[str, Mapping[str, str]]:
     """The entries under the names of nodes; without nodes, each server once, under the name that it has."""
     found: dict[str, Mapping[str, str]] = {}
     for node in nodes:

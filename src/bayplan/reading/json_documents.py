@@ -8,6 +8,7 @@ so that a dump of any size costs the memory of one object. Knows nothing of kind
 from __future__ import annotations
 
 import json
+import json.decoder
 import mmap
 import re
 from collections.abc import Callable, Iterator
@@ -17,8 +18,7 @@ from typing import Any
 import msgspec
 
 from bayplan.errors import Fault
-from bayplan.reading import json_lines
-from bayplan.reading.documents import Document, Located, Mapping, from_root, is_server_made, kind_of_items
+from bayplan.reading.documents import Document, Lines, Located, Mapping, from_root, is_server_made, kind_of_items
 from bayplan.reading.sources import Source
 from bayplan.wire.pods import Pod
 
@@ -81,7 +81,7 @@ def read(source: Source) -> Iterator[Document | Fault]:
 def duplicate_keys(document: Document) -> Iterator[Fault]:
     """A fault for each key that an object holds twice, which JSON readers pass over in silence."""
     if _has_duplicates(document.text):
-        for key, first, again in json_lines.duplicates(document.text.decode(), document.line):
+        for key, first, again in duplicates(document.text.decode(), document.line):
             message = f"the key {key} is given twice, first on line {first}"
             yield Fault(message, file=document.file, line=again, subject=document.subject)
 
@@ -235,7 +235,7 @@ class _Locator:
         if self._located is None:
             try:
                 line = self._line if isinstance(self._line, int) else self._line()
-                self._located = json_lines.locate(self._text.decode(), line)
+                self._located = locate(self._text.decode(), line)
             except (ValueError, RecursionError):  # whoever reads it in full says what is wrong
                 self._located = Located({}, {})
         return self._located
@@ -276,3 +276,74 @@ def invalid(error: Exception) -> str:
         return "invalid JSON: not UTF-8"
     text = _BYTE.sub("", str(error)).removeprefix("JSON is malformed: ").partition(" - at ")[0]
     return "invalid JSON: it ends too early" if "truncated" in text else f"invalid JSON: {text}"
+
+
+# RF merged from reading.json_lines: On which line each field of a JSON text stands. Takes text that is known to be
+# valid; slow, for messages only.
+
+_TOKEN = re.compile(r'[\s,:]*([{}\[\]"]|[^\s,:{}\[\]"]+)')
+
+
+def locate(text: str, line: int) -> Located:
+    """The object that the text holds and the lines of its fields, the text starting on `line`."""
+    scan = _Scan(text, line)
+    root = scan.value()
+    return Located(root, scan.lines)
+
+
+def duplicates(text: str, line: int) -> Iterator[tuple[str, int, int]]:
+    """Each key that one object has twice, with both lines."""
+    scan = _Scan(text, line)
+    scan.value()
+    yield from scan.twice
+
+
+class _Scan:
+    def __init__(self, text: str, line: int) -> None:
+        self._text, self._end, self._line, self._counted = text, 0, line, 0
+        self.lines: Lines = {}
+        self.twice: list[tuple[str, int, int]] = []
+
+    def value(self) -> Any:
+        """The value that comes next."""
+        return self._value_of(self._token())
+
+    def _value_of(self, token: str) -> Any:
+        if token == "{":  # noqa: S105
+            return self._object()
+        if token == "[":  # noqa: S105
+            return self._array()
+        return self._string() if token == '"' else json.loads(token)  # noqa: S105
+
+    def _token(self) -> str:
+        found = _TOKEN.match(self._text, self._end)
+        assert found is not None, "the text is valid JSON"
+        self._end = found.end()
+        self._line += self._text.count("\n", self._counted, found.start(1))
+        self._counted = found.start(1)
+        return found[1]
+
+    def _string(self) -> str:
+        value, self._end = json.decoder.scanstring(self._text, self._end)  # type: ignore[attr-defined]
+        return str(value)
+
+    def _object(self) -> dict[str, Any]:
+        value: dict[str, Any] = {}
+        lines: dict[str, int] = {}
+        self.lines[id(value)] = lines
+        while self._token() == '"':
+            key, line = self._string(), self._line
+            if key in value:
+                self.twice.append((key, lines[key], line))
+            lines[key] = line
+            value[key] = self.value()
+        return value
+
+    def _array(self) -> list[Any]:
+        value: list[Any] = []
+        lines: list[int] = []
+        self.lines[id(value)] = lines
+        while (token := self._token()) != "]":
+            lines.append(self._line)
+            value.append(self._value_of(token))
+        return value

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from bayplan.auditing.audit_input import Place
-from bayplan.auditing.objects import Node
+from bayplan.auditing.objects import ObservedNode
 from bayplan.errors import Fault
 from bayplan.reading.documents import Document
 from bayplan.wire.meta import ObjectMeta
@@ -22,7 +22,7 @@ class Scenarios:
     """The scenarios of all files, by name; a file without any is one whose name is empty."""
 
     def __init__(self) -> None:
-        self._nodes: dict[str, list[Node]] = {}
+        self._nodes: dict[str, list[ObservedNode]] = {}
         self.place: Place = ("", 0)
 
     def add(self, document: Document) -> Iterable[Fault]:
@@ -36,13 +36,15 @@ class Scenarios:
                 if not _are_labels(labels):
                     return [document.fault("expected labels by node", f"{name}.{node}")]
             self._nodes[str(name)] = [
-                Node(metadata=ObjectMeta(name=str(node), labels={str(k): _text(v) for k, v in (labels or {}).items()}))
+                ObservedNode(
+                    metadata=ObjectMeta(name=str(node), labels={str(k): _text(v) for k, v in (labels or {}).items()})
+                )
                 for node, labels in nodes.items()
             ]
         self.place = (document.file, document.line)
         return []
 
-    def chosen(self, name: str) -> tuple[list[Node], list[Fault]]:
+    def chosen(self, name: str) -> tuple[list[ObservedNode], list[Fault]]:
         """The nodes of the scenario that is meant: the one that is named, or the only one; none without scenarios."""
         names = list(self._nodes)
         if name and name not in names:

@@ -8,12 +8,17 @@ import msgspec
 
 from bayplan.errors import InputError
 from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.mapping import bindings, clusters, disruption_budgets, nodes, pods, storage
+from bayplan.mapping.workload_terms import LabelKeys
+from bayplan.model import timestamps
 from bayplan.model.semantics import PRESETS, Semantics, for_fleets
 from bayplan.model.workloads import Workload
-from bayplan.reading import bindings, clusters, nodes, pods, scheduler_config, storage
-from bayplan.reading.workload_terms import LabelKeys
-from bayplan.rules.profile import Profile
+from bayplan.placing import place_bindings
+from bayplan.preempting.disruption_budgets import DisruptionBudgets
+from bayplan.reading import scheduler_config
+from bayplan.rules.profiles import SchedulerProfile
 from bayplan.wire.controllers import Controller, PriorityClass, ReplicationController, Service
+from bayplan.wire.disruption import PodDisruptionBudget
 from bayplan.wire.fleets import Cluster, ResourceBinding
 from bayplan.wire.nodes import Namespace, Node
 from bayplan.wire.pods import Pod
@@ -23,8 +28,8 @@ from bayplan.wire.storage import (
     CsiStorageCapacity,
     PersistentVolume,
     PersistentVolumeClaim,
-    StorageClass,
     VolumeAttachment,
+    WireStorageClass,
 )
 
 
@@ -69,8 +74,8 @@ class Situation(msgspec.Struct):
 
     index: PlacementIndex
     workload: Workload
-    profile: Profile
-    surroundings: pods.Surroundings
+    profile: SchedulerProfile
+    surroundings: pods.SpreadContext
 
 
 def situation_of(question: PodQuestion) -> Situation:
@@ -90,9 +95,9 @@ def situation_of(question: PodQuestion) -> Situation:
     return Situation(index, workload, profile, surroundings)
 
 
-def _objects(objects: list[dict[str, Any]], index: PlacementIndex) -> pods.Surroundings:
+def _objects(objects: list[dict[str, Any]], index: PlacementIndex) -> pods.SpreadContext:
     """Put storage into the index; return what pods are read against."""
-    surroundings = pods.Surroundings(services={}, controllers={}, priorities={})
+    surroundings = pods.SpreadContext(services={}, controllers={}, priorities={})
     for written in objects:
         match written.get("kind"):
             case "Service":
@@ -110,7 +115,7 @@ def _objects(objects: list[dict[str, Any]], index: PlacementIndex) -> pods.Surro
                 claim = storage.claim_of(msgspec.convert(written, PersistentVolumeClaim))
                 index.set_claim(claim.key, claim)
             case "StorageClass":
-                storage_class = storage.storage_class_of(msgspec.convert(written, StorageClass))
+                storage_class = storage.storage_class_of(msgspec.convert(written, WireStorageClass))
                 index.set_storage_class(storage_class.name, storage_class)
             case "CSINode":
                 csi_node = msgspec.convert(written, CsiNode)
@@ -147,7 +152,7 @@ def fleet_situation_of(question: FleetQuestion) -> FleetSituation:
     """The fleet of the question in an index, its binding as a workload."""
     options, semantics = question.options, semantics_of(question.options)
     keys = LabelKeys(_frozen(options.affinity_label_keys), _frozen(options.anti_affinity_label_keys))
-    how = bindings.Reading(semantics, keys)
+    how = bindings.BindingContext(semantics, keys)
     templates = {_reference(resource): resource for resource in reversed(question.resources)}
     index = PlacementIndex(for_fleets(semantics), lost_targets_count=True)
     for resource in question.resources:
@@ -164,7 +169,7 @@ def fleet_situation_of(question: FleetQuestion) -> FleetSituation:
     for other in question.bindings:
         if (other.metadata.namespace, other.metadata.name) not in own:
             workload = bindings.workload_of(other, templates.get(_template_of(other)), how)
-            bindings.put_on(index, workload, bindings.shares_of(other), bindings.draining_from(other))
+            place_bindings.put_on(index, workload, bindings.shares_of(other), bindings.draining_from(other))
     return FleetSituation(index, bindings.workload_of(asked, templates.get(_template_of(asked)), how))
 
 
@@ -184,3 +189,45 @@ def _reference(resource: dict[str, Any]) -> Reference:
 
 def _frozen(keys: list[str] | None) -> tuple[str, ...] | None:
     return None if keys is None else tuple(keys)
+
+
+# RF merged from reading.preemption_questions: Questions of `decide preemption`: those of `decide pods`, with budgets
+# and with pods that were promised a node.
+
+
+class PreemptionSituation(msgspec.Struct):
+    """A question made ready to be decided; `nominated` are waiting pods with the nodes they were promised."""
+
+    index: PlacementIndex
+    workload: Workload
+    profile: SchedulerProfile
+    disruption_budgets: DisruptionBudgets
+    nominated: list[tuple[Workload, str]]
+
+
+def preemption_situation_of(question: PodQuestion) -> PreemptionSituation:
+    """As for `decide pods`; pods without a node count if one was promised to them."""
+    _check_times(question)
+    situation = situation_of(question)
+    written = [msgspec.convert(one, PodDisruptionBudget) for one in question.objects if _is_budget(one)]
+    waiting = [pod for pod in question.pods if not pod.spec.node_name and not pods.finished(pod)]
+    workloads = [pods.workload_of(pod, situation.surroundings) for pod in waiting]
+    return PreemptionSituation(
+        situation.index,
+        situation.workload,
+        situation.profile,
+        DisruptionBudgets(disruption_budgets.budget_of(each) for each in written),
+        [(workload, workload.nominated_target) for workload in workloads],
+    )
+
+
+def _is_budget(written: dict[str, object]) -> bool:
+    return written.get("kind") == "PodDisruptionBudget"
+
+
+def _check_times(question: PodQuestion) -> None:
+    for i, pod in enumerate(question.pods):
+        try:
+            timestamps.nanoseconds(pod.status.start_time or "1970-01-01T00:00:00Z")
+        except ValueError as error:
+            raise InputError(f"pods[{i}].status.startTime: {error}") from None

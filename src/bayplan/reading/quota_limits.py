@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from bayplan.enforcing.quota import Amounts
-from bayplan.enforcing.quota_limits import NO_LIMITS, Limits
+from bayplan.enforcing.quota import NO_LIMITS, Amounts, QuotaLimits
 from bayplan.errors import Fault, InputError
 from bayplan.model import quantities
 from bayplan.reading.documents import Document
@@ -35,7 +34,7 @@ class LimitsSink:
             self.found, self.limits = True, limits_of(data if isinstance(data, dict) else {})
 
 
-def limits_of(data: Mapping[str, object]) -> Limits:
+def limits_of(data: Mapping[str, object]) -> QuotaLimits:
     """The limits in the data of the ConfigMap; raises InputError with everything wrong with them."""
     faults: list[Fault] = []
     found: dict[str, Amounts] = {}
@@ -48,7 +47,7 @@ def limits_of(data: Mapping[str, object]) -> Limits:
     if faults:
         raise InputError(faults)
     otherwise = found.pop(OTHERWISE, None)
-    return Limits(found, otherwise)
+    return QuotaLimits(found, otherwise)
 
 
 def _amounts(namespace: str, text: object, path: str) -> Amounts:

@@ -8,17 +8,17 @@ from typing import Any
 import msgspec
 
 from bayplan.errors import Fault, InputError
+from bayplan.mapping import pods, selectors
 from bayplan.model.workloads import SpreadConstraint
-from bayplan.reading import pods, selectors
 from bayplan.rules import resources_fit, topology_spread
-from bayplan.rules.profile import DEFAULT, DEFAULT_WEIGHTS, Profile
+from bayplan.rules.profiles import DEFAULT, DEFAULT_WEIGHTS, SchedulerProfile
 from bayplan.validating import scheduler_config
-from bayplan.wire.pods import NodeAffinity, TopologySpreadConstraint
+from bayplan.wire.pods import TopologySpreadConstraint, WireNodeAffinity
 
 RATIO_SCALE = 10  # shape scores go from 0 to 10
 
 
-def profile_of(config: Mapping[str, Any] | None, scheduler_name: str = "") -> Profile:
+def profile_of(config: Mapping[str, Any] | None, scheduler_name: str = "") -> SchedulerProfile:
     """The configuration's profile for a scheduler name, else its first one; the default profile without any."""
     if config is None:
         return DEFAULT
@@ -104,7 +104,7 @@ def _node_affinity(args: Mapping[str, Any]) -> dict[str, Any]:
     added = args.get("addedAffinity")
     if not added:
         return {}
-    return {"added_affinity": selectors.node_affinity_of(msgspec.convert(added, NodeAffinity))}
+    return {"added_affinity": selectors.node_affinity_of(msgspec.convert(added, WireNodeAffinity))}
 
 
 def _spread(args: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.indexing.evaluations import Touched
-from bayplan.indexing.journal import Change, Kind
+from bayplan.indexing.journal import Change, ChangeType
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import At
-from bayplan.model.decisions import Scores
+from bayplan.model.reasons import Scores
 from bayplan.model.workloads import Workload
 from bayplan.rules.resources_fit import NATIVE
 from bayplan.rules.rule import HIGHEST, Rule
@@ -61,7 +61,7 @@ class BalancedAllocation(Rule):
         return 0, 50 + (50 + _evenness_of_one(after) - _evenness_of_one(before)) // 2
 
     def touched(self, plan: Plan, change: Change, index: PlacementIndex) -> Touched:
-        if change.kind in (Kind.WORKLOAD_ADDED, Kind.WORKLOAD_REMOVED):
+        if change.kind in (ChangeType.WORKLOAD_ADDED, ChangeType.WORKLOAD_REMOVED):
             return change.slots
         return super().touched(plan, change, index)
 

@@ -9,22 +9,22 @@ from numpy.typing import NDArray
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ALL, At
 from bayplan.model.clusters import FIELD_KEYS
-from bayplan.model.decisions import Codes, Mask, Reason, Status
 from bayplan.model.labels import Requirement
 from bayplan.model.node_selectors import NodeRequirement
 from bayplan.model.placements import ClusterAffinity
+from bayplan.model.reasons import Codes, Mask, Reason, StatusCode
 from bayplan.model.workloads import Workload
 from bayplan.rules.rule import Failure, Rule
 
 NOT_NAMED = Reason(
     "cluster-affinity",
     "cluster(s) did not match the placement cluster affinity constraint",
-    Status.UNSCHEDULABLE,
+    StatusCode.UNSCHEDULABLE,
 )
 NOWHERE = 1000  # the tier of a cluster that no affinity names: it sorts last
 
 
-class Part(msgspec.Struct, frozen=True):
+class ClusterAffinityPart(msgspec.Struct, frozen=True):
     tiers: tuple[ClusterAffinity, ...]
 
 
@@ -33,22 +33,24 @@ class ClusterAffinityRule(Rule):
     id = "cluster-affinity"
     follows_workloads = False
 
-    def part(self, workload: Workload, index: PlacementIndex) -> Part | None:
+    def part(self, workload: Workload, index: PlacementIndex) -> ClusterAffinityPart | None:
         del index
         assert workload.binding is not None
         group = workload.binding.group
         everything = workload.binding.is_workload or not group.first_only
-        return Part(group.tiers if everything else group.tiers[:1])
+        return ClusterAffinityPart(group.tiers if everything else group.tiers[:1])
 
-    def reject(self, plan: Part, index: PlacementIndex, at: At) -> Codes:
+    def reject(self, plan: ClusterAffinityPart, index: PlacementIndex, at: At) -> Codes:
         nowhere: Mask = tier_by_target(plan.tiers, index)[at] == NOWHERE
         return nowhere.astype(np.int64)
 
-    def reasons(self, plan: Part, code: int) -> tuple[Reason, ...]:
+    def reasons(self, plan: ClusterAffinityPart, code: int) -> tuple[Reason, ...]:
         del plan, code
         return (NOT_NAMED,)
 
-    def evidence(self, plan: Part, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
+    def evidence(
+        self, plan: ClusterAffinityPart, workload: Workload, slot: int, index: PlacementIndex
+    ) -> list[Failure]:
         del plan, slot, index
         assert workload.binding is not None
         group = workload.binding.group.name

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from bayplan.indexing.evaluations import Touched
-from bayplan.indexing.journal import Change, Kind
+from bayplan.indexing.journal import Change, ChangeType
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ALL, At
-from bayplan.model.decisions import Scores
+from bayplan.model.reasons import Scores
 from bayplan.model.workloads import Images, Workload
 from bayplan.rules.rule import HIGHEST, Rule
 
@@ -39,6 +39,6 @@ class ImageLocality(Rule):
 
     def touched(self, plan: Images, change: Change, index: PlacementIndex) -> Touched:
         # One node more or less changes what share of the nodes holds an image.
-        if change.kind in (Kind.TARGET_ADDED, Kind.TARGET_REMOVED, Kind.TARGET_CHANGED):
+        if change.kind in (ChangeType.TARGET_ADDED, ChangeType.TARGET_REMOVED, ChangeType.TARGET_CHANGED):
             return ALL
         return super().touched(plan, change, index)

@@ -13,32 +13,30 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from bayplan.indexing.classes import WorkloadClass
+from bayplan.indexing.classes import VisibleLabels, WorkloadClass
+from bayplan.indexing.counters import Reach
 from bayplan.indexing.evaluations import Around, Touched
-from bayplan.indexing.journal import Change, Kind
-from bayplan.indexing.label_sets import VisibleLabels
+from bayplan.indexing.journal import Change, ChangeType
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.indexing.reach import Reach
 from bayplan.indexing.slots import ALL, At
 from bayplan.indexing.term_table import OwnerRule, Role, TermEntry
 from bayplan.indexing.value_columns import ValueColumn
-from bayplan.model.decisions import Codes, Mask, Reason, Scores, Status
-from bayplan.model.resolved_terms import ResolvedTerms, Use, resolve
+from bayplan.model.reasons import Codes, Mask, Reason, Scores, StatusCode
 from bayplan.model.semantics import Semantics
-from bayplan.model.terms import AffinityTerms, PeerTerm
+from bayplan.model.terms import AffinityTerms, PeerTerm, ResolvedTerms, Use, resolve
 from bayplan.model.workloads import Workload, label_keys
 from bayplan.rules.rule import HIGHEST, MOST_EFFECTS, Failure, Rule, Scaling, wholes
 
-NOT_NEAR = Reason("pod-affinity", "node(s) didn't match pod affinity rules", Status.UNRESOLVABLE)
-TOO_NEAR = Reason("pod-anti-affinity", "node(s) didn't match pod anti-affinity rules", Status.UNSCHEDULABLE)
+NOT_NEAR = Reason("pod-affinity", "node(s) didn't match pod affinity rules", StatusCode.UNRESOLVABLE)
+TOO_NEAR = Reason("pod-anti-affinity", "node(s) didn't match pod anti-affinity rules", StatusCode.UNSCHEDULABLE)
 UNWELCOME = Reason(
-    "existing-anti-affinity", "node(s) didn't satisfy existing pods anti-affinity rules", Status.UNSCHEDULABLE
+    "existing-anti-affinity", "node(s) didn't satisfy existing pods anti-affinity rules", StatusCode.UNSCHEDULABLE
 )
 REASONS = (NOT_NEAR, TOO_NEAR, UNWELCOME)
 EVERYWHERE = ("\0everywhere",)  # in place of topology keys: a change that may matter on any target
 
 
-class Part(msgspec.Struct, frozen=True):
+class InterPodAffinityPart(msgspec.Struct, frozen=True):
     """What terms can see of the workload, and its own terms."""
 
     namespace: str
@@ -46,7 +44,7 @@ class Part(msgspec.Struct, frozen=True):
     affinity: AffinityTerms
 
 
-class Near(msgspec.Struct, frozen=True):
+class RequiredAffinity(msgspec.Struct, frozen=True):
     """
     A required affinity term: one of the peers that `term` selects must be near.
 
@@ -61,21 +59,21 @@ class Near(msgspec.Struct, frozen=True):
     kind: Reach | None
 
 
-class Wish(msgspec.Struct, frozen=True):
+class PreferredTerm(msgspec.Struct, frozen=True):
     """A term of the pod's own, hard or soft, with its matches counted."""
 
     reach: Reach
     use: Use
 
 
-class Neighbours(msgspec.Struct, frozen=True):
+class ExistingPodTerm(msgspec.Struct, frozen=True):
     """A rule held by placed workloads, and how many match it, where that makes a difference."""
 
     rule: OwnerRule
     matches: Reach | None
 
 
-class Plan(msgspec.Struct):
+class InterPodAffinityState(msgspec.Struct):
     """
     Everything looked up.
 
@@ -83,13 +81,13 @@ class Plan(msgspec.Struct):
     its comings and goings matter, `alone` for each of `near` whether there was no peer when targets were last judged.
     """
 
-    part: Part
-    near: tuple[Near, ...]
-    apart: tuple[Wish, ...]
-    liked: tuple[Wish, ...]
-    disliked: tuple[Wish, ...]
-    refusing: tuple[Neighbours, ...]
-    pulling: tuple[Neighbours, ...]
+    part: InterPodAffinityPart
+    near: tuple[RequiredAffinity, ...]
+    apart: tuple[PreferredTerm, ...]
+    liked: tuple[PreferredTerm, ...]
+    disliked: tuple[PreferredTerm, ...]
+    refusing: tuple[ExistingPodTerm, ...]
+    pulling: tuple[ExistingPodTerm, ...]
     held: list[TermEntry]
     generation: int
     compares: bool
@@ -106,24 +104,26 @@ class InterPodAffinity(Rule):
         self.hard_weight = hard_weight
         self.ignore_neighbours_wishes = ignore_neighbours_wishes
 
-    def part(self, workload: Workload, index: PlacementIndex) -> Part:
+    def part(self, workload: Workload, index: PlacementIndex) -> InterPodAffinityPart:
         affinity = workload.needs.affinity
-        return Part(workload.namespace, index.census.visible(workload.labels, label_keys(workload.needs)), affinity)
+        return InterPodAffinityPart(
+            workload.namespace, index.census.visible(workload.labels, label_keys(workload.needs)), affinity
+        )
 
-    def prepare(self, part: Part, index: PlacementIndex) -> Plan:
-        return _Planner(self, part, index).plan()
+    def prepare(self, part: InterPodAffinityPart, index: PlacementIndex) -> InterPodAffinityState:
+        return _StateBuilder(self, part, index).plan()
 
-    def stale(self, plan: Plan, index: PlacementIndex) -> bool:
+    def stale(self, plan: InterPodAffinityState, index: PlacementIndex) -> bool:
         return plan.generation != index.census.generation
 
-    def release(self, plan: Plan, index: PlacementIndex) -> None:
+    def release(self, plan: InterPodAffinityState, index: PlacementIndex) -> None:
         for entry in plan.held:
             index.census.release(entry)
 
-    def judges_by(self, plan: Plan, index: PlacementIndex) -> ValueColumn | None:
+    def judges_by(self, plan: InterPodAffinityState, index: PlacementIndex) -> ValueColumn | None:
         return wholes((column for reach in _reaches(plan) for column in reach.columns), index)
 
-    def reject(self, plan: Plan, index: PlacementIndex, at: At) -> Codes | None:
+    def reject(self, plan: InterPodAffinityState, index: PlacementIndex, at: At) -> Codes | None:
         if not (plan.near or plan.apart or plan.refusing):
             return None
         codes = np.zeros(len(index.slots.alive[at]), np.int64)
@@ -137,7 +137,7 @@ class InterPodAffinity(Rule):
             codes[~near_enough(near, at, first=first)] = 1
         return codes
 
-    def score(self, plan: Plan, index: PlacementIndex, at: At) -> Scores | None:
+    def score(self, plan: InterPodAffinityState, index: PlacementIndex, at: At) -> Scores | None:
         if not (plan.liked or plan.disliked or plan.pulling):
             return None
         raw = np.zeros(len(index.slots.alive[at]), np.int64)
@@ -156,7 +156,7 @@ class InterPodAffinity(Rule):
         scaled = HIGHEST * ((raw - lowest) / float(highest - lowest))
         return int(scaled) if isinstance(raw, int) else scaled.astype(np.int64)
 
-    def at_one(self, plan: Plan, index: PlacementIndex, slot: int) -> tuple[int, int] | None:
+    def at_one(self, plan: InterPodAffinityState, index: PlacementIndex, slot: int) -> tuple[int, int] | None:
         if plan.compares:
             return None
         code = 0
@@ -172,7 +172,7 @@ class InterPodAffinity(Rule):
                 code = 1
         return code, self._score_one(plan, index.semantics, slot)
 
-    def _score_one(self, plan: Plan, semantics: Semantics, slot: int) -> int:
+    def _score_one(self, plan: InterPodAffinityState, semantics: Semantics, slot: int) -> int:
         once, raw = semantics.soft_terms_count_once, 0
         for wish in plan.liked:
             count = wish.reach.count_at(slot)
@@ -184,7 +184,7 @@ class InterPodAffinity(Rule):
             raw += self._pull(neighbours.rule) * neighbours.rule.reach.count_at(slot)
         return raw
 
-    def touched(self, plan: Plan, change: Change, index: PlacementIndex) -> Touched:
+    def touched(self, plan: InterPodAffinityState, change: Change, index: PlacementIndex) -> Touched:
         cls = change.member_of
         if cls is None:
             return self._touched_by_others(plan, change)
@@ -201,22 +201,24 @@ class InterPodAffinity(Rule):
             return None
         return ALL if keys is EVERYWHERE else Around(keys, change.slots)
 
-    def _touched_by_others(self, plan: Plan, change: Change) -> Touched:
+    def _touched_by_others(self, plan: InterPodAffinityState, change: Change) -> Touched:
         """Where something that is no workload on a target matters."""
         if change.moves_domains:
             return ALL  # who came or went there before did so in domains that are no longer known
-        if change.kind in (Kind.TARGET_ADDED, Kind.TARGET_CHANGED):
+        if change.kind in (ChangeType.TARGET_ADDED, ChangeType.TARGET_CHANGED):
             return change.slots
-        if change.kind is Kind.NAMESPACE_CHANGED:
+        if change.kind is ChangeType.NAMESPACE_CHANGED:
             plan.effects.clear()
             return ALL
         return None
 
-    def reasons(self, plan: Plan, code: int) -> tuple[Reason, ...]:
+    def reasons(self, plan: InterPodAffinityState, code: int) -> tuple[Reason, ...]:
         del plan
         return (REASONS[code - 1],)
 
-    def evidence(self, plan: Plan, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
+    def evidence(
+        self, plan: InterPodAffinityState, workload: Workload, slot: int, index: PlacementIndex
+    ) -> list[Failure]:
         from bayplan.rules import inter_pod_evidence  # which reads plans, so it cannot be imported above
 
         del workload
@@ -227,7 +229,7 @@ class InterPodAffinity(Rule):
             return self.hard_weight
         return rule.weight if rule.role is Role.PREFERRED else -rule.weight
 
-    def _effects(self, plan: Plan, cls: WorkloadClass, index: PlacementIndex) -> tuple[str, ...]:
+    def _effects(self, plan: InterPodAffinityState, cls: WorkloadClass, index: PlacementIndex) -> tuple[str, ...]:
         """The topology keys in whose domains members of the class change what the pod finds."""
         census, keys = index.census, set[str]()
         for near in plan.near:
@@ -248,7 +250,7 @@ class InterPodAffinity(Rule):
         return tuple(sorted(keys))
 
 
-def _reaches(plan: Plan) -> Iterator[Reach]:
+def _reaches(plan: InterPodAffinityState) -> Iterator[Reach]:
     """Everything whose counts decide about a target."""
     for near in plan.near:
         yield near.reach
@@ -263,13 +265,13 @@ def _reaches(plan: Plan) -> Iterator[Reach]:
 # Filtering, per target
 
 
-def near_enough(near: Near, at: At, *, first: bool) -> Mask:
+def near_enough(near: RequiredAffinity, at: At, *, first: bool) -> Mask:
     """Where a peer is near, or none is needed as the pod is the first of its kind; never without the topology."""
     present = near.reach.present(at)
     return present if first else present & (near.reach.counts(at) > 0)
 
 
-def alone(plan: Plan) -> tuple[bool, ...]:
+def alone(plan: InterPodAffinityState) -> tuple[bool, ...]:
     """For each required term, whether the pod is the first of a set that wants to be together and so need not be."""
     if not plan.near:
         return ()
@@ -281,7 +283,7 @@ def alone(plan: Plan) -> tuple[bool, ...]:
     return (first,) * len(plan.near)
 
 
-def refuse(neighbours: Neighbours, at: At) -> Mask:
+def refuse(neighbours: ExistingPodTerm, at: At) -> Mask:
     """Where somebody who holds the rule would get more peers than it allows."""
     rule = neighbours.rule
     if neighbours.matches is None:
@@ -295,18 +297,18 @@ def refuse(neighbours: Neighbours, at: At) -> Mask:
 # Scoring, per target
 
 
-def _seen(wish: Wish, semantics: Semantics, at: At) -> NDArray[np.int64]:
+def _seen(wish: PreferredTerm, semantics: Semantics, at: At) -> NDArray[np.int64]:
     counts = wish.reach.counts(at)
     return np.minimum(counts, 1) if semantics.soft_terms_count_once else counts
 
 
-def _missed(wish: Wish, semantics: Semantics, at: At) -> NDArray[np.int64]:
+def _missed(wish: PreferredTerm, semantics: Semantics, at: At) -> NDArray[np.int64]:
     """The seed rewards every domain without a match; kube-scheduler punishes each match."""
     seen = _seen(wish, semantics, at)
     return 1 - seen if semantics.soft_terms_count_once else -seen
 
 
-def _pulled(neighbours: Neighbours, at: At) -> NDArray[np.int64]:
+def _pulled(neighbours: ExistingPodTerm, at: At) -> NDArray[np.int64]:
     """How many owners of the rule are near each target; under the seed only those whose wish would change."""
     rule = neighbours.rule
     if neighbours.matches is None:
@@ -319,37 +321,39 @@ def _pulled(neighbours: Neighbours, at: At) -> NDArray[np.int64]:
 # Planning
 
 
-class _Planner:
+class _StateBuilder:
     """Looks up what a part needs, holding every term whose matches it counts."""
 
-    def __init__(self, rule: InterPodAffinity, part: Part, index: PlacementIndex) -> None:
+    def __init__(self, rule: InterPodAffinity, part: InterPodAffinityPart, index: PlacementIndex) -> None:
         self.rule, self.part, self.index = rule, part, index
         self.census, self.semantics = index.census, index.semantics
         self.held: list[TermEntry] = []
 
-    def plan(self) -> Plan:
+    def plan(self) -> InterPodAffinityState:
         part = self.part
         own = resolve(part.affinity, part.namespace, self.semantics, incoming=True)
         near = self._near(own)
         apart, liked, disliked = (
-            tuple(Wish(self._reach(use.term, use.keys), use) for use in uses)
+            tuple(PreferredTerm(self._reach(use.term, use.keys), use) for use in uses)
             for uses in (own.anti_required, own.preferred, own.anti_preferred)
         )
         refusing, pulling = self._neighbours()
         compares = any(neighbours.matches is not None for neighbours in (*refusing, *pulling))
         generation = self.census.generation
-        return Plan(part, near, apart, liked, disliked, refusing, pulling, self.held, generation, compares, {})
+        return InterPodAffinityState(
+            part, near, apart, liked, disliked, refusing, pulling, self.held, generation, compares, {}
+        )
 
-    def _near(self, own: ResolvedTerms) -> tuple[Near, ...]:
+    def _near(self, own: ResolvedTerms) -> tuple[RequiredAffinity, ...]:
         found = []
         for use in own.required:
             together = own.conjunction is not None and not self.semantics.affinity_terms_met_apart
             term = own.conjunction if together and own.conjunction else use.term
             kind = self._reach(use.term, use.keys) if self.semantics.first_pod_per_term else None
-            found.append(Near(use, term, self._reach(term, use.keys), self._matches_self(use.term), kind))
+            found.append(RequiredAffinity(use, term, self._reach(term, use.keys), self._matches_self(use.term), kind))
         return tuple(found)
 
-    def _neighbours(self) -> tuple[tuple[Neighbours, ...], tuple[Neighbours, ...]]:
+    def _neighbours(self) -> tuple[tuple[ExistingPodTerm, ...], tuple[ExistingPodTerm, ...]]:
         rules = list(self.census.owner_rules(dict(self.part.labels), self.part.namespace))
         refusing = tuple(self._held_against(rule) for rule in rules if rule.role is Role.ANTI_REQUIRED)
         has_wishes = self.part.affinity.preferred or self.part.affinity.anti_preferred
@@ -364,10 +368,10 @@ class _Planner:
             return self.semantics.soft_anti_affinity_symmetric
         return rule.role is Role.PREFERRED
 
-    def _held_against(self, rule: OwnerRule) -> Neighbours:
+    def _held_against(self, rule: OwnerRule) -> ExistingPodTerm:
         hard = rule.role is Role.ANTI_REQUIRED
         compares = rule.limit > 0 if hard else self.semantics.neighbours_count_when_changed
-        return Neighbours(rule, self._reach(rule.entry.term, rule.reach.keys) if compares else None)
+        return ExistingPodTerm(rule, self._reach(rule.entry.term, rule.reach.keys) if compares else None)
 
     def _reach(self, term: PeerTerm, keys: tuple[str, ...]) -> Reach:
         entry = self.census.hold(term)

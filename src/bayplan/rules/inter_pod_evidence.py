@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
+from bayplan.indexing.counters import Reach
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.indexing.reach import Reach
 from bayplan.model.terms import PodTerm
 from bayplan.rules.inter_pod_affinity import (
     NOT_NEAR,
     TOO_NEAR,
     UNWELCOME,
-    Near,
-    Neighbours,
-    Plan,
-    Wish,
+    ExistingPodTerm,
+    InterPodAffinityState,
+    PreferredTerm,
+    RequiredAffinity,
     alone,
     near_enough,
     refuse,
@@ -24,7 +24,7 @@ from bayplan.rules.rule import Failure
 RULE = "pod-affinity"
 
 
-def failures(plan: Plan, slot: int, index: PlacementIndex) -> list[Failure]:
+def failures(plan: InterPodAffinityState, slot: int, index: PlacementIndex) -> list[Failure]:
     """Everything that affinity and anti-affinity have against the target, in kube-scheduler's order of checks."""
     at = np.array([slot])
     not_near = [
@@ -38,7 +38,7 @@ def failures(plan: Plan, slot: int, index: PlacementIndex) -> list[Failure]:
     return [*not_near, *too_near, *sorted(unwelcome, key=lambda failure: failure.detail)]
 
 
-def _not_near(near: Near, plan: Plan, slot: int) -> Failure:
+def _not_near(near: RequiredAffinity, plan: InterPodAffinityState, slot: int) -> Failure:
     shown = show_term(near.use.source)
     if near.term != near.use.term:
         shown = f"all of {' and '.join(show_term(n.use.source) for n in plan.near)} at once"
@@ -52,7 +52,7 @@ def _not_near(near: Near, plan: Plan, slot: int) -> Failure:
     return Failure(RULE, NOT_NEAR.text, detail=detail, term=near.use.source.path, domain=domain)
 
 
-def _too_near(wish: Wish, slot: int, index: PlacementIndex) -> Failure:
+def _too_near(wish: PreferredTerm, slot: int, index: PlacementIndex) -> Failure:
     domain, term = _domain(wish.reach, slot), wish.use.source
     peers = index.census.peers(wish.use.term, wish.reach.around(slot).tolist())
     allowed = f", more than the {term.limit} allowed" if term.limit else ""
@@ -60,7 +60,7 @@ def _too_near(wish: Wish, slot: int, index: PlacementIndex) -> Failure:
     return Failure(RULE, TOO_NEAR.text, detail=detail, term=term.path, domain=domain, peers=peers)
 
 
-def _unwelcome(neighbours: Neighbours, slot: int, index: PlacementIndex) -> Failure:
+def _unwelcome(neighbours: ExistingPodTerm, slot: int, index: PlacementIndex) -> Failure:
     rule = neighbours.rule
     domain = _domain(rule.reach, slot)
     owners = index.census.owners(rule, rule.reach.around(slot).tolist())

@@ -10,19 +10,19 @@ import numpy as np
 
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ALL, At
-from bayplan.model.decisions import Codes, Mask, Reason, Scores, Status
-from bayplan.model.node_selectors import NAME_FIELD, NodeAffinity, NodeRequirement, NodeTerm, PreferredTerm
+from bayplan.model.node_selectors import NAME_FIELD, NodeAffinity, NodeRequirement, NodeTerm, PreferredNodeTerm
+from bayplan.model.reasons import Codes, Mask, Reason, Scores, StatusCode
 from bayplan.model.workloads import Workload
 from bayplan.rules.rule import Failure, Rule, Scaling, share_of_highest
 
-NOT_MATCHED = Reason("node-affinity", "node(s) didn't match Pod's node affinity/selector", Status.UNRESOLVABLE)
+NOT_MATCHED = Reason("node-affinity", "node(s) didn't match Pod's node affinity/selector", StatusCode.UNRESOLVABLE)
 NOT_ENFORCED = Reason(
-    "scheduler-node-affinity", "node(s) didn't match scheduler-enforced node affinity", Status.UNRESOLVABLE
+    "scheduler-node-affinity", "node(s) didn't match scheduler-enforced node affinity", StatusCode.UNRESOLVABLE
 )
-CONFLICT = Reason("node-affinity-conflict", "pod affinity terms conflict", Status.UNRESOLVABLE)
+CONFLICT = Reason("node-affinity-conflict", "pod affinity terms conflict", StatusCode.UNRESOLVABLE)
 
 
-class Plan(msgspec.Struct, frozen=True):
+class NodeAffinityState(msgspec.Struct, frozen=True):
     """`names` are the only nodes that any required term allows; None if they allow nodes by label."""
 
     asked: NodeAffinity
@@ -45,22 +45,22 @@ class NodeAffinityRule(Rule):
             return asked
         return None
 
-    def prepare(self, part: NodeAffinity, index: PlacementIndex) -> Plan:
+    def prepare(self, part: NodeAffinity, index: PlacementIndex) -> NodeAffinityState:
         del index
-        return Plan(part, _named_nodes(part.required))
+        return NodeAffinityState(part, _named_nodes(part.required))
 
-    def refuse(self, plan: Plan, index: PlacementIndex) -> Reason | None:
+    def refuse(self, plan: NodeAffinityState, index: PlacementIndex) -> Reason | None:
         del index
         return CONFLICT if plan.names is not None and not plan.names else None
 
-    def candidates(self, plan: Plan, index: PlacementIndex) -> Mask | None:
+    def candidates(self, plan: NodeAffinityState, index: PlacementIndex) -> Mask | None:
         if plan.names is None:
             return None
         mask = np.zeros(index.slots.capacity, np.bool_)
         mask[[index.slots.by_name[name] for name in plan.names if name in index.slots.by_name]] = True
         return mask
 
-    def reject(self, plan: Plan, index: PlacementIndex, at: At) -> Codes | None:
+    def reject(self, plan: NodeAffinityState, index: PlacementIndex, at: At) -> Codes | None:
         asked, added = plan.asked, self.added.required if self.added else None
         if not asked.selector and asked.required is None and added is None:
             return None
@@ -69,8 +69,8 @@ class NodeAffinityRule(Rule):
             codes[~_any_term(added, index, at)] = 2
         return codes
 
-    def score(self, plan: Plan, index: PlacementIndex, at: At) -> Scores | None:
-        preferred: Sequence[PreferredTerm] = plan.asked.preferred or ()
+    def score(self, plan: NodeAffinityState, index: PlacementIndex, at: At) -> Scores | None:
+        preferred: Sequence[PreferredNodeTerm] = plan.asked.preferred or ()
         if self.added and self.added.preferred:
             preferred = (*self.added.preferred, *preferred)
         if not preferred:
@@ -85,11 +85,11 @@ class NodeAffinityRule(Rule):
         del lowest
         return share_of_highest(raw, highest)
 
-    def reasons(self, plan: Plan, code: int) -> tuple[Reason, ...]:
+    def reasons(self, plan: NodeAffinityState, code: int) -> tuple[Reason, ...]:
         del plan
         return (NOT_MATCHED,) if code == 1 else (NOT_ENFORCED,)
 
-    def evidence(self, plan: Plan, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
+    def evidence(self, plan: NodeAffinityState, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
         del workload
         target, asked = index.slots.at(slot), plan.asked
         failures = [

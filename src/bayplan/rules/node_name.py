@@ -6,11 +6,11 @@ import numpy as np
 
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import At
-from bayplan.model.decisions import Codes, Reason, Status
+from bayplan.model.reasons import Codes, Reason, StatusCode
 from bayplan.model.workloads import Workload
 from bayplan.rules.rule import Failure, Rule
 
-OTHER_NODE = Reason("node-name", "node(s) didn't match the requested node name", Status.UNRESOLVABLE)
+OTHER_NODE = Reason("node-name", "node(s) didn't match the requested node name", StatusCode.UNRESOLVABLE)
 
 
 class NodeName(Rule):

@@ -8,11 +8,11 @@ from bayplan.indexing.evaluations import Touched
 from bayplan.indexing.journal import Change
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import At
-from bayplan.model.decisions import Codes, Reason, Status
+from bayplan.model.reasons import Codes, Reason, StatusCode
 from bayplan.model.workloads import HostPort, Workload
 from bayplan.rules.rule import Failure, Rule
 
-TAKEN = Reason("node-ports", "node(s) didn't have free ports for the requested pod ports", Status.UNSCHEDULABLE)
+TAKEN = Reason("node-ports", "node(s) didn't have free ports for the requested pod ports", StatusCode.UNSCHEDULABLE)
 ANY_ADDRESS = "0.0.0.0"  # noqa: S104 (compared, never bound)
 
 Ports = tuple[HostPort, ...]

@@ -7,12 +7,12 @@ import numpy as np
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import At
 from bayplan.indexing.value_columns import TAINTS
-from bayplan.model.decisions import Codes, Reason, Status
+from bayplan.model.reasons import Codes, Reason, StatusCode
 from bayplan.model.taints import UNSCHEDULABLE, tolerated
 from bayplan.model.workloads import Workload
 from bayplan.rules.rule import Failure, Rule
 
-CORDONED = Reason("node-unschedulable", "node(s) were unschedulable", Status.UNRESOLVABLE)
+CORDONED = Reason("node-unschedulable", "node(s) were unschedulable", StatusCode.UNRESOLVABLE)
 
 
 class NodeUnschedulable(Rule):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.model.decisions import Reason, Status
+from bayplan.model.reasons import Reason, StatusCode
 from bayplan.model.workloads import Workload
 from bayplan.rules.rule import Rule
 
@@ -18,7 +18,7 @@ class Placeable(Rule):
 
     def refuse(self, plan: str, index: PlacementIndex) -> Reason | None:
         del index
-        return Reason("unreadable-rule", plan, Status.UNRESOLVABLE)
+        return Reason("unreadable-rule", plan, StatusCode.UNRESOLVABLE)
 
 
 def _without_topology(workload: Workload, index: PlacementIndex) -> str:

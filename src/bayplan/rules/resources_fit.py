@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 
 from bayplan.indexing.capacity import COUNTED, PODS, Capacity
 from bayplan.indexing.evaluations import Touched
-from bayplan.indexing.journal import Change, Kind
+from bayplan.indexing.journal import Change, ChangeType
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import At
 from bayplan.model import quantities
-from bayplan.model.decisions import Codes, Reason, Scores, Status
+from bayplan.model.reasons import Codes, Reason, Scores, StatusCode
 from bayplan.model.workloads import Requests, Workload
 from bayplan.rules.rule import HIGHEST, Failure, Rule
 
-TOO_MANY_PODS = Reason("too-many-pods", "Too many pods", Status.UNSCHEDULABLE)
+TOO_MANY_PODS = Reason("too-many-pods", "Too many pods", StatusCode.UNSCHEDULABLE)
 UNRESOLVABLE_BIT = 1 << 62
 NATIVE = ("cpu", "memory", "ephemeral-storage")
 
@@ -34,7 +34,7 @@ class Strategy(msgspec.Struct, frozen=True):
     shape: tuple[tuple[int, int], ...] = ()
 
 
-class Plan(msgspec.Struct, frozen=True):
+class ResourcesFitState(msgspec.Struct, frozen=True):
     """
     The requests with their rows of the index's capacity looked up.
 
@@ -66,7 +66,7 @@ class ResourcesFit(Rule):
         del index
         return workload.needs.requests
 
-    def prepare(self, part: Requests, index: PlacementIndex) -> Plan:
+    def prepare(self, part: Requests, index: PlacementIndex) -> ResourcesFitState:
         row, asked = index.capacity.row, dict(part.scored)
         fitted = tuple(
             (row(resource), amount, 2 << i)
@@ -78,9 +78,9 @@ class ResourcesFit(Rule):
             for resource, weight in self.strategy.resources
             if resource in NATIVE or asked.get(resource)
         )
-        return Plan(part.amounts, fitted, scored)
+        return ResourcesFitState(part.amounts, fitted, scored)
 
-    def reject(self, plan: Plan, index: PlacementIndex, at: At) -> Codes:
+    def reject(self, plan: ResourcesFitState, index: PlacementIndex, at: At) -> Codes:
         """Bit 0: no room for one more pod; bit i+1: too little of the i-th resource asked for; bit 62: ever."""
         capacity = index.capacity
         pods = capacity.rows[PODS]
@@ -91,7 +91,7 @@ class ResourcesFit(Rule):
             codes |= (amount > offered) * np.int64(UNRESOLVABLE_BIT)
         return codes
 
-    def score(self, plan: Plan, index: PlacementIndex, at: At) -> Scores:
+    def score(self, plan: ResourcesFitState, index: PlacementIndex, at: At) -> Scores:
         capacity = index.capacity
         total = np.zeros(len(index.slots.alive[at]), np.int64)
         weights = np.zeros(len(total), np.int64)
@@ -109,7 +109,7 @@ class ResourcesFit(Rule):
             return np.floor(total / weights_or_one + 0.5).astype(np.int64)
         return total // weights_or_one
 
-    def at_one(self, plan: Plan, index: PlacementIndex, slot: int) -> tuple[int, int]:
+    def at_one(self, plan: ResourcesFitState, index: PlacementIndex, slot: int) -> tuple[int, int]:
         capacity = index.capacity
         offered, requested = capacity.offered_at, capacity.requested_at
         pods = capacity.rows[PODS]
@@ -122,7 +122,7 @@ class ResourcesFit(Rule):
                 code |= UNRESOLVABLE_BIT
         return code, self._score_one(plan, capacity, slot)
 
-    def _score_one(self, plan: Plan, capacity: Capacity, slot: int) -> int:
+    def _score_one(self, plan: ResourcesFitState, capacity: Capacity, slot: int) -> int:
         total = weights = 0
         for resource, row, amount, weight in plan.scored:
             offered = capacity.offered_at[row][slot]
@@ -136,13 +136,13 @@ class ResourcesFit(Rule):
             return math.floor(total / max(weights, 1) + 0.5)
         return total // (weights or 1)
 
-    def touched(self, plan: Plan, change: Change, index: PlacementIndex) -> Touched:
-        if change.kind in (Kind.WORKLOAD_ADDED, Kind.WORKLOAD_REMOVED):
+    def touched(self, plan: ResourcesFitState, change: Change, index: PlacementIndex) -> Touched:
+        if change.kind in (ChangeType.WORKLOAD_ADDED, ChangeType.WORKLOAD_REMOVED):
             return change.slots
         return super().touched(plan, change, index)
 
-    def reasons(self, plan: Plan, code: int) -> tuple[Reason, ...]:
-        status = Status.UNRESOLVABLE if code & UNRESOLVABLE_BIT else Status.UNSCHEDULABLE
+    def reasons(self, plan: ResourcesFitState, code: int) -> tuple[Reason, ...]:
+        status = StatusCode.UNRESOLVABLE if code & UNRESOLVABLE_BIT else StatusCode.UNSCHEDULABLE
         reasons = [Reason(TOO_MANY_PODS.id, TOO_MANY_PODS.text, status)] if code & 1 else []
         reasons += [
             Reason(f"insufficient-{resource}", f"Insufficient {resource}", status)
@@ -151,7 +151,7 @@ class ResourcesFit(Rule):
         ]
         return tuple(reasons)
 
-    def evidence(self, plan: Plan, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
+    def evidence(self, plan: ResourcesFitState, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
         del workload
         code = int(self.reject(plan, index, np.array([slot]))[0])
         asked = {PODS: 1, **dict(plan.amounts)}

@@ -16,11 +16,11 @@ import msgspec
 import numpy as np
 
 from bayplan.indexing.evaluations import Touched
-from bayplan.indexing.journal import Change, Kind
+from bayplan.indexing.journal import Change, ChangeType
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import At
 from bayplan.indexing.value_columns import ValueColumn
-from bayplan.model.decisions import Codes, Mask, Reason, Scores, Slots
+from bayplan.model.reasons import Codes, Mask, Reason, Scores, Slots
 from bayplan.model.workloads import Workload
 
 HIGHEST = 100  # the top of a normalised score
@@ -127,7 +127,7 @@ class Rule(ABC):
     def touched(self, plan: Any, change: Change, index: PlacementIndex) -> Touched:
         """Where a change may alter codes or raw scores. The default: on the changed target only."""
         del plan, index
-        if change.kind in (Kind.TARGET_ADDED, Kind.TARGET_REMOVED, Kind.TARGET_CHANGED):
+        if change.kind in (ChangeType.TARGET_ADDED, ChangeType.TARGET_REMOVED, ChangeType.TARGET_CHANGED):
             return change.slots
         return None
 

@@ -9,12 +9,12 @@ import numpy as np
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ALL, At
 from bayplan.indexing.value_columns import TAINTS, Value
-from bayplan.model.decisions import Codes, Mask, Reason, Scores, Status
+from bayplan.model.reasons import Codes, Mask, Reason, Scores, StatusCode
 from bayplan.model.taints import HARD_EFFECTS, PREFER_NO_SCHEDULE, Taint, Toleration, tolerated
 from bayplan.model.workloads import Workload
 from bayplan.rules.rule import Failure, Rule, Scaling, short_of_highest
 
-UNTOLERATED = Reason("taint", "node(s) had untolerated taint(s)", Status.UNRESOLVABLE)
+UNTOLERATED = Reason("taint", "node(s) had untolerated taint(s)", StatusCode.UNRESOLVABLE)
 
 Tolerations = tuple[Toleration, ...]
 

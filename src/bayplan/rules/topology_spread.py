@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from bayplan.indexing.classes import WorkloadClass
+from bayplan.indexing.counters import Counter
 from bayplan.indexing.evaluations import Around, Touched
-from bayplan.indexing.journal import Change, Kind
+from bayplan.indexing.journal import Change, ChangeType
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ALL, At
+from bayplan.indexing.term_table import TermEntry
 from bayplan.indexing.value_columns import ABSENT, ValueColumn
-from bayplan.model.decisions import Codes, Mask, Reason, Scores, Status
-from bayplan.model.node_selectors import ANYWHERE
-from bayplan.model.terms import HOSTNAME, ZONE
+from bayplan.model.labels import EVERYTHING
+from bayplan.model.node_selectors import ANYWHERE, NodeAffinity
+from bayplan.model.reasons import Codes, Mask, Reason, Scores, StatusCode
+from bayplan.model.taints import Toleration
+from bayplan.model.terms import HOSTNAME, TARGET, ZONE, PeerTerm, TermPart
 from bayplan.model.workloads import SpreadConstraint, Workload
-from bayplan.rules import spread_plans
-from bayplan.rules.rule import HIGHEST, MOST_EFFECTS, Failure, Rule, Scaling
-from bayplan.rules.spread_plans import Part, Plan, Spreading
+from bayplan.rules import node_affinity, taint_toleration
+from bayplan.rules.rule import HIGHEST, MOST_EFFECTS, Failure, Rule, Scaling, wholes
 
-SKEWED = Reason("topology-spread", "node(s) didn't match pod topology spread constraints", Status.UNSCHEDULABLE)
+SKEWED = Reason("topology-spread", "node(s) didn't match pod topology spread constraints", StatusCode.UNSCHEDULABLE)
 NO_LABEL = Reason(
     "topology-spread-label",
     "node(s) didn't match pod topology spread constraints (missing required label)",
-    Status.UNRESOLVABLE,
+    StatusCode.UNRESOLVABLE,
 )
 
 SYSTEM_DEFAULTS = (
@@ -43,7 +48,7 @@ class TopologySpread(Rule):
         self.defaults = defaults
         self.system = system
 
-    def part(self, workload: Workload, index: PlacementIndex) -> Part | None:
+    def part(self, workload: Workload, index: PlacementIndex) -> SpreadPart | None:
         del index
         spread = workload.needs.spread
         constraints = spread.constraints
@@ -53,7 +58,7 @@ class TopologySpread(Rule):
             return None
         selves = tuple(c.selector is not None and c.selector.matches(workload.labels) for c in constraints)
         honors_affinity = any(c.honors_affinity for c in constraints)
-        return Part(
+        return SpreadPart(
             workload.namespace,
             constraints,
             selves,
@@ -62,57 +67,57 @@ class TopologySpread(Rule):
             bool(spread.constraints) or not self.system,
         )
 
-    def prepare(self, part: Part, index: PlacementIndex) -> Plan:
-        return spread_plans.plan_of(part, index)
+    def prepare(self, part: SpreadPart, index: PlacementIndex) -> SpreadState:
+        return spread_state(part, index)
 
-    def judges_by(self, plan: Plan, index: PlacementIndex) -> ValueColumn | None:
+    def judges_by(self, plan: SpreadState, index: PlacementIndex) -> ValueColumn | None:
         del index
         return plan.wholes
 
-    def stale(self, plan: Plan, index: PlacementIndex) -> bool:
+    def stale(self, plan: SpreadState, index: PlacementIndex) -> bool:
         return plan.generation != index.targets_generation
 
-    def release(self, plan: Plan, index: PlacementIndex) -> None:
+    def release(self, plan: SpreadState, index: PlacementIndex) -> None:
         for entry in plan.terms:
             index.census.release(entry)
 
-    def reject(self, plan: Plan, index: PlacementIndex, at: At) -> Codes | None:
+    def reject(self, plan: SpreadState, index: PlacementIndex, at: At) -> Codes | None:
         """Code 2i+1: skewed by the i-th hard constraint; 2i+2: its label is missing. The first to fail counts."""
         if not plan.hard:
             return None
         codes = np.zeros(len(index.slots.alive[at]), np.int64)
-        plan.fewest = spread_plans.fewest(plan)
-        for i, (spreading, fewest) in enumerate(zip(plan.hard, plan.fewest, strict=True)):
-            skewed = spreading.column.gather(spreading.count_by_domain(), at) > spread_plans.most(spreading, fewest)
+        plan.fewest = fewest(plan)
+        for i, (spreading, lowest) in enumerate(zip(plan.hard, plan.fewest, strict=True)):
+            skewed = spreading.column.gather(spreading.count_by_domain(), at) > most(spreading, lowest)
             found = np.where(spreading.column.present(at), np.where(skewed, 2 * i + 1, 0), 2 * i + 2)
             codes = np.where(codes == 0, found, codes)
         return codes
 
-    def at_one(self, plan: Plan, index: PlacementIndex, slot: int) -> tuple[int, int] | None:
+    def at_one(self, plan: SpreadState, index: PlacementIndex, slot: int) -> tuple[int, int] | None:
         del index
         if plan.wholes is None or not all(spreading.counts_domains for spreading in plan.hard):
             return None
-        plan.fewest = spread_plans.fewest(plan)
+        plan.fewest = fewest(plan)
         domain = plan.wholes.at[slot]
-        for i, (spreading, fewest) in enumerate(zip(plan.hard, plan.fewest, strict=True)):
+        for i, (spreading, lowest) in enumerate(zip(plan.hard, plan.fewest, strict=True)):
             if domain == ABSENT:
                 return 2 * i + 2, 0
             assert spreading.peers is not None
-            if spreading.peers.by_domain.get(domain, 0) > spread_plans.most(spreading, fewest):
+            if spreading.peers.by_domain.get(domain, 0) > most(spreading, lowest):
                 return 2 * i + 1, 0
         return 0, 0
 
-    def score(self, plan: Plan, index: PlacementIndex, at: At) -> Scores | None:
+    def score(self, plan: SpreadState, index: PlacementIndex, at: At) -> Scores | None:
         """The peers that each soft constraint sees from each target, shape (n_soft, n)."""
         del index
         if not plan.soft:
             return None
-        return np.stack([spread_plans.seen_from(spreading, at) for spreading in plan.soft])
+        return np.stack([seen_from(spreading, at) for spreading in plan.soft])
 
-    def normalise(self, plan: Plan, raw: Scores, feasible: Mask, index: PlacementIndex) -> Scores:
+    def normalise(self, plan: SpreadState, raw: Scores, feasible: Mask, index: PlacementIndex) -> Scores:
         ignored = np.zeros(index.slots.capacity, np.bool_)
         if plan.strict:
-            ignored = ~spread_plans.with_all_keys([spreading.column for spreading in plan.soft], index)
+            ignored = ~with_all_keys([spreading.column for spreading in plan.soft], index)
         scored = feasible & ~ignored
         if not scored.any():
             return np.zeros(index.slots.capacity, np.int64)
@@ -128,9 +133,9 @@ class TopologySpread(Rule):
             return np.where(ignored, 0, HIGHEST)
         return np.where(ignored, 0, HIGHEST * (highest + lowest - rounded) // highest)
 
-    def touched(self, plan: Plan, change: Change, index: PlacementIndex) -> Touched:
+    def touched(self, plan: SpreadState, change: Change, index: PlacementIndex) -> Touched:
         cls = change.member_of
-        if change.kind in (Kind.TARGET_ADDED, Kind.TARGET_REMOVED, Kind.TARGET_CHANGED):
+        if change.kind in (ChangeType.TARGET_ADDED, ChangeType.TARGET_REMOVED, ChangeType.TARGET_CHANGED):
             return ALL  # a target may bring or take a domain
         if cls is None or not change.slots:
             return None
@@ -138,19 +143,19 @@ class TopologySpread(Rule):
         if keys is None:
             if len(plan.effects) == MOST_EFFECTS:
                 plan.effects.clear()
-            keys = plan.effects[cls.id] = spread_plans.effects(plan, cls, index)
+            keys = plan.effects[cls.id] = effects(plan, cls, index)
         if not keys:
             return None
-        if plan.fewest == spread_plans.fewest(plan):
+        if plan.fewest == fewest(plan):
             return Around(keys, change.slots)
         # The smallest count decides everywhere.
         return ALL if plan.wholes is None else Around(keys, plan.one_of_each)
 
-    def reasons(self, plan: Plan, code: int) -> tuple[Reason, ...]:
+    def reasons(self, plan: SpreadState, code: int) -> tuple[Reason, ...]:
         del plan
         return (SKEWED,) if code % 2 else (NO_LABEL,)
 
-    def evidence(self, plan: Plan, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
+    def evidence(self, plan: SpreadState, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
         del workload
         failures = []
         for spreading in plan.hard:
@@ -199,3 +204,202 @@ def _round_half_up(values: NDArray[np.float64]) -> NDArray[np.int64]:
 
 def _show(constraint: SpreadConstraint) -> str:
     return f"topologySpreadConstraints {constraint.topology_key} maxSkew={constraint.max_skew} of {constraint.selector}"
+
+
+# RF merged from rules.spread_plans: What topology spread constraints count: a pod's peers, by the domains of a key,
+# on the targets that policies let in. Knows nothing of what is refused or scored.
+
+FEW = 16  # domains up to which plain integers are quicker than arrays
+
+
+class SpreadPart(msgspec.Struct, frozen=True):
+    """`selves[i]`: the pod counts in its own i-th constraint; `strict`: a node needs all keys to be scored."""
+
+    namespace: str
+    constraints: tuple[SpreadConstraint, ...]
+    selves: tuple[bool, ...]
+    affinity: NodeAffinity
+    tolerations: tuple[Toleration, ...]
+    strict: bool
+
+
+class Spreading(msgspec.Struct, frozen=True):
+    """
+    One constraint with what it counts: peers on the targets its policies let in, over the domains those are in.
+
+    `peers` counts by domain where the policies let in every target that has the label, else by target.
+    """
+
+    constraint: SpreadConstraint
+    counts_self: bool
+    column: ValueColumn
+    term: PeerTerm | None
+    peers: Counter | None
+    eligible: Mask
+    domains: tuple[int, ...]
+
+    @property
+    def counts_domains(self) -> bool:
+        return self.peers is not None and self.peers.column is self.column
+
+    def count_by_domain(self) -> NDArray[np.int64]:
+        """Peers on eligible targets per domain, shape (n_domains,)."""
+        n_domains = self.column.n_domains
+        if self.peers is None or not self.peers.by_domain:
+            return np.zeros(n_domains, np.int64)
+        if self.counts_domains:
+            return self.peers.array()
+        here = np.where(self.eligible, self.count_by_target(ALL), 0)
+        counts = np.bincount(self.column.of_slot, weights=here, minlength=n_domains).astype(np.int64)
+        for slot, domains in self.column.further.items():  # a target in several domains counts in each
+            for domain in domains:
+                counts[domain] += here[slot]
+        return counts
+
+    def eligible_domains(self) -> NDArray[np.intp]:
+        """The domains that the smallest count is taken over."""
+        return np.array(self.domains, np.intp)
+
+    def smallest(self, counts: NDArray[np.int64]) -> int:
+        """The fewest peers that one of the domains holds."""
+        return 0 if len(self.domains) < self.constraint.min_domains else int(counts[self.eligible_domains()].min())
+
+    def fewest(self) -> int:
+        """The same without the others."""
+        if self.peers is None or not self.counts_domains or len(self.domains) > FEW:
+            return self.smallest(self.count_by_domain())
+        if len(self.domains) < self.constraint.min_domains:
+            return 0
+        by_domain = self.peers.by_domain
+        return min([by_domain.get(domain, 0) for domain in self.domains])
+
+    def count_by_target(self, at: At) -> NDArray[np.int64]:
+        if self.peers is None:
+            return np.zeros(len(self.column.of_slot[at]), np.int64)
+        return self.peers.column.gather(self.peers.array(), at)
+
+
+class SpreadState(msgspec.Struct):
+    """
+    Everything looked up. `wholes` is a column that all depends on, if there is one; `one_of_each` a slot per domain.
+
+    `effects` remembers per class in which topology keys its comings and goings matter, `fewest` the smallest count of
+    each hard constraint when targets were last judged.
+    """
+
+    hard: tuple[Spreading, ...]
+    soft: tuple[Spreading, ...]
+    strict: bool
+    terms: tuple[TermEntry, ...]
+    generation: int
+    wholes: ValueColumn | None
+    one_of_each: tuple[int, ...]
+    effects: dict[int, tuple[str, ...]]
+    fewest: tuple[int, ...] = ()
+
+
+def spread_state(part: SpreadPart, index: PlacementIndex) -> SpreadState:
+    """The constraints of a part with everything looked up."""
+    terms: list[TermEntry] = []
+    both = tuple(zip(part.constraints, part.selves, strict=True))
+    hard = _spreadings([one for one in both if one[0].hard], part, index, terms, strict=True)
+    soft = _spreadings([one for one in both if not one[0].hard], part, index, terms, strict=part.strict)
+    column = None if soft else wholes((spreading.column for spreading in hard), index)
+    one_of_each = () if column is None else tuple(column.representatives().tolist())
+    return SpreadState(hard, soft, part.strict, tuple(terms), index.targets_generation, column, one_of_each, {})
+
+
+def _spreadings(
+    constraints: Sequence[tuple[SpreadConstraint, bool]],
+    part: SpreadPart,
+    index: PlacementIndex,
+    terms: list[TermEntry],
+    *,
+    strict: bool,
+) -> tuple[Spreading, ...]:
+    """The hard or the soft constraints together: where `strict`, a target counts only if it has all of their keys."""
+    columns = [index.column(constraint.topology_key) for constraint, _ in constraints]
+    complete = with_all_keys(columns, index) if strict else None
+    found = []
+    for constraint, counts_self in constraints:
+        eligible = _eligible(constraint, part, complete, index)
+        entry = _entry(constraint, part.namespace, index)
+        if entry is not None:
+            terms.append(entry)
+        found.append(_spreading(constraint, eligible, entry, index, counts_self=counts_self))
+    return tuple(found)
+
+
+def _eligible(constraint: SpreadConstraint, part: SpreadPart, complete: Mask | None, index: PlacementIndex) -> Mask:
+    """The targets that the constraint's policies let in, shape (capacity,)."""
+    eligible = index.slots.alive.copy()
+    if constraint.honors_affinity:
+        eligible &= node_affinity.matching(part.affinity, index)
+    if constraint.honors_taints:
+        eligible &= taint_toleration.tolerated_mask(part.tolerations, index)
+    if complete is not None:
+        eligible &= complete
+    return eligible
+
+
+def _entry(constraint: SpreadConstraint, namespace: str, index: PlacementIndex) -> TermEntry | None:
+    """Whom the constraint counts, held; None for nobody."""
+    # kube-scheduler counts nobody for an empty selector, which elsewhere means everybody.
+    if constraint.selector is None or constraint.selector == EVERYTHING:
+        return None
+    return index.census.hold(PeerTerm((TermPart(constraint.selector, (namespace,)),), counts_terminating=False))
+
+
+def _spreading(
+    constraint: SpreadConstraint, eligible: Mask, entry: TermEntry | None, index: PlacementIndex, *, counts_self: bool
+) -> Spreading:
+    column, term, peers = index.column(constraint.topology_key), None, None
+    if entry is not None:
+        everywhere = bool(eligible[column.present(ALL)].all())
+        counted_by = TARGET if _sees_targets(constraint) or not everywhere else column.key
+        term, peers = entry.term, index.census.match_reach(entry, (counted_by,)).counter
+    return Spreading(constraint, counts_self, column, term, peers, eligible, _domains(column, eligible))
+
+
+def _domains(column: ValueColumn, eligible: Mask) -> tuple[int, ...]:
+    """The domains that the smallest count is taken over."""
+    present = np.zeros(column.n_domains, np.bool_)
+    present[column.of_slot[eligible]] = True
+    for slot, domains in column.further.items():
+        if eligible[slot]:
+            present[list(domains)] = True
+    present[ABSENT] = False
+    return tuple(np.flatnonzero(present).tolist())
+
+
+def _sees_targets(constraint: SpreadConstraint) -> bool:
+    """Whether its score is of the peers on each target, whatever the targets' labels say."""
+    return not constraint.hard and constraint.topology_key == HOSTNAME
+
+
+def effects(plan: SpreadState, cls: WorkloadClass, index: PlacementIndex) -> tuple[str, ...]:
+    """The topology keys in whose domains members of the class are counted."""
+    counting = [s for s in (*plan.hard, *plan.soft) if s.term and index.census.class_matches(s.term, cls)]
+    return tuple(sorted({TARGET if _sees_targets(s.constraint) else s.column.key for s in counting}))
+
+
+def fewest(plan: SpreadState) -> tuple[int, ...]:
+    return tuple([spreading.fewest() for spreading in plan.hard])
+
+
+def most(spreading: Spreading, fewest: int) -> int:
+    """How many peers a domain may hold already."""
+    return spreading.constraint.max_skew + fewest - spreading.counts_self
+
+
+def with_all_keys(columns: Sequence[ValueColumn], index: PlacementIndex) -> Mask:
+    complete = np.ones(index.slots.capacity, np.bool_)
+    for column in columns:
+        complete &= column.present(ALL)
+    return complete
+
+
+def seen_from(spreading: Spreading, at: At) -> NDArray[np.int64]:
+    if _sees_targets(spreading.constraint):
+        return spreading.count_by_target(at)
+    return spreading.column.gather(spreading.count_by_domain(), at)

@@ -10,16 +10,16 @@ from __future__ import annotations
 import numpy as np
 
 from bayplan.indexing.evaluations import Touched
-from bayplan.indexing.journal import Change, Kind
+from bayplan.indexing.journal import Change, ChangeType
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ALL, At
-from bayplan.model.decisions import Codes, Mask, Reason, Status
+from bayplan.model.reasons import Codes, Mask, Reason, StatusCode
 from bayplan.model.volumes import Attachment, Handle
 from bayplan.model.workloads import Workload
-from bayplan.rules.claims import ClaimRule, Part, concerns, has_claims
 from bayplan.rules.rule import Failure
+from bayplan.rules.volume_claims import ClaimPart, ClaimRule, concerns, has_claims
 
-TOO_MANY = Reason("volume-limits", "node(s) exceed max volume count", Status.UNSCHEDULABLE)
+TOO_MANY = Reason("volume-limits", "node(s) exceed max volume count", StatusCode.UNSCHEDULABLE)
 
 Handles = dict[str, set[Handle]]  # by driver
 
@@ -28,7 +28,7 @@ class VolumeLimits(ClaimRule):
     name = "NodeVolumeLimits"
     id = "volume-limits"
 
-    def reject(self, plan: Part, index: PlacementIndex, at: At) -> Codes:
+    def reject(self, plan: ClaimPart, index: PlacementIndex, at: At) -> Codes:
         codes = np.zeros(index.slots.capacity, np.int64)
         for driver, handles in _handles(plan, index).items():
             crowded = _crowded(driver, handles, index)
@@ -36,18 +36,18 @@ class VolumeLimits(ClaimRule):
                 codes |= crowded
         return codes[at]
 
-    def touched(self, plan: Part, change: Change, index: PlacementIndex) -> Touched:
+    def touched(self, plan: ClaimPart, change: Change, index: PlacementIndex) -> Touched:
         if change.workload is not None and has_claims(change.workload):
             return change.slots
-        if change.kind is Kind.STORAGE_CHANGED:
+        if change.kind is ChangeType.STORAGE_CHANGED:
             return self._touched_by_storage(plan, change, index)
         return super().touched(plan, change, index)
 
-    def reasons(self, plan: Part, code: int) -> tuple[Reason, ...]:
+    def reasons(self, plan: ClaimPart, code: int) -> tuple[Reason, ...]:
         del plan, code
         return (TOO_MANY,)
 
-    def evidence(self, plan: Part, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
+    def evidence(self, plan: ClaimPart, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
         del workload
         found = []
         for driver, handles in _handles(plan, index).items():
@@ -59,7 +59,7 @@ class VolumeLimits(ClaimRule):
                 found.append(Failure(self.id, TOO_MANY.text, detail=detail, term=driver))
         return found
 
-    def _touched_by_storage(self, plan: Part, change: Change, index: PlacementIndex) -> Touched:
+    def _touched_by_storage(self, plan: ClaimPart, change: Change, index: PlacementIndex) -> Touched:
         if concerns(plan, change, index):
             return ALL
         match change.table:
@@ -74,7 +74,7 @@ class VolumeLimits(ClaimRule):
         return tuple(index.slots.by_name[name] for name in names if name in index.slots.by_name)
 
 
-def sharing(plan: Part, index: PlacementIndex) -> list[int]:
+def sharing(plan: ClaimPart, index: PlacementIndex) -> list[int]:
     """The limited targets where some of these volumes are attached for others, who by going may make matters worse."""
     handles = (handle for some in _handles(plan, index).values() for handle in some)
     return [slot for handle in handles for slot in index.attachments.users(handle)]
@@ -93,7 +93,7 @@ def _crowded(driver: str, handles: set[Handle], index: PlacementIndex) -> Mask |
     return crowded
 
 
-def _handles(part: Part, index: PlacementIndex) -> Handles:
+def _handles(part: ClaimPart, index: PlacementIndex) -> Handles:
     """What would be attached for the claims."""
     found: Handles = {}
     for claim in part.claims():

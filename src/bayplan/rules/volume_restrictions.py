@@ -8,15 +8,15 @@ from bayplan.indexing.evaluations import Touched
 from bayplan.indexing.journal import Change
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ALL, At
-from bayplan.model.decisions import Codes, Reason, Status
+from bayplan.model.reasons import Codes, Reason, StatusCode
 from bayplan.model.workloads import Workload
-from bayplan.rules.claims import ClaimRule, Part, has_claims, missing_claim
 from bayplan.rules.rule import Failure
+from bayplan.rules.volume_claims import ClaimPart, ClaimRule, has_claims, missing_claim
 
 IN_USE = Reason(
     "claim-in-use",
     "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod",
-    Status.UNSCHEDULABLE,
+    StatusCode.UNSCHEDULABLE,
 )
 ONE_POD = "ReadWriteOncePod"
 
@@ -25,29 +25,29 @@ class VolumeRestrictions(ClaimRule):
     name = "VolumeRestrictions"
     id = "volume-restrictions"
 
-    def refuse(self, plan: Part, index: PlacementIndex) -> Reason | None:
+    def refuse(self, plan: ClaimPart, index: PlacementIndex) -> Reason | None:
         return missing_claim(plan, index)
 
-    def reject(self, plan: Part, index: PlacementIndex, at: At) -> Codes:
+    def reject(self, plan: ClaimPart, index: PlacementIndex, at: At) -> Codes:
         return np.full(len(index.slots.alive[at]), 1 if self._conflicts(plan, index) else 0, np.int64)
 
-    def touched(self, plan: Part, change: Change, index: PlacementIndex) -> Touched:
+    def touched(self, plan: ClaimPart, change: Change, index: PlacementIndex) -> Touched:
         if change.workload is not None and has_claims(change.workload):
             return ALL
         return super().touched(plan, change, index)
 
-    def reasons(self, plan: Part, code: int) -> tuple[Reason, ...]:
+    def reasons(self, plan: ClaimPart, code: int) -> tuple[Reason, ...]:
         del plan, code
         return (IN_USE,)
 
-    def evidence(self, plan: Part, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
+    def evidence(self, plan: ClaimPart, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
         del workload, slot
         return [
             Failure(self.id, IN_USE.text, detail=f"claim {claim} is ReadWriteOncePod", term=claim, peers=users)
             for claim, users in self._conflicts(plan, index)
         ]
 
-    def _conflicts(self, plan: Part, index: PlacementIndex) -> list[tuple[str, tuple[str, ...]]]:
+    def _conflicts(self, plan: ClaimPart, index: PlacementIndex) -> list[tuple[str, tuple[str, ...]]]:
         found: list[tuple[str, tuple[str, ...]]] = []
         for claim in plan.claims():
             users = index.claim_users.users(claim)

@@ -6,14 +6,14 @@ import numpy as np
 
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ALL, At
-from bayplan.model.decisions import Codes, Mask, Reason, Status
+from bayplan.model.reasons import Codes, Mask, Reason, StatusCode
 from bayplan.model.terms import REGION, ZONE
 from bayplan.model.workloads import Workload
-from bayplan.rules.claims import ClaimRule, Part, missing_claim
 from bayplan.rules.rule import Failure
 from bayplan.rules.volume_binding import WAITS
+from bayplan.rules.volume_claims import ClaimPart, ClaimRule, missing_claim
 
-ELSEWHERE = Reason("volume-zone", "node(s) had no available volume zone", Status.UNRESOLVABLE)
+ELSEWHERE = Reason("volume-zone", "node(s) had no available volume zone", StatusCode.UNRESOLVABLE)
 OLD_ZONE = "failure-domain.beta.kubernetes.io/zone"
 OLD_REGION = "failure-domain.beta.kubernetes.io/region"
 TODAYS_NAME = {OLD_ZONE: ZONE, OLD_REGION: REGION}
@@ -25,7 +25,7 @@ class VolumeZone(ClaimRule):
     name = "VolumeZone"
     id = "volume-zone"
 
-    def refuse(self, plan: Part, index: PlacementIndex) -> Reason | None:
+    def refuse(self, plan: ClaimPart, index: PlacementIndex) -> Reason | None:
         missing = missing_claim(plan, index)
         if missing is not None:
             return missing
@@ -47,7 +47,7 @@ class VolumeZone(ClaimRule):
                 return _never("volume-unnamed", "PersistentVolume had no name")
         return None
 
-    def reject(self, plan: Part, index: PlacementIndex, at: At) -> Codes | None:
+    def reject(self, plan: ClaimPart, index: PlacementIndex, at: At) -> Codes | None:
         wanted = _zones(plan, index)
         if not wanted:
             return None
@@ -60,11 +60,11 @@ class VolumeZone(ClaimRule):
         # A node that says nothing of zones is not held to them: kube-scheduler's single-zone clusters.
         return np.where(labelled & ~allowed, 1, 0)[at]
 
-    def reasons(self, plan: Part, code: int) -> tuple[Reason, ...]:
+    def reasons(self, plan: ClaimPart, code: int) -> tuple[Reason, ...]:
         del plan, code
         return (ELSEWHERE,)
 
-    def evidence(self, plan: Part, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
+    def evidence(self, plan: ClaimPart, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
         del workload
         return [
             Failure(self.id, ELSEWHERE.text, detail=f"the volume of {claim} is in {key}={'|'.join(values)}", term=claim)
@@ -73,7 +73,7 @@ class VolumeZone(ClaimRule):
         ]
 
 
-def _zones(plan: Part, index: PlacementIndex) -> list[tuple[str, str, tuple[str, ...]]]:
+def _zones(plan: ClaimPart, index: PlacementIndex) -> list[tuple[str, str, tuple[str, ...]]]:
     """(claim, label key, allowed values) for each topology label of each bound volume."""
     bound = [(claim, index.storage.volumes.get(claim.volume)) for claim in plan.known(index)]
     return [
@@ -102,4 +102,4 @@ def _has(key: str, values: tuple[str, ...], index: PlacementIndex) -> Mask:
 
 
 def _never(reason_id: str, text: str) -> Reason:
-    return Reason(reason_id, text, Status.UNRESOLVABLE)
+    return Reason(reason_id, text, StatusCode.UNRESOLVABLE)

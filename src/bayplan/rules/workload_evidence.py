@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from bayplan.indexing.counters import Reach
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.indexing.reach import Reach
 from bayplan.model.terms import TARGET
 from bayplan.rules import workload_terms
-from bayplan.rules.inter_pod_affinity import Plan, alone, near_enough, refuse
+from bayplan.rules.inter_pod_affinity import InterPodAffinityState, alone, near_enough, refuse
 from bayplan.rules.rule import Failure
 
 
-def failures(rule: str, plan: Plan, slot: int, index: PlacementIndex) -> list[Failure]:
+def failures(rule: str, plan: InterPodAffinityState, slot: int, index: PlacementIndex) -> list[Failure]:
     """Everything that the terms of one sign have against the cluster."""
     at, census = np.array([slot]), index.census
     found = []

@@ -12,15 +12,15 @@ from abc import abstractmethod
 import msgspec
 import numpy as np
 
+from bayplan.indexing.counters import Reach
 from bayplan.indexing.evaluations import Touched
-from bayplan.indexing.journal import Change, Kind
+from bayplan.indexing.journal import Change, ChangeType
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.indexing.reach import Reach
 from bayplan.indexing.slots import ALL, At
 from bayplan.indexing.term_table import TermEntry
 from bayplan.model.bindings import AFFINITY_GROUP, ANTI_AFFINITY_GROUP
-from bayplan.model.decisions import Codes, Reason, Status
 from bayplan.model.labels import equals
+from bayplan.model.reasons import Codes, Reason, StatusCode
 from bayplan.model.terms import TARGET, PeerTerm, TermPart
 from bayplan.model.workloads import Workload
 from bayplan.rules.rule import Failure, Rule, assigned_slots
@@ -28,21 +28,21 @@ from bayplan.rules.rule import Failure, Rule, assigned_slots
 APART = Reason(
     "workload-affinity",
     "ResourceBinding with the same affinity group does not target this cluster",
-    Status.UNSCHEDULABLE,
+    StatusCode.UNSCHEDULABLE,
 )
 TOGETHER = Reason(
     "workload-anti-affinity",
     "cluster already has workload with the same anti-affinity group",
-    Status.UNSCHEDULABLE,
+    StatusCode.UNSCHEDULABLE,
 )
 
 
-class Part(msgspec.Struct, frozen=True):
+class GroupPart(msgspec.Struct, frozen=True):
     namespace: str
     group: str
 
 
-class Plan(msgspec.Struct, frozen=True):
+class GroupState(msgspec.Struct, frozen=True):
     group: str
     entry: TermEntry
     peers: Reach
@@ -56,42 +56,42 @@ class _GroupRule(Rule):
     counts_leaving: bool  # whether copies on their way out are peers
     spared = staticmethod(assigned_slots)
 
-    def part(self, workload: Workload, index: PlacementIndex) -> Part | None:
+    def part(self, workload: Workload, index: PlacementIndex) -> GroupPart | None:
         del index
         assert workload.binding is not None
         group = workload.labels.get(self.label)
-        return Part(workload.binding.namespace, group) if group else None
+        return GroupPart(workload.binding.namespace, group) if group else None
 
-    def prepare(self, part: Part, index: PlacementIndex) -> Plan:
+    def prepare(self, part: GroupPart, index: PlacementIndex) -> GroupState:
         scope = TermPart(equals({self.label: part.group}), (part.namespace,))
         term = PeerTerm((scope,), counts_terminating=self.counts_leaving)
         entry = index.census.hold(term)
-        return Plan(part.group, entry, index.census.match_reach(entry, (TARGET,)))
+        return GroupState(part.group, entry, index.census.match_reach(entry, (TARGET,)))
 
-    def release(self, plan: Plan, index: PlacementIndex) -> None:
+    def release(self, plan: GroupState, index: PlacementIndex) -> None:
         index.census.release(plan.entry)
 
-    def touched(self, plan: Plan, change: Change, index: PlacementIndex) -> Touched:
+    def touched(self, plan: GroupState, change: Change, index: PlacementIndex) -> Touched:
         if change.member_of is not None:
             return self._around(change) if index.census.class_matches(plan.entry.term, change.member_of) else None
         # Peers stay where they are when their cluster changes.
-        return None if change.kind is Kind.TARGET_CHANGED else super().touched(plan, change, index)
+        return None if change.kind is ChangeType.TARGET_CHANGED else super().touched(plan, change, index)
 
     @abstractmethod
     def _around(self, change: Change) -> Touched:
         """Where it matters that a peer came or went."""
 
-    def reasons(self, plan: Plan, code: int) -> tuple[Reason, ...]:
+    def reasons(self, plan: GroupState, code: int) -> tuple[Reason, ...]:
         del plan, code
         return (self.reason,)
 
-    def evidence(self, plan: Plan, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
+    def evidence(self, plan: GroupState, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
         del workload
         domain = f"cluster={index.slots.at(slot).name}"
         peers = self._blocking(plan, slot, index)
         return [Failure(self.id, self.reason.text, term=plan.group, domain=domain, peers=peers)]
 
-    def _blocking(self, plan: Plan, slot: int, index: PlacementIndex) -> tuple[str, ...]:
+    def _blocking(self, plan: GroupState, slot: int, index: PlacementIndex) -> tuple[str, ...]:
         return index.census.peers(plan.entry.term, (slot,))
 
 
@@ -102,7 +102,7 @@ class WorkloadGroupAffinity(_GroupRule):
     counts_leaving = False
     reason = APART
 
-    def reject(self, plan: Plan, index: PlacementIndex, at: At) -> Codes:
+    def reject(self, plan: GroupState, index: PlacementIndex, at: At) -> Codes:
         del index
         return (plan.peers.counts(at) < plan.peers.counter.anywhere).astype(np.int64)
 
@@ -110,7 +110,7 @@ class WorkloadGroupAffinity(_GroupRule):
         del change
         return ALL  # one more peer to be with, or one less
 
-    def _blocking(self, plan: Plan, slot: int, index: PlacementIndex) -> tuple[str, ...]:
+    def _blocking(self, plan: GroupState, slot: int, index: PlacementIndex) -> tuple[str, ...]:
         here = set(super()._blocking(plan, slot, index))
         return tuple(peer for peer in index.census.all_peers(plan.entry.term) if peer not in here)
 
@@ -122,11 +122,11 @@ class WorkloadGroupAntiAffinity(_GroupRule):
     counts_leaving = True
     reason = TOGETHER
 
-    def reject(self, plan: Plan, index: PlacementIndex, at: At) -> Codes:
+    def reject(self, plan: GroupState, index: PlacementIndex, at: At) -> Codes:
         del index
         return (plan.peers.counts(at) > 0).astype(np.int64)
 
-    def at_one(self, plan: Plan, index: PlacementIndex, slot: int) -> tuple[int, int]:
+    def at_one(self, plan: GroupState, index: PlacementIndex, slot: int) -> tuple[int, int]:
         del index
         counter = plan.peers.counter
         return int(int(counter.column.of_slot[slot]) in counter.by_domain), 0

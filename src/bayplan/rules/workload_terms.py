@@ -12,18 +12,18 @@ import numpy as np
 
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import At
-from bayplan.model.decisions import Reason, Scores, Status
+from bayplan.model.reasons import Reason, Scores, StatusCode
 from bayplan.model.terms import AffinityTerms
 from bayplan.model.workloads import Workload
-from bayplan.rules.inter_pod_affinity import InterPodAffinity, Part, Plan
+from bayplan.rules.inter_pod_affinity import InterPodAffinity, InterPodAffinityPart, InterPodAffinityState
 from bayplan.rules.rule import HIGHEST, Failure, Rule, assigned_slots
 
-NO_PEER = Reason("workload-terms", "cluster(s) did not match workload affinity rules", Status.UNRESOLVABLE)
-PEER = Reason("workload-anti-terms", "cluster(s) did not match workload anti-affinity rules", Status.UNSCHEDULABLE)
+NO_PEER = Reason("workload-terms", "cluster(s) did not match workload affinity rules", StatusCode.UNRESOLVABLE)
+PEER = Reason("workload-anti-terms", "cluster(s) did not match workload anti-affinity rules", StatusCode.UNSCHEDULABLE)
 OWNER = Reason(
     "existing-workload-anti-affinity",
     "cluster(s) did not satisfy existing workloads anti-affinity rules",
-    Status.UNSCHEDULABLE,
+    StatusCode.UNSCHEDULABLE,
 )
 REASONS = (NO_PEER, PEER, OWNER)
 
@@ -35,11 +35,13 @@ class _WorkloadTerms(InterPodAffinity):
     judges_by = Rule.judges_by  # a cluster may be in several domains
     at_one = Rule.at_one  # scores are other ones here
 
-    def reasons(self, plan: Plan, code: int) -> tuple[Reason, ...]:
+    def reasons(self, plan: InterPodAffinityState, code: int) -> tuple[Reason, ...]:
         del plan
         return (REASONS[code - 1],)
 
-    def evidence(self, plan: Plan, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
+    def evidence(
+        self, plan: InterPodAffinityState, workload: Workload, slot: int, index: PlacementIndex
+    ) -> list[Failure]:
         from bayplan.rules import workload_evidence  # which reads our reasons, so it cannot be imported above
 
         del workload
@@ -50,18 +52,18 @@ class WorkloadTermAffinity(_WorkloadTerms):
     name = "WorkloadAffinity"
     id = "workload-terms"
 
-    def part(self, workload: Workload, index: PlacementIndex) -> Part | None:  # type: ignore[override]
+    def part(self, workload: Workload, index: PlacementIndex) -> InterPodAffinityPart | None:  # type: ignore[override]
         affinity = workload.needs.affinity
         if affinity:
             affinity = msgspec.structs.replace(affinity, anti_required=())
         return super().part(_with(workload, affinity), index) if affinity else None
 
-    def prepare(self, part: Part, index: PlacementIndex) -> Plan:
+    def prepare(self, part: InterPodAffinityPart, index: PlacementIndex) -> InterPodAffinityState:
         plan = super().prepare(part, index)
         plan.refusing = plan.pulling = ()
         return plan
 
-    def score(self, plan: Plan, index: PlacementIndex, at: At) -> Scores | None:
+    def score(self, plan: InterPodAffinityState, index: PlacementIndex, at: At) -> Scores | None:
         """100 times the weight of the wishes that a cluster meets over the weight of all; neighbours have no say."""
         total = sum(wish.use.weight for wish in (*plan.liked, *plan.disliked))
         if total <= 0:
@@ -78,18 +80,18 @@ class WorkloadTermAntiAffinity(_WorkloadTerms):
     name = "WorkloadAntiAffinity"
     id = "workload-anti-terms"
 
-    def part(self, workload: Workload, index: PlacementIndex) -> Part | None:  # type: ignore[override]
+    def part(self, workload: Workload, index: PlacementIndex) -> InterPodAffinityPart | None:  # type: ignore[override]
         refused = workload.needs.affinity.anti_required
         if not refused and not index.census.n_owner_rules:  # neither it nor anybody placed keeps others away
             return None
         return super().part(_with(workload, AffinityTerms(anti_required=refused)), index)
 
-    def prepare(self, part: Part, index: PlacementIndex) -> Plan:
+    def prepare(self, part: InterPodAffinityPart, index: PlacementIndex) -> InterPodAffinityState:
         plan = super().prepare(part, index)
         plan.pulling = ()
         return plan
 
-    def score(self, plan: Plan, index: PlacementIndex, at: At) -> Scores | None:
+    def score(self, plan: InterPodAffinityState, index: PlacementIndex, at: At) -> Scores | None:
         del plan, index, at
         return None
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
-from bayplan.validating import causes, go_text, metadata, names, paths, placement_annotation, shapes
+from bayplan.validating import causes, fields, go_text, metadata, names, placement_annotation, shapes
 from bayplan.validating.causes import Cause
 from bayplan.validating.fields import Field
 from bayplan.wire import fleets
@@ -41,7 +41,7 @@ def _binding(field: Field) -> list[Cause]:
     misshapen = [
         *shapes.causes_of(field["metadata"], wire_meta.ObjectMeta),
         *shapes.causes_of(spec, fleets.BindingSpec),
-        *shapes.causes_of(spec["placement"], wire.Placement),
+        *shapes.causes_of(spec["placement"], wire.WirePlacement),
     ]
     return misshapen or [
         *metadata.causes_of(field["metadata"], names.dns_subdomain),
@@ -57,7 +57,7 @@ def _dependencies(annotations: Field) -> list[Cause]:
     text = annotations.entry(DEPENDENCIES).text()
     if _is_json(text, list[wire.ResourceSelector | None] | None):
         return []
-    return [causes.invalid(paths.child(annotations.path, DEPENDENCIES), go_text.quoted(text), NOT_JSON)]
+    return [causes.invalid(fields.child(annotations.path, DEPENDENCIES), go_text.quoted(text), NOT_JSON)]
 
 
 def _labels(annotations: Field) -> list[Cause]:

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 import msgspec
 
 from bayplan.validating import go_text
+from bayplan.validating.fields import Field
 
 INVALID = "FieldValueInvalid"
 REQUIRED = "FieldValueRequired"
@@ -84,3 +85,40 @@ def not_found(path: str, shown: str, detail: str = "") -> Cause:
 def wrong_type(path: str, shown: str, detail: str) -> Cause:
     """A value of a type that the field does not have."""
     return Cause(TYPE_INVALID, path, f"Invalid value: {shown}: {detail}")
+
+
+# RF merged from validating.choices: Fields that must be there, or hold one of a few words, or a number within bounds.
+# Knows nothing of their meaning.
+
+
+NEGATIVE = "must be greater than or equal to 0"
+
+
+def needed(*fields: Field) -> list[Cause]:
+    """The texts that are missing; an empty one is."""
+    return [required(field.path) for field in fields if not field.text()]
+
+
+def one_of(field: Field, supported: Iterable[str]) -> list[Cause]:
+    """Whether a word that was written is one of those there are; the empty one must be among them too."""
+    listed = tuple(supported)
+    if not field.present or field.text() in listed:
+        return []
+    return [unsupported(field.path, go_text.as_json(field.text()), listed)]
+
+
+def defaulted(field: Field, supported: Iterable[str]) -> list[Cause]:
+    """Whether a word is one of those there are; the empty one stands for the default."""
+    return one_of(field, supported) if field.text() else []
+
+
+def not_negative(field: Field) -> list[Cause]:
+    """Whether a number is at least 0."""
+    return [] if field.number() >= 0 else [invalid(field.path, str(field.number()), NEGATIVE)]
+
+
+def within(field: Field, least: int, most: int) -> list[Cause]:
+    """Whether a number lies between two others, both allowed; a missing one is 0."""
+    if least <= field.number() <= most:
+        return []
+    return [invalid(field.path, str(field.number()), f"must be between {least} and {most}, inclusive")]

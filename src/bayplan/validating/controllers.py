@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bayplan.model import labels as model
-from bayplan.validating import causes, go_structs, go_text, metadata, names, pods, schedules, selectors, shapes
+from bayplan.validating import causes, cron_schedules, go_structs, go_text, metadata, names, pods, selectors, shapes
 from bayplan.validating.causes import Cause
 from bayplan.validating.fields import Field
 from bayplan.wire.controllers import ControllerSpec, ReplicationControllerSpec
@@ -98,7 +98,7 @@ def cron_job(field: Field) -> list[Cause]:
         return misshapen
     name, concurrency = field.under("metadata", "name"), spec["concurrencyPolicy"]
     selector, manual = inner["selector"], inner["manualSelector"]
-    found = [*metadata.causes_of(field["metadata"], names.dns_subdomain), *schedules.causes_of(spec["schedule"])]
+    found = [*metadata.causes_of(field["metadata"], names.dns_subdomain), *cron_schedules.causes_of(spec["schedule"])]
     if concurrency.text() not in ("", *CONCURRENCY):
         found.append(causes.unsupported(concurrency.path, go_text.as_json(concurrency.text()), CONCURRENCY))
     found += _job_spec(inner)

@@ -11,8 +11,6 @@ from collections.abc import Mapping
 
 import msgspec
 
-from bayplan.validating import paths
-
 
 class Field(msgspec.Struct, frozen=True):
     """A value and the path that leads to it; the path exists even where nothing was written."""
@@ -21,7 +19,7 @@ class Field(msgspec.Struct, frozen=True):
     value: object = None
 
     def __getitem__(self, name: str) -> Field:
-        return self.at(name, paths.child(self.path, name))
+        return self.at(name, child(self.path, name))
 
     def under(self, *names: str) -> Field:
         """The field reached by these names one after another."""
@@ -36,7 +34,7 @@ class Field(msgspec.Struct, frozen=True):
 
     def entry(self, key: str) -> Field:
         """What a map holds under this key."""
-        return self.at(key, paths.entry(self.path, key))
+        return self.at(key, entry(self.path, key))
 
     @property
     def present(self) -> bool:
@@ -46,7 +44,7 @@ class Field(msgspec.Struct, frozen=True):
     def items(self) -> list[Field]:
         """The items of a list, none if it is empty or absent."""
         values = self.value if isinstance(self.value, list) else []
-        return [Field(paths.entry(self.path, position), value) for position, value in enumerate(values)]
+        return [Field(entry(self.path, position), value) for position, value in enumerate(values)]
 
     def names(self) -> list[str]:
         """The names of the fields, or the keys, that were written here."""
@@ -76,3 +74,17 @@ class Field(msgspec.Struct, frozen=True):
 def root(value: object) -> Field:
     """The whole object, whose path is empty."""
     return Field("", value)
+
+
+# RF merged from validating.paths: How API servers write the path of a field. Mirrors apimachinery's
+# util/validation/field/path.go.
+
+
+def child(path: str, name: str) -> str:
+    """The path of a named field below `path`; an empty path is the object itself."""
+    return f"{path}.{name}" if path else name
+
+
+def entry(path: str, subscript: int | str) -> str:
+    """The path of one item of a list, or of one key of a map."""
+    return f"{path}[{subscript}]"

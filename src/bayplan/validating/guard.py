@@ -11,10 +11,9 @@ from typing import Literal
 
 import msgspec
 
-from bayplan.model import reaching_all, terms
-from bayplan.model.resolved_terms import Use, resolve
+from bayplan.model import terms
 from bayplan.model.semantics import Semantics
-from bayplan.model.terms import NO_TERMS, AffinityTerms, PodTerm
+from bayplan.model.terms import NO_TERMS, AffinityTerms, PodTerm, Use, resolve
 from bayplan.validating import causes, go_text
 from bayplan.validating.causes import Cause
 
@@ -92,7 +91,7 @@ def _restricted(use: Use, settings: GuardSettings) -> bool:
     if settings.restrict == EVERYTHING:
         return True
     wider = any(key not in settings.node_topology_keys for key in use.keys)
-    return wider and (settings.restrict == WIDER_THAN_NODE or reaching_all.covers_all_namespaces(use.term.parts[0]))
+    return wider and (settings.restrict == WIDER_THAN_NODE or terms.covers_all_namespaces(use.term.parts[0]))
 
 
 def _cause(use: Use, settings: GuardSettings) -> Cause:

@@ -9,16 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from bayplan.validating import (
-    causes,
-    cluster_affinities,
-    paths,
-    placements,
-    shapes,
-    tiers,
-    workload_affinity,
-    yaml_text,
-)
+from bayplan.validating import causes, fields, placements, shapes, tiers, workload_affinity, yaml_text
 from bayplan.validating.causes import Cause
 from bayplan.validating.fields import Field
 from bayplan.wire import placements as wire
@@ -101,12 +92,12 @@ def _settled(annotation: Field, placement: Written | None) -> Field | Cause:
     if isinstance(supplements, list) and not names:
         whole = {**_mapping(content.get(tiers.SINGLE)), tiers.SUPPLEMENTS: supplements}
         return Field(annotation.path, {**content, tiers.SINGLE: whole})
-    path = paths.child(annotation.path, tiers.SUPPLEMENTS)
+    path = fields.child(annotation.path, tiers.SUPPLEMENTS)
     if not isinstance(supplements, Mapping):
         return causes.forbidden(path, "with several terms, give the supplements by the names of terms")
     unknown = [name for name in supplements if placement is not None and name not in names]
     if unknown:
-        return causes.forbidden(paths.child(path, str(unknown[0])), "no term of clusterAffinities has this name")
+        return causes.forbidden(fields.child(path, str(unknown[0])), "no term of clusterAffinities has this name")
     terms = [{"affinityName": name, tiers.SUPPLEMENTS: listed} for name, listed in supplements.items()]
     return Field(annotation.path, {**content, tiers.TERMS: [*_list(content.get(tiers.TERMS)), *terms]})
 
@@ -128,7 +119,7 @@ def _parsed(annotations: Field, placement: Written | None = None) -> tuple[Field
     if isinstance(settled, Cause):
         return None, [settled]
     field = settled
-    misshapen = shapes.causes_of(field, wire.Placement, closed=True)
+    misshapen = shapes.causes_of(field, wire.WirePlacement, closed=True)
     readable = not any(cause.reason == causes.TYPE_INVALID for cause in misshapen)
     return field if readable else None, misshapen
 
@@ -151,8 +142,8 @@ def _content(sources: list[Field], placement: Field | None) -> list[Cause]:
 def _annotated(annotation: Field) -> Iterator[Cause]:
     """What only an annotation can get wrong on its own."""
     yield from (causes.forbidden(field.path, KARMADAS) for field in _karmadas(annotation) if field.present)
-    yield from cluster_affinities.affinity(annotation[tiers.SINGLE])
-    yield from cluster_affinities.terms(annotation[tiers.TERMS])
+    yield from placements.cluster_affinity(annotation[tiers.SINGLE])
+    yield from placements.affinity_terms(annotation[tiers.TERMS])
     for term in annotation[tiers.TERMS].items():
         yield from tiers.name_length(term["affinityName"])
 
@@ -185,7 +176,7 @@ def _against(annotation: Field, placement: Field) -> Iterator[Cause]:
 
 def _differing(said: Field, stands: Field) -> Iterator[Cause]:
     """What is selected in one place and otherwise in the other, and supplements that stand in both."""
-    for name in cluster_affinities.SELECTING:
+    for name in placements.SELECTING:
         if said[name].present and said[name].value != stands[name].value:
             yield causes.forbidden(said[name].path, f"differs from {stands[name].path}")
     if said[tiers.SUPPLEMENTS].present and stands[tiers.SUPPLEMENTS].present:

@@ -36,7 +36,7 @@ class Rules(msgspec.Struct, frozen=True):
     empty_topology_key: bool = False
 
 
-class Term(msgspec.Struct, frozen=True):
+class PodTermFields(msgspec.Struct, frozen=True):
     """One term and what the list it stands in says of it; `weighted` is None for required terms."""
 
     field: Field
@@ -55,14 +55,14 @@ def causes_of(affinity: Field, rules: Rules) -> list[Cause]:
     return found
 
 
-def terms(affinity: Field) -> Iterator[Term]:
+def terms(affinity: Field) -> Iterator[PodTermFields]:
     """All terms below the field, in the order in which an API server looks at them."""
     for sign in (AFFINITY, ANTI_AFFINITY):
         for when in (REQUIRED_WHILE_RUNNING, REQUIRED):
             for item in affinity[sign][when].items():
-                yield Term(item, sign == ANTI_AFFINITY)
+                yield PodTermFields(item, sign == ANTI_AFFINITY)
         for item in affinity[sign][PREFERRED].items():
-            yield Term(item["podAffinityTerm"], sign == ANTI_AFFINITY, item)
+            yield PodTermFields(item["podAffinityTerm"], sign == ANTI_AFFINITY, item)
 
 
 def weight(weighted: Field) -> list[Cause]:
@@ -98,7 +98,7 @@ def _topology_key(field: Field, rules: Rules) -> list[Cause]:
     return [causes.required(field.path, "can not be empty"), *selectors.label_key(field)]
 
 
-def _ours(term: Term) -> list[Cause]:
+def _ours(term: PodTermFields) -> list[Cause]:
     """What is wrong with `limit` and `tolerateNamespaces`, which Kubernetes does not have."""
     limit, tolerated = term.field["limit"], term.field["tolerateNamespaces"]
     if term.weighted is not None or not term.anti:

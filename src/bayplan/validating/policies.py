@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from bayplan.validating import (
     causes,
-    failover,
     go_structs,
     go_text,
     metadata,
     names,
     placement_annotation,
     placements,
+    selectors,
     shapes,
 )
 from bayplan.validating.causes import Cause
@@ -51,7 +51,7 @@ def _policy(field: Field, namespace: str) -> list[Cause]:
         *metadata.causes_of(field["metadata"], names.dns_subdomain),
         *placements.causes_of(spec["placement"]),
         *_dependencies(spec),
-        *failover.causes_of(spec["failover"]),
+        *failover_causes(spec["failover"]),
         *_namespaces(spec["resourceSelectors"], namespace),
         *_preemption(spec),
         *_suspension(spec["suspension"]),
@@ -99,3 +99,42 @@ def _suspension(suspension: Field) -> list[Cause]:
         # Upstream names the field twice.
         return [causes.invalid(suspension["suspension"].path, shown, SUSPENDED_TWICE)]
     return []
+
+
+# RF merged from validating.failover: What a policy does when an application or a cluster fails. Mirrors
+# `ValidateFailover` in Karmada's pkg/util/validation/validation.go. An absent purge mode is graceful by the policies'
+# schema. The grace period that Karmada's mutating webhook then fills in counts only where no mode was written: a mode
+# that was is judged as it stands in the recorded answers.
+
+GRACEFUL = ("Gracefully", "Graciously")
+
+NEGATIVE = "must be greater than or equal to 0"
+NOT_GRACEFUL = "only takes effect when purgeMode is gracefully"
+NO_GRACE = "should not be empty when purgeMode is gracefully"
+NOT_POSITIVE = "must be greater than 0"
+
+
+def failover_causes(failover: Field) -> list[Cause]:
+    """What is wrong with the failover behaviour; nothing if there is none."""
+    found = _application(failover["application"]) if failover["application"].present else []
+    for kind in ("application", "cluster"):
+        for rule in failover.under(kind, "statePreservation", "rules").items():
+            found += selectors.label_key(rule["aliasLabelName"])
+    return found
+
+
+def _application(behaviour: Field) -> list[Cause]:
+    tolerated = behaviour.under("decisionConditions", "tolerationSeconds")
+    grace = behaviour["gracePeriodSeconds"]
+    mode = behaviour["purgeMode"]
+    graceful = mode.text() in GRACEFUL
+    found: list[Cause] = []
+    if tolerated.number() < 0:
+        found.append(causes.invalid(tolerated.path, str(tolerated.number()), NEGATIVE))
+    if grace.present and mode.present and not graceful:
+        found.append(causes.invalid(grace.path, str(grace.number()), NOT_GRACEFUL))
+    if graceful and not grace.present:
+        found.append(causes.invalid(grace.path, "null", NO_GRACE))
+    if grace.present and grace.number() <= 0:
+        found.append(causes.invalid(grace.path, str(grace.number()), NOT_POSITIVE))
+    return found

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 
 from bayplan.model import quantities
-from bayplan.validating import causes, go_quantities, go_text, names
+from bayplan.validating import causes, go_text, names
 from bayplan.validating.causes import Cause
 from bayplan.validating.fields import Field
 
@@ -172,12 +172,12 @@ def _written(amount: Field) -> str | float:
 
 def exact(amount: Field) -> Fraction:
     """The amount as a number, in whole thousandths."""
-    return go_quantities.rounded(_written(amount))
+    return go_text.rounded_quantity(_written(amount))
 
 
 def text_of(amount: Field) -> str:
     """The amount as Go prints it."""
-    return go_quantities.text(_written(amount))
+    return go_text.quantity_text(_written(amount))
 
 
 def is_quantity(value: object) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bayplan.model import labels as model_labels
-from bayplan.validating import causes, go_text, names, paths
+from bayplan.validating import causes, fields, go_text, names
 from bayplan.validating.causes import Cause
 from bayplan.validating.fields import Field
 
@@ -127,7 +127,7 @@ def _in_selector(term: Field, merged_selector: Field) -> list[Cause]:
     for requirement in merged_selector["matchExpressions"].items():
         name = requirement["key"].text()
         if name in position and name in seen:
-            path = paths.entry(term.path, position[name])
+            path = fields.entry(term.path, position[name])
             found.append(_overlap(path, name, "exists in both matchLabelKeys and labelSelector"))
         seen.add(name)
     return found

@@ -14,7 +14,7 @@ from typing import TypeGuard
 
 import msgspec
 
-from bayplan.validating import causes, go_text, paths
+from bayplan.validating import causes, fields, go_text
 from bayplan.validating.causes import Cause
 from bayplan.validating.fields import Field
 
@@ -70,7 +70,7 @@ def unknown(path: str, name: object, known: Mapping[str, object]) -> Cause:
     """A field nobody knows, with the nearest name that somebody does."""
     near = difflib.get_close_matches(str(name), known, n=1, cutoff=0.5)
     hint = f"did you mean {go_text.quoted(near[0])}?" if near else f"known are {', '.join(known)}"
-    return causes.invalid(paths.child(path, str(name)), go_text.quoted(str(name)), f"unknown field; {hint}")
+    return causes.invalid(fields.child(path, str(name)), go_text.quoted(str(name)), f"unknown field; {hint}")
 
 
 def _alternatives(expected: msgspec.inspect.Type) -> tuple[msgspec.inspect.Type, ...]:

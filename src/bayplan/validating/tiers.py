@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bayplan.validating import causes, cluster_affinities, go_text, selectors
+from bayplan.validating import causes, go_text, placements, selectors
 from bayplan.validating.causes import Cause
 from bayplan.validating.fields import Field
 
@@ -33,7 +33,7 @@ def alone(source: Field) -> list[Cause]:
             found += _tier(supplement)
             if supplement[SUPPLEMENTS].present:
                 found.append(causes.forbidden(supplement[SUPPLEMENTS].path, NESTED))
-    found += cluster_affinities.terms(source[PREFERRED])
+    found += placements.affinity_terms(source[PREFERRED])
     for term in source[PREFERRED].items():
         found += selectors.selector(term["labelSelector"])
         found += name_length(term["affinityName"])
@@ -90,7 +90,7 @@ def _misplaced(source: Field) -> Iterator[Field]:
 
 
 def _tier(field: Field) -> list[Cause]:
-    return [*cluster_affinities.affinity(field), *selectors.selector(field["labelSelector"])]
+    return [*placements.cluster_affinity(field), *selectors.selector(field["labelSelector"])]
 
 
 def _mode(mode: Field) -> list[Cause]:
@@ -101,9 +101,9 @@ def _mode(mode: Field) -> list[Cause]:
 
 def _primaries(source: Field, whole: Field) -> Iterator[Cause]:
     """Supplements on an affinity that selects every cluster, which leaves them nothing."""
-    if source[SINGLE][SUPPLEMENTS].items() and not cluster_affinities.selects(whole[SINGLE]):
+    if source[SINGLE][SUPPLEMENTS].items() and not placements.selects(whole[SINGLE]):
         yield causes.required(source[SINGLE].path, NO_PRIMARY)
-    selecting = {term["affinityName"].text() for term in whole[TERMS].items() if cluster_affinities.selects(term)}
+    selecting = {term["affinityName"].text() for term in whole[TERMS].items() if placements.selects(term)}
     for term in source[TERMS].items():
         if term[SUPPLEMENTS].items() and term["affinityName"].text() not in selecting:
             yield causes.required(term.path, NO_PRIMARY)
@@ -116,10 +116,10 @@ def _listed(source: Field, whole: Field) -> Iterator[Cause]:
         terms = whole[TERMS].items()
         if not terms:
             yield causes.invalid(mode.path, go_text.quoted(INHERITED), NO_TERMS)
-        elif not cluster_affinities.selects(terms[0]):
+        elif not placements.selects(terms[0]):
             yield causes.invalid(mode.path, go_text.quoted(INHERITED), NO_FIRST_TIER)
     if preferred.items():
         if whole[SINGLE].present or whole[TERMS].present:
             yield causes.forbidden(preferred.path, NOT_BESIDE)
-        if not cluster_affinities.selects(preferred.items()[0]):
+        if not placements.selects(preferred.items()[0]):
             yield causes.required(preferred.items()[0].path, NO_FIRST_TIER)

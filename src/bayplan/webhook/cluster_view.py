@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
-from bayplan.enforcing.quota_limits import Limits
+from bayplan.enforcing.quota import QuotaLimits
 from bayplan.errors import ClusterError
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.workloads import Workload
@@ -23,7 +23,7 @@ class ClusterView(Protocol):
         """Nodes, namespaces and the pods that have a node."""
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> QuotaLimits:
         """What each namespace may be charged."""
 
     async def waiting(self, namespace: str) -> Iterable[Workload]:

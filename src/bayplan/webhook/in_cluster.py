@@ -14,8 +14,8 @@ from bayplan.kube_api.connection import Connection
 from bayplan.kube_api.errors import ConflictError, NotFoundError
 from bayplan.kube_api.listing import Restarted, Selection
 from bayplan.kube_api.resources import PODS, Resource
+from bayplan.mapping import pods
 from bayplan.model.workloads import Workload
-from bayplan.reading import pods
 from bayplan.webhook import certificates
 from bayplan.webhook.manifests import Patch
 from bayplan.webhook.rotation import Chain

@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 import msgspec
 
-from bayplan.validating.annotations import AFFINITY
+from bayplan.validating.affinity_annotation import AFFINITY
 from bayplan.validating.placement_annotation import PLACEMENT
 from bayplan.webhook import serving
-from bayplan.webhook.judging import NEVER_BLOCKED
+from bayplan.webhook.admission_handler import NEVER_BLOCKED
 from bayplan.webhook.rotation import Inject
 
 API_VERSION = "admissionregistration.k8s.io/v1"
@@ -29,7 +29,7 @@ _WORTH_ASKING = f"has(object.spec.affinity) || ({_BOUND}) || ({_ANNOTATED}) || (
 Patch = Callable[[str, str, dict[str, Any]], Awaitable[None]]
 
 
-class Address(msgspec.Struct, frozen=True, kw_only=True):
+class WebhookAddress(msgspec.Struct, frozen=True, kw_only=True):
     """Where the API server finds the door: a Service, or a URL without a path, for which it needs no Service."""
 
     namespace: str = "bayplan-system"
@@ -82,7 +82,11 @@ _PODS = _Rule([""], ["v1"], ["pods"])
 
 
 def manifests(
-    address: Address, own_namespace: str, failure_policy: Literal["Fail", "Ignore"] = "Ignore", *, mutate: bool = True
+    address: WebhookAddress,
+    own_namespace: str,
+    failure_policy: Literal["Fail", "Ignore"] = "Ignore",
+    *,
+    mutate: bool = True,
 ) -> list[dict[str, Any]]:
     """The configurations, without a bundle; `mutate` for the one that lets terms tolerate daemons."""
     common = {

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from bayplan.validating import pod_affinity, yaml_text
-from bayplan.validating.annotations import AFFINITY, LONGEST
+from bayplan.validating.affinity_annotation import AFFINITY, LONGEST
 
 _HARD = (pod_affinity.REQUIRED_WHILE_RUNNING, pod_affinity.REQUIRED)
 _POINTER = f"/metadata/annotations/{AFFINITY.replace('~', '~0').replace('/', '~1')}"

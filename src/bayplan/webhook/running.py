@@ -15,12 +15,12 @@ import msgspec
 from bayplan.errors import BayplanError, InputError
 from bayplan.kube_api.connection import Connection
 from bayplan.webhook import certificates, in_cluster, manifests, serving
+from bayplan.webhook.admission_handler import AdmissionHandler, AdmissionSettings
 from bayplan.webhook.cluster_view import ClusterView
-from bayplan.webhook.judging import Door, Settings
 from bayplan.webhook.key_files import KeyFiles
-from bayplan.webhook.manifests import Address
+from bayplan.webhook.manifests import WebhookAddress
 from bayplan.webhook.rotation import Rotator
-from bayplan.webhook.serving import Observe, Server
+from bayplan.webhook.serving import Observe, WebhookServer
 
 
 class Webhook(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,8 +30,8 @@ class Webhook(msgspec.Struct, frozen=True, kw_only=True):
     With `certificate` and `key`, which are files, somebody else looks after certificates and tells the API server.
     """
 
-    settings: Settings = Settings()
-    address: Address = Address()
+    settings: AdmissionSettings = AdmissionSettings()
+    address: WebhookAddress = WebhookAddress()
     host: str = "0.0.0.0"  # noqa: S104 (API servers come from other machines)
     port: int = 9443
     certificate: str = ""
@@ -54,7 +54,7 @@ async def opened(
     complain: Complain,
     view: ClusterView | None = None,
     observe: Observe | None = None,
-) -> AsyncIterator[Server]:
+) -> AsyncIterator[WebhookServer]:
     """
     The webhook as it runs, as a context. The connection is for certificates of our own.
 
@@ -62,8 +62,8 @@ async def opened(
     """
     context = certificates.server_context()
     look_after = await _supply(webhook, context, connection, complain)
-    app = serving.application(Door(webhook.settings, view), observe)
-    async with serving.Server(app, context, webhook.host, webhook.port) as server:
+    app = serving.application(AdmissionHandler(webhook.settings, view), observe)
+    async with serving.WebhookServer(app, context, webhook.host, webhook.port) as server:
         task = asyncio.create_task(look_after())
         try:
             yield server

@@ -16,7 +16,7 @@ from aiohttp import web
 
 from bayplan.errors import ClusterError, InputError
 from bayplan.webhook import reviews
-from bayplan.webhook.judging import Door
+from bayplan.webhook.admission_handler import AdmissionHandler
 from bayplan.webhook.reviews import Answer, Request
 
 # An API server takes objects of up to 3 MiB, and a review may carry the old one beside the new.
@@ -30,7 +30,7 @@ Observe = Callable[[str, bool, float], None]  # path, whether it was allowed, se
 Judge = Callable[[Request], Awaitable[Answer]]
 
 
-def application(door: Door, observe: Observe | None = None) -> web.Application:
+def application(door: AdmissionHandler, observe: Observe | None = None) -> web.Application:
     """Everything the door answers; `observe` is told of each review."""
     app = web.Application(client_max_size=LARGEST_REVIEW)
     for path in (PODS, WORKLOADS, POLICIES, BINDINGS):
@@ -64,7 +64,7 @@ async def _ready(_http: web.Request) -> web.Response:
     return web.Response(text="ok\n")
 
 
-class Server:
+class WebhookServer:
     """
     Serves an application over TLS, as an async context manager; `port` is the real one if 0 was asked for.
 

@@ -30,7 +30,7 @@ class ControllerSpec(WireObject):
     paused: bool = False
 
 
-class Condition(WireObject):
+class ControllerCondition(WireObject):
     type: str = ""
     status: str = ""
 
@@ -40,7 +40,7 @@ class ControllerStatus(WireObject):
 
     succeeded: int = 0
     completed_indexes: str = ""
-    conditions: list[Condition] | None = None
+    conditions: list[ControllerCondition] | None = None
 
 
 class Controller(ApiObject):
@@ -64,6 +64,9 @@ class ReplicationControllerSpec(WireObject):
 
 class ReplicationController(ApiObject):
     spec: ReplicationControllerSpec = msgspec.field(default_factory=ReplicationControllerSpec)
+
+
+AnyController = Controller | ReplicationController
 
 
 class PriorityClass(ApiObject):

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from bayplan.wire.meta import ApiObject, Quantities, WireObject
-from bayplan.wire.nodes import Taint
+from bayplan.wire.nodes import WireTaint
 
 
 class ApiResource(WireObject):
@@ -25,7 +25,7 @@ class GradeCount(WireObject):
     count: int = 0
 
 
-class ResourceSummary(WireObject):
+class WireResourceSummary(WireObject):
     allocatable: Quantities | None = None
     allocated: Quantities | None = None
     allocating: Quantities | None = None
@@ -47,14 +47,14 @@ class ClusterSpec(WireObject):
     provider: str = ""
     region: str = ""
     zones: list[str] | None = None
-    taints: list[Taint] | None = None
+    taints: list[WireTaint] | None = None
     sync_mode: str = ""
     resource_models: list[ResourceModel] | None = None
 
 
 class ClusterStatus(WireObject):
     api_enablements: list[ApiEnablement] | None = None
-    resource_summary: ResourceSummary | None = None
+    resource_summary: WireResourceSummary | None = None
 
 
 class Cluster(ApiObject):
@@ -97,11 +97,11 @@ class WorkloadAffinityGroups(WireObject):
     anti_affinity_group: str = ""
 
 
-class Suspension(WireObject):
+class BindingSuspension(WireObject):
     scheduling: bool = False
 
 
-class SchedulePriority(WireObject):
+class BindingSchedulePriority(WireObject):
     priority: int = 0
 
 
@@ -118,8 +118,8 @@ class BindingSpec(WireObject):
     workload_affinity_groups: WorkloadAffinityGroups | None = None
     reschedule_triggered_at: str | None = None
     scheduler_name: str = ""
-    suspension: Suspension | None = None
-    schedule_priority: SchedulePriority | None = None
+    suspension: BindingSuspension | None = None
+    schedule_priority: BindingSchedulePriority | None = None
 
 
 class BindingStatus(WireObject):

@@ -7,14 +7,14 @@ import msgspec
 from bayplan.wire.meta import ApiObject, Quantities, WireObject
 
 
-class Taint(WireObject):
+class WireTaint(WireObject):
     key: str = ""
     value: str = ""
     effect: str = ""
 
 
 class NodeSpec(WireObject):
-    taints: list[Taint] | None = None
+    taints: list[WireTaint] | None = None
     unschedulable: bool = False
 
 

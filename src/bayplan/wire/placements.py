@@ -9,21 +9,21 @@ from __future__ import annotations
 import msgspec
 
 from bayplan.wire.meta import ApiObject, LabelSelector, WireObject
-from bayplan.wire.pods import NodeSelectorRequirement, Toleration
+from bayplan.wire.pods import NodeSelectorRequirement, WireToleration
 
 
 class FieldSelector(WireObject):
     match_expressions: list[NodeSelectorRequirement] | None = None
 
 
-class ClusterAffinity(WireObject):
+class WireClusterAffinity(WireObject):
     """`supplements` is ours; in a supplement it is refused, and kept here so that it is seen."""
 
     label_selector: LabelSelector | None = None
     field_selector: FieldSelector | None = None
     cluster_names: list[str] | None = None
     exclude: list[str] | None = None
-    supplements: list[ClusterAffinity] | None = None
+    supplements: list[WireClusterAffinity] | None = None
 
 
 class OverflowClusterAffinity(WireObject):
@@ -43,7 +43,7 @@ class ClusterAffinityTerm(WireObject):
     cluster_names: list[str] | None = None
     exclude: list[str] | None = None
     overflow_affinities: list[OverflowClusterAffinity] | None = None
-    supplements: list[ClusterAffinity] | None = None
+    supplements: list[WireClusterAffinity] | None = None
 
 
 class AffinityStrategy(WireObject):
@@ -90,7 +90,7 @@ class WorkloadAffinity(WireObject):
     preferred_during_scheduling_ignored_during_execution: list[WeightedWorkloadAffinityTerm] | None = None
 
 
-class SpreadConstraint(WireObject):
+class WireSpreadConstraint(WireObject):
     spread_by_field: str = ""
     spread_by_label: str = ""
     max_groups: int = 0
@@ -98,7 +98,7 @@ class SpreadConstraint(WireObject):
 
 
 class StaticClusterWeight(WireObject):
-    target_cluster: ClusterAffinity = msgspec.field(default_factory=ClusterAffinity)
+    target_cluster: WireClusterAffinity = msgspec.field(default_factory=WireClusterAffinity)
     weight: int = 0
 
 
@@ -113,17 +113,17 @@ class ReplicaSchedulingStrategy(WireObject):
     weight_preference: ClusterPreferences | None = None
 
 
-class Placement(WireObject):
+class WirePlacement(WireObject):
     """
     `workloadAntiAffinity`, `affinityStrategy` and `preferredClusterAffinities` are ours.
 
     The annotation `bayplan.io/placement` holds the same fields, of those that are ours.
     """
 
-    cluster_affinity: ClusterAffinity | None = None
+    cluster_affinity: WireClusterAffinity | None = None
     cluster_affinities: list[ClusterAffinityTerm] | None = None
-    cluster_tolerations: list[Toleration] | None = None
-    spread_constraints: list[SpreadConstraint] | None = None
+    cluster_tolerations: list[WireToleration] | None = None
+    spread_constraints: list[WireSpreadConstraint] | None = None
     replica_scheduling: ReplicaSchedulingStrategy | None = None
     workload_affinity: WorkloadAffinity | None = None
     workload_anti_affinity: WorkloadTerms | None = None
@@ -189,7 +189,7 @@ class PropagationSpec(WireObject):
     resource_selectors: list[ResourceSelector] | None = None
     association: bool = False
     propagate_deps: bool = False
-    placement: Placement = msgspec.field(default_factory=Placement)
+    placement: WirePlacement = msgspec.field(default_factory=WirePlacement)
     priority: int | None = None
     preemption: str = ""
     dependent_overrides: list[str] | None = None

@@ -53,13 +53,13 @@ class PreferredSchedulingTerm(WireObject):
     preference: NodeSelectorTerm = msgspec.field(default_factory=NodeSelectorTerm)
 
 
-class NodeAffinity(WireObject):
+class WireNodeAffinity(WireObject):
     required_during_scheduling_ignored_during_execution: NodeSelector | None = None
     preferred_during_scheduling_ignored_during_execution: list[PreferredSchedulingTerm] | None = None
 
 
 class Affinity(WireObject):
-    node_affinity: NodeAffinity | None = None
+    node_affinity: WireNodeAffinity | None = None
     pod_affinity: PodAffinity | None = None
     pod_anti_affinity: PodAffinity | None = None
 
@@ -75,7 +75,7 @@ class TopologySpreadConstraint(WireObject):
     match_label_keys: list[str] | None = None
 
 
-class Toleration(WireObject):
+class WireToleration(WireObject):
     key: str = ""
     operator: str = ""
     value: str = ""
@@ -111,7 +111,7 @@ class ImageSource(WireObject):
     reference: str = ""
 
 
-class Volume(WireObject):
+class WireVolume(WireObject):
     name: str = ""
     persistent_volume_claim: ClaimSource | None = None
     ephemeral: dict[str, object] | None = None
@@ -128,11 +128,11 @@ class PodSpec(WireObject):
     node_name: str = ""
     node_selector: dict[str, str] | None = None
     affinity: Affinity | None = None
-    tolerations: list[Toleration] | None = None
+    tolerations: list[WireToleration] | None = None
     topology_spread_constraints: list[TopologySpreadConstraint] | None = None
     overhead: Quantities | None = None
     resources: Resources | None = None
-    volumes: list[Volume] | None = None
+    volumes: list[WireVolume] | None = None
     priority: Int32 | None = None
     priority_class_name: str = ""
     preemption_policy: str | None = None

@@ -59,7 +59,7 @@ class TopologySelectorTerm(WireObject):
     match_label_expressions: list[TopologySelectorRequirement] | None = None
 
 
-class StorageClass(ApiObject):
+class WireStorageClass(ApiObject):
     provisioner: str = ""
     volume_binding_mode: str | None = None
     allowed_topologies: list[TopologySelectorTerm] | None = None

@@ -7,15 +7,15 @@ from typing import Any
 import msgspec
 
 from bayplan.assigning import best_target
-from bayplan.explaining import explanation, tally
-from bayplan.filtering import Verdicts
+from bayplan.engine.filtering import Verdicts
+from bayplan.engine.scoring import Ranking
+from bayplan.explaining import explanation, fit_error
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.model.decisions import Status
+from bayplan.model.reasons import StatusCode
 from bayplan.model.workloads import Workload
 from bayplan.preempting.preemption import Preemption
-from bayplan.schedule import Decision
-from bayplan.scheduling_groups import FleetDecision
-from bayplan.scoring import Ranking
+from bayplan.schedule_binding import FleetDecision
+from bayplan.schedule_pod import Decision
 
 
 def pod_answer(name: str, decision: Decision, index: PlacementIndex) -> dict[str, Any]:
@@ -25,7 +25,7 @@ def pod_answer(name: str, decision: Decision, index: PlacementIndex) -> dict[str
     best = best_target.best(ranking.totals, verdicts.feasible).tolist() if ranking is not None else []
     return {
         "name": name,
-        "message": "" if decision.placed else tally.sentence(verdicts, index),
+        "message": "" if decision.placed else fit_error.sentence(verdicts, index),
         "nodes": nodes,
         "best": sorted(index.slots.at(slot).name for slot in best),
     }
@@ -34,13 +34,13 @@ def pod_answer(name: str, decision: Decision, index: PlacementIndex) -> dict[str
 def _node(verdicts: Verdicts, ranking: Ranking | None, slot: int) -> dict[str, Any]:
     if verdicts.feasible[slot] and ranking is not None:
         scores = {rule: int(weighted[slot]) for rule, weighted in ranking.by_rule.items()}
-        return {"code": Status.SUCCESS.value, "total": int(ranking.totals[slot]), "scores": scores}
+        return {"code": StatusCode.SUCCESS.value, "total": int(ranking.totals[slot]), "scores": scores}
     if verdicts.refusal is not None:
         rule, reason = verdicts.refusal
         return {"code": reason.status.value, "plugin": rule.name, "reasons": [reason.text]}
     if verdicts.excluded is not None and verdicts.excluded[slot]:
-        return {"code": Status.EXCLUDED.value}
-    plugin, reasons = tally.reasons_at(verdicts, slot)
+        return {"code": StatusCode.EXCLUDED.value}
+    plugin, reasons = fit_error.reasons_at(verdicts, slot)
     return {"code": reasons[0].status.value, "plugin": plugin, "reasons": [reason.text for reason in reasons]}
 
 

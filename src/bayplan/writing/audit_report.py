@@ -9,7 +9,7 @@ from typing import Any
 from bayplan.auditing.audit import FAILED, NA, PASS, STAGE_ID, UNDECIDED, WARN, Audit, Result
 from bayplan.auditing.layout import HOST, LEVELS, RACK, REGION, ZONE, AuditNode, Layout
 from bayplan.auditing.repairing.mending import Repair
-from bayplan.auditing.staging import Reached, Stage
+from bayplan.auditing.staging import Reached, RedundancyStage
 from bayplan.auditing.workload_groups import by_namespace
 from bayplan.writing import repair_report, survival_report, untrusted, versioned
 from bayplan.writing.tables import Table
@@ -92,7 +92,7 @@ def document(audit: Audit, *, passed: bool, notes: Sequence[str] = (), repair: R
     return versioned.document(KIND, content)
 
 
-def _stage(stage: Stage) -> dict[str, Any]:
+def _stage(stage: RedundancyStage) -> dict[str, Any]:
     return {"distributed": _reached(stage.distributed), "lossSafe": _reached(stage.loss_safe)}
 
 

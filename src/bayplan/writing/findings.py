@@ -31,7 +31,7 @@ _MEANINGS = {
 }
 
 
-class Finding(msgspec.Struct, frozen=True):
+class ValidationFinding(msgspec.Struct, frozen=True):
     """One thing wrong, with its place; `reason` is the API server's word for it, or ours if it has none."""
 
     fault: Fault
@@ -39,20 +39,20 @@ class Finding(msgspec.Struct, frozen=True):
     severity: str = ERROR
 
 
-class Report(msgspec.Struct, frozen=True):
+class ValidationReport(msgspec.Struct, frozen=True):
     """Everything found, and how much was looked at; `unchecked` counts the objects that were not, by kind."""
 
-    findings: Sequence[Finding]
+    findings: Sequence[ValidationFinding]
     n_objects: int
     n_files: int
     unchecked: Mapping[str, int] = {}
 
     @property
-    def errors(self) -> list[Finding]:
+    def errors(self) -> list[ValidationFinding]:
         return [finding for finding in self.findings if finding.severity == ERROR]
 
     @property
-    def warnings(self) -> list[Finding]:
+    def warnings(self) -> list[ValidationFinding]:
         return [finding for finding in self.findings if finding.severity == WARNING]
 
     @property
@@ -61,7 +61,7 @@ class Report(msgspec.Struct, frozen=True):
         return all(finding.reason != UNREADABLE for finding in self.findings)
 
 
-def table(report: Report) -> Table:
+def table(report: ValidationReport) -> Table:
     """One row per error."""
     rows = [(place(f.fault), f.fault.subject, f.fault.path, f.fault.message) for f in report.errors]
     return Table(("FILE", "OBJECT", "FIELD", "PROBLEM"), rows)
@@ -72,7 +72,7 @@ def place(fault: Fault) -> str:
     return f"{fault.file}:{fault.line}" if fault.line else fault.file
 
 
-def summary(report: Report) -> str:
+def summary(report: ValidationReport) -> str:
     """How much is valid, in one sentence, and in another what nobody checked."""
     looked_at = f"{_counted(report.n_objects, 'object')} in {_counted(report.n_files, 'file')}"
     if report.errors:
@@ -95,7 +95,7 @@ def _counted(n: int, what: str) -> str:
     return f"{n} {what}{'' if n == 1 else 's'}"
 
 
-def document(report: Report) -> dict[str, Any]:
+def document(report: ValidationReport) -> dict[str, Any]:
     """The report as a versioned `ValidationReport`."""
     content = {
         "valid": not report.errors,
@@ -111,7 +111,7 @@ def document(report: Report) -> dict[str, Any]:
     return versioned.document("ValidationReport", content)
 
 
-def _item(finding: Finding) -> dict[str, Any]:
+def _item(finding: ValidationFinding) -> dict[str, Any]:
     fault = finding.fault
     return {
         "severity": finding.severity,
@@ -124,7 +124,7 @@ def _item(finding: Finding) -> dict[str, Any]:
     }
 
 
-def sarif(report: Report, version: str) -> dict[str, Any]:
+def sarif(report: ValidationReport, version: str) -> dict[str, Any]:
     """The report in SARIF 2.1.0, which code hosts show beside the changed lines."""
     ids = sorted({finding.reason for finding in report.findings})
     rules = [{"id": rule_id, "shortDescription": {"text": _MEANINGS.get(rule_id, rule_id)}} for rule_id in ids]
@@ -136,7 +136,7 @@ def sarif(report: Report, version: str) -> dict[str, Any]:
     }
 
 
-def _result(finding: Finding) -> dict[str, Any]:
+def _result(finding: ValidationFinding) -> dict[str, Any]:
     fault = finding.fault
     physical = {"artifactLocation": {"uri": fault.file}, "region": {"startLine": max(fault.line, 1)}}
     message = untrusted.clean(": ".join(part for part in (fault.subject, fault.path, fault.message) if part))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import html
 from collections.abc import Mapping, Sequence
 
-from bayplan.placing import Placement
+from bayplan.placing.place_pods import PodPlacement
 from bayplan.writing import untrusted
 from bayplan.writing.tables import Table
 
@@ -29,7 +29,7 @@ pre { overflow-x: auto; padding: .75rem; border: 1px solid var(--line); }
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
-def page(placements: Sequence[Placement], explanations: Mapping[str, str]) -> str:
+def page(placements: Sequence[PodPlacement], explanations: Mapping[str, str]) -> str:
     """The report; `explanations` are texts by workload, told below the table."""
     n_placed = sum(bool(p.target) for p in placements)
     rows = "".join(_row(p, explained=p.workload.key in explanations) for p in placements)
@@ -49,7 +49,7 @@ def rows_page(title: str, content: Table, explanations: Mapping[str, str] | None
     return _document(title, f"<h1>{_safe(title)}</h1>{_table(content.columns, rows)}{told}")
 
 
-def _row(placement: Placement, *, explained: bool) -> str:
+def _row(placement: PodPlacement, *, explained: bool) -> str:
     workload = placement.workload
     name = _safe(workload.name)
     if explained:
@@ -67,7 +67,7 @@ def _row(placement: Placement, *, explained: bool) -> str:
     )
 
 
-def _reasons(placements: Sequence[Placement]) -> str:
+def _reasons(placements: Sequence[PodPlacement]) -> str:
     """For each reason, how many workloads it stands against; nothing if everything was placed."""
     workloads: dict[str, int] = {}
     for placement in placements:

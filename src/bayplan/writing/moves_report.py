@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from bayplan.enforcing.carrying_out import Dropped
-from bayplan.enforcing.moves_made import Evicting, Happening, Made, Outcome, Refused, Waiting
+from bayplan.enforcing.move_execution import (
+    Dropped,
+    Evicting,
+    Happening,
+    MoveCompleted,
+    MovesOutcome,
+    MoveWaiting,
+    Refused,
+)
 from bayplan.writing import rebalance_report
 
 
@@ -21,15 +28,15 @@ def line(happening: Happening) -> str:
             )
         case Refused(workload, why):
             return f"{workload} is not evicted now: {why}"
-        case Waiting(why, seconds):
+        case MoveWaiting(why, seconds):
             return f"{why}; looking again in {seconds:.0f} s"
         case Dropped(workload, why):
             return f"{workload} stays: {why}"
-        case Made():
+        case MoveCompleted():
             return _made(happening)
 
 
-def _made(made: Made) -> str:
+def _made(made: MoveCompleted) -> str:
     came = made.replacement.new
     if came is None or not came.target:
         return f"{made.move.workload} was evicted; {made.replacement.missing}"
@@ -38,7 +45,7 @@ def _made(made: Made) -> str:
     return f"{made.move.workload} was replaced by {came.key} on {came.target}{elsewhere}: {made.gain:+} points{ending}"
 
 
-def summary(outcome: Outcome) -> str:
+def summary(outcome: MovesOutcome) -> str:
     """What was reached of what was planned, and why it ended if not by itself."""
     n_planned, n_made = len(outcome.plan.moves), len(outcome.made)
     noun = "move" if n_planned == 1 else "moves"
@@ -49,7 +56,7 @@ def summary(outcome: Outcome) -> str:
     return f"stopped: {dropped}; {outcome.stopped}" if outcome.stopped else dropped
 
 
-def document(outcome: Outcome) -> dict[str, Any]:
+def document(outcome: MovesOutcome) -> dict[str, Any]:
     """The plan as a `RebalancePlan`, with `applied`: what became of it."""
     applied = {
         "summary": {
@@ -66,7 +73,7 @@ def document(outcome: Outcome) -> dict[str, Any]:
     return {**rebalance_report.document(outcome.plan), "applied": applied}
 
 
-def _item(made: Made) -> dict[str, Any]:
+def _item(made: MoveCompleted) -> dict[str, Any]:
     came = made.replacement.new
     return {
         "workload": made.move.workload,

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from bayplan.placing import Placement, Room
+from bayplan.placing.place_pods import PodPlacement, RemainingCapacity
 from bayplan.writing import untrusted, versioned
 from bayplan.writing.tables import Table
 
@@ -18,7 +18,7 @@ class Fill(msgspec.Struct, frozen=True):
     """How many of one workload fit; `asked` is how many were asked for, nothing for as many as possible."""
 
     workload: str
-    room: Room
+    room: RemainingCapacity
     asked: int | None = None
 
     @property
@@ -27,7 +27,7 @@ class Fill(msgspec.Struct, frozen=True):
         return len(self.room.placed) >= (1 if self.asked is None else self.asked)
 
 
-def table(placements: Sequence[Placement], *, wide: bool = False) -> Table:
+def table(placements: Sequence[PodPlacement], *, wide: bool = False) -> Table:
     """One row per workload, in the order of placing."""
     middle = ("PRIORITY", "SCORE") if wide else ()
     rows = [
@@ -38,16 +38,16 @@ def table(placements: Sequence[Placement], *, wide: bool = False) -> Table:
     return Table(("NAMESPACE", "NAME", "NODE", *middle, "MESSAGE"), rows, styles)
 
 
-def _numbers(placement: Placement) -> tuple[str, str]:
+def _numbers(placement: PodPlacement) -> tuple[str, str]:
     return str(placement.workload.priority), str(placement.total) if placement.target else ""
 
 
-def names(placements: Sequence[Placement]) -> str:
+def names(placements: Sequence[PodPlacement]) -> str:
     """Each workload as `kind/name`, one a line."""
     return "".join(f"pod/{untrusted.clean(p.workload.name)}\n" for p in placements)
 
 
-def document(placements: Sequence[Placement], explanations: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def document(placements: Sequence[PodPlacement], explanations: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """The plan as a versioned `PlacementList`; explanations by workload stand with their items."""
     n_placed = sum(bool(p.target) for p in placements)
     items = [_item(p, explanations.get(p.workload.key)) for p in placements]
@@ -55,7 +55,7 @@ def document(placements: Sequence[Placement], explanations: dict[str, dict[str, 
     return versioned.document("PlacementList", {"summary": summary, "items": items})
 
 
-def _item(placement: Placement, explanation: dict[str, Any] | None) -> dict[str, Any]:
+def _item(placement: PodPlacement, explanation: dict[str, Any] | None) -> dict[str, Any]:
     workload = placement.workload
     item: dict[str, Any] = {
         "namespace": workload.namespace,

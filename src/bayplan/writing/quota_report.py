@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bayplan.enforcing.quota import AVERAGE, Amounts, Charge
-from bayplan.enforcing.quota_limits import Account
+from bayplan.enforcing.quota import AVERAGE, Account, Amounts, Charge
 from bayplan.model import quantities
 from bayplan.writing import versioned
 from bayplan.writing.tables import Table

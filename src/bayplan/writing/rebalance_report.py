@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bayplan.enforcing.rebalancing import Move, Rebalancing
+from bayplan.enforcing.rebalancing import Rebalancing, WorkloadMove
 from bayplan.enforcing.soft_rules import Shares
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.workloads import Workload, WorkloadKey
@@ -78,7 +78,7 @@ def document(plan: Rebalancing) -> dict[str, Any]:
     return versioned.document("RebalancePlan", content)
 
 
-def _item(move: Move) -> dict[str, Any]:
+def _item(move: WorkloadMove) -> dict[str, Any]:
     return {
         "workload": move.workload,
         "from": _targets(move.before),

@@ -10,7 +10,7 @@ import msgspec
 from bayplan.auditing.audit import Audit
 from bayplan.auditing.repairing import texts
 from bayplan.auditing.repairing.mending import Repair
-from bayplan.auditing.repairing.plans import Move
+from bayplan.auditing.repairing.plans import NodeMove
 from bayplan.auditing.stanzas import Stanza
 from bayplan.writing import untrusted
 
@@ -85,7 +85,7 @@ def document(repair: Repair, before: Audit) -> dict[str, Any]:
     }
 
 
-def _move(move: Move) -> dict[str, Any]:
+def _move(move: NodeMove) -> dict[str, Any]:
     return {
         "node": move.node,
         "from": dict(move.source),

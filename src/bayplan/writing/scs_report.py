@@ -22,7 +22,7 @@ _VALUES = {"PASS": 1, "DNF": 0, "FAIL": -1}
 _SIGNALS = ("info", "warning", "error", "critical")
 
 
-class Run(msgspec.Struct, frozen=True, kw_only=True):
+class ScsRun(msgspec.Struct, frozen=True, kw_only=True):
     """What only the caller knows: whom it is about, when and how it was run, and ids for the report."""
 
     subject: str
@@ -33,7 +33,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     invocation_id: str
 
 
-def report(lines: Sequence[str], results: Mapping[str, str], run: Run) -> dict[str, Any]:
+def report(lines: Sequence[str], results: Mapping[str, str], run: ScsRun) -> dict[str, Any]:
     """The report of one invocation: its lines, and 1, 0 or -1 for what passed, was not decided or failed."""
     invocation = {
         "id": run.invocation_id,

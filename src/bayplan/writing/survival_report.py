@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from bayplan.auditing.survivability import Blast, LevelReport, Standing
+from bayplan.auditing.survivability import Blast, GroupTolerance, LevelReport
 from bayplan.auditing.survival import Aftermath, LevelSurvival, Survival
 from bayplan.auditing.workload_groups import Workloads, by_namespace
 from bayplan.auditing.workload_loss import Amounts, Loss, Stranded, missing_text
@@ -57,7 +57,7 @@ def _summary(one: LevelSurvival) -> LevelSummary:
     )
 
 
-def _several(report: LevelReport | None) -> list[Standing] | None:
+def _several(report: LevelReport | None) -> list[GroupTolerance] | None:
     """The groups that could survive a loss at all: one replica cannot."""
     return None if report is None else [standing for standing in report.standings if standing.n > 1]
 
@@ -172,7 +172,7 @@ def _level(one: LevelSurvival, owner_of: Mapping[Any, str]) -> dict[str, Any]:
     }
 
 
-def _standing(standing: Standing) -> dict[str, Any]:
+def _standing(standing: GroupTolerance) -> dict[str, Any]:
     return {
         "name": standing.group,
         "members": standing.n,

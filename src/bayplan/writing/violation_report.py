@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bayplan.enforcing.clauses import Sign
-from bayplan.enforcing.planning import Settings
-from bayplan.enforcing.rehearsal import Outcome, Rehearsal, Verdict
+from bayplan.enforcing.execution_rules import Sign
+from bayplan.enforcing.planning import EnforcementSettings
+from bayplan.enforcing.preview import EnforcementOutcome, EnforcementPreview, EnforcementVerdict
 from bayplan.enforcing.violations import Violation
 from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.writing import subjects, versioned
@@ -17,7 +17,7 @@ _GOES, _STAYS = "yellow", "red"  # what will be mended, and what will not
 _MOST = 3  # names in a cell
 
 
-def table(rehearsal: Rehearsal, settings: Settings | None, *, wide: bool = False) -> Table:
+def table(rehearsal: EnforcementPreview, settings: EnforcementSettings | None, *, wide: bool = False) -> Table:
     """One row per broken rule; without settings, of a fleet, where nobody acts on it."""
     middle = ("PRIORITY", "CLUSTER" if settings is None else "NODE", "TERM") if wide else ()
     columns = ("NAMESPACE", "NAME", *middle, "RULE", "DOMAIN", "BROKEN BY", "WOULD GO", "AFTER", "WHY")
@@ -26,7 +26,9 @@ def table(rehearsal: Rehearsal, settings: Settings | None, *, wide: bool = False
     return Table(columns, rows, styles)
 
 
-def _row(verdict: Verdict, rehearsal: Rehearsal, settings: Settings | None, *, wide: bool) -> tuple[str, ...]:
+def _row(
+    verdict: EnforcementVerdict, rehearsal: EnforcementPreview, settings: EnforcementSettings | None, *, wide: bool
+) -> tuple[str, ...]:
     violation = verdict.violation
     namespace, _, name = violation.owner.partition("/")
     middle = (str(rehearsal.priority_of(violation.owner)), violation.target, violation.term) if wide else ()
@@ -59,7 +61,7 @@ def _broken_by(violation: Violation) -> str:
     return f"only elsewhere: {_listed(violation.peers)}" if violation.peers else "nobody there"
 
 
-def _why(outcome: Outcome) -> str:
+def _why(outcome: EnforcementOutcome) -> str:
     return f"{outcome.victim} is spared: {outcome.spared}" if outcome.spared else outcome.why
 
 
@@ -76,13 +78,13 @@ def seconds(time: float) -> str:
     return "".join(f"{amount:g}{unit}" for amount, unit in parts if amount) or "0s"
 
 
-def names(rehearsal: Rehearsal, workloads: dict[WorkloadKey, Workload]) -> str:
+def names(rehearsal: EnforcementPreview, workloads: dict[WorkloadKey, Workload]) -> str:
     """Each owner of a broken rule as `kind/name`, one a line."""
     owners = dict.fromkeys(verdict.violation.owner for verdict in rehearsal.verdicts)
     return subjects.lines(workloads[owner] for owner in owners)
 
 
-def document(rehearsal: Rehearsal, settings: Settings | None) -> dict[str, Any]:
+def document(rehearsal: EnforcementPreview, settings: EnforcementSettings | None) -> dict[str, Any]:
     """A versioned `ViolationList`."""
     outcomes = {outcome.victim: outcome for verdict in rehearsal.verdicts for outcome in verdict.outcomes}
     summary = {
@@ -96,7 +98,7 @@ def document(rehearsal: Rehearsal, settings: Settings | None) -> dict[str, Any]:
     )
 
 
-def _item(verdict: Verdict, settings: Settings | None) -> dict[str, Any]:
+def _item(verdict: EnforcementVerdict, settings: EnforcementSettings | None) -> dict[str, Any]:
     violation = verdict.violation
     return {
         "owner": violation.owner,

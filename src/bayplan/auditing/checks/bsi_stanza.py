@@ -6,19 +6,19 @@ from collections.abc import Callable
 
 from bayplan.auditing.checks.n1_workloads import NO_PODS
 from bayplan.auditing.layout import DECLARED
-from bayplan.auditing.outcomes import BROKEN, HOLDS, Check, Facts, Outcome, told_by_namespace
+from bayplan.auditing.outcomes import BROKEN, HOLDS, Check, CheckOutcome, Facts, told_by_namespace
 
 
-def _run(kind: str) -> Callable[[Facts], Outcome]:
-    def run(facts: Facts) -> Outcome:
+def _run(kind: str) -> Callable[[Facts], CheckOutcome]:
+    def run(facts: Facts) -> CheckOutcome:
         if facts.workloads is None:
             return NO_PODS
         bare = tuple(name for name in facts.workloads.unspread if name.startswith(f"{kind} "))
         if not bare:
-            return Outcome(HOLDS, f"every {kind} of several replicas asks to be spread", (), DECLARED)
+            return CheckOutcome(HOLDS, f"every {kind} of several replicas asks to be spread", (), DECLARED)
         message = f"neither anti-affinity nor spread constraints in {told_by_namespace(bare)}"
         fix = "add a stanza; --repair writes it"
-        return Outcome(BROKEN, message, (), DECLARED, fix, workloads=bare)
+        return CheckOutcome(BROKEN, message, (), DECLARED, fix, workloads=bare)
 
     return run
 

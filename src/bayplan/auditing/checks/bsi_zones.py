@@ -11,8 +11,8 @@ from bayplan.auditing.outcomes import (
     NOT_APPLICABLE,
     OPEN,
     Check,
+    CheckOutcome,
     Facts,
-    Outcome,
     hidden,
     layout_text,
 )
@@ -20,14 +20,14 @@ from bayplan.auditing.outcomes import (
 INFRA = "node-role.kubernetes.io/infra"
 
 
-def _at_least(n_zones: int, what: str, choose: Callable[[Facts], list[AuditNode]]) -> Callable[[Facts], Outcome]:
-    def run(facts: Facts) -> Outcome:
+def _at_least(n_zones: int, what: str, choose: Callable[[Facts], list[AuditNode]]) -> Callable[[Facts], CheckOutcome]:
+    def run(facts: Facts) -> CheckOutcome:
         nodes = choose(facts)
         if not nodes:
-            return Outcome(NOT_APPLICABLE, f"no {what}") if what != "control-plane nodes" else hidden()
+            return CheckOutcome(NOT_APPLICABLE, f"no {what}") if what != "control-plane nodes" else hidden()
         found = facts.spread(nodes, ZONE)
         state = HOLDS if found.fewest >= n_zones else BROKEN if found.most < n_zones else OPEN
-        return Outcome(state, f"{what}: {layout_text(found)}", found.unknown, found.evidence)
+        return CheckOutcome(state, f"{what}: {layout_text(found)}", found.unknown, found.evidence)
 
     return run
 

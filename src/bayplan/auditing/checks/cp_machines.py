@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from bayplan.auditing import spread
 from bayplan.auditing.layout import HOST, INFERRED
-from bayplan.auditing.outcomes import HOLDS, OPEN, Check, Facts, Outcome, hidden, layout_text, state_of
+from bayplan.auditing.outcomes import HOLDS, OPEN, Check, CheckOutcome, Facts, hidden, layout_text, state_of
 
 
-def _run(facts: Facts) -> Outcome:
+def _run(facts: Facts) -> CheckOutcome:
     nodes = facts.layout.control_plane
     if not nodes:
         return hidden()
@@ -16,11 +16,11 @@ def _run(facts: Facts) -> Outcome:
     message = f"control-plane nodes: {layout_text(found)}"
     if state == OPEN:
         fix = f"label {', '.join(found.unknown)} with the id of the physical host"
-        return Outcome(state, message, found.unknown, INFERRED, fix)
+        return CheckOutcome(state, message, found.unknown, INFERRED, fix)
     if found.unknown and state == HOLDS:
         message = f"{message}; zones and regions settle it"
     fix = "" if found.hi < found.n else "move control-plane nodes to further machines, at least three in all"
-    return Outcome(state, message, tuple(node.name for node in nodes), found.evidence, fix)
+    return CheckOutcome(state, message, tuple(node.name for node in nodes), found.evidence, fix)
 
 
 CHECKS = (Check("scs-0214-cp-machines", "Control plane on several physical machines", "SCS-0214-v2, MUST", _run),)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bayplan.auditing.outcomes import BROKEN, HOLDS, SHORT_NAMES, Check, Facts, Outcome, unknown_members
+from bayplan.auditing.outcomes import BROKEN, HOLDS, SHORT_NAMES, Check, CheckOutcome, Facts, unknown_members
 
 
-def _run(component: str) -> Callable[[Facts], Outcome]:
-    def run(facts: Facts) -> Outcome:
+def _run(component: str) -> Callable[[Facts], CheckOutcome]:
+    def run(facts: Facts) -> CheckOutcome:
         absent = unknown_members(facts, component)
         if absent is not None:
             return absent
@@ -17,7 +17,7 @@ def _run(component: str) -> Callable[[Facts], Outcome]:
         evidence = facts.layout.component_evidence[component]
         state = HOLDS if len(members) >= 2 else BROKEN
         message = f"{len(members)} of {component}"
-        return Outcome(state, message, names, evidence, "" if state == HOLDS else f"run a second {component}")
+        return CheckOutcome(state, message, names, evidence, "" if state == HOLDS else f"run a second {component}")
 
     return run
 

@@ -10,17 +10,17 @@ from bayplan.auditing.outcomes import (
     OPEN,
     SHORT_NAMES,
     Check,
+    CheckOutcome,
     Facts,
-    Outcome,
     layout_text,
     state_of,
     unknown_members,
 )
-from bayplan.auditing.spread import Spread
+from bayplan.auditing.spread import DomainSpread
 
 
-def _run(component: str) -> Callable[[Facts], Outcome]:
-    def run(facts: Facts) -> Outcome:
+def _run(component: str) -> Callable[[Facts], CheckOutcome]:
+    def run(facts: Facts) -> CheckOutcome:
         absent = unknown_members(facts, component)
         if absent is not None:
             return absent
@@ -28,18 +28,18 @@ def _run(component: str) -> Callable[[Facts], Outcome]:
         state = state_of(found.judge(spread.half))
         names = found.unknown if state == OPEN else tuple(name for names in _fullest(found) for name in names)
         message = f"{component}: {layout_text(found)}{_literal(found)}"
-        return Outcome(state, message, names, facts.layout.component_evidence[component])
+        return CheckOutcome(state, message, names, facts.layout.component_evidence[component])
 
     return run
 
 
-def _fullest(found: Spread) -> list[tuple[str, ...]]:
+def _fullest(found: DomainSpread) -> list[tuple[str, ...]]:
     return [
         names for names in found.nodes_by_domain.values() if len(names) == found.hi and not found.judge(spread.half)
     ]
 
 
-def _literal(found: Spread) -> str:
+def _literal(found: DomainSpread) -> str:
     """The other reading, two halves that share no host; it is told only where every host is known."""
     if found.unknown or found.n < 2 or not found.judge(spread.half):
         return ""

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 from bayplan.auditing.catalogue import HOST_KEY, REGION_KEY, ZONE_KEY
 from bayplan.auditing.layout import DECLARED, HOST, INFERRED, REGION, ZONE
-from bayplan.auditing.outcomes import BROKEN, HOLDS, Check, Facts, Outcome
+from bayplan.auditing.outcomes import BROKEN, HOLDS, Check, CheckOutcome, Facts
 
 
-def _run(level: str, key: str) -> Callable[[Facts], Outcome]:
-    def run(facts: Facts) -> Outcome:
+def _run(level: str, key: str) -> Callable[[Facts], CheckOutcome]:
+    def run(facts: Facts) -> CheckOutcome:
         # A host that follows from the provider needs no label.
         missing = tuple(
             node.name
@@ -18,9 +18,9 @@ def _run(level: str, key: str) -> Callable[[Facts], Outcome]:
             if level not in node.keys and not (level == HOST and node.evidence.get(HOST) == INFERRED)
         )
         if not missing:
-            return Outcome(HOLDS, f"all {len(facts.layout.nodes)} nodes have a {level} label", (), DECLARED)
+            return CheckOutcome(HOLDS, f"all {len(facts.layout.nodes)} nodes have a {level} label", (), DECLARED)
         message = f"{len(missing)} of {len(facts.layout.nodes)} nodes have no {level} label"
-        return Outcome(BROKEN, message, missing, DECLARED, f"set {key} on them")
+        return CheckOutcome(BROKEN, message, missing, DECLARED, f"set {key} on them")
 
     return run
 

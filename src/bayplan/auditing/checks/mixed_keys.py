@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from bayplan.auditing.catalogue import KEYS
 from bayplan.auditing.layout import DECLARED, HOST
-from bayplan.auditing.outcomes import BROKEN, HOLDS, NOT_APPLICABLE, Check, Facts, Outcome
+from bayplan.auditing.outcomes import BROKEN, HOLDS, NOT_APPLICABLE, Check, CheckOutcome, Facts
 
 
-def _run(facts: Facts) -> Outcome:
+def _run(facts: Facts) -> CheckOutcome:
     used: dict[str, int] = {}
     disagreeing = []
     labelled = [node for node in facts.layout.nodes if HOST in node.keys]
@@ -18,13 +18,13 @@ def _run(facts: Facts) -> Outcome:
         if len(set(present.values())) > 1:
             disagreeing.append(node.name)
     if not used:
-        return Outcome(NOT_APPLICABLE, "no node has a host label")
+        return CheckOutcome(NOT_APPLICABLE, "no node has a host label")
     keys = ", ".join(sorted(used))
     if disagreeing:
-        return Outcome(BROKEN, f"{keys} disagree", tuple(disagreeing), DECLARED)
+        return CheckOutcome(BROKEN, f"{keys} disagree", tuple(disagreeing), DECLARED)
     if max(used.values()) < len(labelled):
-        return Outcome(BROKEN, f"no one of {keys} is on all nodes", (), DECLARED, "use one key on all nodes")
-    return Outcome(HOLDS, f"hosts are labelled by {keys}", (), DECLARED)
+        return CheckOutcome(BROKEN, f"no one of {keys} is on all nodes", (), DECLARED, "use one key on all nodes")
+    return CheckOutcome(HOLDS, f"hosts are labelled by {keys}", (), DECLARED)
 
 
 CHECKS = (Check("lbl-mixed-keys", "One host label everywhere", "label catalogue", _run),)

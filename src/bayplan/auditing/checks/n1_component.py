@@ -13,30 +13,30 @@ from bayplan.auditing.outcomes import (
     OPEN,
     UNKNOWN_COMPONENTS,
     Check,
+    CheckOutcome,
     Facts,
-    Outcome,
     not_in_use,
 )
 
 
-def _run(level: str) -> Callable[[Facts], Outcome]:
-    def run(facts: Facts) -> Outcome:
+def _run(level: str) -> Callable[[Facts], CheckOutcome]:
+    def run(facts: Facts) -> CheckOutcome:
         idle = not_in_use(facts, level)
         if idle is not None:
             return idle
         if facts.hidden:
-            return Outcome(OPEN, HIDDEN)
+            return CheckOutcome(OPEN, HIDDEN)
         weak = {component: _survives(facts, component, level) for component in COMPONENTS}
         evidence = next(iter(facts.layout.component_evidence.values()), "")
         lost = [component for component, holds in weak.items() if holds is False]
         if lost:
-            return Outcome(BROKEN, f"one {level} can take all of {', '.join(lost)}", (), evidence)
+            return CheckOutcome(BROKEN, f"one {level} can take all of {', '.join(lost)}", (), evidence)
         unsure = [component for component, holds in weak.items() if holds is None]
         if any(component not in facts.layout.members for component in unsure):
-            return Outcome(OPEN, UNKNOWN_COMPONENTS)
+            return CheckOutcome(OPEN, UNKNOWN_COMPONENTS)
         if unsure:
-            return Outcome(OPEN, f"one {level} may hold all of {', '.join(unsure)}", (), evidence)
-        return Outcome(HOLDS, f"no single {level} holds all of a component", (), evidence)
+            return CheckOutcome(OPEN, f"one {level} may hold all of {', '.join(unsure)}", (), evidence)
+        return CheckOutcome(HOLDS, f"no single {level} holds all of a component", (), evidence)
 
     return run
 

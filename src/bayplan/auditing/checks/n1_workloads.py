@@ -12,17 +12,17 @@ from bayplan.auditing.outcomes import (
     NOT_APPLICABLE,
     OPEN,
     Check,
+    CheckOutcome,
     Facts,
-    Outcome,
     not_in_use,
     told_by_namespace,
 )
 
-NO_PODS = Outcome(NOT_APPLICABLE, "no pods were given")
+NO_PODS = CheckOutcome(NOT_APPLICABLE, "no pods were given")
 
 
-def _run(level: str) -> Callable[[Facts], Outcome]:
-    def run(facts: Facts) -> Outcome:
+def _run(level: str) -> Callable[[Facts], CheckOutcome]:
+    def run(facts: Facts) -> CheckOutcome:
         if facts.workloads is None:
             return NO_PODS
         idle = not_in_use(facts, level)
@@ -39,11 +39,11 @@ def _run(level: str) -> Callable[[Facts], Outcome]:
         if weak:
             message = f"one {level} can take all replicas of {told_by_namespace(weak)}"
             fix = "spread them; --repair writes the stanza"
-            return Outcome(BROKEN, message, (), OBSERVED, fix, workloads=tuple(weak))
+            return CheckOutcome(BROKEN, message, (), OBSERVED, fix, workloads=tuple(weak))
         if unsure:
             message = f"one {level} may hold all replicas of {told_by_namespace(unsure)}"
-            return Outcome(OPEN, message, (), OBSERVED, workloads=tuple(unsure))
-        return Outcome(HOLDS, f"no workload of several replicas stands in one {level} alone", (), OBSERVED)
+            return CheckOutcome(OPEN, message, (), OBSERVED, workloads=tuple(unsure))
+        return CheckOutcome(HOLDS, f"no workload of several replicas stands in one {level} alone", (), OBSERVED)
 
     return run
 

@@ -12,36 +12,36 @@ from bayplan.auditing.outcomes import (
     NOT_APPLICABLE,
     OPEN,
     Check,
+    CheckOutcome,
     Facts,
-    Outcome,
     not_in_use,
     told_by_namespace,
 )
-from bayplan.auditing.survivability import Standing
+from bayplan.auditing.survivability import GroupTolerance
 from bayplan.auditing.workload_groups import BUDGET, Workloads
 
 
-def _run(level: str) -> Callable[[Facts], Outcome]:
-    def run(facts: Facts) -> Outcome:
+def _run(level: str) -> Callable[[Facts], CheckOutcome]:
+    def run(facts: Facts) -> CheckOutcome:
         if facts.workloads is None:
             return NO_PODS
         needing = _needing(facts.workloads)
         if not needing:
-            return Outcome(NOT_APPLICABLE, "no workload has a disruption budget or needs a majority")
+            return CheckOutcome(NOT_APPLICABLE, "no workload has a disruption budget or needs a majority")
         idle = not_in_use(facts, level)
         if idle is not None:
             return idle
         standings = _standings(facts, level)
         if standings is None:
-            return Outcome(NOT_APPLICABLE, f"the loss of a {level} was not asked about")
+            return CheckOutcome(NOT_APPLICABLE, f"the loss of a {level} was not asked about")
         weak = [name for name in needing if name in standings and not standings[name].at_most]
         unsure = [name for name in needing if name not in standings or not standings[name].tolerance]
         if weak:
-            return Outcome(BROKEN, _message(facts, level, weak), (), OBSERVED, workloads=tuple(weak))
+            return CheckOutcome(BROKEN, _message(facts, level, weak), (), OBSERVED, workloads=tuple(weak))
         if unsure:
             message = f"one {level} may leave too few of {told_by_namespace(unsure)}"
-            return Outcome(OPEN, message, (), OBSERVED, workloads=tuple(unsure))
-        return Outcome(HOLDS, f"budgets and majorities hold whichever {level} is lost", (), OBSERVED)
+            return CheckOutcome(OPEN, message, (), OBSERVED, workloads=tuple(unsure))
+        return CheckOutcome(HOLDS, f"budgets and majorities hold whichever {level} is lost", (), OBSERVED)
 
     return run
 
@@ -50,7 +50,7 @@ def _needing(workloads: Workloads) -> list[str]:
     return [one.group.name for one in workloads.all if one.source == BUDGET or one.group.need > 1]
 
 
-def _standings(facts: Facts, level: str) -> dict[str, Standing] | None:
+def _standings(facts: Facts, level: str) -> dict[str, GroupTolerance] | None:
     """How each group stands at the level, none of them where nothing is known of it; None if it was not asked."""
     if facts.survival is None or level not in facts.survival.asked:
         return None

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bayplan.auditing.layout import DECLARED, HOST, REGION, ZONE
-from bayplan.auditing.outcomes import BROKEN, HOLDS, NOT_APPLICABLE, Check, Facts, Outcome
+from bayplan.auditing.outcomes import BROKEN, HOLDS, NOT_APPLICABLE, Check, CheckOutcome, Facts
 
 
-def _run(level: str, above: str) -> Callable[[Facts], Outcome]:
-    def run(facts: Facts) -> Outcome:
+def _run(level: str, above: str) -> Callable[[Facts], CheckOutcome]:
+    def run(facts: Facts) -> CheckOutcome:
         nodes: dict[str, list[str]] = {}
         parents: dict[str, set[str]] = {}
         for node in facts.layout.nodes:
@@ -21,10 +21,10 @@ def _run(level: str, above: str) -> Callable[[Facts], Outcome]:
         if torn:
             message = "; ".join(f"{level} {here} is in {', '.join(found)}" for here, found in torn.items())
             names = tuple(name for here in torn for name in nodes[here])
-            return Outcome(BROKEN, message, names, DECLARED, "correct the labels: one of them is wrong")
+            return CheckOutcome(BROKEN, message, names, DECLARED, "correct the labels: one of them is wrong")
         if not parents:
-            return Outcome(NOT_APPLICABLE, f"no node has both a {level} and a {above}")
-        return Outcome(HOLDS, f"every {level} is in one {above}", (), DECLARED)
+            return CheckOutcome(NOT_APPLICABLE, f"no node has both a {level} and a {above}")
+        return CheckOutcome(HOLDS, f"every {level} is in one {above}", (), DECLARED)
 
     return run
 

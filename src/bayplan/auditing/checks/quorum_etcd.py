@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 from bayplan.auditing import spread
 from bayplan.auditing.layout import ETCD, HOST, ZONE
-from bayplan.auditing.outcomes import Check, Facts, Outcome, layout_text, state_of, unknown_members
+from bayplan.auditing.outcomes import Check, CheckOutcome, Facts, layout_text, state_of, unknown_members
 
 _WORDS = {True: "safe", False: "unsafe", None: "not known"}
 
 
-def _run(level: str) -> Callable[[Facts], Outcome]:
-    def run(facts: Facts) -> Outcome:
+def _run(level: str) -> Callable[[Facts], CheckOutcome]:
+    def run(facts: Facts) -> CheckOutcome:
         absent = unknown_members(facts, ETCD)
         if absent is not None:
             return absent
@@ -31,7 +31,7 @@ def _run(level: str) -> Callable[[Facts], Outcome]:
         if found.n < 3:
             fix = "run three members of etcd at least"
         evidence = facts.layout.component_evidence[ETCD]
-        return Outcome(state_of(holds), message, tuple(dict.fromkeys(names)), evidence, "" if holds else fix)
+        return CheckOutcome(state_of(holds), message, tuple(dict.fromkeys(names)), evidence, "" if holds else fix)
 
     return run
 

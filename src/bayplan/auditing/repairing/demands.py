@@ -16,7 +16,7 @@ TWICE, SEPARATE, HALF, LOSS = "twice", "separate", "half", "loss"
 NODES = "control plane"  # the group of the control-plane nodes themselves
 
 
-class Demand(msgspec.Struct, frozen=True):
+class SpreadDemand(msgspec.Struct, frozen=True):
     """
     What every component must meet at a level.
 
@@ -48,17 +48,17 @@ class Demand(msgspec.Struct, frozen=True):
 
 # What the checks ask of a placement; the others ask for labels, or for more than moving nodes can give.
 _DEMANDS = (
-    ("scs-0214-cp-machines", Demand(HOST, SEPARATE)),
-    ("scs-0214-cp-zones", Demand(ZONE, SEPARATE)),
-    ("scs-0213-dup-", Demand(HOST, TWICE)),
-    ("scs-0213-half-", Demand(HOST, HALF)),
-    *((f"fd-quorum-etcd-{level}", Demand(level, LOSS)) for level in LEVELS),
-    *((f"fd-n1-component-{level}", Demand(level, LOSS)) for level in LEVELS),
-    ("bsi-cp-three-", Demand(ZONE, LOSS)),
+    ("scs-0214-cp-machines", SpreadDemand(HOST, SEPARATE)),
+    ("scs-0214-cp-zones", SpreadDemand(ZONE, SEPARATE)),
+    ("scs-0213-dup-", SpreadDemand(HOST, TWICE)),
+    ("scs-0213-half-", SpreadDemand(HOST, HALF)),
+    *((f"fd-quorum-etcd-{level}", SpreadDemand(level, LOSS)) for level in LEVELS),
+    *((f"fd-n1-component-{level}", SpreadDemand(level, LOSS)) for level in LEVELS),
+    ("bsi-cp-three-", SpreadDemand(ZONE, LOSS)),
 )
 
 
-def demands_of(check_ids: Iterable[str]) -> list[Demand]:
+def demands_of(check_ids: Iterable[str]) -> list[SpreadDemand]:
     """What these checks ask of where the control plane is, each demand once."""
     ids = list(check_ids)
     found = [demand for start, demand in _DEMANDS if any(check_id.startswith(start) for check_id in ids)]
@@ -74,7 +74,7 @@ def members_of(layout: Layout) -> dict[str, list[str]]:
     return {name: nodes for name, nodes in found.items() if nodes}
 
 
-def meets(layout: Layout, demands: Iterable[Demand]) -> bool:
+def meets(layout: Layout, demands: Iterable[SpreadDemand]) -> bool:
     """Whether every component certainly meets every demand, whatever the missing labels are."""
     places, known = Places(layout), layout.by_name()
     for demand in demands:
@@ -85,7 +85,7 @@ def meets(layout: Layout, demands: Iterable[Demand]) -> bool:
     return True
 
 
-def tolerances(layout: Layout, demands: Iterable[Demand]) -> dict[str, int]:
+def tolerances(layout: Layout, demands: Iterable[SpreadDemand]) -> dict[str, int]:
     """How many domains of each demanded level may fail, for certain."""
     asked = list(dict.fromkeys(demand.level for demand in demands))
     reports = {one.level: one.control_plane.tolerance for one in survival.survey(layout, levels=asked)}

@@ -17,12 +17,12 @@ from bayplan.auditing.audit import Audit
 from bayplan.auditing.failure_events import NODE
 from bayplan.auditing.layout import HOST, STAGES, ZONE, Layout
 from bayplan.auditing.repairing import demands, planned_layout, repair
-from bayplan.auditing.repairing.demands import HALF, LOSS, Demand
-from bayplan.auditing.repairing.plans import Plan
+from bayplan.auditing.repairing.demands import HALF, LOSS, SpreadDemand
+from bayplan.auditing.repairing.plans import RepairPlan
 from bayplan.auditing.staging import LOSS_SAFE, NONE
 from bayplan.auditing.stanzas import Stanza
 from bayplan.auditing.survival import Rescheduling, Survival
-from bayplan.auditing.workload_groups import Replicas, Workloads
+from bayplan.auditing.workload_groups import ReplicaGroup, Workloads
 
 MOST_STANZAS = 50
 _HOSTNAME = "kubernetes.io/hostname"
@@ -36,7 +36,7 @@ class Repair(msgspec.Struct, frozen=True, kw_only=True):
     spread, because the nodes do not carry their domain as a label.
     """
 
-    plan: Plan
+    plan: RepairPlan
     after: Audit
     stanzas: tuple[Stanza, ...] = ()
     stanzas_left: int = 0
@@ -85,13 +85,13 @@ def mend(
     )
 
 
-def _of_stages(required: Sequence[tuple[str, str]]) -> Iterator[Demand]:
+def _of_stages(required: Sequence[tuple[str, str]]) -> Iterator[SpreadDemand]:
     for sense, stage in required:
         if stage != NONE:
-            yield Demand(STAGES[stage], LOSS if sense == LOSS_SAFE else HALF)
+            yield SpreadDemand(STAGES[stage], LOSS if sense == LOSS_SAFE else HALF)
 
 
-def _wanting(layout: Layout, survival: Survival, workloads: Workloads) -> Iterator[tuple[Replicas, str]]:
+def _wanting(layout: Layout, survival: Survival, workloads: Workloads) -> Iterator[tuple[ReplicaGroup, str]]:
     """
     The workloads of several replicas that one failure may take, each with the label to spread it by.
 

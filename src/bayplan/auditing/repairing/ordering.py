@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from bayplan.auditing import survivability
-from bayplan.auditing.layout import Member
-from bayplan.auditing.repairing.plans import ADD_FIRST, LEARNER, NOT_YET, REMOVE_FIRST, Move
+from bayplan.auditing.layout import ComponentInstance
+from bayplan.auditing.repairing.plans import ADD_FIRST, LEARNER, NOT_YET, REMOVE_FIRST, NodeMove
 from bayplan.auditing.repairing.searching import Problem
 
 
-def in_joining_order(adds: Sequence[Move], problem: Problem) -> tuple[Move, ...]:
+def in_joining_order(adds: Sequence[NodeMove], problem: Problem) -> tuple[NodeMove, ...]:
     """New members one by one; where the majority could not wait for one, it joins without a vote at first."""
     groups = {group.name: group for group in survivability.components(problem.layout.members)}
     ordered = []
@@ -21,12 +21,12 @@ def in_joining_order(adds: Sequence[Move], problem: Problem) -> tuple[Move, ...]
         waits = all(group.n_healthy >= survivability.majority(len(group.members) + 1) for group in joined)
         ordered.append(msgspec.structs.replace(move, how=ADD_FIRST if waits else LEARNER))
         for name in move.components:
-            members = (*groups[name].members, Member(move.node))
+            members = (*groups[name].members, ComponentInstance(move.node))
             groups[name] = msgspec.structs.replace(groups[name], members=members)
     return tuple(ordered)
 
 
-def in_safe_order(moves: Sequence[Move], problem: Problem) -> tuple[tuple[Move, ...], bool]:
+def in_safe_order(moves: Sequence[NodeMove], problem: Problem) -> tuple[tuple[NodeMove, ...], bool]:
     """
     One after another, those that are down first: replacing one of these only adds survivors.
 
@@ -35,7 +35,7 @@ def in_safe_order(moves: Sequence[Move], problem: Problem) -> tuple[tuple[Move, 
     joined = {name: [*members] for name, members in problem.layout.members.items()}
     for node, components in problem.new_nodes.items():  # they came first
         for component in components:
-            joined[component].append(Member(node))
+            joined[component].append(ComponentInstance(node))
     groups = survivability.components(joined)
     down = {member.node for group in groups for member in group.members if not member.healthy}
     waiting, ordered, safe = sorted(moves, key=lambda m: (m.node not in down, problem.rank[m.node])), [], True
@@ -45,7 +45,7 @@ def in_safe_order(moves: Sequence[Move], problem: Problem) -> tuple[tuple[Move, 
         ordered.append(msgspec.structs.replace(move, how=how))
         groups = [
             msgspec.structs.replace(
-                group, members=tuple(Member(m.node, m.healthy or m.node == move.node) for m in group.members)
+                group, members=tuple(ComponentInstance(m.node, m.healthy or m.node == move.node) for m in group.members)
             )
             for group in groups
         ]

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import msgspec
 
-from bayplan.auditing.layout import LEVELS, AuditNode, Layout, Member
-from bayplan.auditing.repairing.plans import Move, Plan
+from bayplan.auditing.layout import LEVELS, AuditNode, ComponentInstance, Layout
+from bayplan.auditing.repairing.plans import NodeMove, RepairPlan
 from bayplan.auditing.spread import Places
 
 
-def planned(layout: Layout, found: Plan) -> Layout:
+def planned(layout: Layout, found: RepairPlan) -> Layout:
     """The layout once the plan is carried out, for the audit to judge again."""
     moved, known = {move.node: move for move in found.moves}, layout.by_name()
     settle = _Settling(layout)
     components = {name: list(members) for name, members in layout.members.items()}
     for component, node in found.starts:
-        components[component].append(Member(node))
+        components[component].append(ComponentInstance(node))
     added = []
     for move in found.adds:
         for component in move.components:
-            components[component].append(Member(move.node))
+            components[component].append(ComponentInstance(move.node))
         peers = [known[m.node] for m in layout.members[move.components[0]] if m.node in known]
         added.append(msgspec.structs.replace(settle(peers[0], move), name=move.node, components=move.components))
     return msgspec.structs.replace(
@@ -27,7 +27,7 @@ def planned(layout: Layout, found: Plan) -> Layout:
         nodes=(*(settle(node, moved.get(node.name)) for node in layout.nodes), *added),
         external=tuple(settle(node, moved.get(node.name)) for node in layout.external),
         members={
-            name: tuple(Member(m.node, m.healthy or m.node in moved) for m in members)
+            name: tuple(ComponentInstance(m.node, m.healthy or m.node in moved) for m in members)
             for name, members in components.items()
         },
     )
@@ -48,7 +48,7 @@ class _Settling:
                 if domain and node.at(level):
                     self._resident.setdefault((level, domain), node)
 
-    def __call__(self, node: AuditNode, move: Move | None) -> AuditNode:
+    def __call__(self, node: AuditNode, move: NodeMove | None) -> AuditNode:
         if move is None:
             return msgspec.structs.replace(node, domains=self._known(node))
         domains = self._domains(node, move)
@@ -65,7 +65,7 @@ class _Settling:
                 found[level] = self._resident[level, domain].at(level)
         return found
 
-    def _domains(self, node: AuditNode, move: Move) -> dict[str, str | None]:
+    def _domains(self, node: AuditNode, move: NodeMove) -> dict[str, str | None]:
         """What the plan says; around that, what is known of its neighbours there, or else where it was."""
         there = [level for level in LEVELS if level in move.target and level not in move.new]
         neighbour = self._resident[there[0], move.target[there[0]]] if there else node

@@ -11,7 +11,7 @@ ADD_FIRST, REMOVE_FIRST, LEARNER, NOT_YET = "add-first", "remove-first", "as a l
 Spot = tuple[str, ...]  # the domain at each demanded level, the smallest first
 
 
-class Move(msgspec.Struct, frozen=True):
+class NodeMove(msgspec.Struct, frozen=True):
     """
     One node goes elsewhere: `source` and `target` are the domains by level, `new` the levels at which it is a new one.
 
@@ -27,7 +27,7 @@ class Move(msgspec.Struct, frozen=True):
     components: tuple[str, ...] = ()
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class RepairPlan(msgspec.Struct, frozen=True, kw_only=True):
     """
     `starts` are components to start on nodes that lack them, `adds` new nodes, `moves` the rest, in a safe order.
 
@@ -36,8 +36,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     starts: tuple[tuple[str, str], ...] = ()
-    adds: tuple[Move, ...] = ()
-    moves: tuple[Move, ...] = ()
+    adds: tuple[NodeMove, ...] = ()
+    moves: tuple[NodeMove, ...] = ()
     further: Mapping[str, int] = msgspec.field(default_factory=dict)
     passes: bool = False
     exact: bool = True

@@ -13,8 +13,8 @@ import msgspec
 
 from bayplan.auditing.layout import ETCD, Layout
 from bayplan.auditing.repairing import ordering, planned_layout
-from bayplan.auditing.repairing.demands import Demand, meets, members_of, tolerances
-from bayplan.auditing.repairing.plans import Move, Plan, Spot, is_new
+from bayplan.auditing.repairing.demands import SpreadDemand, meets, members_of, tolerances
+from bayplan.auditing.repairing.plans import NodeMove, RepairPlan, Spot, is_new
 from bayplan.auditing.repairing.searching import Problem
 
 HOSTED = "the control plane runs as pods of another cluster: spread them there, by constraints over its zones and hosts"
@@ -22,11 +22,11 @@ HOSTED = "the control plane runs as pods of another cluster: spread them there, 
 
 def plan(
     layout: Layout,
-    demands: Sequence[Demand],
+    demands: Sequence[SpreadDemand],
     *,
     usable: frozenset[str] | None = None,
     keep: frozenset[str] = frozenset(),
-) -> Plan:
+) -> RepairPlan:
     """
     The plan with the fewest moves, among those the one with the fewest new machines, then the most even one.
 
@@ -35,20 +35,20 @@ def plan(
     """
     members = members_of(layout)
     if not members:
-        return Plan(notes=("no control plane is visible: ask whoever runs it",))
+        return RepairPlan(notes=("no control plane is visible: ask whoever runs it",))
     if layout.is_hosted:
-        return Plan(passes=meets(layout, demands), notes=(HOSTED,))
+        return RepairPlan(passes=meets(layout, demands), notes=(HOSTED,))
     if meets(layout, demands):
-        return Plan(passes=True, before=tolerances(layout, demands), after=tolerances(layout, demands))
+        return RepairPlan(passes=True, before=tolerances(layout, demands), after=tolerances(layout, demands))
     problem = Problem(layout, demands, usable, keep)
     if problem.unknown:
         note = "where these nodes sit decides what has to move: label them first"
-        return Plan(unknown=problem.unknown, notes=(note,), before=tolerances(layout, demands))
+        return RepairPlan(unknown=problem.unknown, notes=(note,), before=tolerances(layout, demands))
     assignment, exact = problem.solve()
     return _proven(problem, assignment, exact=exact)
 
 
-def _proven(problem: Problem, assignment: Mapping[str, Spot], *, exact: bool) -> Plan:
+def _proven(problem: Problem, assignment: Mapping[str, Spot], *, exact: bool) -> RepairPlan:
     """The plan in a safe order, judged on the layout that it leads to."""
     moves = {node: _move(problem, node, spot) for node, spot in assignment.items()}
     adds = ordering.in_joining_order([moves[node] for node in problem.new_nodes], problem)
@@ -59,7 +59,7 @@ def _proven(problem: Problem, assignment: Mapping[str, Spot], *, exact: bool) ->
         level: len({spot[i] for spot in assignment.values() if is_new(spot[i])})
         for i, level in enumerate(problem.levels)
     }
-    draft = Plan(starts=tuple(problem.starts), adds=adds, moves=ordered, further=further, exact=exact, safe=safe)
+    draft = RepairPlan(starts=tuple(problem.starts), adds=adds, moves=ordered, further=further, exact=exact, safe=safe)
     after = planned_layout.planned(problem.layout, draft)
     notes = [] if safe else ["no order keeps the majority all the way: mend the members that are down first"]
     if len(problem.members.get(ETCD, ())) % 2 == 0 and ETCD in problem.members:
@@ -76,9 +76,9 @@ def _proven(problem: Problem, assignment: Mapping[str, Spot], *, exact: bool) ->
     )
 
 
-def _move(problem: Problem, node: str, spot: Spot) -> Move:
+def _move(problem: Problem, node: str, spot: Spot) -> NodeMove:
     source = problem.spot_of.get(node, ())
     target = dict(zip(problem.levels, spot, strict=True))
     new = tuple(level for level, domain in target.items() if is_new(domain))
     components = problem.new_nodes.get(node, ())
-    return Move(node, dict(zip(problem.levels, source, strict=False)), target, new, components=components)
+    return NodeMove(node, dict(zip(problem.levels, source, strict=False)), target, new, components=components)

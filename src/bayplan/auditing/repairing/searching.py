@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from bayplan.auditing.layout import ETCD, LEVELS, Layout
-from bayplan.auditing.repairing.demands import NODES, TWICE, Demand, members_of
+from bayplan.auditing.repairing.demands import NODES, TWICE, SpreadDemand, members_of
 from bayplan.auditing.repairing.plans import Spot, is_new, new_name
 from bayplan.auditing.spread import Places
 
@@ -22,7 +22,7 @@ class Problem:
     """Who may go where. `spot_of` has no entry for nodes that are still to be made."""
 
     def __init__(
-        self, layout: Layout, demands: Sequence[Demand], usable: frozenset[str] | None, keep: frozenset[str]
+        self, layout: Layout, demands: Sequence[SpreadDemand], usable: frozenset[str] | None, keep: frozenset[str]
     ) -> None:
         self.layout, self.demands = layout, demands
         self.placing = [demand for demand in demands if demand.rule != TWICE]

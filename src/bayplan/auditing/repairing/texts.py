@@ -5,10 +5,10 @@ from __future__ import annotations
 import shlex
 
 from bayplan.auditing.layout import ETCD, HOST, Layout
-from bayplan.auditing.repairing.plans import LEARNER, NOT_YET, REMOVE_FIRST, Move, Plan, is_new
+from bayplan.auditing.repairing.plans import LEARNER, NOT_YET, REMOVE_FIRST, NodeMove, RepairPlan, is_new
 
 
-def summary(found: Plan) -> list[str]:
+def summary(found: RepairPlan) -> list[str]:
     """The plan in plain sentences, one per step, in order."""
     lines = [f"start {component} on {node}" for component, node in found.starts]
     lines += [f"add {move.node} ({', '.join(move.components)}) on {_where(move)}{_manner(move)}" for move in found.adds]
@@ -20,7 +20,7 @@ def summary(found: Plan) -> list[str]:
     return [*lines, *found.notes]
 
 
-def cluster_api(found: Plan, layout: Layout) -> list[str]:
+def cluster_api(found: RepairPlan, layout: Layout) -> list[str]:
     """Shell lines and remarks for whoever runs the management cluster."""
     lines = [
         "# The control plane's controller spreads over failure domains and knows no machines: before anything is",
@@ -45,7 +45,7 @@ def cluster_api(found: Plan, layout: Layout) -> list[str]:
     return [*lines, "# One at a time: wait until every member is healthy, then run the audit again."]
 
 
-def openstack(found: Plan, layout: Layout) -> list[str]:
+def openstack(found: RepairPlan, layout: Layout) -> list[str]:
     """Shell lines and remarks for whoever runs the cloud; a move is a live migration, so nothing has to leave first."""
     n = len(layout.control_plane) + len(found.adds)
     lines = [
@@ -69,7 +69,7 @@ def openstack(found: Plan, layout: Layout) -> list[str]:
     return [*lines, "# One at a time: wait until every member is healthy, then run the audit again."]
 
 
-def _where(move: Move) -> str:
+def _where(move: NodeMove) -> str:
     told = [
         f"a new {level} ({domain})" if level in move.new else f"{level} {domain}"
         for level, domain in move.target.items()
@@ -77,7 +77,7 @@ def _where(move: Move) -> str:
     return ", ".join(told) or "any machine"
 
 
-def _manner(move: Move) -> str:
+def _manner(move: NodeMove) -> str:
     return {
         REMOVE_FIRST: "; it leaves before its successor joins",
         LEARNER: "; it joins as a learner and votes once it has caught up",

@@ -1,0 +1,197 @@
+"""
+Pods, and templates of pods, as somebody hands them in → what the guard says of them, for every front door.
+
+Reads what the guard needs and nothing else; what an API server would refuse anyway is `validating.admission`'s.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+from bayplan.mapping import pods
+from bayplan.model.semantics import Semantics
+from bayplan.model.terms import NO_TERMS, AffinityTerms
+from bayplan.validating import affinity_annotation as checking
+from bayplan.validating import guard
+from bayplan.validating import warnings as traps
+from bayplan.validating.causes import Cause
+from bayplan.validating.fields import Field
+from bayplan.validating.guard import GuardSettings, Requester
+from bayplan.wire import conversion
+from bayplan.wire.controllers import PodTemplateSpec
+from bayplan.wire.meta import ApiObject, ObjectMeta, WireObject
+from bayplan.wire.pods import Affinity, Pod
+
+TEMPLATE_HASH = "pod-template-hash"
+ROLLING = ("", "RollingUpdate")
+NO_REQUESTER = Requester()
+_PERCENT = re.compile(r"(\d{1,9})%")
+
+
+class _RollingUpdate(WireObject):
+    max_unavailable: int | str | None = None
+    max_surge: int | str | None = None
+
+
+class _Strategy(WireObject):
+    type: str = ""
+    rolling_update: _RollingUpdate = msgspec.field(default_factory=_RollingUpdate)
+
+
+class _MakerSpec(WireObject):
+    template: PodTemplateSpec = msgspec.field(default_factory=PodTemplateSpec)
+    replicas: int = 1
+    strategy: _Strategy = msgspec.field(default_factory=_Strategy)
+
+
+class _PodController(ApiObject):
+    """Whatever has a pod template; only a Deployment has a `strategy`."""
+
+    spec: _MakerSpec = msgspec.field(default_factory=_MakerSpec)
+
+
+class _JobTemplate(WireObject):
+    spec: _MakerSpec = msgspec.field(default_factory=_MakerSpec)
+
+
+class _CronJobSpec(WireObject):
+    job_template: _JobTemplate = msgspec.field(default_factory=_JobTemplate)
+
+
+class _CronJob(ApiObject):
+    spec: _CronJobSpec = msgspec.field(default_factory=_CronJobSpec)
+
+
+class PodLike(msgspec.Struct, frozen=True):
+    """
+    A pod, or what pods will be made from.
+
+    `path` leads to it within the object. `old` are the labels of the pods that a rolling update would have to stand
+    beside before they go; None where that cannot happen.
+    """
+
+    metadata: ObjectMeta
+    affinity: Affinity | None
+    namespace: str
+    path: str = ""
+    old: dict[str, str] | None = None
+
+
+class GuardVerdict(msgspec.Struct, frozen=True):
+    """What must be refused, and the warnings, each as `path: message`."""
+
+    causes: list[Cause] = []
+    warnings: list[str] = []
+
+
+_TYPES: dict[tuple[str, str], type[ApiObject]] = {
+    ("", "Pod"): Pod,
+    ("", "ReplicationController"): _PodController,
+    ("batch", "CronJob"): _CronJob,
+    ("batch", "Job"): _PodController,
+    **{("apps", kind): _PodController for kind in ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet")},
+}
+
+
+def wire_type(group: str, kind: str) -> type[ApiObject] | None:
+    """What to decode objects of the kind as; None for those that make no pods."""
+    return _TYPES.get((group, kind))
+
+
+def read(obj: dict[str, Any], namespace: str) -> PodLike | None:
+    """The pod or template in a decoded object; None if it has none, or is so misshapen that others refuse it."""
+    version = str(obj.get("apiVersion") or "")
+    found = wire_type(version.rpartition("/")[0], str(obj.get("kind")))
+    if found is None:
+        return None
+    try:
+        return pod_like(conversion.converted(obj, found), namespace)
+    except msgspec.ValidationError:
+        return None
+
+
+def pod_like(written: ApiObject, namespace: str) -> PodLike:
+    """The pod or template in a typed object of one of the wire types; its own namespace counts if it names one."""
+    namespace = written.metadata.namespace or namespace
+    if isinstance(written, Pod):
+        return PodLike(written.metadata, written.spec.affinity, namespace)
+    if isinstance(written, _CronJob):
+        template = written.spec.job_template.spec.template
+        return PodLike(template.metadata, template.spec.affinity, namespace, "spec.jobTemplate.spec.template.")
+    assert isinstance(written, _PodController)
+    template, old = written.spec.template, None
+    metadata = template.metadata
+    if written.kind == "Deployment":
+        # Its ReplicaSets tell their pods apart by this label, which rules may look at.
+        metadata = msgspec.structs.replace(metadata, labels={**(metadata.labels or {}), TEMPLATE_HASH: "new"})
+        old = {**(metadata.labels or {}), TEMPLATE_HASH: "old"} if _waits_for_new(written.spec) else None
+    return PodLike(metadata, template.spec.affinity, namespace, "spec.template.", old)
+
+
+def verdict(
+    pod: PodLike,
+    semantics: Semantics,
+    settings: GuardSettings,
+    requester: Requester = NO_REQUESTER,
+    *,
+    annotated: bool = False,
+    before: PodLike | None = None,
+) -> GuardVerdict:
+    """
+    What the guard says; with `annotated` also what is wrong with the annotation, where nobody else has looked.
+
+    `before` is what the object was: what was wrong with it already may stay.
+    """
+    labels = pod.metadata.labels or {}
+    affinity, fault = _terms(pod, labels)
+    causes = _malformed(pod, before) if fault and annotated else []
+    if not settings.exempts(requester, pod.namespace):
+        # By the labels of now, so that a term which looks at them is the same term when only they have changed.
+        there = NO_TERMS if before is None else _terms(before, labels)[0]
+        causes += guard.causes_of(affinity, pod.namespace, semantics, settings, there)
+    warnings = traps.of_terms(affinity, pod.namespace, semantics) + _rollout(pod, affinity, semantics)
+    placed = [msgspec.structs.replace(cause, field=pod.path + cause.field) for cause in causes]
+    return GuardVerdict(placed, [pod.path + warning for warning in warnings])
+
+
+def _terms(pod: PodLike, labels: dict[str, str]) -> tuple[AffinityTerms, str]:
+    """All terms of the pod as one with these labels holds them, and what is wrong with its annotation."""
+    added, fault = pods.annotated_affinity(pod.metadata.annotations, labels)
+    return pods.affinity_terms(pod.affinity, added, labels), fault
+
+
+def _malformed(pod: PodLike, before: PodLike | None) -> list[Cause]:
+    known = [] if before is None else _malformed(before, None)
+    labels = None if pod.path else pod.metadata.labels or {}
+    found = checking.causes_of(Field("metadata", {"annotations": pod.metadata.annotations}), labels)
+    return [cause for cause in found if cause not in known]
+
+
+def _rollout(pod: PodLike, affinity: AffinityTerms, semantics: Semantics) -> list[str]:
+    if pod.old is None or not affinity.anti_required:
+        return []
+    return traps.of_rolling_update(affinity, pod.namespace, pod.old, semantics)
+
+
+def _waits_for_new(spec: _MakerSpec) -> bool:
+    """Whether an update takes no old pod away before a new one runs: ResolveFenceposts of its controller."""
+    if spec.strategy.type not in ROLLING or spec.replicas < 1:
+        return False
+    update = spec.strategy.rolling_update
+    surge = _share("25%" if update.max_surge is None else update.max_surge, spec.replicas, up=True)
+    unavailable = _share("25%" if update.max_unavailable is None else update.max_unavailable, spec.replicas, up=False)
+    return unavailable == 0 and surge > 0
+
+
+def _share(asked: int | str, replicas: int, *, up: bool) -> int:
+    """A number of replicas, or a share such as "25%" of them; what is neither is refused elsewhere."""
+    if isinstance(asked, int):
+        return asked
+    percent = _PERCENT.fullmatch(asked)
+    if percent is None:
+        return 1
+    share = int(percent[1]) * replicas
+    return -(-share // 100) if up else share // 100

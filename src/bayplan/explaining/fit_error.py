@@ -1,0 +1,53 @@
+"""How many targets were refused for which reason, and the sentence that operators know."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from bayplan.engine import filtering
+from bayplan.engine.filtering import Verdicts
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.model.reasons import Reason
+
+
+def reasons_at(verdicts: Verdicts, slot: int) -> tuple[str, tuple[Reason, ...]]:
+    """The first rule against a target and its reasons; an empty name if no rule is."""
+    for one in verdicts.judged:
+        refused, codes = one.refused(), one.evaluation.codes
+        if refused is not None and codes is not None and refused[slot]:
+            return one.rule.name, one.rule.reasons(one.plan, int(codes[slot]))
+    return "", ()
+
+
+def count(verdicts: Verdicts, index: PlacementIndex) -> Counter[str]:
+    """Reason text → how many targets it is the first one against; a target may have several reasons of one rule."""
+    tally: Counter[str] = Counter()
+    considered = index.slots.alive & ~verdicts.feasible
+    if verdicts.excluded is not None:
+        considered &= ~verdicts.excluded
+        tally[f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(verdicts.excluded_by))}]"] = int(
+            verdicts.excluded.sum()
+        )
+    first = filtering.first_failures(verdicts)
+    for position, one in enumerate(verdicts.judged):
+        here = considered & (first == position)
+        if one.evaluation.codes is None or one.rule.silent or not here.any():
+            continue
+        codes, counts = np.unique(one.evaluation.codes[here], return_counts=True)
+        for code, n in zip(codes.tolist(), counts.tolist(), strict=True):
+            for reason in one.rule.reasons(one.plan, code):
+                tally[reason.text] += n
+    return +tally
+
+
+def sentence(verdicts: Verdicts, index: PlacementIndex, noun: str = "nodes") -> str:
+    """`0/N nodes are available: …`, as kube-scheduler would say it, or Karmada's of clusters."""
+    n = len(index.slots)
+    if n == 0 and noun == "nodes":
+        return "no nodes available to schedule pods"
+    if verdicts.refusal is not None:
+        return f"0/{n} {noun} are available: {verdicts.refusal[1].text}."
+    counted = sorted(f"{times} {text}" for text, times in count(verdicts, index).items())
+    return f"0/{n} {noun} are available: {', '.join(counted) or 'no cluster exists'}."

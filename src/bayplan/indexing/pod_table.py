@@ -1,0 +1,176 @@
+"""
+Placed workloads as columns: who matters how much, how long it has run, what it holds. Kept from the first ask on.
+
+Preemption compares thousands of them at once, which columns allow and records do not. Only workloads on one target are
+in it: pods, not bindings. Knows nothing of who may have to go.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayplan.indexing.capacity import PODS, Capacity
+from bayplan.indexing.classes import LabelSet
+from bayplan.indexing.peer_index import PlacedWorkload
+from bayplan.indexing.slots import grown, rank_of
+from bayplan.model import timestamps
+from bayplan.model.reasons import Mask
+
+NOWHERE = -1  # the slot of a row that is free
+NOT_STARTED = np.iinfo(np.int64).max  # what has not started yet starts after everything that has
+
+Rows = NDArray[np.intp]
+
+
+class PodTable:
+    """
+    All arrays have one entry per row. `started` is in nanoseconds; `rank` is a hash of seed and name, for ties.
+
+    `amounts` has shape (n_resources, n_rows), its resources in the order of the index's capacity. `class_id` names the
+    class that terms know the workload by; `kind` says which share namespace and all labels: see `kinds`.
+    """
+
+    def __init__(self, seed: str) -> None:
+        self.records: list[PlacedWorkload | None] = []
+        self.slot: NDArray[np.int32] = np.zeros(0, np.int32)
+        self.priority: NDArray[np.int64] = np.zeros(0, np.int64)
+        self.started: NDArray[np.int64] = np.zeros(0, np.int64)
+        self.rank: NDArray[np.int64] = np.zeros(0, np.int64)
+        self.has_ports: NDArray[np.bool_] = np.zeros(0, np.bool_)
+        self.amounts: NDArray[np.int64] = np.zeros((0, 0), np.int64)
+        self.class_id: NDArray[np.int64] = np.zeros(0, np.int64)
+        self.kind: NDArray[np.int32] = np.zeros(0, np.int32)
+        self.kinds = PodSignatures()
+        self._seed = seed
+        self._free: list[int] = []
+        self._sorted: Rows = np.zeros(0, np.intp)
+        self._unsorted: set[int] = set()  # slots where somebody came, went or changed since
+
+    def __len__(self) -> int:
+        """How many rows there are, free ones included."""
+        return len(self.records)
+
+    def at(self, row: int) -> PlacedWorkload:
+        record = self.records[row]
+        assert record is not None, f"row {row} is free"
+        return record
+
+    def on(self, where: Mask) -> Mask:
+        """Which rows are of workloads on these targets."""
+        there: Mask = where[self.slot] & (self.slot != NOWHERE)
+        return there
+
+    def in_order(self) -> Rows:
+        """All rows in use, target by target, on each the most important first: by priority, age and rank."""
+        if self._unsorted:
+            slots = np.fromiter(self._unsorted, np.intp, len(self._unsorted))
+            anew = np.zeros(max(int(slots.max()), int(self.slot.max())) + 1, np.bool_)
+            anew[slots] = True
+            kept = self._sorted[~self.on(anew)[self._sorted] & (self.slot[self._sorted] != NOWHERE)]
+            fresh = np.flatnonzero(self.on(anew))
+            fresh = fresh[self.importance_order(self.slot[fresh], fresh)]
+            self._sorted = np.insert(kept, np.searchsorted(self.slot[kept], self.slot[fresh]), fresh)
+            self._unsorted.clear()
+        return self._sorted
+
+    def importance_order(self, groups: NDArray[np.integer[Any]], rows: Rows) -> NDArray[np.intp]:
+        """The order that puts rows group by group, in each the most important first."""
+        return np.lexsort((self.rank[rows], self.started[rows], -self.priority[rows], groups))
+
+    def add(self, record: PlacedWorkload, capacity: Capacity) -> None:
+        if len(record.slots) != 1:
+            return
+        if not self._free:
+            self._grow()
+        assert record.label_set is not None, "counted by the census before"
+        assert record.member_of is not None
+        workload, row = record.workload, self._free.pop()
+        record.row = row
+        self.records[row] = record
+        self.slot[row] = record.slots[0]
+        self.priority[row] = workload.priority
+        self.rank[row] = rank_of(self._seed, workload.key)
+        self.has_ports[row] = bool(workload.needs.host_ports)
+        self.kind[row] = self.kinds.take(workload.namespace, record.label_set)
+        self.class_id[row] = record.member_of.id
+        self._hold(row, workload.needs.requests.amounts, capacity)
+        self.amend(record)
+
+    def amend(self, record: PlacedWorkload) -> None:
+        """News of a workload that changes nothing but its age."""
+        if record.row >= 0:
+            self._unsorted.add(record.slots[0])
+            started = record.workload.started
+            self.started[record.row] = timestamps.nanoseconds(started) if started else NOT_STARTED
+
+    def reclassify(self, rows: list[int], class_id: int) -> None:
+        """Terms know these workloads by another class now; those without a row are -1."""
+        moved = np.array(rows, np.intp)
+        self.class_id[moved[moved >= 0]] = class_id
+
+    def remove(self, record: PlacedWorkload) -> None:
+        row, record.row = record.row, NOWHERE
+        if row >= 0:
+            self._unsorted.add(int(self.slot[row]))
+            self.records[row] = None
+            self.slot[row] = NOWHERE
+            self.kinds.release(int(self.kind[row]))
+            self._free.append(row)
+
+    def _hold(self, row: int, amounts: tuple[tuple[str, int], ...], capacity: Capacity) -> None:
+        held = [(capacity.row(PODS), 1), *((capacity.row(resource), amount) for resource, amount in amounts)]
+        if len(self.amounts) < len(capacity.rows):
+            more = np.zeros((len(capacity.rows) - len(self.amounts), len(self)), np.int64)
+            self.amounts = np.concatenate((self.amounts, more))
+        self.amounts[:, row] = 0
+        for resource, amount in held:
+            self.amounts[resource, row] = amount
+
+    def _grow(self) -> None:
+        n = len(self)
+        size = n + max(64, n >> 2)
+        self._free = list(range(size - 1, n - 1, -1))
+        self.records.extend([None] * (size - n))
+        self.slot = grown(self.slot, size)
+        self.slot[n:] = NOWHERE
+        self.priority = grown(self.priority, size)
+        self.started = grown(self.started, size)
+        self.rank = grown(self.rank, size)
+        self.has_ports = grown(self.has_ports, size)
+        self.class_id = grown(self.class_id, size)
+        self.kind = grown(self.kind, size)
+        self.amounts = grown(self.amounts, size)
+
+
+class PodSignatures:
+    """Namespace and labels, each combination once while somebody has it. A number is given out again later."""
+
+    def __init__(self) -> None:
+        self.by_id: list[tuple[str, LabelSet] | None] = []
+        self._ids: dict[tuple[str, LabelSet], int] = {}
+        self._uses: list[int] = []
+        self._free: list[int] = []
+
+    def take(self, namespace: str, labels: LabelSet) -> int:
+        key = (namespace, labels)
+        found = self._ids.get(key)
+        if found is None:
+            if not self._free:
+                self._free.append(len(self.by_id))
+                self.by_id.append(None)
+                self._uses.append(0)
+            found = self._ids[key] = self._free.pop()
+            self.by_id[found] = key
+        self._uses[found] += 1
+        return found
+
+    def release(self, kind: int) -> None:
+        self._uses[kind] -= 1
+        key = self.by_id[kind]
+        if not self._uses[kind] and key is not None:
+            del self._ids[key]
+            self.by_id[kind] = None
+            self._free.append(kind)

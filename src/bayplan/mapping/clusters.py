@@ -1,0 +1,71 @@
+"""Karmada clusters as written → targets."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from bayplan.model import clusters as model
+from bayplan.model import quantities
+from bayplan.model.taints import Taint
+from bayplan.model.targets import Target, TargetName
+from bayplan.wire.fleets import Cluster, WireResourceSummary
+from bayplan.wire.meta import Quantities
+
+
+def target_of(cluster: Cluster) -> Target:
+    """The cluster as a target; its provider, region and zones are topologies like any label."""
+    spec = cluster.spec
+    fields = [(model.PROVIDER, spec.provider), (model.REGION, spec.region)]
+    fields += [(model.ZONE, zone) for zone in spec.zones or ()]
+    return Target(
+        name=TargetName(cluster.metadata.name),
+        labels=cluster.metadata.labels or {},
+        further_labels=tuple((model.FIELD_KEYS[name], value) for name, value in fields if value),
+        taints=tuple(Taint(taint.key, taint.value, taint.effect) for taint in spec.taints or ()),
+        cluster=_facts(cluster),
+    )
+
+
+def _facts(cluster: Cluster) -> model.ClusterFacts:
+    spec, summary = cluster.spec, cluster.status.resource_summary
+    apis = (
+        (_group_version(enabled.group_version), resource.kind)
+        for enabled in cluster.status.api_enablements or ()
+        for resource in enabled.resources or ()
+    )
+    return model.ClusterFacts(
+        provider=spec.provider,
+        region=spec.region,
+        zones=tuple(spec.zones or ()),
+        apis=frozenset(apis),
+        terminating=cluster.metadata.deletion_timestamp is not None,
+        summary=None if summary is None else _summary(summary),
+        grades=None if summary is None else _grades(cluster, summary),
+    )
+
+
+def _group_version(text: str) -> str:
+    """As Karmada parses it before comparing: `/v1` is `v1`, and what has two slashes is nothing."""
+    return "" if text.count("/") > 1 else text.removeprefix("/")
+
+
+def _summary(written: WireResourceSummary) -> model.ResourceSummary:
+    return model.ResourceSummary(
+        amounts_of(written.allocatable), amounts_of(written.allocated), amounts_of(written.allocating)
+    )
+
+
+def amounts_of(written: Quantities | None) -> model.Amounts:
+    return tuple((name, quantities.parse(text)) for name, text in (written or {}).items())
+
+
+def _grades(cluster: Cluster, summary: WireResourceSummary) -> tuple[model.NodeGrade, ...] | None:
+    """The imagined nodes of the cluster's models; None where there are none or a count makes no sense."""
+    counted, models = summary.allocatable_modelings, cluster.spec.resource_models
+    if not counted or not models or any(grade.count < 0 for grade in counted):
+        return None
+    counts: Counter[int] = Counter()
+    for grade in counted:
+        counts[grade.grade] += grade.count
+    sizes = {m.grade: {r.name: quantities.parse(r.min) for r in m.ranges or ()} for m in models}
+    return tuple(model.NodeGrade(counts[grade], tuple(sizes[grade].items())) for grade in sorted(sizes))

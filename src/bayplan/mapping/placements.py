@@ -1,0 +1,205 @@
+"""A placement as written → groups of clusters with their tiers, spread and division."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from bayplan.errors import InputError
+from bayplan.mapping import selectors
+from bayplan.model import placements as model
+from bayplan.model.clusters import ZONE
+from bayplan.model.labels import DOES_NOT_EXIST, EXISTS, IN, NOT_IN, Selector
+from bayplan.model.node_selectors import NodeRequirement
+from bayplan.model.semantics import UPSTREAM, Semantics
+from bayplan.model.taints import Toleration
+from bayplan.validating import names, placement_annotation
+from bayplan.wire.fleets import ResourceBinding
+from bayplan.wire.meta import LabelSelector
+
+KNOWN_OPERATORS = (IN, NOT_IN, EXISTS, DOES_NOT_EXIST)
+
+
+def placement_of(written: Mapping[str, Any], semantics: Semantics = UPSTREAM) -> model.Placement:
+    """What the placement means; raises InputError where its tiers contradict each other."""
+    _check_forms(written)
+    return model.Placement(
+        _groups(written, semantics),
+        tuple(
+            Toleration(t.get("key") or "", t.get("operator") or "", t.get("value") or "", t.get("effect") or "")
+            for t in written.get("clusterTolerations") or ()
+        ),
+        tuple(_spread(constraint) for constraint in written.get("spreadConstraints") or ()),
+        _division(written.get("replicaScheduling")),
+    )
+
+
+def cluster_affinity(written: Mapping[str, Any]) -> model.ClusterAffinity:
+    labels = _labels(written.get("labelSelector"))
+    fields = tuple(
+        NodeRequirement(e.get("key") or "", e.get("operator") or "", tuple(e.get("values") or ()))
+        for e in (written.get("fieldSelector") or {}).get("matchExpressions") or ()
+    )
+    return model.ClusterAffinity(
+        labels,
+        fields,
+        tuple(written.get("clusterNames") or ()),
+        tuple(written.get("exclude") or ()),
+        impossible=(labels is None and written.get("labelSelector") is not None) or not all(map(_sensible, fields)),
+    )
+
+
+def _sensible(field: NodeRequirement) -> bool:
+    """Whether a requirement on a field can hold at all; Karmada crashes on some that cannot."""
+    if field.operator in (EXISTS, DOES_NOT_EXIST):
+        return not field.values or field.key == ZONE
+    if field.operator in (IN, NOT_IN):
+        return field.key == ZONE or (bool(field.values) and not any(map(names.label_value, field.values)))
+    return field.operator in ("Gt", "Lt") and field.key != ZONE and len(field.values) == 1
+
+
+def _labels(written: Mapping[str, Any] | None) -> Selector | None:
+    """The label selector; None where there is none or it makes no sense."""
+    if written is None:
+        return None
+    selector = selectors.selector_of(msgspec.convert(written, LabelSelector))
+    assert selector is not None
+    for requirement in selector.requirements:
+        listed = requirement.operator in (IN, NOT_IN)
+        if requirement.operator not in KNOWN_OPERATORS or listed != bool(requirement.values):
+            return None
+    return selector
+
+
+def _groups(written: Mapping[str, Any], semantics: Semantics) -> tuple[model.AffinityGroup, ...]:
+    """All five forms of tiers become ordered tiers of groups; the first group's name stands for inherited ones."""
+    single, terms = written.get("clusterAffinity"), written.get("clusterAffinities")
+    inherited = written.get("preferredClusterAffinities") or (terms if _inherits(written) else None)
+    if inherited:
+        return (_seed_group(inherited[0].get("affinityName") or "", inherited),)
+    if terms is None:
+        supplements = (single or {}).get("supplements") or ()
+        if single is not None and supplements:
+            return (_seed_group("", [single, *supplements]),)
+        return (model.AffinityGroup("", (cluster_affinity(single) if single is not None else model.ANY_CLUSTER,)),)
+    return tuple(_group(term.get("affinityName") or "", single, terms, semantics) for term in terms)
+
+
+def _group(
+    name: str, single: Mapping[str, Any] | None, terms: Sequence[Mapping[str, Any]], semantics: Semantics
+) -> model.AffinityGroup:
+    """Karmada looks terms up by name, so of two with the same name the first is meant both times."""
+    if single is not None:  # comes first wherever both are there
+        return model.AffinityGroup(name, (cluster_affinity(single),))
+    same = [term for term in terms if (term.get("affinityName") or "") == name]
+    if same[0].get("supplements"):
+        return _seed_group(name, [same[0], *same[0]["supplements"]])
+    tiers = [same[0], *(same[0].get("overflowAffinities") or ())]
+    # An empty list counts too: one tier, filled by capacity.
+    overflows = name != "" and any(term.get("overflowAffinities") is not None for term in same)
+    return model.AffinityGroup(
+        name,
+        tuple(cluster_affinity(tier) for tier in tiers),
+        model.OVERFLOW if overflows else model.PLAIN,
+        first_only=not semantics.first_tier_alone,
+    )
+
+
+def _seed_group(name: str, tiers: Sequence[Mapping[str, Any]]) -> model.AffinityGroup:
+    return model.AffinityGroup(name, tuple(cluster_affinity(tier) for tier in tiers), model.SEED)
+
+
+def _inherits(written: Mapping[str, Any]) -> bool:
+    return (written.get("affinityStrategy") or {}).get("mode") == "Inherited"
+
+
+def _check_forms(written: Mapping[str, Any]) -> None:
+    """One form of tiers in a placement, none inside another."""
+    single, terms = written.get("clusterAffinity") or {}, written.get("clusterAffinities") or []
+    preferred = written.get("preferredClusterAffinities") or []
+    forms = {
+        "supplements of clusterAffinity": bool(single.get("supplements")),
+        "supplements of clusterAffinities": any(term.get("supplements") for term in terms),
+        "overflowAffinities": any(term.get("overflowAffinities") for term in terms),
+        "affinityStrategy": _inherits(written),
+        "preferredClusterAffinities": bool(preferred),
+    }
+    used = [form for form, is_used in forms.items() if is_used]
+    if len(used) > 1:
+        raise InputError(f"placement: more than one form of tiers: {', '.join(used)}")
+    mode = (written.get("affinityStrategy") or {}).get("mode") or "Exclusive"
+    if mode not in ("Exclusive", "Inherited"):
+        raise InputError(f"placement.affinityStrategy.mode: expected Exclusive or Inherited, got {mode}")
+    if _inherits(written) and (not terms or single):
+        raise InputError("placement.affinityStrategy: Inherited needs clusterAffinities and no clusterAffinity")
+    if preferred and (terms or single):
+        raise InputError(
+            "placement.preferredClusterAffinities: cannot co-exist with clusterAffinity or clusterAffinities"
+        )
+    supplements = [tier for term in (single, *terms) for tier in term.get("supplements") or ()]
+    if any(tier.get("supplements") for tier in (*supplements, *preferred)):
+        raise InputError("placement: supplements cannot be nested")
+
+
+def _spread(written: Mapping[str, Any]) -> model.SpreadField:
+    return model.SpreadField(
+        written.get("spreadByField") or "",
+        written.get("spreadByLabel") or "",
+        written.get("minGroups") or 0,
+        written.get("maxGroups") or 0,
+    )
+
+
+def _division(written: Mapping[str, Any] | None) -> model.Division:
+    if written is None:
+        return model.Division()
+    kind, preference = written.get("replicaSchedulingType") or "", written.get("replicaDivisionPreference") or ""
+    weights = written.get("weightPreference")
+    strategy = _strategy(kind, preference, weights or {})
+    listed = (weights or {}).get("staticWeightList") or ()
+    return model.Division(
+        strategy,
+        kind,
+        preference,
+        tuple((cluster_affinity(rule.get("targetCluster") or {}), rule.get("weight") or 0) for rule in listed),
+        heeds_spread=strategy != model.STATIC_WEIGHT or (weights is not None and not listed),
+        counts_capacity=kind != model.DUPLICATED,
+    )
+
+
+def _strategy(kind: str, preference: str, weights: Mapping[str, Any]) -> str:
+    if kind == model.DUPLICATED:
+        return model.DUPLICATED
+    if kind != "Divided":
+        return ""
+    if preference == "Aggregated":
+        return model.AGGREGATED
+    if preference == "Weighted":
+        return model.DYNAMIC_WEIGHT if weights.get("dynamicWeight") else model.STATIC_WEIGHT
+    return ""
+
+
+# RF merged from reading.annotated_placements: A binding's placement with the fields that Karmada lacks, typed or from
+# the annotation `bayplan.io/placement`. A field of `spec.placement` comes before the binding's annotation, and that
+# before the template's.
+
+ANNOTATION = placement_annotation.PLACEMENT
+
+
+def merged(written: ResourceBinding, template: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The placement with every field in its place; raises InputError where an annotation makes no sense."""
+    placement: dict[str, Any] = dict(written.spec.placement or {})
+    metadata = (template or {}).get("metadata") or {}
+    for noted in (written.metadata.annotations or {}, metadata.get("annotations") or {}):
+        if ANNOTATION in noted:
+            placement = _with(placement, noted[ANNOTATION])
+    return placement
+
+
+def _with(placement: dict[str, Any], text: str) -> dict[str, Any]:
+    try:
+        return placement_annotation.merged(placement, placement_annotation.read(text))
+    except ValueError as error:
+        raise InputError(str(error)) from None

@@ -1,0 +1,85 @@
+"""Volumes, claims and storage classes as written → as the rules read them."""
+
+from __future__ import annotations
+
+from bayplan.mapping import selectors
+from bayplan.model import quantities, volumes
+from bayplan.wire import storage
+
+BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
+
+
+def volume_of(written: storage.PersistentVolume) -> volumes.Volume:
+    spec, claim = written.spec, written.spec.claim_ref
+    return volumes.Volume(
+        name=written.metadata.name,
+        labels=written.metadata.labels or {},
+        storage_class=(written.metadata.annotations or {}).get(CLASS_ANNOTATION, spec.storage_class_name),
+        capacity=quantities.units((spec.capacity or {}).get("storage", 0)),
+        access_modes=tuple(spec.access_modes or ()),
+        volume_mode=spec.volume_mode or "Filesystem",
+        required=selectors.node_terms_of(spec.node_affinity.required) if spec.node_affinity else None,
+        claim=f"{claim.namespace}/{claim.name}" if claim else "",
+        claim_uid=claim.uid if claim else "",
+        phase=written.status.phase,
+        terminating=written.metadata.deletion_timestamp is not None,
+        driver=spec.csi.driver if spec.csi else "",
+        handle=spec.csi.volume_handle if spec.csi else "",
+    )
+
+
+def attach_limits_of(written: storage.CsiNode) -> dict[str, int]:
+    """Driver → how many volumes it attaches to the node at most, for those that say so."""
+    return {
+        driver.name: driver.allocatable.count
+        for driver in written.spec.drivers or ()
+        if driver.allocatable is not None and driver.allocatable.count is not None
+    }
+
+
+def attachment_of(written: storage.VolumeAttachment) -> volumes.Attachment:
+    spec = written.spec
+    return volumes.Attachment(node=spec.node_name, driver=spec.attacher, volume=spec.source.persistent_volume_name)
+
+
+def space_of(written: storage.CsiStorageCapacity) -> volumes.AvailableSpace:
+    largest = written.maximum_volume_size if written.maximum_volume_size is not None else written.capacity
+    return volumes.AvailableSpace(
+        storage_class=written.storage_class_name,
+        topology=selectors.selector_of(written.node_topology),
+        largest=None if largest is None else quantities.units(largest),
+    )
+
+
+def claim_of(written: storage.PersistentVolumeClaim, default_class: str = "") -> volumes.Claim:
+    spec, annotations = written.spec, written.metadata.annotations or {}
+    requested = (spec.resources.requests if spec.resources else None) or {}
+    named = spec.storage_class_name if spec.storage_class_name is not None else default_class
+    return volumes.Claim(
+        key=f"{written.metadata.namespace or 'default'}/{written.metadata.name}",
+        uid=written.metadata.uid,
+        volume=spec.volume_name,
+        bound=bool(spec.volume_name) and BIND_COMPLETED in annotations,
+        lost=written.status.phase == "Lost",
+        terminating=written.metadata.deletion_timestamp is not None,
+        storage_class=annotations.get(CLASS_ANNOTATION, named),
+        selected_node=annotations.get(SELECTED_NODE, ""),
+        requested=quantities.units(requested.get("storage", 0)),
+        access_modes=tuple(spec.access_modes or ()),
+        volume_mode=spec.volume_mode or "Filesystem",
+        selector=selectors.selector_of(spec.selector),
+    )
+
+
+def storage_class_of(written: storage.WireStorageClass) -> volumes.StorageClass:
+    return volumes.StorageClass(
+        name=written.metadata.name,
+        provisioner=written.provisioner,
+        binding_mode=written.volume_binding_mode,
+        allowed=tuple(
+            tuple((e.key, tuple(e.values or ())) for e in term.match_label_expressions or ())
+            for term in written.allowed_topologies or ()
+        ),
+    )

@@ -1,0 +1,95 @@
+"""Place many bindings one after another, each seeing those before it. Knows nothing of files or terminals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from bayplan import schedule_binding
+from bayplan.assigning import estimating, group_failover
+from bayplan.assigning.candidates import NoClusterFit
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.model.workloads import Workload
+from bayplan.rules.rule import Rule
+from bayplan.schedule_binding import FleetDecision
+
+Shares = tuple[tuple[str, int], ...]
+
+
+class BindingPlacement(msgspec.Struct, frozen=True):
+    """
+    Where one binding is after its turn.
+
+    If it was not `placed`, `reason` and `message` say why, and `shares` are what it keeps of its previous result.
+    """
+
+    workload: Workload
+    placed: bool
+    shares: Shares = ()
+    group: str = ""
+    reason: str = ""
+    message: str = ""
+
+
+def place_all(
+    pending: Iterable[Workload], index: PlacementIndex, rules: Sequence[Rule], *, assumes: bool = True
+) -> Iterator[BindingPlacement]:
+    """Decide and put into the index, in the order given. `assumes`: what is placed takes room from what follows."""
+    for workload in pending:
+        yield place(workload, index, rules, assumes=assumes)
+
+
+def place(
+    workload: Workload, index: PlacementIndex, rules: Sequence[Rule], *, assumes: bool = True
+) -> BindingPlacement:
+    """Decide where one binding goes and put it there."""
+    with group_failover.out_of_its_way(workload, index):
+        decision = schedule_binding.schedule(workload, index, rules)
+    before = index.records[workload.key].shares if workload.key in index.records else ()
+    shares = _after(decision, before)
+    if shares != before or decision.placed:
+        _settle(workload, decision, shares, index)
+    if assumes and decision.placed:
+        _assume(workload, shares, dict(before), index)
+    message = "; ".join(decision.errors) if not decision.placed else ""
+    return BindingPlacement(workload, decision.placed, shares, decision.observed, decision.reason, message)
+
+
+def _after(decision: FleetDecision, before: Shares) -> Shares:
+    """Where nothing fits, Karmada takes the old result away; after any other failure it stays."""
+    if decision.placed:
+        return decision.shares
+    return () if decision.reason == NoClusterFit.reason else before
+
+
+def _settle(workload: Workload, decision: FleetDecision, shares: Shares, index: PlacementIndex) -> None:
+    assert workload.binding is not None
+    if workload.key in index.records:
+        index.remove(workload.key)
+    if shares:
+        binding = msgspec.structs.replace(workload.binding, previous=shares, observed=decision.observed, fresh=False)
+        index.add_shares(msgspec.structs.replace(workload, binding=binding), shares)
+
+
+def _assume(workload: Workload, shares: Shares, before: dict[str, int], index: PlacementIndex) -> None:
+    """Clusters offer less to what follows; room that is given up is free only once the cluster says so."""
+    assert workload.binding is not None
+    for name, replicas in shares:
+        slot = index.slots.by_name.get(name)
+        target = None if slot is None else index.slots.at(slot)
+        if target is None or target.cluster is None:
+            continue
+        load = estimating.load_of(workload.binding, replicas, before.get(name))
+        facts = estimating.loaded(target.cluster, load)
+        if facts is not target.cluster:
+            index.update_target(msgspec.structs.replace(target, cluster=facts))
+
+
+def put_on(index: PlacementIndex, workload: Workload, shares: list[tuple[str, int]], draining: tuple[str, ...]) -> None:
+    """Place a binding where it is; under the seed, copies that still drain are there too, on their way out."""
+    if shares:
+        index.add_shares(workload, shares)
+    leaving = [(name, 0) for name in dict.fromkeys(draining) if name not in dict(shares)]
+    if leaving and index.semantics.draining_copies_count:
+        index.add_shares(group_failover.leaving_copy(workload), leaving)

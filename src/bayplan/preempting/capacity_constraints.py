@@ -1,0 +1,147 @@
+"""
+What is left on each target once the workload is there, in numbers: room, ports, claims, peers, skew.
+
+Nearly every rule that looks at workloads refuses a target because something there is used up, and what a workload takes
+of it is a number: so who must go is arithmetic over all targets at once. Knows nothing of priorities.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayplan.engine.filtering import Judged
+from bayplan.indexing.capacity import PODS
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.indexing.value_columns import ValueColumn
+from bayplan.model.workloads import Workload
+from bayplan.preempting.preemption_case import PreemptionCase
+from bayplan.rules import node_ports, resources_fit, volume_restrictions
+
+Amounts = NDArray[np.int64]
+ABSURD = 1 << 62  # beyond this, of whatever resource, differences would no longer fit into 64 bits
+
+
+class CapacityConstraint:
+    """
+    One thing of which each target has so much, and which no workload gives back except by going.
+
+    `left`, shape (capacity,), is what the workload and those who are there leave of it; where it is negative, the
+    `position`-th rule refuses with `code`. `adds`: the code joins the rule's others instead of taking their place.
+    `column` is there if workloads of the target's whole domain take of it, and not only those on the target.
+    `entangles`: whether enough is left when somebody goes is more than a sum.
+    """
+
+    adds = False
+    entangles = False
+    column: ValueColumn | None = None
+
+    def __init__(self, position: int, code: int, left: Amounts) -> None:
+        self.position = position
+        self.code = code
+        self.left = left
+
+    def amounts(self) -> Amounts | None:
+        """What workloads take of it, by row of the roster; None if nobody takes any."""
+        return None
+
+    def asked_by(self, guest: Workload, slot: int) -> int:
+        """What a workload that is to come to a target will take of it."""
+        del guest, slot
+        return 0
+
+
+class Fixed(CapacityConstraint):
+    """A target lacks something, whoever goes."""
+
+
+class TooSmall(Fixed):
+    """The whole target has less than the workload asks for."""
+
+    adds = True
+
+
+class FreeResources(CapacityConstraint):
+    """One resource."""
+
+    adds = True
+
+    def __init__(self, position: int, code: int, asked: tuple[str, int], index: PlacementIndex) -> None:
+        self.index = index
+        self.resource, amount = asked
+        self.row = index.capacity.row(self.resource)
+        free = index.capacity.allocatable[self.row] - index.capacity.requested[self.row]
+        super().__init__(position, code, np.maximum(free, -ABSURD) - min(amount, ABSURD))
+
+    def amounts(self) -> Amounts | None:
+        held = self.index.roster.amounts
+        return held[self.row] if self.row < len(held) else None  # else nobody who is there has any
+
+    def asked_by(self, guest: Workload, slot: int) -> int:
+        del slot
+        return 1 if self.resource == PODS else dict(guest.needs.requests.amounts).get(self.resource, 0)
+
+
+class FreePorts(CapacityConstraint):
+    """Nobody on the target may have one of the workload's ports."""
+
+    def __init__(self, position: int, judged: Judged, index: PlacementIndex) -> None:
+        super().__init__(position, 1, np.zeros(index.slots.capacity, np.int64))
+        self.wanted, self.index = judged.plan, index
+        roster = index.roster
+        refused = judged.refused()
+        self.taken = np.zeros(len(roster), np.int64)
+        if refused is not None and refused.any():
+            for row in np.flatnonzero(roster.has_ports & roster.on(refused)).tolist():
+                self.taken[row] = self.asked_by(roster.at(row).workload, 0)
+            np.subtract.at(self.left, roster.slot, self.taken)
+
+    def amounts(self) -> Amounts:
+        return self.taken
+
+    def asked_by(self, guest: Workload, slot: int) -> int:
+        del slot
+        held = guest.needs.host_ports
+        return int(any(node_ports.conflict(wanted, port) for wanted in self.wanted for port in held))
+
+
+class FreeClaim(CapacityConstraint):
+    """A claim that serves one pod has no other user, on any target."""
+
+    def __init__(self, position: int, claim: str, index: PlacementIndex) -> None:
+        self.claim, self.index = claim, index
+        n_users = len(index.claim_users.users(claim))
+        super().__init__(position, 1, np.full(index.slots.capacity, -n_users, np.int64))
+
+    def amounts(self) -> Amounts:
+        taken = np.zeros(len(self.index.roster), np.int64)
+        taken[[self.index.records[key].row for key in self.index.claim_users.users(self.claim)]] = 1
+        return taken
+
+    def asked_by(self, guest: Workload, slot: int) -> int:
+        del slot
+        return int(self.claim in (f"{guest.namespace}/{name}" for name in guest.needs.claims.names))
+
+
+def of_resources(judged: Judged, position: int, case: PreemptionCase) -> list[CapacityConstraint]:
+    """NodeResourcesFit: how many more pods, and how much of each resource that is asked for."""
+    assert isinstance(judged.rule, resources_fit.ResourcesFit)
+    found: list[CapacityConstraint] = [FreeResources(position, 1, (PODS, 1), case.index)]
+    for i, (resource, amount) in enumerate(judged.plan.amounts):
+        if amount and not judged.rule.is_ignored(resource):
+            room = FreeResources(position, 2 << i, (resource, amount), case.index)
+            whole = case.index.capacity.allocatable[room.row] - amount
+            found += [room, TooSmall(position, resources_fit.UNRESOLVABLE_BIT, whole)]
+    return found
+
+
+def of_ports(judged: Judged, position: int, case: PreemptionCase) -> list[CapacityConstraint]:
+    """NodePorts: no port has two users."""
+    return [FreePorts(position, judged, case.index)]
+
+
+def of_claims(judged: Judged, position: int, case: PreemptionCase) -> list[CapacityConstraint]:
+    """VolumeRestrictions: a ReadWriteOncePod claim has no two users."""
+    claims = dict.fromkeys(judged.plan.claims())
+    index = case.index
+    return [FreeClaim(position, claim, index) for claim in claims if volume_restrictions.serves_one_pod(claim, index)]

@@ -1,0 +1,119 @@
+"""
+PodDisruptionBudgets in use: which of those who may have to go would break one.
+
+Mirrors `filterPodsWithPDBViolation` in kube-scheduler's pkg/scheduler/framework/plugins/defaultpreemption.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayplan.indexing.classes import LabelSet
+from bayplan.indexing.pod_table import PodTable, Rows
+from bayplan.model.disruption_budgets import DisruptionBudget
+from bayplan.model.reasons import Mask
+
+Name = tuple[str, str]  # namespace and name
+
+
+class DisruptionBudgets:
+    """
+    The budgets of a cluster, kept from decision to decision: who is selected by which is found out once.
+
+    Selecting looks at namespace and labels alone, so it is remembered by kind of workload.
+    """
+
+    def __init__(self, budgets: Iterable[DisruptionBudget] = ()) -> None:
+        self._budgets: dict[Name, DisruptionBudget] = {}
+        self._namespaces: dict[str, dict[str, DisruptionBudget]] = {}
+        self._selecting: dict[int, tuple[tuple[str, LabelSet], tuple[Name, ...]]] = {}
+        for budget in budgets:
+            self.put(budget)
+
+    def __len__(self) -> int:
+        return len(self._budgets)
+
+    def put(self, budget: DisruptionBudget) -> None:
+        """Add a budget, or what is new about it."""
+        name = (budget.namespace, budget.name)
+        known = self._budgets.get(name)
+        if known is None or known.selector != budget.selector:
+            self._selecting.clear()
+        self._budgets[name] = budget
+        self._namespaces.setdefault(budget.namespace, {})[budget.name] = budget
+
+    def drop(self, namespace: str, name: str) -> None:
+        if self._budgets.pop((namespace, name), None) is not None:
+            self._selecting.clear()
+            del self._namespaces[namespace][name]
+            if not self._namespaces[namespace]:
+                del self._namespaces[namespace]
+
+    def breaking(self, groups: NDArray[np.intp], rows: Rows, roster: PodTable) -> Mask:
+        """
+        Which workloads break a budget if all of their group go, shape (n,): those that go when it is used up.
+
+        `rows` are in order of importance within their group, and the more important ones are charged first.
+        """
+        breaks = np.zeros(len(rows), np.bool_)
+        places, budgets = self._charges(rows, roster)
+        if not len(places):
+            return breaks
+        names = list(self._budgets)
+        allowed = np.array([self._budgets[name].allowed for name in names], np.int64)
+        accounts = groups[places] * len(names) + budgets
+        order = accounts.argsort(kind="stable")
+        sorted_accounts = accounts[order]
+        firsts = np.flatnonzero(np.r_[True, sorted_accounts[1:] != sorted_accounts[:-1]])
+        charged_before = np.arange(len(order)) - np.repeat(firsts, np.diff(np.r_[firsts, len(order)]))
+        breaks[places[order[charged_before >= allowed[budgets[order]]]]] = True
+        return breaks
+
+    def _charges(self, rows: Rows, roster: PodTable) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Position in `rows` and number of the budget, for every workload and every budget that its going charges."""
+        numbers = {name: number for number, name in enumerate(self._budgets)}
+        kinds = roster.kind[rows]
+        present = np.zeros(len(roster.kinds.by_id), np.bool_)
+        present[kinds] = bool(numbers)
+        flat: list[int] = []
+        first, n_budgets = np.zeros(len(present), np.intp), np.zeros(len(present), np.intp)
+        for kind in np.flatnonzero(present).tolist():
+            names = self._selecting_kind(kind, roster)
+            first[kind], n_budgets[kind] = len(flat), len(names)
+            flat += [numbers[name] for name in names]
+        repeats = n_budgets[kinds]
+        places = np.repeat(np.arange(len(rows)), repeats)
+        which = np.arange(len(places)) - np.repeat(repeats.cumsum() - repeats, repeats)
+        charged = np.array(flat, np.intp)[first[kinds[places]] + which]
+        return self._without_disrupted(places, charged, rows, roster)
+
+    def _without_disrupted(
+        self, places: NDArray[np.intp], charged: NDArray[np.intp], rows: Rows, roster: PodTable
+    ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Less those whose going the budget's controller knows of already."""
+        disrupted = [budget.disrupted for budget in self._budgets.values()]
+        if not any(disrupted):
+            return places, charged
+        counts = np.array(
+            [
+                roster.at(row).workload.name not in disrupted[budget]
+                for row, budget in zip(rows[places].tolist(), charged.tolist(), strict=True)
+            ],
+            np.bool_,
+        )
+        return places[counts], charged[counts]
+
+    def _selecting_kind(self, kind: int, roster: PodTable) -> tuple[Name, ...]:
+        """The budgets that select workloads of this kind."""
+        key = roster.kinds.by_id[kind]
+        assert key is not None, "asked only for kinds that somebody has"
+        known = self._selecting.get(kind)
+        if known is None or known[0] != key:  # numbers of kinds are given out again
+            namespace, label_set = key
+            here = self._namespaces.get(namespace, {})
+            names = tuple((namespace, name) for name, budget in here.items() if budget.selects(label_set.labels))
+            known = self._selecting[kind] = (key, names)
+        return known[1]

@@ -1,0 +1,259 @@
+"""
+What InterPodAffinity and PodTopologySpread leave on each target: how many peers may be there.
+
+Workloads are found from terms through their classes.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterable
+
+import numpy as np
+
+from bayplan.engine.filtering import Judged
+from bayplan.indexing.classes import WorkloadClass
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.indexing.pod_table import NOWHERE
+from bayplan.indexing.slots import ALL
+from bayplan.indexing.term_table import OwnerRule, TermEntry
+from bayplan.indexing.value_columns import ABSENT
+from bayplan.model.reasons import Mask
+from bayplan.model.terms import PeerTerm, Use, resolve
+from bayplan.model.workloads import Workload
+from bayplan.preempting.capacity_constraints import Amounts, CapacityConstraint, Fixed
+from bayplan.preempting.preemption_case import PreemptionCase
+from bayplan.rules import inter_pod_affinity
+from bayplan.rules.inter_pod_affinity import ExistingPodTerm, InterPodAffinityState, PreferredTerm
+from bayplan.rules.topology_spread import Spreading
+
+NOT_NEAR, TOO_NEAR, UNWELCOME = 1, 2, 3  # codes of InterPodAffinity
+PLENTY = 1 << 40
+
+
+# Finding workloads
+
+
+def matching(term: PeerTerm, index: PlacementIndex) -> list[WorkloadClass]:
+    """The classes whose members a term selects. Somebody must hold the term, or classes do not know its labels."""
+    census = index.census
+    return [cls for cls in census.classes.candidates(TermEntry(term)) if census.class_matches(term, cls)]
+
+
+def holding(rule: OwnerRule, index: PlacementIndex) -> list[WorkloadClass]:
+    """The classes whose members hold a rule, as often as they do: nothing keeps a pod from saying a thing twice."""
+    return [cls for cls in index.census.classes.by_id.values() for held in cls.owner_rules if held is rule]
+
+
+def rows_of(classes: Iterable[WorkloadClass], index: PlacementIndex) -> Mask:
+    """The members of the classes, by row of the roster."""
+    roster = index.roster
+    members: Mask = np.isin(roster.class_id, [cls.id for cls in classes]) & (roster.slot != NOWHERE)
+    return members
+
+
+# Peers that may be there
+
+
+class Peers(CapacityConstraint, ABC):
+    """Workloads of some classes in the target's domain: so many and no more."""
+
+    def __init__(self, position: int, code: int, left: Amounts, index: PlacementIndex) -> None:
+        super().__init__(position, code, left)
+        self.index = index
+
+    @abstractmethod
+    def classes(self) -> list[WorkloadClass]:
+        """Whose members count, each class as often as they do."""
+
+    def amounts(self) -> Amounts:
+        by_times: dict[int, list[WorkloadClass]] = {}
+        for cls, times in Counter(self.classes()).items():
+            by_times.setdefault(times, []).append(cls)
+        found = np.zeros(len(self.index.roster), np.int64)
+        for times, classes in by_times.items():
+            found[rows_of(classes, self.index)] = times
+        return found
+
+
+class Disliked(Peers):
+    """The workload's own required anti-affinity."""
+
+    def __init__(self, position: int, wish: PreferredTerm, index: PlacementIndex) -> None:
+        super().__init__(position, TOO_NEAR, wish.use.limit - wish.reach.counts(ALL), index)
+        (self.column,) = wish.reach.columns
+        self.use = wish.use
+
+    def classes(self) -> list[WorkloadClass]:
+        return matching(self.use.term, self.index)
+
+    def asked_by(self, guest: Workload, slot: int) -> int:
+        there = self.column is not None and bool(self.column.domains(slot))
+        return int(there and selects(self.use.term, guest, self.index))
+
+
+class Unwelcoming(Peers):
+    """Required anti-affinity of those who are there."""
+
+    def __init__(self, position: int, rule: OwnerRule, index: PlacementIndex) -> None:
+        super().__init__(position, UNWELCOME, -rule.reach.counts(ALL), index)
+        (self.column,) = rule.reach.columns
+        self.rule = rule
+
+    def classes(self) -> list[WorkloadClass]:
+        return holding(self.rule, self.index)
+
+
+class Crowded(Peers):
+    """Required anti-affinity of those who are there that allows some peers: whether it is met depends on both."""
+
+    entangles = True
+
+    def __init__(self, position: int, neighbours: ExistingPodTerm, index: PlacementIndex) -> None:
+        refused = inter_pod_affinity.refuse(neighbours, ALL)
+        super().__init__(position, UNWELCOME, np.where(refused, -1, 0), index)
+        (self.column,) = neighbours.rule.reach.columns
+        self.rule = neighbours.rule
+
+    def classes(self) -> list[WorkloadClass]:
+        return holding(self.rule, self.index)
+
+
+class UnwelcomingGuests(Fixed):
+    """Required anti-affinity of those who were promised the target."""
+
+    def __init__(self, position: int, case: PreemptionCase) -> None:
+        super().__init__(position, UNWELCOME, np.zeros(case.index.slots.capacity, np.int64))
+        for slot, guests in case.guests.items():
+            self.left[slot] = -sum(len(held_against(case, guest, slot)) for guest in guests)
+
+
+def held_against(case: PreemptionCase, guest: Workload, slot: int) -> list[Use]:
+    """The required anti-affinity of a guest that selects the workload, as far as the target is in a domain of it."""
+    workload, index = case.workload, case.index
+    terms = resolve(guest.needs.affinity, guest.namespace, index.semantics, incoming=False).anti_required
+    return [
+        use
+        for use in terms
+        if selects(use.term, workload, index) and any(index.column(key).domains(slot) for key in use.keys)
+    ]
+
+
+def of_peers(judged: Judged, position: int, case: PreemptionCase) -> list[CapacityConstraint]:
+    """InterPodAffinity but for required affinity; the checks that kube-scheduler makes first come last."""
+    plan: InterPodAffinityState = judged.plan
+    found: list[CapacityConstraint] = [UnwelcomingGuests(position, case)] if case.guests else []
+    found += [
+        Unwelcoming(position, one.rule, case.index) if one.matches is None else Crowded(position, one, case.index)
+        for one in plan.refusing
+    ]
+    found += [Disliked(position, wish, case.index) for wish in plan.apart]
+    return found
+
+
+# Skew
+
+
+class Skew(Peers):
+    """A hard spread constraint: how many more peers the target's domain may hold, as long as the others keep theirs."""
+
+    def __init__(self, position: int, code: int, spreading: Spreading, index: PlacementIndex) -> None:
+        constraint, column = spreading.constraint, spreading.column
+        counts, domains = spreading.count_by_domain(), spreading.eligible_domains()
+        fewest = np.zeros(column.n_domains, np.int64)
+        if len(domains) >= constraint.min_domains:
+            fewest[:] = counts[domains].min()
+            lowest = domains[counts[domains].argmin()]
+            others = counts[domains[domains != lowest]]
+            fewest[lowest] = others.min() if len(others) else PLENTY
+        most = constraint.max_skew - spreading.counts_self
+        here = column.of_slot
+        # Nobody on a target that does not count can make a difference, so its own domain is one of the others.
+        smallest = np.where(spreading.eligible, fewest[here], spreading.smallest(counts))
+        left = np.where(here == ABSENT, 0, most + smallest - counts[here])
+        super().__init__(position, code, left, index)
+        self.term, self.eligible = spreading.term, spreading.eligible
+
+    def classes(self) -> list[WorkloadClass]:
+        return [] if self.term is None else matching(self.term, self.index)
+
+    def amounts(self) -> Amounts:
+        return super().amounts() * self.index.roster.on(self.eligible)
+
+    def asked_by(self, guest: Workload, slot: int) -> int:
+        if self.term is None or not self.eligible[slot]:
+            return 0
+        return int(selects(self.term, guest, self.index))
+
+
+def of_spread(judged: Judged, position: int, case: PreemptionCase) -> list[CapacityConstraint]:
+    """PodTopologySpread: the first constraint that fails has the last word."""
+    found: list[CapacityConstraint] = []
+    for i, spreading in reversed(list(enumerate(judged.plan.hard))):
+        present = spreading.column.present(ALL)
+        found.append(Skew(position, 2 * i + 1, spreading, case.index))
+        found.append(Fixed(position, 2 * i + 2, np.where(present, 0, -1)))
+    return found
+
+
+def selects(term: PeerTerm, workload: Workload, index: PlacementIndex) -> bool:
+    return index.census.matches(term, workload.labels, workload.namespace, terminating=workload.terminating)
+
+
+# RF merged from preempting.nearness: Required affinity when others go: whether a peer is still near, or none is
+# needed any more. The one thing that gets worse when workloads go, and that no number says: see `allowances` for the
+# rest.
+
+
+class Nearness:
+    """
+    `now` says where required affinity holds, shape (capacity,); `by_guests` where those who are to come would do.
+
+    `judged_apart`: the first of a set is judged term by term, by peers that need not be near: no number says what
+    becomes of that. Nor of `half_met`, the targets where guests meet some of the terms and not all.
+    """
+
+    def __init__(self, position: int, plan: InterPodAffinityState, case: PreemptionCase) -> None:
+        self.position, self.index = position, case.index
+        self.near = plan.near
+        self.judged_apart = any(near.kind is not None for near in plan.near)
+        self.now: Mask = np.ones(case.index.slots.capacity, np.bool_)
+        self.present: Mask = self.now.copy()
+        for near, first in zip(plan.near, inter_pod_affinity.alone(plan), strict=True):
+            self.now &= inter_pod_affinity.near_enough(near, ALL, first=first)
+            self.present &= near.reach.present(ALL)
+        self.by_guests, self.half_met = np.zeros_like(self.now), list[int]()
+        for slot, guests in case.guests.items():
+            met = [any(selects(near.term, guest, case.index) for guest in guests) for near in plan.near]
+            self.by_guests[slot] = all(met) and self.present[slot]
+            if any(met) and not all(met):
+                self.half_met.append(slot)
+
+    def partners(self) -> Mask:
+        """The workloads that the incoming one wants to be near, by row of the roster."""
+        return self._selected({near.term for near in self.near})
+
+    def judged_by(self) -> Mask:
+        """Those and all by whom it is judged to be the first of its set, by row of the roster."""
+        return self._selected({term for near in self.near for term in (near.term, near.use.term)})
+
+    def after(self, lower: Mask) -> Mask:
+        """Where it still holds once the workloads `lower` (by row) have left their target, shape (capacity,)."""
+        lost = {near.term: self._lost(near.term, lower) for near in self.near}
+        near_enough = np.ones(len(self.now), np.bool_)
+        first = np.full(len(self.now), all(near.self_matching for near in self.near))
+        for near in self.near:
+            near_enough &= near.reach.counts(ALL) > lost[near.term]
+            first &= sum(near.reach.counter.by_domain.values()) == lost[near.term]
+        holds: Mask = self.present & (near_enough | first)
+        return holds
+
+    def _lost(self, term: PeerTerm, lower: Mask) -> Amounts:
+        """How many peers would go from each target."""
+        lost = np.zeros(len(self.now), np.int64)
+        np.add.at(lost, self.index.roster.slot[self._selected({term}) & lower], 1)
+        return lost
+
+    def _selected(self, terms: set[PeerTerm]) -> Mask:
+        return rows_of([cls for term in terms for cls in matching(term, self.index)], self.index)

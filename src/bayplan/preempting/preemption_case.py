@@ -1,0 +1,36 @@
+"""One question of preemption: a workload that fits nowhere, and what every rule says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from bayplan.engine.filtering import Judged
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.model.workloads import Workload
+from bayplan.rules.rule import Rule
+
+Guests = dict[int, list[Workload]]
+
+
+class PreemptionCase(msgspec.Struct, frozen=True):
+    """`guests` are workloads that were promised room: slot → those at least as important as this one."""
+
+    workload: Workload
+    index: PlacementIndex
+    rules: Sequence[Rule]
+    judged: tuple[Judged, ...]
+    guests: Guests
+
+
+def nominated_pods_of(workload: Workload, nominated: Iterable[tuple[Workload, str]], index: PlacementIndex) -> Guests:
+    """Whom the workload must leave room for, by slot: others of the same or a higher priority, not there yet."""
+    found: Guests = {}
+    for other, target in nominated:
+        slot = index.slots.by_name.get(target)
+        if slot is None or other.key == workload.key or other.priority < workload.priority:
+            continue
+        if other.key not in index.records:
+            found.setdefault(slot, []).append(other)
+    return found

@@ -1,0 +1,196 @@
+"""The plain rules of a fleet: is the cluster going away, does it know the kind, has it the property, is it evicting?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.indexing.slots import At
+from bayplan.model.clusters import FIELD_KEYS, PROVIDER, REGION, ZONE, ClusterFacts
+from bayplan.model.reasons import Codes, Reason, StatusCode
+from bayplan.model.taints import Toleration
+from bayplan.model.workloads import Workload
+from bayplan.rules.rule import Failure, Rule, assigned_slots
+from bayplan.rules.taint_toleration import first_hard
+
+LEAVING = Reason("cluster-leaving", "cluster(s) is being deleted", StatusCode.UNRESOLVABLE)
+NO_API = Reason("api-missing", "cluster(s) did not have the API resource", StatusCode.UNRESOLVABLE)
+EVICTING = Reason("cluster-evicting", "cluster(s) is in the process of eviction", StatusCode.UNSCHEDULABLE)
+PROPERTIES = {
+    FIELD_KEYS[PROVIDER]: Reason(
+        "provider-missing", "cluster(s) did not have provider property", StatusCode.UNRESOLVABLE
+    ),
+    FIELD_KEYS[REGION]: Reason("region-missing", "cluster(s) did not have region property", StatusCode.UNRESOLVABLE),
+    FIELD_KEYS[ZONE]: Reason("zone-missing", "cluster(s) did not have zones property", StatusCode.UNRESOLVABLE),
+}
+
+
+class ClusterLeaving(Rule):
+    """Karmada passes such clusters over without a word; we say so to people, not in its sentence."""
+
+    name = "ClusterLeaving"
+    id = "cluster-leaving"
+    follows_workloads = False
+    silent = True
+
+    def part(self, workload: Workload, index: PlacementIndex) -> str:
+        del workload, index
+        return "any"
+
+    def reject(self, plan: str, index: PlacementIndex, at: At) -> Codes:
+        del plan
+        return codes_of(index, at, lambda facts: int(facts.terminating))
+
+    def reasons(self, plan: str, code: int) -> tuple[Reason, ...]:
+        del plan, code
+        return (LEAVING,)
+
+    def evidence(self, plan: str, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
+        del plan, workload, slot, index
+        return [Failure(self.id, LEAVING.text)]
+
+
+class ApiEnablementRule(Rule):
+    name = "APIEnablement"
+    id = "api-missing"
+    follows_workloads = False
+    spared = staticmethod(assigned_slots)
+
+    def part(self, workload: Workload, index: PlacementIndex) -> tuple[str, str]:
+        del index
+        assert workload.binding is not None
+        version = workload.binding.api_version
+        # As Karmada parses it: more than one slash is no version at all.
+        return "" if version.count("/") > 1 else version.removeprefix("/"), workload.binding.kind
+
+    def reject(self, plan: tuple[str, str], index: PlacementIndex, at: At) -> Codes:
+        return codes_of(index, at, lambda facts: int(plan not in facts.apis))
+
+    def reasons(self, plan: tuple[str, str], code: int) -> tuple[Reason, ...]:
+        del plan, code
+        return (NO_API,)
+
+    def evidence(self, plan: tuple[str, str], workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
+        del workload, slot, index
+        return [Failure(self.id, NO_API.text, detail=f"{plan[0]} {plan[1]} is not served there", term=plan[1])]
+
+
+class ClusterTaints(Rule):
+    """Each taint has a reason of its own: codes are 1 + the taint's place on its cluster."""
+
+    name = "TaintToleration"
+    id = "cluster-taint"
+    follows_workloads = False
+    spared = staticmethod(assigned_slots)
+
+    def part(self, workload: Workload, index: PlacementIndex) -> tuple[Toleration, ...]:
+        del index
+        assert workload.binding is not None
+        return workload.binding.placement.tolerations
+
+    def prepare(self, part: tuple[Toleration, ...], index: PlacementIndex) -> TaintState:
+        del index
+        return TaintState(part)
+
+    def reject(self, plan: TaintState, index: PlacementIndex, at: At) -> Codes:
+        slots = range(index.slots.capacity) if isinstance(at, slice) else at.tolist()
+        return np.fromiter((plan.code(index, slot) for slot in slots), np.int64, len(slots))
+
+    def reasons(self, plan: TaintState, code: int) -> tuple[Reason, ...]:
+        return (
+            Reason(self.id, f"cluster(s) had untolerated taint {{{plan.texts[code - 1]}}}", StatusCode.UNRESOLVABLE),
+        )
+
+    def evidence(self, plan: TaintState, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
+        del workload
+        text = plan.texts[plan.code(index, slot) - 1]
+        return [Failure(self.id, f"cluster(s) had untolerated taint {{{text}}}", term=text)]
+
+
+class TaintState:
+    """The tolerations, and the taints that were found to keep the workload off, numbered as they came."""
+
+    def __init__(self, tolerations: tuple[Toleration, ...]) -> None:
+        self.tolerations = tolerations
+        self.texts: list[str] = []
+        self._codes: dict[str, int] = {}
+
+    def code(self, index: PlacementIndex, slot: int) -> int:
+        target = index.slots.targets[slot]
+        taint = first_hard(target.taints, self.tolerations) if target is not None and target.taints else None
+        if taint is None:
+            return 0
+        text = str(taint)
+        if text not in self._codes:
+            self.texts.append(text)
+            self._codes[text] = len(self.texts)
+        return self._codes[text]
+
+
+class SpreadProperty(Rule):
+    """Code i+1: the i-th constrained property is missing."""
+
+    name = "SpreadConstraint"
+    id = "spread-property"
+    follows_workloads = False
+
+    def part(self, workload: Workload, index: PlacementIndex) -> tuple[str, ...] | None:
+        assert workload.binding is not None
+        fields = [FIELD_KEYS.get(c.field, "") for c in workload.binding.placement.spread]
+        if index.semantics.spread_by_every_field:
+            labels = [c.label for c in workload.binding.placement.spread]
+            fields = [field or label for field, label in zip(fields, labels, strict=True)]
+        return tuple(field for field in fields if field) or None
+
+    def reject(self, plan: tuple[str, ...], index: PlacementIndex, at: At) -> Codes:
+        codes = np.zeros(len(index.slots.alive[at]), np.int64)
+        for position in reversed(range(len(plan))):  # the first that is missing has the last word
+            codes[~index.column(plan[position]).present(at)] = position + 1
+        return codes
+
+    def reasons(self, plan: tuple[str, ...], code: int) -> tuple[Reason, ...]:
+        key = plan[code - 1]
+        return (
+            PROPERTIES.get(key)
+            or Reason("label-missing", f"cluster(s) did not have label {key}", StatusCode.UNRESOLVABLE),
+        )
+
+    def evidence(self, plan: tuple[str, ...], workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
+        del workload
+        code = int(self.reject(plan, index, np.array([slot]))[0])
+        (reason,) = self.reasons(plan, code)
+        return [Failure(self.id, reason.text, term=f"spreadConstraints {plan[code - 1].removeprefix(chr(0))}")]
+
+
+class ClusterEviction(Rule):
+    name = "ClusterEviction"
+    id = "cluster-evicting"
+    follows_workloads = False
+
+    def part(self, workload: Workload, index: PlacementIndex) -> tuple[str, ...] | None:
+        del index
+        assert workload.binding is not None
+        return workload.binding.evicted_from or None
+
+    def reject(self, plan: tuple[str, ...], index: PlacementIndex, at: At) -> Codes:
+        codes = np.zeros(index.slots.capacity, np.int64)
+        codes[[index.slots.by_name[name] for name in plan if name in index.slots.by_name]] = 1
+        return codes[at]
+
+    def reasons(self, plan: tuple[str, ...], code: int) -> tuple[Reason, ...]:
+        del plan, code
+        return (EVICTING,)
+
+    def evidence(self, plan: tuple[str, ...], workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
+        del plan, workload, slot, index
+        return [Failure(self.id, EVICTING.text, term="gracefulEvictionTasks")]
+
+
+def codes_of(index: PlacementIndex, at: At, judge: Callable[[ClusterFacts], int]) -> Codes:
+    """A code per cluster from what is known of it; 0 for empty slots."""
+    targets = index.slots.targets
+    slots = range(index.slots.capacity) if isinstance(at, slice) else at.tolist()
+    found = (targets[slot] for slot in slots)
+    return np.fromiter((judge(t.cluster) if t is not None and t.cluster else 0 for t in found), np.int64, len(slots))

@@ -1,0 +1,81 @@
+"""What the three volume rules share: the claims a workload names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from bayplan.indexing.evaluations import Touched
+from bayplan.indexing.journal import Change, ChangeType
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.indexing.slots import ALL
+from bayplan.model.reasons import Reason, StatusCode
+from bayplan.model.volumes import AvailableSpace, Claim, Volume
+from bayplan.model.workloads import Claims, Workload
+from bayplan.rules.rule import Rule
+
+
+class ClaimPart(msgspec.Struct, frozen=True):
+    namespace: str
+    names: Claims
+
+    def claims(self) -> Iterator[str]:
+        """The claims by `namespace/name`."""
+        return (f"{self.namespace}/{name}" for name in self.names.names)
+
+    def known(self, index: PlacementIndex) -> list[Claim]:
+        """The claims as objects; `missing_claim` has made sure that they exist."""
+        return [index.storage.claims[claim] for claim in self.claims() if claim in index.storage.claims]
+
+
+def part_of(workload: Workload) -> ClaimPart:
+    return ClaimPart(workload.namespace, workload.needs.claims)
+
+
+def has_claims(workload: Workload) -> bool:
+    return bool(workload.needs.claims.names)
+
+
+def missing_claim(part: ClaimPart, index: PlacementIndex) -> Reason | None:
+    """Why the pod cannot be tried at all: a claim that is not there."""
+    for name in part.names.names:
+        if f"{part.namespace}/{name}" not in index.storage.claims:
+            if name in part.names.ephemeral:
+                text = f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{name}"'
+            else:
+                text = f'persistentvolumeclaim "{name}" not found'
+            return Reason("claim-missing", text, StatusCode.UNRESOLVABLE)
+    return None
+
+
+class ClaimRule(Rule):
+    """What the volume rules share: they speak of workloads with claims, and change with what is stored."""
+
+    def part(self, workload: Workload, index: PlacementIndex) -> ClaimPart | None:
+        del index
+        return part_of(workload) if has_claims(workload) else None
+
+    def touched(self, plan: ClaimPart, change: Change, index: PlacementIndex) -> Touched:
+        if change.kind is ChangeType.STORAGE_CHANGED:
+            return ALL if concerns(plan, change, index) else None
+        return super().touched(plan, change, index)
+
+
+def concerns(part: ClaimPart, change: Change, index: PlacementIndex) -> bool:
+    """Whether a change in storage may matter to whoever has these claims, for what these are or can get."""
+    if change.table == "claims":
+        return change.name in part.claims()
+    known = part.known(index)
+    match change.table:
+        case "volumes":
+            classes = {each.storage_class for each in (change.before, change.after) if isinstance(each, Volume)}
+            return any(claim.volume == change.name or claim.storage_class in classes for claim in known)
+        case "classes":
+            return any(claim.storage_class == change.name for claim in known)
+        case "space":
+            spaces = (each for each in (change.before, change.after) if isinstance(each, AvailableSpace))
+            return any(claim.storage_class == space.storage_class for space in spaces for claim in known)
+        case "metering_drivers":
+            return bool(known)
+    return False

@@ -1,0 +1,283 @@
+"""
+What is watched, brought into the index and the queue: one method for each thing that may happen in the cluster.
+
+Objects come decoded; a pod that runs is reduced at once and dropped. Pods that this scheduler has just placed are in
+the index before the API server says so; `assume` and `forget` are for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from bayplan.enforcing.quota import NO_LIMITS
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.mapping import disruption_budgets, nodes, pods, storage
+from bayplan.model.workloads import Workload, WorkloadKey
+from bayplan.placing import place_pods
+from bayplan.preempting.disruption_budgets import DisruptionBudgets
+from bayplan.queueing.nominations import Nominations
+from bayplan.queueing.pending_pod import PendingPod, QueueStage
+from bayplan.queueing.queue import SchedulingQueue
+from bayplan.queueing.unschedulable_pods import UnschedulablePods
+from bayplan.reading import quota_limits
+from bayplan.watching import pod_changes
+from bayplan.watching.spread_context import LiveSpreadContext
+from bayplan.wire.disruption import PodDisruptionBudget
+from bayplan.wire.meta import ApiObject
+from bayplan.wire.nodes import Node
+from bayplan.wire.pods import Pod
+from bayplan.wire.storage import PersistentVolume
+
+UNSUPPORTED_CLAIMS = "pods with spec.resourceClaims (dynamic resource allocation) are left to kube-scheduler"
+NEVER_READ = -1  # of no generation of the surroundings
+
+
+class QuotaConfigMap(ApiObject):
+    data: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class ClusterState:
+    """
+    The cluster as this scheduler knows it.
+
+    `mine` says whether a pending pod is this scheduler's to place. `assumed` are pods that it has placed and whose
+    binding the API server has not confirmed yet.
+    """
+
+    def __init__(
+        self,
+        index: PlacementIndex,
+        queue: SchedulingQueue,
+        waiting: UnschedulablePods,
+        mine: Callable[[str], bool],
+        clock: Callable[[], float],
+    ) -> None:
+        self.index = index
+        self.queue = queue
+        self.waiting = waiting
+        self.nominations = Nominations()
+        self.surroundings = LiveSpreadContext()
+        self.budgets = DisruptionBudgets()
+        self.quota_limits = NO_LIMITS
+        self.assumed: dict[WorkloadKey, str] = {}
+        self.volume_versions: dict[str, str] = {}  # by name, for whoever writes a volume over what it has seen
+        self.on_pending: Callable[[], None] = lambda: None
+        self.on_unbound: Callable[[PendingPod], None] = lambda _pending: None  # it went while it was being bound
+        self._mine = mine
+        self._clock = clock
+
+    # Pods
+
+    def put_pod(self, pod: Pod) -> None:
+        """A pod is new or changed."""
+        key = WorkloadKey(f"{pod.metadata.namespace or pods.DEFAULT_NAMESPACE}/{pod.metadata.name}")
+        if pods.finished(pod):
+            self._drop(key)
+        elif pod.spec.node_name:
+            self._put_running(key, pod)
+        elif self._mine(pod.spec.scheduler_name):
+            self._put_pending(key, pod)
+        else:
+            self._drop(key)
+
+    def drop_pod(self, key: WorkloadKey, uid: str) -> None:
+        """A pod is gone; one of the same name that came after it stays."""
+        record, pending = self.index.records.get(key), self.queue.pods.get(key)
+        known = record.workload.uid if record is not None else pending.uid if pending is not None else ""
+        if not uid or not known or known == uid:
+            self._drop(key)
+
+    def _put_running(self, key: WorkloadKey, pod: Pod) -> None:
+        self._no_longer_pending(key)
+        self.assumed.pop(key, None)
+        workload = pods.workload_of(pod)
+        record = self.index.records.get(key)
+        if record is not None and record.shares == ((pod.spec.node_name, 1),):
+            if pod_changes.counts_the_same(record.workload, workload):
+                self.index.amend(workload)
+            else:
+                self.index.replace(workload)
+            return
+        if record is not None:
+            self.index.remove(key)  # another pod of the same name, or placed by somebody else after all
+        self.index.add(workload, pod.spec.node_name)
+
+    def _put_pending(self, key: WorkloadKey, pod: Pod) -> None:
+        if key in self.assumed:
+            record = self.index.records[key]
+            if record.workload.uid == pod.metadata.uid:
+                self._note_while_binding(key, pod)
+                return
+            self.forget(key)
+        elif key in self.index.records:
+            self.index.remove(key)  # deleted and made anew between two looks
+        workload = self._read(pod)
+        known = self.queue.pods.get(key)
+        if known is not None and known.uid != workload.uid:
+            self._no_longer_pending(key)
+            known = None
+        self._note_nomination(workload, known)
+        if known is None:
+            fresh = PendingPod(pod, workload, self._clock(), self.surroundings.generation)
+            self.queue.add(fresh, _first_stage(workload))
+        else:
+            self._update_pending(known, pod, workload)
+        self.on_pending()
+
+    def _note_while_binding(self, key: WorkloadKey, pod: Pod) -> None:
+        """The pod as it was before its binding: of no interest unless the binding fails, and then to be read anew."""
+        pending = self.queue.pods.get(key)
+        if pending is not None:
+            pending.pod, pending.around = pod, NEVER_READ
+
+    def _update_pending(self, known: PendingPod, pod: Pod, workload: Workload) -> None:
+        changed = not pod_changes.reads_the_same(known.workload, workload)
+        known.pod, known.workload, known.around = pod, workload, self.surroundings.generation
+        if workload.terminating or workload.gates:
+            self.waiting.remove(known.key)
+            if known.stage is not QueueStage.GATED:
+                self.queue.move(known, QueueStage.GATED)
+        elif changed or known.stage is QueueStage.GATED:
+            self.waiting.remove(known.key)
+            self.queue.move(known, QueueStage.ACTIVE, self._clock())
+
+    def _note_nomination(self, workload: Workload, known: PendingPod | None) -> None:
+        """Follow what the API server says of the nominated node once it says something else: ours may be on its way."""
+        target = self.nominations.target_of(workload.key)
+        if workload.terminating:
+            target = ""
+        elif known is None or known.workload.nominated_target != workload.nominated_target:
+            target = workload.nominated_target
+        if target:
+            self.promise(workload, target)
+        else:
+            self.end_promise(workload.key)
+        if known is not None and known.workload.nominated_target and not workload.nominated_target:
+            self.waiting.doubt_all()  # it waits for nobody to go any more, so it may ask others to
+
+    def _read(self, pod: Pod) -> Workload:
+        workload = pods.workload_of(pod, self.surroundings.current)
+        if not pod.spec.resource_claims:
+            return workload
+        return msgspec.structs.replace(workload, unplaceable=UNSUPPORTED_CLAIMS)
+
+    def freshen(self, pending: PendingPod) -> None:
+        """Read a pending pod again if what it is read with has changed."""
+        if pending.around != self.surroundings.generation:
+            pending.workload = self._read(pending.pod)
+            pending.around = self.surroundings.generation
+
+    def _drop(self, key: WorkloadKey) -> None:
+        self.assumed.pop(key, None)
+        if key in self.index.records:
+            self.index.remove(key)
+        self._no_longer_pending(key)
+
+    def _no_longer_pending(self, key: WorkloadKey) -> None:
+        self.waiting.remove(key)
+        pending = self.queue.remove(key)
+        if pending is not None and pending.stage is QueueStage.BINDING:
+            self.on_unbound(pending)
+        self.end_promise(key)
+
+    def promise(self, workload: Workload, target: str) -> None:
+        """Promise a node to a pod, in place of any other that it was promised."""
+        if self.nominations.target_of(workload.key) != target:
+            self.end_promise(workload.key)
+        self.nominations.promise(workload, target)
+
+    def end_promise(self, key: WorkloadKey) -> None:
+        """Whatever node was promised to a pod, it needs the promise no longer: others may have what it does not use."""
+        if self.nominations.target_of(key):
+            self.nominations.forget(key)
+            self.waiting.doubt_all()
+
+    def is_unplaced(self, pending: PendingPod) -> bool:
+        """Whether the pod is still there and nobody has a node for it."""
+        return self.queue.pods.get(pending.key) is pending and pending.stage is not QueueStage.BINDING
+
+    def rouse(self, key: WorkloadKey, uid: str) -> None:
+        """Have a sleeper tried again, although nothing has happened that lets it fit."""
+        pending = self.queue.pods.get(key)
+        if pending is not None and pending.uid == uid and pending.stage is QueueStage.WAITING:
+            self.waiting.remove(key)
+            self.queue.retry(pending, self._clock())
+            self.on_pending()
+
+    # Pods that this scheduler places
+
+    def assume(self, pending: PendingPod, slot: int) -> None:
+        """Count a pod on a node before the API server does."""
+        target = self.index.slots.at(slot)
+        self.index.add(place_pods.bound(pending.workload, target.labels), target.name)
+        self.assumed[pending.key] = target.name
+        self.queue.move(pending, QueueStage.BINDING)
+
+    def forget(self, key: WorkloadKey) -> None:
+        """Take back an assumption that the API server did not share."""
+        if self.assumed.pop(key, None) is not None:
+            self.index.remove(key)
+
+    def give_back(self, pending: PendingPod) -> None:
+        """A pod that could not be bound is pending again, as it is by now."""
+        self.forget(pending.key)
+        self.freshen(pending)
+        if pending.workload.terminating:
+            self.queue.move(pending, QueueStage.GATED)
+        else:
+            self.queue.retry(pending, self._clock())
+        self.on_pending()
+
+    def is_bound(self, uid: str, key: WorkloadKey, target: str) -> bool:
+        """Whether the API server has said that this very pod is on that node."""
+        record = self.index.records.get(key)
+        found = record is not None and record.workload.uid == uid and record.shares == ((target, 1),)
+        return found and key not in self.assumed
+
+    # Everything else
+
+    def put_node(self, node: Node) -> None:
+        target = nodes.target_of(node)
+        if target.name in self.index.slots.by_name:
+            self.index.update_target(target)
+        else:
+            self.index.add_target(target)
+
+    def drop_node(self, name: str) -> None:
+        if name in self.index.slots.by_name:
+            self.index.remove_target(name)
+
+    def put_namespace(self, namespace: ApiObject) -> None:
+        self.index.set_namespace(namespace.metadata.name, namespace.metadata.labels or {})
+
+    def drop_namespace(self, name: str) -> None:
+        self.index.set_namespace(name, None)
+
+    def put_volume(self, written: PersistentVolume) -> None:
+        name = written.metadata.name
+        self.index.set_volume(name, storage.volume_of(written))
+        self.volume_versions[name] = written.metadata.resource_version
+
+    def drop_volume(self, name: str) -> None:
+        self.index.set_volume(name, None)
+        self.volume_versions.pop(name, None)
+
+    def put_budget(self, written: PodDisruptionBudget) -> None:
+        self.budgets.put(disruption_budgets.budget_of(written))
+
+    def put_quota(self, written: QuotaConfigMap) -> None:
+        """The limits of the quota; those that cannot be read leave the last ones as they were."""
+        self.quota_limits = quota_limits.limits_of(written.data)
+
+    def drop_quota(self) -> None:
+        self.quota_limits = NO_LIMITS
+
+    def drop_budget(self, namespace: str, name: str) -> None:
+        self.budgets.drop(namespace, name)
+
+
+def _first_stage(workload: Workload) -> QueueStage:
+    # A pod that is being deleted before it was ever placed is of no interest, but for its end.
+    return QueueStage.GATED if workload.gates or workload.terminating else QueueStage.ACTIVE

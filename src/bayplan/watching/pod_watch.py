@@ -1,0 +1,75 @@
+"""The pods of some namespaces, followed while others wait for what becomes of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from bayplan.enforcing.replacements import SeenPod
+from bayplan.kube_api.connection import Connection
+from bayplan.kube_api.decoding import Key, Undecodable
+from bayplan.kube_api.listing import Selection
+from bayplan.kube_api.reflector import Reflector
+from bayplan.kube_api.resources import PODS
+from bayplan.mapping import pods
+from bayplan.model.workloads import WorkloadKey
+from bayplan.watching.background_tasks import BackgroundTasks
+from bayplan.wire.meta import ApiObject, WireObject
+
+
+class _Spec(WireObject):
+    node_name: str = ""
+
+
+class _PodPhase(WireObject):
+    phase: str = ""
+
+
+class Glimpse(ApiObject):
+    """A pod, as far as its coming and going is concerned."""
+
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+    status: _PodPhase = msgspec.field(default_factory=_PodPhase)
+
+
+class PodWatch:
+    """`pods` are those of the namespaces that were asked for; `changed` is set whenever one comes, changes or goes."""
+
+    def __init__(self, connection: Connection, crew: BackgroundTasks, on_trouble: Callable[[str], None]) -> None:
+        self.pods: dict[Key, SeenPod] = {}
+        self.changed = asyncio.Event()
+        self._connection, self._crew, self._on_trouble = connection, crew, on_trouble
+        self._reflectors: dict[str, Reflector[Glimpse]] = {}
+
+    async def follow(self, namespaces: Iterable[str]) -> None:
+        """Return once all pods there are known; from then on they are followed."""
+        for namespace in sorted(set(namespaces) - self._reflectors.keys()):
+            selection = Selection(namespace=namespace)
+            reflector = Reflector(self._connection, PODS, Glimpse, self, selection, on_trouble=self._on_trouble)
+            self._reflectors[namespace] = reflector
+            self._crew.start(reflector.run())
+            await reflector.synced.wait()
+
+    # What the reflectors find
+
+    def upsert(self, pod: Glimpse) -> None:
+        meta = pod.metadata
+        controller = next((owner.uid for owner in meta.owner_references or () if owner.controller), "")
+        ending = meta.deletion_timestamp is not None or pod.status.phase in pods.FINISHED
+        key = Key(meta.namespace, meta.name)
+        self.pods[key] = SeenPod(WorkloadKey(str(key)), meta.uid, controller, pod.spec.node_name, ending)
+        self.changed.set()
+
+    def delete(self, key: Key, uid: str) -> None:
+        known = self.pods.get(key)
+        if known is not None and known.uid == uid:
+            del self.pods[key]
+        self.changed.set()
+
+    def undecodable(self, found: Undecodable) -> None:
+        self.pods.pop(found.key, None)
+
+    def synced(self) -> None:
+        self.changed.set()

@@ -1,0 +1,220 @@
+"""What is watched, and what each kind of object means to the scheduler's state. One row for each resource."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from bayplan.errors import InputError
+from bayplan.kube_api.decoding import Key, Undecodable
+from bayplan.kube_api.listing import ALL, Selection
+from bayplan.kube_api.resources import PODS, Resource
+from bayplan.mapping import selectors, storage
+from bayplan.model import labels
+from bayplan.model.workloads import WorkloadKey
+from bayplan.reading.quota_limits import CONFIG_MAP
+from bayplan.watching.cluster_state import ClusterState, QuotaConfigMap
+from bayplan.wire.controllers import Service
+from bayplan.wire.disruption import PodDisruptionBudget
+from bayplan.wire.meta import ApiObject, LabelSelector, WireObject
+from bayplan.wire.nodes import Node
+from bayplan.wire.pods import Pod
+from bayplan.wire.storage import (
+    CsiDriver,
+    CsiNode,
+    CsiStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    VolumeAttachment,
+    WireStorageClass,
+)
+
+log = logging.getLogger("bayplan.watch")
+
+
+class SelectorSpec(WireObject):
+    selector: LabelSelector | None = None
+
+
+class Selecting(ApiObject):
+    """A ReplicaSet or StatefulSet: only whom it selects matters."""
+
+    spec: SelectorSpec = msgspec.field(default_factory=SelectorSpec)
+
+
+class WatchedSelectorMapSpec(WireObject):
+    selector: dict[str, str] | None = None
+
+
+class SelectingByMap(ApiObject):
+    """A ReplicationController, whose selector is older."""
+
+    spec: WatchedSelectorMapSpec = msgspec.field(default_factory=WatchedSelectorMapSpec)
+
+
+class Watched(msgspec.Struct, frozen=True):
+    """A resource, the type of its objects, and what to do when one comes, changes or goes."""
+
+    resource: Resource
+    item_type: type[Any]
+    put: Callable[[Any], None]
+    drop: Callable[[Key, str], None]
+    selection: Selection = ALL
+
+
+def of_pods(state: ClusterState) -> tuple[Watched, ...]:
+    """
+    Everything that a decision about a pod may depend on, in the order in which it should be known.
+
+    Nodes and namespaces come before pods, so that pods are counted where they are at once.
+    """
+    index = state.index
+    return (
+        Watched(
+            Resource("", "v1", "namespaces", namespaced=False),
+            ApiObject,
+            state.put_namespace,
+            lambda key, _uid: state.drop_namespace(key.name),
+        ),
+        Watched(
+            Resource("", "v1", "nodes", namespaced=False),
+            Node,
+            state.put_node,
+            lambda key, _uid: state.drop_node(key.name),
+        ),
+        Watched(
+            Resource("storage.k8s.io", "v1", "storageclasses", namespaced=False),
+            WireStorageClass,
+            lambda written: index.set_storage_class(written.metadata.name, storage.storage_class_of(written)),
+            lambda key, _uid: index.set_storage_class(key.name, None),
+        ),
+        Watched(
+            Resource("storage.k8s.io", "v1", "csinodes", namespaced=False),
+            CsiNode,
+            lambda written: index.set_stored("attach_limits", written.metadata.name, storage.attach_limits_of(written)),
+            lambda key, _uid: index.set_stored("attach_limits", key.name, None),
+        ),
+        Watched(
+            Resource("storage.k8s.io", "v1", "volumeattachments", namespaced=False),
+            VolumeAttachment,
+            lambda written: index.set_stored("attachments", written.metadata.name, storage.attachment_of(written)),
+            lambda key, _uid: index.set_stored("attachments", key.name, None),
+        ),
+        Watched(
+            Resource("storage.k8s.io", "v1", "csidrivers", namespaced=False),
+            CsiDriver,
+            lambda written: index.set_stored(
+                "metering_drivers", written.metadata.name, written.spec.storage_capacity or None
+            ),
+            lambda key, _uid: index.set_stored("metering_drivers", key.name, None),
+        ),
+        Watched(
+            Resource("storage.k8s.io", "v1", "csistoragecapacities"),
+            CsiStorageCapacity,
+            lambda written: index.set_stored("space", str(_key(written)), storage.space_of(written)),
+            lambda key, _uid: index.set_stored("space", str(key), None),
+        ),
+        Watched(
+            Resource("", "v1", "persistentvolumes", namespaced=False),
+            PersistentVolume,
+            state.put_volume,
+            lambda key, _uid: state.drop_volume(key.name),
+        ),
+        Watched(
+            Resource("", "v1", "persistentvolumeclaims"),
+            PersistentVolumeClaim,
+            lambda written: index.set_claim(str(_key(written)), storage.claim_of(written)),
+            lambda key, _uid: index.set_claim(str(key), None),
+        ),
+        Watched(
+            Resource("policy", "v1", "poddisruptionbudgets"),
+            PodDisruptionBudget,
+            state.put_budget,
+            lambda key, _uid: state.drop_budget(key.namespace, key.name),
+        ),
+        Watched(
+            Resource("", "v1", "services"),
+            Service,
+            state.surroundings.put_service,
+            lambda key, _uid: state.surroundings.drop_service(key.namespace, key.name),
+        ),
+        _controller("ReplicaSet", Resource("apps", "v1", "replicasets"), state),
+        _controller("StatefulSet", Resource("apps", "v1", "statefulsets"), state),
+        _replication_controllers(state),
+        Watched(PODS, Pod, state.put_pod, lambda key, uid: state.drop_pod(WorkloadKey(str(key)), uid)),
+    )
+
+
+def of_quota(state: ClusterState) -> Watched:
+    """The one ConfigMap that has the limits of the quota; no other is ever read."""
+    namespace, _, name = CONFIG_MAP.partition("/")
+    return Watched(
+        Resource("", "v1", "configmaps"),
+        QuotaConfigMap,
+        state.put_quota,
+        lambda _key, _uid: state.drop_quota(),
+        Selection(namespace=namespace, field_selector=f"metadata.name={name}"),
+    )
+
+
+def _controller(kind: str, resource: Resource, state: ClusterState) -> Watched:
+    def put(written: Selecting) -> None:
+        key, selector = _key(written), selectors.selector_of(written.spec.selector)
+        state.surroundings.put_controller(kind, key.namespace, key.name, selector)
+
+    def drop(key: Key, _uid: str) -> None:
+        state.surroundings.put_controller(kind, key.namespace, key.name, None)
+
+    return Watched(resource, Selecting, put, drop)
+
+
+def _replication_controllers(state: ClusterState) -> Watched:
+    kind = "ReplicationController"
+
+    def put(written: SelectingByMap) -> None:
+        key, selector = _key(written), labels.equals(written.spec.selector or {})
+        state.surroundings.put_controller(kind, key.namespace, key.name, selector)
+
+    def drop(key: Key, _uid: str) -> None:
+        state.surroundings.put_controller(kind, key.namespace, key.name, None)
+
+    return Watched(Resource("", "v1", "replicationcontrollers"), SelectingByMap, put, drop)
+
+
+def _key(written: ApiObject) -> Key:
+    return Key(written.metadata.namespace, written.metadata.name)
+
+
+class Listener:
+    """A reflector's handler: passes on what it finds, and tells the scheduler that something is new."""
+
+    def __init__(self, watched: Watched, changed: Callable[[], None], unreadable: Callable[[str], None]) -> None:
+        self._watched = watched
+        self._changed = changed
+        self._unreadable = unreadable
+
+    def upsert(self, obj: Any) -> None:
+        try:
+            self._watched.put(obj)
+        except InputError as error:  # such as a quantity that no computer can hold
+            self._tell(_key(obj), str(error))
+        self._changed()
+
+    def delete(self, key: Key, uid: str) -> None:
+        self._watched.drop(key, uid)
+        self._changed()
+
+    def undecodable(self, found: Undecodable) -> None:
+        self._tell(found.key, found.error)
+
+    def _tell(self, key: Key, error: str) -> None:
+        """One object that we cannot read: said once, and the others go on. What was known of it stays."""
+        resource = str(self._watched.resource)
+        self._unreadable(resource)
+        log.error("unreadable object", extra={"resource": resource, "object": str(key), "error": error})
+
+    def synced(self) -> None:
+        self._changed()

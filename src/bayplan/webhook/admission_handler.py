@@ -1,0 +1,230 @@
+"""One review in, one answer out. Knows which rules look at which kind of object, and nothing of HTTP."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from bayplan.enforcing import pod_guard
+from bayplan.errors import ClusterError, InputError
+from bayplan.mapping import pods
+from bayplan.model.semantics import UPSTREAM, Semantics
+from bayplan.model.workloads import Workload
+from bayplan.validating import admission, causes, placement_annotation
+from bayplan.validating import warnings as policy_warnings
+from bayplan.validating.affinity_annotation import AFFINITY
+from bayplan.validating.causes import Cause
+from bayplan.validating.fields import Field
+from bayplan.validating.guard import GuardSettings, Requester
+from bayplan.webhook import mutating, reviews
+from bayplan.webhook.cluster_view import ClusterView
+from bayplan.webhook.reviewers import BindReviewer, QuotaReviewer
+from bayplan.webhook.reviews import YES, Answer, Request
+from bayplan.wire import conversion
+from bayplan.wire.meta import ApiObject, ObjectReference
+from bayplan.wire.pods import Pod
+
+NEVER_BLOCKED = "kube-system"
+MIRROR = "kubernetes.io/config.mirror"  # the API's picture of a pod that the kubelet runs whatever we say
+# What a review may hold unnoticed until its object is decoded: text that is no UTF-8, and brackets without end.
+_NO_JSON = (UnicodeDecodeError, RecursionError)
+PLACED_GROUPS = ("policy.karmada.io", "work.karmada.io")
+# They make pods and ReplicaSets from templates that other people wrote (pkg/controller).
+CONTROLLERS = frozenset(
+    {
+        "system:kube-controller-manager",
+        "system:serviceaccount:kube-system:cronjob-controller",
+        "system:serviceaccount:kube-system:daemon-set-controller",
+        "system:serviceaccount:kube-system:deployment-controller",
+        "system:serviceaccount:kube-system:job-controller",
+        "system:serviceaccount:kube-system:replicaset-controller",
+        "system:serviceaccount:kube-system:replication-controller",
+        "system:serviceaccount:kube-system:statefulset-controller",
+    }
+)
+
+
+class AdmissionSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """`own_namespace` is where this webhook runs: what is made there is never blocked, lest it keeps itself out."""
+
+    semantics: Semantics = UPSTREAM
+    guard: GuardSettings = GuardSettings()
+    own_namespace: str = "bayplan-system"
+    charge: Literal["largest", "average"] = "largest"
+    quota: str = "bayplan-quota"
+
+
+class _Binding(ApiObject):
+    target: ObjectReference = msgspec.field(default_factory=ObjectReference)
+
+
+class AdmissionHandler:
+    """Answers reviews by the settings and, where there is a view of the cluster, by what is in it."""
+
+    def __init__(self, settings: AdmissionSettings, view: ClusterView | None = None) -> None:
+        self._settings, self._view = settings, view
+        self._binds = None if view is None else BindReviewer(view)
+        self._quota = None if view is None else QuotaReviewer(view, settings.charge, settings.quota)
+
+    async def validate(self, request: Request) -> Answer:
+        """Whether the object may come in."""
+        never_blocked = request.namespace in (NEVER_BLOCKED, self._settings.own_namespace)
+        try:
+            answer = await self._validated(request)
+        except InputError as error:
+            answer = Answer(reviews.INVALID, str(error))
+        except ClusterError:
+            if never_blocked:
+                return YES
+            raise
+        if answer.allowed or not never_blocked:
+            return answer
+        return Answer(warnings=(answer.message, *answer.warnings))
+
+    async def mutate(self, request: Request) -> Answer:
+        """What is to be changed in the object before it comes in."""
+        if (request.kind.group, request.kind.kind, request.sub_resource) != ("", "Pod", ""):
+            return YES
+        try:
+            pod, old = _typed(request.object, Pod), _old(request, Pod)
+        except InputError:
+            return YES  # which is for those to refuse who come after
+        annotations = pod.metadata.annotations
+        # What is older than the webhook and not touched stays as it is, and so does who is on the way out.
+        before = None if old is None else (old.metadata.annotations or {}).get(AFFINITY)
+        if pod.metadata.deletion_timestamp is not None or (annotations or {}).get(AFFINITY) == before:
+            return YES
+        return Answer(patch=mutating.patch(annotations, self._settings.guard.tolerate_namespaces))
+
+    async def _validated(self, request: Request) -> Answer:
+        if request.operation not in (reviews.CREATE, reviews.UPDATE):
+            return YES
+        group, kind = request.kind.group, request.kind.kind
+        if (group, kind) == ("", "Binding"):
+            return await self._binding(request)
+        if request.sub_resource:
+            return YES
+        if group in PLACED_GROUPS:
+            return _placement(request)
+        wire_type = pod_guard.wire_type(group, kind)
+        return YES if wire_type is None else await self._pods(request, wire_type)
+
+    async def _pods(self, request: Request, wire_type: type[ApiObject]) -> Answer:
+        written, old = _typed(request.object, wire_type), _old(request, wire_type)
+        if written.metadata.deletion_timestamp is not None:
+            return YES  # only finalizers can still change
+        verdict = self._guarded(written, old, request)
+        if verdict.causes:
+            return _refused(verdict.causes, verdict.warnings)
+        if isinstance(written, Pod):
+            assert old is None or isinstance(old, Pod)
+            answer = await self._placed(written, old, request)
+            if not answer.allowed:
+                return msgspec.structs.replace(answer, warnings=verdict.warnings)
+        return Answer(warnings=verdict.warnings)
+
+    def _guarded(self, written: ApiObject, old: ApiObject | None, request: Request) -> pod_guard.GuardVerdict:
+        """The warnings, and of what is wrong only what was not before."""
+        pod, settings = pod_guard.pod_like(written, request.namespace), self._settings
+        before = None if old is None else pod_guard.pod_like(old, request.namespace)
+        requester = _requester(request, written)
+        verdict = pod_guard.verdict(pod, settings.semantics, settings.guard, requester, annotated=True, before=before)
+        misplaced = _new(_placement_causes(written), _placement_causes(old))
+        return pod_guard.GuardVerdict(verdict.causes + misplaced, verdict.warnings) if misplaced else verdict
+
+    # What needs a view of the cluster
+
+    async def _placed(self, pod: Pod, old: Pod | None, request: Request) -> Answer:
+        if self._binds is None or self._quota is None:
+            return YES
+        workload, dry_run = _workload(pod, request), bool(request.dry_run)
+        bound_now = pod.spec.node_name and (old is None or not old.spec.node_name)
+        if bound_now and MIRROR not in (pod.metadata.annotations or {}):
+            refusal = self._binds.refusal(workload, pod.spec.node_name, dry_run=dry_run)
+            if refusal:
+                return Answer(reviews.CONFLICT, refusal)
+        before = None if old is None else _workload(old, request)
+        refusal = await self._quota.refusal(workload, before, dry_run=dry_run)
+        return Answer(reviews.FORBIDDEN, refusal) if refusal else YES
+
+    async def _binding(self, request: Request) -> Answer:
+        if self._view is None or self._binds is None:
+            return YES
+        binding = _typed(request.object, _Binding)
+        name = binding.metadata.name or request.name
+        pod = await self._view.pod(request.namespace, name)
+        if pod is None:
+            return YES
+        refusal = self._binds.refusal(pod, binding.target.name, dry_run=bool(request.dry_run))
+        return Answer(reviews.CONFLICT, refusal) if refusal else YES
+
+
+def _placement_causes(written: ApiObject | None) -> list[Cause]:
+    annotations = None if written is None else written.metadata.annotations
+    if not annotations or placement_annotation.PLACEMENT not in annotations:
+        return []
+    return placement_annotation.causes_of(Field("metadata", {"annotations": annotations}))
+
+
+def _placement(request: Request) -> Answer:
+    """A policy or a binding, by Karmada's rules and ours: what its schema says, its API server has checked."""
+    obj = _plain(request.object)
+    before = admission.causes_of(_plain(request.old_object)) if request.operation == reviews.UPDATE else []
+    found, warnings = _new(admission.causes_of(obj), before), policy_warnings.of_placement(obj)
+    return _refused(found, warnings) if found else Answer(warnings=warnings)
+
+
+def _refused(found: Sequence[Cause], warnings: Sequence[str]) -> Answer:
+    code = reviews.FORBIDDEN if all(cause.reason == causes.FORBIDDEN for cause in found) else reviews.INVALID
+    return Answer(code, "; ".join(str(cause) for cause in found), found, warnings)
+
+
+def _new(found: list[Cause], before: list[Cause]) -> list[Cause]:
+    """What was not wrong before: an object that is already there may still be changed in other things."""
+    return [cause for cause in found if cause not in before]
+
+
+def _requester(request: Request, written: ApiObject) -> Requester:
+    user, owners = request.user_info, written.metadata.owner_references or ()
+    carried_out = user.username in CONTROLLERS and any(owner.controller for owner in owners)
+    return Requester(user.username, tuple(user.groups or ()), carried_out)
+
+
+def _workload(pod: Pod, request: Request) -> Workload:
+    if not pod.metadata.namespace:
+        pod.metadata.namespace = request.namespace
+    return msgspec.structs.replace(pods.workload_of(pod), requested_target=pod.spec.node_name)
+
+
+@functools.lru_cache(maxsize=64)  # kinds of objects, of which there are few
+def _decoder(wire_type: type[ApiObject]) -> Callable[[msgspec.Raw], Any]:
+    return msgspec.json.Decoder(wire_type).decode
+
+
+def _typed(raw: msgspec.Raw, wire_type: type[ApiObject]) -> Any:
+    try:
+        return _decoder(wire_type)(raw)
+    except (msgspec.ValidationError, *_NO_JSON):
+        pass  # perhaps only for a null, which is as good as nothing
+    try:
+        return conversion.converted(_plain(raw), wire_type)
+    except (msgspec.ValidationError, RecursionError) as error:
+        raise InputError(f"the object cannot be read: {error}") from None
+
+
+def _old(request: Request, wire_type: type[ApiObject]) -> ApiObject | None:
+    found: ApiObject | None = _typed(request.old_object, wire_type) if request.operation == reviews.UPDATE else None
+    return found
+
+
+def _plain(raw: msgspec.Raw) -> dict[str, Any]:
+    try:
+        found = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, *_NO_JSON) as error:
+        raise InputError(f"the object cannot be read: {error}") from None
+    if not isinstance(found, dict):
+        raise InputError("the review has no object")
+    return found

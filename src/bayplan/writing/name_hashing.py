@@ -1,0 +1,333 @@
+"""
+Gives every name of a cluster another one: the same for the same, so that decisions stay what they were.
+
+All text is taken for a name unless `public_words` knows it or its field holds something else, such as a quantity. Where
+Kubernetes makes a name out of others (`web-0`, `data-web-0`), so does this. Knows nothing of files.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from bayplan.controllers.binding_triggers import APPLIED
+from bayplan.controllers.pod_ownership import INDEX_KEY
+from bayplan.mapping.bindings import LABELS
+from bayplan.rules.volume_zone import SEPARATOR, TOPOLOGY_LABELS
+from bayplan.validating import yaml_text
+from bayplan.validating.affinity_annotation import AFFINITY
+from bayplan.validating.placement_annotation import PLACEMENT
+from bayplan.wire import kinds
+from bayplan.wire.meta import WireObject
+
+Encoded = dict[str, Any]
+
+_LENGTH = 12  # characters of five bits: among a million names, two alike are not to be expected
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
+_NUMBERS = re.compile(r"[0-9][0-9,-]*%?")
+_QUANTITY = re.compile(r"[+-]?[0-9.]+([eE][+-]?[0-9]+|[numkMGTPE]|[KMGTPE]i)?")
+_VERSION = re.compile(r"v[0-9]+((alpha|beta)[0-9]+)?")
+_HUGE_PAGES = re.compile(r"hugepages-[0-9]+[KMGT]i")
+_WHOLE = re.compile(r"[+-]?[0-9]+")
+_COUNTED = re.compile(r"(.+)-([0-9]+)")
+_ANY_ADDRESS = ("", "0.0.0.0", "::", "127.0.0.1")  # noqa: S104 (compared, not bound)
+_COMPARING = ("Gt", "Lt")
+_INDEX_KEYS = (INDEX_KEY, "apps.kubernetes.io/pod-index")
+_DOCUMENTS = (AFFINITY, PLACEMENT, APPLIED)  # annotations with a structure of their own
+_LABEL_MAPS = ("labels", "matchLabels", "nodeSelector", "selector", LABELS)
+_AMOUNTS = (
+    "allocatable", "allocated", "allocatedResources", "allocating", "capacity", "limits", "overhead", "requests",
+    "resourceRequest",
+)  # fmt: skip
+
+
+def _field_names(wire_type: type[WireObject]) -> Iterator[str]:
+    for own in wire_type.__subclasses__():
+        yield from own.__struct_encode_fields__
+        yield from _field_names(own)
+
+
+_FIELDS = frozenset(_field_names(WireObject))
+
+
+class Renaming:
+    """New names by a keyed hash. Show it every object with `learn`, then `renamed` gives each with its new names."""
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+        self._names: dict[str, str] = {}
+        self._compared = set(_INDEX_KEYS)
+        self._stateful: set[str] = set()
+        self._claims: set[str] = set()
+        self._by_field: Mapping[str, Callable[[str], str]] = self._table()
+
+    # Before renaming: which names are made of others, which labels are compared as numbers
+
+    def learn(self, encoded: Encoded) -> None:
+        """Note what the object says about the names of others."""
+        metadata, spec = encoded.get("metadata", {}), encoded.get("spec", {})
+        kind, name = encoded.get("kind"), metadata.get("name", "")
+        if kind == "StatefulSet":
+            self._stateful.add(name)
+            self._claims.update(one.get("metadata", {}).get("name", "") for one in spec.get("volumeClaimTemplates", ()))
+        for owner in metadata.get("ownerReferences", ()):
+            if owner.get("kind") == "StatefulSet":
+                self._stateful.add(owner.get("name", ""))
+            elif owner.get("kind") == "ReplicaSet":
+                self._made_of_two(owner.get("name", ""))
+        if kind == "ReplicaSet":
+            self._made_of_two(name)
+        if "resource" in spec:
+            self._learn_binding(name, spec["resource"])
+        self._learn_comparisons(encoded)
+
+    def learn_pod(self, encoded: Encoded) -> None:
+        """Once all objects were learnt: the names that come from a pod's place in its set and from its volumes."""
+        name = encoded["metadata"].get("name", "")
+        found = _COUNTED.fullmatch(name)
+        if found is not None and found[1] in self._stateful:
+            self._names[name] = f"{self.name(found[1])}-{found[2]}"
+            for claim in self._claims:
+                self._names[f"{claim}-{name}"] = f"{self.name(claim)}-{self._names[name]}"
+        for volume in encoded.get("spec", {}).get("volumes", ()):
+            if "ephemeral" in volume:
+                own = volume.get("name", "")
+                self._names[f"{name}-{own}"] = f"{self.name(name)}-{self.name(own)}"
+
+    def learn_claim(self, encoded: Encoded) -> None:
+        """The claims of a StatefulSet wait for pods that are not there yet."""
+        name = encoded["metadata"].get("name", "")
+        found = _COUNTED.fullmatch(name)
+        for claim in self._claims:
+            owner = found[1].removeprefix(f"{claim}-") if found is not None else ""
+            if found is not None and owner in self._stateful and found[1] == f"{claim}-{owner}":
+                self._names[name] = f"{self.name(claim)}-{self.name(owner)}-{found[2]}"
+
+    def _made_of_two(self, name: str) -> None:
+        """A ReplicaSet's name says which Deployment made it."""
+        first, dash, rest = name.rpartition("-")
+        if dash:
+            self._names[name] = f"{self.name(first)}-{self._token(rest)}"
+
+    def _learn_binding(self, name: str, resource: Mapping[str, str]) -> None:
+        """Karmada names a binding after what it binds."""
+        bound, kind = resource.get("name", ""), resource.get("kind", "")
+        if name == f"{bound.replace(':', '.')}-{kind}".lower():
+            self._names[name] = f"{self.name(bound)}-{self.kind(kind)}".lower()
+
+    def _learn_comparisons(self, value: object) -> None:
+        if isinstance(value, list):
+            for item in value:
+                self._learn_comparisons(item)
+        elif isinstance(value, dict):
+            if value.get("operator") in _COMPARING:
+                self._compared.add(value.get("key", ""))
+            for item in value.values():
+                self._learn_comparisons(item)
+
+    # Renaming
+
+    def renamed(self, encoded: Encoded) -> Encoded:
+        """The object with every name replaced."""
+        found: Encoded = self._walk("", encoded)
+        return found
+
+    def name(self, text: str) -> str:
+        """What a name, or any text of which nothing else is known, becomes."""
+        found = self._names.get(text)
+        if found is None:
+            found = self._names[text] = self._new_name(text)
+        return found
+
+    def _new_name(self, text: str) -> str:
+        if text in WORDS or _TIME.fullmatch(text):
+            return text
+        for prefix in NAME_PREFIXES:
+            if text.startswith(prefix):
+                return prefix + self._token(text.removeprefix(prefix))
+        return self._token(text)
+
+    def _token(self, text: str) -> str:
+        """Letters and digits that begin with a letter: good as a name, a label value and a part of either."""
+        digest = hmac.new(self._key, text.encode(), hashlib.sha256).digest()
+        return "x" + base64.b32encode(digest)[:_LENGTH].decode().lower()
+
+    def kind(self, text: str) -> str:
+        """Kinds that only one company has are names, too."""
+        public = text in KINDS or kinds.is_cluster_wide(text, template=True) or not text
+        return text if public else self._token(text).capitalize()
+
+    def label_key(self, text: str) -> str:
+        """The key of a label, taint or topology."""
+        prefix, slash, rest = text.rpartition("/")
+        if not slash:
+            return text if text in KEYS else self.name(text)
+        if not _is_public(prefix):
+            return f"{self.name(prefix)}/{self.name(rest)}"
+        if prefix in OPEN_PREFIXES and rest not in ROLES:
+            return f"{prefix}/{self.name(rest)}"
+        return text
+
+    def label_value(self, key: str, text: str) -> str:
+        """The value of a label; numbers stay where somebody compares them."""
+        if key in self._compared and _WHOLE.fullmatch(text):
+            return text
+        if key in TOPOLOGY_LABELS:
+            return SEPARATOR.join(self.name(part) for part in text.split(SEPARATOR))
+        return self.name(text)
+
+    def _walk(self, field: str, value: Any) -> Any:
+        if isinstance(value, str):
+            return self._by_field.get(field, self.name)(value)
+        if isinstance(value, list):
+            return [self._walk(field, item) for item in value]
+        return self._mapping(field, value) if isinstance(value, dict) else value
+
+    def _mapping(self, field: str, value: Encoded) -> Encoded:
+        if field in _LABEL_MAPS and all(isinstance(item, str) for item in value.values()):
+            return {self.label_key(key): self.label_value(key, item) for key, item in value.items()}
+        if field in _AMOUNTS:
+            return {self._resource(key): _amount(item) for key, item in value.items()}
+        if field == "annotations":
+            return {self.label_key(key): self._annotation(key, text) for key, text in value.items()}
+        if field == "disruptedPods":
+            return {self.name(key): self._walk("", item) for key, item in value.items()}
+        # A field that is none of ours can only be one that somebody made up in an annotation.
+        walked = {key if key in _FIELDS else self.name(key): self._walk(key, item) for key, item in value.items()}
+        if isinstance(value.get("key"), str):
+            walked.update(self._of_key(value["key"], value))
+        elif field == "ranges":
+            walked["name"] = self._resource(value.get("name", ""))
+        return walked
+
+    def _of_key(self, key: str, value: Encoded) -> Encoded:
+        """A requirement, taint or toleration: what its values mean depends on its key."""
+        found: Encoded = {"key": self.label_key(key)}
+        if isinstance(value.get("value"), str):
+            found["value"] = self.label_value(key, value["value"])
+        if isinstance(value.get("values"), list):
+            found["values"] = [self.label_value(key, str(item)) for item in value["values"]]
+        return found
+
+    def _annotation(self, key: str, text: str) -> str:
+        if key in _INDEX_KEYS:
+            return _if_matching(_NUMBERS, text)
+        if key not in (*_DOCUMENTS, LABELS):
+            return self.name(text)
+        try:
+            content = yaml_text.parse(text)
+        except ValueError:
+            return self._token(text)  # as unreadable as before
+        return msgspec.json.encode(self._walk(key, content)).decode()
+
+    def _resource(self, text: str) -> str:
+        if text in RESOURCES or _HUGE_PAGES.fullmatch(text):
+            return text
+        return self.label_key(text)
+
+    def _group(self, text: str) -> str:
+        """The group of an `apiVersion`; its version says nothing."""
+        group, slash, version = text.rpartition("/")
+        if not _VERSION.fullmatch(version):
+            return self.name(text)
+        public = group in GROUPS or _is_public(group)
+        return text if public else f"{self._token(group)}{slash}{version}"
+
+    def _image(self, text: str) -> str:
+        tagged = text if text.rfind(":") > text.rfind("/") else f"{text}:latest"
+        return f"{self._token(tagged)}:latest" if text else text
+
+    def _address(self, text: str) -> str:
+        if text in _ANY_ADDRESS:
+            return text
+        digest = hmac.new(self._key, text.encode(), hashlib.sha256).digest()
+        return ".".join(("10", *(str(byte) for byte in digest[:3])))
+
+    def _group_of_workloads(self, text: str) -> str:
+        key, equals, value = text.partition("=")
+        return f"{self.label_key(key)}={self.label_value(key, value)}" if equals else self.name(text)
+
+    def _table(self) -> Mapping[str, Callable[[str], str]]:
+        """Fields whose text is not simply a name."""
+        keys = (
+            "topologyKey", "matchLabelKeys", "mismatchLabelKeys", "groupByLabelKey", "spreadByLabel", "aliasLabelName",
+            "provisioner",
+        )  # fmt: skip
+        numbers = ("resourceVersion", "completedIndexes", "minAvailable", "maxUnavailable")
+        return {
+            **dict.fromkeys(keys, self.label_key),
+            **dict.fromkeys(numbers, lambda text: _if_matching(_NUMBERS, text)),
+            **dict.fromkeys(("apiVersion", "groupVersion"), self._group),
+            **dict.fromkeys(("image", "names", "reference"), self._image),
+            **dict.fromkeys(("capacity", "maximumVolumeSize", "min", "max"), _amount),
+            **dict.fromkeys(("affinityGroup", "antiAffinityGroup"), self._group_of_workloads),
+            "kind": self.kind,
+            "hostIP": self._address,
+            "generateName": lambda text: f"{self.name(text.rstrip('-'))}-",
+        }
+
+
+def _is_public(domain: str) -> bool:
+    return any(domain == public or domain.endswith(f".{public}") for public in DOMAINS)
+
+
+def _amount(value: Any) -> Any:
+    return _if_matching(_QUANTITY, value) if isinstance(value, str) else value
+
+
+def _if_matching(pattern: re.Pattern[str], text: str) -> str:
+    """The text if it is what its field is for, else nothing: whatever it is, it may be a name."""
+    return text if pattern.fullmatch(text) else ""
+
+
+# RF merged from live.public_words: What a name may be without telling anything about whose cluster it is in: words of
+# Kubernetes, Karmada and Bayplan. A word that is missing here is hashed, so a gap in these tables may cost an answer
+# but never gives a name away.
+
+DOMAINS = ("kubernetes.io", "k8s.io", "x-k8s.io", "karmada.io", "bayplan.io", "scs.community")
+GROUPS = frozenset({"", "apps", "batch", "policy", "extensions", "autoscaling"})
+# Keys without a prefix that Kubernetes itself, kubeadm or Karmada write, and the fields that selectors may ask for.
+KEYS = frozenset({
+    "app", "cluster", "component", "controller-revision-hash", "controller-uid", "job-name", "k8s-app", "metadata.name",
+    "pod-template-generation", "pod-template-hash", "provider", "region", "tier", "zone",
+})  # fmt: skip
+# Under these prefixes people make up keys of their own.
+OPEN_PREFIXES = ("node-role.kubernetes.io", "node-restriction.kubernetes.io")
+ROLES = frozenset({"control-plane", "etcd", "infra", "ingress", "master", "node", "worker"})
+RESOURCES = frozenset({"count", "cpu", "ephemeral-storage", "memory", "pods", "storage"})
+# What Karmada leaves alone by the beginning of its name must begin so after renaming, too.
+NAME_PREFIXES = ("kube-", "karmada-es-")
+KINDS = frozenset({
+    *kinds.BUILT_IN, *kinds.KARMADA, "ConfigMap", "CronJob", "Endpoints", "EndpointSlice", "HorizontalPodAutoscaler",
+    "Ingress", "LimitRange", "NetworkPolicy", "ResourceQuota", "Role", "RoleBinding", "Secret", "ServiceAccount",
+    "ServiceExport", "ServiceImport",
+})  # fmt: skip
+_NAMES = """
+    default kube-system kube-public kube-node-lease karmada-system karmada-cluster kubernetes
+    default-scheduler bayplan system-node-critical system-cluster-critical
+    kube-apiserver kube-controller-manager kube-scheduler kube-proxy kube-dns etcd coredns control-plane
+    linux windows amd64 arm64 arm ppc64le s390x riscv64 true false yes
+"""
+_VALUES = """
+    In NotIn Exists DoesNotExist Gt Lt Equal
+    NoSchedule PreferNoSchedule NoExecute DoNotSchedule ScheduleAnyway Honor Ignore
+    TCP UDP SCTP Always OnFailure Never PreemptLowerPriority
+    Indexed NonIndexed Complete Failed FailureTarget Suspended SuccessCriteriaMet
+    Pending Running Succeeded Unknown Bound Available Released Lost
+    True False Ready Initialized ContainersReady PodScheduled DisruptionTarget PodReadyToStartContainers
+    Unschedulable SchedulingGated SchedulerError
+    Immediate WaitForFirstConsumer Filesystem Block
+    ReadWriteOnce ReadOnlyMany ReadWriteMany ReadWriteOncePod
+    Push Pull Duplicated Divided Aggregated Weighted AvailableReplicas
+    Exclusive Inherited cluster region zone provider
+    Immediately Graciously Gracefully Directly Never Lazy Abort Overwrite
+    KubePriorityClass PodPriorityClass FederatedPriorityClass
+    KubeadmControlPlane MachineSet ignore quorum
+"""
+WORDS = frozenset({"", *_NAMES.split(), *_VALUES.split()})

@@ -1,0 +1,240 @@
+"""
+Everything that decisions depended on, and the decisions, one JSON line each: what `bayplan replay` reads.
+
+The first line says how the scheduler was set, the next ones build the index as it was; then changes and decisions in
+the order in which they happened. Encoded and written by its own thread, so that neither a slow disk nor a big cluster
+holds anybody up; what it is handed is never changed in place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import queue
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from typing import IO, Any
+
+import msgspec
+
+from bayplan.errors import Fault, InputError
+from bayplan.indexing.journal import Change, ChangeType
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.model.semantics import Semantics
+from bayplan.model.targets import Target
+from bayplan.model.volumes import Attachment, AvailableSpace, Claim, StorageClass, Volume
+from bayplan.model.workloads import Workload
+
+log = logging.getLogger("bayplan.recording")
+VERSION = "bayplan.io/recording/v1"
+
+
+class Recorder:
+    """Follows an index by its journal; `decided` writes a decision after the changes before it."""
+
+    def __init__(
+        self, file: IO[bytes], index: PlacementIndex, header: dict[str, Any], wall: Callable[[], datetime]
+    ) -> None:
+        self._index = index
+        self._wall = wall
+        self._position = index.journal.end
+        self._n_decisions = 0
+        self._lines: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
+        self._file = file
+        self._thread = threading.Thread(target=self._write, name="recorder", daemon=True)
+        self._put({"recording": VERSION, **header})
+        self._put_state()
+        self._thread.start()
+
+    def changed(self) -> None:
+        """Write what has happened to the index since the last look."""
+        changes = self._index.journal.since(self._position)
+        self._position = self._index.journal.end
+        if changes is None:  # more at once than the journal keeps: begin again from what is there now
+            self._put({"again": True})
+            self._put_state()
+            return
+        for change in changes:
+            if not change.follows:
+                self._put_change(change)
+
+    def decided(self, workload: Workload, node: str, message: str, promised: Sequence[tuple[Workload, str]]) -> None:
+        """Write a decision, with the promises that it left room for; its pod is counted in after that."""
+        self._n_decisions += 1
+        self._put(
+            {
+                "decision": self._n_decisions,
+                "at": self._wall().isoformat(),
+                "workload": workload,
+                "node": node,
+                "message": message,
+                "promised": promised,
+            }
+        )
+
+    def close(self) -> None:
+        self._lines.put(None)
+        self._thread.join()
+
+    def _put_state(self) -> None:
+        index = self._index
+        for name, labels in index.census.namespaces.items():
+            self._put({"namespace": name, "labels": labels})
+        for table, stored in index.storage.tables.items():
+            for name, value in stored.items():
+                self._put({"stored": table, "name": name, "value": value})
+        for slot in sorted(index.slots.by_name.values()):
+            self._put({"target": index.slots.at(slot)})
+        for record in index.records.values():
+            self._put({"add": record.workload, "shares": record.shares})
+
+    def _put_change(self, change: Change) -> None:
+        match change.kind:
+            case ChangeType.WORKLOAD_ADDED:
+                self._put({"add": change.workload, "shares": change.shares})
+            case ChangeType.WORKLOAD_REMOVED:
+                assert change.workload is not None
+                self._put({"remove": change.workload.key})
+            case ChangeType.TARGET_ADDED | ChangeType.TARGET_CHANGED:
+                self._put({"target": change.target})
+            case ChangeType.TARGET_REMOVED:
+                assert change.target is not None
+                self._put({"removeTarget": change.target.name})
+            case ChangeType.NAMESPACE_CHANGED:
+                self._put({"namespace": change.name, "labels": change.after})
+            case ChangeType.STORAGE_CHANGED:
+                self._put({"stored": change.table, "name": change.name, "value": change.after})
+
+    def _put(self, line: dict[str, Any]) -> None:
+        self._lines.put(line)
+
+    def _write(self) -> None:
+        """Until told to close. On a full disk the recording ends, and scheduling goes on."""
+        line: dict[str, Any] | None = {}
+        try:
+            while (line := self._lines.get()) is not None:
+                self._file.write(msgspec.json.encode(line) + b"\n")
+                if self._lines.empty():
+                    self._file.flush()
+            self._file.close()
+        except OSError as error:
+            log.error("the recording ends here: %s", error.strerror or error)  # noqa: TRY400 (no bug of ours)
+            with contextlib.suppress(OSError):
+                self._file.close()
+            while line is not None:  # nobody keeps what cannot be written
+                line = self._lines.get()
+
+
+# RF merged from reading.recordings: A recording played again: the index as it was before each decision. Knows nothing
+# of how decisions are told.
+
+
+_STORED: dict[str, Any] = {
+    "claims": Claim,
+    "volumes": Volume,
+    "classes": StorageClass,
+    "space": AvailableSpace,
+    "attach_limits": dict[str, int],
+    "attachments": Attachment,
+    "metering_drivers": bool,
+}
+
+
+class Header(msgspec.Struct, rename="camel"):
+    """How the scheduler was set; `scheduler` is its KubeSchedulerConfiguration, if it had one."""
+
+    recording: str = ""
+    semantics: Semantics = Semantics()
+    seed: str = ""
+    identity: str = ""
+    scheduler: dict[str, Any] | None = None
+
+
+class RecordedDecision(msgspec.Struct, rename="camel"):
+    """One decision as it was made; `promised` are the pods that room was left for, with their nodes."""
+
+    decision: int
+    at: str
+    workload: Workload
+    node: str
+    message: str
+    promised: list[tuple[Workload, str]] = []
+
+
+class Recording:
+    """`decisions` gives each decision; `index` is then as it was when that decision was made."""
+
+    def __init__(self, file: IO[bytes], name: str) -> None:
+        self._file, self._name, self._line = file, name, 0
+        first = next(iter(self._lines()), b"")
+        if not first:
+            raise InputError(Fault("the file is empty, or broke off in its first line", file=name))
+        self.header = self._decoded(first, Header)
+        if self.header.recording != VERSION:
+            raise InputError(Fault(f"expected a recording ({VERSION}), got something else", file=name, line=1))
+        self.index = self._empty()
+
+    def decisions(self) -> Iterator[RecordedDecision]:
+        for line in self._lines():
+            change = self._decoded(line, dict[str, msgspec.Raw])
+            if "decision" in change:
+                yield self._decoded(line, RecordedDecision)
+            else:
+                self._apply(change)
+
+    def _empty(self) -> PlacementIndex:
+        return PlacementIndex(self.header.semantics, self.header.seed)
+
+    def _lines(self) -> Iterator[bytes]:
+        for line in self._file:
+            self._line += 1
+            if not line.endswith(b"\n"):
+                return  # cut off in the middle of a line, as when the scheduler was killed
+            yield line
+
+    def _apply(self, change: dict[str, msgspec.Raw]) -> None:
+        for name, apply in self._appliers().items():
+            if name in change:
+                apply(change)
+                return
+        raise InputError(Fault(f"expected a change or a decision, got {', '.join(change)}", self._name, self._line))
+
+    def _appliers(self) -> dict[str, Callable[[dict[str, msgspec.Raw]], None]]:
+        return {
+            "add": self._add,
+            "remove": lambda change: self._remove(self._decoded(change["remove"], str)),
+            "target": lambda change: self._put_target(self._decoded(change["target"], Target)),
+            "removeTarget": lambda change: self.index.remove_target(self._decoded(change["removeTarget"], str)),
+            "namespace": lambda change: self.index.set_namespace(
+                self._decoded(change["namespace"], str), self._decoded(change["labels"], dict[str, str] | None)
+            ),
+            "stored": self._store,
+            "again": lambda _change: self._begin_again(),
+        }
+
+    def _add(self, change: dict[str, msgspec.Raw]) -> None:
+        shares = self._decoded(change["shares"], tuple[tuple[str, int], ...])
+        self.index.add_shares(self._decoded(change["add"], Workload), shares)
+
+    def _remove(self, key: Any) -> None:
+        self.index.remove(key)
+
+    def _put_target(self, target: Target) -> None:
+        if target.name in self.index.slots.by_name:
+            self.index.update_target(target)
+        else:
+            self.index.add_target(target)
+
+    def _store(self, change: dict[str, msgspec.Raw]) -> None:
+        table, name = self._decoded(change["stored"], str), self._decoded(change["name"], str)
+        self.index.set_stored(table, name, self._decoded(change["value"], _STORED.get(table, Any) | None))
+
+    def _begin_again(self) -> None:
+        self.index = self._empty()
+
+    def _decoded(self, text: bytes | msgspec.Raw, kind: Any) -> Any:
+        try:
+            return msgspec.json.decode(text, type=kind)
+        except msgspec.MsgspecError as error:
+            raise InputError(Fault(f"not a line of a recording: {error}", file=self._name, line=self._line)) from None

@@ -1,0 +1,84 @@
+"""Which bindings karmada-scheduler v1.18.2 would look at, and why."""
+
+import json
+
+import msgspec
+import pytest
+
+from bayplan.controllers import binding_triggers
+from bayplan.wire.fleets import ResourceBinding
+
+WEIGHTED = {"replicaScheduling": {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted"}}
+TWO = {"clusterAffinities": [{"affinityName": "a", "clusterNames": ["x"]}, {"affinityName": "b"}], **WEIGHTED}
+
+
+def binding(placement=WEIGHTED, applied=..., replicas=4, clusters=(("x", 4),), status=None, **spec):
+    annotations = {} if applied is None else {binding_triggers.APPLIED: applied}
+    if applied is ...:
+        annotations = {binding_triggers.APPLIED: json.dumps(placement)}
+    elif isinstance(applied, dict):
+        annotations = {binding_triggers.APPLIED: json.dumps(applied)}
+    return msgspec.convert(
+        {
+            "kind": "ResourceBinding",
+            "metadata": {"name": "b", "namespace": "web", "annotations": annotations},
+            "spec": {
+                "replicas": replicas,
+                "placement": placement,
+                "clusters": [{"name": name, "replicas": count} for name, count in clusters],
+                **spec,
+            },
+            "status": status or {},
+        },
+        ResourceBinding,
+    )
+
+
+CHANGED = {**TWO, "clusterAffinities": [TWO["clusterAffinities"][0], {"affinityName": "b", "clusterNames": ["y"]}]}
+
+
+@pytest.mark.parametrize("written, due", [
+    (binding(), False),
+    (binding(applied=None), True),
+    (binding(applied="{"), False),  # text that is no placement hides every change
+    (binding(applied={}), True),
+    (binding(applied={**WEIGHTED, "clusterTolerations": [{"key": "a"}]}), True),
+    (binding(TWO, CHANGED), True),  # without an observed group every change counts
+    (binding(TWO, CHANGED, status={"schedulerObservingAffinityName": "a"}), False),
+    (binding(TWO, CHANGED, status={"schedulerObservingAffinityName": "b"}), True),
+    (binding(TWO, CHANGED, status={"schedulerObservingAffinityName": "gone"}), True),
+    (binding({**WEIGHTED, "workloadAffinity": {"affinity": {"groupByLabelKey": "k"}}}, WEIGHTED), True),
+    (binding({**TWO, "workloadAffinity": {"affinity": {"groupByLabelKey": "k"}}}, TWO,
+             status={"schedulerObservingAffinityName": "a"}), False),
+    (binding(replicas=5), True),
+    (binding(clusters=(("x", 1), ("y", 3))), False),
+    (binding(clusters=()), True),
+    (binding({}), True),  # no strategy is Duplicated, and that is always due
+    (binding({"replicaScheduling": {"replicaSchedulingType": "Duplicated"}}), True),
+    (binding(replicas=0, clusters=(("x", 0),)), True),  # no workload
+    (binding(replicas=0, clusters=(), replicaRequirements={}), False),
+    (binding(clusters=(("gone", 4),)), True),
+    (binding(rescheduleTriggeredAt="2026-01-02T00:00:00Z", status={"lastScheduledTime": "2026-01-01T00:00:00Z"}), True),
+    (binding(rescheduleTriggeredAt="2026-01-01T00:00:00Z", status={"lastScheduledTime": "2026-01-01T00:00:00Z"}), False),
+    (binding(rescheduleTriggeredAt="2026-01-01T00:00:00Z"), False),
+])  # fmt: skip
+def test_what_makes_a_binding_due(written, due):
+    assert binding_triggers.is_due(written, {"gone"}) is due
+
+
+@pytest.mark.parametrize("written, why", [
+    (binding(), ""),
+    (binding(schedulerName="default-scheduler"), ""),
+    (binding(schedulerName="mine"), binding_triggers.OTHERS),
+    (binding(suspension={"scheduling": True}), binding_triggers.SUSPENDED),
+    (binding(suspension={"dispatching": True}), ""),
+])  # fmt: skip
+def test_which_bindings_are_left_alone(written, why):
+    assert binding_triggers.left_alone(written, handwritten=True) == why
+
+
+def test_a_dumped_binding_without_a_policy_is_a_dependency():
+    written = binding()
+    assert binding_triggers.left_alone(written, handwritten=False) == binding_triggers.DEPENDENCY
+    written.metadata.labels = {binding_triggers.OWNED[2]: "x"}
+    assert binding_triggers.left_alone(written, handwritten=False) == ""

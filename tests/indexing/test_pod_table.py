@@ -1,0 +1,143 @@
+"""The roster says of every pod what its record says, whatever happened before it was asked and after."""
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.indexing.pod_table import NOT_STARTED, NOWHERE
+from bayplan.indexing.slots import rank_of
+from bayplan.model import timestamps
+from bayplan.model.labels import equals
+from bayplan.model.semantics import UPSTREAM
+from bayplan.model.targets import Target
+from bayplan.model.terms import PeerTerm, TermPart
+from bayplan.model.workloads import Needs, Requests, Workload
+from properties.changing import ChangingCluster
+
+
+def shown(index, roster):
+    """Everything the roster says, by workload."""
+    found = {}
+    for row, record in enumerate(roster.records):
+        if record is not None:
+            amounts = {
+                name: int(roster.amounts[i, row]) for name, i in index.capacity.rows.items() if i < len(roster.amounts)
+            }
+            namespace, labels = roster.kinds.by_id[roster.kind[row]]
+            found[record.workload.key] = (
+                int(roster.slot[row]),
+                int(roster.priority[row]),
+                int(roster.started[row]),
+                int(roster.rank[row]),
+                bool(roster.has_ports[row]),
+                {name: amount for name, amount in amounts.items() if amount},
+                int(roster.class_id[row]),
+                (namespace, labels.labels),
+            )
+    return found
+
+
+def expected(index):
+    """The same from the records."""
+    found = {}
+    for key, record in index.records.items():
+        workload = record.workload
+        if len(record.slots) == 1:
+            found[key] = (
+                record.slots[0],
+                workload.priority,
+                timestamps.nanoseconds(workload.started) if workload.started else NOT_STARTED,
+                rank_of(index.slots.seed, key),
+                bool(workload.needs.host_ports),
+                {"pods": 1, **{name: amount for name, amount in workload.needs.requests.amounts if amount}},
+                record.member_of.id,
+                (workload.namespace, workload.labels),
+            )
+    return found
+
+
+def in_order(index):
+    known = expected(index)
+    return sorted(known, key=lambda key: (known[key][0], -known[key][1], known[key][2], known[key][3]))
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 2**32), asked_after=st.integers(0, 20))
+def test_the_roster_follows_every_change(seed, asked_after):
+    cluster = ChangingCluster(seed, UPSTREAM)
+    for step in range(30):
+        cluster.step()
+        if step >= asked_after and step % 3 == 0:
+            cluster.answers()  # holds and releases terms, which splits classes
+            roster = cluster.index.roster
+            assert shown(cluster.index, roster) == expected(cluster.index)
+            keys = [roster.at(row).workload.key for row in roster.in_order().tolist()]
+            assert keys == in_order(cluster.index)
+    mark = cluster.index.mark()
+    before = expected(cluster.index)
+    for _ in range(8):
+        cluster.step()
+    cluster.index.undo_to(mark)
+    assert {key: said[:6] for key, said in shown(cluster.index, cluster.index.roster).items()} == {
+        key: said[:6] for key, said in before.items()
+    }
+
+
+def pod(name, **how):
+    return Workload(namespace="d", name=name, labels=how.pop("labels", {}), needs=how.pop("needs", Needs()), **how)
+
+
+@pytest.fixture
+def index():
+    index = PlacementIndex()
+    index.add_target(Target(name="a", labels={}))
+    return index
+
+
+def test_a_pod_that_starts_grows_older_than_those_that_have_not(index):
+    index.add(pod("late"), "a")
+    index.add(pod("early"), "a")
+    index.roster.in_order()
+    index.amend(msgspec.structs.replace(index.records["d/early"].workload, started="2026-01-01T00:00:00Z"))
+    assert [index.roster.at(row).workload.name for row in index.roster.in_order()] == ["early", "late"]
+
+
+def test_a_split_class_is_known_by_its_new_number(index):
+    for name in ("x", "y"):
+        index.add(pod(name, labels={"app": name}), "a")
+    roster = index.roster
+    assert len({roster.class_id[index.records[f"d/{name}"].row] for name in "xy"}) == 1
+    index.census.hold(PeerTerm((TermPart(equals({"app": "x"}), ("d",)),)))
+    assert [roster.class_id[index.records[f"d/{name}"].row] for name in "xy"] == [
+        index.records[f"d/{name}"].member_of.id for name in "xy"
+    ]
+    assert len({roster.class_id[index.records[f"d/{name}"].row] for name in "xy"}) == 2
+
+
+def test_rows_and_kinds_are_used_again(index):
+    roster = index.roster
+    for i in range(500):
+        index.add(pod(f"p{i}", labels={"unique": str(i)}), "a")
+        index.remove(f"d/p{i}")
+    assert len(roster) <= 64
+    assert len(roster.kinds.by_id) == 1
+    assert (roster.slot == NOWHERE).all()
+    assert roster.in_order().tolist() == []
+
+
+def test_a_resource_nobody_had_before_finds_its_place(index):
+    index.add(pod("plain"), "a")
+    roster = index.roster
+    index.add(pod("gpu", needs=Needs(requests=Requests((("example.com/gpu", 2),)))), "a")
+    row, resource = index.records["d/gpu"].row, index.capacity.rows["example.com/gpu"]
+    assert roster.amounts[resource, row] == 2
+    assert roster.amounts[resource, index.records["d/plain"].row] == 0
+
+
+def test_a_workload_on_several_targets_has_no_row(index):
+    index.add_target(Target(name="b", labels={}))
+    index.add(pod("binding"), "a", "b")
+    assert index.records["d/binding"].row == NOWHERE
+    assert index.roster.in_order().tolist() == []

@@ -1,0 +1,44 @@
+"""What the scheduler writes about volumes, on a real API server: only over what it has seen."""
+
+import contextlib
+
+import pytest
+
+from bayplan.kube_api import connect
+from bayplan.live.api_server_writer import ApiServerWriter
+from bayplan.live.cluster_writer import ClaimRef, PodGoneError, RefusedError
+from live.test_running import claim, selected_node, volume
+
+
+@contextlib.asynccontextmanager
+async def outside(kube_server):
+    async with connect.from_kubeconfig(kube_server.kubeconfig()) as connection:
+        yield ApiServerWriter(connection)
+
+
+async def test_a_volume_that_has_changed_is_not_taken_away_from_its_claim(kube_server, admin, namespace):
+    await admin.create(volume("disk", "local", node="node-1"))
+    seen = (await admin.get("persistentvolumes", "disk"))["metadata"]["resourceVersion"]
+    theirs = {"kind": "PersistentVolumeClaim", "namespace": namespace, "name": "theirs", "uid": "u-1"}
+    await admin.patch("persistentvolumes", "disk", {"spec": {"claimRef": theirs}})
+    async with outside(kube_server) as api:
+        ours = ClaimRef(namespace, "ours", "u-2")
+        with pytest.raises(RefusedError):
+            await api.reserve_volume("disk", seen, ours)
+        assert (await admin.get("persistentvolumes", "disk"))["spec"]["claimRef"]["name"] == "theirs"
+        now = (await admin.get("persistentvolumes", "disk"))["metadata"]["resourceVersion"]
+        await api.reserve_volume("disk", now, ours)
+        with pytest.raises(PodGoneError):
+            await api.reserve_volume("no-disk", now, ours)
+    assert (await admin.get("persistentvolumes", "disk"))["spec"]["claimRef"]["name"] == "ours"
+
+
+async def test_a_claim_made_anew_is_another_claim(kube_server, admin, namespace):
+    await admin.create(claim("data", namespace, "late"))
+    uid = (await admin.get("persistentvolumeclaims", "data", namespace))["metadata"]["uid"]
+    async with outside(kube_server) as api:
+        with pytest.raises(RefusedError):
+            await api.select_node(ClaimRef(namespace, "data", "11111111-1111-1111-1111-111111111111"), "node-1")
+        assert not await selected_node(admin, "data", namespace)
+        await api.select_node(ClaimRef(namespace, "data", uid), "node-1")
+    assert await selected_node(admin, "data", namespace) == "node-1"

@@ -1,0 +1,166 @@
+"""Pods as written become workloads with the meaning that an API server and a scheduler would give them."""
+
+import msgspec
+import pytest
+
+from bayplan.mapping import pods
+from bayplan.wire.pods import Pod
+
+MIB = 2**20
+
+
+def workload(spec=None, labels=None, **metadata):
+    written = {
+        "metadata": {"name": "p", "labels": labels or {}, **metadata},
+        "spec": {"containers": [], **(spec or {})},
+    }
+    return pods.workload_of(msgspec.convert(written, Pod))
+
+
+def asking(*containers, init=(), level=None, overhead=None):
+    def container(requests):
+        restartable = {"restartPolicy": "Always"} if requests.pop("sidecar", False) else {}
+        return {"name": "c", "resources": {"requests": requests}, **restartable}
+
+    spec = {
+        "containers": [container(dict(c)) for c in containers],
+        "initContainers": [container(dict(c)) for c in init],
+    }
+    if level:
+        spec["resources"] = {"requests": level}
+    if overhead:
+        spec["overhead"] = overhead
+    return workload(spec).needs.requests
+
+
+@pytest.mark.parametrize(
+    "requests, cpu",
+    [
+        (asking({"cpu": "1"}, {"cpu": "500m"}), 1500),
+        (asking({"cpu": "1"}, init=[{"cpu": "3"}]), 3000),  # init containers run before, one by one
+        (asking({"cpu": "1"}, init=[{"cpu": "2", "sidecar": True}]), 3000),  # a sidecar runs beside
+        (asking({"cpu": "1"}, init=[{"cpu": "2", "sidecar": True}, {"cpu": "4"}]), 6000),  # and beside later ones
+        (asking({"cpu": "1"}, init=[{"cpu": "4"}, {"cpu": "2", "sidecar": True}]), 4000),  # but not earlier ones
+        (asking({"cpu": "1"}, overhead={"cpu": "250m"}), 1250),
+        (
+            asking({"cpu": "1"}, init=[{"cpu": "2", "sidecar": True}], level={"cpu": "5"}),
+            5000,
+        ),  # the pod's own word wins
+        (asking({"cpu": "1"}, level={"cpu": "5"}, overhead={"cpu": "1"}), 6000),
+        (asking({"cpu": "0.0001"}, {"cpu": "0.0001"}), 1),  # summed first, rounded up once
+    ],
+)
+def test_cpu_that_must_fit(requests, cpu):
+    assert dict(requests.amounts)["cpu"] == cpu
+
+
+@pytest.mark.parametrize(
+    "requests, scored, counted",
+    [
+        (asking({}), (100, 200 * MIB), (100, 200 * MIB)),
+        (asking({}, {}), (200, 400 * MIB), (200, 400 * MIB)),
+        (asking({"cpu": "0"}), (0, 200 * MIB), (0, 200 * MIB)),  # an explicit nothing stays nothing
+        (asking({}, level={"cpu": "2"}), (100, 200 * MIB), (2000, 200 * MIB)),  # not scored, but counted once it runs
+        (asking({"memory": "1Gi"}, level={"cpu": "2"}), (100, 1024 * MIB), (2000, 1024 * MIB)),
+        (asking({}, init=[{}]), (100, 200 * MIB), (100, 200 * MIB)),
+        (asking({}, init=[{"sidecar": True}]), (200, 400 * MIB), (200, 400 * MIB)),
+    ],
+)
+def test_what_nobody_asked_for_weighs_something_in_scores(requests, scored, counted):
+    assert (dict(requests.scored)["cpu"], dict(requests.scored)["memory"]) == scored
+    assert (dict(requests.counted)["cpu"], dict(requests.counted)["memory"]) == counted
+
+
+def test_hugepages_are_asked_for_by_containers_and_by_pods():
+    assert dict(asking({"hugepages-2Mi": "4Mi"}).amounts)["hugepages-2Mi"] == 4 * MIB
+    assert dict(asking({"hugepages-2Mi": "4Mi"}, level={"hugepages-2Mi": "8Mi"}).amounts)["hugepages-2Mi"] == 8 * MIB
+    assert "example.com/gpu" not in dict(asking({}, level={"example.com/gpu": "1"}).amounts)  # not a pod-level resource
+
+
+@pytest.mark.parametrize(
+    "image, name",
+    [
+        ("web", "web:latest"),
+        ("web:v1", "web:v1"),
+        ("registry:5000/web", "registry:5000/web:latest"),  # a port is no tag
+        ("registry:5000/web:v1", "registry:5000/web:v1"),
+        ("web@sha256:0123", "web@sha256:0123"),
+    ],
+)
+def test_image_names_have_a_tag(image, name):
+    assert workload({"containers": [{"name": "c", "image": image}]}).needs.images.names == (name,)
+
+
+def test_image_volumes_count_as_images_but_not_as_containers():
+    images = workload(
+        {"containers": [{"name": "c", "image": "a"}], "volumes": [{"name": "v", "image": {"reference": "b"}}]}
+    )
+    assert images.needs.images.names == ("a:latest", "b:latest")
+    assert images.needs.images.n_containers == 1
+
+
+def term(**fields):
+    written = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "web"}}, **fields}
+    spec = {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [written]}}}
+    labels = {"app": "web", "pod-template-hash": "abc"}
+    return str(workload(spec, labels).needs.affinity.anti_required[0].selector)
+
+
+@pytest.mark.parametrize(
+    "fields, selector",
+    [
+        ({}, "app=web"),
+        ({"matchLabelKeys": ["pod-template-hash"]}, "app=web,pod-template-hash=abc"),
+        ({"mismatchLabelKeys": ["pod-template-hash"]}, "app=web,pod-template-hash notin (abc)"),
+        ({"matchLabelKeys": ["absent"]}, "app=web"),
+        ({"matchLabelKeys": ["pod-template-hash"], "labelSelector": {}}, "pod-template-hash=abc"),
+        (  # from an API server it comes merged already, and merging again changes nothing
+            {
+                "matchLabelKeys": ["pod-template-hash"],
+                "labelSelector": {
+                    "matchLabels": {"app": "web"},
+                    "matchExpressions": [{"key": "pod-template-hash", "operator": "In", "values": ["abc"]}],
+                },
+            },
+            "app=web,pod-template-hash=abc",
+        ),
+        ({"matchLabelKeys": ["pod-template-hash"], "labelSelector": None}, "None"),  # matches nothing, merges nothing
+    ],
+)
+def test_label_keys_are_merged_into_the_selector(fields, selector):
+    assert term(**fields) == selector
+
+
+def test_spread_constraints_merge_their_label_keys_too():
+    spec = {
+        "topologySpreadConstraints": [
+            {
+                "maxSkew": 1,
+                "topologyKey": "zone",
+                "whenUnsatisfiable": "DoNotSchedule",
+                "labelSelector": {"matchLabels": {"app": "web"}},
+                "matchLabelKeys": ["version"],
+            }
+        ]
+    }
+    (constraint,) = workload(spec, {"app": "web", "version": "2"}).needs.spread.constraints
+    assert str(constraint.selector) == "app=web,version=2"
+
+
+def test_broken_annotation_makes_the_pod_unplaceable_and_says_where():
+    annotated = workload(annotations={"bayplan.io/affinity": '{"podAntiAffinity": {"requird": []}}'})
+    assert "metadata.annotations[bayplan.io/affinity].podAntiAffinity.requird" in annotated.unplaceable
+    assert not annotated.needs.affinity
+
+
+def test_empty_and_absent_namespaces_stay_apart():
+    def namespaces(written):
+        spec = {
+            "affinity": {
+                "podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "z", **written}]}
+            }
+        }
+        return workload(spec).needs.affinity.required[0].namespaces
+
+    assert namespaces({}) is None
+    assert namespaces({"namespaces": []}) == ()

@@ -1,0 +1,57 @@
+"""The engine answers every random question as the plain loops do, whatever the semantics."""
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from asking import comparable, engine_answer
+from reference import pods as slow_twin
+from reference import strategies
+
+SEEDS = st.integers(0, 2**32)
+
+
+def agrees(question):
+    """Equal answers; but where a topology key is missing and means nothing, we refuse what the loops pass over."""
+    ours = engine_answer(question)
+    refused = [verdict for verdict in ours["nodes"].values() if verdict.get("plugin") == "Bayplan"]
+    if refused:
+        assert len(refused) == len(ours["nodes"])
+        return "topologyKey: Required value" in ours["message"]
+    return comparable(ours) == comparable(slow_twin.answer(question))
+
+
+@pytest.mark.parametrize("preset", ["upstream", "design"])
+@settings(max_examples=150, deadline=None)
+@given(seed=SEEDS)
+def test_engine_answers_as_the_slow_twin(preset, seed):
+    assert agrees(strategies.seeded(seed, presets=(preset,)))
+
+
+@settings(max_examples=50, deadline=None)
+@given(seed=SEEDS)
+def test_order_of_the_input_never_changes_an_answer(seed):
+    question = strategies.seeded(seed)
+    shuffled = dict(question)
+    for part in ("nodes", "pods", "namespaces"):
+        shuffled[part] = random.Random(seed).sample(question[part], len(question[part]))
+    assert comparable(engine_answer(question)) == comparable(engine_answer(shuffled))
+
+
+@settings(max_examples=100, deadline=None)
+@given(seed=SEEDS)
+def test_reasons_add_up_to_the_nodes_refused(seed):
+    answer = engine_answer(strategies.seeded(seed))
+    if answer["best"]:
+        assert all(answer["nodes"][name]["code"] == "Success" for name in answer["best"])
+    else:
+        assert answer["message"]
+        assert not any(verdict["code"] == "Success" for verdict in answer["nodes"].values())
+
+
+@given(question=strategies.questions())
+@settings(max_examples=25, deadline=None)
+def test_engine_answers_shrinkable_questions_as_the_slow_twin(question):
+    assert agrees(question)

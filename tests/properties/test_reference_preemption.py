@@ -1,0 +1,119 @@
+"""The engine makes room where the plain loops do, at the same cost, and leaves the index as it found it."""
+
+import random
+from collections import Counter
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from asking import comparable_preemption, preemption_engine_answer
+from bayplan import schedule_pod
+from bayplan.preempting import candidate_search, preemption
+from bayplan.reading import questions
+from bayplan.rules import profiles
+from bayplan.rules.placeable import Placeable
+from bayplan.writing import answers
+from reference import crowding
+from reference import preemption as slow_twin
+
+SEEDS = st.integers(0, 2**32)
+BOTH = pytest.mark.parametrize("preset", ["upstream", "design"])
+
+
+def situation_of(question):
+    return questions.preemption_situation_of(msgspec.convert(question, questions.PodQuestion))
+
+
+def is_unreadable(question):
+    """A term without a topology key, where that means nothing: we refuse what the loops pass over."""
+    situation = situation_of(question)
+    return Placeable().part(situation.workload, situation.index) is not None
+
+
+def agrees(question):
+    ours = comparable_preemption(preemption_engine_answer(question))
+    return is_unreadable(question) or ours == comparable_preemption(slow_twin.answer(question))
+
+
+@BOTH
+@settings(max_examples=150, deadline=None)
+@given(seed=SEEDS)
+def test_engine_makes_room_as_the_slow_twin(preset, seed):
+    assert agrees(crowding.seeded(seed, presets=(preset,)))
+
+
+@given(question=crowding.questions())
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+def test_engine_makes_room_for_shrinkable_questions_as_the_slow_twin(question):
+    assert agrees(question)
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+@settings(max_examples=40, deadline=None)
+@given(seed=SEEDS)
+def test_however_coarse_the_first_look_the_answer_is_the_same(steps, seed):
+    question = crowding.seeded(seed)
+    fine = preemption_engine_answer(question)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(candidate_search, "STEPS", steps)
+        assert preemption_engine_answer(question) == fine
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=SEEDS)
+def test_order_of_the_input_never_changes_who_goes(seed):
+    question = crowding.seeded(seed)
+    shuffled = dict(question)
+    for part in ("nodes", "pods", "namespaces", "objects"):
+        shuffled[part] = random.Random(seed).sample(question[part], len(question[part]))
+    assert preemption_engine_answer(question) == preemption_engine_answer(shuffled)
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=SEEDS)
+def test_the_index_is_as_before_and_the_pod_fits_without_the_victims(seed):
+    question = crowding.seeded(seed)
+    question["pods"] = [pod for pod in question["pods"] if pod["spec"].get("nodeName")]  # nobody was promised anything
+    situation = situation_of(question)
+    workload, index, rules = situation.workload, situation.index, profiles.pod_rules(situation.profile)
+
+    def verdicts():
+        decision = schedule_pod.schedule(workload, index, rules)
+        return answers.pod_answer("", decision, index)["nodes"]
+
+    before = verdicts()
+    found = preemption.preempt(workload, index, rules, situation.disruption_budgets)
+    assert verdicts() == before
+    assert found == preemption.preempt(workload, index, rules, situation.disruption_budgets)
+    for victim in found.victims:
+        assert index.remove(victim).priority < workload.priority
+    if found.target:
+        assert verdicts()[found.target]["code"] == "Success"
+
+
+def test_random_questions_reach_everything():
+    seen = Counter()
+    for seed in range(400):
+        question = crowding.seeded(seed)
+        found = slow_twin.search(question)
+        victims = found["candidates"].get(found["best"], {}).get("victims") or []
+        seen["nobody"] += bool(found["message"])
+        seen["somebody"] += bool(victims)
+        seen["several"] += len(victims) > 1
+        seen["elsewhere"] += any(pod.node_name != found["best"] for pod in victims)
+        seen["a budget breaks"] += bool(victims) and found["candidates"][found["best"]]["violations"] > 0
+        seen["promises"] += any(pod["status"].get("nominatedNodeName") for pod in question["pods"])
+        for reason in (
+            slow_twin.NO_VICTIMS,
+            slow_twin.NEVER,
+            slow_twin.TERMINATING,
+            "Insufficient cpu",
+            "didn't match pod affinity rules",
+            "didn't match pod anti-affinity rules",
+            "didn't satisfy existing pods anti-affinity rules",
+        ):
+            seen[reason] += reason in found["message"]
+    assert not [what for what, times in seen.items() if not times]
+    assert seen["somebody"] > 30

@@ -1,0 +1,50 @@
+"""One attempt to place one pod: what every rule is handed. Knows nothing of any rule."""
+
+import msgspec
+
+from bayplan.model.semantics import PRESETS
+from reference.objects import Cluster, Pod
+from reference.profile import Profile
+
+SUCCESS = "Success"
+UNSCHEDULABLE = "Unschedulable"
+UNRESOLVABLE = "UnschedulableAndUnresolvable"
+EXCLUDED = "PreFilterExcluded"
+
+SKIP = "skip"  # a rule says: nothing of mine to check, or to score
+
+
+class Refused:
+    def __init__(self, code, *reasons):
+        self.code = code
+        self.reasons = list(reasons)
+
+
+class Cycle:
+    def __init__(self, question):
+        options = question.get("options") or {}
+        self.cluster = Cluster(question)
+        self.pod = Pod(question["pod"])
+        self.profile = Profile(options.get("config"), self.pod.spec.get("schedulerName"))
+        self.semantics = _semantics(options)
+        self.notes = {}  # what a rule wrote down before filtering or scoring, by rule
+
+    def args(self, plugin):
+        return self.profile.args.get(plugin) or {}
+
+
+def _semantics(options):
+    semantics = PRESETS[options.get("semantics") or "upstream"]
+    changes = dict(options.get("switches") or {})
+    if options.get("daemonNamespaces") is not None:
+        changes["daemonNamespaces"] = options["daemonNamespaces"]
+    return msgspec.convert({**msgspec.to_builtins(semantics), **changes}, type(semantics))
+
+
+def normalise_by_maximum(scores, *, reverse=False):
+    """kube-scheduler's DefaultNormalizeScore, by node."""
+    highest = max(scores.values(), default=0)
+    if highest == 0:
+        return dict.fromkeys(scores, 100) if reverse else scores
+    scaled = {name: 100 * score // highest for name, score in scores.items()}
+    return {name: 100 - score for name, score in scaled.items()} if reverse else scaled

@@ -1,0 +1,249 @@
+"""
+Who must go so that a pod may come: `decide preemption` as plain loops. Question in, answer out.
+
+Every node is tried by taking pods off it and asking all rules again. `victims_by_node` says more than the answer: what
+each node would cost, for tests that want to know.
+"""
+
+from datetime import UTC, datetime
+
+from bayplan.indexing.slots import rank_of
+from reference import inter_pod_affinity, pods
+from reference.cycle import SKIP, SUCCESS, UNSCHEDULABLE, Cycle, Refused
+from reference.objects import Pod, name_of, namespace_of
+from reference.selecting import selects, selects_all
+
+NO_VICTIMS = "No preemption victims found for incoming pod"
+NOT_HELPFUL = "Preemption is not helpful for scheduling"
+NEVER = "not eligible due to preemptionPolicy=Never."
+TERMINATING = "not eligible due to a terminating pod on the nominated node."
+NOW = datetime.max.replace(tzinfo=UTC)  # what has not started yet starts now, later than everything else
+
+
+def answer(question):
+    found = search(question)
+    best = found["best"]
+    victims = sorted(key_of(pod) for pod in found["candidates"][best]["victims"]) if best else []
+    return {"name": question.get("name") or "", "nominated": best, "victims": victims, "message": found["message"]}
+
+
+def search(question):
+    """What every node would cost, the best of them (by the hash of its name among equals), or why there is none."""
+    trial = Trial(question)
+    if SUCCESS in trial.codes.values() or not trial.nodes:
+        return {"candidates": {}, "best": "", "message": ""}
+    if trial.not_eligible():
+        return {"candidates": {}, "best": "", "message": f"preemption: {trial.not_eligible()}"}
+    candidates, reasons = trial.candidates(across=False)
+    if not candidates and trial.cycle.semantics.preempt_across_nodes:
+        candidates, _ = trial.candidates(across=True)
+    best = min(candidates, key=lambda name: (candidates[name]["costs"], rank_of("", name)), default="")
+    return {"candidates": candidates, "best": best, "message": "" if best else message(trial, reasons)}
+
+
+class Trial:
+    """The cluster of a question, on which pods come and go."""
+
+    def __init__(self, question):
+        self.cycle = Cycle(question)
+        self.pod, self.nodes = self.cycle.pod, self.cycle.cluster.nodes
+        self.classes = {name_of(one): one for one in self.cycle.cluster.of_kind("PriorityClass")}
+        self.budgets = self.cycle.cluster.of_kind("PodDisruptionBudget")
+        self.priority = self.priority_of(self.pod)
+        waiting = [Pod(manifest) for manifest in question.get("pods") or []]
+        self.nominated = [
+            pod
+            for pod in waiting
+            if not pod.node_name and not pod.finished and self.priority_of(pod) >= self.priority and pod is not self.pod
+        ]
+        self.codes = {node.name: self.judged(node)[0] for node in self.nodes}
+
+    def priority_of(self, pod):
+        written = pod.spec.get("priority")
+        if written is not None:
+            return written
+        named = self.classes.get(pod.spec.get("priorityClassName"))
+        default = next((one for one in self.classes.values() if one.get("globalDefault")), {})
+        return (named or default).get("value") or 0
+
+    # Asking the rules
+
+    def judged(self, node):
+        """(code, reasons) for the node as it is now: with the pods nominated to it, and if that passes without."""
+        guests = [pod for pod in self.nominated if pod.status.get("nominatedNodeName") == node.name]
+        here = node.pods
+        node.pods = here + guests
+        code, reasons = self.judged_as_is(node)
+        node.pods = here
+        return self.judged_as_is(node) if guests and code == SUCCESS else (code, reasons)
+
+    def judged_as_is(self, node):
+        running, allowed = [], None
+        for plugin in self.cycle.profile.filters:
+            result = pods.call(plugin, "before_filter", self.cycle)
+            if isinstance(result, Refused):
+                return result.code, result.reasons
+            if result != SKIP:
+                running.append(plugin)
+                allowed = result if result is not None else allowed
+        verdict = pods.verdict(self.cycle, running, allowed, node)
+        return verdict["code"], verdict.get("reasons") or []
+
+    # Whether it may
+
+    def not_eligible(self):
+        if self.pod.spec.get("preemptionPolicy") == "Never":
+            return NEVER
+        nominated = self.pod.status.get("nominatedNodeName")
+        node = self.cycle.cluster.node_by_name.get(nominated)
+        if node is not None and self.codes[nominated] in (UNSCHEDULABLE, SUCCESS):
+            for pod in node.pods:
+                if self.priority_of(pod) < self.priority and leaves_by_preemption(pod):
+                    return TERMINATING
+        return ""
+
+    # What each node would cost
+
+    def candidates(self, *, across):
+        """({node: {"victims", "violations"}}, {node: reasons against it})"""
+        found, reasons = {}, {}
+        for node in self.nodes:
+            if self.codes[node.name] != UNSCHEDULABLE:
+                continue
+            before = {each.name: list(each.pods) for each in self.nodes}
+            cost_here, against = self.tried(node, across=across)
+            for each in self.nodes:
+                each.pods = before[each.name]
+            if cost_here is not None:
+                found[node.name] = cost_here
+            else:
+                reasons[node.name] = against
+        return found, reasons
+
+    def tried(self, node, *, across):
+        lower = self.may_go(node, across=across)
+        if not lower:
+            return None, [NO_VICTIMS]
+        for where, pod in lower:
+            where.pods = [other for other in where.pods if other is not pod]
+        code, reasons = self.judged(node)
+        if code != SUCCESS:
+            return None, reasons
+        lower.sort(key=lambda placed: self.importance(placed[1]))
+        violating = self.violating([pod for _, pod in lower])
+        victims, violations = [], 0
+        for tried_first in (True, False):
+            for where, pod in lower:
+                if (pod in violating) is not tried_first:
+                    continue
+                where.pods = [*where.pods, pod]
+                if self.judged(node)[0] != SUCCESS:
+                    where.pods = where.pods[:-1]
+                    victims.append(pod)
+                    violations += tried_first
+        return {"victims": victims, "violations": violations, "costs": self.costs(victims, violations)}, []
+
+    def may_go(self, node, *, across):
+        """(where, pod) for the pods of lower priority on the node; `across`, also those elsewhere that keep ours off."""
+        places = [(where, pod) for where in self.nodes for pod in where.pods if where is node]
+        if across:
+            places += [(where, pod) for where in self.nodes for pod in where.pods if self.keeps_off(node, where, pod)]
+        return [
+            (where, pod) for where, pod in places if self.priority_of(pod) < self.priority and not self.is_spared(pod)
+        ]
+
+    def keeps_off(self, node, where, pod):
+        """Whether a pod on another node is one of those by whom anti-affinity, ours or theirs, is broken on this node."""
+        cycle = self.cycle
+        daemons = cycle.semantics.daemon_namespaces
+        if where is node or pod.namespace in daemons or self.pod.namespace in daemons:
+            return False
+        ours = [t for t in self.pod.terms.anti_required if inter_pod_affinity.own_match(cycle, t, pod)]
+        theirs = [t for t in pod.terms.anti_required if inter_pod_affinity.other_match(cycle, t, self.pod)]
+        broken = [(t, domain) for t in ours for domain in shared(cycle, t, node, where) if self.is_full(t, domain)]
+        broken += [
+            (t, domain)
+            for t in theirs
+            for domain in shared(cycle, t, node, where)
+            if inter_pod_affinity.peers_in(cycle, t, pod, domain) + 1 > t.limit
+        ]
+        return bool(broken)
+
+    def is_full(self, term, domain):
+        """Whether the domain holds more matches of one of our terms than it allows."""
+        cycle = self.cycle
+        matches = [
+            pod
+            for node, pod in inter_pod_affinity.placed(cycle)
+            if domain in term.domains(node, cycle.semantics)
+            and pod.namespace not in cycle.semantics.daemon_namespaces
+            and inter_pod_affinity.own_match(cycle, term, pod)
+        ]
+        return len(matches) > term.limit
+
+    def is_spared(self, pod):
+        """Whether ours must be near this one, and the switch says that such pods stay."""
+        cycle, terms = self.cycle, self.pod.terms.required
+        if not cycle.semantics.spare_affinity_partners or not terms:
+            return False
+        met = [inter_pod_affinity.own_match(cycle, term, pod) for term in terms]
+        return any(met) if cycle.semantics.affinity_terms_met_apart else all(met)
+
+    def importance(self, pod):
+        """Smaller is more important: the higher priority, then the older one; equals by the hash of their name."""
+        return -self.priority_of(pod), started(pod), rank_of("", key_of(pod))
+
+    def violating(self, lower):
+        """Those whose budget does not stand their going, the more important ones having gone before."""
+        allowed = [(budget.get("status") or {}).get("disruptionsAllowed") or 0 for budget in self.budgets]
+        found = []
+        for pod in lower:
+            charged = [i for i, budget in enumerate(self.budgets) if charges(budget, pod)]
+            for i in charged:
+                allowed[i] -= 1
+            if any(allowed[i] < 0 for i in charged):
+                found.append(pod)
+        return found
+
+    def costs(self, victims, violations):
+        """What nodes are compared by, the smallest first."""
+        priorities = [self.priority_of(pod) for pod in victims]
+        oldest = min((started(pod) for pod in victims if self.priority_of(pod) == max(priorities)), default=NOW)
+        total = sum(priority + 2**31 for priority in priorities)
+        return violations, max(priorities, default=0), total, len(victims), -(oldest - datetime.min.replace(tzinfo=UTC))
+
+
+def shared(cycle, term, one, other):
+    """The domains of a term that two nodes are both in."""
+    return [d for d in term.domains(one, cycle.semantics) if d in term.domains(other, cycle.semantics)]
+
+
+def charges(budget, pod):
+    selector = (budget.get("spec") or {}).get("selector")
+    if not pod.labels or namespace_of(budget) != pod.namespace or selector is None or selects_all(selector):
+        return False
+    return selects(selector, pod.labels) and pod.name not in ((budget.get("status") or {}).get("disruptedPods") or {})
+
+
+def leaves_by_preemption(pod):
+    conditions = pod.status.get("conditions") or []
+    target = next((one for one in conditions if one.get("type") == "DisruptionTarget"), {})
+    return pod.terminating and target.get("status") == "True" and target.get("reason") == "PreemptionByScheduler"
+
+
+def started(pod):
+    written = pod.status.get("startTime")
+    return datetime.fromisoformat(written) if written else NOW
+
+
+def key_of(pod):
+    return f"{pod.namespace}/{pod.name}"
+
+
+def message(trial, reasons):
+    counts = {}
+    for node in trial.nodes:
+        for reason in reasons.get(node.name, [NOT_HELPFUL]):
+            counts[reason] = counts.get(reason, 0) + 1
+    parts = sorted(f"{count} {reason}" for reason, count in counts.items())
+    return f"preemption: 0/{len(trial.nodes)} nodes are available: {', '.join(parts)}."
