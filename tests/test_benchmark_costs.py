@@ -126,8 +126,8 @@ def test_relabelling_a_namespace_nobody_asks_about_costs_no_look(monkeypatch):
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_label_that_somebody_names_for_the_first_time_moves_no_pod_without_it(kind):
     bench, moved = Bench(kind), []
-    n_classes = len(bench.index.census.classes)
-    bench.index.census.moved = lambda rows, class_id: moved.extend(rows)
-    bench.index.census.hold(PeerTerm((TermPart(equals({"unheard-of": "x"}), None),)))
+    n_classes = len(bench.index.peer_index.classes)
+    bench.index.peer_index.moved = lambda rows, class_id: moved.extend(rows)
+    bench.index.peer_index.hold(PeerTerm((TermPart(equals({"unheard-of": "x"}), None),)))
     assert not moved
-    assert len(bench.index.census.classes) == n_classes
+    assert len(bench.index.peer_index.classes) == n_classes

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 import msgspec
 
 from bayplan.assigning import best_target
-from bayplan.engine import filtering, scoring
-from bayplan.engine import ranking as kind_ranking
+from bayplan.engine import filtering, ranking, scoring
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.workloads import Workload
 from bayplan.rules.rule import Rule
@@ -50,8 +49,8 @@ def choose(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -> 
 
     The same answer without the arrays that explain it, from a ranking that all workloads of the kind share.
     """
-    kind = filtering.equivalence_class_of(rules, workload, index)
-    ranked = None if kind.needs_a_closer_look(index) else kind_ranking.ranking_of(kind, index)
+    equivalence_class = filtering.equivalence_class_of(rules, workload, index)
+    ranked = None if equivalence_class.needs_a_closer_look(index) else ranking.ranking_of(equivalence_class, index)
     if ranked is not None:
         return ranked.best()
     decision = schedule(workload, index, rules)

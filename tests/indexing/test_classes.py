@@ -23,22 +23,22 @@ class ComingAndGoing:
         self.index = PlacementIndex(lost_targets_count=True)
         for name in NODES:
             self.index.add_target(Target(name=name, labels={"zone": name}))
-        self.roster = self.index.roster  # made now, so that it is kept from now on
+        self.pod_table = self.index.pod_table  # made now, so that it is kept from now on
         self.held = []
         self.serial = 0
 
     def step(self):
-        census, chance = self.index.census, self.chance
+        peer_index, chance = self.index.peer_index, self.chance
         match chance.choice(("add", "add", "remove", "hold", "hold", "release")):
             case "add":
                 self.add()
             case "remove" if self.index.records:
                 self.index.remove(chance.choice(list(self.index.records)))
             case "hold":
-                entry = census.hold(PeerTerm((TermPart(self.selector(), None),)))
-                self.held.append((entry, census.match_reach(entry, (TARGET,))))
+                entry = peer_index.hold(PeerTerm((TermPart(self.selector(), None),)))
+                self.held.append((entry, peer_index.match_reach(entry, (TARGET,))))
             case "release" if self.held:
-                census.release(self.held.pop(chance.randrange(len(self.held)))[0])
+                peer_index.release(self.held.pop(chance.randrange(len(self.held)))[0])
 
     def add(self):
         chance, self.serial = self.chance, self.serial + 1
@@ -64,7 +64,7 @@ def selected(term, index):
     """The records that a term selects, by their own labels."""
     for record in index.records.values():
         workload = record.workload
-        if index.census.matches(term, workload.labels, workload.namespace):
+        if index.peer_index.matches(term, workload.labels, workload.namespace):
             yield record
 
 
@@ -72,22 +72,22 @@ def selected(term, index):
 @given(seed=st.integers(0, 2**32))
 def test_classes_say_what_the_labels_of_their_members_say(seed):
     scene = ComingAndGoing(seed)
-    index, census = scene.index, scene.index.census
+    index, peer_index = scene.index, scene.index.peer_index
     for _ in range(40):
         scene.step()
         for entry, reach in scene.held:
             found = list(selected(entry.term, index))
-            assert census.all_peers(entry.term) == tuple(sorted(record.key for record in found))
+            assert peer_index.all_peers(entry.term) == tuple(sorted(record.key for record in found))
             assert reach.counter.anywhere == len(found)
             for slot in index.slots.by_name.values():
                 assert reach.count_at(slot) == sum(slot in record.slots for record in found)
     for record in index.records.values():
         cls = record.member_of
-        assert census.classes.find(cls.key) is cls
+        assert peer_index.classes.find(cls.key) is cls
         assert record.key in cls.label_sets[record.label_set]
         assert all(record.key in cls.members[slot] for slot in record.slots)
-        assert record.row < 0 or scene.roster.class_id[record.row] == cls.id
-    for cls in census.classes.by_id.values():
+        assert record.row < 0 or scene.pod_table.class_id[record.row] == cls.id
+    for cls in peer_index.classes.by_id.values():
         assert cls.n_members == len(cls.keys) == sum(r.member_of is cls for r in index.records.values())
         assert cls.n_spread == sum(len(index.records[key].slots) > 1 for key in cls.keys)
         assert cls.nowhere == {key for key in cls.keys if not index.records[key].slots}
@@ -101,7 +101,7 @@ def test_what_has_come_and_gone_leaves_nothing(seed):
     for key in list(scene.index.records):
         scene.index.remove(key)
     for entry, _ in scene.held:
-        scene.index.census.release(entry)
-    census = scene.index.census
-    assert (len(census.classes), len(census.terms), len(census.label_sets)) == (0, 0, 0)
-    assert not census.terms.mentioned
+        scene.index.peer_index.release(entry)
+    peer_index = scene.index.peer_index
+    assert (len(peer_index.classes), len(peer_index.terms), len(peer_index.label_sets)) == (0, 0, 0)
+    assert not peer_index.terms.mentioned

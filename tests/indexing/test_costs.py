@@ -56,7 +56,7 @@ def test_a_fuller_cluster_means_no_more_work(n_workloads):
     for i in range(20):
         place_pods.place(workload(f"new-{i}", terms=near("web")), index, rules)
     assert index.evaluations.n_full <= 6
-    assert len(index.census.classes) == 2
+    assert len(index.peer_index.classes) == 2
 
 
 def test_unique_labels_do_not_tell_classes_apart_until_a_term_looks_at_them():
@@ -64,13 +64,13 @@ def test_unique_labels_do_not_tell_classes_apart_until_a_term_looks_at_them():
     index.add_target(target(0))
     for i in range(30):
         index.add(workload(f"db-{i}", app="db", ordinal=str(i)), "n0")
-    assert len(index.census.classes) == 1
+    assert len(index.peer_index.classes) == 1
     index.add(
         workload("watcher", terms=AffinityTerms(anti_required=(PodTerm(equals({"ordinal": "7"}), HOSTNAME),))), "n0"
     )
-    assert len(index.census.classes) == 3  # the one that is named, all others, and the watcher
+    assert len(index.peer_index.classes) == 3  # the one that is named, all others, and the watcher
     index.remove("default/watcher")
-    assert not index.census.terms.mentioned
+    assert not index.peer_index.terms.mentioned
 
 
 def test_pods_with_a_label_each_share_their_evaluations_though_one_of_them_is_named():
@@ -99,33 +99,33 @@ def test_a_label_named_for_the_first_time_moves_only_those_who_differ(labels, n_
     for i in range(200):
         own = {key.format(i=i): value.format(i=i) for key, value in labels.items()}
         index.add(workload(f"old-{i}", **own), f"n{i % 10}")
-    index.census.moved = lambda rows, class_id: moved.extend(rows)
+    index.peer_index.moved = lambda rows, class_id: moved.extend(rows)
     for value in ("web", "7"):
         for key in ("tier", "ordinal", "unheard-of"):
-            index.census.hold(named(key, value))
+            index.peer_index.hold(named(key, value))
     assert len(moved) == n_moved
-    assert len(index.census.classes) == 1 + n_moved
+    assert len(index.peer_index.classes) == 1 + n_moved
 
 
 def test_the_lesser_part_of_a_class_is_moved():
     index, moved = cluster(10, 0), []
     for i in range(100):
         index.add(workload(f"old-{i}", tier="front" if i < 90 else "back"), f"n{i % 10}")
-    index.census.moved = lambda rows, class_id: moved.extend(rows)
-    index.census.hold(named("tier", "front"))
+    index.peer_index.moved = lambda rows, class_id: moved.extend(rows)
+    index.peer_index.hold(named("tier", "front"))
     assert len(moved) == 10
-    assert sorted(cls.n_members for cls in index.census.classes.by_id.values()) == [10, 90]
+    assert sorted(cls.n_members for cls in index.peer_index.classes.by_id.values()) == [10, 90]
 
 
 def test_a_label_that_is_named_again_moves_those_who_came_between():
     index = cluster(10, 0)
     index.add(workload("early", tier="front"), "n0")
-    index.census.release(index.census.hold(named("tier", "front")))
+    index.peer_index.release(index.peer_index.hold(named("tier", "front")))
     index.add(workload("late", tier="front"), "n1")
     index.add(workload("other", tier="back"), "n2")
-    entry = index.census.hold(named("tier", "front"))
-    assert index.census.match_reach(entry, (HOSTNAME,)).counter.anywhere == 2
-    assert index.census.all_peers(entry.term) == ("default/early", "default/late")
+    entry = index.peer_index.hold(named("tier", "front"))
+    assert index.peer_index.match_reach(entry, (HOSTNAME,)).counter.anywhere == 2
+    assert index.peer_index.all_peers(entry.term) == ("default/early", "default/late")
 
 
 def test_rollouts_leave_nothing_behind():
@@ -138,8 +138,8 @@ def test_rollouts_leave_nothing_behind():
         for i in range(5):
             index.remove(f"default/web-{rollout}-{i}")
     index.evaluations.clear(index)
-    assert len(index.census.classes) == 0
-    assert len(index.census.terms) == 0
+    assert len(index.peer_index.classes) == 0
+    assert len(index.peer_index.terms) == 0
     assert index.evaluations.n_full < 30 * 8
 
 

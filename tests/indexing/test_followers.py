@@ -100,7 +100,7 @@ def test_a_follower_that_slept_too_long_begins_anew():
     follower = Follower(leader)
     for i in range(10_000):
         leader.set_namespace("default", {"n": str(i)})
-    assert follower.catch_up().census.namespaces["default"] == {"n": "9999"}
+    assert follower.catch_up().peer_index.namespaces["default"] == {"n": "9999"}
     assert follower.n_copied == 2
 
 

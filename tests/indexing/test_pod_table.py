@@ -17,23 +17,25 @@ from bayplan.model.workloads import Needs, Requests, Workload
 from properties.changing import ChangingCluster
 
 
-def shown(index, roster):
+def shown(index, pod_table):
     """Everything the roster says, by workload."""
     found = {}
-    for row, record in enumerate(roster.records):
+    for row, record in enumerate(pod_table.records):
         if record is not None:
             amounts = {
-                name: int(roster.amounts[i, row]) for name, i in index.capacity.rows.items() if i < len(roster.amounts)
+                name: int(pod_table.amounts[i, row])
+                for name, i in index.capacity.rows.items()
+                if i < len(pod_table.amounts)
             }
-            namespace, labels = roster.kinds.by_id[roster.kind[row]]
+            namespace, labels = pod_table.signatures.by_id[pod_table.signature[row]]
             found[record.workload.key] = (
-                int(roster.slot[row]),
-                int(roster.priority[row]),
-                int(roster.started[row]),
-                int(roster.rank[row]),
-                bool(roster.has_ports[row]),
+                int(pod_table.slot[row]),
+                int(pod_table.priority[row]),
+                int(pod_table.started[row]),
+                int(pod_table.rank[row]),
+                bool(pod_table.has_ports[row]),
                 {name: amount for name, amount in amounts.items() if amount},
-                int(roster.class_id[row]),
+                int(pod_table.class_id[row]),
                 (namespace, labels.labels),
             )
     return found
@@ -71,16 +73,16 @@ def test_the_roster_follows_every_change(seed, asked_after):
         cluster.step()
         if step >= asked_after and step % 3 == 0:
             cluster.answers()  # holds and releases terms, which splits classes
-            roster = cluster.index.roster
-            assert shown(cluster.index, roster) == expected(cluster.index)
-            keys = [roster.at(row).workload.key for row in roster.in_order().tolist()]
+            pod_table = cluster.index.pod_table
+            assert shown(cluster.index, pod_table) == expected(cluster.index)
+            keys = [pod_table.at(row).workload.key for row in pod_table.in_order().tolist()]
             assert keys == in_order(cluster.index)
     mark = cluster.index.mark()
     before = expected(cluster.index)
     for _ in range(8):
         cluster.step()
     cluster.index.undo_to(mark)
-    assert {key: said[:6] for key, said in shown(cluster.index, cluster.index.roster).items()} == {
+    assert {key: said[:6] for key, said in shown(cluster.index, cluster.index.pod_table).items()} == {
         key: said[:6] for key, said in before.items()
     }
 
@@ -99,45 +101,45 @@ def index():
 def test_a_pod_that_starts_grows_older_than_those_that_have_not(index):
     index.add(pod("late"), "a")
     index.add(pod("early"), "a")
-    index.roster.in_order()
+    index.pod_table.in_order()
     index.amend(msgspec.structs.replace(index.records["d/early"].workload, started="2026-01-01T00:00:00Z"))
-    assert [index.roster.at(row).workload.name for row in index.roster.in_order()] == ["early", "late"]
+    assert [index.pod_table.at(row).workload.name for row in index.pod_table.in_order()] == ["early", "late"]
 
 
 def test_a_split_class_is_known_by_its_new_number(index):
     for name in ("x", "y"):
         index.add(pod(name, labels={"app": name}), "a")
-    roster = index.roster
-    assert len({roster.class_id[index.records[f"d/{name}"].row] for name in "xy"}) == 1
-    index.census.hold(PeerTerm((TermPart(equals({"app": "x"}), ("d",)),)))
-    assert [roster.class_id[index.records[f"d/{name}"].row] for name in "xy"] == [
+    pod_table = index.pod_table
+    assert len({pod_table.class_id[index.records[f"d/{name}"].row] for name in "xy"}) == 1
+    index.peer_index.hold(PeerTerm((TermPart(equals({"app": "x"}), ("d",)),)))
+    assert [pod_table.class_id[index.records[f"d/{name}"].row] for name in "xy"] == [
         index.records[f"d/{name}"].member_of.id for name in "xy"
     ]
-    assert len({roster.class_id[index.records[f"d/{name}"].row] for name in "xy"}) == 2
+    assert len({pod_table.class_id[index.records[f"d/{name}"].row] for name in "xy"}) == 2
 
 
 def test_rows_and_kinds_are_used_again(index):
-    roster = index.roster
+    pod_table = index.pod_table
     for i in range(500):
         index.add(pod(f"p{i}", labels={"unique": str(i)}), "a")
         index.remove(f"d/p{i}")
-    assert len(roster) <= 64
-    assert len(roster.kinds.by_id) == 1
-    assert (roster.slot == NOWHERE).all()
-    assert roster.in_order().tolist() == []
+    assert len(pod_table) <= 64
+    assert len(pod_table.signatures.by_id) == 1
+    assert (pod_table.slot == NOWHERE).all()
+    assert pod_table.in_order().tolist() == []
 
 
 def test_a_resource_nobody_had_before_finds_its_place(index):
     index.add(pod("plain"), "a")
-    roster = index.roster
+    pod_table = index.pod_table
     index.add(pod("gpu", needs=Needs(requests=Requests((("example.com/gpu", 2),)))), "a")
     row, resource = index.records["d/gpu"].row, index.capacity.rows["example.com/gpu"]
-    assert roster.amounts[resource, row] == 2
-    assert roster.amounts[resource, index.records["d/plain"].row] == 0
+    assert pod_table.amounts[resource, row] == 2
+    assert pod_table.amounts[resource, index.records["d/plain"].row] == 0
 
 
 def test_a_workload_on_several_targets_has_no_row(index):
     index.add_target(Target(name="b", labels={}))
     index.add(pod("binding"), "a", "b")
     assert index.records["d/binding"].row == NOWHERE
-    assert index.roster.in_order().tolist() == []
+    assert index.pod_table.in_order().tolist() == []

@@ -11,7 +11,7 @@ from live.test_running import claim, selected_node, volume
 
 
 @contextlib.asynccontextmanager
-async def outside(kube_server):
+async def writer(kube_server):
     async with connect.from_kubeconfig(kube_server.kubeconfig()) as connection:
         yield ApiServerWriter(connection)
 
@@ -21,7 +21,7 @@ async def test_a_volume_that_has_changed_is_not_taken_away_from_its_claim(kube_s
     seen = (await admin.get("persistentvolumes", "disk"))["metadata"]["resourceVersion"]
     theirs = {"kind": "PersistentVolumeClaim", "namespace": namespace, "name": "theirs", "uid": "u-1"}
     await admin.patch("persistentvolumes", "disk", {"spec": {"claimRef": theirs}})
-    async with outside(kube_server) as api:
+    async with writer(kube_server) as api:
         ours = ClaimRef(namespace, "ours", "u-2")
         with pytest.raises(RefusedError):
             await api.reserve_volume("disk", seen, ours)
@@ -36,7 +36,7 @@ async def test_a_volume_that_has_changed_is_not_taken_away_from_its_claim(kube_s
 async def test_a_claim_made_anew_is_another_claim(kube_server, admin, namespace):
     await admin.create(claim("data", namespace, "late"))
     uid = (await admin.get("persistentvolumeclaims", "data", namespace))["metadata"]["uid"]
-    async with outside(kube_server) as api:
+    async with writer(kube_server) as api:
         with pytest.raises(RefusedError):
             await api.select_node(ClaimRef(namespace, "data", "11111111-1111-1111-1111-111111111111"), "node-1")
         assert not await selected_node(admin, "data", namespace)

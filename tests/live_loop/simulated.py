@@ -167,7 +167,7 @@ class Simulation:
                 await self.scheduler.idle()
             await self.scheduler.idle()
             await self.parts.events.flush()
-            retry = self.state.queue.wakes_at()
+            retry = self.state.queue.ready_at()
             if retry is None or retry > end:
                 break
             self.now = max(self.now, retry)

@@ -156,7 +156,7 @@ async def test_what_the_api_server_has_taken_down_is_not_forgotten_when_the_bind
     cluster.add_pod("db", volumes=using("data"))
     await step(cluster)
     chosen = cluster.claims["web/data"]["metadata"]["annotations"]["volume.kubernetes.io/selected-node"]
-    cluster.parts.volumes.take_back(cluster.state.queue.pods["web/db"].workload)
+    cluster.parts.volumes.unreserve(cluster.state.queue.pods["web/db"].workload)
     assert cluster.state.index.storage.claims["web/data"].selected_node == chosen
 
 

@@ -86,11 +86,11 @@ async def test_of_pods_that_are_alike_those_get_the_room_that_it_was_made_for(cl
     cluster.change_pod("unlucky", nodeSelector={})  # which it is allowed to while it has no node
     cluster.add_pod("lucky", cpu="3", priority=100)
     await cluster.settle()
-    promised = [name for name in ("lucky", "unlucky") if cluster.state.nominations.target_of(f"web/{name}")]
-    assert len(promised) == 1
+    nominated = [name for name in ("lucky", "unlucky") if cluster.state.nominations.target_of(f"web/{name}")]
+    assert len(nominated) == 1
     cluster.remove_pod("low-one")
     await cluster.settle(5)
-    assert cluster.where()[promised[0]] == "one"
+    assert cluster.where()[nominated[0]] == "one"
 
 
 async def test_who_waits_for_its_victims_to_go_is_not_tried_over_and_over(cluster):
@@ -171,7 +171,7 @@ async def test_a_nominated_node_that_nobody_stands_for_any_more_is_taken_back(cl
     cluster.add_pod("vip", cpu="100", priority=100, schedulingGates=[{"name": "later"}])
     cluster.pods["web/vip"]["status"] = {"nominatedNodeName": "one"}
     cluster.tell("vip")
-    cluster.state.end_promise("web/vip")
+    cluster.state.clear_nomination("web/vip")
     cluster.change_pod("vip", schedulingGates=[])
     await cluster.settle()
     assert "nominatedNodeName" not in cluster.pods["web/vip"]["status"]

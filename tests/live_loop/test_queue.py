@@ -32,9 +32,9 @@ def test_failures_wait_one_second_doubling_to_ten():
     for _ in range(6):
         assert queue.pop(now) is pending
         queue.retry(pending, now)
-        waits.append(queue.wakes_at() - now)
-        assert queue.pop(queue.wakes_at() - 0.001) is None
-        now = queue.wakes_at()
+        waits.append(queue.ready_at() - now)
+        assert queue.pop(queue.ready_at() - 0.001) is None
+        now = queue.ready_at()
     assert waits == [1, 2, 4, 8, 10, 10]
 
 

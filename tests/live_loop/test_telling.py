@@ -77,7 +77,7 @@ async def test_the_condition_keeps_the_moment_since_when_it_is_so(cluster):
     await cluster.settle(10)
     first = cluster.condition("huge")
     cluster.add_node("two")
-    cluster.state.rouse("web/huge", "uid-1")
+    cluster.state.activate("web/huge", "uid-1")
     await cluster.settle(20)
     assert cluster.condition("huge")["message"] != first["message"]
     assert cluster.condition("huge")["lastTransitionTime"] == first["lastTransitionTime"]
@@ -93,7 +93,7 @@ async def test_an_event_that_the_server_has_thrown_away_is_told_anew(cluster):
     cluster.add_pod("huge", cpu="100")
     await cluster.settle()
     cluster.now += events.SERIES_EVERY
-    cluster.state.rouse("web/huge", "uid-1")
+    cluster.state.activate("web/huge", "uid-1")
     await cluster.settle(20)
     assert len(cluster.notes("huge", "FailedScheduling")) == 2
 

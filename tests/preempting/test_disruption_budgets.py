@@ -22,9 +22,9 @@ def index_of(*pods):
 
 def breaking(budgets, index):
     """The names of those who break a budget if all go."""
-    rows = index.roster.in_order()
-    breaks = budgets.breaking(np.zeros(len(rows), np.intp), rows, index.roster)
-    return [index.roster.at(row).workload.name for row in rows[breaks].tolist()]
+    rows = index.pod_table.in_order()
+    breaks = budgets.breaking(np.zeros(len(rows), np.intp), rows, index.pod_table)
+    return [index.pod_table.at(row).workload.name for row in rows[breaks].tolist()]
 
 
 def budget(name="b", allowed=0, **how):
@@ -55,8 +55,8 @@ def test_who_breaks_a_budget(budgets, breaks):
 
 def test_groups_are_charged_apart():
     index = index_of(("db-1", DB), ("db-2", DB), ("db-3", DB))
-    rows = index.roster.in_order()
-    breaks = DisruptionBudgets([budget(allowed=1)]).breaking(np.array([0, 1, 1]), rows, index.roster)
+    rows = index.pod_table.in_order()
+    breaks = DisruptionBudgets([budget(allowed=1)]).breaking(np.array([0, 1, 1]), rows, index.pod_table)
     assert breaks.tolist() == [False, False, True]
 
 

@@ -85,16 +85,16 @@ def test_only_room_that_is_being_made_for_it_keeps_a_pod_waiting(leaving, waits)
 
 def test_who_was_promised_a_node_is_no_guest_there_once_it_has_come():
     index = cluster(2, 0)
-    promised = pod("promised", priority=9)
+    nominated = pod("promised", priority=9)
     index.remove("d/p0-0")
-    index.add(promised, "n0")
-    assert preemption.preempt(pod("new", priority=5), index, RULES, nominated=[(promised, "n0")]).target == "n1"
+    index.add(nominated, "n0")
+    assert preemption.preempt(pod("new", priority=5), index, RULES, nominated=[(nominated, "n0")]).target == "n1"
 
 
 def test_promises_to_less_important_pods_and_to_itself_count_for_nothing():
     index, new = cluster(1, 0), pod("new", priority=5)
-    promises = [(pod("low", priority=4), "n0"), (new, "n0"), (pod("lost", priority=9), "gone")]
-    assert preemption.preempt(new, index, RULES, nominated=promises).target == "n0"
+    nominations = [(pod("low", priority=4), "n0"), (new, "n0"), (pod("lost", priority=9), "gone")]
+    assert preemption.preempt(new, index, RULES, nominated=nominations).target == "n0"
     assert not preemption.preempt(new, index, RULES, nominated=[(pod("high", priority=9), "n0")]).target
 
 
@@ -112,9 +112,9 @@ def looked_at_closely(monkeypatch):
     numbers = []
     grouped = reprieving.grouped
 
-    def counting(slots, rows, roster, budgets):
+    def counting(slots, rows, pod_table, budgets):
         numbers.append(len(rows))
-        return grouped(slots, rows, roster, budgets)
+        return grouped(slots, rows, pod_table, budgets)
 
     monkeypatch.setattr(reprieving, "grouped", counting)
     return numbers

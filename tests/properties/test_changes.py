@@ -70,7 +70,7 @@ def test_emptied_index_keeps_no_terms_and_no_classes(seed):
     for key in list(cluster.placed):
         cluster.index.remove(key)
     cluster.index.evaluations.clear(cluster.index)
-    census = cluster.index.census
-    assert len(census.classes) == 0
-    assert len(census.terms) == 0
-    assert not census.terms.mentioned
+    peer_index = cluster.index.peer_index
+    assert len(peer_index.classes) == 0
+    assert len(peer_index.terms) == 0
+    assert not peer_index.terms.mentioned

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from bayplan.enforcing.move_execution import MoveExecution, MoveSettings
 from bayplan.enforcing.rebalancing import DisruptionLimits
 from bayplan.live.pod_moves import PodMoves
-from bayplan.mapping.pods import NOTHING_AROUND
+from bayplan.mapping.pods import EMPTY_SPREAD_CONTEXT
 from bayplan.reading.cluster import LoadedCluster
 from bayplan.wire.meta import OwnerReference
 from properties.test_rebalancing import BOTH, SEEDS, Scene
@@ -26,7 +26,7 @@ class World:
     def look(self):
         index = self.scene.built(self.pods)
         owners = dict.fromkeys(index.records, OWNER)
-        return PodMoves(LoadedCluster(index, [], NOTHING_AROUND, []), owners, self.scene.rules)
+        return PodMoves(LoadedCluster(index, [], EMPTY_SPREAD_CONTEXT, []), owners, self.scene.rules)
 
     def evict(self, key):
         """Where the replacement goes: to where the engine puts it."""

@@ -33,7 +33,7 @@ class Sleepers:
         for workload in self.cluster.asking:
             if workload.key not in self.asleep and not self.fits(workload):
                 pending = self.asleep[workload.key] = PendingPod(None, workload, 0.0)
-                self.waiting.park(pending)
+                self.waiting.add(pending)
 
     def wake(self):
         """Look as often as it takes; now and then each look is cut short after one kind."""
@@ -43,7 +43,7 @@ class Sleepers:
             for pending in self.waiting.wake(lambda since=asked: self.waiting.asked - since >= patience):
                 assert self.fits(pending.workload), "woken in vain"
                 del self.asleep[pending.key]
-            if not self.waiting.is_restless:
+            if not self.waiting.has_candidates:
                 return
 
 
@@ -77,7 +77,7 @@ def test_pods_of_one_kind_are_woken_one_by_one():
         cluster.index.remove_target(name)
     copies = [Workload(namespace="web", name=f"copy-{i}", labels={}, needs=Needs()) for i in range(3)]
     for copy in copies:
-        sleepers.waiting.park(PendingPod(None, copy, 0.0))
+        sleepers.waiting.add(PendingPod(None, copy, 0.0))
     cluster.targets.clear()
     asked = sleepers.waiting.asked
     cluster.index.add_target(Target(name=TargetName("roomy"), labels={}, allocatable=(("pods", 10),)))
@@ -95,10 +95,10 @@ def test_looks_are_as_short_as_wanted():
     cluster = sleepers.cluster
     for i in range(50):
         of_its_kind = Workload(namespace="web", name=f"kind-{i}", labels={}, needs=Needs(), priority=i)
-        sleepers.waiting.park(PendingPod(None, of_its_kind, 0.0))
+        sleepers.waiting.add(PendingPod(None, of_its_kind, 0.0))
     cluster.index.add_target(Target(name=TargetName("roomy"), labels={}, allocatable=(("pods", 100),)))
     looks, woken = 0, []
-    while not looks or sleepers.waiting.is_restless:
+    while not looks or sleepers.waiting.has_candidates:
         before = sleepers.waiting.asked
         woken += sleepers.waiting.wake(lambda before=before: sleepers.waiting.asked - before >= 3)
         assert sleepers.waiting.asked - before <= 3
@@ -112,10 +112,10 @@ def test_the_sweep_suspects_only_those_whom_nothing_has_happened_to():
     cluster = sleepers.cluster
     for name in list(cluster.targets):
         cluster.index.remove_target(name)
-    sleepers.waiting.park(PendingPod(None, Workload(namespace="web", name="early", labels={}, needs=Needs()), 0.0))
+    sleepers.waiting.add(PendingPod(None, Workload(namespace="web", name="early", labels={}, needs=Needs()), 0.0))
     sleepers.waiting.wake()
-    sleepers.waiting.suspect_all()
+    sleepers.waiting.mark_all_for_sweep()
     cluster.index.add_target(Target(name=TargetName("roomy"), labels={}, allocatable=(("pods", 10),)))
     assert [pending.key for pending in sleepers.waiting.wake()] == ["web/early"]
     assert sleepers.waiting.sweep() == []
-    assert not sleepers.waiting.is_restless
+    assert not sleepers.waiting.has_candidates

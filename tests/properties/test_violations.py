@@ -150,4 +150,4 @@ def test_a_tracker_that_lets_go_leaves_no_terms_behind(seed):
     cluster.tracker.release()
     for key in list(cluster.index.records):
         cluster.index.remove(key)
-    assert len(cluster.index.census.terms) == 0
+    assert len(cluster.index.peer_index.terms) == 0

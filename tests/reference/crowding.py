@@ -42,7 +42,7 @@ def question(dice, presets=("upstream", "design"), switches=True, most_nodes=5, 
     settle(dice, drawn, names)
     if dice.rarely(5):
         quarrel(dice, drawn)
-    drawn["pods"] += [promised(dice, f"q{i}", names) for i in range(dice.number(0, 3) if dice.rarely(3) else 0)]
+    drawn["pods"] += [nominated(dice, f"q{i}", names) for i in range(dice.number(0, 3) if dice.rarely(3) else 0)]
     drawn["objects"] += [budget(dice, f"b{i}") for i in range(dice.number(0, 3))]
     if dice.rarely(6):
         drawn["objects"].append({**strategies.thing("PriorityClass", "high"), "value": 100, "globalDefault": True})
@@ -128,7 +128,7 @@ def some_app(dice):
     return {"matchLabels": {"app": dice.pick(strategies.POD_LABELS["app"])}}
 
 
-def promised(dice, name, names):
+def nominated(dice, name, names):
     pod = strategies.pending_pod(dice, name, lively=2)
     pod["spec"]["priority"] = dice.pick((1000, 100, 0))
     pod["status"]["nominatedNodeName"] = dice.pick((*names, "gone"))

@@ -107,7 +107,7 @@ def _counts_room(binding: Binding) -> bool:
 def _in_question(leading: Rules, workload: Workload, index: PlacementIndex) -> InQuestion:
     """Of clusters that do not have the workload yet; rules spare those that have."""
     assert workload.binding is not None
-    judged = [msgspec.structs.replace(one, spared=None) for one in filtering.judge(leading, workload, index)]
+    judged = [msgspec.structs.replace(one, exempt_slots=None) for one in filtering.judge(leading, workload, index)]
     tiers = tier_by_target(workload.binding.group.tiers, index)
     return InQuestion(filtering.verdicts_of(judged, index), tiers, index.targets_generation)
 

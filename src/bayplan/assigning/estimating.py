@@ -114,11 +114,11 @@ def loaded(facts: ClusterFacts, load: Load) -> ClusterFacts:
     for requests, count in load:
         if count and facts.summary is not None:
             grades = None if facts.grades is None else _fill(facts.grades, requests, count)
-            facts = msgspec.structs.replace(facts, summary=_promise(facts.summary, requests, count), grades=grades)
+            facts = msgspec.structs.replace(facts, summary=_assume(facts.summary, requests, count), grades=grades)
     return facts
 
 
-def _promise(summary: ResourceSummary, requests: Amounts, count: int) -> ResourceSummary:
+def _assume(summary: ResourceSummary, requests: Amounts, count: int) -> ResourceSummary:
     allocating = dict(summary.allocating)
     for resource, amount in (*requests, ("pods", Fraction(1))):
         allocating[resource] = allocating.get(resource, Fraction()) + amount * count

@@ -79,10 +79,10 @@ def _peers(workload: Workload, index: PlacementIndex) -> set[WorkloadKey]:
         scope = TermPart(equals({AFFINITY_GROUP: binding.affinity_group}), (binding.namespace,))
         terms.append(PeerTerm((scope,), counts_terminating=False))
     # Held, so that classes are told apart by the labels that the terms look at.
-    held = [index.census.hold(term) for term in terms]
-    peers = {key for term in terms for key in index.census.all_peers(term)}
+    held = [index.peer_index.hold(term) for term in terms]
+    peers = {key for term in terms for key in index.peer_index.all_peers(term)}
     for entry in held:
-        index.census.release(entry)
+        index.peer_index.release(entry)
     return peers
 
 

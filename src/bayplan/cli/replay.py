@@ -93,10 +93,10 @@ def _again(decision: RecordedDecision, recording: Recording) -> Row:
     from bayplan.live import deciding
     from bayplan.queueing.nominations import Nominations
 
-    promised, workload = Nominations(), decision.workload
-    for other, target in decision.promised:
-        promised.promise(other, target)
-    choice = deciding.choose(workload, recording.index, _rules(recording, workload.scheduler_name), promised)
+    nominated, workload = Nominations(), decision.workload
+    for other, target in decision.nominated:
+        nominated.nominate(other, target)
+    choice = deciding.choose(workload, recording.index, _rules(recording, workload.scheduler_name), nominated)
     again = recording.index.slots.at(choice.slot).name if choice.slot >= 0 else ""
     return Row(decision.decision, decision.at, workload.key, decision.node, decision.message, again)
 
@@ -109,7 +109,7 @@ def _explained(recording: Recording, number: int, output: str, file: str) -> str
     for decision in recording.decisions():
         if decision.decision == number:
             rules = _rules(recording, decision.workload.scheduler_name)
-            with nominations.kept(decision.promised, recording.index):
+            with nominations.kept(decision.nominated, recording.index):
                 found = explain(decision.workload, recording.index, rules)
             if output in ("json", "yaml"):
                 return versioned.written(explanations.document(found), output)

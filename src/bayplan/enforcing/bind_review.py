@@ -89,7 +89,7 @@ def _over_nodes(workload: Workload, index: PlacementIndex) -> Iterable[Execution
 
 
 def _means(term: PeerTerm, workload: Workload, index: PlacementIndex) -> bool:
-    return index.census.matches(term, workload.labels, workload.namespace, terminating=workload.terminating)
+    return index.peer_index.matches(term, workload.labels, workload.namespace, terminating=workload.terminating)
 
 
 def _alone(
@@ -108,15 +108,15 @@ def _alone(
 
 
 def _has_members(company: Company, workload: Workload, index: PlacementIndex) -> bool:
-    entry = index.census.hold(company.term)  # labels that no term in use looks at tell nobody apart
+    entry = index.peer_index.hold(company.term)  # labels that no term in use looks at tell nobody apart
     try:
-        return any(_someone_else(cls, company, workload, index) for cls in index.census.classes.candidates(entry))
+        return any(_someone_else(cls, company, workload, index) for cls in index.peer_index.classes.candidates(entry))
     finally:
-        index.census.release(entry)
+        index.peer_index.release(entry)
 
 
 def _someone_else(cls: WorkloadClass, company: Company, workload: Workload, index: PlacementIndex) -> bool:
-    if not index.census.class_matches(company.term, cls):
+    if not index.peer_index.class_matches(company.term, cls):
         return False
     columns = [index.column(key) for key in company.keys]
     return any(

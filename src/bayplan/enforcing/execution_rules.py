@@ -186,9 +186,9 @@ class Others(msgspec.Struct, frozen=True):
         """All who are counted, the owner included."""
         term, column = self.company.term, self.counter.column
         if not self.company.keys and index.lost_targets_count:
-            return index.census.all_peers(term)
+            return index.peer_index.all_peers(term)
         slots = index.slots.by_name.values()
-        return index.census.peers(term, [s for s in slots if not self.company.keys or column.domains(s)])
+        return index.peer_index.peers(term, [s for s in slots if not self.company.keys or column.domains(s)])
 
     def state(self) -> Hashable:
         """Something that changes whenever the answer of `beside` does, for whomever."""
@@ -206,9 +206,9 @@ class TrackedRule:
     def __init__(self, clause: ExecutionRule, index: PlacementIndex) -> None:
         self.clause = clause
         self._index = index
-        census = index.census
-        self.entry = census.hold(clause.term)
-        self.counters = [census.match_reach(self.entry, (key,)).counter for key in clause.keys]
+        peer_index = index.peer_index
+        self.entry = peer_index.hold(clause.term)
+        self.counters = [peer_index.match_reach(self.entry, (key,)).counter for key in clause.keys]
         self.holders: dict[Domain, set[WorkloadKey]] = {}
         self.everybody: set[WorkloadKey] = set()
         self.unmet: set[WorkloadKey] = set()
@@ -220,7 +220,7 @@ class TrackedRule:
     def release(self) -> None:
         """Let go of the terms."""
         for entry in (self.entry, *self.company_entries):
-            self._index.census.release(entry)
+            self._index.peer_index.release(entry)
 
     # Who holds it
 
@@ -316,7 +316,7 @@ class TrackedRule:
         return self._matches(self.clause.term, record)
 
     def _matches(self, term: PeerTerm, record: PlacedWorkload) -> bool:
-        return record.member_of is not None and self._index.census.class_matches(term, record.member_of)
+        return record.member_of is not None and self._index.peer_index.class_matches(term, record.member_of)
 
     # Counts
 
@@ -339,7 +339,7 @@ class TrackedRule:
         return max(0, min(count - self.clause.limit, 2))
 
     def _others(self, company: Company) -> Others:
-        census = self._index.census
-        entry = census.hold(company.term)
+        peer_index = self._index.peer_index
+        entry = peer_index.hold(company.term)
         self.company_entries.append(entry)
-        return Others(company, census.match_reach(entry, company.keys or self.clause.keys).counter)
+        return Others(company, peer_index.match_reach(entry, company.keys or self.clause.keys).counter)

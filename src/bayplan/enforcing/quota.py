@@ -108,7 +108,7 @@ class Charger:
     def placed(self, namespaces: Iterable[str] | None = None) -> Iterator[Charge]:
         """What the pods of the index are charged, in these namespaces or in all."""
         self._catch_up()
-        classes = self._index.census.classes
+        classes = self._index.peer_index.classes
         found = (
             classes.by_id.values() if namespaces is None else (c for n in namespaces for c in classes.in_namespace(n))
         )

@@ -107,9 +107,9 @@ class _MoveSearch:
     def through_everything(self) -> bool:
         """Try all that can be done within the limits; false if that is too much."""
         movable = self._movable(self._index.records)
-        n_kinds = len(self._representatives(movable, ()))
+        n_signatures = len(self._representatives(movable, ()))
         # As many at least, as long as it matters little in which order things are moved.
-        if sum(math.comb(n_kinds, size) for size in range(self._limits.most_moves + 1)) > EXACT_TRIES:
+        if sum(math.comb(n_signatures, size) for size in range(self._limits.most_moves + 1)) > EXACT_TRIES:
             return False
         try:
             self._deepen((), self._points(), movable)
@@ -261,7 +261,7 @@ class _MoveSearch:
     def _kind(self, workload: Workload, shares: Shares) -> Hashable:
         if workload.binding is not None or self._limits.budgets:
             return workload.key
-        visible = self._index.census.visible(workload.labels, label_keys(workload.needs))
+        visible = self._index.peer_index.visible(workload.labels, label_keys(workload.needs))
         return workload.namespace, visible, workload.needs, shares
 
 

@@ -55,7 +55,7 @@ class PodPreferences:
 
     def release(self) -> None:
         for spread in self._spreads:
-            self._index.census.release(spread.entry)
+            self._index.peer_index.release(spread.entry)
 
     def shared(self) -> Points:
         """What depends on who stands beside whom."""
@@ -74,7 +74,7 @@ class PodPreferences:
         found = set(uneasy(self._index)) if NEIGHBOURS in self._rules else set()
         for spread in self._spreads:
             if self._too_many(spread):
-                found.update(self._index.census.peers(spread.entry.term, np.flatnonzero(spread.eligible).tolist()))
+                found.update(self._index.peer_index.peers(spread.entry.term, np.flatnonzero(spread.eligible).tolist()))
         for key, record in self._index.records.items():
             if any(self._better_elsewhere(name, record.workload, record.shares) for name in (NODES, TAINTS)):
                 found.add(key)
@@ -125,8 +125,8 @@ class PodPreferences:
         if constraint.honors_taints:
             eligible &= taint_toleration.tolerated_mask(needs.tolerations, index)
         part = TermPart(constraint.selector, (workload.namespace,))
-        entry = index.census.hold(PeerTerm((part,), counts_terminating=False))
-        return _Spread(constraint, entry, index.census.match_reach(entry, (TARGET,)), eligible)
+        entry = index.peer_index.hold(PeerTerm((part,), counts_terminating=False))
+        return _Spread(constraint, entry, index.peer_index.match_reach(entry, (TARGET,)), eligible)
 
     def _too_many(self, spread: _Spread) -> int:
         """How many stand in domains beyond what the emptiest one and the skew allow."""
@@ -225,7 +225,7 @@ class PeerTermPoints:
         worth = 0
         if rule.reach.occupied:  # nobody holds it any more: its term may be forgotten, and must not come back
             worth = _worth(rule, self._index)
-            counter = self._index.census.match_reach(rule.entry, rule.reach.keys).counter
+            counter = self._index.peer_index.match_reach(rule.entry, rule.reach.keys).counter
             self._meaning[id(counter)].add(rule)
         self._total += worth - self._worth.get(rule, 0)
         self._worth[rule] = worth
@@ -233,7 +233,7 @@ class PeerTermPoints:
 
 def uneasy(index: PlacementIndex) -> Iterator[WorkloadKey]:
     """Owners of wishes that are not met as well as somewhere else, and whoever stands too near to one."""
-    census = index.census
+    peer_index = index.peer_index
     for rule in _wishes(index):
         owners, others = _owners_and_others(rule, index)
         single = len(rule.reach.columns) == 1
@@ -244,12 +244,12 @@ def uneasy(index: PlacementIndex) -> Iterator[WorkloadKey]:
             bad = np.flatnonzero((owners > 0) & (others < best))
         column = rule.reach.counter.column
         slots = [int(s) for d in bad for s in (column.slots_in(int(d)) if single else (d,))]
-        yield from census.owners(rule, slots)
-        yield from census.peers(rule.entry.term, slots)
+        yield from peer_index.owners(rule, slots)
+        yield from peer_index.peers(rule.entry.term, slots)
 
 
 def _wishes(index: PlacementIndex) -> Iterable[OwnerRule]:
-    rules = {id(rule): rule for cls in index.census.classes.by_id.values() for rule in cls.owner_rules}
+    rules = {id(rule): rule for cls in index.peer_index.classes.by_id.values() for rule in cls.owner_rules}
     return [rule for rule in rules.values() if rule.role in SOFT]
 
 
@@ -265,7 +265,7 @@ def _owners_and_others(
     rule: OwnerRule, index: PlacementIndex
 ) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], np.ndarray[tuple[int], np.dtype[np.int64]]]:
     """For each domain, how many hold the rule there and how many others each of them sees."""
-    matches = index.census.match_reach(rule.entry, rule.reach.keys)
+    matches = index.peer_index.match_reach(rule.entry, rule.reach.keys)
     if len(matches.columns) == 1:
         owners, seen = rule.reach.counter.array(), matches.counter.array()
     else:  # by target, each of which sees the union of its domains

@@ -110,7 +110,7 @@ class ViolationTracker:
         for change in changes:
             if change.workload is not None:
                 self._notice(change.workload, change.slots, touched)
-            elif change.kind is ChangeType.NAMESPACE_CHANGED:
+            elif change.type is ChangeType.NAMESPACE_CHANGED:
                 touched.whole.update(self._minding(change))
         judged: set[tuple[TrackedRule, WorkloadKey]] = set()
         for key in touched.owners:
@@ -127,12 +127,14 @@ class ViolationTracker:
         """Mark what a workload that came or went, with these labels, may have altered."""
         if workload.key in self._held or execution_rules.of(workload, self._index.semantics):
             touched.owners.add(workload.key)
-        census = self._index.census
-        for entry in census.terms.candidates(workload.labels) if self._duties else ():
+        peer_index = self._index.peer_index
+        for entry in peer_index.terms.candidates(workload.labels) if self._duties else ():
             meaning, accompanying = self._meaning.get(id(entry)), self._accompanying.get(id(entry))
             if not meaning and not accompanying:
                 continue
-            if not census.matches(entry.term, workload.labels, workload.namespace, terminating=workload.terminating):
+            if not peer_index.matches(
+                entry.term, workload.labels, workload.namespace, terminating=workload.terminating
+            ):
                 continue
             touched.company.update(accompanying or ())
             for duty in meaning or ():

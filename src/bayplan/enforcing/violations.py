@@ -132,20 +132,20 @@ class _Teller:
         return self._peers[duty, where]
 
     def _look_up(self, duty: TrackedRule, breach: RuleBreach) -> Names:
-        census, term = self._index.census, duty.clause.term
+        peer_index, term = self._index.peer_index, duty.clause.term
         match duty.clause.sign:
             case Sign.APART:
                 (counter,) = duty.counters
                 column = counter.column
                 slots = {int(slot) for _, value in breach.domains for slot in column.slots_in(column.by_value[value])}
-                return census.peers(term, slots)
+                return peer_index.peers(term, slots)
             case Sign.WITH_ALL:
-                here = set(census.peers(term, (breach.slot,)))
-                return tuple(peer for peer in census.all_peers(term) if peer not in here)
+                here = set(peer_index.peers(term, (breach.slot,)))
+                return tuple(peer for peer in peer_index.all_peers(term) if peer not in here)
             case Sign.NEAR if self._index.lost_targets_count:
-                return census.all_peers(term)
+                return peer_index.all_peers(term)
             case Sign.NEAR:
-                return census.peers(term, self._index.slots.by_name.values())
+                return peer_index.peers(term, self._index.slots.by_name.values())
 
 
 def _without(names: Names, key: WorkloadKey) -> Names:

@@ -19,24 +19,24 @@ from bayplan.rules.rule import Rule
 MAX_EQUIVALENCE_CLASSES = 512  # for each index; the least recently used go first
 
 
-class Judged(msgspec.Struct, frozen=True):
+class RuleResult(msgspec.Struct, frozen=True):
     """One rule's view of the targets for one workload."""
 
     rule: Rule
     evaluation: Evaluation
-    spared: Slots | None = None
+    exempt_slots: Slots | None = None
 
     @property
-    def plan(self) -> Any:
-        return self.evaluation.plan
+    def state(self) -> Any:
+        return self.evaluation.state
 
     def refused(self) -> Mask | None:
         """Which targets the rule is against, shape (capacity,); None if it has nothing against any."""
         if self.evaluation.codes is None or not self.rule.filters:
             return None
         refused: Mask = self.evaluation.codes != 0
-        if self.spared is not None:
-            refused[self.spared] = False
+        if self.exempt_slots is not None:
+            refused[self.exempt_slots] = False
         return refused
 
 
@@ -48,7 +48,7 @@ class Verdicts(msgspec.Struct, frozen=True):
     rules left out beforehand, with the names of those rules.
     """
 
-    judged: tuple[Judged, ...]
+    judged: tuple[RuleResult, ...]
     feasible: Mask
     refusal: tuple[Rule, Reason] | None = None
     excluded: Mask | None = None
@@ -60,17 +60,17 @@ def run(rules: Sequence[Rule], workload: Workload, index: PlacementIndex) -> Ver
     return verdicts_of(judge(rules, workload, index), index)
 
 
-def verdicts_of(judged: Sequence[Judged], index: PlacementIndex) -> Verdicts:
+def verdicts_of(judged: Sequence[RuleResult], index: PlacementIndex) -> Verdicts:
     """What the rules say together, once each has had its say."""
     judged = tuple(judged)
     nowhere = np.zeros(index.slots.capacity, np.bool_)
     candidates, by = None, []
     for one in judged:
         if one.rule.filters:
-            refusal = one.rule.refuse(one.plan, index)
+            refusal = one.rule.refuse(one.state, index)
             if refusal is not None:
                 return Verdicts(judged, nowhere, (one.rule, refusal))
-            only = one.rule.candidates(one.plan, index)
+            only = one.rule.candidates(one.state, index)
             if only is not None:
                 candidates = only if candidates is None else candidates & only
                 by.append(one.rule.name)
@@ -83,13 +83,13 @@ def verdicts_of(judged: Sequence[Judged], index: PlacementIndex) -> Verdicts:
     return Verdicts(judged, feasible, excluded=excluded, excluded_by=tuple(by))
 
 
-def judge(rules: Sequence[Rule], workload: Workload, index: PlacementIndex) -> list[Judged]:
+def judge(rules: Sequence[Rule], workload: Workload, index: PlacementIndex) -> list[RuleResult]:
     """Each rule's view of the targets, for the rules that have something to say about this workload."""
     found = []
     for rule in rules:
         part = rule.part(workload, index)
         if part is not None:
-            found.append(Judged(rule, index.evaluations.get(rule, part, index), rule.spared(workload, index)))
+            found.append(RuleResult(rule, index.evaluations.get(rule, part, index), rule.exempt_slots(workload, index)))
     return found
 
 
@@ -124,7 +124,7 @@ class EquivalenceClass:
         "used",
     )
 
-    def __init__(self, rules: Sequence[Rule], judged: Sequence[Judged], index: PlacementIndex) -> None:
+    def __init__(self, rules: Sequence[Rule], judged: Sequence[RuleResult], index: PlacementIndex) -> None:
         self.rules = rules  # held, so that their id stays theirs
         self.judged = tuple(judged)
         self.asked = [one for one in judged if one.rule.filters and _looks_closer(one.rule)]
@@ -147,16 +147,16 @@ class EquivalenceClass:
     def needs_a_closer_look(self, index: PlacementIndex) -> bool:
         """Whether a rule refuses or excludes targets beyond its codes."""
         return any(
-            one.rule.refuse(one.plan, index) or one.rule.candidates(one.plan, index) is not None for one in self.asked
+            one.rule.refuse(one.state, index) or one.rule.candidates(one.state, index) is not None for one in self.asked
         )
 
 
 def equivalence_class_of(rules: Sequence[Rule], workload: Workload, index: PlacementIndex) -> EquivalenceClass:
     """The workload's kind, its rules' views up to date."""
     needs = workload.needs
-    visible = index.census.visible(workload.labels, label_keys(needs))
+    visible = index.peer_index.visible(workload.labels, label_keys(needs))
     key = (id(rules), workload.namespace, visible, needs, workload.requested_target, workload.unplaceable)
-    kept: BoundedCache[Hashable, EquivalenceClass] = index.kinds
+    kept: BoundedCache[Hashable, EquivalenceClass] = index.equivalence_classes
     found = kept.get(key)
     if found is None or not found.is_current(index):
         found = EquivalenceClass(rules, judge(rules, workload, index), index)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from bayplan.engine.filtering import EquivalenceClass, Judged
+from bayplan.engine.filtering import EquivalenceClass, RuleResult
 from bayplan.indexing.evaluations import Evaluation
 from bayplan.indexing.node_partitions import NodePartitions
 from bayplan.indexing.placement_index import PlacementIndex
@@ -29,7 +29,7 @@ class _Followed:
         self.seen = evaluation.version
         self._known: dict[int, list[int]] = {}
 
-    def districts_of(self, place: int) -> list[int]:
+    def partitions_of(self, place: int) -> list[int]:
         known = self._known.get(place)
         if known is None:
             known = self._known[place] = np.flatnonzero(self.places == place).tolist()
@@ -39,13 +39,13 @@ class _Followed:
 class ClassRanking:
     """`_standing` is the best key of each district with its grades added; `NOWHERE` if it is shut or has no key."""
 
-    def __init__(self, kind: EquivalenceClass, index: PlacementIndex) -> None:
-        self._judged = kind.judged
+    def __init__(self, equivalence_class: EquivalenceClass, index: PlacementIndex) -> None:
+        self._judged = equivalence_class.judged
         self._begin(index)
 
     def catch_up(self, index: PlacementIndex) -> None:
         """Correct what changed since the last look."""
-        slots, districts = set[int](), set[int]()
+        slots, partitions = set[int](), set[int]()
         for followed in self._followed:
             evaluation = followed.evaluation
             if evaluation.version != followed.seen:
@@ -58,33 +58,33 @@ class ClassRanking:
                     slots |= news
                 else:
                     for place in news:
-                        districts.update(followed.districts_of(place))
+                        partitions.update(followed.partitions_of(place))
         if len(slots) > MANY:
             self._keys.look()
             self._stand()
             return
         for slot in slots:
-            districts.add(self._keys.move(slot))
-        if len(districts) > MANY:
+            partitions.add(self._keys.move(slot))
+        if len(partitions) > MANY:
             self._stand()
-        elif districts:
-            self._move(districts)
+        elif partitions:
+            self._move(partitions)
 
     def best(self) -> tuple[int, int]:
         """The slot of the best target and its total; (-1, 0) if none is feasible."""
-        district = int(self._standing.argmax())
-        standing = self._standing_at[district]
+        partition = int(self._standing.argmax())
+        standing = self._standing_at[partition]
         if standing == NOWHERE:
             return -1, 0
-        slot = self._keys.best_slot(district)
+        slot = self._keys.best_slot(partition)
         return slot, self._keys.total(standing, slot) + self._constant
 
     def _begin(self, index: PlacementIndex) -> None:
         """Everything from the evaluations as they are."""
         alone = [one for one in self._judged if not _judges_alike(one)]
         alike = [one for one in self._judged if _judges_alike(one)]
-        self._districts = _districts(alike, index.slots.capacity)
-        self._keys = NodeKeys(alone, self._districts, index)
+        self._partitions = _partitions(alike, index.slots.capacity)
+        self._keys = NodeKeys(alone, self._partitions, index)
         self._followed = [_Followed(one.evaluation, None) for one in alone if one.rule.follows_workloads]
         self._gates: list[tuple[Codes, Slots]] = []
         self._grades: list[PartitionScores] = []
@@ -94,11 +94,11 @@ class ClassRanking:
         self._gates_at = [(codes.data, places.data) for codes, places in self._gates]
         self._stand()
 
-    def _take(self, one: Judged) -> None:
+    def _take(self, one: RuleResult) -> None:
         """Let a rule that judges many targets alike shut and grade the districts."""
         evaluation, rule = one.evaluation, one.rule
         codes, raw, column = evaluation.codes_by_place, evaluation.raw_by_place, evaluation.column
-        places = self._districts.representatives()
+        places = self._partitions.representatives()
         if column is not None:
             places = column.of_slot[places]
         if rule.follows_workloads:
@@ -116,20 +116,20 @@ class ClassRanking:
         running: Mask = self._keys.best != NOWHERE
         for codes, places in self._gates:
             running &= codes.take(places) == 0
-        grades: Scores = np.zeros(self._districts.n, np.int64)
+        grades: Scores = np.zeros(self._partitions.n, np.int64)
         for grade in self._grades:
             grades += grade.look(running)
         self._standing: Scores = self._keys.best + (grades << TIE_BITS)
         np.copyto(self._standing, NOWHERE, where=~running)
         self._standing_at = self._standing.data
 
-    def _move(self, districts: set[int]) -> None:
+    def _move(self, partitions: set[int]) -> None:
         """Few districts changed: unless that moves a scale, the others stand where they stood."""
         standing, best = self._standing_at, self._keys.best_at
-        running = {district: self._is_running(district) for district in districts}
+        running = {partition: self._is_running(partition) for partition in partitions}
         for grade in self._grades:
-            for district, now in running.items():
-                grade.move(district, was=standing[district] != NOWHERE, now=now)
+            for partition, now in running.items():
+                grade.move(partition, was=standing[partition] != NOWHERE, now=now)
             shifts = grade.rescale()
             if shifts is None:
                 self._stand()
@@ -137,37 +137,40 @@ class ClassRanking:
             for raw, shift in shifts:
                 moved = grade.having(raw) & (self._standing != NOWHERE)
                 np.add(self._standing, shift << TIE_BITS, out=self._standing, where=moved)
-        for district, now in running.items():
+        for partition, now in running.items():
             if now:
-                grades = sum([grade.weighted(district) for grade in self._grades])
-                standing[district] = best[district] + (grades << TIE_BITS)
+                grades = sum([grade.weighted(partition) for grade in self._grades])
+                standing[partition] = best[partition] + (grades << TIE_BITS)
             else:
-                standing[district] = NOWHERE
+                standing[partition] = NOWHERE
 
-    def _is_running(self, district: int) -> bool:
-        running = self._keys.best_at[district] != NOWHERE
+    def _is_running(self, partition: int) -> bool:
+        running = self._keys.best_at[partition] != NOWHERE
         for codes, places in self._gates_at:
-            running = running and not codes[places[district]]
+            running = running and not codes[places[partition]]
         return running
 
 
-def ranking_of(kind: EquivalenceClass, index: PlacementIndex) -> ClassRanking | None:
+def ranking_of(equivalence_class: EquivalenceClass, index: PlacementIndex) -> ClassRanking | None:
     """The ranking of a kind, up to date; None where only a fresh look will do."""
-    ranking: ClassRanking | None = kind.ranking
+    ranking: ClassRanking | None = equivalence_class.ranking
     if ranking is not None:
         ranking.catch_up(index)
-    elif not any(one.rule.scaling is Scaling.BY_ALL and one.evaluation.raw_by_place is not None for one in kind.judged):
-        ranking = kind.ranking = ClassRanking(kind, index)
+    elif not any(
+        one.rule.scaling is Scaling.BY_ALL and one.evaluation.raw_by_place is not None
+        for one in equivalence_class.judged
+    ):
+        ranking = equivalence_class.ranking = ClassRanking(equivalence_class, index)
     return ranking
 
 
-def _judges_alike(one: Judged) -> bool:
+def _judges_alike(one: RuleResult) -> bool:
     """Whether a rule's codes and scores belong to districts: it judges domains, or its scores have a scale."""
     scores = one.evaluation.raw_by_place is not None and one.rule.weight
     return one.evaluation.column is not None or bool(scores and one.rule.scaling is Scaling.BY_EXTREMES)
 
 
-def _districts(alike: Sequence[Judged], capacity: int) -> NodePartitions:
+def _partitions(alike: Sequence[RuleResult], capacity: int) -> NodePartitions:
     """The largest districts that no rule tells apart; each target by itself where scores may differ and change."""
     respects: list[NDArray[np.int64]] = []
     for one in alike:
@@ -231,13 +234,13 @@ class PartitionScores:
         weighted = self._rule.scaled(np.arange(lowest, highest + 1), lowest, highest) * self._rule.weight
         return weighted.take(raw - lowest, mode="clip")
 
-    def move(self, district: int, *, was: bool, now: bool) -> None:
+    def move(self, partition: int, *, was: bool, now: bool) -> None:
         """Take over one district's raw score; it `was` or was not in the running, and is or is not `now`."""
         tally = self._n_by_value
         if self._first_running is not None:
             tally.update(Tally(self._before[self._first_running].tolist()))
             self._first_running = None
-        before, raw = self._before_at[district], self._raw_at[self._places_at[district]]
+        before, raw = self._before_at[partition], self._raw_at[self._places_at[partition]]
         if was:
             tally[before] -= 1
             if not tally[before]:
@@ -246,7 +249,7 @@ class PartitionScores:
         if now:
             tally[raw] = tally.get(raw, 0) + 1
             self._moved |= not self._lowest <= raw <= self._highest
-        self._before_at[district] = raw
+        self._before_at[partition] = raw
 
     def rescale(self) -> list[tuple[int, int]] | None:
         """
@@ -275,9 +278,9 @@ class PartitionScores:
         having: Mask = self._before == raw
         return having
 
-    def weighted(self, district: int) -> int:
+    def weighted(self, partition: int) -> int:
         """What one district gets."""
-        scaled: int = self._rule.scaled(self._before_at[district], self._lowest, self._highest)
+        scaled: int = self._rule.scaled(self._before_at[partition], self._lowest, self._highest)
         return scaled * self._rule.weight
 
 
@@ -292,8 +295,8 @@ TIE_BITS = 24  # room for the order of equals below the total
 class NodeKeys:
     """`best` is the best key of each district, and so is `best_at`, by which single ones are read faster."""
 
-    def __init__(self, judged: Sequence[Judged], districts: NodePartitions, index: PlacementIndex) -> None:
-        self._districts = districts
+    def __init__(self, judged: Sequence[RuleResult], partitions: NodePartitions, index: PlacementIndex) -> None:
+        self._partitions = partitions
         self._order: Scores = index.slots.order
         self._order_at = self._order.data
         self._fixed = index.slots.alive.copy()
@@ -325,25 +328,25 @@ class NodeKeys:
         for codes in self._codes:
             feasible = feasible & (codes == 0)
         np.copyto(keyed, NOWHERE, where=~feasible)
-        self._keyed = self._districts.seated(keyed)
+        self._keyed = self._partitions.seated(keyed)
         self._keyed_at = self._keyed.data
-        self.best: Scores = self._districts.highest_of_each(self._keyed)
+        self.best: Scores = self._partitions.highest_of_each(self._keyed)
         self.best_at = self.best.data
 
     def move(self, slot: int) -> int:
         """One key anew; returns the district of the target."""
-        district, seat = self._districts.at(slot)
-        before, now, best = self._keyed_at[seat], self._key_of(slot), self.best_at[district]
+        partition, seat = self._partitions.at(slot)
+        before, now, best = self._keyed_at[seat], self._key_of(slot), self.best_at[partition]
         self._keyed_at[seat] = now
         if now >= best:
-            self.best_at[district] = now
+            self.best_at[partition] = now
         elif before == best:
-            self.best_at[district] = self._districts.highest(self._keyed, district)
-        return district
+            self.best_at[partition] = self._partitions.highest(self._keyed, partition)
+        return partition
 
-    def best_slot(self, district: int) -> int:
+    def best_slot(self, partition: int) -> int:
         """The target with the best key."""
-        return self._districts.slot_of_highest(self._keyed, district)
+        return self._partitions.slot_of_highest(self._keyed, partition)
 
     def total(self, key: int, slot: int) -> int:
         """The total that a key of a target stands for, grades added to it or not."""

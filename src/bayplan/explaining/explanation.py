@@ -150,7 +150,7 @@ def failures_at(verdicts: Verdicts, workload: Workload, slot: int, index: Placem
     for one in verdicts.judged:
         refused = one.refused()
         if refused is not None and refused[slot]:
-            found.extend(one.rule.evidence(one.plan, workload, slot, index))
+            found.extend(one.rule.evidence(one.state, workload, slot, index))
     if not found and verdicts.excluded is not None and verdicts.excluded[slot]:
         names = " ".join(sorted(verdicts.excluded_by))
         found.append(Failure("node-affinity", f"node(s) didn't satisfy plugin(s) [{names}]", detail="pinned to others"))

@@ -120,7 +120,7 @@ def _in_the_way(verdicts: Verdicts, workload: Workload, slot: int, index: Placem
         if codes is None or not one.rule.filters or not codes[slot]:
             continue
         known = BY_RULE.get(one.rule.id)
-        alternatives = known(one.plan, workload, slot, index) if known else []
+        alternatives = known(one.state, workload, slot, index) if known else []
         if not alternatives or not all(alternatives):
             return None
         found.extend(alternatives)

@@ -17,23 +17,23 @@ from bayplan.rules.inter_pod_evidence import show_term
 
 
 def for_affinity(
-    plan: inter_pod_affinity.InterPodAffinityState, workload: Workload, slot: int, index: PlacementIndex
+    state: inter_pod_affinity.InterPodAffinityState, workload: Workload, slot: int, index: PlacementIndex
 ) -> list[Alternatives]:
     """One list of alternatives for each thing that affinity has against the target."""
     at, found = np.array([slot]), []
-    for near, first in zip(plan.near, inter_pod_affinity.alone(plan), strict=True):
+    for near, first in zip(state.near, inter_pod_affinity.alone(state), strict=True):
         if not inter_pod_affinity.near_enough(near, at, first=first)[0]:
             # Where one pod must meet all terms, dropping another term may be what helps.
             terms = (near.use.source,) if near.term == near.use.term else workload.needs.affinity.required
             found.append([*_dropping(terms), *_label_for(near.reach, slot, index)])
-    for wish in plan.apart:
+    for wish in state.apart:
         if wish.reach.counts(at)[0] > wish.use.limit:
-            peers = index.census.peers(wish.use.term, wish.reach.around(slot).tolist())
+            peers = index.peer_index.peers(wish.use.term, wish.reach.around(slot).tolist())
             found.append([*_dropping((wish.use.source,)), *_raising(wish, len(peers)), *moving(peers)])
-    for neighbours in plan.refusing:
+    for neighbours in state.refusing:
         if inter_pod_affinity.refuse(neighbours, at)[0]:
             rule = neighbours.rule
-            owners = index.census.owners(rule, rule.reach.around(slot).tolist())
+            owners = index.peer_index.owners(rule, rule.reach.around(slot).tolist())
             found.append([*moving(owners), _disarming(owners, rule.source)])
     return found
 
@@ -108,10 +108,10 @@ def _same(one: PodTerm, other: PodTerm) -> bool:
 
 
 def for_spread(
-    plan: topology_spread.SpreadState, workload: Workload, slot: int, index: PlacementIndex
+    state: topology_spread.SpreadState, workload: Workload, slot: int, index: PlacementIndex
 ) -> list[Alternatives]:
     found = []
-    for spreading in plan.hard:
+    for spreading in state.hard:
         constraint, column = spreading.constraint, spreading.column
         drop = Remedy(f"drop the spread constraint on {constraint.topology_key}", _spread_without(constraint, None))
         if not column.domains(slot):
@@ -138,8 +138,8 @@ def _spread_without(gone: SpreadConstraint, instead: SpreadConstraint | None) ->
     return edit
 
 
-def for_claims(plan: Any, workload: Workload, slot: int, index: PlacementIndex) -> list[Alternatives]:
+def for_claims(state: Any, workload: Workload, slot: int, index: PlacementIndex) -> list[Alternatives]:
     """A ReadWriteOncePod claim is free once its pod is gone."""
     del workload, slot
-    users = tuple(sorted({key for claim in plan.claims() for key in index.claim_users.users(claim)}))
+    users = tuple(sorted({key for claim in state.claims() for key in index.claim_users.users(claim)}))
     return [moving(users)]

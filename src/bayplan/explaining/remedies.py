@@ -98,26 +98,26 @@ def labelling(slot: int, key: str, value: str, index: PlacementIndex) -> Remedy:
 # One function per rule
 
 
-def for_cordon(plan: str, workload: Workload, slot: int, index: PlacementIndex) -> list[Alternatives]:
-    del plan, workload
+def for_cordon(state: str, workload: Workload, slot: int, index: PlacementIndex) -> list[Alternatives]:
+    del state, workload
     return [[Remedy(f"uncordon {index.slots.at(slot).name}", change_target(slot, unschedulable=False), NODE)]]
 
 
-def for_name(plan: str, workload: Workload, slot: int, index: PlacementIndex) -> list[Alternatives]:
+def for_name(state: str, workload: Workload, slot: int, index: PlacementIndex) -> list[Alternatives]:
     del workload, slot, index
 
     def edit(workload: Workload, index: PlacementIndex) -> Workload:
         del index
         return msgspec.structs.replace(workload, requested_target="")
 
-    return [[Remedy(f"drop spec.nodeName {plan}", edit)]]
+    return [[Remedy(f"drop spec.nodeName {state}", edit)]]
 
 
 def for_taints(
-    plan: tuple[Toleration, ...], workload: Workload, slot: int, index: PlacementIndex
+    state: tuple[Toleration, ...], workload: Workload, slot: int, index: PlacementIndex
 ) -> list[Alternatives]:
     target = index.slots.at(slot)
-    hard = [t for t in target.taints if t.effect in HARD_EFFECTS and not tolerated(t, plan)]
+    hard = [t for t in target.taints if t.effect in HARD_EFFECTS and not tolerated(t, state)]
     return [_for_taint(taint, workload, slot, target) for taint in hard]
 
 
@@ -139,8 +139,8 @@ def _for_taint(taint: Taint, workload: Workload, slot: int, target: Target) -> A
     ]
 
 
-def for_node_affinity(plan: Any, workload: Workload, slot: int, index: PlacementIndex) -> list[Alternatives]:
-    asked: NodeAffinity = plan.asked
+def for_node_affinity(state: Any, workload: Workload, slot: int, index: PlacementIndex) -> list[Alternatives]:
+    asked: NodeAffinity = state.asked
     target = index.slots.at(slot)
     found = [
         [
@@ -170,25 +170,25 @@ def _without_required_affinity(workload: Workload, index: PlacementIndex) -> Wor
     return change_needs(node_affinity=msgspec.structs.replace(asked, required=None))(workload, index)
 
 
-def for_ports(plan: Any, workload: Workload, slot: int, index: PlacementIndex) -> list[Alternatives]:
+def for_ports(state: Any, workload: Workload, slot: int, index: PlacementIndex) -> list[Alternatives]:
     del workload
     holders = tuple(
         key
         for key in index.workloads_on(slot)
         if {(p.protocol, p.port) for p in index.records[key].workload.needs.host_ports}
-        & {(p.protocol, p.port) for p in plan}
+        & {(p.protocol, p.port) for p in state}
     )
-    ports = ", ".join(str(port.port) for port in plan)
+    ports = ", ".join(str(port.port) for port in state)
     return [[Remedy(f"drop host port {ports}", change_needs(host_ports=())), *moving(holders)]]
 
 
 def for_resources(
-    plan: resources_fit.ResourcesFitState, workload: Workload, slot: int, index: PlacementIndex
+    state: resources_fit.ResourcesFitState, workload: Workload, slot: int, index: PlacementIndex
 ) -> list[Alternatives]:
     del workload
-    asked = {PODS: 1, **dict(plan.amounts)}
-    code = int(resources_fit.ResourcesFit().reject(plan, index, np.array([slot]))[0])
-    short = ([PODS] if code & 1 else []) + [r for i, (r, _) in enumerate(plan.amounts) if code & (2 << i)]
+    asked = {PODS: 1, **dict(state.amounts)}
+    code = int(resources_fit.ResourcesFit().reject(state, index, np.array([slot]))[0])
+    short = ([PODS] if code & 1 else []) + [r for i, (r, _) in enumerate(state.amounts) if code & (2 << i)]
     return [_for_shortage(resource, asked[resource], slot, index) for resource in short]
 
 

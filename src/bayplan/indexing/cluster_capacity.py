@@ -51,9 +51,9 @@ def report_of(facts: ClusterFacts) -> CapacityReport:
     parts = [dict(part) for part in (summary.allocatable, summary.allocated, summary.allocating)]
     # Karmada rounds each of the three numbers of pods by itself, other amounts once they are subtracted.
     pods = [quantities.rounded("pods", part.get("pods", NONE)) for part in parts]
-    offered, used, promised = parts
+    offered, used, assumed = parts
     free = {
-        name: max(0, _left(name, amount, used.get(name, NONE), promised.get(name, NONE)))
+        name: max(0, _left(name, amount, used.get(name, NONE), assumed.get(name, NONE)))
         for name, amount in offered.items()
     }
     grades = None if facts.grades is None else tuple(map(grade_of, facts.grades))
@@ -66,11 +66,11 @@ def grade_of(grade: NodeGrade) -> ResourceModelGrade:
     )
 
 
-def _left(resource: str, offered: Fraction, used: Fraction, promised: Fraction) -> int:
-    if offered.denominator == used.denominator == promised.denominator == 1:  # as most are: no fractions, no gcd
-        units = offered.numerator - used.numerator - promised.numerator
+def _left(resource: str, offered: Fraction, used: Fraction, assumed: Fraction) -> int:
+    if offered.denominator == used.denominator == assumed.denominator == 1:  # as most are: no fractions, no gcd
+        units = offered.numerator - used.numerator - assumed.numerator
         return units * 1000 if resource == "cpu" else units
-    return quantities.rounded(resource, offered - used - promised)
+    return quantities.rounded(resource, offered - used - assumed)
 
 
 class ClusterCapacity:

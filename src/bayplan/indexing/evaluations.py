@@ -47,13 +47,13 @@ class Evaluable(Protocol):
     follows_workloads: ClassVar[bool]
 
     def prepare(self, part: Any, index: PlacementIndex) -> Any: ...
-    def stale(self, plan: Any, index: PlacementIndex) -> bool: ...
-    def release(self, plan: Any, index: PlacementIndex) -> None: ...
-    def judges_by(self, plan: Any, index: PlacementIndex) -> ValueColumn | None: ...
-    def reject(self, plan: Any, index: PlacementIndex, at: At) -> Codes | None: ...
-    def score(self, plan: Any, index: PlacementIndex, at: At) -> Scores | None: ...
-    def touched(self, plan: Any, change: Change, index: PlacementIndex) -> Touched: ...
-    def at_one(self, plan: Any, index: PlacementIndex, slot: int) -> tuple[int, int] | None: ...
+    def stale(self, state: Any, index: PlacementIndex) -> bool: ...
+    def release(self, state: Any, index: PlacementIndex) -> None: ...
+    def judges_by(self, state: Any, index: PlacementIndex) -> ValueColumn | None: ...
+    def reject(self, state: Any, index: PlacementIndex, at: At) -> Codes | None: ...
+    def score(self, state: Any, index: PlacementIndex, at: At) -> Scores | None: ...
+    def touched(self, state: Any, change: Change, index: PlacementIndex) -> Touched: ...
+    def at_one(self, state: Any, index: PlacementIndex, slot: int) -> tuple[int, int] | None: ...
 
 
 class Evaluation:
@@ -71,15 +71,15 @@ class Evaluation:
         "dropped",
         "key",
         "n_places",
-        "plan",
         "raw_by_place",
+        "state",
         "targets_generation",
         "version",
     )
 
-    def __init__(self, key: tuple[int, Hashable], plan: Any) -> None:
+    def __init__(self, key: tuple[int, Hashable], state: Any) -> None:
         self.key = key
-        self.plan = plan
+        self.state = state
         self.dropped = False  # no longer kept up to date: to be asked for again
         self.column: ValueColumn | None = None
         self.codes_by_place: Codes | None = None
@@ -179,12 +179,12 @@ class EvaluationCache:
         self, found: Evaluation, rule: Evaluable, changes: list[Change] | None, index: PlacementIndex
     ) -> None:
         few, wide, anew = _touched(found, rule, changes, index)
-        if rule.stale(found.plan, index):
-            before, found.plan = found.plan, rule.prepare(found.key[1], index)
+        if rule.stale(found.state, index):
+            before, found.state = found.state, rule.prepare(found.key[1], index)
             rule.release(before, index)
             # The new plan may have something to say where the old one had nothing, or say it about other places.
             unsaid = found.codes_by_place is None or found.raw_by_place is None
-            anew = anew or unsaid or rule.judges_by(found.plan, index) is not found.column
+            anew = anew or unsaid or rule.judges_by(found.state, index) is not found.column
         if anew:
             self._fill(found, rule, index)
         elif few or wide:
@@ -192,8 +192,8 @@ class EvaluationCache:
         found.targets_generation = index.targets_generation
 
     def _fill(self, found: Evaluation, rule: Evaluable, index: PlacementIndex) -> None:
-        plan = found.plan
-        column = found.column = rule.judges_by(plan, index)
+        state = found.state
+        column = found.column = rule.judges_by(state, index)
         if column is None:
             self.n_full += 1
             at: At = ALL
@@ -202,8 +202,8 @@ class EvaluationCache:
             self.n_corrected += 1
             at = column.representatives()
             found.n_places = len(at)
-        found.codes_by_place = rule.reject(plan, index, at)
-        found.raw_by_place = rule.score(plan, index, at)
+        found.codes_by_place = rule.reject(state, index, at)
+        found.raw_by_place = rule.score(state, index, at)
         found.cursor = index.journal.end
         found.targets_generation = index.targets_generation
         found.note_all()
@@ -221,13 +221,13 @@ class EvaluationCache:
             asked: Slots = np.fromiter(few.values(), np.intp, len(few))
             if wide:  # then places are slots
                 at = asked = np.concatenate((at, *wide))
-            _put(found, at, rule.reject(found.plan, index, asked), rule.score(found.plan, index, asked))
+            _put(found, at, rule.reject(found.state, index, asked), rule.score(found.state, index, asked))
 
     def _drop(self, dropped: list[Evaluation], index: PlacementIndex) -> None:
         for evaluation in dropped:
             self.n_dropped += 1
             evaluation.dropped = True
-            self._rules[evaluation.key[0]].release(evaluation.plan, index)
+            self._rules[evaluation.key[0]].release(evaluation.state, index)
 
 
 def _touched(
@@ -242,9 +242,9 @@ def _touched(
     wide: list[Slots] = []
     if changes is None or len(changes) > REPLAY or not found.fits(index):
         return few, wide, True
-    plan, column = found.plan, found.column
+    state, column = found.state, found.column
     for change in changes:
-        touched = rule.touched(plan, change, index)
+        touched = rule.touched(state, change, index)
         if touched is None:
             continue
         if isinstance(touched, slice):
@@ -278,7 +278,7 @@ def _correct_singly(found: Evaluation, rule: Evaluable, index: PlacementIndex, f
     """By plain integers, where the rule can: NumPy's price per call is far above theirs, and most changes touch one."""
     codes, raw = found.codes_by_place, found.raw_by_place
     for place, slot in few.items():
-        one = rule.at_one(found.plan, index, slot)
+        one = rule.at_one(found.state, index, slot)
         if one is None:
             return False
         if codes is not None:

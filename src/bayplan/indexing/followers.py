@@ -52,7 +52,7 @@ class Follower:
         leader, before = self.leader, self.leader.journal.settled
         index = PlacementIndex(leader.semantics, leader.slots.seed, lost_targets_count=leader.lost_targets_count)
         self.index = index
-        for name, labels in list(leader.census.namespaces.items()):
+        for name, labels in list(leader.peer_index.namespaces.items()):
             index.set_namespace(name, labels)
         for name, table in leader.storage.tables.items():
             index.storage.tables[name].update(dict(table))
@@ -66,12 +66,12 @@ class Follower:
 
     def _apply(self, change: Change) -> None:
         index = self.index
-        match change.kind:
+        match change.type:
             case ChangeType.WORKLOAD_ADDED | ChangeType.WORKLOAD_REMOVED:
                 assert change.workload is not None
                 if change.workload.key in index.records:
                     index.remove(change.workload.key)
-                if change.kind is ChangeType.WORKLOAD_ADDED:
+                if change.type is ChangeType.WORKLOAD_ADDED:
                     index.add_shares(change.workload, change.shares)
             case ChangeType.TARGET_ADDED | ChangeType.TARGET_CHANGED:
                 assert change.target is not None

@@ -37,7 +37,7 @@ class Change(msgspec.Struct, frozen=True, gc=False):
     `follows` marks a change that another one brings about (a node goes, and its pods with it): undo skips it.
     """
 
-    kind: ChangeType
+    type: ChangeType
     slots: tuple[int, ...] = ()
     member_of: WorkloadClass | None = None
     workload: Workload | None = None
@@ -52,10 +52,10 @@ class Change(msgspec.Struct, frozen=True, gc=False):
     @property
     def moves_domains(self) -> bool:
         """Whether a target left domains it was in."""
-        if self.kind is ChangeType.TARGET_REMOVED:
+        if self.type is ChangeType.TARGET_REMOVED:
             return True
         before, after = self.before, self.target
-        if self.kind is not ChangeType.TARGET_CHANGED or not isinstance(before, Target) or after is None:
+        if self.type is not ChangeType.TARGET_CHANGED or not isinstance(before, Target) or after is None:
             return False
         return (before.labels, before.further_labels) != (after.labels, after.further_labels)
 

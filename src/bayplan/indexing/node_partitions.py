@@ -55,18 +55,18 @@ class NodePartitions:
         seats = self.first[:-1]
         return seats if self._slot_at is None else self._slot_at[seats]
 
-    def highest(self, seated: Scores, district: int) -> int:
+    def highest(self, seated: Scores, partition: int) -> int:
         """The highest value in a district."""
-        return int(seated[self.first[district] : self.first[district + 1]].max())
+        return int(seated[self.first[partition] : self.first[partition + 1]].max())
 
     def highest_of_each(self, seated: Scores) -> Scores:
         return seated if self.each else np.maximum.reduceat(seated, self.first[:-1])
 
-    def slot_of_highest(self, seated: Scores, district: int) -> int:
+    def slot_of_highest(self, seated: Scores, partition: int) -> int:
         if self.each:
-            return district
-        start = int(self.first[district])
-        seat = start + int(seated[start : self.first[district + 1]].argmax())
+            return partition
+        start = int(self.first[partition])
+        seat = start + int(seated[start : self.first[partition + 1]].argmax())
         return seat if self._slot_at is None else int(self._slot_at[seat])
 
 

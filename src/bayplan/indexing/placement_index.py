@@ -45,22 +45,22 @@ class PlacementIndex:
         self.storage = Storage()
         self.journal = Journal()
         self.evaluations = EvaluationCache()
-        self.kinds: BoundedCache[Any, Any] = BoundedCache()  # kept by `filtering`
+        self.equivalence_classes: BoundedCache[Any, Any] = BoundedCache()  # kept by `filtering`
         self.standings: OrderedDict[Any, Any] = OrderedDict()  # kept by `assigning`
         self.targets_generation = 0  # moves with every change of a target but that of a cluster's room
         self._columns: dict[str, ValueColumn] = {}
         self.column(TAINTS)  # nearly every workload asks for it
-        self.census = PeerIndex(semantics, self.column)
+        self.peer_index = PeerIndex(semantics, self.column)
         self._on_slot: defaultdict[int, set[WorkloadKey]] = defaultdict(set)
         self._adrift: defaultdict[str, set[WorkloadKey]] = defaultdict(set)
-        self._roster: PodTable | None = None
+        self._pod_table: PodTable | None = None
         self._attachments: Attachments | None = None
 
     # Reading
 
     @property
     def records(self) -> dict[WorkloadKey, PlacedWorkload]:
-        return self.census.records
+        return self.peer_index.records
 
     def column(self, key: str) -> ValueColumn:
         """The label key over all targets, from its first use on kept up to date."""
@@ -71,15 +71,15 @@ class PlacementIndex:
         return column
 
     @property
-    def roster(self) -> PodTable:
+    def pod_table(self) -> PodTable:
         """The placed workloads by priority and age, from the first use on kept up to date."""
-        if self._roster is None:
-            self._roster = PodTable(self.slots.seed)
-            self.census.moved = self._roster.reclassify
+        if self._pod_table is None:
+            self._pod_table = PodTable(self.slots.seed)
+            self.peer_index.moved = self._pod_table.reclassify
             for record in self.records.values():
                 if record.member_of is not None:
-                    self._roster.add(record, self.capacity)
-        return self._roster
+                    self._pod_table.add(record, self.capacity)
+        return self._pod_table
 
     @property
     def attachments(self) -> Attachments:
@@ -162,7 +162,7 @@ class PlacementIndex:
 
     def add_shares(self, workload: Workload, shares: Sequence[tuple[str, int]]) -> None:
         """Place a workload with so many replicas on each target."""
-        key, records = workload.key, self.census.records
+        key, records = workload.key, self.peer_index.records
         if key in records:
             raise InputError(f"workload {key} is placed already")
         record = records[key] = PlacedWorkload(key, workload, tuple(shares))
@@ -191,16 +191,16 @@ class PlacementIndex:
         """The same workload with news of it that nothing here counts, such as when it started."""
         record = self.records[workload.key]
         record.workload = workload
-        if self._roster is not None:
-            self._roster.amend(record)
+        if self._pod_table is not None:
+            self._pod_table.amend(record)
 
     # Namespaces and storage
 
     def set_namespace(self, name: str, labels: Labels | None) -> None:
-        before = self.census.namespaces.get(name)
+        before = self.peer_index.namespaces.get(name)
         if before == labels:
             return
-        self.census.relabel_namespace(name, labels)
+        self.peer_index.relabel_namespace(name, labels)
         self.journal.append(Change(ChangeType.NAMESPACE_CHANGED, name=name, before=before, after=labels))
 
     def set_claim(self, key: str, claim: Claim | None) -> None:
@@ -258,7 +258,7 @@ class PlacementIndex:
             yield
 
     def _reverse(self, change: Change) -> None:
-        match change.kind:
+        match change.type:
             case ChangeType.WORKLOAD_ADDED:
                 assert change.workload is not None
                 self.remove(change.workload.key)
@@ -304,7 +304,7 @@ class PlacementIndex:
     def _count(self, record: PlacedWorkload, *, follows: bool = False) -> None:
         workload, needs, cls = record.workload, record.workload.needs, record.member_of
         if record.slots or (self.lost_targets_count and record.shares):
-            cls = self.census.join(record)
+            cls = self.peer_index.join(record)
             if needs.claims.names:
                 self.claim_users.add(workload)
                 if self._attachments is not None:
@@ -314,8 +314,8 @@ class PlacementIndex:
                 self.capacity.add(slot, needs.requests, +1)
                 if needs.host_ports:
                     self.ports.add(slot, needs.host_ports, +1)
-            if self._roster is not None:
-                self._roster.add(record, self.capacity)
+            if self._pod_table is not None:
+                self._pod_table.add(record, self.capacity)
         self.journal.append(
             Change(ChangeType.WORKLOAD_ADDED, record.slots, cls, workload, record.shares, follows=follows)
         )
@@ -323,9 +323,9 @@ class PlacementIndex:
     def _uncount(self, record: PlacedWorkload, *, follows: bool = False) -> None:
         workload, needs, cls = record.workload, record.workload.needs, record.member_of
         if record.member_of is not None:
-            if self._roster is not None:
-                self._roster.remove(record)
-            cls = self.census.leave(record)
+            if self._pod_table is not None:
+                self._pod_table.remove(record)
+            cls = self.peer_index.leave(record)
             if needs.claims.names:
                 self.claim_users.remove(workload)
                 if self._attachments is not None:

@@ -30,7 +30,7 @@ class PodTable:
     All arrays have one entry per row. `started` is in nanoseconds; `rank` is a hash of seed and name, for ties.
 
     `amounts` has shape (n_resources, n_rows), its resources in the order of the index's capacity. `class_id` names the
-    class that terms know the workload by; `kind` says which share namespace and all labels: see `kinds`.
+    class that terms know the workload by; `signature` says which share namespace and all labels: see `signatures`.
     """
 
     def __init__(self, seed: str) -> None:
@@ -42,8 +42,8 @@ class PodTable:
         self.has_ports: NDArray[np.bool_] = np.zeros(0, np.bool_)
         self.amounts: NDArray[np.int64] = np.zeros((0, 0), np.int64)
         self.class_id: NDArray[np.int64] = np.zeros(0, np.int64)
-        self.kind: NDArray[np.int32] = np.zeros(0, np.int32)
-        self.kinds = PodSignatures()
+        self.signature: NDArray[np.int32] = np.zeros(0, np.int32)
+        self.signatures = PodSignatures()
         self._seed = seed
         self._free: list[int] = []
         self._sorted: Rows = np.zeros(0, np.intp)
@@ -94,7 +94,7 @@ class PodTable:
         self.priority[row] = workload.priority
         self.rank[row] = rank_of(self._seed, workload.key)
         self.has_ports[row] = bool(workload.needs.host_ports)
-        self.kind[row] = self.kinds.take(workload.namespace, record.label_set)
+        self.signature[row] = self.signatures.take(workload.namespace, record.label_set)
         self.class_id[row] = record.member_of.id
         self._hold(row, workload.needs.requests.amounts, capacity)
         self.amend(record)
@@ -117,7 +117,7 @@ class PodTable:
             self._unsorted.add(int(self.slot[row]))
             self.records[row] = None
             self.slot[row] = NOWHERE
-            self.kinds.release(int(self.kind[row]))
+            self.signatures.release(int(self.signature[row]))
             self._free.append(row)
 
     def _hold(self, row: int, amounts: tuple[tuple[str, int], ...], capacity: Capacity) -> None:
@@ -141,7 +141,7 @@ class PodTable:
         self.rank = grown(self.rank, size)
         self.has_ports = grown(self.has_ports, size)
         self.class_id = grown(self.class_id, size)
-        self.kind = grown(self.kind, size)
+        self.signature = grown(self.signature, size)
         self.amounts = grown(self.amounts, size)
 
 
@@ -167,10 +167,10 @@ class PodSignatures:
         self._uses[found] += 1
         return found
 
-    def release(self, kind: int) -> None:
-        self._uses[kind] -= 1
-        key = self.by_id[kind]
-        if not self._uses[kind] and key is not None:
+    def release(self, signature: int) -> None:
+        self._uses[signature] -= 1
+        key = self.by_id[signature]
+        if not self._uses[signature] and key is not None:
             del self._ids[key]
-            self.by_id[kind] = None
-            self._free.append(kind)
+            self.by_id[signature] = None
+            self._free.append(signature)

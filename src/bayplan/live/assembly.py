@@ -35,7 +35,7 @@ class Assembly:
 
     def __init__(
         self,
-        outside: ClusterWriter,
+        writer: ClusterWriter,
         profiles: Profiles,
         settings: SchedulerSettings,
         *,
@@ -48,18 +48,18 @@ class Assembly:
         self.metrics = Metrics()
         index = PlacementIndex(settings.semantics, settings.seed)
         queue = SchedulingQueue(settings.initial_backoff, settings.max_backoff)
-        waiting = UnschedulablePods(index, self._fits, self._judge, self._helped, self._promised)
+        waiting = UnschedulablePods(index, self._fits, self._judge, self._helped, self._nominated)
         self.state = ClusterState(index, queue, waiting, profiles.__contains__, clock)
         in_flight = InFlight()
-        self.volumes = Volumes(self.state, outside, in_flight)
+        self.volumes = Volumes(self.state, writer, in_flight)
         self.state.on_unbound = lambda pending: self.volumes.gone(pending.workload)
-        self.events = Events(outside, settings.identity, clock=clock, wall=wall, per_second=settings.events_per_second)
-        self.preemptor = Preemptor(self.state, outside, self.events, self.metrics, wall=wall)
-        binder = Binder(self.state, outside, self.events, self.metrics, self.volumes, clock=clock)
+        self.events = Events(writer, settings.identity, clock=clock, wall=wall, per_second=settings.events_per_second)
+        self.preemptor = Preemptor(self.state, writer, self.events, self.metrics, wall=wall)
+        binder = Binder(self.state, writer, self.events, self.metrics, self.volumes, clock=clock)
         self.scheduler = Scheduler(
             self.state,
             profiles,
-            outside=outside,
+            writer=writer,
             binder=binder,
             volumes=self.volumes,
             in_flight=in_flight,
@@ -71,16 +71,16 @@ class Assembly:
             on_decision=self._decided,
             on_step=self._record_changes,
         )
-        self.enforcement = self._enforcement(outside, clock)
+        self.enforcement = self._enforcement(writer, clock)
         self._offer_gauges()
 
-    def _enforcement(self, outside: ClusterWriter, clock: Callable[[], float]) -> Enforcement | None:
+    def _enforcement(self, writer: ClusterWriter, clock: Callable[[], float]) -> Enforcement | None:
         if self.settings.enforcement is None:
             return None
         return Enforcement(
             self.state,
             self.profiles,
-            outside=outside,
+            writer=writer,
             events=self.events,
             metrics=self.metrics,
             settings=self.settings.enforcement,
@@ -119,7 +119,7 @@ class Assembly:
         scheduler = next(iter(alike.values())).workload.scheduler_name
         return self.preemptor.helped(alike, self.profiles[scheduler])
 
-    def _promised(self) -> Sequence[tuple[Workload, str]]:
+    def _nominated(self) -> Sequence[tuple[Workload, str]]:
         return self.state.nominations.all()
 
     def _judge(self, workload: Workload) -> filtering.Verdicts:

@@ -27,7 +27,7 @@ class Binder:
     def __init__(
         self,
         state: ClusterState,
-        outside: ClusterWriter,
+        writer: ClusterWriter,
         events: Events,
         metrics: Metrics,
         volumes: Volumes,
@@ -36,7 +36,7 @@ class Binder:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._state = state
-        self._outside = outside
+        self._writer = writer
         self._events = events
         self._metrics = metrics
         self._volumes = volumes
@@ -50,14 +50,14 @@ class Binder:
             await self._volumes.bind(pending.workload, node)
             await self._until_clear(pod, node, pending)
         except PodGoneError:
-            self._take_back(pending, "gone", again=False)
+            self._unreserve(pending, "gone", again=False)
         except (RefusedError, VolumesUnboundError) as error:
             log.warning("binding refused", extra={"pod": pending.key, "node": node, "error": str(error)})
             if self._is_still(pending):
                 note = f"binding {pending.key} to {node} was refused: {error}"
                 self._events.tell(pod, "FailedScheduling", note, action="Binding", warning=True)
             self._metrics.attempts.labels(ERROR, pending.workload.scheduler_name).inc()
-            self._take_back(pending, "refused", again=True)
+            self._unreserve(pending, "refused", again=True)
         else:
             self._done(pending, pod, node, began)
 
@@ -68,7 +68,7 @@ class Binder:
             if node not in self._state.index.slots.by_name:
                 raise RefusedError(f"node {node} is gone")  # the API server would not mind
             try:
-                await self._outside.bind(pod, node)
+                await self._writer.bind(pod, node)
             except UnclearError as error:
                 failure = str(error) if isinstance(error, FailedError) else ""
                 self._metrics.bind_failures.labels("unclear").inc()
@@ -82,7 +82,7 @@ class Binder:
                     return  # the watch has told meanwhile
                 raise PodGoneError(f"{pending.key} went another way")
             try:
-                found = await self._outside.node_of(pod)
+                found = await self._writer.node_of(pod)
             except UnclearError:
                 continue
             if found == node:
@@ -102,16 +102,16 @@ class Binder:
         self._events.tell(pod, "Scheduled", f"Successfully assigned {pending.key} to {node}", action="Binding")
         if self._is_still(pending):
             self._state.queue.remove(pending.key)
-            self._state.end_promise(pending.key)
+            self._state.clear_nomination(pending.key)
 
-    def _take_back(self, pending: PendingPod, cause: str, *, again: bool) -> None:
+    def _unreserve(self, pending: PendingPod, cause: str, *, again: bool) -> None:
         """Let go of the place, and unless the pod is no more have it tried `again`."""
         self._metrics.bind_failures.labels(cause).inc()
-        self._volumes.take_back(pending.workload)
+        self._volumes.unreserve(pending.workload)
         if not self._is_still(pending):
             return
         if again:
-            self._state.give_back(pending)
+            self._state.requeue(pending)
         else:
             self._state.drop_pod(pending.key, pending.uid)
 

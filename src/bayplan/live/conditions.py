@@ -29,11 +29,11 @@ class Conditions:
 
     def __init__(
         self,
-        outside: ClusterWriter,
+        writer: ClusterWriter,
         may_say: Callable[[PendingPod], bool],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._outside = outside
+        self._writer = writer
         self._may_say = may_say
         self._sleep = sleep
         self._turns = asyncio.Semaphore(AT_ONCE)
@@ -46,7 +46,7 @@ class Conditions:
                 if status is None or pending.unwritten is not status or not self._may_say(pending):
                     return
                 try:
-                    await self._outside.patch_status(pod, status)
+                    await self._writer.patch_status(pod, status)
                 except ClusterError as error:
                     log.warning("status not written", extra={"pod": pending.key, "error": str(error)})
                     if not isinstance(error, UnclearError):

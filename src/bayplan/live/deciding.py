@@ -40,13 +40,13 @@ class Diagnosis(msgspec.Struct, frozen=True):
     blockers: tuple[str, ...] = ()
 
 
-def choose(workload: Workload, index: PlacementIndex, rules: Sequence[Rule], promised: Nominations) -> NodeChoice:
+def choose(workload: Workload, index: PlacementIndex, rules: Sequence[Rule], nominated: Nominations) -> NodeChoice:
     """Where the pod goes. A node promised to it is taken without looking at others, as kube-scheduler does."""
-    promises = promised.beside(workload) if len(promised) else []
-    own = index.slots.by_name.get(promised.target_of(workload.key), -1)
-    if not promises and own < 0:
+    nominations = nominated.beside(workload) if len(nominated) else []
+    own = index.slots.by_name.get(nominated.target_of(workload.key), -1)
+    if not nominations and own < 0:
         return NodeChoice(*schedule_pod.choose(workload, index, rules))
-    verdicts = _leaving_room(workload, index, rules, promises)
+    verdicts = _leaving_room(workload, index, rules, nominations)
     if not verdicts.feasible.any():
         return NodeChoice(-1)
     totals = scoring.run(verdicts, index).totals
@@ -56,18 +56,18 @@ def choose(workload: Workload, index: PlacementIndex, rules: Sequence[Rule], pro
 
 
 def _leaving_room(
-    workload: Workload, index: PlacementIndex, rules: Sequence[Rule], promises: Sequence[tuple[Workload, str]]
+    workload: Workload, index: PlacementIndex, rules: Sequence[Rule], nominated: Sequence[tuple[Workload, str]]
 ) -> Verdicts:
     """What fits with the promised pods on their nodes and without them: nobody knows yet whether they will come."""
-    with nominations.kept(promises, index):
+    with nominations.kept(nominated, index):
         allowed = filtering.run(rules, workload, index).feasible.copy()
     verdicts = filtering.run(rules, workload, index)
     return msgspec.structs.replace(verdicts, feasible=verdicts.feasible & allowed)
 
 
-def refusal(workload: Workload, index: PlacementIndex, rules: Sequence[Rule], promised: Nominations) -> Diagnosis:
+def refusal(workload: Workload, index: PlacementIndex, rules: Sequence[Rule], nominated: Nominations) -> Diagnosis:
     """Why the pod fits nowhere, told as kube-scheduler would, with who stands in the way."""
-    with nominations.kept(promised.beside(workload), index):
+    with nominations.kept(nominated.beside(workload), index):
         verdicts = filtering.run(rules, workload, index)
         return Diagnosis(fit_error.sentence(verdicts, index), _refusing(verdicts), _blockers(verdicts, workload, index))
 
@@ -96,6 +96,6 @@ def _blockers(verdicts: Verdicts, workload: Workload, index: PlacementIndex) -> 
         if refused is None:
             continue
         for slot in np.flatnonzero(nearly & refused)[:BLOCKERS_TOLD].tolist():
-            for failure in one.rule.evidence(one.plan, workload, slot, index):
+            for failure in one.rule.evidence(one.state, workload, slot, index):
                 peers.update(dict.fromkeys(failure.peers))
     return tuple(peers)[:BLOCKERS_TOLD]

@@ -41,7 +41,7 @@ class Enforcement:
         state: ClusterState,
         profiles: Mapping[str, Sequence[Rule]],
         *,
-        outside: ClusterWriter,
+        writer: ClusterWriter,
         events: Events,
         metrics: Metrics,
         settings: EnforcementSettings,
@@ -50,7 +50,7 @@ class Enforcement:
     ) -> None:
         self._state = state
         self._profiles = profiles
-        self._outside = outside
+        self._writer = writer
         self._events = events
         self._metrics = metrics
         self._clock = clock
@@ -138,7 +138,7 @@ class Enforcement:
             return
         pod, now = PodRef.of(record.workload), self._clock()
         try:
-            await self._outside.evict(pod)
+            await self._writer.evict(pod)
         except PodGoneError:  # which the watch has yet to tell
             self._leaving[eviction.victim] = pod.uid
             self._enforcer.leaves(eviction.victim)

@@ -54,7 +54,7 @@ class Events:
 
     def __init__(
         self,
-        outside: ClusterWriter,
+        writer: ClusterWriter,
         instance: str,
         *,
         clock: Callable[[], float],
@@ -63,7 +63,7 @@ class Events:
         backlog: int = 10_000,
         on_trouble: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self._outside = outside
+        self._writer = writer
         self._instance = instance
         self._clock, self._wall = clock, wall
         self._pause = 1.0 / per_second
@@ -121,10 +121,10 @@ class Events:
     async def _send(self, one: _Post | _Repeat) -> None:
         try:
             if isinstance(one, _Post):
-                await self._outside.post_event(one.body)
+                await self._writer.post_event(one.body)
             else:
                 series = {"count": one.count, "lastObservedTime": _micro(self._wall())}
-                await self._outside.patch_event(one.namespace, one.name, {"series": series})
+                await self._writer.patch_event(one.namespace, one.name, {"series": series})
         except PodGoneError:
             if isinstance(one, _Repeat):
                 await self._send(one.anew)

@@ -66,15 +66,15 @@ class Mover:
         self.outcome = MovesOutcome(plan=plan)
         self.interrupt = asyncio.Event()
         self._connection, self._look, self._tell = connection, look, tell
-        self._outside: ClusterWriter = ApiServerWriter(connection)
+        self._writer: ClusterWriter = ApiServerWriter(connection)
         self._books = MoveExecution(plan, uids, settings)
         self._settings, self._on_trouble, self._clock = settings, on_trouble, clock
 
     async def run(self) -> MovesOutcome:
         """Until nothing is left to do, or nothing can be done, or interrupted."""
         try:
-            async with BackgroundTasks() as crew:
-                await self._carry_out(PodWatch(self._connection, crew, self._on_trouble))
+            async with BackgroundTasks() as background_tasks:
+                await self._carry_out(PodWatch(self._connection, background_tasks, self._on_trouble))
         finally:
             self.outcome.left = self._books.left
             self.outcome.interrupted = self.interrupt.is_set()
@@ -132,7 +132,7 @@ class Mover:
         key = move.workload
         self._tell(Evicting(move, self._number(), len(self.outcome.plan.moves)))
         try:
-            await self._outside.evict(pod)
+            await self._writer.evict(pod)
         except PodGoneError:
             self._books.drop(key)
             self._drop(Dropped(key, GONE))

@@ -108,7 +108,7 @@ class PodMoves:
         if needs.spread.constraints:
             return workload
         owner = self.controllers.get(workload.key)
-        owners, around = None if owner is None else [owner], self.cluster.surroundings
+        owners, around = None if owner is None else [owner], self.cluster.spread_context
         selector = pods.default_selector(workload.labels, workload.namespace, owners, around)
         if selector is None:
             return workload

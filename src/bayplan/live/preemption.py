@@ -49,14 +49,14 @@ class Preemptor:
     def __init__(
         self,
         state: ClusterState,
-        outside: ClusterWriter,
+        writer: ClusterWriter,
         events: Events,
         metrics: Metrics,
         *,
         wall: Callable[[], datetime],
     ) -> None:
         self._state = state
-        self._outside = outside
+        self._writer = writer
         self._events = events
         self._metrics = metrics
         self._wall = wall
@@ -69,28 +69,28 @@ class Preemptor:
         if found.target:
             displaced = state.nominations.displaced_by(workload, found.target)
             for other in displaced:
-                state.end_promise(other.key)
-                state.rouse(other.key, other.uid)  # it may find another place, or make room elsewhere
+                state.clear_nomination(other.key)
+                state.activate(other.key, other.uid)  # it may find another place, or make room elsewhere
             victims = self._victims(found)
-            state.promise(workload, found.target)
+            state.nominate(workload, found.target)
             state.nominations.note_victims(workload.key, frozenset(victim.uid for victim in victims))
             self._metrics.preemption_victims.observe(len(victims))
             # Those that are on their way out already are only waited for.
             going = tuple(victim for victim in victims if not victim.terminating)
             return PreemptionAttempt(found.message, found.target, going, displaced)
         if found.clears_nomination and (state.nominations.target_of(workload.key) or workload.nominated_target):
-            state.end_promise(workload.key)
+            state.clear_nomination(workload.key)
             return PreemptionAttempt(found.message, "")
         return PreemptionAttempt(found.message)
 
     def helped(self, alike: Mapping[WorkloadKey, PendingPod], rules: Sequence[Rule]) -> PendingPod | None:
         """Of pods that no rule tells apart one that somebody would be asked to go for, if it were tried again now."""
-        sample, promised = next(iter(alike.values())).workload, self._state.nominations
+        sample, nominated = next(iter(alike.values())).workload, self._state.nominations
         if not sample.preempts or not self._has_lesser(sample):
             return None
         # Of those without a promise all would be told the same; a few of the others will do for one look.
-        without = (pending for key, pending in alike.items() if not promised.target_of(key))
-        having = (alike[one.key] for one, _ in promised.all() if one.key in alike)
+        without = (pending for key, pending in alike.items() if not nominated.target_of(key))
+        having = (alike[one.key] for one, _ in nominated.all() if one.key in alike)
         asking = itertools.chain(itertools.islice(without, 1), itertools.islice(having, FEW))
         return next((pending for pending in asking if self._would_help(pending.workload, rules)), None)
 
@@ -101,8 +101,8 @@ class Preemptor:
         return bool(found.target) and not {victim.uid for victim in self._victims(found)} <= asked
 
     def _has_lesser(self, workload: Workload) -> bool:
-        roster = self._state.index.roster
-        return bool(((roster.slot != NOWHERE) & (roster.priority < workload.priority)).any())
+        pod_table = self._state.index.pod_table
+        return bool(((pod_table.slot != NOWHERE) & (pod_table.priority < workload.priority)).any())
 
     def _search(self, workload: Workload, rules: Sequence[Rule]) -> preemption.Preemption:
         state = self._state
@@ -121,7 +121,7 @@ class Preemptor:
             if self._state.nominations.target_of(other.key):
                 continue  # it was promised another node meanwhile, and will say so itself
             with contextlib.suppress(ClusterError):  # its status will be written again when it is tried again
-                await self._outside.patch_status(PodRef.of(other), {"nominatedNodeName": None})
+                await self._writer.patch_status(PodRef.of(other), {"nominatedNodeName": None})
         for victim in attempt.victims:
             try:
                 await self._end(victim, workload, attempt.nominated or "")
@@ -129,11 +129,11 @@ class Preemptor:
                 continue
             except ClusterError as error:
                 log.warning("victim not deleted", extra={"pod": victim.key, "for": workload.key, "error": str(error)})
-                self._state.rouse(workload.key, workload.uid)
+                self._state.activate(workload.key, workload.uid)
 
     async def _end(self, victim: Workload, workload: Workload, node: str) -> None:
         pod = PodRef.of(victim)
-        await self._outside.patch_status(pod, conditions.preempted(workload.scheduler_name, self._wall()))
-        await self._outside.delete(pod)
+        await self._writer.patch_status(pod, conditions.preempted(workload.scheduler_name, self._wall()))
+        await self._writer.delete(pod)
         note = f"Preempted by pod {workload.uid} on node {node}"
         self._events.tell(pod, "Preempted", note, action="Preempting")

@@ -68,8 +68,8 @@ class Running:
         self._settings = settings
         self._wall = wall
         self._elector = self._candidate()
-        outside = DryRunWriter() if settings.dry_run else ApiServerWriter(connection, self._may_write)
-        self._parts = Assembly(outside, profiles, settings, clock=time.monotonic, wall=wall)
+        writer = DryRunWriter() if settings.dry_run else ApiServerWriter(connection, self._may_write)
+        self._parts = Assembly(writer, profiles, settings, clock=time.monotonic, wall=wall)
         followed = resources.of_pods(self._parts.state)
         if settings.quota:
             followed = (resources.of_quota(self._parts.state), *followed)
@@ -115,7 +115,7 @@ class Running:
             answer = await self._connection.get(PODS.path(namespace, name))
         except NotFoundError:
             return None
-        return pods.workload_of(msgspec.json.decode(answer, type=Pod), self.state.surroundings.current)
+        return pods.workload_of(msgspec.json.decode(answer, type=Pod), self.state.spread_context.current)
 
     def stop(self) -> None:
         self._stopping.set()
@@ -130,37 +130,40 @@ class Running:
                 await stack.enter_async_context(server)
                 self.ports.append(server.port)
             await stack.enter_async_context(self._election_connection)
-            crew = await stack.enter_async_context(BackgroundTasks())
-            if not await self._knows_everything(crew):
+            background_tasks = await stack.enter_async_context(BackgroundTasks())
+            if not await self._knows_everything(background_tasks):
                 return
             if recording is not None:
                 self._parts.recorder = Recorder(recording, self.state.index, self._parts.header(), self._wall)
                 stack.callback(self._parts.recorder.close)
-            await self._lead(crew)
+            await self._lead(background_tasks)
 
     # Knowing
 
-    async def _knows_everything(self, crew: BackgroundTasks) -> bool:
+    async def _knows_everything(self, background_tasks: BackgroundTasks) -> bool:
         """Return when all is known; false if told to stop before."""
-        knowing, told = crew.start(self._know_everything(crew)), asyncio.ensure_future(self._stopping.wait())
+        knowing, told = (
+            background_tasks.start(self._know_everything(background_tasks)),
+            asyncio.ensure_future(self._stopping.wait()),
+        )
         try:
             await asyncio.wait({knowing, told}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             told.cancel()
         return self.synced
 
-    async def _know_everything(self, crew: BackgroundTasks) -> None:
+    async def _know_everything(self, background_tasks: BackgroundTasks) -> None:
         """Start watching and return when all is known; pods come last, as they are counted where their nodes are."""
         began = time.monotonic()
         index, queue = self._parts.state.index, self._parts.state.queue
-        _ = index.roster, index.attachments  # kept from now on: made later, each would take one look at all pods
+        _ = index.pod_table, index.attachments  # kept from now on: made later, each would take one look at all pods
         with event_loop.only_made():
             for last in (False, True):
                 batch = [one for one in self._reflectors if (one.resource == PODS) is last]
                 for reflector in batch:
-                    crew.start(reflector.run())
+                    background_tasks.start(reflector.run())
                 await asyncio.gather(*(reflector.synced.wait() for reflector in batch))
-        crew.start(event_loop.tidy())
+        background_tasks.start(event_loop.tidy())
         self.synced = True
         facts = {"nodes": len(index.slots), "pods": len(index.records), "pending": len(queue)}
         log.info("synced", extra={**facts, "seconds": round(time.monotonic() - began, 2)})
@@ -192,16 +195,16 @@ class Running:
     def _may_write(self) -> bool:
         return self._elector is None or self._elector.may_write()
 
-    async def _lead(self, crew: BackgroundTasks) -> None:
+    async def _lead(self, background_tasks: BackgroundTasks) -> None:
         """Schedule while we lead. Told to stop, finish what is under way and let the next one lead at once."""
         elector = self._elector
-        standing = None if elector is None else crew.start(elector.run())
+        standing = None if elector is None else background_tasks.start(elector.run())
         if elector is not None:
             await _any_of(elector.leading, self._stopping)
         if not self._stopping.is_set():
-            crew.start(self._parts.events.run())
-            scheduling = crew.start(self._parts.scheduler.run())
-            enforcing = None if self.enforcement is None else crew.start(self.enforcement.run())
+            background_tasks.start(self._parts.events.run())
+            scheduling = background_tasks.start(self._parts.scheduler.run())
+            enforcing = None if self.enforcement is None else background_tasks.start(self.enforcement.run())
             self.scheduling.set()
             log.info("scheduling", extra={"schedulers": ", ".join(sorted(self._parts.profiles))})
             await _any_of(self._stopping, *([] if elector is None else [elector.lost]))

@@ -47,7 +47,7 @@ class Scheduler:
         state: ClusterState,
         profiles: Profiles,
         *,
-        outside: ClusterWriter,
+        writer: ClusterWriter,
         binder: Binder,
         volumes: Volumes,
         in_flight: InFlight,
@@ -70,7 +70,7 @@ class Scheduler:
         self._clock, self._wall = clock, wall
         self._on_decision, self._on_step = on_decision, on_step
         self._tasks: set[asyncio.Task[None]] = set()
-        self._conditions = Conditions(outside, state.is_unplaced)
+        self._conditions = Conditions(writer, state.is_unplaced)
         self._call = asyncio.Event()
         self._swept = clock()
         self.longest_step = 0.0  # seconds of this thread that a step has taken at most
@@ -104,7 +104,7 @@ class Scheduler:
         began, spent = self._clock(), time.thread_time()
         self._on_step()
         self._wake(began)
-        worked = self._state.waiting.is_restless
+        worked = self._state.waiting.has_candidates
         while not self._in_flight.is_full and (pending := self._state.queue.pop(self._clock())) is not None:
             self._attempt(pending)
             worked = True  # at least once, however late it is: nobody calls again for those who are ready already
@@ -116,7 +116,7 @@ class Scheduler:
     async def _rest(self) -> None:
         """Until something happens, a back-off ends or the sweep is due."""
         until = self._swept + SWEEP_EVERY
-        next_retry = self._state.queue.wakes_at()
+        next_retry = self._state.queue.ready_at()
         if next_retry is not None and not self._in_flight.is_full:
             until = min(until, next_retry)
         try:
@@ -134,7 +134,7 @@ class Scheduler:
             state.queue.retry(pending, now)
         if now - self._swept >= SWEEP_EVERY:
             self._swept = now
-            state.waiting.suspect_all()
+            state.waiting.mark_all_for_sweep()
         if enough():
             return
         for pending in state.waiting.sweep(enough):
@@ -194,7 +194,7 @@ class Scheduler:
         if attempt.victims or attempt.displaced:
             self._spawn(self._preemptor.carry_out(workload, attempt))
         state.queue.move(pending, QueueStage.WAITING)
-        state.waiting.park(pending)
+        state.waiting.add(pending)
         if attempt.nominated:
             state.waiting.placed(workload)
 

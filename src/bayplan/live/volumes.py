@@ -49,11 +49,11 @@ class Volumes:
     """`changed` is called by whoever watches claims; pods that wait for theirs look again then."""
 
     def __init__(
-        self, state: ClusterState, outside: ClusterWriter, in_flight: InFlight, patience: float = PATIENCE
+        self, state: ClusterState, writer: ClusterWriter, in_flight: InFlight, patience: float = PATIENCE
     ) -> None:
         self._index = state.index
         self._versions = state.volume_versions
-        self._outside = outside
+        self._writer = writer
         self._in_flight = in_flight
         self._patience = patience
         # By uid: a pod made anew under a name has nothing to do with what its predecessor still waits for.
@@ -89,7 +89,7 @@ class Volumes:
         if chosen:
             self._chosen[workload.uid] = chosen
 
-    def take_back(self, workload: Workload) -> None:
+    def unreserve(self, workload: Workload) -> None:
         """Let go of what was chosen; what the API server has shown since stays, for it has been told by now."""
         storage = self._index.storage
         for choice in self._chosen.pop(workload.uid, ()):
@@ -114,9 +114,9 @@ class Volumes:
 
     async def _write(self, choice: _Choice, node: str) -> None:
         if choice.volume is not None:
-            await self._outside.reserve_volume(choice.volume.name, choice.version, ClaimRef.of(choice.claim))
+            await self._writer.reserve_volume(choice.volume.name, choice.version, ClaimRef.of(choice.claim))
         else:
-            await self._outside.select_node(ClaimRef.of(choice.claim), node)
+            await self._writer.select_node(ClaimRef.of(choice.claim), node)
 
     async def _until_bound(self, workload: Workload, node: str, chosen: Sequence[_Choice]) -> None:
         wait = self._waiting[workload.uid] = _Wait()

@@ -64,7 +64,7 @@ class SpreadContext(msgspec.Struct):
             self.default_priority = written.value
 
 
-NOTHING_AROUND = SpreadContext()
+EMPTY_SPREAD_CONTEXT = SpreadContext()
 NO_CLAIMS = Claims()
 
 
@@ -73,12 +73,12 @@ def finished(pod: Pod) -> bool:
     return pod.status.phase in FINISHED
 
 
-def workload_of(pod: Pod, surroundings: SpreadContext | None = None) -> Workload:
+def workload_of(pod: Pod, spread_context: SpreadContext | None = None) -> Workload:
     """The pod as a workload. Its node, if it has one, is the caller's business."""
     meta, spec = pod.metadata, pod.spec
     labels = meta.labels or {}
     namespace = meta.namespace or DEFAULT_NAMESPACE
-    around = surroundings or NOTHING_AROUND
+    around = spread_context or EMPTY_SPREAD_CONTEXT
     needs, fault = _needs(_shape(pod))
     claims = _claims(pod)
     if claims.names:

@@ -73,12 +73,12 @@ class FitFailure(msgspec.Struct, frozen=True):
 
 def refusal_of(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -> FitFailure:
     """Counted once for all workloads of the kind that come before the next change."""
-    kind = filtering.equivalence_class_of(rules, workload, index)
-    known: FitFailure | None = kind.refusal
+    equivalence_class = filtering.equivalence_class_of(rules, workload, index)
+    known: FitFailure | None = equivalence_class.refusal
     if known is None or known.position != index.journal.end:
         verdicts = filtering.run(rules, workload, index)
         reasons = dict(fit_error.count(verdicts, index)) if verdicts.refusal is None else {}
-        known = kind.refusal = FitFailure(index.journal.end, fit_error.sentence(verdicts, index), reasons)
+        known = equivalence_class.refusal = FitFailure(index.journal.end, fit_error.sentence(verdicts, index), reasons)
     return known
 
 

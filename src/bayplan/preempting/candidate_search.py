@@ -60,7 +60,7 @@ class Search:
 
     def __init__(self, limits: PlacementConstraints, where: Mask, lower: Mask, *, across: bool) -> None:
         self.limits, self.where, self.lower = limits, where, lower
-        self.case, self.index, self.roster = limits.case, limits.case.index, limits.case.index.roster
+        self.case, self.index, self.pod_table = limits.case, limits.case.index, limits.case.index.pod_table
         self.across = across
         self.amounts = {a: amounts for a in limits.capacity_constraints if (amounts := self._amounts(a)) is not None}
         disturbed = across and self._disturbs(self._others())
@@ -92,9 +92,9 @@ class Search:
 
         The bound has shape (capacity,), `NEVER` where even all of them are not enough.
         """
-        roster = self.roster
-        rows = np.flatnonzero(self.lower if self.across else self.lower & roster.on(self.where))
-        priority = roster.priority[rows]
+        pod_table = self.pod_table
+        rows = np.flatnonzero(self.lower if self.across else self.lower & pod_table.on(self.where))
+        priority = pod_table.priority[rows]
         after = {allowance: allowance.left.copy() for allowance in self.counted}
         lowest = np.full(self.index.slots.capacity, NEVER)
         steps = np.unique(priority)
@@ -111,7 +111,7 @@ class Search:
 
     def _freed(self, allowance: CapacityConstraint, rows: Rows) -> Amounts:
         """What each target gets back of it when these workloads go, shape (capacity,)."""
-        slots, amounts = self.roster.slot[rows], self.amounts[allowance]
+        slots, amounts = self.pod_table.slot[rows], self.amounts[allowance]
         if self.across and allowance.column is not None:
             by_domain = np.zeros(allowance.column.n_domains, np.int64)
             np.add.at(by_domain, allowance.column.of_slot[slots], amounts[rows])
@@ -126,18 +126,18 @@ class Search:
         if nearness is None or nearness.judged_apart:
             return self.limits.near_now()
         after = nearness.after(self.lower)
-        return after | nearness.by_guests, after
+        return after | nearness.by_nominated, after
 
     def _uncertain(self) -> Mask:
         """Where somebody may go by whom the workload is judged to be the first of its set: no sum tells what then."""
         nearness, found = self.limits.nearness, np.zeros(len(self.where), np.bool_)
         if nearness is not None and nearness.judged_apart:
-            found[self.roster.slot[self.lower & nearness.judged_by()]] = True
+            found[self.pod_table.slot[self.lower & nearness.judged_by()]] = True
         return found
 
     def _others(self) -> Mask:
         """Those who may have to go from other targets, by row of the roster."""
-        found = np.zeros(len(self.roster), np.bool_)
+        found = np.zeros(len(self.pod_table), np.bool_)
         for allowance, amounts in self.amounts.items():
             if allowance.column is not None:
                 found |= self.lower & (amounts > 0)
@@ -153,7 +153,7 @@ class Search:
 
     def _has_victims(self) -> Mask:
         found = np.zeros(len(self.where), np.bool_)
-        found[self.roster.slot[np.flatnonzero(self.lower & self.roster.on(self.where))]] = True
+        found[self.pod_table.slot[np.flatnonzero(self.lower & self.pod_table.on(self.where))]] = True
         if self.across:
             for allowance in self.amounts:
                 if allowance.column is not None:
@@ -171,30 +171,30 @@ class Search:
             if _beaten(bound, best):
                 break
             pairs = self._pairs(free & (lowest == bound), budgets, self.ends[bound])
-            chosen = reprieving.victims(pairs, scarce, self.roster)
+            chosen = reprieving.victims(pairs, scarce, self.pod_table)
             ranks = self.index.slots.rank[pairs.slots]
-            cheapest = reprieving.cheapest(reprieving.costs(pairs, chosen, self.roster, ranks))
+            cheapest = reprieving.cheapest(reprieving.costs(pairs, chosen, self.pod_table, ranks))
             if cheapest is not None and (best is None or cheapest[1] < best.cost):
                 group, cost = cheapest
                 rows = pairs.rows[chosen & (pairs.groups == group)].tolist()
-                victims = tuple(self.roster.at(row).workload.key for row in rows)
+                victims = tuple(self.pod_table.at(row).workload.key for row in rows)
                 best = PreemptionCandidate(int(pairs.slots[group]), cost, victims)
         return best
 
     def _pairs(self, targets: Mask, budgets: DisruptionBudgets, enough: int = NEVER) -> Pairs:
         """Who may have to go for these targets; if all up to the priority `enough` went, that would do."""
-        rows, may_go = self.roster.in_order(), self.lower & self.roster.on(targets)
+        rows, may_go = self.pod_table.in_order(), self.lower & self.pod_table.on(targets)
         if not budgets and not self.across:
-            may_go &= self.roster.priority <= enough  # the others are asked first whether they fit, and do
+            may_go &= self.pod_table.priority <= enough  # the others are asked first whether they fit, and do
         rows = rows[may_go[rows]]
-        slots = self.roster.slot[rows].astype(np.intp)
+        slots = self.pod_table.slot[rows].astype(np.intp)
         if self.across:
             slots, rows = self._with_others(targets, slots, rows)
-        return reprieving.grouped(slots, rows, self.roster, budgets)
+        return reprieving.grouped(slots, rows, self.pod_table, budgets)
 
     def _with_others(self, targets: Mask, slots: Slots, rows: Rows) -> tuple[Slots, Rows]:
         """The pairs and those of workloads on other targets that are in the way, each once."""
-        keys = [slots * len(self.roster) + rows]
+        keys = [slots * len(self.pod_table) + rows]
         for allowance, amounts in self.amounts.items():
             column = allowance.column
             if column is not None:
@@ -202,11 +202,11 @@ class Search:
                 short = np.flatnonzero(targets & (allowance.left < 0))
                 for domain in np.unique(column.of_slot[short]).tolist():
                     here = short[column.of_slot[short] == domain]
-                    there = takers[column.of_slot[self.roster.slot[takers]] == domain]
-                    keys.append((here[:, None] * len(self.roster) + there).ravel())
+                    there = takers[column.of_slot[self.pod_table.slot[takers]] == domain]
+                    keys.append((here[:, None] * len(self.pod_table) + there).ravel())
         together = np.unique(np.concatenate(keys))
-        slots, rows = together // len(self.roster), together % len(self.roster)
-        order = self.roster.importance_order(slots, rows)
+        slots, rows = together // len(self.pod_table), together % len(self.pod_table)
+        order = self.pod_table.importance_order(slots, rows)
         return slots[order], rows[order]
 
     # Trying
@@ -231,7 +231,7 @@ class Search:
         self, targets: Mask, budgets: DisruptionBudgets
     ) -> Iterator[tuple[int, list[tuple[WorkloadKey, bool]]]]:
         pairs = self._pairs(targets, budgets)
-        keys = [self.roster.at(row).workload.key for row in pairs.rows.tolist()]
+        keys = [self.pod_table.at(row).workload.key for row in pairs.rows.tolist()]
         named = list(zip(keys, pairs.breaks.tolist(), strict=True))
         firsts = np.searchsorted(pairs.groups, np.arange(len(pairs.slots) + 1)).tolist()
         for group, slot in enumerate(pairs.slots.tolist()):
@@ -241,7 +241,7 @@ class Search:
         rows = np.array([self.index.records[key].row for key in victims], np.intp)
         one = np.zeros(len(rows), np.intp)
         pairs = Pairs(np.array([slot]), one, rows, np.array([breaks[key] for key in victims]))
-        fields = reprieving.costs(pairs, np.ones(len(rows), np.bool_), self.roster, self.index.slots.rank[[slot]])
+        fields = reprieving.costs(pairs, np.ones(len(rows), np.bool_), self.pod_table, self.index.slots.rank[[slot]])
         cheapest = reprieving.cheapest(fields)
         assert cheapest is not None, "asked only with victims"
         return cheapest[1]

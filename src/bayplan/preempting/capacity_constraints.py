@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from bayplan.engine.filtering import Judged
+from bayplan.engine.filtering import RuleResult
 from bayplan.indexing.capacity import PODS
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.value_columns import ValueColumn
@@ -45,9 +45,9 @@ class CapacityConstraint:
         """What workloads take of it, by row of the roster; None if nobody takes any."""
         return None
 
-    def asked_by(self, guest: Workload, slot: int) -> int:
+    def asked_by(self, nominated: Workload, slot: int) -> int:
         """What a workload that is to come to a target will take of it."""
-        del guest, slot
+        del nominated, slot
         return 0
 
 
@@ -74,34 +74,34 @@ class FreeResources(CapacityConstraint):
         super().__init__(position, code, np.maximum(free, -ABSURD) - min(amount, ABSURD))
 
     def amounts(self) -> Amounts | None:
-        held = self.index.roster.amounts
+        held = self.index.pod_table.amounts
         return held[self.row] if self.row < len(held) else None  # else nobody who is there has any
 
-    def asked_by(self, guest: Workload, slot: int) -> int:
+    def asked_by(self, nominated: Workload, slot: int) -> int:
         del slot
-        return 1 if self.resource == PODS else dict(guest.needs.requests.amounts).get(self.resource, 0)
+        return 1 if self.resource == PODS else dict(nominated.needs.requests.amounts).get(self.resource, 0)
 
 
 class FreePorts(CapacityConstraint):
     """Nobody on the target may have one of the workload's ports."""
 
-    def __init__(self, position: int, judged: Judged, index: PlacementIndex) -> None:
+    def __init__(self, position: int, judged: RuleResult, index: PlacementIndex) -> None:
         super().__init__(position, 1, np.zeros(index.slots.capacity, np.int64))
-        self.wanted, self.index = judged.plan, index
-        roster = index.roster
+        self.wanted, self.index = judged.state, index
+        pod_table = index.pod_table
         refused = judged.refused()
-        self.taken = np.zeros(len(roster), np.int64)
+        self.taken = np.zeros(len(pod_table), np.int64)
         if refused is not None and refused.any():
-            for row in np.flatnonzero(roster.has_ports & roster.on(refused)).tolist():
-                self.taken[row] = self.asked_by(roster.at(row).workload, 0)
-            np.subtract.at(self.left, roster.slot, self.taken)
+            for row in np.flatnonzero(pod_table.has_ports & pod_table.on(refused)).tolist():
+                self.taken[row] = self.asked_by(pod_table.at(row).workload, 0)
+            np.subtract.at(self.left, pod_table.slot, self.taken)
 
     def amounts(self) -> Amounts:
         return self.taken
 
-    def asked_by(self, guest: Workload, slot: int) -> int:
+    def asked_by(self, nominated: Workload, slot: int) -> int:
         del slot
-        held = guest.needs.host_ports
+        held = nominated.needs.host_ports
         return int(any(node_ports.conflict(wanted, port) for wanted in self.wanted for port in held))
 
 
@@ -114,20 +114,20 @@ class FreeClaim(CapacityConstraint):
         super().__init__(position, 1, np.full(index.slots.capacity, -n_users, np.int64))
 
     def amounts(self) -> Amounts:
-        taken = np.zeros(len(self.index.roster), np.int64)
+        taken = np.zeros(len(self.index.pod_table), np.int64)
         taken[[self.index.records[key].row for key in self.index.claim_users.users(self.claim)]] = 1
         return taken
 
-    def asked_by(self, guest: Workload, slot: int) -> int:
+    def asked_by(self, nominated: Workload, slot: int) -> int:
         del slot
-        return int(self.claim in (f"{guest.namespace}/{name}" for name in guest.needs.claims.names))
+        return int(self.claim in (f"{nominated.namespace}/{name}" for name in nominated.needs.claims.names))
 
 
-def of_resources(judged: Judged, position: int, case: PreemptionCase) -> list[CapacityConstraint]:
+def of_resources(judged: RuleResult, position: int, case: PreemptionCase) -> list[CapacityConstraint]:
     """NodeResourcesFit: how many more pods, and how much of each resource that is asked for."""
     assert isinstance(judged.rule, resources_fit.ResourcesFit)
     found: list[CapacityConstraint] = [FreeResources(position, 1, (PODS, 1), case.index)]
-    for i, (resource, amount) in enumerate(judged.plan.amounts):
+    for i, (resource, amount) in enumerate(judged.state.amounts):
         if amount and not judged.rule.is_ignored(resource):
             room = FreeResources(position, 2 << i, (resource, amount), case.index)
             whole = case.index.capacity.allocatable[room.row] - amount
@@ -135,13 +135,13 @@ def of_resources(judged: Judged, position: int, case: PreemptionCase) -> list[Ca
     return found
 
 
-def of_ports(judged: Judged, position: int, case: PreemptionCase) -> list[CapacityConstraint]:
+def of_ports(judged: RuleResult, position: int, case: PreemptionCase) -> list[CapacityConstraint]:
     """NodePorts: no port has two users."""
     return [FreePorts(position, judged, case.index)]
 
 
-def of_claims(judged: Judged, position: int, case: PreemptionCase) -> list[CapacityConstraint]:
+def of_claims(judged: RuleResult, position: int, case: PreemptionCase) -> list[CapacityConstraint]:
     """VolumeRestrictions: a ReadWriteOncePod claim has no two users."""
-    claims = dict.fromkeys(judged.plan.claims())
+    claims = dict.fromkeys(judged.state.claims())
     index = case.index
     return [FreeClaim(position, claim, index) for claim in claims if volume_restrictions.serves_one_pod(claim, index)]

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.engine import filtering
-from bayplan.engine.filtering import Judged
+from bayplan.engine.filtering import RuleResult
 from bayplan.model.reasons import Codes, Mask, StatusCode
 from bayplan.preempting import capacity_constraints, peer_constraints
 from bayplan.preempting.capacity_constraints import Amounts, CapacityConstraint
@@ -32,7 +32,7 @@ from bayplan.rules.volume_limits import VolumeLimits
 from bayplan.rules.volume_restrictions import VolumeRestrictions
 from bayplan.rules.volume_zone import VolumeZone
 
-DESCRIBED: dict[type[Rule], Callable[[Judged, int, PreemptionCase], list[CapacityConstraint]]] = {
+DESCRIBED: dict[type[Rule], Callable[[RuleResult, int, PreemptionCase], list[CapacityConstraint]]] = {
     NodePorts: capacity_constraints.of_ports,
     ResourcesFit: capacity_constraints.of_resources,
     VolumeRestrictions: capacity_constraints.of_claims,
@@ -48,13 +48,13 @@ class ConstraintOutcome(msgspec.Struct, frozen=True):
     first: NDArray[np.int64]
     code: NDArray[np.int64]
 
-    def tally(self, where: Mask, judged: Sequence[Judged]) -> Counter[str]:
+    def tally(self, where: Mask, judged: Sequence[RuleResult]) -> Counter[str]:
         """Reason text → how many of these targets are refused for it."""
         counts: Counter[str] = Counter()
         for position, one in enumerate(judged):
             codes, numbers = np.unique(self.code[where & (self.first == position)], return_counts=True)
             for code, n in zip(codes.tolist(), numbers.tolist(), strict=True):
-                counts.update(dict.fromkeys((reason.text for reason in one.rule.reasons(one.plan, code)), n))
+                counts.update(dict.fromkeys((reason.text for reason in one.rule.reasons(one.state, code)), n))
         return counts
 
 
@@ -79,7 +79,7 @@ class PlacementConstraints(msgspec.Struct):
     def near_now(self) -> tuple[Mask, Mask]:
         """Where required affinity holds, with guests and without."""
         anywhere, nearness = self.case.index.slots.alive, self.nearness
-        return (anywhere, anywhere) if nearness is None else (nearness.now | nearness.by_guests, nearness.now)
+        return (anywhere, anywhere) if nearness is None else (nearness.now | nearness.by_nominated, nearness.now)
 
     def outcome(self, lefts: Sequence[Amounts], near: tuple[Mask, Mask]) -> ConstraintOutcome:
         """
@@ -110,7 +110,7 @@ class PlacementConstraints(msgspec.Struct):
         for position, judged in enumerate(self.case.judged):
             here = outcome.first == position
             for code in np.unique(outcome.code[here]).tolist():
-                if judged.rule.reasons(judged.plan, code)[0].status is StatusCode.UNSCHEDULABLE:
+                if judged.rule.reasons(judged.state, code)[0].status is StatusCode.UNSCHEDULABLE:
                     found |= here & (outcome.code == code)
         return found
 
@@ -131,25 +131,27 @@ def constraints_of(case: PreemptionCase) -> PlacementConstraints:
             limits.said[position] = codes
             if rule.follows_workloads and not isinstance(rule, UNMOVED):
                 limits.entangled |= codes != 0
-                limits.entangled[list(case.guests)] = True
+                limits.entangled[list(case.nominated_pods)] = True
             if isinstance(rule, VolumeLimits):
-                limits.entangled[volume_limits.sharing(judged.plan, case.index)] = True
+                limits.entangled[volume_limits.sharing(judged.state, case.index)] = True
     for allowance in limits.capacity_constraints:
         if allowance.entangles:
             limits.entangled |= allowance.left < 0
-        for slot, guests in case.guests.items():
-            allowance.left[slot] -= sum(allowance.asked_by(guest, slot) for guest in guests)
+        for slot, nominated_pods in case.nominated_pods.items():
+            allowance.left[slot] -= sum(allowance.asked_by(nominated, slot) for nominated in nominated_pods)
     return limits
 
 
-def _add_affinity(limits: PlacementConstraints, position: int, judged: Judged) -> None:
+def _add_affinity(limits: PlacementConstraints, position: int, judged: RuleResult) -> None:
     """What of InterPodAffinity is no allowance."""
-    plan, case = judged.plan, limits.case
-    if plan.near:
-        limits.nearness = Nearness(position, plan, case)
+    state, case = judged.state, limits.case
+    if state.near:
+        limits.nearness = Nearness(position, state, case)
         limits.entangled[limits.nearness.half_met] = True
-    unsure = any(one.matches is not None for one in plan.refusing)
+    unsure = any(one.matches is not None for one in state.refusing)
     unsure = unsure or (limits.nearness is not None and limits.nearness.judged_apart)
-    for slot, guests in case.guests.items():
-        if unsure or any(use.limit for guest in guests for use in peer_constraints.held_against(case, guest, slot)):
+    for slot, nominated_pods in case.nominated_pods.items():
+        if unsure or any(
+            use.limit for nominated in nominated_pods for use in peer_constraints.held_against(case, nominated, slot)
+        ):
             limits.entangled[slot] = True

@@ -52,14 +52,14 @@ class DisruptionBudgets:
             if not self._namespaces[namespace]:
                 del self._namespaces[namespace]
 
-    def breaking(self, groups: NDArray[np.intp], rows: Rows, roster: PodTable) -> Mask:
+    def breaking(self, groups: NDArray[np.intp], rows: Rows, pod_table: PodTable) -> Mask:
         """
         Which workloads break a budget if all of their group go, shape (n,): those that go when it is used up.
 
         `rows` are in order of importance within their group, and the more important ones are charged first.
         """
         breaks = np.zeros(len(rows), np.bool_)
-        places, budgets = self._charges(rows, roster)
+        places, budgets = self._charges(rows, pod_table)
         if not len(places):
             return breaks
         names = list(self._budgets)
@@ -72,26 +72,26 @@ class DisruptionBudgets:
         breaks[places[order[charged_before >= allowed[budgets[order]]]]] = True
         return breaks
 
-    def _charges(self, rows: Rows, roster: PodTable) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    def _charges(self, rows: Rows, pod_table: PodTable) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Position in `rows` and number of the budget, for every workload and every budget that its going charges."""
         numbers = {name: number for number, name in enumerate(self._budgets)}
-        kinds = roster.kind[rows]
-        present = np.zeros(len(roster.kinds.by_id), np.bool_)
-        present[kinds] = bool(numbers)
+        signatures = pod_table.signature[rows]
+        present = np.zeros(len(pod_table.signatures.by_id), np.bool_)
+        present[signatures] = bool(numbers)
         flat: list[int] = []
         first, n_budgets = np.zeros(len(present), np.intp), np.zeros(len(present), np.intp)
-        for kind in np.flatnonzero(present).tolist():
-            names = self._selecting_kind(kind, roster)
-            first[kind], n_budgets[kind] = len(flat), len(names)
+        for signature in np.flatnonzero(present).tolist():
+            names = self._selecting_signature(signature, pod_table)
+            first[signature], n_budgets[signature] = len(flat), len(names)
             flat += [numbers[name] for name in names]
-        repeats = n_budgets[kinds]
+        repeats = n_budgets[signatures]
         places = np.repeat(np.arange(len(rows)), repeats)
         which = np.arange(len(places)) - np.repeat(repeats.cumsum() - repeats, repeats)
-        charged = np.array(flat, np.intp)[first[kinds[places]] + which]
-        return self._without_disrupted(places, charged, rows, roster)
+        charged = np.array(flat, np.intp)[first[signatures[places]] + which]
+        return self._without_disrupted(places, charged, rows, pod_table)
 
     def _without_disrupted(
-        self, places: NDArray[np.intp], charged: NDArray[np.intp], rows: Rows, roster: PodTable
+        self, places: NDArray[np.intp], charged: NDArray[np.intp], rows: Rows, pod_table: PodTable
     ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Less those whose going the budget's controller knows of already."""
         disrupted = [budget.disrupted for budget in self._budgets.values()]
@@ -99,21 +99,21 @@ class DisruptionBudgets:
             return places, charged
         counts = np.array(
             [
-                roster.at(row).workload.name not in disrupted[budget]
+                pod_table.at(row).workload.name not in disrupted[budget]
                 for row, budget in zip(rows[places].tolist(), charged.tolist(), strict=True)
             ],
             np.bool_,
         )
         return places[counts], charged[counts]
 
-    def _selecting_kind(self, kind: int, roster: PodTable) -> tuple[Name, ...]:
+    def _selecting_signature(self, signature: int, pod_table: PodTable) -> tuple[Name, ...]:
         """The budgets that select workloads of this kind."""
-        key = roster.kinds.by_id[kind]
+        key = pod_table.signatures.by_id[signature]
         assert key is not None, "asked only for kinds that somebody has"
-        known = self._selecting.get(kind)
+        known = self._selecting.get(signature)
         if known is None or known[0] != key:  # numbers of kinds are given out again
             namespace, label_set = key
             here = self._namespaces.get(namespace, {})
             names = tuple((namespace, name) for name, budget in here.items() if budget.selects(label_set.labels))
-            known = self._selecting[kind] = (key, names)
+            known = self._selecting[signature] = (key, names)
         return known[1]

@@ -49,12 +49,12 @@ def dry_run(case: PreemptionCase, slot: int, may_go: Sequence[tuple[WorkloadKey,
 
 def refused(case: PreemptionCase, slot: int) -> Reasons:
     """Why the target is refused as the index is now, with the guests that were promised it or without; empty if not."""
-    guests = case.guests.get(slot)
-    if guests:
+    nominated_pods = case.nominated_pods.get(slot)
+    if nominated_pods:
         target = case.index.slots.at(slot).name
         with case.index.tentatively():
-            for guest in guests:
-                case.index.add(guest, target)
+            for nominated in nominated_pods:
+                case.index.add(nominated, target)
             against = _refused(case, slot)
         if against:
             return against
@@ -62,9 +62,9 @@ def refused(case: PreemptionCase, slot: int) -> Reasons:
 
 
 def _refused(case: PreemptionCase, slot: int) -> Reasons:
-    judged: Iterable[filtering.Judged] = filtering.judge(case.rules, case.workload, case.index)
+    judged: Iterable[filtering.RuleResult] = filtering.judge(case.rules, case.workload, case.index)
     for one in judged:
         codes = one.evaluation.codes
         if one.rule.filters and codes is not None and codes[slot]:
-            return one.rule.reasons(one.plan, int(codes[slot]))
+            return one.rule.reasons(one.state, int(codes[slot]))
     return ()

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from bayplan.engine.filtering import Judged
+from bayplan.engine.filtering import RuleResult
 from bayplan.indexing.classes import WorkloadClass
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.pod_table import NOWHERE
@@ -37,19 +37,19 @@ PLENTY = 1 << 40
 
 def matching(term: PeerTerm, index: PlacementIndex) -> list[WorkloadClass]:
     """The classes whose members a term selects. Somebody must hold the term, or classes do not know its labels."""
-    census = index.census
-    return [cls for cls in census.classes.candidates(TermEntry(term)) if census.class_matches(term, cls)]
+    peer_index = index.peer_index
+    return [cls for cls in peer_index.classes.candidates(TermEntry(term)) if peer_index.class_matches(term, cls)]
 
 
 def holding(rule: OwnerRule, index: PlacementIndex) -> list[WorkloadClass]:
     """The classes whose members hold a rule, as often as they do: nothing keeps a pod from saying a thing twice."""
-    return [cls for cls in index.census.classes.by_id.values() for held in cls.owner_rules if held is rule]
+    return [cls for cls in index.peer_index.classes.by_id.values() for held in cls.owner_rules if held is rule]
 
 
 def rows_of(classes: Iterable[WorkloadClass], index: PlacementIndex) -> Mask:
     """The members of the classes, by row of the roster."""
-    roster = index.roster
-    members: Mask = np.isin(roster.class_id, [cls.id for cls in classes]) & (roster.slot != NOWHERE)
+    pod_table = index.pod_table
+    members: Mask = np.isin(pod_table.class_id, [cls.id for cls in classes]) & (pod_table.slot != NOWHERE)
     return members
 
 
@@ -71,7 +71,7 @@ class Peers(CapacityConstraint, ABC):
         by_times: dict[int, list[WorkloadClass]] = {}
         for cls, times in Counter(self.classes()).items():
             by_times.setdefault(times, []).append(cls)
-        found = np.zeros(len(self.index.roster), np.int64)
+        found = np.zeros(len(self.index.pod_table), np.int64)
         for times, classes in by_times.items():
             found[rows_of(classes, self.index)] = times
         return found
@@ -88,9 +88,9 @@ class Disliked(Peers):
     def classes(self) -> list[WorkloadClass]:
         return matching(self.use.term, self.index)
 
-    def asked_by(self, guest: Workload, slot: int) -> int:
+    def asked_by(self, nominated: Workload, slot: int) -> int:
         there = self.column is not None and bool(self.column.domains(slot))
-        return int(there and selects(self.use.term, guest, self.index))
+        return int(there and selects(self.use.term, nominated, self.index))
 
 
 class Unwelcoming(Peers):
@@ -120,19 +120,19 @@ class Crowded(Peers):
         return holding(self.rule, self.index)
 
 
-class UnwelcomingGuests(Fixed):
+class NominatedAntiAffinity(Fixed):
     """Required anti-affinity of those who were promised the target."""
 
     def __init__(self, position: int, case: PreemptionCase) -> None:
         super().__init__(position, UNWELCOME, np.zeros(case.index.slots.capacity, np.int64))
-        for slot, guests in case.guests.items():
-            self.left[slot] = -sum(len(held_against(case, guest, slot)) for guest in guests)
+        for slot, nominated_pods in case.nominated_pods.items():
+            self.left[slot] = -sum(len(held_against(case, nominated, slot)) for nominated in nominated_pods)
 
 
-def held_against(case: PreemptionCase, guest: Workload, slot: int) -> list[Use]:
+def held_against(case: PreemptionCase, nominated: Workload, slot: int) -> list[Use]:
     """The required anti-affinity of a guest that selects the workload, as far as the target is in a domain of it."""
     workload, index = case.workload, case.index
-    terms = resolve(guest.needs.affinity, guest.namespace, index.semantics, incoming=False).anti_required
+    terms = resolve(nominated.needs.affinity, nominated.namespace, index.semantics, incoming=False).anti_required
     return [
         use
         for use in terms
@@ -140,15 +140,15 @@ def held_against(case: PreemptionCase, guest: Workload, slot: int) -> list[Use]:
     ]
 
 
-def of_peers(judged: Judged, position: int, case: PreemptionCase) -> list[CapacityConstraint]:
+def of_peers(judged: RuleResult, position: int, case: PreemptionCase) -> list[CapacityConstraint]:
     """InterPodAffinity but for required affinity; the checks that kube-scheduler makes first come last."""
-    plan: InterPodAffinityState = judged.plan
-    found: list[CapacityConstraint] = [UnwelcomingGuests(position, case)] if case.guests else []
+    state: InterPodAffinityState = judged.state
+    found: list[CapacityConstraint] = [NominatedAntiAffinity(position, case)] if case.nominated_pods else []
     found += [
         Unwelcoming(position, one.rule, case.index) if one.matches is None else Crowded(position, one, case.index)
-        for one in plan.refusing
+        for one in state.refusing
     ]
-    found += [Disliked(position, wish, case.index) for wish in plan.apart]
+    found += [Disliked(position, wish, case.index) for wish in state.apart]
     return found
 
 
@@ -179,18 +179,18 @@ class Skew(Peers):
         return [] if self.term is None else matching(self.term, self.index)
 
     def amounts(self) -> Amounts:
-        return super().amounts() * self.index.roster.on(self.eligible)
+        return super().amounts() * self.index.pod_table.on(self.eligible)
 
-    def asked_by(self, guest: Workload, slot: int) -> int:
+    def asked_by(self, nominated: Workload, slot: int) -> int:
         if self.term is None or not self.eligible[slot]:
             return 0
-        return int(selects(self.term, guest, self.index))
+        return int(selects(self.term, nominated, self.index))
 
 
-def of_spread(judged: Judged, position: int, case: PreemptionCase) -> list[CapacityConstraint]:
+def of_spread(judged: RuleResult, position: int, case: PreemptionCase) -> list[CapacityConstraint]:
     """PodTopologySpread: the first constraint that fails has the last word."""
     found: list[CapacityConstraint] = []
-    for i, spreading in reversed(list(enumerate(judged.plan.hard))):
+    for i, spreading in reversed(list(enumerate(judged.state.hard))):
         present = spreading.column.present(ALL)
         found.append(Skew(position, 2 * i + 1, spreading, case.index))
         found.append(Fixed(position, 2 * i + 2, np.where(present, 0, -1)))
@@ -198,7 +198,7 @@ def of_spread(judged: Judged, position: int, case: PreemptionCase) -> list[Capac
 
 
 def selects(term: PeerTerm, workload: Workload, index: PlacementIndex) -> bool:
-    return index.census.matches(term, workload.labels, workload.namespace, terminating=workload.terminating)
+    return index.peer_index.matches(term, workload.labels, workload.namespace, terminating=workload.terminating)
 
 
 # RF merged from preempting.nearness: Required affinity when others go: whether a peer is still near, or none is
@@ -208,25 +208,27 @@ def selects(term: PeerTerm, workload: Workload, index: PlacementIndex) -> bool:
 
 class Nearness:
     """
-    `now` says where required affinity holds, shape (capacity,); `by_guests` where those who are to come would do.
+    `now` says where required affinity holds, shape (capacity,); `by_nominated` where those who are to come would do.
 
     `judged_apart`: the first of a set is judged term by term, by peers that need not be near: no number says what
     becomes of that. Nor of `half_met`, the targets where guests meet some of the terms and not all.
     """
 
-    def __init__(self, position: int, plan: InterPodAffinityState, case: PreemptionCase) -> None:
+    def __init__(self, position: int, state: InterPodAffinityState, case: PreemptionCase) -> None:
         self.position, self.index = position, case.index
-        self.near = plan.near
-        self.judged_apart = any(near.kind is not None for near in plan.near)
+        self.near = state.near
+        self.judged_apart = any(near.kind is not None for near in state.near)
         self.now: Mask = np.ones(case.index.slots.capacity, np.bool_)
         self.present: Mask = self.now.copy()
-        for near, first in zip(plan.near, inter_pod_affinity.alone(plan), strict=True):
+        for near, first in zip(state.near, inter_pod_affinity.alone(state), strict=True):
             self.now &= inter_pod_affinity.near_enough(near, ALL, first=first)
             self.present &= near.reach.present(ALL)
-        self.by_guests, self.half_met = np.zeros_like(self.now), list[int]()
-        for slot, guests in case.guests.items():
-            met = [any(selects(near.term, guest, case.index) for guest in guests) for near in plan.near]
-            self.by_guests[slot] = all(met) and self.present[slot]
+        self.by_nominated, self.half_met = np.zeros_like(self.now), list[int]()
+        for slot, nominated_pods in case.nominated_pods.items():
+            met = [
+                any(selects(near.term, nominated, case.index) for nominated in nominated_pods) for near in state.near
+            ]
+            self.by_nominated[slot] = all(met) and self.present[slot]
             if any(met) and not all(met):
                 self.half_met.append(slot)
 
@@ -252,7 +254,7 @@ class Nearness:
     def _lost(self, term: PeerTerm, lower: Mask) -> Amounts:
         """How many peers would go from each target."""
         lost = np.zeros(len(self.now), np.int64)
-        np.add.at(lost, self.index.roster.slot[self._selected({term}) & lower], 1)
+        np.add.at(lost, self.index.pod_table.slot[self._selected({term}) & lower], 1)
         return lost
 
     def _selected(self, terms: set[PeerTerm]) -> Mask:

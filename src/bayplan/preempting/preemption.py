@@ -85,7 +85,7 @@ def _standing(limits: PlacementConstraints, verdicts: Verdicts) -> tuple[Mask, M
         return np.zeros_like(index.slots.alive), np.zeros_like(index.slots.alive)
     now = limits.outcome([allowance.left for allowance in limits.capacity_constraints], limits.near_now())
     curable, fits = limits.resolvable(now), now.first == -1
-    for slot in limits.case.guests:
+    for slot in limits.case.nominated_pods:
         if limits.entangled[slot]:
             against = dry_run.refused(limits.case, slot)
             fits[slot] = not against
@@ -109,8 +109,8 @@ def _not_eligible(workload: Workload, index: PlacementIndex, curable: Mask) -> s
 def _search(limits: PlacementConstraints, curable: Mask, budgets: DisruptionBudgets, *, across: bool) -> Found:
     """Who is cheapest to free; `across` lets workloads on other targets go too."""
     workload, index = limits.case.workload, limits.case.index
-    roster = index.roster
-    lower = (roster.slot != NOWHERE) & (roster.priority < workload.priority)
+    pod_table = index.pod_table
+    lower = (pod_table.slot != NOWHERE) & (pod_table.priority < workload.priority)
     if limits.nearness is not None and index.semantics.spare_affinity_partners:
         lower &= ~limits.nearness.partners()
     return Search(limits, curable, lower, across=across).run(budgets)

@@ -6,27 +6,29 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from bayplan.engine.filtering import Judged
+from bayplan.engine.filtering import RuleResult
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.workloads import Workload
 from bayplan.rules.rule import Rule
 
-Guests = dict[int, list[Workload]]
+NominatedPods = dict[int, list[Workload]]
 
 
 class PreemptionCase(msgspec.Struct, frozen=True):
-    """`guests` are workloads that were promised room: slot → those at least as important as this one."""
+    """`nominated_pods` are workloads that were promised room: slot → those at least as important as this one."""
 
     workload: Workload
     index: PlacementIndex
     rules: Sequence[Rule]
-    judged: tuple[Judged, ...]
-    guests: Guests
+    judged: tuple[RuleResult, ...]
+    nominated_pods: NominatedPods
 
 
-def nominated_pods_of(workload: Workload, nominated: Iterable[tuple[Workload, str]], index: PlacementIndex) -> Guests:
+def nominated_pods_of(
+    workload: Workload, nominated: Iterable[tuple[Workload, str]], index: PlacementIndex
+) -> NominatedPods:
     """Whom the workload must leave room for, by slot: others of the same or a higher priority, not there yet."""
-    found: Guests = {}
+    found: NominatedPods = {}
     for other, target in nominated:
         slot = index.slots.by_name.get(target)
         if slot is None or other.key == workload.key or other.priority < workload.priority:

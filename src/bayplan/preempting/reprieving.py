@@ -45,20 +45,20 @@ class Cost(msgspec.Struct, frozen=True, order=True):
     rank: int
 
 
-def grouped(slots: Slots, rows: Rows, roster: PodTable, budgets: DisruptionBudgets) -> Pairs:
+def grouped(slots: Slots, rows: Rows, pod_table: PodTable, budgets: DisruptionBudgets) -> Pairs:
     """Pairs of target and row, given target by target in order of importance."""
     firsts = np.r_[True, slots[1:] != slots[:-1]] if len(slots) else np.zeros(0, np.bool_)
     groups = firsts.cumsum() - 1
-    return Pairs(slots[firsts], groups, rows, budgets.breaking(groups, rows, roster))
+    return Pairs(slots[firsts], groups, rows, budgets.breaking(groups, rows, pod_table))
 
 
-def victims(pairs: Pairs, scarce: Sequence[tuple[CapacityConstraint, Amounts]], roster: PodTable) -> Mask:
+def victims(pairs: Pairs, scarce: Sequence[tuple[CapacityConstraint, Amounts]], pod_table: PodTable) -> Mask:
     """
     Which of the pairs are victims, shape (n_pairs,).
 
     `scarce` is everything that somebody may have to go for, with what workloads take of it, by row of the roster.
     """
-    takes = _taken(pairs, scarce, roster)
+    takes = _taken(pairs, scarce, pod_table)
     left = np.zeros((len(scarce), len(pairs.slots)), np.int64)  # shape (n_scarce, n_groups)
     for i, (allowance, _) in enumerate(scarce):
         left[i] = allowance.left[pairs.slots]
@@ -77,9 +77,9 @@ def victims(pairs: Pairs, scarce: Sequence[tuple[CapacityConstraint, Amounts]], 
     return found
 
 
-def _taken(pairs: Pairs, scarce: Sequence[tuple[CapacityConstraint, Amounts]], roster: PodTable) -> Amounts:
+def _taken(pairs: Pairs, scarce: Sequence[tuple[CapacityConstraint, Amounts]], pod_table: PodTable) -> Amounts:
     """What each workload takes of each allowance on the target it is paired with, shape (n_scarce, n_pairs)."""
-    where, there = roster.slot[pairs.rows], pairs.slots[pairs.groups]
+    where, there = pod_table.slot[pairs.rows], pairs.slots[pairs.groups]
     on_target = where == there
     found = np.zeros((len(scarce), len(pairs.rows)), np.int64)
     for i, (allowance, amounts) in enumerate(scarce):
@@ -90,17 +90,17 @@ def _taken(pairs: Pairs, scarce: Sequence[tuple[CapacityConstraint, Amounts]], r
     return found
 
 
-def costs(pairs: Pairs, chosen: Mask, roster: PodTable, ranks: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+def costs(pairs: Pairs, chosen: Mask, pod_table: PodTable, ranks: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     """The fields of `Cost` for every group, each of shape (n_groups,); `ranks` has the rank of every group's target."""
     n_groups, groups, rows = len(pairs.slots), pairs.groups[chosen], pairs.rows[chosen]
-    priority = roster.priority[rows]
+    priority = pod_table.priority[rows]
     highest = np.full(n_groups, np.iinfo(np.int64).min)
     np.maximum.at(highest, groups, priority)
     sums = np.zeros(n_groups, np.int64)
     np.add.at(sums, groups, priority + ABOVE_ALL_NEGATIVES)
     oldest = np.full(n_groups, np.iinfo(np.int64).max)
     top = priority == highest[groups]
-    np.minimum.at(oldest, groups[top], roster.started[rows[top]])
+    np.minimum.at(oldest, groups[top], pod_table.started[rows[top]])
     n_violations = np.bincount(groups[pairs.breaks[chosen]], minlength=n_groups)
     n_victims = np.bincount(groups, minlength=n_groups)
     return [n_violations, highest, sums, n_victims, -oldest, ranks]

@@ -19,20 +19,20 @@ class Nominations:
 
     def __init__(self) -> None:
         self.generation = 0
-        self._promised: dict[WorkloadKey, tuple[Workload, str]] = {}
+        self._nominated: dict[WorkloadKey, tuple[Workload, str]] = {}
         self._asked: dict[WorkloadKey, frozenset[str]] = {}  # the uids of those who were asked to go for it
 
     def __len__(self) -> int:
-        return len(self._promised)
+        return len(self._nominated)
 
     def target_of(self, key: WorkloadKey) -> str:
         """The node promised to a pod, empty if none is."""
-        found = self._promised.get(key)
+        found = self._nominated.get(key)
         return found[1] if found else ""
 
-    def promise(self, workload: Workload, target: str) -> None:
-        if self._promised.get(workload.key) != (workload, target):
-            self._promised[workload.key] = (workload, target)
+    def nominate(self, workload: Workload, target: str) -> None:
+        if self._nominated.get(workload.key) != (workload, target):
+            self._nominated[workload.key] = (workload, target)
             self.generation += 1
 
     def note_victims(self, key: WorkloadKey, uids: frozenset[str]) -> None:
@@ -44,32 +44,32 @@ class Nominations:
         return self._asked.get(key, frozenset())
 
     def forget(self, key: WorkloadKey) -> None:
-        self.generation += self._promised.pop(key, None) is not None
+        self.generation += self._nominated.pop(key, None) is not None
         self._asked.pop(key, None)
 
     def all(self) -> list[tuple[Workload, str]]:
         """Every promise, as pod and node."""
-        return list(self._promised.values())
+        return list(self._nominated.values())
 
     def displaced_by(self, workload: Workload, target: str) -> tuple[Workload, ...]:
         """The less important pods that were promised the same node."""
-        promised = (other for other, where in self._promised.values() if where == target)
-        return tuple(other for other in promised if other.priority < workload.priority)
+        nominated = (other for other, where in self._nominated.values() if where == target)
+        return tuple(other for other in nominated if other.priority < workload.priority)
 
     def beside(self, workload: Workload) -> list[tuple[Workload, str]]:
         """The promises that this pod must leave room for: those to others that are at least as important."""
         return [
             (other, target)
-            for key, (other, target) in self._promised.items()
+            for key, (other, target) in self._nominated.items()
             if key != workload.key and other.priority >= workload.priority
         ]
 
 
 @contextmanager
-def kept(promises: Sequence[tuple[Workload, str]], index: PlacementIndex) -> Iterator[None]:
+def kept(nominations: Sequence[tuple[Workload, str]], index: PlacementIndex) -> Iterator[None]:
     """The index as if the promised pods were on their nodes already."""
     with index.tentatively():
-        for workload, target in promises:
+        for workload, target in nominations:
             slot = index.slots.by_name.get(target)
             if slot is not None and workload.key not in index.records:
                 index.add(place_pods.bound(workload, index.slots.at(slot).labels), target)

@@ -74,7 +74,7 @@ class SchedulingQueue:
                 return pending
         return None
 
-    def wakes_at(self) -> float | None:
+    def ready_at(self) -> float | None:
         """When the next back-off ends; None if nobody backs off."""
         while self._backing_off and self._ticket.get(self._backing_off[0][2]) != self._backing_off[0][1]:
             heapq.heappop(self._backing_off)
@@ -96,8 +96,8 @@ class SchedulingQueue:
             heapq.heappush(self._backing_off, (ends, ticket, pending))
 
     def _end_backoff(self, now: float) -> None:
-        until = self.wakes_at()
+        until = self.ready_at()
         while until is not None and until <= now:
             _, _, pending = heapq.heappop(self._backing_off)
             self.move(pending, QueueStage.ACTIVE, until)
-            until = self.wakes_at()
+            until = self.ready_at()

@@ -12,10 +12,9 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from bayplan.engine.filtering import Judged, Verdicts
+from bayplan.engine.filtering import RuleResult, Verdicts
 from bayplan.indexing.capacity import PODS
-from bayplan.indexing.journal import Change
-from bayplan.indexing.journal import ChangeType as ChangeKind
+from bayplan.indexing.journal import Change, ChangeType
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.queueing.pending_pod import PendingPod
@@ -39,7 +38,7 @@ class UnschedulableClass:
     def __init__(self) -> None:
         self.members: dict[WorkloadKey, PendingPod] = {}
         self.held_by: NDArray[np.uint8] = np.zeros(0, np.uint8)
-        self.peers: list[Judged] = []
+        self.peers: list[RuleResult] = []
         self.heard: dict[tuple[int, bool, bool], bool] = {}  # whether comings and goings of like pods matter here
         self.lacks_attachments = False  # on some node no more volumes can be attached for them
         self.outdated = False  # one of them was woken: what was against nodes is no longer so
@@ -65,12 +64,12 @@ class UnschedulableClass:
 
     def may_be_helped(self, change: Change, index: PlacementIndex) -> bool:
         """Whether a change may give one of them a place, or let others make it one."""
-        match change.kind:
-            case ChangeKind.WORKLOAD_ADDED:
+        match change.type:
+            case ChangeType.WORKLOAD_ADDED:
                 return self._has_a_part(change, index) or self._brings_volumes(change, index)
-            case ChangeKind.WORKLOAD_REMOVED:
+            case ChangeType.WORKLOAD_REMOVED:
                 return self._makes_room(change, index) or self._has_a_part(change, index)
-            case ChangeKind.STORAGE_CHANGED:
+            case ChangeType.STORAGE_CHANGED:
                 return self._is_served(change, index)
             case _:  # nodes and namespaces: rare, and any of them may matter
                 return True
@@ -112,7 +111,7 @@ class UnschedulableClass:
         if heard is None:
             if len(self.heard) == MOST_HEARD:
                 self.heard.clear()
-            heard = any(one.rule.touched(one.plan, change, index) is not None for one in self.peers)
+            heard = any(one.rule.touched(one.state, change, index) is not None for one in self.peers)
             self.heard[alike] = heard
         return heard
 

@@ -14,8 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 
 from bayplan.engine.filtering import Verdicts
-from bayplan.indexing.journal import Change
-from bayplan.indexing.journal import ChangeType as ChangeKind
+from bayplan.indexing.journal import Change, ChangeType
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.workloads import Workload, WorkloadKey, label_keys
 from bayplan.queueing import unschedulable_class
@@ -33,7 +32,7 @@ class UnschedulablePods:
     The sleepers by kind.
 
     `fits` asks the engine whether a pod has a place now, `judge` what every rule says of every node, `helped` for whom
-    of pods that are alike others would be asked to go. `promised` are pods that were promised a node, which it is: of a
+    of pods that are alike others would be asked to go. `nominated` are pods that were promised a node, which it is: of a
     kind, only they may have the room there.
     """
 
@@ -43,20 +42,20 @@ class UnschedulablePods:
         fits: Callable[[Workload], bool],
         judge: Callable[[Workload], Verdicts],
         helped: Callable[[Mapping[WorkloadKey, PendingPod]], PendingPod | None] = lambda _alike: None,
-        promised: Callable[[], Sequence[tuple[Workload, str]]] = tuple,
+        nominated: Callable[[], Sequence[tuple[Workload, str]]] = tuple,
     ) -> None:
         self._index = index
         self._fits = fits
         self._judge = judge
         self._helped = helped
-        self._promised = promised
+        self._nominated = nominated
         self._kinds: dict[Hashable, UnschedulableClass] = {}
         self._kind_of: dict[WorkloadKey, Hashable] = {}
         self._away: dict[WorkloadKey, Hashable] = {}  # who was woken, and the kind that waits for what becomes of it
         self._position = index.journal.end
-        self._generation = index.census.generation
-        self._doubtful: dict[Hashable, None] = {}  # to be asked at the next look, in this order
-        self._suspects: dict[Hashable, None] = {}  # to be asked by the sweep, which nothing has happened to
+        self._generation = index.peer_index.generation
+        self._for_retry: dict[Hashable, None] = {}  # to be asked at the next look, in this order
+        self._for_sweep: dict[Hashable, None] = {}  # to be asked by the sweep, which nothing has happened to
         self.asked = 0  # how often the engine was asked, for metrics and tests
 
     def __len__(self) -> int:
@@ -65,7 +64,7 @@ class UnschedulablePods:
     def __contains__(self, key: WorkloadKey) -> bool:
         return key in self._kind_of
 
-    def park(self, pending: PendingPod) -> None:
+    def add(self, pending: PendingPod) -> None:
         """Let a pod that was just refused sleep."""
         if not self._kinds:
             self._position = self._index.journal.end  # nobody cared for what happened before
@@ -91,7 +90,7 @@ class UnschedulablePods:
     def _settle(self, key: WorkloadKey) -> None:
         kind_key = self._away.pop(key, None)
         if kind_key in self._kinds:
-            self._doubt(kind_key)
+            self._mark_for_retry(kind_key)
 
     def _take(self, key: WorkloadKey) -> None:
         kind_key = self._kind_of.pop(key, None)
@@ -100,25 +99,25 @@ class UnschedulablePods:
             del kind.members[key]
             if not kind.members:
                 del self._kinds[kind_key]
-                self._doubtful.pop(kind_key, None)
-                self._suspects.pop(kind_key, None)
+                self._for_retry.pop(kind_key, None)
+                self._for_sweep.pop(kind_key, None)
 
     def placed(self, workload: Workload) -> None:
         """One of a kind has found a place or was promised one: perhaps there is room for the next."""
         self._settle(workload.key)
         key = self._key(workload)
         if key in self._kinds:
-            self._doubt(key)
+            self._mark_for_retry(key)
 
-    def doubt_all(self) -> None:
+    def mark_all_for_retry(self) -> None:
         """Something has happened that no change of the index tells of: ask for every kind."""
         for key in self._kinds:
-            self._doubt(key)
+            self._mark_for_retry(key)
 
     @property
-    def is_restless(self) -> bool:
+    def has_candidates(self) -> bool:
         """Whether there are kinds left to be asked."""
-        return bool(self._doubtful or self._suspects)
+        return bool(self._for_retry or self._for_sweep)
 
     def wake(self, enough: Enough = lambda: False) -> list[PendingPod]:
         """The pods that the changes since the last look have given a place; they sleep no longer."""
@@ -126,26 +125,26 @@ class UnschedulablePods:
             return []
         changes = self._index.journal.since(self._position)
         self._position = self._index.journal.end
-        if self._generation != self._index.census.generation:
+        if self._generation != self._index.peer_index.generation:
             self._regroup()
         if changes is None or len(changes) > MANY_CHANGES:
-            self.doubt_all()
+            self.mark_all_for_retry()
         else:
             for change in changes:
-                self._doubt_concerned(change)
-        return self._asked(self._doubtful, enough)
+                self._mark_concerned_for_retry(change)
+        return self._asked(self._for_retry, enough)
 
-    def suspect_all(self) -> None:
+    def mark_all_for_sweep(self) -> None:
         """Have the sweep ask for every kind."""
-        self._suspects = {key: None for key in self._kinds if key not in self._doubtful}
+        self._for_sweep = {key: None for key in self._kinds if key not in self._for_retry}
 
     def sweep(self, enough: Enough = lambda: False) -> list[PendingPod]:
         """Of the suspects those who fit: they should have been woken before."""
-        return self._asked(self._suspects, enough)
+        return self._asked(self._for_sweep, enough)
 
-    def _doubt(self, key: Hashable) -> None:
-        self._doubtful[key] = None
-        self._suspects.pop(key, None)  # something has happened: whoever fits now need not have fitted before
+    def _mark_for_retry(self, key: Hashable) -> None:
+        self._for_retry[key] = None
+        self._for_sweep.pop(key, None)  # something has happened: whoever fits now need not have fitted before
 
     def _asked(self, kinds: dict[Hashable, None], enough: Enough) -> list[PendingPod]:
         """Put kinds to the engine, one at least, until it is enough."""
@@ -170,14 +169,14 @@ class UnschedulablePods:
 
     def _chosen_of(self, kind: UnschedulableClass) -> PendingPod | None:
         """Who of a kind is to be woken: one that fits, else one that others would be asked to go for."""
-        for pending in (kind.sample, *self._promised_of(kind)):
+        for pending in (kind.sample, *self._nominated_of(kind)):
             if self._fits(pending.workload):
                 return pending
         return self._helped(kind.members)
 
-    def _promised_of(self, kind: UnschedulableClass) -> list[PendingPod]:
+    def _nominated_of(self, kind: UnschedulableClass) -> list[PendingPod]:
         """Those of a kind who were promised a node; of many only those for whom there is room on it by now."""
-        found = [(kind.members[one.key], node) for one, node in self._promised() if one.key in kind.members]
+        found = [(kind.members[one.key], node) for one, node in self._nominated() if one.key in kind.members]
         if len(found) > FEW:
             slots = self._index.slots.by_name
             found = [
@@ -187,22 +186,22 @@ class UnschedulablePods:
             ]
         return [pending for pending, _ in found]
 
-    def _doubt_concerned(self, change: Change) -> None:
-        if change.kind is ChangeKind.WORKLOAD_REMOVED and change.workload is not None and change.workload.terminating:
-            self._doubt_waiting_for(change.slots)
+    def _mark_concerned_for_retry(self, change: Change) -> None:
+        if change.type is ChangeType.WORKLOAD_REMOVED and change.workload is not None and change.workload.terminating:
+            self._mark_waiting_for(change.slots)
         for key, kind in self._kinds.items():
-            if key not in self._doubtful and kind.may_be_helped(change, self._index):
-                self._doubt(key)
+            if key not in self._for_retry and kind.may_be_helped(change, self._index):
+                self._mark_for_retry(key)
 
-    def _doubt_waiting_for(self, slots: Sequence[int]) -> None:
+    def _mark_waiting_for(self, slots: Sequence[int]) -> None:
         """Somebody on its way out is gone: who was promised its node has its room, or may ask others to go now."""
-        for one, node in self._promised():
+        for one, node in self._nominated():
             if one.key in self._kind_of and self._index.slots.by_name.get(node) in slots:
-                self._doubt(self._kind_of[one.key])
+                self._mark_for_retry(self._kind_of[one.key])
 
     def _key(self, workload: Workload) -> Hashable:
         needs = workload.needs
-        visible = self._index.census.visible(workload.labels, label_keys(needs))
+        visible = self._index.peer_index.visible(workload.labels, label_keys(needs))
         return (
             workload.scheduler_name,
             workload.namespace,
@@ -216,10 +215,10 @@ class UnschedulablePods:
 
     def _regroup(self) -> None:
         """Terms have come or gone, which may tell pods apart that were alike before."""
-        self._generation = self._index.census.generation
-        sleepers = [pending for kind in self._kinds.values() for pending in kind.members.values()]
-        for pending in sleepers:
+        self._generation = self._index.peer_index.generation
+        pods = [pending for kind in self._kinds.values() for pending in kind.members.values()]
+        for pending in pods:
             if self._key(pending.workload) != self._kind_of[pending.key]:
                 self._take(pending.key)
-                self.park(pending)
-                self._doubt(self._kind_of[pending.key])
+                self.add(pending)
+                self._mark_for_retry(self._kind_of[pending.key])

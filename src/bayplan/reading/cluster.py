@@ -46,7 +46,7 @@ class LoadedCluster(msgspec.Struct):
 
     index: PlacementIndex
     pending: list[Workload]
-    surroundings: pods.SpreadContext
+    spread_context: pods.SpreadContext
     notes: list[str]
     disruption_budgets: list[DisruptionBudget] = []
 
@@ -110,7 +110,7 @@ def cluster_of(
     for pod in inputs.pods:
         sink(pod)
     made = pod_creation.expand(inputs, tell=lambda n_pods: tell(f"making pods from controllers: {n_pods}"))
-    surroundings = _surroundings(inputs, made)
+    spread_context = _spread_context(inputs, made)
     index = PlacementIndex(semantics, seed)
     for namespace in inputs.namespaces:
         index.set_namespace(namespace.metadata.name, namespace.metadata.labels or {})
@@ -121,12 +121,12 @@ def cluster_of(
         index.add(workload, target)
     waiting: list[Workload] = []
     for pod in (*sink.waiting, *made.pods):
-        waiting.append(pods.workload_of(pod, surroundings))
+        waiting.append(pods.workload_of(pod, spread_context))
         if len(waiting) % pod_creation.TELL_EVERY == 0:
             tell(f"reading what pods need: {len(waiting)} of {len(sink.waiting) + len(made.pods)}")
     pending, notes = sorted(waiting, key=queue_order), _notes(inputs, made, sink, index)
     return LoadedCluster(
-        index, pending, surroundings, notes, [disruption_budgets.budget_of(one) for one in inputs.disruption_budgets]
+        index, pending, spread_context, notes, [disruption_budgets.budget_of(one) for one in inputs.disruption_budgets]
     )
 
 
@@ -135,7 +135,7 @@ def queue_order(workload: Workload) -> tuple[int, str, str, str]:
     return -workload.priority, workload.created or "9999", workload.namespace, workload.name
 
 
-def _surroundings(inputs: Inputs, made: pod_creation.CreatedObjects) -> pods.SpreadContext:
+def _spread_context(inputs: Inputs, made: pod_creation.CreatedObjects) -> pods.SpreadContext:
     around = pods.SpreadContext(services={}, controllers={}, priorities={})
     for service in inputs.services:
         around.add_service(service)

@@ -75,7 +75,7 @@ class Situation(msgspec.Struct):
     index: PlacementIndex
     workload: Workload
     profile: SchedulerProfile
-    surroundings: pods.SpreadContext
+    spread_context: pods.SpreadContext
 
 
 def situation_of(question: PodQuestion) -> Situation:
@@ -83,31 +83,31 @@ def situation_of(question: PodQuestion) -> Situation:
     index = PlacementIndex(semantics_of(question.options))
     for namespace in question.namespaces:
         index.set_namespace(namespace.metadata.name, namespace.metadata.labels or {})
-    surroundings = _objects(question.objects, index)
+    spread_context = _objects(question.objects, index)
     for node in question.nodes:
         index.add_target(nodes.target_of(node))
     for pod in question.pods:
         if pod.spec.node_name and not pods.finished(pod):
-            index.add(pods.workload_of(pod, surroundings), pod.spec.node_name)
-    workload = pods.workload_of(question.pod, surroundings)
+            index.add(pods.workload_of(pod, spread_context), pod.spec.node_name)
+    workload = pods.workload_of(question.pod, spread_context)
     workload = msgspec.structs.replace(workload, requested_target=question.pod.spec.node_name)
     profile = scheduler_config.profile_of(question.options.config, workload.scheduler_name)
-    return Situation(index, workload, profile, surroundings)
+    return Situation(index, workload, profile, spread_context)
 
 
 def _objects(objects: list[dict[str, Any]], index: PlacementIndex) -> pods.SpreadContext:
     """Put storage into the index; return what pods are read against."""
-    surroundings = pods.SpreadContext(services={}, controllers={}, priorities={})
+    spread_context = pods.SpreadContext(services={}, controllers={}, priorities={})
     for written in objects:
         match written.get("kind"):
             case "Service":
-                surroundings.add_service(msgspec.convert(written, Service))
+                spread_context.add_service(msgspec.convert(written, Service))
             case "ReplicaSet" | "StatefulSet":
-                surroundings.add_controller(msgspec.convert(written, Controller))
+                spread_context.add_controller(msgspec.convert(written, Controller))
             case "ReplicationController":
-                surroundings.add_controller(msgspec.convert(written, ReplicationController))
+                spread_context.add_controller(msgspec.convert(written, ReplicationController))
             case "PriorityClass":
-                surroundings.add_priority_class(msgspec.convert(written, PriorityClass))
+                spread_context.add_priority_class(msgspec.convert(written, PriorityClass))
             case "PersistentVolume":
                 volume = storage.volume_of(msgspec.convert(written, PersistentVolume))
                 index.set_volume(volume.name, volume)
@@ -129,7 +129,7 @@ def _objects(objects: list[dict[str, Any]], index: PlacementIndex) -> pods.Sprea
             case "CSIStorageCapacity":
                 space = msgspec.convert(written, CsiStorageCapacity)
                 index.set_stored("space", f"{space.metadata.namespace}/{space.metadata.name}", storage.space_of(space))
-    return surroundings
+    return spread_context
 
 
 class FleetQuestion(msgspec.Struct, rename="camel"):
@@ -211,7 +211,7 @@ def preemption_situation_of(question: PodQuestion) -> PreemptionSituation:
     situation = situation_of(question)
     written = [msgspec.convert(one, PodDisruptionBudget) for one in question.objects if _is_budget(one)]
     waiting = [pod for pod in question.pods if not pod.spec.node_name and not pods.finished(pod)]
-    workloads = [pods.workload_of(pod, situation.surroundings) for pod in waiting]
+    workloads = [pods.workload_of(pod, situation.spread_context) for pod in waiting]
     return PreemptionSituation(
         situation.index,
         situation.workload,

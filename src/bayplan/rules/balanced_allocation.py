@@ -39,20 +39,20 @@ class BalancedAllocation(Rule):
     def prepare(self, part: Amounts, index: PlacementIndex) -> Plan:
         return tuple((index.capacity.row(resource), amount) for resource, amount in part)
 
-    def score(self, plan: Plan, index: PlacementIndex, at: At) -> Scores:
+    def score(self, state: Plan, index: PlacementIndex, at: At) -> Scores:
         """kube-scheduler 1.36: how the balance changes with the pod, 75 being no change at all."""
         capacity = index.capacity
-        rows = [row for row, _ in plan]
+        rows = [row for row, _ in state]
         offered = capacity.allocatable[rows][:, at]
         taken = capacity.requested[rows][:, at]
-        asked = np.array([amount for _, amount in plan], np.int64)[:, None]
+        asked = np.array([amount for _, amount in state], np.int64)[:, None]
         before, after = _balance(taken, offered), _balance(taken + asked, offered)
         return 50 + (50 + after - before) // 2
 
-    def at_one(self, plan: Plan, index: PlacementIndex, slot: int) -> tuple[int, int]:
+    def at_one(self, state: Plan, index: PlacementIndex, slot: int) -> tuple[int, int]:
         offered, requested = index.capacity.offered_at, index.capacity.requested_at
         before, after = [], []
-        for row, amount in plan:
+        for row, amount in state:
             whole = offered[row][slot]
             if whole > 0:
                 taken = requested[row][slot]
@@ -60,10 +60,10 @@ class BalancedAllocation(Rule):
                 after.append((taken + amount) / whole if taken + amount < whole else 1.0)
         return 0, 50 + (50 + _evenness_of_one(after) - _evenness_of_one(before)) // 2
 
-    def touched(self, plan: Plan, change: Change, index: PlacementIndex) -> Touched:
-        if change.kind in (ChangeType.WORKLOAD_ADDED, ChangeType.WORKLOAD_REMOVED):
+    def touched(self, state: Plan, change: Change, index: PlacementIndex) -> Touched:
+        if change.type in (ChangeType.WORKLOAD_ADDED, ChangeType.WORKLOAD_REMOVED):
             return change.slots
-        return super().touched(plan, change, index)
+        return super().touched(state, change, index)
 
 
 def _balance(taken: NDArray[np.int64], offered: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -40,18 +40,18 @@ class ClusterAffinityRule(Rule):
         everything = workload.binding.is_workload or not group.first_only
         return ClusterAffinityPart(group.tiers if everything else group.tiers[:1])
 
-    def reject(self, plan: ClusterAffinityPart, index: PlacementIndex, at: At) -> Codes:
-        nowhere: Mask = tier_by_target(plan.tiers, index)[at] == NOWHERE
+    def reject(self, state: ClusterAffinityPart, index: PlacementIndex, at: At) -> Codes:
+        nowhere: Mask = tier_by_target(state.tiers, index)[at] == NOWHERE
         return nowhere.astype(np.int64)
 
-    def reasons(self, plan: ClusterAffinityPart, code: int) -> tuple[Reason, ...]:
-        del plan, code
+    def reasons(self, state: ClusterAffinityPart, code: int) -> tuple[Reason, ...]:
+        del state, code
         return (NOT_NAMED,)
 
     def evidence(
-        self, plan: ClusterAffinityPart, workload: Workload, slot: int, index: PlacementIndex
+        self, state: ClusterAffinityPart, workload: Workload, slot: int, index: PlacementIndex
     ) -> list[Failure]:
-        del plan, slot, index
+        del state, slot, index
         assert workload.binding is not None
         group = workload.binding.group.name
         return [Failure(self.id, NOT_NAMED.text, term=f"affinity {group}" if group else "clusterAffinity")]

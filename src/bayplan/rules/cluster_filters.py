@@ -39,16 +39,16 @@ class ClusterLeaving(Rule):
         del workload, index
         return "any"
 
-    def reject(self, plan: str, index: PlacementIndex, at: At) -> Codes:
-        del plan
+    def reject(self, state: str, index: PlacementIndex, at: At) -> Codes:
+        del state
         return codes_of(index, at, lambda facts: int(facts.terminating))
 
-    def reasons(self, plan: str, code: int) -> tuple[Reason, ...]:
-        del plan, code
+    def reasons(self, state: str, code: int) -> tuple[Reason, ...]:
+        del state, code
         return (LEAVING,)
 
-    def evidence(self, plan: str, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
-        del plan, workload, slot, index
+    def evidence(self, state: str, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
+        del state, workload, slot, index
         return [Failure(self.id, LEAVING.text)]
 
 
@@ -56,7 +56,7 @@ class ApiEnablementRule(Rule):
     name = "APIEnablement"
     id = "api-missing"
     follows_workloads = False
-    spared = staticmethod(assigned_slots)
+    exempt_slots = staticmethod(assigned_slots)
 
     def part(self, workload: Workload, index: PlacementIndex) -> tuple[str, str]:
         del index
@@ -65,16 +65,16 @@ class ApiEnablementRule(Rule):
         # As Karmada parses it: more than one slash is no version at all.
         return "" if version.count("/") > 1 else version.removeprefix("/"), workload.binding.kind
 
-    def reject(self, plan: tuple[str, str], index: PlacementIndex, at: At) -> Codes:
-        return codes_of(index, at, lambda facts: int(plan not in facts.apis))
+    def reject(self, state: tuple[str, str], index: PlacementIndex, at: At) -> Codes:
+        return codes_of(index, at, lambda facts: int(state not in facts.apis))
 
-    def reasons(self, plan: tuple[str, str], code: int) -> tuple[Reason, ...]:
-        del plan, code
+    def reasons(self, state: tuple[str, str], code: int) -> tuple[Reason, ...]:
+        del state, code
         return (NO_API,)
 
-    def evidence(self, plan: tuple[str, str], workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
+    def evidence(self, state: tuple[str, str], workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
         del workload, slot, index
-        return [Failure(self.id, NO_API.text, detail=f"{plan[0]} {plan[1]} is not served there", term=plan[1])]
+        return [Failure(self.id, NO_API.text, detail=f"{state[0]} {state[1]} is not served there", term=state[1])]
 
 
 class ClusterTaints(Rule):
@@ -83,7 +83,7 @@ class ClusterTaints(Rule):
     name = "TaintToleration"
     id = "cluster-taint"
     follows_workloads = False
-    spared = staticmethod(assigned_slots)
+    exempt_slots = staticmethod(assigned_slots)
 
     def part(self, workload: Workload, index: PlacementIndex) -> tuple[Toleration, ...]:
         del index
@@ -94,18 +94,18 @@ class ClusterTaints(Rule):
         del index
         return TaintState(part)
 
-    def reject(self, plan: TaintState, index: PlacementIndex, at: At) -> Codes:
+    def reject(self, state: TaintState, index: PlacementIndex, at: At) -> Codes:
         slots = range(index.slots.capacity) if isinstance(at, slice) else at.tolist()
-        return np.fromiter((plan.code(index, slot) for slot in slots), np.int64, len(slots))
+        return np.fromiter((state.code(index, slot) for slot in slots), np.int64, len(slots))
 
-    def reasons(self, plan: TaintState, code: int) -> tuple[Reason, ...]:
+    def reasons(self, state: TaintState, code: int) -> tuple[Reason, ...]:
         return (
-            Reason(self.id, f"cluster(s) had untolerated taint {{{plan.texts[code - 1]}}}", StatusCode.UNRESOLVABLE),
+            Reason(self.id, f"cluster(s) had untolerated taint {{{state.texts[code - 1]}}}", StatusCode.UNRESOLVABLE),
         )
 
-    def evidence(self, plan: TaintState, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
+    def evidence(self, state: TaintState, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
         del workload
-        text = plan.texts[plan.code(index, slot) - 1]
+        text = state.texts[state.code(index, slot) - 1]
         return [Failure(self.id, f"cluster(s) had untolerated taint {{{text}}}", term=text)]
 
 
@@ -144,24 +144,24 @@ class SpreadProperty(Rule):
             fields = [field or label for field, label in zip(fields, labels, strict=True)]
         return tuple(field for field in fields if field) or None
 
-    def reject(self, plan: tuple[str, ...], index: PlacementIndex, at: At) -> Codes:
+    def reject(self, state: tuple[str, ...], index: PlacementIndex, at: At) -> Codes:
         codes = np.zeros(len(index.slots.alive[at]), np.int64)
-        for position in reversed(range(len(plan))):  # the first that is missing has the last word
-            codes[~index.column(plan[position]).present(at)] = position + 1
+        for position in reversed(range(len(state))):  # the first that is missing has the last word
+            codes[~index.column(state[position]).present(at)] = position + 1
         return codes
 
-    def reasons(self, plan: tuple[str, ...], code: int) -> tuple[Reason, ...]:
-        key = plan[code - 1]
+    def reasons(self, state: tuple[str, ...], code: int) -> tuple[Reason, ...]:
+        key = state[code - 1]
         return (
             PROPERTIES.get(key)
             or Reason("label-missing", f"cluster(s) did not have label {key}", StatusCode.UNRESOLVABLE),
         )
 
-    def evidence(self, plan: tuple[str, ...], workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
+    def evidence(self, state: tuple[str, ...], workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
         del workload
-        code = int(self.reject(plan, index, np.array([slot]))[0])
-        (reason,) = self.reasons(plan, code)
-        return [Failure(self.id, reason.text, term=f"spreadConstraints {plan[code - 1].removeprefix(chr(0))}")]
+        code = int(self.reject(state, index, np.array([slot]))[0])
+        (reason,) = self.reasons(state, code)
+        return [Failure(self.id, reason.text, term=f"spreadConstraints {state[code - 1].removeprefix(chr(0))}")]
 
 
 class ClusterEviction(Rule):
@@ -174,17 +174,17 @@ class ClusterEviction(Rule):
         assert workload.binding is not None
         return workload.binding.evicted_from or None
 
-    def reject(self, plan: tuple[str, ...], index: PlacementIndex, at: At) -> Codes:
+    def reject(self, state: tuple[str, ...], index: PlacementIndex, at: At) -> Codes:
         codes = np.zeros(index.slots.capacity, np.int64)
-        codes[[index.slots.by_name[name] for name in plan if name in index.slots.by_name]] = 1
+        codes[[index.slots.by_name[name] for name in state if name in index.slots.by_name]] = 1
         return codes[at]
 
-    def reasons(self, plan: tuple[str, ...], code: int) -> tuple[Reason, ...]:
-        del plan, code
+    def reasons(self, state: tuple[str, ...], code: int) -> tuple[Reason, ...]:
+        del state, code
         return (EVICTING,)
 
-    def evidence(self, plan: tuple[str, ...], workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
-        del plan, workload, slot, index
+    def evidence(self, state: tuple[str, ...], workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
+        del state, workload, slot, index
         return [Failure(self.id, EVICTING.text, term="gracefulEvictionTasks")]
 
 

@@ -27,18 +27,18 @@ class ImageLocality(Rule):
         images = workload.needs.images
         return images if any(index.images.sizes(name) for name in images.names) else None
 
-    def score(self, plan: Images, index: PlacementIndex, at: At) -> Scores:
+    def score(self, state: Images, index: PlacementIndex, at: At) -> Scores:
         total = np.zeros(index.slots.capacity, np.int64)
-        for name in plan.names:
+        for name in state.names:
             sizes = index.images.sizes(name)
             share = len(sizes) / len(index.slots) if sizes else 0.0
             for slot, size in sizes.items():
                 total[slot] += int(size * share)
-        most = MOST_PER_CONTAINER * max(plan.n_containers, 1)
+        most = MOST_PER_CONTAINER * max(state.n_containers, 1)
         return HIGHEST * (np.clip(total[at], LEAST, most) - LEAST) // (most - LEAST)
 
-    def touched(self, plan: Images, change: Change, index: PlacementIndex) -> Touched:
+    def touched(self, state: Images, change: Change, index: PlacementIndex) -> Touched:
         # One node more or less changes what share of the nodes holds an image.
-        if change.kind in (ChangeType.TARGET_ADDED, ChangeType.TARGET_REMOVED, ChangeType.TARGET_CHANGED):
+        if change.type in (ChangeType.TARGET_ADDED, ChangeType.TARGET_REMOVED, ChangeType.TARGET_CHANGED):
             return ALL
-        return super().touched(plan, change, index)
+        return super().touched(state, change, index)

@@ -100,52 +100,52 @@ class InterPodAffinity(Rule):
     id = "pod-affinity"
     scaling = Scaling.BY_EXTREMES
 
-    def __init__(self, hard_weight: int = 1, *, ignore_neighbours_wishes: bool = False) -> None:
+    def __init__(self, hard_weight: int = 1, *, ignore_preferred_terms_of_existing_pods: bool = False) -> None:
         self.hard_weight = hard_weight
-        self.ignore_neighbours_wishes = ignore_neighbours_wishes
+        self.ignore_preferred_terms_of_existing_pods = ignore_preferred_terms_of_existing_pods
 
     def part(self, workload: Workload, index: PlacementIndex) -> InterPodAffinityPart:
         affinity = workload.needs.affinity
         return InterPodAffinityPart(
-            workload.namespace, index.census.visible(workload.labels, label_keys(workload.needs)), affinity
+            workload.namespace, index.peer_index.visible(workload.labels, label_keys(workload.needs)), affinity
         )
 
     def prepare(self, part: InterPodAffinityPart, index: PlacementIndex) -> InterPodAffinityState:
-        return _StateBuilder(self, part, index).plan()
+        return _StateBuilder(self, part, index).state()
 
-    def stale(self, plan: InterPodAffinityState, index: PlacementIndex) -> bool:
-        return plan.generation != index.census.generation
+    def stale(self, state: InterPodAffinityState, index: PlacementIndex) -> bool:
+        return state.generation != index.peer_index.generation
 
-    def release(self, plan: InterPodAffinityState, index: PlacementIndex) -> None:
-        for entry in plan.held:
-            index.census.release(entry)
+    def release(self, state: InterPodAffinityState, index: PlacementIndex) -> None:
+        for entry in state.held:
+            index.peer_index.release(entry)
 
-    def judges_by(self, plan: InterPodAffinityState, index: PlacementIndex) -> ValueColumn | None:
-        return wholes((column for reach in _reaches(plan) for column in reach.columns), index)
+    def judges_by(self, state: InterPodAffinityState, index: PlacementIndex) -> ValueColumn | None:
+        return wholes((column for reach in _reaches(state) for column in reach.columns), index)
 
-    def reject(self, plan: InterPodAffinityState, index: PlacementIndex, at: At) -> Codes | None:
-        if not (plan.near or plan.apart or plan.refusing):
+    def reject(self, state: InterPodAffinityState, index: PlacementIndex, at: At) -> Codes | None:
+        if not (state.near or state.apart or state.refusing):
             return None
         codes = np.zeros(len(index.slots.alive[at]), np.int64)
         # Later checks first, so that the one kube-scheduler makes first has the last word.
-        for neighbours in plan.refusing:
+        for neighbours in state.refusing:
             codes[refuse(neighbours, at)] = 3
-        for wish in plan.apart:
+        for wish in state.apart:
             codes[wish.reach.counts(at) > wish.use.limit] = 2
-        plan.alone = alone(plan)
-        for near, first in zip(plan.near, plan.alone, strict=True):
+        state.alone = alone(state)
+        for near, first in zip(state.near, state.alone, strict=True):
             codes[~near_enough(near, at, first=first)] = 1
         return codes
 
-    def score(self, plan: InterPodAffinityState, index: PlacementIndex, at: At) -> Scores | None:
-        if not (plan.liked or plan.disliked or plan.pulling):
+    def score(self, state: InterPodAffinityState, index: PlacementIndex, at: At) -> Scores | None:
+        if not (state.liked or state.disliked or state.pulling):
             return None
         raw = np.zeros(len(index.slots.alive[at]), np.int64)
-        for wish in plan.liked:
+        for wish in state.liked:
             raw += wish.use.weight * _seen(wish, index.semantics, at)
-        for wish in plan.disliked:
+        for wish in state.disliked:
             raw += wish.use.weight * _missed(wish, index.semantics, at)
-        for neighbours in plan.pulling:
+        for neighbours in state.pulling:
             raw += self._pull(neighbours.rule) * _pulled(neighbours, at)
         return raw
 
@@ -156,107 +156,107 @@ class InterPodAffinity(Rule):
         scaled = HIGHEST * ((raw - lowest) / float(highest - lowest))
         return int(scaled) if isinstance(raw, int) else scaled.astype(np.int64)
 
-    def at_one(self, plan: InterPodAffinityState, index: PlacementIndex, slot: int) -> tuple[int, int] | None:
-        if plan.compares:
+    def at_one(self, state: InterPodAffinityState, index: PlacementIndex, slot: int) -> tuple[int, int] | None:
+        if state.compares:
             return None
         code = 0
-        for neighbours in plan.refusing:
+        for neighbours in state.refusing:
             if neighbours.rule.reach.count_at(slot):
                 code = 3
-        for wish in plan.apart:
+        for wish in state.apart:
             if wish.reach.count_at(slot) > wish.use.limit:
                 code = 2
-        plan.alone = alone(plan)
-        for near, first in zip(plan.near, plan.alone, strict=True):
+        state.alone = alone(state)
+        for near, first in zip(state.near, state.alone, strict=True):
             if not near.reach.is_present(slot) or not (first or near.reach.count_at(slot)):
                 code = 1
-        return code, self._score_one(plan, index.semantics, slot)
+        return code, self._score_one(state, index.semantics, slot)
 
-    def _score_one(self, plan: InterPodAffinityState, semantics: Semantics, slot: int) -> int:
+    def _score_one(self, state: InterPodAffinityState, semantics: Semantics, slot: int) -> int:
         once, raw = semantics.soft_terms_count_once, 0
-        for wish in plan.liked:
+        for wish in state.liked:
             count = wish.reach.count_at(slot)
             raw += wish.use.weight * (min(count, 1) if once else count)
-        for wish in plan.disliked:
+        for wish in state.disliked:
             count = wish.reach.count_at(slot)
             raw += wish.use.weight * (1 - min(count, 1) if once else -count)
-        for neighbours in plan.pulling:
+        for neighbours in state.pulling:
             raw += self._pull(neighbours.rule) * neighbours.rule.reach.count_at(slot)
         return raw
 
-    def touched(self, plan: InterPodAffinityState, change: Change, index: PlacementIndex) -> Touched:
+    def touched(self, state: InterPodAffinityState, change: Change, index: PlacementIndex) -> Touched:
         cls = change.member_of
         if cls is None:
-            return self._touched_by_others(plan, change)
-        if plan.alone != alone(plan):
+            return self._touched_by_others(state, change)
+        if state.alone != alone(state):
             return ALL  # whether there is any such peer at all decides about the first pod, everywhere
         if not change.slots:  # on unknown targets alone
             return None
-        keys = plan.effects.get(cls.id)
+        keys = state.effects.get(cls.id)
         if keys is None:
-            if len(plan.effects) == MOST_EFFECTS:
-                plan.effects.clear()
-            keys = plan.effects[cls.id] = self._effects(plan, cls, index)
+            if len(state.effects) == MOST_EFFECTS:
+                state.effects.clear()
+            keys = state.effects[cls.id] = self._effects(state, cls, index)
         if not keys:
             return None
         return ALL if keys is EVERYWHERE else Around(keys, change.slots)
 
-    def _touched_by_others(self, plan: InterPodAffinityState, change: Change) -> Touched:
+    def _touched_by_others(self, state: InterPodAffinityState, change: Change) -> Touched:
         """Where something that is no workload on a target matters."""
         if change.moves_domains:
             return ALL  # who came or went there before did so in domains that are no longer known
-        if change.kind in (ChangeType.TARGET_ADDED, ChangeType.TARGET_CHANGED):
+        if change.type in (ChangeType.TARGET_ADDED, ChangeType.TARGET_CHANGED):
             return change.slots
-        if change.kind is ChangeType.NAMESPACE_CHANGED:
-            plan.effects.clear()
+        if change.type is ChangeType.NAMESPACE_CHANGED:
+            state.effects.clear()
             return ALL
         return None
 
-    def reasons(self, plan: InterPodAffinityState, code: int) -> tuple[Reason, ...]:
-        del plan
+    def reasons(self, state: InterPodAffinityState, code: int) -> tuple[Reason, ...]:
+        del state
         return (REASONS[code - 1],)
 
     def evidence(
-        self, plan: InterPodAffinityState, workload: Workload, slot: int, index: PlacementIndex
+        self, state: InterPodAffinityState, workload: Workload, slot: int, index: PlacementIndex
     ) -> list[Failure]:
         from bayplan.rules import inter_pod_evidence  # which reads plans, so it cannot be imported above
 
         del workload
-        return inter_pod_evidence.failures(plan, slot, index)
+        return inter_pod_evidence.failures(state, slot, index)
 
     def _pull(self, rule: OwnerRule) -> int:
         if rule.role is Role.REQUIRED:
             return self.hard_weight
         return rule.weight if rule.role is Role.PREFERRED else -rule.weight
 
-    def _effects(self, plan: InterPodAffinityState, cls: WorkloadClass, index: PlacementIndex) -> tuple[str, ...]:
+    def _effects(self, state: InterPodAffinityState, cls: WorkloadClass, index: PlacementIndex) -> tuple[str, ...]:
         """The topology keys in whose domains members of the class change what the pod finds."""
-        census, keys = index.census, set[str]()
-        for near in plan.near:
-            if census.class_matches(near.term, cls):
+        peer_index, keys = index.peer_index, set[str]()
+        for near in state.near:
+            if peer_index.class_matches(near.term, cls):
                 keys.update(near.reach.keys)
-        for wish in (*plan.apart, *plan.liked, *plan.disliked):
-            if census.class_matches(wish.use.term, cls):
+        for wish in (*state.apart, *state.liked, *state.disliked):
+            if peer_index.class_matches(wish.use.term, cls):
                 keys.update(wish.reach.keys)
-        labels = dict(plan.part.labels)
+        labels = dict(state.part.labels)
         for rule in cls.owner_rules:
-            if census.matches(rule.entry.term, labels, plan.part.namespace):
+            if peer_index.matches(rule.entry.term, labels, state.part.namespace):
                 keys.update(rule.reach.keys)
-        for neighbours in (*plan.refusing, *plan.pulling):  # what its owners see of this class may matter too
-            if neighbours.matches and census.class_matches(neighbours.rule.entry.term, cls):
+        for neighbours in (*state.refusing, *state.pulling):  # what its owners see of this class may matter too
+            if neighbours.matches and peer_index.class_matches(neighbours.rule.entry.term, cls):
                 if len(neighbours.matches.keys) > 1:
                     return EVERYWHERE  # owners near the change reach further than the change itself
                 keys.update(neighbours.matches.keys)
         return tuple(sorted(keys))
 
 
-def _reaches(plan: InterPodAffinityState) -> Iterator[Reach]:
+def _reaches(state: InterPodAffinityState) -> Iterator[Reach]:
     """Everything whose counts decide about a target."""
-    for near in plan.near:
+    for near in state.near:
         yield near.reach
-    for wish in (*plan.apart, *plan.liked, *plan.disliked):
+    for wish in (*state.apart, *state.liked, *state.disliked):
         yield wish.reach
-    for neighbours in (*plan.refusing, *plan.pulling):
+    for neighbours in (*state.refusing, *state.pulling):
         yield neighbours.rule.reach
         if neighbours.matches is not None:
             yield neighbours.matches
@@ -271,16 +271,16 @@ def near_enough(near: RequiredAffinity, at: At, *, first: bool) -> Mask:
     return present if first else present & (near.reach.counts(at) > 0)
 
 
-def alone(plan: InterPodAffinityState) -> tuple[bool, ...]:
+def alone(state: InterPodAffinityState) -> tuple[bool, ...]:
     """For each required term, whether the pod is the first of a set that wants to be together and so need not be."""
-    if not plan.near:
+    if not state.near:
         return ()
-    if plan.near[0].kind is not None:
-        return tuple([n.self_matching and n.kind is not None and n.kind.counter.anywhere == 0 for n in plan.near])
+    if state.near[0].kind is not None:
+        return tuple([n.self_matching and n.kind is not None and n.kind.counter.anywhere == 0 for n in state.near])
     first = True
-    for near in plan.near:
+    for near in state.near:
         first = first and near.self_matching and not near.reach.occupied
-    return (first,) * len(plan.near)
+    return (first,) * len(state.near)
 
 
 def refuse(neighbours: ExistingPodTerm, at: At) -> Mask:
@@ -326,10 +326,10 @@ class _StateBuilder:
 
     def __init__(self, rule: InterPodAffinity, part: InterPodAffinityPart, index: PlacementIndex) -> None:
         self.rule, self.part, self.index = rule, part, index
-        self.census, self.semantics = index.census, index.semantics
+        self.peer_index, self.semantics = index.peer_index, index.semantics
         self.held: list[TermEntry] = []
 
-    def plan(self) -> InterPodAffinityState:
+    def state(self) -> InterPodAffinityState:
         part = self.part
         own = resolve(part.affinity, part.namespace, self.semantics, incoming=True)
         near = self._near(own)
@@ -339,7 +339,7 @@ class _StateBuilder:
         )
         refusing, pulling = self._neighbours()
         compares = any(neighbours.matches is not None for neighbours in (*refusing, *pulling))
-        generation = self.census.generation
+        generation = self.peer_index.generation
         return InterPodAffinityState(
             part, near, apart, liked, disliked, refusing, pulling, self.held, generation, compares, {}
         )
@@ -354,10 +354,10 @@ class _StateBuilder:
         return tuple(found)
 
     def _neighbours(self) -> tuple[tuple[ExistingPodTerm, ...], tuple[ExistingPodTerm, ...]]:
-        rules = list(self.census.owner_rules(dict(self.part.labels), self.part.namespace))
+        rules = list(self.peer_index.owner_rules(dict(self.part.labels), self.part.namespace))
         refusing = tuple(self._held_against(rule) for rule in rules if rule.role is Role.ANTI_REQUIRED)
         has_wishes = self.part.affinity.preferred or self.part.affinity.anti_preferred
-        if self.rule.ignore_neighbours_wishes and not has_wishes:
+        if self.rule.ignore_preferred_terms_of_existing_pods and not has_wishes:
             return refusing, ()
         return refusing, tuple(self._held_against(rule) for rule in rules if self._pulls(rule))
 
@@ -374,9 +374,9 @@ class _StateBuilder:
         return ExistingPodTerm(rule, self._reach(rule.entry.term, rule.reach.keys) if compares else None)
 
     def _reach(self, term: PeerTerm, keys: tuple[str, ...]) -> Reach:
-        entry = self.census.hold(term)
+        entry = self.peer_index.hold(term)
         self.held.append(entry)
-        return self.census.match_reach(entry, keys)
+        return self.peer_index.match_reach(entry, keys)
 
     def _matches_self(self, term: PeerTerm) -> bool:
-        return self.census.matches(term, dict(self.part.labels), self.part.namespace)
+        return self.peer_index.matches(term, dict(self.part.labels), self.part.namespace)

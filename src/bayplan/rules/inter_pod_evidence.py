@@ -24,24 +24,24 @@ from bayplan.rules.rule import Failure
 RULE = "pod-affinity"
 
 
-def failures(plan: InterPodAffinityState, slot: int, index: PlacementIndex) -> list[Failure]:
+def failures(state: InterPodAffinityState, slot: int, index: PlacementIndex) -> list[Failure]:
     """Everything that affinity and anti-affinity have against the target, in kube-scheduler's order of checks."""
     at = np.array([slot])
     not_near = [
-        _not_near(near, plan, slot)
-        for near, first in zip(plan.near, alone(plan), strict=True)
+        _not_near(near, state, slot)
+        for near, first in zip(state.near, alone(state), strict=True)
         if not near_enough(near, at, first=first)[0]
     ]
-    too_near = [_too_near(wish, slot, index) for wish in plan.apart if wish.reach.counts(at)[0] > wish.use.limit]
-    unwelcome = [_unwelcome(others, slot, index) for others in plan.refusing if refuse(others, at)[0]]
+    too_near = [_too_near(wish, slot, index) for wish in state.apart if wish.reach.counts(at)[0] > wish.use.limit]
+    unwelcome = [_unwelcome(others, slot, index) for others in state.refusing if refuse(others, at)[0]]
     # In no order of their own, so the same question would be explained in different words.
     return [*not_near, *too_near, *sorted(unwelcome, key=lambda failure: failure.detail)]
 
 
-def _not_near(near: RequiredAffinity, plan: InterPodAffinityState, slot: int) -> Failure:
+def _not_near(near: RequiredAffinity, state: InterPodAffinityState, slot: int) -> Failure:
     shown = show_term(near.use.source)
     if near.term != near.use.term:
-        shown = f"all of {' and '.join(show_term(n.use.source) for n in plan.near)} at once"
+        shown = f"all of {' and '.join(show_term(n.use.source) for n in state.near)} at once"
     domain = _domain(near.reach, slot)
     if not domain:
         detail = f"the node has no label {' or '.join(near.reach.keys)}"
@@ -54,7 +54,7 @@ def _not_near(near: RequiredAffinity, plan: InterPodAffinityState, slot: int) ->
 
 def _too_near(wish: PreferredTerm, slot: int, index: PlacementIndex) -> Failure:
     domain, term = _domain(wish.reach, slot), wish.use.source
-    peers = index.census.peers(wish.use.term, wish.reach.around(slot).tolist())
+    peers = index.peer_index.peers(wish.use.term, wish.reach.around(slot).tolist())
     allowed = f", more than the {term.limit} allowed" if term.limit else ""
     detail = f"{_count(peers)} in {domain} match{'es' if len(peers) == 1 else ''} {show_term(term)}{allowed}"
     return Failure(RULE, TOO_NEAR.text, detail=detail, term=term.path, domain=domain, peers=peers)
@@ -63,7 +63,7 @@ def _too_near(wish: PreferredTerm, slot: int, index: PlacementIndex) -> Failure:
 def _unwelcome(neighbours: ExistingPodTerm, slot: int, index: PlacementIndex) -> Failure:
     rule = neighbours.rule
     domain = _domain(rule.reach, slot)
-    owners = index.census.owners(rule, rule.reach.around(slot).tolist())
+    owners = index.peer_index.owners(rule, rule.reach.around(slot).tolist())
     allowed = f" more than {rule.limit} of" if rule.limit else ""
     detail = f"{_count(owners)} in {domain} refuse{'s' if len(owners) == 1 else ''}{allowed} {show_term(rule.source)}"
     return Failure(RULE, UNWELCOME.text, detail=detail, term=rule.source.path, domain=domain, peers=owners)

@@ -49,19 +49,19 @@ class NodeAffinityRule(Rule):
         del index
         return NodeAffinityState(part, _named_nodes(part.required))
 
-    def refuse(self, plan: NodeAffinityState, index: PlacementIndex) -> Reason | None:
+    def refuse(self, state: NodeAffinityState, index: PlacementIndex) -> Reason | None:
         del index
-        return CONFLICT if plan.names is not None and not plan.names else None
+        return CONFLICT if state.names is not None and not state.names else None
 
-    def candidates(self, plan: NodeAffinityState, index: PlacementIndex) -> Mask | None:
-        if plan.names is None:
+    def candidates(self, state: NodeAffinityState, index: PlacementIndex) -> Mask | None:
+        if state.names is None:
             return None
         mask = np.zeros(index.slots.capacity, np.bool_)
-        mask[[index.slots.by_name[name] for name in plan.names if name in index.slots.by_name]] = True
+        mask[[index.slots.by_name[name] for name in state.names if name in index.slots.by_name]] = True
         return mask
 
-    def reject(self, plan: NodeAffinityState, index: PlacementIndex, at: At) -> Codes | None:
-        asked, added = plan.asked, self.added.required if self.added else None
+    def reject(self, state: NodeAffinityState, index: PlacementIndex, at: At) -> Codes | None:
+        asked, added = state.asked, self.added.required if self.added else None
         if not asked.selector and asked.required is None and added is None:
             return None
         codes = np.where(matching(asked, index, at), 0, 1)
@@ -69,8 +69,8 @@ class NodeAffinityRule(Rule):
             codes[~_any_term(added, index, at)] = 2
         return codes
 
-    def score(self, plan: NodeAffinityState, index: PlacementIndex, at: At) -> Scores | None:
-        preferred: Sequence[PreferredNodeTerm] = plan.asked.preferred or ()
+    def score(self, state: NodeAffinityState, index: PlacementIndex, at: At) -> Scores | None:
+        preferred: Sequence[PreferredNodeTerm] = state.asked.preferred or ()
         if self.added and self.added.preferred:
             preferred = (*self.added.preferred, *preferred)
         if not preferred:
@@ -85,13 +85,13 @@ class NodeAffinityRule(Rule):
         del lowest
         return share_of_highest(raw, highest)
 
-    def reasons(self, plan: NodeAffinityState, code: int) -> tuple[Reason, ...]:
-        del plan
+    def reasons(self, state: NodeAffinityState, code: int) -> tuple[Reason, ...]:
+        del state
         return (NOT_MATCHED,) if code == 1 else (NOT_ENFORCED,)
 
-    def evidence(self, plan: NodeAffinityState, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
+    def evidence(self, state: NodeAffinityState, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
         del workload
-        target, asked = index.slots.at(slot), plan.asked
+        target, asked = index.slots.at(slot), state.asked
         failures = [
             Failure(self.id, NOT_MATCHED.text, term=f"nodeSelector {key}={value}", detail=_has(key, target.labels))
             for key, value in asked.selector

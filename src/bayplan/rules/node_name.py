@@ -22,17 +22,17 @@ class NodeName(Rule):
         del index
         return workload.requested_target or None
 
-    def reject(self, plan: str, index: PlacementIndex, at: At) -> Codes:
+    def reject(self, state: str, index: PlacementIndex, at: At) -> Codes:
         codes = np.ones(index.slots.capacity, np.int64)
-        slot = index.slots.by_name.get(plan)
+        slot = index.slots.by_name.get(state)
         if slot is not None:
             codes[slot] = 0
         return codes[at]
 
-    def reasons(self, plan: str, code: int) -> tuple[Reason, ...]:
-        del plan, code
+    def reasons(self, state: str, code: int) -> tuple[Reason, ...]:
+        del state, code
         return (OTHER_NODE,)
 
-    def evidence(self, plan: str, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
+    def evidence(self, state: str, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
         del workload, slot, index
-        return [Failure(self.id, OTHER_NODE.text, detail=f"spec.nodeName asks for {plan}")]
+        return [Failure(self.id, OTHER_NODE.text, detail=f"spec.nodeName asks for {state}")]

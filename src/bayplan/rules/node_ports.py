@@ -26,27 +26,27 @@ class NodePorts(Rule):
         del index
         return workload.needs.host_ports or None
 
-    def reject(self, plan: Ports, index: PlacementIndex, at: At) -> Codes:
+    def reject(self, state: Ports, index: PlacementIndex, at: At) -> Codes:
         codes = np.zeros(index.slots.capacity, np.int64)
-        for port in plan:
+        for port in state:
             for slot, addresses in index.ports.taken(port.protocol, port.port).items():
                 if port.ip == ANY_ADDRESS or ANY_ADDRESS in addresses or port.ip in addresses:
                     codes[slot] = 1
         return codes[at]
 
-    def touched(self, plan: Ports, change: Change, index: PlacementIndex) -> Touched:
+    def touched(self, state: Ports, change: Change, index: PlacementIndex) -> Touched:
         if change.workload is not None and change.workload.needs.host_ports:
             return change.slots
-        return super().touched(plan, change, index)
+        return super().touched(state, change, index)
 
-    def reasons(self, plan: Ports, code: int) -> tuple[Reason, ...]:
-        del plan, code
+    def reasons(self, state: Ports, code: int) -> tuple[Reason, ...]:
+        del state, code
         return (TAKEN,)
 
-    def evidence(self, plan: Ports, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
+    def evidence(self, state: Ports, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
         del workload
         failures = []
-        for port in plan:
+        for port in state:
             holders = tuple(key for key in index.workloads_on(slot) if _holds(index, key, port))
             if holders:
                 detail = f"{port.protocol} port {port.port} of {port.ip} is taken"

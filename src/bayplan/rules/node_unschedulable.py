@@ -24,16 +24,16 @@ class NodeUnschedulable(Rule):
         del index
         return None if tolerated(UNSCHEDULABLE, workload.needs.tolerations) else "not tolerated"
 
-    def reject(self, plan: str, index: PlacementIndex, at: At) -> Codes:
-        del plan
+    def reject(self, state: str, index: PlacementIndex, at: At) -> Codes:
+        del state
         column = index.column(TAINTS)
         cordoned = np.fromiter((value is not None and value[0] for value in column.values), np.int64)  # type: ignore[index]
         return column.gather(cordoned, at)
 
-    def reasons(self, plan: str, code: int) -> tuple[Reason, ...]:
-        del plan, code
+    def reasons(self, state: str, code: int) -> tuple[Reason, ...]:
+        del state, code
         return (CORDONED,)
 
-    def evidence(self, plan: str, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
-        del plan, workload, slot, index
+    def evidence(self, state: str, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
+        del state, workload, slot, index
         return [Failure(self.id, CORDONED.text, detail="the node is cordoned (spec.unschedulable)")]

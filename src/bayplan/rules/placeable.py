@@ -16,9 +16,9 @@ class Placeable(Rule):
     def part(self, workload: Workload, index: PlacementIndex) -> str | None:
         return workload.unplaceable or _without_topology(workload, index) or None
 
-    def refuse(self, plan: str, index: PlacementIndex) -> Reason | None:
+    def refuse(self, state: str, index: PlacementIndex) -> Reason | None:
         del index
-        return Reason("unreadable-rule", plan, StatusCode.UNRESOLVABLE)
+        return Reason("unreadable-rule", state, StatusCode.UNRESOLVABLE)
 
 
 def _without_topology(workload: Workload, index: PlacementIndex) -> str:

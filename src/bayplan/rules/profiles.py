@@ -87,7 +87,7 @@ def pod_rules(profile: SchedulerProfile = DEFAULT) -> tuple[Rule, ...]:
         topology_spread.TopologySpread(profile.spread_defaults, system=profile.spread_defaults_are_systems),
         InterPodAffinity(
             profile.hard_pod_affinity_weight,
-            ignore_neighbours_wishes=profile.ignore_preferred_terms_of_existing_pods,
+            ignore_preferred_terms_of_existing_pods=profile.ignore_preferred_terms_of_existing_pods,
         ),
         BalancedAllocation(profile.balanced_resources),
         ImageLocality(),

@@ -80,22 +80,22 @@ class ResourcesFit(Rule):
         )
         return ResourcesFitState(part.amounts, fitted, scored)
 
-    def reject(self, plan: ResourcesFitState, index: PlacementIndex, at: At) -> Codes:
+    def reject(self, state: ResourcesFitState, index: PlacementIndex, at: At) -> Codes:
         """Bit 0: no room for one more pod; bit i+1: too little of the i-th resource asked for; bit 62: ever."""
         capacity = index.capacity
         pods = capacity.rows[PODS]
         codes = (capacity.requested[pods, at] + 1 > capacity.allocatable[pods, at]).astype(np.int64)
-        for row, amount, bit in plan.fitted:
+        for row, amount, bit in state.fitted:
             offered = capacity.allocatable[row, at]
             codes |= (amount > offered - capacity.requested[row, at]) * np.int64(bit)
             codes |= (amount > offered) * np.int64(UNRESOLVABLE_BIT)
         return codes
 
-    def score(self, plan: ResourcesFitState, index: PlacementIndex, at: At) -> Scores:
+    def score(self, state: ResourcesFitState, index: PlacementIndex, at: At) -> Scores:
         capacity = index.capacity
         total = np.zeros(len(index.slots.alive[at]), np.int64)
         weights = np.zeros(len(total), np.int64)
-        for resource, row, amount, weight in plan.scored:
+        for resource, row, amount, weight in state.scored:
             taken = capacity.counted if resource in COUNTED else capacity.requested
             offered = capacity.allocatable[row, at]
             scored = self._score_of(taken[row, at] + amount, np.maximum(offered, 1))
@@ -109,22 +109,22 @@ class ResourcesFit(Rule):
             return np.floor(total / weights_or_one + 0.5).astype(np.int64)
         return total // weights_or_one
 
-    def at_one(self, plan: ResourcesFitState, index: PlacementIndex, slot: int) -> tuple[int, int]:
+    def at_one(self, state: ResourcesFitState, index: PlacementIndex, slot: int) -> tuple[int, int]:
         capacity = index.capacity
         offered, requested = capacity.offered_at, capacity.requested_at
         pods = capacity.rows[PODS]
         code = int(requested[pods][slot] + 1 > offered[pods][slot])
-        for row, amount, bit in plan.fitted:
+        for row, amount, bit in state.fitted:
             whole = offered[row][slot]
             if amount > whole - requested[row][slot]:
                 code |= bit
             if amount > whole:
                 code |= UNRESOLVABLE_BIT
-        return code, self._score_one(plan, capacity, slot)
+        return code, self._score_one(state, capacity, slot)
 
-    def _score_one(self, plan: ResourcesFitState, capacity: Capacity, slot: int) -> int:
+    def _score_one(self, state: ResourcesFitState, capacity: Capacity, slot: int) -> int:
         total = weights = 0
-        for resource, row, amount, weight in plan.scored:
+        for resource, row, amount, weight in state.scored:
             offered = capacity.offered_at[row][slot]
             if offered > 0:
                 taken = capacity.counted_at if resource in COUNTED else capacity.requested_at
@@ -136,27 +136,27 @@ class ResourcesFit(Rule):
             return math.floor(total / max(weights, 1) + 0.5)
         return total // (weights or 1)
 
-    def touched(self, plan: ResourcesFitState, change: Change, index: PlacementIndex) -> Touched:
-        if change.kind in (ChangeType.WORKLOAD_ADDED, ChangeType.WORKLOAD_REMOVED):
+    def touched(self, state: ResourcesFitState, change: Change, index: PlacementIndex) -> Touched:
+        if change.type in (ChangeType.WORKLOAD_ADDED, ChangeType.WORKLOAD_REMOVED):
             return change.slots
-        return super().touched(plan, change, index)
+        return super().touched(state, change, index)
 
-    def reasons(self, plan: ResourcesFitState, code: int) -> tuple[Reason, ...]:
+    def reasons(self, state: ResourcesFitState, code: int) -> tuple[Reason, ...]:
         status = StatusCode.UNRESOLVABLE if code & UNRESOLVABLE_BIT else StatusCode.UNSCHEDULABLE
         reasons = [Reason(TOO_MANY_PODS.id, TOO_MANY_PODS.text, status)] if code & 1 else []
         reasons += [
             Reason(f"insufficient-{resource}", f"Insufficient {resource}", status)
-            for i, (resource, _) in enumerate(plan.amounts)
+            for i, (resource, _) in enumerate(state.amounts)
             if code & (2 << i)
         ]
         return tuple(reasons)
 
-    def evidence(self, plan: ResourcesFitState, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
+    def evidence(self, state: ResourcesFitState, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
         del workload
-        code = int(self.reject(plan, index, np.array([slot]))[0])
-        asked = {PODS: 1, **dict(plan.amounts)}
+        code = int(self.reject(state, index, np.array([slot]))[0])
+        asked = {PODS: 1, **dict(state.amounts)}
         failures = []
-        for reason in self.reasons(plan, code):
+        for reason in self.reasons(state, code):
             resource = PODS if reason.id == TOO_MANY_PODS.id else reason.text.removeprefix("Insufficient ")
             row = index.capacity.row(resource)
             offered, taken = index.capacity.allocatable[row, slot], index.capacity.requested[row, slot]

@@ -66,48 +66,48 @@ class Rule(ABC):
         del index
         return part
 
-    def stale(self, plan: Any, index: PlacementIndex) -> bool:
+    def stale(self, state: Any, index: PlacementIndex) -> bool:
         """Whether the plan must be prepared anew, beyond what `touched` reports."""
-        del plan, index
+        del state, index
         return False
 
-    def release(self, plan: Any, index: PlacementIndex) -> None:
+    def release(self, state: Any, index: PlacementIndex) -> None:
         """Let go of what `prepare` took hold of."""
-        del plan, index
+        del state, index
 
-    def spared(self, workload: Workload, index: PlacementIndex) -> Slots | None:
+    def exempt_slots(self, workload: Workload, index: PlacementIndex) -> Slots | None:
         """Targets that pass for this workload whatever the rule says; None if there are none."""
         del workload, index
         return None
 
-    def refuse(self, plan: Any, index: PlacementIndex) -> Reason | None:
+    def refuse(self, state: Any, index: PlacementIndex) -> Reason | None:
         """A reason against every target at once, found before any is looked at."""
-        del plan, index
+        del state, index
         return None
 
-    def candidates(self, plan: Any, index: PlacementIndex) -> Mask | None:
+    def candidates(self, state: Any, index: PlacementIndex) -> Mask | None:
         """The only targets worth looking at, shape (capacity,); None for all."""
-        del plan, index
+        del state, index
         return None
 
-    def judges_by(self, plan: Any, index: PlacementIndex) -> ValueColumn | None:
+    def judges_by(self, state: Any, index: PlacementIndex) -> ValueColumn | None:
         """The column whose domains get one code and one score as wholes; None if each target is judged by itself."""
-        del plan, index
+        del state, index
         return None
 
-    def reject(self, plan: Any, index: PlacementIndex, at: At) -> Codes | None:
+    def reject(self, state: Any, index: PlacementIndex, at: At) -> Codes | None:
         """A code per target, 0 where the rule has nothing against it; None if it never rejects."""
-        del plan, index, at
+        del state, index, at
         return None
 
-    def reasons(self, plan: Any, code: int) -> tuple[Reason, ...]:
+    def reasons(self, state: Any, code: int) -> tuple[Reason, ...]:
         """What a code stands for; only called with codes that `reject` gave."""
-        del plan, code
+        del state, code
         raise AssertionError(f"{self.name} refuses nothing")
 
-    def score(self, plan: Any, index: PlacementIndex, at: At) -> Scores | None:
+    def score(self, state: Any, index: PlacementIndex, at: At) -> Scores | None:
         """The raw score per target, shape (..., n); None if the rule does not score this workload."""
-        del plan, index, at
+        del state, index, at
         return None
 
     def scaled(self, raw: Any, lowest: int, highest: int) -> Any:
@@ -115,30 +115,30 @@ class Rule(ABC):
         del lowest, highest
         return raw
 
-    def normalise(self, plan: Any, raw: Scores, feasible: Mask, index: PlacementIndex) -> Scores:
+    def normalise(self, state: Any, raw: Scores, feasible: Mask, index: PlacementIndex) -> Scores:
         """Raw scores brought to 0..100 by looking at the feasible targets; what it says of others means nothing."""
-        del plan, index
+        del state, index
         if self.scaling is Scaling.NONE:
             return raw
         values = raw[feasible]
         scores: Scores = self.scaled(raw, int(values.min()), int(values.max()))
         return scores
 
-    def touched(self, plan: Any, change: Change, index: PlacementIndex) -> Touched:
+    def touched(self, state: Any, change: Change, index: PlacementIndex) -> Touched:
         """Where a change may alter codes or raw scores. The default: on the changed target only."""
-        del plan, index
-        if change.kind in (ChangeType.TARGET_ADDED, ChangeType.TARGET_REMOVED, ChangeType.TARGET_CHANGED):
+        del state, index
+        if change.type in (ChangeType.TARGET_ADDED, ChangeType.TARGET_REMOVED, ChangeType.TARGET_CHANGED):
             return change.slots
         return None
 
-    def at_one(self, plan: Any, index: PlacementIndex, slot: int) -> tuple[int, int] | None:
+    def at_one(self, state: Any, index: PlacementIndex, slot: int) -> tuple[int, int] | None:
         """Code and raw score of a single target, the same as `reject` and `score` give; None to have them asked."""
-        del plan, index, slot
+        del state, index, slot
         return None
 
-    def evidence(self, plan: Any, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
+    def evidence(self, state: Any, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
         """Why this target is refused, one entry per thing in the way; only called where `reject` gave a code."""
-        del plan, workload, slot, index
+        del state, workload, slot, index
         raise AssertionError(f"{self.name} refuses nothing")
 
 

@@ -29,14 +29,14 @@ class TaintToleration(Rule):
         del index
         return workload.needs.tolerations
 
-    def reject(self, plan: Tolerations, index: PlacementIndex, at: At) -> Codes:
+    def reject(self, state: Tolerations, index: PlacementIndex, at: At) -> Codes:
         column = index.column(TAINTS)
-        kept_off = np.fromiter((first_hard(_taints(value), plan) is not None for value in column.values), np.int64)
+        kept_off = np.fromiter((first_hard(_taints(value), state) is not None for value in column.values), np.int64)
         return column.gather(kept_off, at)
 
-    def score(self, plan: Tolerations, index: PlacementIndex, at: At) -> Scores:
+    def score(self, state: Tolerations, index: PlacementIndex, at: At) -> Scores:
         column = index.column(TAINTS)
-        soft = tuple(toleration for toleration in plan if toleration.effect in ("", PREFER_NO_SCHEDULE))
+        soft = tuple(toleration for toleration in state if toleration.effect in ("", PREFER_NO_SCHEDULE))
         disliked = (
             sum(t.effect == PREFER_NO_SCHEDULE and not tolerated(t, soft) for t in _taints(value))
             for value in column.values
@@ -47,13 +47,13 @@ class TaintToleration(Rule):
         del lowest
         return short_of_highest(raw, highest)
 
-    def reasons(self, plan: Tolerations, code: int) -> tuple[Reason, ...]:
-        del plan, code
+    def reasons(self, state: Tolerations, code: int) -> tuple[Reason, ...]:
+        del state, code
         return (UNTOLERATED,)
 
-    def evidence(self, plan: Tolerations, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
+    def evidence(self, state: Tolerations, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
         del workload
-        hard = [t for t in index.slots.at(slot).taints if t.effect in HARD_EFFECTS and not tolerated(t, plan)]
+        hard = [t for t in index.slots.at(slot).taints if t.effect in HARD_EFFECTS and not tolerated(t, state)]
         return [
             Failure(self.id, UNTOLERATED.text, detail=f"{taint} is not tolerated", term=str(taint)) for taint in hard
         ]

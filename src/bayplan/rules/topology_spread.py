@@ -70,36 +70,36 @@ class TopologySpread(Rule):
     def prepare(self, part: SpreadPart, index: PlacementIndex) -> SpreadState:
         return spread_state(part, index)
 
-    def judges_by(self, plan: SpreadState, index: PlacementIndex) -> ValueColumn | None:
+    def judges_by(self, state: SpreadState, index: PlacementIndex) -> ValueColumn | None:
         del index
-        return plan.wholes
+        return state.wholes
 
-    def stale(self, plan: SpreadState, index: PlacementIndex) -> bool:
-        return plan.generation != index.targets_generation
+    def stale(self, state: SpreadState, index: PlacementIndex) -> bool:
+        return state.generation != index.targets_generation
 
-    def release(self, plan: SpreadState, index: PlacementIndex) -> None:
-        for entry in plan.terms:
-            index.census.release(entry)
+    def release(self, state: SpreadState, index: PlacementIndex) -> None:
+        for entry in state.terms:
+            index.peer_index.release(entry)
 
-    def reject(self, plan: SpreadState, index: PlacementIndex, at: At) -> Codes | None:
+    def reject(self, state: SpreadState, index: PlacementIndex, at: At) -> Codes | None:
         """Code 2i+1: skewed by the i-th hard constraint; 2i+2: its label is missing. The first to fail counts."""
-        if not plan.hard:
+        if not state.hard:
             return None
         codes = np.zeros(len(index.slots.alive[at]), np.int64)
-        plan.fewest = fewest(plan)
-        for i, (spreading, lowest) in enumerate(zip(plan.hard, plan.fewest, strict=True)):
+        state.fewest = fewest(state)
+        for i, (spreading, lowest) in enumerate(zip(state.hard, state.fewest, strict=True)):
             skewed = spreading.column.gather(spreading.count_by_domain(), at) > most(spreading, lowest)
             found = np.where(spreading.column.present(at), np.where(skewed, 2 * i + 1, 0), 2 * i + 2)
             codes = np.where(codes == 0, found, codes)
         return codes
 
-    def at_one(self, plan: SpreadState, index: PlacementIndex, slot: int) -> tuple[int, int] | None:
+    def at_one(self, state: SpreadState, index: PlacementIndex, slot: int) -> tuple[int, int] | None:
         del index
-        if plan.wholes is None or not all(spreading.counts_domains for spreading in plan.hard):
+        if state.wholes is None or not all(spreading.counts_domains for spreading in state.hard):
             return None
-        plan.fewest = fewest(plan)
-        domain = plan.wholes.at[slot]
-        for i, (spreading, lowest) in enumerate(zip(plan.hard, plan.fewest, strict=True)):
+        state.fewest = fewest(state)
+        domain = state.wholes.at[slot]
+        for i, (spreading, lowest) in enumerate(zip(state.hard, state.fewest, strict=True)):
             if domain == ABSENT:
                 return 2 * i + 2, 0
             assert spreading.peers is not None
@@ -107,22 +107,22 @@ class TopologySpread(Rule):
                 return 2 * i + 1, 0
         return 0, 0
 
-    def score(self, plan: SpreadState, index: PlacementIndex, at: At) -> Scores | None:
+    def score(self, state: SpreadState, index: PlacementIndex, at: At) -> Scores | None:
         """The peers that each soft constraint sees from each target, shape (n_soft, n)."""
         del index
-        if not plan.soft:
+        if not state.soft:
             return None
-        return np.stack([seen_from(spreading, at) for spreading in plan.soft])
+        return np.stack([seen_from(spreading, at) for spreading in state.soft])
 
-    def normalise(self, plan: SpreadState, raw: Scores, feasible: Mask, index: PlacementIndex) -> Scores:
+    def normalise(self, state: SpreadState, raw: Scores, feasible: Mask, index: PlacementIndex) -> Scores:
         ignored = np.zeros(index.slots.capacity, np.bool_)
-        if plan.strict:
-            ignored = ~with_all_keys([spreading.column for spreading in plan.soft], index)
+        if state.strict:
+            ignored = ~with_all_keys([spreading.column for spreading in state.soft], index)
         scored = feasible & ~ignored
         if not scored.any():
             return np.zeros(index.slots.capacity, np.int64)
         total = np.zeros(index.slots.capacity, np.float64)
-        for spreading, counts in zip(plan.soft, raw, strict=True):
+        for spreading, counts in zip(state.soft, raw, strict=True):
             weight = math.log(_size(spreading, scored) + 2)
             # A node without the label gets nothing from this constraint, neither count nor skew.
             there = spreading.column.present(ALL)
@@ -133,32 +133,32 @@ class TopologySpread(Rule):
             return np.where(ignored, 0, HIGHEST)
         return np.where(ignored, 0, HIGHEST * (highest + lowest - rounded) // highest)
 
-    def touched(self, plan: SpreadState, change: Change, index: PlacementIndex) -> Touched:
+    def touched(self, state: SpreadState, change: Change, index: PlacementIndex) -> Touched:
         cls = change.member_of
-        if change.kind in (ChangeType.TARGET_ADDED, ChangeType.TARGET_REMOVED, ChangeType.TARGET_CHANGED):
+        if change.type in (ChangeType.TARGET_ADDED, ChangeType.TARGET_REMOVED, ChangeType.TARGET_CHANGED):
             return ALL  # a target may bring or take a domain
         if cls is None or not change.slots:
             return None
-        keys = plan.effects.get(cls.id)
+        keys = state.effects.get(cls.id)
         if keys is None:
-            if len(plan.effects) == MOST_EFFECTS:
-                plan.effects.clear()
-            keys = plan.effects[cls.id] = effects(plan, cls, index)
+            if len(state.effects) == MOST_EFFECTS:
+                state.effects.clear()
+            keys = state.effects[cls.id] = effects(state, cls, index)
         if not keys:
             return None
-        if plan.fewest == fewest(plan):
+        if state.fewest == fewest(state):
             return Around(keys, change.slots)
         # The smallest count decides everywhere.
-        return ALL if plan.wholes is None else Around(keys, plan.one_of_each)
+        return ALL if state.wholes is None else Around(keys, state.one_of_each)
 
-    def reasons(self, plan: SpreadState, code: int) -> tuple[Reason, ...]:
-        del plan
+    def reasons(self, state: SpreadState, code: int) -> tuple[Reason, ...]:
+        del state
         return (SKEWED,) if code % 2 else (NO_LABEL,)
 
-    def evidence(self, plan: SpreadState, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
+    def evidence(self, state: SpreadState, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
         del workload
         failures = []
-        for spreading in plan.hard:
+        for spreading in state.hard:
             constraint, column = spreading.constraint, spreading.column
             if not column.domains(slot):
                 detail = f"the node has no label {constraint.topology_key}"
@@ -186,7 +186,7 @@ class TopologySpread(Rule):
             detail=f"{name} would hold {would_hold} while {least}; maxSkew is {constraint.max_skew}",
             term=_show(constraint),
             domain=name,
-            peers=index.census.peers(spreading.term, column.slots_in(domain)) if spreading.term else (),
+            peers=index.peer_index.peers(spreading.term, column.slots_in(domain)) if spreading.term else (),
         )
 
 
@@ -347,7 +347,7 @@ def _entry(constraint: SpreadConstraint, namespace: str, index: PlacementIndex) 
     # kube-scheduler counts nobody for an empty selector, which elsewhere means everybody.
     if constraint.selector is None or constraint.selector == EVERYTHING:
         return None
-    return index.census.hold(PeerTerm((TermPart(constraint.selector, (namespace,)),), counts_terminating=False))
+    return index.peer_index.hold(PeerTerm((TermPart(constraint.selector, (namespace,)),), counts_terminating=False))
 
 
 def _spreading(
@@ -357,7 +357,7 @@ def _spreading(
     if entry is not None:
         everywhere = bool(eligible[column.present(ALL)].all())
         counted_by = TARGET if _sees_targets(constraint) or not everywhere else column.key
-        term, peers = entry.term, index.census.match_reach(entry, (counted_by,)).counter
+        term, peers = entry.term, index.peer_index.match_reach(entry, (counted_by,)).counter
     return Spreading(constraint, counts_self, column, term, peers, eligible, _domains(column, eligible))
 
 
@@ -377,14 +377,14 @@ def _sees_targets(constraint: SpreadConstraint) -> bool:
     return not constraint.hard and constraint.topology_key == HOSTNAME
 
 
-def effects(plan: SpreadState, cls: WorkloadClass, index: PlacementIndex) -> tuple[str, ...]:
+def effects(state: SpreadState, cls: WorkloadClass, index: PlacementIndex) -> tuple[str, ...]:
     """The topology keys in whose domains members of the class are counted."""
-    counting = [s for s in (*plan.hard, *plan.soft) if s.term and index.census.class_matches(s.term, cls)]
+    counting = [s for s in (*state.hard, *state.soft) if s.term and index.peer_index.class_matches(s.term, cls)]
     return tuple(sorted({TARGET if _sees_targets(s.constraint) else s.column.key for s in counting}))
 
 
-def fewest(plan: SpreadState) -> tuple[int, ...]:
-    return tuple([spreading.fewest() for spreading in plan.hard])
+def fewest(state: SpreadState) -> tuple[int, ...]:
+    return tuple([spreading.fewest() for spreading in state.hard])
 
 
 def most(spreading: Spreading, fewest: int) -> int:

@@ -37,25 +37,25 @@ class VolumeBinding(ClaimRule):
     name = "VolumeBinding"
     id = "volume-binding"
 
-    def refuse(self, plan: ClaimPart, index: PlacementIndex) -> Reason | None:
-        missing = missing_claim(plan, index)
+    def refuse(self, state: ClaimPart, index: PlacementIndex) -> Reason | None:
+        missing = missing_claim(state, index)
         if missing is not None:
             return missing
-        for claim in plan.known(index):
+        for claim in state.known(index):
             if claim.lost:
                 text = f'persistentvolumeclaim "{claim.name}" bound to non-existent persistentvolume "{claim.volume}"'
                 return Reason("claim-lost", text, StatusCode.UNRESOLVABLE)
             if claim.terminating:
                 text = f'persistentvolumeclaim "{claim.name}" is being deleted'
                 return Reason("claim-deleted", text, StatusCode.UNRESOLVABLE)
-        immediate = any(not claim.bound and not _waits(claim, index) for claim in plan.known(index))
+        immediate = any(not claim.bound and not _waits(claim, index) for claim in state.known(index))
         return UNBOUND if immediate else None
 
-    def reject(self, plan: ClaimPart, index: PlacementIndex, at: At) -> Codes:
+    def reject(self, state: ClaimPart, index: PlacementIndex, at: At) -> Codes:
         """Bits: a bound volume is elsewhere, a waiting claim finds none, a bound volume is gone."""
         codes = np.zeros(index.slots.capacity, np.int64)
         waiting = []
-        for claim in plan.known(index):
+        for claim in state.known(index):
             if not claim.bound:
                 waiting.append(claim)
                 continue
@@ -70,15 +70,15 @@ class VolumeBinding(ClaimRule):
         # A volume that is gone is the whole answer: nothing else is looked at.
         return np.where(codes & 4, 4, codes)[at]
 
-    def reasons(self, plan: ClaimPart, code: int) -> tuple[Reason, ...]:
-        del plan
+    def reasons(self, state: ClaimPart, code: int) -> tuple[Reason, ...]:
+        del state
         return tuple(reason for bit, reason in BITS if code & bit)
 
-    def evidence(self, plan: ClaimPart, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
+    def evidence(self, state: ClaimPart, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
         del workload
-        code = int(self.reject(plan, index, np.array([slot]))[0])
+        code = int(self.reject(state, index, np.array([slot]))[0])
         failures = []
-        for claim in plan.known(index):
+        for claim in state.known(index):
             volume = index.storage.volumes.get(claim.volume)
             if code & 1 and volume is not None and volume.required is not None and not _fits(volume, index)[slot]:
                 detail = f"claim {claim.key} is bound to {volume.name}, which wants {_either(volume.required)}"

@@ -56,10 +56,10 @@ class ClaimRule(Rule):
         del index
         return part_of(workload) if has_claims(workload) else None
 
-    def touched(self, plan: ClaimPart, change: Change, index: PlacementIndex) -> Touched:
-        if change.kind is ChangeType.STORAGE_CHANGED:
-            return ALL if concerns(plan, change, index) else None
-        return super().touched(plan, change, index)
+    def touched(self, state: ClaimPart, change: Change, index: PlacementIndex) -> Touched:
+        if change.type is ChangeType.STORAGE_CHANGED:
+            return ALL if concerns(state, change, index) else None
+        return super().touched(state, change, index)
 
 
 def concerns(part: ClaimPart, change: Change, index: PlacementIndex) -> bool:

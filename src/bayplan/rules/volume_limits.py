@@ -28,29 +28,29 @@ class VolumeLimits(ClaimRule):
     name = "NodeVolumeLimits"
     id = "volume-limits"
 
-    def reject(self, plan: ClaimPart, index: PlacementIndex, at: At) -> Codes:
+    def reject(self, state: ClaimPart, index: PlacementIndex, at: At) -> Codes:
         codes = np.zeros(index.slots.capacity, np.int64)
-        for driver, handles in _handles(plan, index).items():
+        for driver, handles in _handles(state, index).items():
             crowded = _crowded(driver, handles, index)
             if crowded is not None:
                 codes |= crowded
         return codes[at]
 
-    def touched(self, plan: ClaimPart, change: Change, index: PlacementIndex) -> Touched:
+    def touched(self, state: ClaimPart, change: Change, index: PlacementIndex) -> Touched:
         if change.workload is not None and has_claims(change.workload):
             return change.slots
-        if change.kind is ChangeType.STORAGE_CHANGED:
-            return self._touched_by_storage(plan, change, index)
-        return super().touched(plan, change, index)
+        if change.type is ChangeType.STORAGE_CHANGED:
+            return self._touched_by_storage(state, change, index)
+        return super().touched(state, change, index)
 
-    def reasons(self, plan: ClaimPart, code: int) -> tuple[Reason, ...]:
-        del plan, code
+    def reasons(self, state: ClaimPart, code: int) -> tuple[Reason, ...]:
+        del state, code
         return (TOO_MANY,)
 
-    def evidence(self, plan: ClaimPart, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
+    def evidence(self, state: ClaimPart, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
         del workload
         found = []
-        for driver, handles in _handles(plan, index).items():
+        for driver, handles in _handles(state, index).items():
             crowded = _crowded(driver, handles, index)
             if crowded is not None and crowded[slot]:
                 limits, counts = index.attachments.limits(driver), index.attachments.counts(driver)
@@ -59,8 +59,8 @@ class VolumeLimits(ClaimRule):
                 found.append(Failure(self.id, TOO_MANY.text, detail=detail, term=driver))
         return found
 
-    def _touched_by_storage(self, plan: ClaimPart, change: Change, index: PlacementIndex) -> Touched:
-        if concerns(plan, change, index):
+    def _touched_by_storage(self, state: ClaimPart, change: Change, index: PlacementIndex) -> Touched:
+        if concerns(state, change, index):
             return ALL
         match change.table:
             case "attach_limits":
@@ -74,9 +74,9 @@ class VolumeLimits(ClaimRule):
         return tuple(index.slots.by_name[name] for name in names if name in index.slots.by_name)
 
 
-def sharing(plan: ClaimPart, index: PlacementIndex) -> list[int]:
+def sharing(state: ClaimPart, index: PlacementIndex) -> list[int]:
     """The limited targets where some of these volumes are attached for others, who by going may make matters worse."""
-    handles = (handle for some in _handles(plan, index).values() for handle in some)
+    handles = (handle for some in _handles(state, index).values() for handle in some)
     return [slot for handle in handles for slot in index.attachments.users(handle)]
 
 

@@ -25,31 +25,31 @@ class VolumeRestrictions(ClaimRule):
     name = "VolumeRestrictions"
     id = "volume-restrictions"
 
-    def refuse(self, plan: ClaimPart, index: PlacementIndex) -> Reason | None:
-        return missing_claim(plan, index)
+    def refuse(self, state: ClaimPart, index: PlacementIndex) -> Reason | None:
+        return missing_claim(state, index)
 
-    def reject(self, plan: ClaimPart, index: PlacementIndex, at: At) -> Codes:
-        return np.full(len(index.slots.alive[at]), 1 if self._conflicts(plan, index) else 0, np.int64)
+    def reject(self, state: ClaimPart, index: PlacementIndex, at: At) -> Codes:
+        return np.full(len(index.slots.alive[at]), 1 if self._conflicts(state, index) else 0, np.int64)
 
-    def touched(self, plan: ClaimPart, change: Change, index: PlacementIndex) -> Touched:
+    def touched(self, state: ClaimPart, change: Change, index: PlacementIndex) -> Touched:
         if change.workload is not None and has_claims(change.workload):
             return ALL
-        return super().touched(plan, change, index)
+        return super().touched(state, change, index)
 
-    def reasons(self, plan: ClaimPart, code: int) -> tuple[Reason, ...]:
-        del plan, code
+    def reasons(self, state: ClaimPart, code: int) -> tuple[Reason, ...]:
+        del state, code
         return (IN_USE,)
 
-    def evidence(self, plan: ClaimPart, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
+    def evidence(self, state: ClaimPart, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
         del workload, slot
         return [
             Failure(self.id, IN_USE.text, detail=f"claim {claim} is ReadWriteOncePod", term=claim, peers=users)
-            for claim, users in self._conflicts(plan, index)
+            for claim, users in self._conflicts(state, index)
         ]
 
-    def _conflicts(self, plan: ClaimPart, index: PlacementIndex) -> list[tuple[str, tuple[str, ...]]]:
+    def _conflicts(self, state: ClaimPart, index: PlacementIndex) -> list[tuple[str, tuple[str, ...]]]:
         found: list[tuple[str, tuple[str, ...]]] = []
-        for claim in plan.claims():
+        for claim in state.claims():
             users = index.claim_users.users(claim)
             if users and serves_one_pod(claim, index):
                 found.append((claim, tuple(sorted(users))))

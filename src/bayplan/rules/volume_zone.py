@@ -25,11 +25,11 @@ class VolumeZone(ClaimRule):
     name = "VolumeZone"
     id = "volume-zone"
 
-    def refuse(self, plan: ClaimPart, index: PlacementIndex) -> Reason | None:
-        missing = missing_claim(plan, index)
+    def refuse(self, state: ClaimPart, index: PlacementIndex) -> Reason | None:
+        missing = missing_claim(state, index)
         if missing is not None:
             return missing
-        for claim in plan.known(index):
+        for claim in state.known(index):
             if claim.volume:
                 if claim.volume not in index.storage.volumes:
                     return _never("volume-missing", f'persistentvolume "{claim.volume}" not found')
@@ -47,8 +47,8 @@ class VolumeZone(ClaimRule):
                 return _never("volume-unnamed", "PersistentVolume had no name")
         return None
 
-    def reject(self, plan: ClaimPart, index: PlacementIndex, at: At) -> Codes | None:
-        wanted = _zones(plan, index)
+    def reject(self, state: ClaimPart, index: PlacementIndex, at: At) -> Codes | None:
+        wanted = _zones(state, index)
         if not wanted:
             return None
         labelled = np.zeros(index.slots.capacity, np.bool_)
@@ -60,22 +60,22 @@ class VolumeZone(ClaimRule):
         # A node that says nothing of zones is not held to them: kube-scheduler's single-zone clusters.
         return np.where(labelled & ~allowed, 1, 0)[at]
 
-    def reasons(self, plan: ClaimPart, code: int) -> tuple[Reason, ...]:
-        del plan, code
+    def reasons(self, state: ClaimPart, code: int) -> tuple[Reason, ...]:
+        del state, code
         return (ELSEWHERE,)
 
-    def evidence(self, plan: ClaimPart, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
+    def evidence(self, state: ClaimPart, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
         del workload
         return [
             Failure(self.id, ELSEWHERE.text, detail=f"the volume of {claim} is in {key}={'|'.join(values)}", term=claim)
-            for claim, key, values in _zones(plan, index)
+            for claim, key, values in _zones(state, index)
             if not _in(key, values, index)[slot]
         ]
 
 
-def _zones(plan: ClaimPart, index: PlacementIndex) -> list[tuple[str, str, tuple[str, ...]]]:
+def _zones(state: ClaimPart, index: PlacementIndex) -> list[tuple[str, str, tuple[str, ...]]]:
     """(claim, label key, allowed values) for each topology label of each bound volume."""
-    bound = [(claim, index.storage.volumes.get(claim.volume)) for claim in plan.known(index)]
+    bound = [(claim, index.storage.volumes.get(claim.volume)) for claim in state.known(index)]
     return [
         (claim.key, key, tuple(volume.labels[key].split(SEPARATOR)))
         for claim, volume in bound

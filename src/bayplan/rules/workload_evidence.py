@@ -12,24 +12,24 @@ from bayplan.rules.inter_pod_affinity import InterPodAffinityState, alone, near_
 from bayplan.rules.rule import Failure
 
 
-def failures(rule: str, plan: InterPodAffinityState, slot: int, index: PlacementIndex) -> list[Failure]:
+def failures(rule: str, state: InterPodAffinityState, slot: int, index: PlacementIndex) -> list[Failure]:
     """Everything that the terms of one sign have against the cluster."""
-    at, census = np.array([slot]), index.census
+    at, peer_index = np.array([slot]), index.peer_index
     found = []
-    for near, first in zip(plan.near, alone(plan), strict=True):
+    for near, first in zip(state.near, alone(state), strict=True):
         if not near_enough(near, at, first=first)[0]:
-            peers = census.all_peers(near.term)
+            peers = peer_index.all_peers(near.term)
             found.append(Failure(rule, workload_terms.NO_PEER.text, term=near.use.source.path, peers=peers))
-    for wish in plan.apart:
+    for wish in state.apart:
         if wish.reach.counts(at)[0] > wish.use.limit:
-            peers = census.peers(wish.use.term, wish.reach.around(slot).tolist())
+            peers = peer_index.peers(wish.use.term, wish.reach.around(slot).tolist())
             reason, domain = workload_terms.PEER.text, _domain(wish.reach, slot)
             found.append(Failure(rule, reason, term=wish.use.source.path, domain=domain, peers=peers))
     unwelcome = []
-    for neighbours in plan.refusing:
+    for neighbours in state.refusing:
         if refuse(neighbours, at)[0]:
             held, reach = neighbours.rule, neighbours.rule.reach
-            peers = census.owners(held, reach.around(slot).tolist())
+            peers = peer_index.owners(held, reach.around(slot).tolist())
             reason, domain = workload_terms.OWNER.text, _domain(reach, slot)
             unwelcome.append(Failure(rule, reason, term=held.source.path, domain=domain, peers=peers))
     return found + sorted(unwelcome, key=lambda failure: (failure.domain, failure.peers))

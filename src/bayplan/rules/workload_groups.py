@@ -54,7 +54,7 @@ class _GroupRule(Rule):
     label: str
     reason: Reason
     counts_leaving: bool  # whether copies on their way out are peers
-    spared = staticmethod(assigned_slots)
+    exempt_slots = staticmethod(assigned_slots)
 
     def part(self, workload: Workload, index: PlacementIndex) -> GroupPart | None:
         del index
@@ -65,34 +65,34 @@ class _GroupRule(Rule):
     def prepare(self, part: GroupPart, index: PlacementIndex) -> GroupState:
         scope = TermPart(equals({self.label: part.group}), (part.namespace,))
         term = PeerTerm((scope,), counts_terminating=self.counts_leaving)
-        entry = index.census.hold(term)
-        return GroupState(part.group, entry, index.census.match_reach(entry, (TARGET,)))
+        entry = index.peer_index.hold(term)
+        return GroupState(part.group, entry, index.peer_index.match_reach(entry, (TARGET,)))
 
-    def release(self, plan: GroupState, index: PlacementIndex) -> None:
-        index.census.release(plan.entry)
+    def release(self, state: GroupState, index: PlacementIndex) -> None:
+        index.peer_index.release(state.entry)
 
-    def touched(self, plan: GroupState, change: Change, index: PlacementIndex) -> Touched:
+    def touched(self, state: GroupState, change: Change, index: PlacementIndex) -> Touched:
         if change.member_of is not None:
-            return self._around(change) if index.census.class_matches(plan.entry.term, change.member_of) else None
+            return self._around(change) if index.peer_index.class_matches(state.entry.term, change.member_of) else None
         # Peers stay where they are when their cluster changes.
-        return None if change.kind is ChangeType.TARGET_CHANGED else super().touched(plan, change, index)
+        return None if change.type is ChangeType.TARGET_CHANGED else super().touched(state, change, index)
 
     @abstractmethod
     def _around(self, change: Change) -> Touched:
         """Where it matters that a peer came or went."""
 
-    def reasons(self, plan: GroupState, code: int) -> tuple[Reason, ...]:
-        del plan, code
+    def reasons(self, state: GroupState, code: int) -> tuple[Reason, ...]:
+        del state, code
         return (self.reason,)
 
-    def evidence(self, plan: GroupState, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
+    def evidence(self, state: GroupState, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
         del workload
         domain = f"cluster={index.slots.at(slot).name}"
-        peers = self._blocking(plan, slot, index)
-        return [Failure(self.id, self.reason.text, term=plan.group, domain=domain, peers=peers)]
+        peers = self._blocking(state, slot, index)
+        return [Failure(self.id, self.reason.text, term=state.group, domain=domain, peers=peers)]
 
-    def _blocking(self, plan: GroupState, slot: int, index: PlacementIndex) -> tuple[str, ...]:
-        return index.census.peers(plan.entry.term, (slot,))
+    def _blocking(self, state: GroupState, slot: int, index: PlacementIndex) -> tuple[str, ...]:
+        return index.peer_index.peers(state.entry.term, (slot,))
 
 
 class WorkloadGroupAffinity(_GroupRule):
@@ -102,17 +102,17 @@ class WorkloadGroupAffinity(_GroupRule):
     counts_leaving = False
     reason = APART
 
-    def reject(self, plan: GroupState, index: PlacementIndex, at: At) -> Codes:
+    def reject(self, state: GroupState, index: PlacementIndex, at: At) -> Codes:
         del index
-        return (plan.peers.counts(at) < plan.peers.counter.anywhere).astype(np.int64)
+        return (state.peers.counts(at) < state.peers.counter.anywhere).astype(np.int64)
 
     def _around(self, change: Change) -> Touched:
         del change
         return ALL  # one more peer to be with, or one less
 
-    def _blocking(self, plan: GroupState, slot: int, index: PlacementIndex) -> tuple[str, ...]:
-        here = set(super()._blocking(plan, slot, index))
-        return tuple(peer for peer in index.census.all_peers(plan.entry.term) if peer not in here)
+    def _blocking(self, state: GroupState, slot: int, index: PlacementIndex) -> tuple[str, ...]:
+        here = set(super()._blocking(state, slot, index))
+        return tuple(peer for peer in index.peer_index.all_peers(state.entry.term) if peer not in here)
 
 
 class WorkloadGroupAntiAffinity(_GroupRule):
@@ -122,13 +122,13 @@ class WorkloadGroupAntiAffinity(_GroupRule):
     counts_leaving = True
     reason = TOGETHER
 
-    def reject(self, plan: GroupState, index: PlacementIndex, at: At) -> Codes:
+    def reject(self, state: GroupState, index: PlacementIndex, at: At) -> Codes:
         del index
-        return (plan.peers.counts(at) > 0).astype(np.int64)
+        return (state.peers.counts(at) > 0).astype(np.int64)
 
-    def at_one(self, plan: GroupState, index: PlacementIndex, slot: int) -> tuple[int, int]:
+    def at_one(self, state: GroupState, index: PlacementIndex, slot: int) -> tuple[int, int]:
         del index
-        counter = plan.peers.counter
+        counter = state.peers.counter
         return int(int(counter.column.of_slot[slot]) in counter.by_domain), 0
 
     def _around(self, change: Change) -> Touched:

@@ -31,21 +31,21 @@ REASONS = (NO_PEER, PEER, OWNER)
 class _WorkloadTerms(InterPodAffinity):
     """What both signs share; a rule of one sign sees only its own terms."""
 
-    spared = staticmethod(assigned_slots)
+    exempt_slots = staticmethod(assigned_slots)
     judges_by = Rule.judges_by  # a cluster may be in several domains
     at_one = Rule.at_one  # scores are other ones here
 
-    def reasons(self, plan: InterPodAffinityState, code: int) -> tuple[Reason, ...]:
-        del plan
+    def reasons(self, state: InterPodAffinityState, code: int) -> tuple[Reason, ...]:
+        del state
         return (REASONS[code - 1],)
 
     def evidence(
-        self, plan: InterPodAffinityState, workload: Workload, slot: int, index: PlacementIndex
+        self, state: InterPodAffinityState, workload: Workload, slot: int, index: PlacementIndex
     ) -> list[Failure]:
         from bayplan.rules import workload_evidence  # which reads our reasons, so it cannot be imported above
 
         del workload
-        return workload_evidence.failures(self.id, plan, slot, index)
+        return workload_evidence.failures(self.id, state, slot, index)
 
 
 class WorkloadTermAffinity(_WorkloadTerms):
@@ -59,19 +59,19 @@ class WorkloadTermAffinity(_WorkloadTerms):
         return super().part(_with(workload, affinity), index) if affinity else None
 
     def prepare(self, part: InterPodAffinityPart, index: PlacementIndex) -> InterPodAffinityState:
-        plan = super().prepare(part, index)
-        plan.refusing = plan.pulling = ()
-        return plan
+        state = super().prepare(part, index)
+        state.refusing = state.pulling = ()
+        return state
 
-    def score(self, plan: InterPodAffinityState, index: PlacementIndex, at: At) -> Scores | None:
+    def score(self, state: InterPodAffinityState, index: PlacementIndex, at: At) -> Scores | None:
         """100 times the weight of the wishes that a cluster meets over the weight of all; neighbours have no say."""
-        total = sum(wish.use.weight for wish in (*plan.liked, *plan.disliked))
+        total = sum(wish.use.weight for wish in (*state.liked, *state.disliked))
         if total <= 0:
             return None
         met = np.zeros(len(index.slots.alive[at]), np.int64)
-        for wish in plan.liked:
+        for wish in state.liked:
             met += wish.use.weight * (wish.reach.counts(at) > 0)
-        for wish in plan.disliked:
+        for wish in state.disliked:
             met += wish.use.weight * (wish.reach.counts(at) == 0)
         return HIGHEST * met // total
 
@@ -82,17 +82,17 @@ class WorkloadTermAntiAffinity(_WorkloadTerms):
 
     def part(self, workload: Workload, index: PlacementIndex) -> InterPodAffinityPart | None:  # type: ignore[override]
         refused = workload.needs.affinity.anti_required
-        if not refused and not index.census.n_owner_rules:  # neither it nor anybody placed keeps others away
+        if not refused and not index.peer_index.n_owner_rules:  # neither it nor anybody placed keeps others away
             return None
         return super().part(_with(workload, AffinityTerms(anti_required=refused)), index)
 
     def prepare(self, part: InterPodAffinityPart, index: PlacementIndex) -> InterPodAffinityState:
-        plan = super().prepare(part, index)
-        plan.pulling = ()
-        return plan
+        state = super().prepare(part, index)
+        state.pulling = ()
+        return state
 
-    def score(self, plan: InterPodAffinityState, index: PlacementIndex, at: At) -> Scores | None:
-        del plan, index, at
+    def score(self, state: InterPodAffinityState, index: PlacementIndex, at: At) -> Scores | None:
+        del state, index, at
         return None
 
 

@@ -58,7 +58,7 @@ class ClusterState:
         self.queue = queue
         self.waiting = waiting
         self.nominations = Nominations()
-        self.surroundings = LiveSpreadContext()
+        self.spread_context = LiveSpreadContext()
         self.budgets = DisruptionBudgets()
         self.quota_limits = NO_LIMITS
         self.assumed: dict[WorkloadKey, str] = {}
@@ -120,7 +120,7 @@ class ClusterState:
             known = None
         self._note_nomination(workload, known)
         if known is None:
-            fresh = PendingPod(pod, workload, self._clock(), self.surroundings.generation)
+            fresh = PendingPod(pod, workload, self._clock(), self.spread_context.generation)
             self.queue.add(fresh, _first_stage(workload))
         else:
             self._update_pending(known, pod, workload)
@@ -134,7 +134,7 @@ class ClusterState:
 
     def _update_pending(self, known: PendingPod, pod: Pod, workload: Workload) -> None:
         changed = not pod_changes.reads_the_same(known.workload, workload)
-        known.pod, known.workload, known.around = pod, workload, self.surroundings.generation
+        known.pod, known.workload, known.around = pod, workload, self.spread_context.generation
         if workload.terminating or workload.gates:
             self.waiting.remove(known.key)
             if known.stage is not QueueStage.GATED:
@@ -151,23 +151,23 @@ class ClusterState:
         elif known is None or known.workload.nominated_target != workload.nominated_target:
             target = workload.nominated_target
         if target:
-            self.promise(workload, target)
+            self.nominate(workload, target)
         else:
-            self.end_promise(workload.key)
+            self.clear_nomination(workload.key)
         if known is not None and known.workload.nominated_target and not workload.nominated_target:
-            self.waiting.doubt_all()  # it waits for nobody to go any more, so it may ask others to
+            self.waiting.mark_all_for_retry()  # it waits for nobody to go any more, so it may ask others to
 
     def _read(self, pod: Pod) -> Workload:
-        workload = pods.workload_of(pod, self.surroundings.current)
+        workload = pods.workload_of(pod, self.spread_context.current)
         if not pod.spec.resource_claims:
             return workload
         return msgspec.structs.replace(workload, unplaceable=UNSUPPORTED_CLAIMS)
 
     def freshen(self, pending: PendingPod) -> None:
         """Read a pending pod again if what it is read with has changed."""
-        if pending.around != self.surroundings.generation:
+        if pending.around != self.spread_context.generation:
             pending.workload = self._read(pending.pod)
-            pending.around = self.surroundings.generation
+            pending.around = self.spread_context.generation
 
     def _drop(self, key: WorkloadKey) -> None:
         self.assumed.pop(key, None)
@@ -180,25 +180,25 @@ class ClusterState:
         pending = self.queue.remove(key)
         if pending is not None and pending.stage is QueueStage.BINDING:
             self.on_unbound(pending)
-        self.end_promise(key)
+        self.clear_nomination(key)
 
-    def promise(self, workload: Workload, target: str) -> None:
+    def nominate(self, workload: Workload, target: str) -> None:
         """Promise a node to a pod, in place of any other that it was promised."""
         if self.nominations.target_of(workload.key) != target:
-            self.end_promise(workload.key)
-        self.nominations.promise(workload, target)
+            self.clear_nomination(workload.key)
+        self.nominations.nominate(workload, target)
 
-    def end_promise(self, key: WorkloadKey) -> None:
+    def clear_nomination(self, key: WorkloadKey) -> None:
         """Whatever node was promised to a pod, it needs the promise no longer: others may have what it does not use."""
         if self.nominations.target_of(key):
             self.nominations.forget(key)
-            self.waiting.doubt_all()
+            self.waiting.mark_all_for_retry()
 
     def is_unplaced(self, pending: PendingPod) -> bool:
         """Whether the pod is still there and nobody has a node for it."""
         return self.queue.pods.get(pending.key) is pending and pending.stage is not QueueStage.BINDING
 
-    def rouse(self, key: WorkloadKey, uid: str) -> None:
+    def activate(self, key: WorkloadKey, uid: str) -> None:
         """Have a sleeper tried again, although nothing has happened that lets it fit."""
         pending = self.queue.pods.get(key)
         if pending is not None and pending.uid == uid and pending.stage is QueueStage.WAITING:
@@ -220,7 +220,7 @@ class ClusterState:
         if self.assumed.pop(key, None) is not None:
             self.index.remove(key)
 
-    def give_back(self, pending: PendingPod) -> None:
+    def requeue(self, pending: PendingPod) -> None:
         """A pod that could not be bound is pending again, as it is by now."""
         self.forget(pending.key)
         self.freshen(pending)

@@ -37,10 +37,12 @@ class Glimpse(ApiObject):
 class PodWatch:
     """`pods` are those of the namespaces that were asked for; `changed` is set whenever one comes, changes or goes."""
 
-    def __init__(self, connection: Connection, crew: BackgroundTasks, on_trouble: Callable[[str], None]) -> None:
+    def __init__(
+        self, connection: Connection, background_tasks: BackgroundTasks, on_trouble: Callable[[str], None]
+    ) -> None:
         self.pods: dict[Key, SeenPod] = {}
         self.changed = asyncio.Event()
-        self._connection, self._crew, self._on_trouble = connection, crew, on_trouble
+        self._connection, self._background_tasks, self._on_trouble = connection, background_tasks, on_trouble
         self._reflectors: dict[str, Reflector[Glimpse]] = {}
 
     async def follow(self, namespaces: Iterable[str]) -> None:
@@ -49,7 +51,7 @@ class PodWatch:
             selection = Selection(namespace=namespace)
             reflector = Reflector(self._connection, PODS, Glimpse, self, selection, on_trouble=self._on_trouble)
             self._reflectors[namespace] = reflector
-            self._crew.start(reflector.run())
+            self._background_tasks.start(reflector.run())
             await reflector.synced.wait()
 
     # What the reflectors find

@@ -138,8 +138,8 @@ def of_pods(state: ClusterState) -> tuple[Watched, ...]:
         Watched(
             Resource("", "v1", "services"),
             Service,
-            state.surroundings.put_service,
-            lambda key, _uid: state.surroundings.drop_service(key.namespace, key.name),
+            state.spread_context.put_service,
+            lambda key, _uid: state.spread_context.drop_service(key.namespace, key.name),
         ),
         _controller("ReplicaSet", Resource("apps", "v1", "replicasets"), state),
         _controller("StatefulSet", Resource("apps", "v1", "statefulsets"), state),
@@ -163,10 +163,10 @@ def of_quota(state: ClusterState) -> Watched:
 def _controller(kind: str, resource: Resource, state: ClusterState) -> Watched:
     def put(written: Selecting) -> None:
         key, selector = _key(written), selectors.selector_of(written.spec.selector)
-        state.surroundings.put_controller(kind, key.namespace, key.name, selector)
+        state.spread_context.put_controller(kind, key.namespace, key.name, selector)
 
     def drop(key: Key, _uid: str) -> None:
-        state.surroundings.put_controller(kind, key.namespace, key.name, None)
+        state.spread_context.put_controller(kind, key.namespace, key.name, None)
 
     return Watched(resource, Selecting, put, drop)
 
@@ -176,10 +176,10 @@ def _replication_controllers(state: ClusterState) -> Watched:
 
     def put(written: SelectingByMap) -> None:
         key, selector = _key(written), labels.equals(written.spec.selector or {})
-        state.surroundings.put_controller(kind, key.namespace, key.name, selector)
+        state.spread_context.put_controller(kind, key.namespace, key.name, selector)
 
     def drop(key: Key, _uid: str) -> None:
-        state.surroundings.put_controller(kind, key.namespace, key.name, None)
+        state.spread_context.put_controller(kind, key.namespace, key.name, None)
 
     return Watched(Resource("", "v1", "replicationcontrollers"), SelectingByMap, put, drop)
 

@@ -59,7 +59,7 @@ class Recorder:
             if not change.follows:
                 self._put_change(change)
 
-    def decided(self, workload: Workload, node: str, message: str, promised: Sequence[tuple[Workload, str]]) -> None:
+    def decided(self, workload: Workload, node: str, message: str, nominated: Sequence[tuple[Workload, str]]) -> None:
         """Write a decision, with the promises that it left room for; its pod is counted in after that."""
         self._n_decisions += 1
         self._put(
@@ -69,7 +69,7 @@ class Recorder:
                 "workload": workload,
                 "node": node,
                 "message": message,
-                "promised": promised,
+                "promised": nominated,
             }
         )
 
@@ -79,7 +79,7 @@ class Recorder:
 
     def _put_state(self) -> None:
         index = self._index
-        for name, labels in index.census.namespaces.items():
+        for name, labels in index.peer_index.namespaces.items():
             self._put({"namespace": name, "labels": labels})
         for table, stored in index.storage.tables.items():
             for name, value in stored.items():
@@ -90,7 +90,7 @@ class Recorder:
             self._put({"add": record.workload, "shares": record.shares})
 
     def _put_change(self, change: Change) -> None:
-        match change.kind:
+        match change.type:
             case ChangeType.WORKLOAD_ADDED:
                 self._put({"add": change.workload, "shares": change.shares})
             case ChangeType.WORKLOAD_REMOVED:
@@ -152,14 +152,14 @@ class Header(msgspec.Struct, rename="camel"):
 
 
 class RecordedDecision(msgspec.Struct, rename="camel"):
-    """One decision as it was made; `promised` are the pods that room was left for, with their nodes."""
+    """One decision as it was made; `nominated` are the pods that room was left for, with their nodes."""
 
     decision: int
     at: str
     workload: Workload
     node: str
     message: str
-    promised: list[tuple[Workload, str]] = []
+    nominated: list[tuple[Workload, str]] = []
 
 
 class Recording:
