@@ -34,7 +34,7 @@ def main():
 
 def calls_of(arguments):
     """File → the qualified names of its functions that one run of the command calls."""
-    from bayplan.cli import main as program  # noqa: PLC0415
+    from bayplan.cli import main as program
 
     package = str(SOURCE / "bayplan") + os.sep
     called = defaultdict(set)

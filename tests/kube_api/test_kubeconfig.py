@@ -5,7 +5,7 @@ import pytest
 import yaml
 
 from bayplan.errors import InputError
-from bayplan.kube_api import connect, errors, kubeconfig, kubeconfig_files, proxies
+from bayplan.kube_api import connect, errors, kubeconfig, kubeconfig_files, transport
 from bayplan.kube_api.access import ConnectOptions
 
 CA = base64.b64encode(b"-----BEGIN CERTIFICATE-----").decode()
@@ -316,5 +316,5 @@ def test_the_way_is_found_by_itself(nowhere, write, monkeypatch):
 def test_proxies_of_the_environment(monkeypatch, write, server, no_proxy, proxy):
     monkeypatch.setenv("HTTPS_PROXY", "http://p:3128")
     monkeypatch.setenv("NO_PROXY", no_proxy)
-    assert proxies.from_environment(server) == proxy
+    assert transport.from_environment(server) == proxy
     assert find(write(config(cluster={"server": server, "proxy-url": "http://own:1"}))).proxy == "http://own:1"

@@ -3,10 +3,9 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.kube_api import shallow_json
-from bayplan.kube_api.backoff import Backoff
-from bayplan.kube_api.lines import LineBuffer
-from bayplan.kube_api.rate_limit import TokenBucket
+from bayplan.kube_api import decoding
+from bayplan.kube_api.decoding import LineBuffer
+from bayplan.kube_api.pacing import Backoff, TokenBucket
 from kube_api.fake_time import SkippedTime
 
 
@@ -30,7 +29,7 @@ JSON = st.recursive(
 def test_members_of_objects(value, indent):
     import json
 
-    found = shallow_json.members(json.dumps(value, indent=indent).encode())
+    found = decoding.members(json.dumps(value, indent=indent).encode())
     assert {json.loads(key): json.loads(part) for key, part in found} == value
 
 
@@ -38,7 +37,7 @@ def test_members_of_objects(value, indent):
 def test_members_of_arrays(value):
     import json
 
-    assert [json.loads(part) for _, part in shallow_json.members(json.dumps(value).encode())] == value
+    assert [json.loads(part) for _, part in decoding.members(json.dumps(value).encode())] == value
 
 
 def test_waits_double_up_to_a_bound_and_vary():

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from bayplan.kube_api import errors, in_cluster
+from bayplan.kube_api import connect, errors
 from bayplan.kube_api.access import ConnectOptions
 from bayplan.kube_api.connection import Connection
 from kube_api.fake_time import SkippedTime
@@ -57,7 +57,7 @@ async def test_inside_a_pod(tls_server, pod_volume):
     time = SkippedTime()
     host, _, port = tls_server.url.removeprefix("https://").partition(":")
     environment = {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port}
-    access = in_cluster.find(environment, pod_volume, time.clock)
+    access = connect.find(environment, pod_volume, time.clock)
     async with Connection(access, ConnectOptions()) as connection:
         assert (connection.namespace, connection.server) == ("shop", tls_server.url)
         await connection.get("/api")
@@ -65,13 +65,13 @@ async def test_inside_a_pod(tls_server, pod_volume):
         time.now += 61
         await connection.get("/api")
     assert authorizations(tls_server) == ["Bearer first", "Bearer second"]
-    assert in_cluster.find(environment | {"POD_NAMESPACE": "bank"}, pod_volume).namespace == "bank"
+    assert connect.find(environment | {"POD_NAMESPACE": "bank"}, pod_volume).namespace == "bank"
 
 
 def test_what_is_no_pod(pod_volume):
     environment = {"KUBERNETES_SERVICE_HOST": "fd00::1", "KUBERNETES_SERVICE_PORT": "443"}
-    assert in_cluster.find(environment, pod_volume).server == "https://[fd00::1]:443"
-    assert not in_cluster.is_possible({}, pod_volume)
+    assert connect.find(environment, pod_volume).server == "https://[fd00::1]:443"
+    assert not connect.is_possible({}, pod_volume)
     (pod_volume / "token").unlink()
     with pytest.raises(errors.NoClusterError, match="this is not a pod with a service account"):
-        in_cluster.find(environment, pod_volume)
+        connect.find(environment, pod_volume)

@@ -47,11 +47,3 @@ def test_a_budget_that_no_controller_has_seen_stands_no_disruption():
 ])  # fmt: skip
 def test_whom_a_budget_selects(selector, labels, selected):
     assert DisruptionBudget(namespace="shop", name="b", selector=selector).selects(labels) == selected
-
-
-def test_a_file_may_hold_budgets(load):
-    found = load("""
-        {apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: db},
-         spec: {minAvailable: 2, selector: {matchLabels: {app: db}}}}
-        """)
-    assert [budget_of(each).min_available for each in found.disruption_budgets] == [2]

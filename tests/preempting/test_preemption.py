@@ -135,7 +135,7 @@ def test_where_nothing_helps_nobody_is_looked_at_closely(monkeypatch):
 
 
 def test_a_target_that_is_only_short_of_something_is_never_tried_out(monkeypatch):
-    monkeypatch.setattr(dry_run, "rehearse", lambda *_: pytest.fail("tried out on the index"))
+    monkeypatch.setattr(dry_run, "dry_run", lambda *_: pytest.fail("tried out on the index"))
     apart = AffinityTerms(anti_required=(PodTerm(equals({"app": "db"}), ZONE),))
     for semantics in (PlacementIndex().semantics, DESIGN):
         index = cluster(6, 0, 0, labels={"app": "db"}, semantics=semantics)

@@ -281,3 +281,11 @@ def test_progress_and_the_hint_for_big_yaml(write, monkeypatch):
     assert [step.objects_read for step in told] == [0, 0, 500, 600]
     assert told[-1].bytes_read == told[-1].bytes_total == size
     assert 0 < told[2].bytes_read <= size
+
+
+def test_a_file_may_hold_budgets(load):
+    found = load("""
+        {apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: db},
+         spec: {minAvailable: 2, selector: {matchLabels: {app: db}}}}
+        """)
+    assert [each.spec.min_available for each in found.disruption_budgets] == [2]

@@ -33,7 +33,7 @@ from bayplan.kube_api.errors import (
     UnauthorizedError,
     WrongServerError,
 )
-from bayplan.kube_api.rate_limit import TokenBucket
+from bayplan.kube_api.pacing import TokenBucket
 from bayplan.kube_api.tls import Contexts
 
 JSON = "application/json"

@@ -6,12 +6,13 @@ The fast path decodes a whole page, or all lines of a chunk, in one go. Where th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import msgspec
 
-from bayplan.kube_api import errors, shallow_json
+from bayplan.kube_api import errors
 from bayplan.kube_api.errors import KubeError, Status, WrongServerError
 from bayplan.wire.meta import ApiObject, WireObject
 
@@ -131,7 +132,7 @@ class Decoding(Generic[T]):
         try:
             apart = _EVENTS_APART.decode(line)
         except RecursionError:
-            found = dict(shallow_json.members(line))
+            found = dict(members(line))
             apart = WatchEvent(_TEXT.decode(found[b'"type"']), msgspec.Raw(found[b'"object"']))
         except ValueError as error:
             raise WrongServerError(f"{tried}: sent a line that is no watch event ({error})") from None
@@ -150,8 +151,8 @@ def _apart(tried: str, body: bytes) -> tuple[ListMeta, Sequence[bytes | msgspec.
     try:
         page = _PAGE_APART.decode(body)
     except RecursionError:
-        found = dict(shallow_json.members(body))
-        return _META.decode(found[b'"metadata"']), [item for _, item in shallow_json.members(found[b'"items"'])]
+        found = dict(members(body))
+        return _META.decode(found[b'"metadata"']), [item for _, item in members(found[b'"items"'])]
     except ValueError as error:
         raise WrongServerError(f"{tried}: the answer is no list of objects ({error})") from None
     _must_be_list(tried, page.kind)
@@ -162,7 +163,7 @@ def _identity_of_raw(raw: bytes) -> Identity:
     try:
         return identity(_STUB.decode(raw))
     except UNUSABLE:
-        meta = dict(shallow_json.members(dict(shallow_json.members(raw)).get(b'"metadata"', b"{}")))
+        meta = dict(members(dict(members(raw)).get(b'"metadata"', b"{}")))
 
     def text(field: bytes) -> str:
         try:
@@ -189,3 +190,52 @@ def _reworded(error: Exception) -> str:
     text = text.replace("`", "")
     text = text[:1].lower() + text[1:]
     return f"{path.strip('`').lstrip('.')}: {text}" if path else text
+
+
+# RF merged from kube_api.lines: Whole lines out of a stream of chunks, however long a line is. aiohttp's own reader
+# refuses lines over its buffer.
+
+
+class LineBuffer:
+    """Keeps what comes after the last line end until the rest of that line arrives."""
+
+    def __init__(self) -> None:
+        self._begun: list[bytes] = []  # joined only once the line ends: a long one is copied once
+
+    def feed(self, chunk: bytes) -> bytes:
+        """All lines that end within the chunk, as one piece; empty if none does."""
+        end = chunk.rfind(b"\n") + 1
+        if not end:
+            self._begun.append(chunk)
+            return b""
+        whole = b"".join((*self._begun, chunk[:end]))
+        self._begun = [chunk[end:]] if end < len(chunk) else []
+        return whole
+
+
+# RF merged from kube_api.shallow_json: The direct members of a JSON value as raw pieces, without descending: for
+# values nested deeper than decoders go. Slow, and only met where a decoder has given up. Trusts that the text is
+# JSON.
+
+_TOKENS = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{},:]')
+
+
+def members(value: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Each member of an object or array: its key with quotes (empty in an array) and its value as written."""
+    depth, start, key, last_string = 0, 0, b"", b""
+    for token in _TOKENS.finditer(value):
+        text = token.group()
+        if text in b"[{":
+            depth += 1
+            start = token.end() if depth == 1 else start
+        elif text in b"]}":
+            depth -= 1
+            if depth == 0 and value[start : token.start()].strip():
+                yield key, value[start : token.start()].strip()
+        elif depth == 1 and text == b",":
+            yield key, value[start : token.start()].strip()
+            start, key = token.end(), b""
+        elif depth == 1 and text == b":":
+            start, key = token.end(), last_string
+        elif depth == 1:
+            last_string = text

@@ -12,11 +12,14 @@ import datetime as dt
 import random as randomness
 import time
 from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
 
 from bayplan.errors import InputError
 from bayplan.kube_api.connection import Connection
 from bayplan.kube_api.errors import ConflictError, KubeError, NotFoundError
-from bayplan.kube_api.leases import LeaseLock, LeaseRecord, micro_time
+from bayplan.kube_api.resources import LEASES
 
 _JITTER = 0.2  # of the retry period
 _RELEASE_SECONDS = 5.0
@@ -184,3 +187,68 @@ class LeaderElector:
                     self._see(await self._lease.update(LeaseRecord("", 1, now, now, found.lease_transitions)))
         except (KubeError, TimeoutError) as error:
             self._on_trouble(f"leader election: the lease was not released: {error}")
+
+
+# RF merged from kube_api.leases: The lease of an election: client-go's record in `coordination.k8s.io/v1`. Writes
+# only over the version last seen.
+
+
+class LeaseRecord(msgspec.Struct, rename="camel", frozen=True):
+    """Who leads, for how long without a sign of life, and since when. Times are for readers: clocks differ."""
+
+    holder_identity: str | None = ""
+    lease_duration_seconds: int | None = 0
+    acquire_time: str | None = None
+    renew_time: str | None = None
+    lease_transitions: int | None = 0
+
+    @property
+    def holder(self) -> str:
+        return self.holder_identity or ""
+
+
+class _Lease(msgspec.Struct):
+    metadata: dict[str, Any]
+    spec: LeaseRecord | None = None
+
+
+_LEASE = msgspec.json.Decoder(_Lease)
+
+
+class LeaseLock:
+    """One lease. Labels and whatever else others put into its metadata stay."""
+
+    def __init__(self, connection: Connection, namespace: str, name: str) -> None:
+        self._connection, self._namespace, self._name = connection, namespace, name
+        self._metadata: dict[str, Any] = {}
+
+    @property
+    def version(self) -> str:
+        """The version last seen; another one is a sign of life, whatever the clocks that wrote the record say."""
+        return str(self._metadata.get("resourceVersion", ""))
+
+    async def read(self) -> LeaseRecord:
+        path = LEASES.path(self._namespace, self._name)
+        return self._seen(await self._connection.request("GET", path, retry=False, limited=False))
+
+    async def create(self, record: LeaseRecord) -> LeaseRecord:
+        metadata = {"namespace": self._namespace, "name": self._name}
+        return await self._write("POST", LEASES.path(self._namespace), metadata, record)
+
+    async def update(self, record: LeaseRecord) -> LeaseRecord:
+        """`ConflictError` if somebody else has written since we last saw the lease."""
+        return await self._write("PUT", LEASES.path(self._namespace, self._name), self._metadata, record)
+
+    async def _write(self, method: str, path: str, metadata: dict[str, Any], record: LeaseRecord) -> LeaseRecord:
+        lease = {"apiVersion": LEASES.api_version, "kind": "Lease", "metadata": metadata, "spec": record}
+        body = msgspec.json.encode(lease)
+        return self._seen(await self._connection.request(method, path, body=body, retry=False, limited=False))
+
+    def _seen(self, answer: bytes) -> LeaseRecord:
+        lease = _LEASE.decode(answer)
+        self._metadata = lease.metadata
+        return lease.spec or LeaseRecord()
+
+
+def micro_time(moment: dt.datetime) -> str:
+    return f"{moment.astimezone(dt.UTC):%Y-%m-%dT%H:%M:%S.%fZ}"

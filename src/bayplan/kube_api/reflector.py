@@ -14,12 +14,12 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Generic, Protocol, TypeVar
 
-from bayplan.kube_api import listing, watching
-from bayplan.kube_api.backoff import Backoff
+from bayplan.kube_api import listing
 from bayplan.kube_api.connection import Connection
 from bayplan.kube_api.decoding import Decoding, Identity, Key, T, Undecodable, WatchEvent, identity
 from bayplan.kube_api.errors import ApiError, GoneError, KubeError, TooManyRequestsError
 from bayplan.kube_api.listing import ALL, Restarted, Selection
+from bayplan.kube_api.pacing import Backoff
 from bayplan.kube_api.resources import Resource
 from bayplan.wire.meta import ApiObject
 
@@ -153,7 +153,7 @@ class Reflector(Generic[T]):
             self.restarts += 1
 
     async def _watch(self) -> None:
-        stream = watching.events(
+        stream = listing.events(
             self._connection,
             self.resource,
             self._decoding,
