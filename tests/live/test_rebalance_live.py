@@ -17,7 +17,7 @@ from live.fleets import binding, cluster
 from live.programs import ended, started
 from live.replica_sets import ReplicaSet, crowded, rather_apart
 
-PAGE = pathlib.Path(__file__).parents[2] / "docs" / "how-to" / "mend-soft-rules.md"
+PAGE = pathlib.Path(__file__).parents[2] / "docs" / "how-to" / "rebalance-workloads.md"
 
 
 @pytest.fixture
