@@ -89,7 +89,10 @@ def test_what_was_there_before_is_counted_already():
     index = index_of([cluster("a", 10)], [binding("x", 4, clusters=[("a", 4)])])
     grown = place_bindings.place(workload(binding("x", 6, clusters=[("a", 4)])), index, RULES)
     assert grown.shares == (("a", 6),)
-    assert estimating.most_replicas(estimating.wanted((("cpu", Fraction(1)),)), index.cluster_room.reports[0]) == 8
+    assert (
+        estimating.max_replicas(estimating.replica_requests((("cpu", Fraction(1)),)), index.cluster_room.reports[0])
+        == 8
+    )
 
 
 def test_peers_see_each_other():
@@ -191,10 +194,12 @@ def test_imagined_nodes_fill_up_one_by_one(grades, loads, asked):
     )
     nodes = [[cpu, 3] for count, cpu in grades for _ in range(count)]
     for cpu, count in loads:
-        facts = estimating.loaded(facts, [((("cpu", Fraction(cpu)),), count)])
+        facts = estimating.with_load(facts, [((("cpu", Fraction(cpu)),), count)])
         left = count
         for node in nodes:
             while left and node[0] >= cpu and node[1]:
                 node[0], node[1], left = node[0] - cpu, node[1] - 1, left - 1
     expected = sum(min(cpu // asked, pods) for cpu, pods in nodes)
-    assert estimating.most_replicas(estimating.wanted((("cpu", Fraction(asked)),)), report_of(facts)) == expected
+    assert (
+        estimating.max_replicas(estimating.replica_requests((("cpu", Fraction(asked)),)), report_of(facts)) == expected
+    )

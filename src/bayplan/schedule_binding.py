@@ -57,11 +57,11 @@ def schedule(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -
     assert binding is not None
     if workload.unplaceable:
         return FleetDecision(reason=Unassignable.reason, errors=(workload.unplaceable,))
-    with group_failover.as_judged(workload, index):
+    with group_failover.with_leaving_peers(workload, index):
         decision = _in_turn(workload, index, rules)
         if not binding.may_fail_back or not decision.placed:
             return decision
-        other = _in_turn(failback.anew(workload), index, rules)
+        other = _in_turn(failback.as_unplaced(workload), index, rules)
         return other if _is_better(other, decision, binding, index) else decision
 
 
@@ -106,9 +106,9 @@ def _attempt(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -
         if not len(ranked):
             raise NoClusterFit(fit_error.sentence(verdicts, index, noun="clusters"))
         with _during("failed to select clusters"):
-            selected = select_clusters.select(binding, ranked, index)
+            selected = select_clusters.select_clusters(binding, ranked, index)
         with _during("failed to assign replicas"):
-            shares = divide_replicas.divide(binding, selected, index)
+            shares = divide_replicas.assign_replicas(binding, selected, index)
     except Unassignable as failure:
         return GroupAttempt(verdicts, ranked, failure=failure)
     return GroupAttempt(verdicts, ranked, tuple(shares))

@@ -56,8 +56,8 @@ class Costs:
     """How often something was done, counted while a test runs."""
 
     def __init__(self, monkeypatch):
-        self.estimates = self._counted(monkeypatch, estimating, "allocatable")
-        self.sortings = self._counted(monkeypatch, candidates, "in_order")
+        self.estimates = self._counted(monkeypatch, estimating, "estimate_replicas")
+        self.sortings = self._counted(monkeypatch, candidates, "ordered_candidates")
 
     @staticmethod
     def _counted(monkeypatch, module, name):
@@ -140,7 +140,7 @@ def test_standings_do_not_grow_with_every_binding(monkeypatch):
     index = fleet()
     monkeypatch.setattr(cluster_ranking, "MEMORY", 20 * cluster_ranking.BYTES * index.slots.capacity)
     decide(index, *(binding(f"new-{i}", cpu=f"{i + 1}m") for i in range(60)))
-    assert len(index.standings) == 20
+    assert len(index.cluster_rankings) == 20
 
 
 def test_rules_about_clusters_alone_come_first():

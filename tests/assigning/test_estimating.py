@@ -50,10 +50,10 @@ def test_estimates_of_all_clusters_are_those_of_each(facts, asked):
     for i, one in enumerate(facts):
         index.add_target(Target(name=f"m{i}", labels={}, cluster=one))
     requests = None if asked is None else tuple(asked.items())
-    plan = None if requests is None else estimating.wanted(requests)
-    found = estimating.allocatable(ReplicaDemand(requests), index)
+    plan = None if requests is None else estimating.replica_requests(requests)
+    found = estimating.estimate_replicas(ReplicaDemand(requests), index)
     for i, one in enumerate(facts):
-        assert found[index.slots.by_name[f"m{i}"]] == estimating.most_replicas(plan, report_of(one))
+        assert found[index.slots.by_name[f"m{i}"]] == estimating.max_replicas(plan, report_of(one))
 
 
 @settings(max_examples=200, deadline=None)
@@ -74,6 +74,6 @@ def test_estimates_are_those_of_the_slow_twin_through_every_change(seed):
     asked = strategies.request(dice)
     for requirements in (None, {"resourceRequest": asked}):
         demand = None if requirements is None else ReplicaDemand(amounts_of(asked))
-        found = estimating.allocatable(demand, index)
+        found = estimating.estimate_replicas(demand, index)
         for name, cluster in written.items():
             assert found[index.slots.by_name[name]] == estimator.most_replicas(requirements, TwinCluster(cluster))

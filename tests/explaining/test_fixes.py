@@ -31,10 +31,10 @@ def situation(question):
 def check_fixes(question):
     """Apply each proposal for good on an index of its own; returns how many there were."""
     workload, index, rules = situation(question)
-    proposals = fixes.proposals(workload, index, rules)
+    proposals = fixes.find_proposals(workload, index, rules)
     for proposal in proposals:
         fresh_workload, fresh, rules = situation(question)
-        changed = fixes.apply(proposal.remedies, fresh_workload, fresh)
+        changed = fixes.apply_remedies(proposal.remedies, fresh_workload, fresh)
         feasible = filtering.run(rules, changed, fresh).feasible
         names = sorted(fresh.slots.at(int(slot)).name for slot in np.flatnonzero(feasible))
         assert names == proposal.fix.fits_on

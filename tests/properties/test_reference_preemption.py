@@ -57,7 +57,7 @@ def test_however_coarse_the_first_look_the_answer_is_the_same(steps, seed):
     question = crowding.seeded(seed)
     fine = preemption_engine_answer(question)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(candidate_search, "STEPS", steps)
+        patch.setattr(candidate_search, "MAX_PRIORITY_STEPS", steps)
         assert preemption_engine_answer(question) == fine
 
 

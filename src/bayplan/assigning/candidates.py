@@ -34,7 +34,7 @@ class ClusterCandidate(msgspec.Struct, frozen=True, gc=False):
     available: int
 
 
-class Rows(msgspec.Struct, frozen=True, gc=False):
+class CandidateRows(msgspec.Struct, frozen=True, gc=False):
     """What is known of candidates: in each array one entry per candidate."""
 
     slots: Slots
@@ -43,17 +43,17 @@ class Rows(msgspec.Struct, frozen=True, gc=False):
     allocatable: NDArray[np.int64]
     available: NDArray[np.int64]
 
-    def at(self, which: Mask | NDArray[np.intp] | slice) -> Rows:
+    def at(self, which: Mask | NDArray[np.intp] | slice) -> CandidateRows:
         """Some of them, or all in another order."""
         allocatable = self.allocatable[which]
         available = allocatable if self.available is self.allocatable else self.available[which]
-        return Rows(self.slots[which], self.tiers[which], self.scores[which], allocatable, available)
+        return CandidateRows(self.slots[which], self.tiers[which], self.scores[which], allocatable, available)
 
 
 class Candidates(Sequence[ClusterCandidate]):
     """Candidates in the order of their rows. Never changed, so what is found out about them is kept."""
 
-    def __init__(self, targets: TargetSlots, rows: Rows) -> None:
+    def __init__(self, targets: TargetSlots, rows: CandidateRows) -> None:
         self._targets = targets
         self.rows = rows
 
@@ -132,7 +132,7 @@ class Candidates(Sequence[ClusterCandidate]):
         )
 
 
-def in_order(targets: TargetSlots, rows: Rows) -> Candidates:
+def ordered_candidates(targets: TargetSlots, rows: CandidateRows) -> Candidates:
     """Candidates from rows in any order: earlier tier, higher score, more room, name."""
     # Two numbers for four, because sorting by each of them in turn takes far longer.
     fine = targets.name_order[rows.slots] - (rows.available << NAME_BITS)

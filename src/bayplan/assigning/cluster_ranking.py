@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.assigning import candidates, estimating
-from bayplan.assigning.candidates import Candidates, Rows
+from bayplan.assigning.candidates import CandidateRows, Candidates
 from bayplan.assigning.go_numbers import MAX_INT32
 from bayplan.engine import filtering
 from bayplan.engine.filtering import Verdicts
@@ -67,7 +67,7 @@ def of(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -> Clus
     leading, _ = split(tuple(rules))
     who = (leading, tuple([rule.part(workload, index) for rule in leading]), binding.group.tiers)
     key = (who, _counts_room(binding), binding.demand)
-    kept: OrderedDict[Hashable, Any] = index.standings
+    kept: OrderedDict[Hashable, Any] = index.cluster_rankings
     found: ClusterRanking | None = kept.get(key)
     if found is None or not _holds(found, binding, index):
         among: InQuestion | None = kept.get(who)
@@ -116,8 +116,8 @@ def _standing(among: InQuestion, binding: Binding, index: PlacementIndex) -> Clu
     allocatable, replicas = _room(binding, index)
     slots = np.flatnonzero(among.verdicts.feasible)
     room = allocatable[slots]
-    rows = Rows(slots, among.tiers[slots], np.zeros(len(slots), np.int64), room, room)
-    ordered = candidates.in_order(index.slots, rows)
+    rows = CandidateRows(slots, among.tiers[slots], np.zeros(len(slots), np.int64), room, room)
+    ordered = candidates.ordered_candidates(index.slots, rows)
     return ClusterRanking(among, allocatable, ordered, replicas, index.cluster_room.generation)
 
 
@@ -125,7 +125,7 @@ def _room(binding: Binding, index: PlacementIndex) -> tuple[NDArray[np.int64], i
     """The replicas that fit beside everything present by slot, and for how many replicas wanted that is so."""
     if not _counts_room(binding):
         return np.full(index.slots.capacity, MAX_INT32, np.int64), None
-    estimate = estimating.allocatable(binding.demand, index)
+    estimate = estimating.estimate_replicas(binding.demand, index)
     # "No limit known" and "cannot tell" mean that what is wanted fits.
     unknown = (estimate == MAX_INT32) | (estimate == -1)
     if unknown.any():
@@ -166,8 +166,8 @@ def ranked(standing: ClusterRanking, workload: Workload, verdicts: Verdicts, ind
         here = slots == index.slots.by_name.get(name, -1)
         available[here] += replicas
         scores[here] += ALREADY_THERE
-    rows = Rows(slots, standing.in_question.tiers[slots], scores, allocatable, available)
-    return candidates.in_order(index.slots, rows)
+    rows = CandidateRows(slots, standing.in_question.tiers[slots], scores, allocatable, available)
+    return candidates.ordered_candidates(index.slots, rows)
 
 
 def _wishes(verdicts: Verdicts) -> Scores | None:

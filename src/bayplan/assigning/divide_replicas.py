@@ -19,13 +19,13 @@ from bayplan.rules import cluster_affinity
 Shares = list[tuple[str, int]]
 
 
-def divide(binding: Binding, selected: Candidates, index: PlacementIndex) -> Shares:
+def assign_replicas(binding: Binding, selected: Candidates, index: PlacementIndex) -> Shares:
     """(cluster, replicas), none with zero; things that cannot be divided go whole to every cluster, as 0 replicas."""
     if not len(selected):
         raise Unassignable("no clusters available to schedule")
     if not binding.is_divisible:
         return [(name, 0) for name in selected.names]
-    if filled_in_order(binding, index.semantics):
+    if fills_tiers_in_order(binding, index.semantics):
         return _tier_by_tier(binding, selected, index)
     return _by_strategy(binding, selected, binding.replicas, index)
 
@@ -162,7 +162,7 @@ def _most_entitled(claims: NDArray[np.int64], names: NDArray[np.int64], seats: i
     above = len(claims) - int(np.searchsorted(rising, claims[seats - 1], side="right"))
     equal = len(claims) - int(np.searchsorted(rising, claims[seats - 1], side="left"))
     ties = above + names[above:equal].argsort()
-    if descending(uid):
+    if reverses_names(uid):
         ties = ties[::-1]
     return np.concatenate((np.arange(above), ties[: seats - above]))
 
@@ -182,7 +182,7 @@ def webster_seats(number: int, votes: Mapping[str, int], uid: str) -> dict[str, 
         return won
     if len(votes) == 1:
         return dict.fromkeys(votes, number)
-    names = sorted(votes, reverse=descending(uid))
+    names = sorted(votes, reverse=reverses_names(uid))
     heap = [(-float(votes[name]), 0, rank, name) for rank, name in enumerate(names)]
     heapq.heapify(heap)
     for _ in range(number):
@@ -192,7 +192,7 @@ def webster_seats(number: int, votes: Mapping[str, int], uid: str) -> dict[str, 
     return won
 
 
-def descending(uid: str) -> bool:
+def reverses_names(uid: str) -> bool:
     """Whether names are taken from the last on where all else is equal."""
     return bool(uid) and _fnv1a(uid.encode()) & 1 == 1
 
@@ -211,11 +211,11 @@ def _fnv1a(data: bytes) -> int:
 # that can hold them alone.
 
 
-def filled_in_order(binding: Binding, semantics: Semantics) -> bool:
+def fills_tiers_in_order(binding: Binding, semantics: Semantics) -> bool:
     return binding.group.form != PLAIN and not _by_the_seed(binding, semantics)
 
 
-def first_alone(binding: Binding, semantics: Semantics) -> bool:
+def uses_first_tier_alone(binding: Binding, semantics: Semantics) -> bool:
     return binding.group.form != PLAIN and _by_the_seed(binding, semantics)
 
 

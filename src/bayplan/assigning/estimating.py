@@ -22,16 +22,16 @@ from bayplan.model.clusters import Amounts, ClusterFacts, NodeGrade, ResourceSum
 NATIVE = ("cpu", "memory", "ephemeral-storage")
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class ReplicaRequests(msgspec.Struct, frozen=True):
     """What one replica asks of a cluster as a whole and of a node, above 0 and in whole units."""
 
     of_cluster: tuple[tuple[str, int], ...]
     of_node: tuple[tuple[str, int], ...]
 
 
-def wanted(requests: Amounts) -> Wanted:
+def replica_requests(requests: Amounts) -> ReplicaRequests:
     whole = tuple((name, quantities.rounded(name, amount)) for name, amount in requests if amount > 0)
-    return Wanted(whole, tuple((name, amount) for name, amount in whole if _counts(name)))
+    return ReplicaRequests(whole, tuple((name, amount) for name, amount in whole if _counts(name)))
 
 
 def _counts(name: str) -> bool:
@@ -41,17 +41,17 @@ def _counts(name: str) -> bool:
     return "/" in name and not name.startswith("requests.")
 
 
-def allocatable(demand: ReplicaDemand | None, index: PlacementIndex) -> NDArray[np.int64]:
+def estimate_replicas(demand: ReplicaDemand | None, index: PlacementIndex) -> NDArray[np.int64]:
     """How many replicas that ask for so much fit beside everything present, shape (capacity,)."""
-    plan = None if demand is None or demand.requests is None else wanted(demand.requests)
+    plan = None if demand is None or demand.requests is None else replica_requests(demand.requests)
     room = index.cluster_room
     found = _by_arrays(plan, room)
     for slot in room.apart:
-        found[slot] = most_replicas(plan, room.reports[slot])
+        found[slot] = max_replicas(plan, room.reports[slot])
     return found
 
 
-def _by_arrays(plan: Wanted | None, room: ClusterCapacity) -> NDArray[np.int64]:
+def _by_arrays(plan: ReplicaRequests | None, room: ClusterCapacity) -> NDArray[np.int64]:
     """`most_replicas` of all clusters at once."""
     found = room.pods
     for resource, amount in plan.of_cluster if plan else ():
@@ -61,7 +61,7 @@ def _by_arrays(plan: Wanted | None, room: ClusterCapacity) -> NDArray[np.int64]:
     return found.astype(np.int32).astype(np.int64)  # which wraps as `int32` does
 
 
-def _on_grades(plan: Wanted, room: ClusterCapacity) -> NDArray[np.int64]:
+def _on_grades(plan: ReplicaRequests, room: ClusterCapacity) -> NDArray[np.int64]:
     """Equal replicas fill one imagined node after another, so only how many fit on each grade matters."""
     fits = room.grade_pods
     for resource, amount in plan.of_node:
@@ -75,17 +75,17 @@ def _bounded(amount: int) -> int:
     return min(amount, LARGEST)
 
 
-def most_replicas(plan: Wanted | None, report: CapacityReport) -> int:
+def max_replicas(plan: ReplicaRequests | None, report: CapacityReport) -> int:
     """How many replicas one cluster takes; where a request is unknown, pods alone limit it."""
     if plan is None or not report.pods:
         return int32(report.pods)
     if report.grades is not None:
-        total = sum(grade.count * fits_on(grade, plan) for grade in report.grades)
+        total = sum(grade.count * max_replicas_on_node(grade, plan) for grade in report.grades)
         return int32(min(report.pods, total, MAX_INT32))
     return int32(min([report.pods, *(report.free.get(name, 0) // amount for name, amount in plan.of_cluster)]))
 
 
-def fits_on(grade: ResourceModelGrade, plan: Wanted) -> int:
+def max_replicas_on_node(grade: ResourceModelGrade, plan: ReplicaRequests) -> int:
     """How many replicas one such node takes."""
     return min([grade.pods, *(grade.least.get(name, 0) // amount for name, amount in plan.of_node)])
 
@@ -109,7 +109,7 @@ def load_of(binding: Binding, replicas: int, before: int | None) -> Load:
     return [(component.requests or (), component.replicas) for component in binding.components]
 
 
-def loaded(facts: ClusterFacts, load: Load) -> ClusterFacts:
+def with_load(facts: ClusterFacts, load: Load) -> ClusterFacts:
     """The cluster with the load on it; one that reports nothing stays as it is."""
     for requests, count in load:
         if count and facts.summary is not None:
@@ -127,12 +127,12 @@ def _assume(summary: ResourceSummary, requests: Amounts, count: int) -> Resource
 
 def _fill(grades: tuple[NodeGrade, ...], requests: Amounts, count: int) -> tuple[NodeGrade, ...]:
     """The first node that has room takes what it can, then the next; what finds no room is let go."""
-    asked = wanted(requests)
+    asked = replica_requests(requests)
     result: list[NodeGrade] = []
     for place, grade in enumerate(grades):
         if not count:
             return (*result, *grades[place:])
-        fits = fits_on(grade_of(grade), asked)
+        fits = max_replicas_on_node(grade_of(grade), asked)
         full, rest = divmod(min(count, grade.count * fits), fits) if fits else (0, 0)
         count -= full * fits + rest
         untouched = grade.count - full - bool(rest)

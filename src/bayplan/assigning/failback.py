@@ -14,10 +14,10 @@ from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.bindings import Binding
 from bayplan.model.placements import AffinityGroup
 from bayplan.model.workloads import Workload
-from bayplan.rules.cluster_affinity import NOWHERE, tier_by_target
+from bayplan.rules.cluster_affinity import NO_TIER, tier_by_target
 
 
-def anew(workload: Workload) -> Workload:
+def as_unplaced(workload: Workload) -> Workload:
     """The workload as if it had never been placed, but for the room that it has where it is."""
     assert workload.binding is not None
     binding = msgspec.structs.replace(workload.binding, observed="", fresh=True)
@@ -45,6 +45,6 @@ def _merit(
     held = [0] * len(group.tiers)
     for name, replicas in shares:
         slot = index.slots.by_name.get(name)
-        if slot is not None and tiers[slot] != NOWHERE:
+        if slot is not None and tiers[slot] != NO_TIER:
             held[int(tiers[slot])] += max(replicas, 1)
     return -position, held

@@ -20,16 +20,16 @@ from bayplan.model.terms import PeerTerm, TermPart, resolve
 from bayplan.model.workloads import LEAVING, Workload, WorkloadKey
 
 
-def leaving_copy(workload: Workload) -> Workload:
+def draining_copy(workload: Workload) -> Workload:
     """The workload as one that is on its way out; several may be, in different places."""
     return msgspec.structs.replace(workload, name=workload.name + LEAVING, terminating=True)
 
 
 @contextmanager
-def out_of_its_way(workload: Workload, index: PlacementIndex) -> Iterator[None]:
+def without_workload(workload: Workload, index: PlacementIndex) -> Iterator[None]:
     """The index as if the workload, and a copy of it that drains, were nowhere."""
     with index.tentatively():
-        for key in (workload.key, leaving_copy(workload).key):
+        for key in (workload.key, draining_copy(workload).key):
             if key in index.records:
                 index.remove(key)
         yield
@@ -43,7 +43,7 @@ def _concerns(workload: Workload, index: PlacementIndex) -> bool:
 
 
 @contextmanager
-def as_judged(workload: Workload, index: PlacementIndex) -> Iterator[None]:
+def with_leaving_peers(workload: Workload, index: PlacementIndex) -> Iterator[None]:
     """The index as the workload is judged by it: with peers set aside where the semantics say so."""
     if not index.semantics.groups_move_together or not _concerns(workload, index):
         yield
@@ -65,7 +65,7 @@ def _set_aside(workload: Workload, index: PlacementIndex) -> None:
             index.remove(key)
             if staying:
                 index.add_shares(record.workload, staying)
-            index.add_shares(leaving_copy(leaving_copy(record.workload)), leaving)
+            index.add_shares(draining_copy(draining_copy(record.workload)), leaving)
 
 
 def _peers(workload: Workload, index: PlacementIndex) -> set[WorkloadKey]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.assigning import divide_replicas
-from bayplan.assigning.candidates import Candidates, Rows, Unassignable
+from bayplan.assigning.candidates import CandidateRows, Candidates, Unassignable
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.value_columns import ABSENT
 from bayplan.model.bindings import Binding
@@ -21,9 +21,9 @@ from bayplan.model.terms import TARGET
 ANY_CAPACITY = -1
 
 
-def select(binding: Binding, candidates: Candidates, index: PlacementIndex) -> Candidates:
+def select_clusters(binding: Binding, candidates: Candidates, index: PlacementIndex) -> Candidates:
     """The clusters that get a share, in the order that later ties follow."""
-    if not divide_replicas.first_alone(binding, index.semantics):
+    if not divide_replicas.uses_first_tier_alone(binding, index.semantics):
         need = binding.replicas if binding.placement.division.counts_capacity else ANY_CAPACITY
         return _choose(binding, candidates, need, index)
     for tier in candidates.by_tier:
@@ -132,7 +132,7 @@ def _regions(candidates: Candidates, index: PlacementIndex, weighing: Weighing) 
     return found
 
 
-def _weight(members: Rows, weighing: Weighing) -> int:
+def _weight(members: CandidateRows, weighing: Weighing) -> int:
     binding, least = weighing.binding, weighing.least
     if binding.placement.division.strategy == DUPLICATED:
         roomy = members.scores[members.available >= binding.replicas]
@@ -193,7 +193,7 @@ def _combinations(regions: list[Region], constraint: SpreadField, clusters_neede
 # no part, as in Karmada's choice of regions.
 
 
-class Limit(msgspec.Struct, frozen=True):
+class SpanLimit(msgspec.Struct, frozen=True):
     """How many values of one key the chosen clusters may span, and which each candidate has."""
 
     least: int
@@ -215,18 +215,18 @@ def choose_by_every_field(placement: Placement, candidates: Candidates, index: P
     raise Unassignable("no set of feasible clusters meets the spread constraints")
 
 
-def _limits(placement: Placement, candidates: Candidates, index: PlacementIndex) -> list[Limit]:
+def _limits(placement: Placement, candidates: Candidates, index: PlacementIndex) -> list[SpanLimit]:
     by_key = {constraint.field or constraint.label or CLUSTER: constraint for constraint in placement.spread}
     found = []
     for key, constraint in by_key.items():
         column = index.column(TARGET if key == CLUSTER else FIELD_KEYS.get(key, key))
         values = tuple(frozenset(column.domains(slot)) for slot in candidates.rows.slots.tolist())
-        found.append(Limit(constraint.min_groups, constraint.max_groups or math.inf, values))
+        found.append(SpanLimit(constraint.min_groups, constraint.max_groups or math.inf, values))
     return found
 
 
 def _sets(
-    size: int, chosen: tuple[int, ...], begin: int, limits: list[Limit], n_candidates: int
+    size: int, chosen: tuple[int, ...], begin: int, limits: list[SpanLimit], n_candidates: int
 ) -> Iterator[tuple[int, ...]]:
     """Sets of so many candidates that meet every limit, the first in order first."""
     if not _within(chosen, limits):
@@ -244,16 +244,16 @@ def _sets(
             yield from _sets(size, (*chosen, i), i + 1, limits, n_candidates)
 
 
-def _topped_up(chosen: tuple[int, ...], limits: list[Limit], n_candidates: int) -> list[int]:
+def _topped_up(chosen: tuple[int, ...], limits: list[SpanLimit], n_candidates: int) -> list[int]:
     for i in range(n_candidates):
         if i not in chosen and _within((*chosen, i), limits):
             chosen = (*chosen, i)
     return sorted(chosen)
 
 
-def _within(chosen: tuple[int, ...], limits: list[Limit]) -> bool:
+def _within(chosen: tuple[int, ...], limits: list[SpanLimit]) -> bool:
     return all(len(_span(chosen, limit)) <= limit.most for limit in limits)
 
 
-def _span(chosen: tuple[int, ...], limit: Limit) -> frozenset[int]:
+def _span(chosen: tuple[int, ...], limit: SpanLimit) -> frozenset[int]:
     return frozenset().union(*(limit.values[i] for i in chosen))

@@ -195,7 +195,7 @@ def place_again(
         if not decision.placed:
             nearest, missing = _smallest_shortage(decision.verdicts, workload, index)
             message = fit_error.sentence(decision.verdicts, index)
-            fixes = what_would_fit.fixes(workload, index, rules) if with_fixes else []
+            fixes = what_would_fit.find_fixes(workload, index, rules) if with_fixes else []
             return Stranded(workload.key, message, nearest, missing, fixes)
         slot = decision.slot
     target = index.slots.at(slot)

@@ -117,7 +117,7 @@ def _of_fleet(fleet: Fleet, limits: DisruptionLimits) -> Rebalancing:
         return workload.key not in fleet.left_alone and limits.movable(workload)
 
     def again(workload: Workload) -> Shares:
-        placement = place_bindings.place(failback.anew(workload), index, rules)
+        placement = place_bindings.place(failback.as_unplaced(workload), index, rules)
         return placement.shares if placement.placed else ()
 
     return rebalancing.plan(index, again, FleetPreferences(index), msgspec.structs.replace(limits, movable=movable))

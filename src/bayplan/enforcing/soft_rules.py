@@ -172,7 +172,7 @@ class FleetPreferences:
         known = self._index.slots.by_name
         # A copy without replicas counts as one, and a cluster that no tier names is no tier's business.
         held = [(int(tiers[known[name]]), max(count, 1)) for name, count in shares if name in known]
-        named = [(tier, count) for tier, count in held if tier != cluster_affinity.NOWHERE]
+        named = [(tier, count) for tier, count in held if tier != cluster_affinity.NO_TIER]
         total = sum(count for _, count in named)
         depth = STRONGEST * sum(tier * count for tier, count in named) // total if total else 0
         return STRONGEST * position + depth

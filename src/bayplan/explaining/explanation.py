@@ -10,7 +10,7 @@ from bayplan import schedule_binding, schedule_pod
 from bayplan.assigning import group_failover
 from bayplan.engine.filtering import Verdicts
 from bayplan.explaining import fit_error
-from bayplan.explaining.fixes import Fix, fixes
+from bayplan.explaining.fixes import Fix, find_fixes
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.rules.rule import Failure, Rule
@@ -70,7 +70,7 @@ def explain(
         ]
         message = "" if decision.placed else fit_error.sentence(decision.verdicts, index)
         target = index.slots.at(decision.slot).name if decision.placed else ""
-        found = fixes(workload, index, rules) if with_fixes and not decision.placed else []
+        found = find_fixes(workload, index, rules) if with_fixes and not decision.placed else []
     return Explanation(workload.key, target, message, targets, found)
 
 
@@ -78,7 +78,7 @@ def explain_binding(workload: Workload, index: PlacementIndex, rules: Sequence[R
     """The decision for a binding with all its reasons; one that is placed is explained as if it came anew."""
     binding = workload.binding
     assert binding is not None
-    with group_failover.out_of_its_way(workload, index):
+    with group_failover.without_workload(workload, index):
         decision = schedule_binding.schedule(workload, index, rules)
         names = [group.name for group in binding.placement.groups]
         start = names.index(binding.observed) if binding.observed in names else 0
@@ -121,7 +121,7 @@ def cluster_failures(decision: FleetDecision, workload: Workload, index: Placeme
     """Everything against each cluster by name, as the workload was judged; nothing at all if no group was tried."""
     if decision.verdicts is None:
         return {}
-    with group_failover.as_judged(workload, index):
+    with group_failover.with_leaving_peers(workload, index):
         # Setting peers aside again may give them other counters than those that the verdicts were read from.
         judged = tuple(
             msgspec.structs.replace(one, evaluation=index.evaluations.get(one.rule, one.evaluation.key[1], index))

@@ -54,11 +54,11 @@ class Proposal(msgspec.Struct, frozen=True):
     remedies: tuple[Remedy, ...]
 
 
-def fixes(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -> list[Fix]:
-    return [proposal.fix for proposal in proposals(workload, index, rules)]
+def find_fixes(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -> list[Fix]:
+    return [proposal.fix for proposal in find_proposals(workload, index, rules)]
 
 
-def proposals(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -> list[Proposal]:
+def find_proposals(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -> list[Proposal]:
     """Proven fixes, fewest changes first; none contains a smaller one."""
     verdicts = filtering.run(rules, workload, index)
     if verdicts.refusal is not None:
@@ -80,7 +80,7 @@ def _effort(plan: frozenset[Remedy]) -> tuple[int, int, list[str]]:
     return len(plan), sum(remedy.effort for remedy in plan), sorted(remedy.text for remedy in plan)
 
 
-def apply(changes: Iterable[Remedy], workload: Workload, index: PlacementIndex) -> Workload:
+def apply_remedies(changes: Iterable[Remedy], workload: Workload, index: PlacementIndex) -> Workload:
     """Carry out changes on the index; returns the workload as it asks afterwards."""
     for change in changes:
         workload = change.edit(workload, index)
@@ -92,7 +92,7 @@ def _proven(
 ) -> Proposal | None:
     ordered = tuple(sorted(plan, key=lambda remedy: remedy.text))
     with index.tentatively():
-        changed = apply(ordered, workload, index)
+        changed = apply_remedies(ordered, workload, index)
         feasible = filtering.run(rules, changed, index).feasible
         names: list[str] = sorted(index.slots.at(int(slot)).name for slot in np.flatnonzero(feasible))
     if not names:

@@ -21,8 +21,8 @@ def for_affinity(
 ) -> list[Alternatives]:
     """One list of alternatives for each thing that affinity has against the target."""
     at, found = np.array([slot]), []
-    for near, first in zip(state.near, inter_pod_affinity.alone(state), strict=True):
-        if not inter_pod_affinity.near_enough(near, at, first=first)[0]:
+    for near, first in zip(state.near, inter_pod_affinity.first_by_term(state), strict=True):
+        if not inter_pod_affinity.meets_affinity(near, at, first=first)[0]:
             # Where one pod must meet all terms, dropping another term may be what helps.
             terms = (near.use.source,) if near.term == near.use.term else workload.needs.affinity.required
             found.append([*_dropping(terms), *_label_for(near.reach, slot, index)])
@@ -31,7 +31,7 @@ def for_affinity(
             peers = index.peer_index.peers(wish.use.term, wish.reach.around(slot).tolist())
             found.append([*_dropping((wish.use.source,)), *_raising(wish, len(peers)), *moving(peers)])
     for neighbours in state.refusing:
-        if inter_pod_affinity.refuse(neighbours, at)[0]:
+        if inter_pod_affinity.rejected_by_existing(neighbours, at)[0]:
             rule = neighbours.rule
             owners = index.peer_index.owners(rule, rule.reach.around(slot).tolist())
             found.append([*moving(owners), _disarming(owners, rule.source)])
@@ -45,7 +45,7 @@ def _dropping(terms: tuple[PodTerm, ...]) -> Alternatives:
     return [*one_by_one, Remedy("drop all required pod affinity", _without_terms(terms))]
 
 
-def _raising(wish: inter_pod_affinity.PreferredTerm, n_peers: int) -> Alternatives:
+def _raising(wish: inter_pod_affinity.CountedTerm, n_peers: int) -> Alternatives:
     term = wish.use.source
     if not term.limit:
         return []

@@ -46,7 +46,7 @@ class PlacementIndex:
         self.journal = Journal()
         self.evaluations = EvaluationCache()
         self.equivalence_classes: BoundedCache[Any, Any] = BoundedCache()  # kept by `filtering`
-        self.standings: OrderedDict[Any, Any] = OrderedDict()  # kept by `assigning`
+        self.cluster_rankings: OrderedDict[Any, Any] = OrderedDict()  # kept by `assigning`
         self.targets_generation = 0  # moves with every change of a target but that of a cluster's room
         self._columns: dict[str, ValueColumn] = {}
         self.column(TAINTS)  # nearly every workload asks for it

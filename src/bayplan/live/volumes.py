@@ -147,6 +147,6 @@ class Volumes:
                 raise VolumesUnboundError(f'the provisioner gave up on persistentvolumeclaim "{name}" for {node}')
             return False
         volume = self._index.storage.volumes.get(claim.volume)
-        if volume is not None and not volume_binding.reaches(volume, slot, self._index):
+        if volume is not None and not volume_binding.is_reachable(volume, slot, self._index):
             raise VolumesUnboundError(f'persistentvolumeclaim "{name}" got {claim.volume}, which {node} cannot reach')
         return volume is not None

@@ -44,7 +44,7 @@ def place(
     workload: Workload, index: PlacementIndex, rules: Sequence[Rule], *, assumes: bool = True
 ) -> BindingPlacement:
     """Decide where one binding goes and put it there."""
-    with group_failover.out_of_its_way(workload, index):
+    with group_failover.without_workload(workload, index):
         decision = schedule_binding.schedule(workload, index, rules)
     before = index.records[workload.key].shares if workload.key in index.records else ()
     shares = _after(decision, before)
@@ -81,7 +81,7 @@ def _assume(workload: Workload, shares: Shares, before: dict[str, int], index: P
         if target is None or target.cluster is None:
             continue
         load = estimating.load_of(workload.binding, replicas, before.get(name))
-        facts = estimating.loaded(target.cluster, load)
+        facts = estimating.with_load(target.cluster, load)
         if facts is not target.cluster:
             index.update_target(msgspec.structs.replace(target, cluster=facts))
 
@@ -92,4 +92,4 @@ def put_on(index: PlacementIndex, workload: Workload, shares: list[tuple[str, in
         index.add_shares(workload, shares)
     leaving = [(name, 0) for name in dict.fromkeys(draining) if name not in dict(shares)]
     if leaving and index.semantics.draining_copies_count:
-        index.add_shares(group_failover.leaving_copy(workload), leaving)
+        index.add_shares(group_failover.draining_copy(workload), leaving)

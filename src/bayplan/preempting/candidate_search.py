@@ -22,22 +22,22 @@ from bayplan.preempting.capacity_constraints import Amounts, CapacityConstraint
 from bayplan.preempting.constraints import ConstraintOutcome, PlacementConstraints
 from bayplan.preempting.disruption_budgets import DisruptionBudgets
 from bayplan.preempting.dry_run import Reasons
-from bayplan.preempting.peer_constraints import Skew
-from bayplan.preempting.reprieving import Cost, Pairs
+from bayplan.preempting.peer_constraints import SkewConstraint
+from bayplan.preempting.reprieving import PotentialVictims, PreemptionCost
 
-STEPS = 32  # of priority, at most: more of them are taken together
-NEVER = np.iinfo(np.int64).max
+MAX_PRIORITY_STEPS = 32  # of priority, at most: more of them are taken together
+NO_PRIORITY = np.iinfo(np.int64).max
 
 
 class PreemptionCandidate(msgspec.Struct, frozen=True):
     """A target that can be freed; the victims are in order of importance."""
 
     slot: int
-    cost: Cost
+    cost: PreemptionCost
     victims: tuple[WorkloadKey, ...]
 
 
-class Found(msgspec.Struct, frozen=True):
+class SearchResult(msgspec.Struct, frozen=True):
     """
     What came of a search. `best` is None if nothing helps; then the rest says why.
 
@@ -51,7 +51,7 @@ class Found(msgspec.Struct, frozen=True):
     has_victims: Mask
 
 
-class Search:
+class CandidateSearch:
     """
     One search. `where` are the targets that may be freed, `lower` the workloads that may go, by row of the roster.
 
@@ -66,11 +66,13 @@ class Search:
         disturbed = across and self._disturbs(self._others())
         self.entangled = where & (limits.entangled | self._uncertain() | disturbed)
         self.counted = [
-            a for a in limits.capacity_constraints if not a.entangles and not (disturbed and isinstance(a, Skew))
+            a
+            for a in limits.capacity_constraints
+            if not a.entangles and not (disturbed and isinstance(a, SkewConstraint))
         ]
         self.ends: dict[int, int] = {}  # the lowest priority of a step → its highest
 
-    def run(self, budgets: DisruptionBudgets) -> Found:
+    def run(self, budgets: DisruptionBudgets) -> SearchResult:
         after, lowest = self._survey()
         lefts = [after.get(allowance, allowance.left) for allowance in self.limits.capacity_constraints]
         outcome = self.limits.outcome(lefts, self._near_after())
@@ -78,7 +80,7 @@ class Search:
         free = self.where & has_victims & (outcome.first == -1) & ~self.entangled
         best = self._best_of_sums(free, lowest, budgets)
         best, tried = self._best_of_trying(has_victims & self.entangled, lowest, budgets, best)
-        return Found(best, outcome, tried, has_victims)
+        return SearchResult(best, outcome, tried, has_victims)
 
     # What is left when all have gone
 
@@ -96,9 +98,9 @@ class Search:
         rows = np.flatnonzero(self.lower if self.across else self.lower & pod_table.on(self.where))
         priority = pod_table.priority[rows]
         after = {allowance: allowance.left.copy() for allowance in self.counted}
-        lowest = np.full(self.index.slots.capacity, NEVER)
+        lowest = np.full(self.index.slots.capacity, NO_PRIORITY)
         steps = np.unique(priority)
-        for step in np.array_split(steps, min(STEPS, len(steps))) if len(steps) else ():
+        for step in np.array_split(steps, min(MAX_PRIORITY_STEPS, len(steps))) if len(steps) else ():
             self.ends[int(step[0])] = int(step[-1])
             here = rows[(priority >= step[0]) & (priority <= step[-1])]
             enough = self.where.copy()
@@ -106,7 +108,7 @@ class Search:
                 if allowance in self.amounts:
                     after[allowance] += self._freed(allowance, here)
                 enough &= after[allowance] >= 0
-            lowest[enough & (lowest == NEVER)] = step[0]
+            lowest[enough & (lowest == NO_PRIORITY)] = step[0]
         return after, lowest
 
     def _freed(self, allowance: CapacityConstraint, rows: Rows) -> Amounts:
@@ -148,7 +150,7 @@ class Search:
         nearness = self.limits.nearness
         if nearness is not None and (others & nearness.judged_by()).any():
             return True
-        skews = (allowance for allowance in self.limits.capacity_constraints if isinstance(allowance, Skew))
+        skews = (allowance for allowance in self.limits.capacity_constraints if isinstance(allowance, SkewConstraint))
         return any(bool((others & (skew.amounts() > 0)).any()) for skew in skews)
 
     def _has_victims(self) -> Mask:
@@ -171,7 +173,7 @@ class Search:
             if _beaten(bound, best):
                 break
             pairs = self._pairs(free & (lowest == bound), budgets, self.ends[bound])
-            chosen = reprieving.victims(pairs, scarce, self.pod_table)
+            chosen = reprieving.reprieve(pairs, scarce, self.pod_table)
             ranks = self.index.slots.rank[pairs.slots]
             cheapest = reprieving.cheapest(reprieving.costs(pairs, chosen, self.pod_table, ranks))
             if cheapest is not None and (best is None or cheapest[1] < best.cost):
@@ -181,7 +183,7 @@ class Search:
                 best = PreemptionCandidate(int(pairs.slots[group]), cost, victims)
         return best
 
-    def _pairs(self, targets: Mask, budgets: DisruptionBudgets, enough: int = NEVER) -> Pairs:
+    def _pairs(self, targets: Mask, budgets: DisruptionBudgets, enough: int = NO_PRIORITY) -> PotentialVictims:
         """Who may have to go for these targets; if all up to the priority `enough` went, that would do."""
         rows, may_go = self.pod_table.in_order(), self.lower & self.pod_table.on(targets)
         if not budgets and not self.across:
@@ -237,10 +239,10 @@ class Search:
         for group, slot in enumerate(pairs.slots.tolist()):
             yield slot, named[firsts[group] : firsts[group + 1]]
 
-    def _cost(self, slot: int, victims: tuple[WorkloadKey, ...], breaks: dict[WorkloadKey, bool]) -> Cost:
+    def _cost(self, slot: int, victims: tuple[WorkloadKey, ...], breaks: dict[WorkloadKey, bool]) -> PreemptionCost:
         rows = np.array([self.index.records[key].row for key in victims], np.intp)
         one = np.zeros(len(rows), np.intp)
-        pairs = Pairs(np.array([slot]), one, rows, np.array([breaks[key] for key in victims]))
+        pairs = PotentialVictims(np.array([slot]), one, rows, np.array([breaks[key] for key in victims]))
         fields = reprieving.costs(pairs, np.ones(len(rows), np.bool_), self.pod_table, self.index.slots.rank[[slot]])
         cheapest = reprieving.cheapest(fields)
         assert cheapest is not None, "asked only with victims"
@@ -251,4 +253,4 @@ def _beaten(bound: int, best: PreemptionCandidate | None) -> bool:
     """Whether no target whose victims are at least that important can be cheaper."""
     if best is None:
         return False
-    return bound == NEVER or (best.cost.n_violations == 0 and bound > best.cost.highest_priority)
+    return bound == NO_PRIORITY or (best.cost.n_violations == 0 and bound > best.cost.highest_priority)

@@ -16,10 +16,10 @@ from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.value_columns import ValueColumn
 from bayplan.model.workloads import Workload
 from bayplan.preempting.preemption_case import PreemptionCase
-from bayplan.rules import node_ports, resources_fit, volume_restrictions
+from bayplan.rules import node_filters, resources_fit, volume_restrictions
 
 Amounts = NDArray[np.int64]
-ABSURD = 1 << 62  # beyond this, of whatever resource, differences would no longer fit into 64 bits
+MAX_AMOUNT = 1 << 62  # beyond this, of whatever resource, differences would no longer fit into 64 bits
 
 
 class CapacityConstraint:
@@ -51,17 +51,17 @@ class CapacityConstraint:
         return 0
 
 
-class Fixed(CapacityConstraint):
+class FixedConstraint(CapacityConstraint):
     """A target lacks something, whoever goes."""
 
 
-class TooSmall(Fixed):
+class TargetTooSmall(FixedConstraint):
     """The whole target has less than the workload asks for."""
 
     adds = True
 
 
-class FreeResources(CapacityConstraint):
+class ResourceConstraint(CapacityConstraint):
     """One resource."""
 
     adds = True
@@ -71,7 +71,7 @@ class FreeResources(CapacityConstraint):
         self.resource, amount = asked
         self.row = index.capacity.row(self.resource)
         free = index.capacity.allocatable[self.row] - index.capacity.requested[self.row]
-        super().__init__(position, code, np.maximum(free, -ABSURD) - min(amount, ABSURD))
+        super().__init__(position, code, np.maximum(free, -MAX_AMOUNT) - min(amount, MAX_AMOUNT))
 
     def amounts(self) -> Amounts | None:
         held = self.index.pod_table.amounts
@@ -82,7 +82,7 @@ class FreeResources(CapacityConstraint):
         return 1 if self.resource == PODS else dict(nominated.needs.requests.amounts).get(self.resource, 0)
 
 
-class FreePorts(CapacityConstraint):
+class PortConstraint(CapacityConstraint):
     """Nobody on the target may have one of the workload's ports."""
 
     def __init__(self, position: int, judged: RuleResult, index: PlacementIndex) -> None:
@@ -102,10 +102,10 @@ class FreePorts(CapacityConstraint):
     def asked_by(self, nominated: Workload, slot: int) -> int:
         del slot
         held = nominated.needs.host_ports
-        return int(any(node_ports.conflict(wanted, port) for wanted in self.wanted for port in held))
+        return int(any(node_filters.ports_conflict(wanted, port) for wanted in self.wanted for port in held))
 
 
-class FreeClaim(CapacityConstraint):
+class ClaimConstraint(CapacityConstraint):
     """A claim that serves one pod has no other user, on any target."""
 
     def __init__(self, position: int, claim: str, index: PlacementIndex) -> None:
@@ -123,25 +123,27 @@ class FreeClaim(CapacityConstraint):
         return int(self.claim in (f"{nominated.namespace}/{name}" for name in nominated.needs.claims.names))
 
 
-def of_resources(judged: RuleResult, position: int, case: PreemptionCase) -> list[CapacityConstraint]:
+def resource_constraints(judged: RuleResult, position: int, case: PreemptionCase) -> list[CapacityConstraint]:
     """NodeResourcesFit: how many more pods, and how much of each resource that is asked for."""
     assert isinstance(judged.rule, resources_fit.ResourcesFit)
-    found: list[CapacityConstraint] = [FreeResources(position, 1, (PODS, 1), case.index)]
+    found: list[CapacityConstraint] = [ResourceConstraint(position, 1, (PODS, 1), case.index)]
     for i, (resource, amount) in enumerate(judged.state.amounts):
         if amount and not judged.rule.is_ignored(resource):
-            room = FreeResources(position, 2 << i, (resource, amount), case.index)
+            room = ResourceConstraint(position, 2 << i, (resource, amount), case.index)
             whole = case.index.capacity.allocatable[room.row] - amount
-            found += [room, TooSmall(position, resources_fit.UNRESOLVABLE_BIT, whole)]
+            found += [room, TargetTooSmall(position, resources_fit.UNRESOLVABLE_BIT, whole)]
     return found
 
 
-def of_ports(judged: RuleResult, position: int, case: PreemptionCase) -> list[CapacityConstraint]:
+def port_constraints(judged: RuleResult, position: int, case: PreemptionCase) -> list[CapacityConstraint]:
     """NodePorts: no port has two users."""
-    return [FreePorts(position, judged, case.index)]
+    return [PortConstraint(position, judged, case.index)]
 
 
-def of_claims(judged: RuleResult, position: int, case: PreemptionCase) -> list[CapacityConstraint]:
+def claim_constraints(judged: RuleResult, position: int, case: PreemptionCase) -> list[CapacityConstraint]:
     """VolumeRestrictions: a ReadWriteOncePod claim has no two users."""
     claims = dict.fromkeys(judged.state.claims())
     index = case.index
-    return [FreeClaim(position, claim, index) for claim in claims if volume_restrictions.serves_one_pod(claim, index)]
+    return [
+        ClaimConstraint(position, claim, index) for claim in claims if volume_restrictions.serves_one_pod(claim, index)
+    ]

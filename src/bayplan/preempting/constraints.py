@@ -19,11 +19,11 @@ from bayplan.engine.filtering import RuleResult
 from bayplan.model.reasons import Codes, Mask, StatusCode
 from bayplan.preempting import capacity_constraints, peer_constraints
 from bayplan.preempting.capacity_constraints import Amounts, CapacityConstraint
-from bayplan.preempting.peer_constraints import Nearness
+from bayplan.preempting.peer_constraints import AffinityConstraint
 from bayplan.preempting.preemption_case import PreemptionCase
 from bayplan.rules import volume_limits
 from bayplan.rules.inter_pod_affinity import InterPodAffinity
-from bayplan.rules.node_ports import NodePorts
+from bayplan.rules.node_filters import NodePorts
 from bayplan.rules.resources_fit import ResourcesFit
 from bayplan.rules.rule import Rule
 from bayplan.rules.topology_spread import TopologySpread
@@ -32,14 +32,14 @@ from bayplan.rules.volume_limits import VolumeLimits
 from bayplan.rules.volume_restrictions import VolumeRestrictions
 from bayplan.rules.volume_zone import VolumeZone
 
-DESCRIBED: dict[type[Rule], Callable[[RuleResult, int, PreemptionCase], list[CapacityConstraint]]] = {
-    NodePorts: capacity_constraints.of_ports,
-    ResourcesFit: capacity_constraints.of_resources,
-    VolumeRestrictions: capacity_constraints.of_claims,
-    TopologySpread: peer_constraints.of_spread,
-    InterPodAffinity: peer_constraints.of_peers,
+CONSTRAINTS_BY_RULE: dict[type[Rule], Callable[[RuleResult, int, PreemptionCase], list[CapacityConstraint]]] = {
+    NodePorts: capacity_constraints.port_constraints,
+    ResourcesFit: capacity_constraints.resource_constraints,
+    VolumeRestrictions: capacity_constraints.claim_constraints,
+    TopologySpread: peer_constraints.spread_constraints,
+    InterPodAffinity: peer_constraints.inter_pod_constraints,
 }
-UNMOVED = (VolumeBinding, VolumeZone)  # they look at volumes and not at who uses them
+IGNORES_PODS = (VolumeBinding, VolumeZone)  # they look at volumes and not at who uses them
 
 
 class ConstraintOutcome(msgspec.Struct, frozen=True):
@@ -64,7 +64,7 @@ class PlacementConstraints(msgspec.Struct):
     case: PreemptionCase
     said: dict[int, Codes]
     capacity_constraints: list[CapacityConstraint]
-    nearness: Nearness | None
+    nearness: AffinityConstraint | None
     entangled: Mask
     as_of: int
 
@@ -95,13 +95,13 @@ class PlacementConstraints(msgspec.Struct):
         affinity = -1 if self.nearness is None else self.nearness.position
         if affinity >= 0:
             said = codes.get(affinity, np.zeros(len(near[0]), np.int64))
-            codes[affinity] = np.where(near[0], said, peer_constraints.NOT_NEAR)
+            codes[affinity] = np.where(near[0], said, peer_constraints.AFFINITY_CODE)
         first, code = np.full(len(near[0]), -1, np.int64), np.zeros(len(near[0]), np.int64)
         for position in sorted(codes):
             new = (first == -1) & (codes[position] != 0)
             first[new], code[new] = position, codes[position][new]
         lonely = (first == -1) & ~near[1]
-        first[lonely], code[lonely] = affinity, peer_constraints.NOT_NEAR
+        first[lonely], code[lonely] = affinity, peer_constraints.AFFINITY_CODE
         return ConstraintOutcome(first, code)
 
     def resolvable(self, outcome: ConstraintOutcome) -> Mask:
@@ -125,15 +125,15 @@ def constraints_of(case: PreemptionCase) -> PlacementConstraints:
             continue
         if isinstance(rule, InterPodAffinity):
             _add_affinity(limits, position, judged)
-        if type(rule) in DESCRIBED:
-            limits.capacity_constraints += DESCRIBED[type(rule)](judged, position, case)
+        if type(rule) in CONSTRAINTS_BY_RULE:
+            limits.capacity_constraints += CONSTRAINTS_BY_RULE[type(rule)](judged, position, case)
         elif codes is not None:
             limits.said[position] = codes
-            if rule.follows_workloads and not isinstance(rule, UNMOVED):
+            if rule.follows_workloads and not isinstance(rule, IGNORES_PODS):
                 limits.entangled |= codes != 0
                 limits.entangled[list(case.nominated_pods)] = True
             if isinstance(rule, VolumeLimits):
-                limits.entangled[volume_limits.sharing(judged.state, case.index)] = True
+                limits.entangled[volume_limits.slots_sharing_volumes(judged.state, case.index)] = True
     for allowance in limits.capacity_constraints:
         if allowance.entangles:
             limits.entangled |= allowance.left < 0
@@ -146,12 +146,14 @@ def _add_affinity(limits: PlacementConstraints, position: int, judged: RuleResul
     """What of InterPodAffinity is no allowance."""
     state, case = judged.state, limits.case
     if state.near:
-        limits.nearness = Nearness(position, state, case)
+        limits.nearness = AffinityConstraint(position, state, case)
         limits.entangled[limits.nearness.half_met] = True
     unsure = any(one.matches is not None for one in state.refusing)
     unsure = unsure or (limits.nearness is not None and limits.nearness.judged_apart)
     for slot, nominated_pods in case.nominated_pods.items():
         if unsure or any(
-            use.limit for nominated in nominated_pods for use in peer_constraints.held_against(case, nominated, slot)
+            use.limit
+            for nominated in nominated_pods
+            for use in peer_constraints.anti_affinity_against(case, nominated, slot)
         ):
             limits.entangled[slot] = True

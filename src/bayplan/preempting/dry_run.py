@@ -36,18 +36,18 @@ def dry_run(case: PreemptionCase, slot: int, may_go: Sequence[tuple[WorkloadKey,
         gone = {key: (index.records[key].workload, index.records[key].shares) for key, _ in may_go}
         for key in gone:
             index.remove(key)
-        against = refused(case, slot)
+        against = rejection_reasons(case, slot)
         if against:
             return DryRunResult(against=against)
         for key in sorted(gone, key=dict(may_go).__getitem__, reverse=True):
             index.add_shares(*gone[key])
-            if refused(case, slot):
+            if rejection_reasons(case, slot):
                 index.remove(key)
                 must.add(key)
     return DryRunResult(tuple(key for key in gone if key in must))
 
 
-def refused(case: PreemptionCase, slot: int) -> Reasons:
+def rejection_reasons(case: PreemptionCase, slot: int) -> Reasons:
     """Why the target is refused as the index is now, with the guests that were promised it or without; empty if not."""
     nominated_pods = case.nominated_pods.get(slot)
     if nominated_pods:

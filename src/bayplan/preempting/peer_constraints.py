@@ -22,31 +22,31 @@ from bayplan.indexing.value_columns import ABSENT
 from bayplan.model.reasons import Mask
 from bayplan.model.terms import PeerTerm, Use, resolve
 from bayplan.model.workloads import Workload
-from bayplan.preempting.capacity_constraints import Amounts, CapacityConstraint, Fixed
+from bayplan.preempting.capacity_constraints import Amounts, CapacityConstraint, FixedConstraint
 from bayplan.preempting.preemption_case import PreemptionCase
 from bayplan.rules import inter_pod_affinity
-from bayplan.rules.inter_pod_affinity import ExistingPodTerm, InterPodAffinityState, PreferredTerm
-from bayplan.rules.topology_spread import Spreading
+from bayplan.rules.inter_pod_affinity import CountedTerm, ExistingPodTerm, InterPodAffinityState
+from bayplan.rules.topology_spread import CountedConstraint
 
-NOT_NEAR, TOO_NEAR, UNWELCOME = 1, 2, 3  # codes of InterPodAffinity
-PLENTY = 1 << 40
+AFFINITY_CODE, ANTI_AFFINITY_CODE, EXISTING_ANTI_AFFINITY_CODE = 1, 2, 3  # codes of InterPodAffinity
+UNLIMITED = 1 << 40
 
 
 # Finding workloads
 
 
-def matching(term: PeerTerm, index: PlacementIndex) -> list[WorkloadClass]:
+def classes_matching(term: PeerTerm, index: PlacementIndex) -> list[WorkloadClass]:
     """The classes whose members a term selects. Somebody must hold the term, or classes do not know its labels."""
     peer_index = index.peer_index
     return [cls for cls in peer_index.classes.candidates(TermEntry(term)) if peer_index.class_matches(term, cls)]
 
 
-def holding(rule: OwnerRule, index: PlacementIndex) -> list[WorkloadClass]:
+def classes_owning(rule: OwnerRule, index: PlacementIndex) -> list[WorkloadClass]:
     """The classes whose members hold a rule, as often as they do: nothing keeps a pod from saying a thing twice."""
     return [cls for cls in index.peer_index.classes.by_id.values() for held in cls.owner_rules if held is rule]
 
 
-def rows_of(classes: Iterable[WorkloadClass], index: PlacementIndex) -> Mask:
+def member_rows(classes: Iterable[WorkloadClass], index: PlacementIndex) -> Mask:
     """The members of the classes, by row of the roster."""
     pod_table = index.pod_table
     members: Mask = np.isin(pod_table.class_id, [cls.id for cls in classes]) & (pod_table.slot != NOWHERE)
@@ -56,7 +56,7 @@ def rows_of(classes: Iterable[WorkloadClass], index: PlacementIndex) -> Mask:
 # Peers that may be there
 
 
-class Peers(CapacityConstraint, ABC):
+class PeerConstraint(CapacityConstraint, ABC):
     """Workloads of some classes in the target's domain: so many and no more."""
 
     def __init__(self, position: int, code: int, left: Amounts, index: PlacementIndex) -> None:
@@ -73,63 +73,63 @@ class Peers(CapacityConstraint, ABC):
             by_times.setdefault(times, []).append(cls)
         found = np.zeros(len(self.index.pod_table), np.int64)
         for times, classes in by_times.items():
-            found[rows_of(classes, self.index)] = times
+            found[member_rows(classes, self.index)] = times
         return found
 
 
-class Disliked(Peers):
+class OwnAntiAffinity(PeerConstraint):
     """The workload's own required anti-affinity."""
 
-    def __init__(self, position: int, wish: PreferredTerm, index: PlacementIndex) -> None:
-        super().__init__(position, TOO_NEAR, wish.use.limit - wish.reach.counts(ALL), index)
+    def __init__(self, position: int, wish: CountedTerm, index: PlacementIndex) -> None:
+        super().__init__(position, ANTI_AFFINITY_CODE, wish.use.limit - wish.reach.counts(ALL), index)
         (self.column,) = wish.reach.columns
         self.use = wish.use
 
     def classes(self) -> list[WorkloadClass]:
-        return matching(self.use.term, self.index)
+        return classes_matching(self.use.term, self.index)
 
     def asked_by(self, nominated: Workload, slot: int) -> int:
         there = self.column is not None and bool(self.column.domains(slot))
         return int(there and selects(self.use.term, nominated, self.index))
 
 
-class Unwelcoming(Peers):
+class ExistingAntiAffinity(PeerConstraint):
     """Required anti-affinity of those who are there."""
 
     def __init__(self, position: int, rule: OwnerRule, index: PlacementIndex) -> None:
-        super().__init__(position, UNWELCOME, -rule.reach.counts(ALL), index)
+        super().__init__(position, EXISTING_ANTI_AFFINITY_CODE, -rule.reach.counts(ALL), index)
         (self.column,) = rule.reach.columns
         self.rule = rule
 
     def classes(self) -> list[WorkloadClass]:
-        return holding(self.rule, self.index)
+        return classes_owning(self.rule, self.index)
 
 
-class Crowded(Peers):
+class LimitedExistingAntiAffinity(PeerConstraint):
     """Required anti-affinity of those who are there that allows some peers: whether it is met depends on both."""
 
     entangles = True
 
     def __init__(self, position: int, neighbours: ExistingPodTerm, index: PlacementIndex) -> None:
-        refused = inter_pod_affinity.refuse(neighbours, ALL)
-        super().__init__(position, UNWELCOME, np.where(refused, -1, 0), index)
+        refused = inter_pod_affinity.rejected_by_existing(neighbours, ALL)
+        super().__init__(position, EXISTING_ANTI_AFFINITY_CODE, np.where(refused, -1, 0), index)
         (self.column,) = neighbours.rule.reach.columns
         self.rule = neighbours.rule
 
     def classes(self) -> list[WorkloadClass]:
-        return holding(self.rule, self.index)
+        return classes_owning(self.rule, self.index)
 
 
-class NominatedAntiAffinity(Fixed):
+class NominatedAntiAffinity(FixedConstraint):
     """Required anti-affinity of those who were promised the target."""
 
     def __init__(self, position: int, case: PreemptionCase) -> None:
-        super().__init__(position, UNWELCOME, np.zeros(case.index.slots.capacity, np.int64))
+        super().__init__(position, EXISTING_ANTI_AFFINITY_CODE, np.zeros(case.index.slots.capacity, np.int64))
         for slot, nominated_pods in case.nominated_pods.items():
-            self.left[slot] = -sum(len(held_against(case, nominated, slot)) for nominated in nominated_pods)
+            self.left[slot] = -sum(len(anti_affinity_against(case, nominated, slot)) for nominated in nominated_pods)
 
 
-def held_against(case: PreemptionCase, nominated: Workload, slot: int) -> list[Use]:
+def anti_affinity_against(case: PreemptionCase, nominated: Workload, slot: int) -> list[Use]:
     """The required anti-affinity of a guest that selects the workload, as far as the target is in a domain of it."""
     workload, index = case.workload, case.index
     terms = resolve(nominated.needs.affinity, nominated.namespace, index.semantics, incoming=False).anti_required
@@ -140,25 +140,27 @@ def held_against(case: PreemptionCase, nominated: Workload, slot: int) -> list[U
     ]
 
 
-def of_peers(judged: RuleResult, position: int, case: PreemptionCase) -> list[CapacityConstraint]:
+def inter_pod_constraints(judged: RuleResult, position: int, case: PreemptionCase) -> list[CapacityConstraint]:
     """InterPodAffinity but for required affinity; the checks that kube-scheduler makes first come last."""
     state: InterPodAffinityState = judged.state
     found: list[CapacityConstraint] = [NominatedAntiAffinity(position, case)] if case.nominated_pods else []
     found += [
-        Unwelcoming(position, one.rule, case.index) if one.matches is None else Crowded(position, one, case.index)
+        ExistingAntiAffinity(position, one.rule, case.index)
+        if one.matches is None
+        else LimitedExistingAntiAffinity(position, one, case.index)
         for one in state.refusing
     ]
-    found += [Disliked(position, wish, case.index) for wish in state.apart]
+    found += [OwnAntiAffinity(position, wish, case.index) for wish in state.apart]
     return found
 
 
 # Skew
 
 
-class Skew(Peers):
+class SkewConstraint(PeerConstraint):
     """A hard spread constraint: how many more peers the target's domain may hold, as long as the others keep theirs."""
 
-    def __init__(self, position: int, code: int, spreading: Spreading, index: PlacementIndex) -> None:
+    def __init__(self, position: int, code: int, spreading: CountedConstraint, index: PlacementIndex) -> None:
         constraint, column = spreading.constraint, spreading.column
         counts, domains = spreading.count_by_domain(), spreading.eligible_domains()
         fewest = np.zeros(column.n_domains, np.int64)
@@ -166,7 +168,7 @@ class Skew(Peers):
             fewest[:] = counts[domains].min()
             lowest = domains[counts[domains].argmin()]
             others = counts[domains[domains != lowest]]
-            fewest[lowest] = others.min() if len(others) else PLENTY
+            fewest[lowest] = others.min() if len(others) else UNLIMITED
         most = constraint.max_skew - spreading.counts_self
         here = column.of_slot
         # Nobody on a target that does not count can make a difference, so its own domain is one of the others.
@@ -176,7 +178,7 @@ class Skew(Peers):
         self.term, self.eligible = spreading.term, spreading.eligible
 
     def classes(self) -> list[WorkloadClass]:
-        return [] if self.term is None else matching(self.term, self.index)
+        return [] if self.term is None else classes_matching(self.term, self.index)
 
     def amounts(self) -> Amounts:
         return super().amounts() * self.index.pod_table.on(self.eligible)
@@ -187,13 +189,13 @@ class Skew(Peers):
         return int(selects(self.term, nominated, self.index))
 
 
-def of_spread(judged: RuleResult, position: int, case: PreemptionCase) -> list[CapacityConstraint]:
+def spread_constraints(judged: RuleResult, position: int, case: PreemptionCase) -> list[CapacityConstraint]:
     """PodTopologySpread: the first constraint that fails has the last word."""
     found: list[CapacityConstraint] = []
     for i, spreading in reversed(list(enumerate(judged.state.hard))):
         present = spreading.column.present(ALL)
-        found.append(Skew(position, 2 * i + 1, spreading, case.index))
-        found.append(Fixed(position, 2 * i + 2, np.where(present, 0, -1)))
+        found.append(SkewConstraint(position, 2 * i + 1, spreading, case.index))
+        found.append(FixedConstraint(position, 2 * i + 2, np.where(present, 0, -1)))
     return found
 
 
@@ -206,7 +208,7 @@ def selects(term: PeerTerm, workload: Workload, index: PlacementIndex) -> bool:
 # rest.
 
 
-class Nearness:
+class AffinityConstraint:
     """
     `now` says where required affinity holds, shape (capacity,); `by_nominated` where those who are to come would do.
 
@@ -220,8 +222,8 @@ class Nearness:
         self.judged_apart = any(near.kind is not None for near in state.near)
         self.now: Mask = np.ones(case.index.slots.capacity, np.bool_)
         self.present: Mask = self.now.copy()
-        for near, first in zip(state.near, inter_pod_affinity.alone(state), strict=True):
-            self.now &= inter_pod_affinity.near_enough(near, ALL, first=first)
+        for near, first in zip(state.near, inter_pod_affinity.first_by_term(state), strict=True):
+            self.now &= inter_pod_affinity.meets_affinity(near, ALL, first=first)
             self.present &= near.reach.present(ALL)
         self.by_nominated, self.half_met = np.zeros_like(self.now), list[int]()
         for slot, nominated_pods in case.nominated_pods.items():
@@ -258,4 +260,4 @@ class Nearness:
         return lost
 
     def _selected(self, terms: set[PeerTerm]) -> Mask:
-        return rows_of([cls for term in terms for cls in matching(term, self.index)], self.index)
+        return member_rows([cls for term in terms for cls in classes_matching(term, self.index)], self.index)

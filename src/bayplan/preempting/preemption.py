@@ -20,7 +20,7 @@ from bayplan.indexing.pod_table import NOWHERE
 from bayplan.model.reasons import Mask, StatusCode
 from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.preempting import dry_run
-from bayplan.preempting.candidate_search import Found, Search
+from bayplan.preempting.candidate_search import CandidateSearch, SearchResult
 from bayplan.preempting.constraints import PlacementConstraints, constraints_of
 from bayplan.preempting.disruption_budgets import DisruptionBudgets
 from bayplan.preempting.preemption_case import PreemptionCase, nominated_pods_of
@@ -28,7 +28,7 @@ from bayplan.rules.rule import Rule
 
 NO_VICTIMS = "No preemption victims found for incoming pod"
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
-NEVER = "not eligible due to preemptionPolicy=Never."
+POLICY_NEVER = "not eligible due to preemptionPolicy=Never."
 STILL_TERMINATING = "not eligible due to a terminating pod on the nominated node."
 
 
@@ -87,7 +87,7 @@ def _standing(limits: PlacementConstraints, verdicts: Verdicts) -> tuple[Mask, M
     curable, fits = limits.resolvable(now), now.first == -1
     for slot in limits.case.nominated_pods:
         if limits.entangled[slot]:
-            against = dry_run.refused(limits.case, slot)
+            against = dry_run.rejection_reasons(limits.case, slot)
             fits[slot] = not against
             curable[slot] = bool(against) and against[0].status is StatusCode.UNSCHEDULABLE
     allowed = index.slots.alive if verdicts.excluded is None else index.slots.alive & ~verdicts.excluded
@@ -97,7 +97,7 @@ def _standing(limits: PlacementConstraints, verdicts: Verdicts) -> tuple[Mask, M
 def _not_eligible(workload: Workload, index: PlacementIndex, curable: Mask) -> str:
     """Why the workload may not ask anybody to go; empty if it may."""
     if not workload.preempts:
-        return NEVER
+        return POLICY_NEVER
     slot = index.slots.by_name.get(workload.nominated_target)
     if slot is not None and curable[slot]:
         here = (index.records[key].workload for key in index.workloads_on(slot))
@@ -106,17 +106,17 @@ def _not_eligible(workload: Workload, index: PlacementIndex, curable: Mask) -> s
     return ""
 
 
-def _search(limits: PlacementConstraints, curable: Mask, budgets: DisruptionBudgets, *, across: bool) -> Found:
+def _search(limits: PlacementConstraints, curable: Mask, budgets: DisruptionBudgets, *, across: bool) -> SearchResult:
     """Who is cheapest to free; `across` lets workloads on other targets go too."""
     workload, index = limits.case.workload, limits.case.index
     pod_table = index.pod_table
     lower = (pod_table.slot != NOWHERE) & (pod_table.priority < workload.priority)
     if limits.nearness is not None and index.semantics.spare_affinity_partners:
         lower &= ~limits.nearness.partners()
-    return Search(limits, curable, lower, across=across).run(budgets)
+    return CandidateSearch(limits, curable, lower, across=across).run(budgets)
 
 
-def _sentence(found: Found, limits: PlacementConstraints, curable: Mask) -> str:
+def _sentence(found: SearchResult, limits: PlacementConstraints, curable: Mask) -> str:
     """`0/N nodes are available: …`, as kube-scheduler would say it of what freeing each target comes to."""
     case = limits.case
     n = len(case.index.slots)

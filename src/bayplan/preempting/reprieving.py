@@ -21,7 +21,7 @@ from bayplan.preempting.disruption_budgets import DisruptionBudgets
 ABOVE_ALL_NEGATIVES = 1 << 31  # added to every priority, so that more victims never sum up to less
 
 
-class Pairs(msgspec.Struct, frozen=True):
+class PotentialVictims(msgspec.Struct, frozen=True):
     """
     Who may have to go for which target: `rows[i]` for `slots[groups[i]]`, in order of importance within each group.
 
@@ -34,7 +34,7 @@ class Pairs(msgspec.Struct, frozen=True):
     breaks: Mask
 
 
-class Cost(msgspec.Struct, frozen=True, order=True):
+class PreemptionCost(msgspec.Struct, frozen=True, order=True):
     """What targets are compared by, the smallest first, in kube-scheduler's order."""
 
     n_violations: int
@@ -45,14 +45,16 @@ class Cost(msgspec.Struct, frozen=True, order=True):
     rank: int
 
 
-def grouped(slots: Slots, rows: Rows, pod_table: PodTable, budgets: DisruptionBudgets) -> Pairs:
+def grouped(slots: Slots, rows: Rows, pod_table: PodTable, budgets: DisruptionBudgets) -> PotentialVictims:
     """Pairs of target and row, given target by target in order of importance."""
     firsts = np.r_[True, slots[1:] != slots[:-1]] if len(slots) else np.zeros(0, np.bool_)
     groups = firsts.cumsum() - 1
-    return Pairs(slots[firsts], groups, rows, budgets.breaking(groups, rows, pod_table))
+    return PotentialVictims(slots[firsts], groups, rows, budgets.breaking(groups, rows, pod_table))
 
 
-def victims(pairs: Pairs, scarce: Sequence[tuple[CapacityConstraint, Amounts]], pod_table: PodTable) -> Mask:
+def reprieve(
+    pairs: PotentialVictims, scarce: Sequence[tuple[CapacityConstraint, Amounts]], pod_table: PodTable
+) -> Mask:
     """
     Which of the pairs are victims, shape (n_pairs,).
 
@@ -77,7 +79,9 @@ def victims(pairs: Pairs, scarce: Sequence[tuple[CapacityConstraint, Amounts]], 
     return found
 
 
-def _taken(pairs: Pairs, scarce: Sequence[tuple[CapacityConstraint, Amounts]], pod_table: PodTable) -> Amounts:
+def _taken(
+    pairs: PotentialVictims, scarce: Sequence[tuple[CapacityConstraint, Amounts]], pod_table: PodTable
+) -> Amounts:
     """What each workload takes of each allowance on the target it is paired with, shape (n_scarce, n_pairs)."""
     where, there = pod_table.slot[pairs.rows], pairs.slots[pairs.groups]
     on_target = where == there
@@ -90,7 +94,9 @@ def _taken(pairs: Pairs, scarce: Sequence[tuple[CapacityConstraint, Amounts]], p
     return found
 
 
-def costs(pairs: Pairs, chosen: Mask, pod_table: PodTable, ranks: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+def costs(
+    pairs: PotentialVictims, chosen: Mask, pod_table: PodTable, ranks: NDArray[np.int64]
+) -> list[NDArray[np.int64]]:
     """The fields of `Cost` for every group, each of shape (n_groups,); `ranks` has the rank of every group's target."""
     n_groups, groups, rows = len(pairs.slots), pairs.groups[chosen], pairs.rows[chosen]
     priority = pod_table.priority[rows]
@@ -106,7 +112,7 @@ def costs(pairs: Pairs, chosen: Mask, pod_table: PodTable, ranks: NDArray[np.int
     return [n_violations, highest, sums, n_victims, -oldest, ranks]
 
 
-def cheapest(fields: list[NDArray[np.int64]]) -> tuple[int, Cost] | None:
+def cheapest(fields: list[NDArray[np.int64]]) -> tuple[int, PreemptionCost] | None:
     """The group of the lowest cost and that cost; None if no group has a victim."""
     left = np.flatnonzero(fields[3] > 0)
     if not len(left):
@@ -115,4 +121,4 @@ def cheapest(fields: list[NDArray[np.int64]]) -> tuple[int, Cost] | None:
         values = field[left]
         left = left[values == values.min()]
     group = int(left[0])
-    return group, Cost(*(int(field[group]) for field in fields))
+    return group, PreemptionCost(*(int(field[group]) for field in fields))

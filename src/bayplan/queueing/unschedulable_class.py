@@ -19,7 +19,7 @@ from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.queueing.pending_pod import PendingPod
 from bayplan.rules import resources_fit
-from bayplan.rules.volume_claims import concerns, has_claims, part_of
+from bayplan.rules.volume_claims import claim_part, has_claims, is_affected
 from bayplan.rules.volume_limits import VolumeLimits
 
 # What a rule's refusal of a node hangs on.
@@ -90,15 +90,15 @@ class UnschedulableClass:
 
     def _is_served(self, change: Change, index: PlacementIndex) -> bool:
         """Whether their claims may be better off, or fewer volumes of others be attached."""
-        part = part_of(self.sample.workload)
-        return bool(part.names.names) and (self.lacks_attachments or concerns(part, change, index))
+        part = claim_part(self.sample.workload)
+        return bool(part.names.names) and (self.lacks_attachments or is_affected(part, change, index))
 
     def _brings_volumes(self, change: Change, index: PlacementIndex) -> bool:
         """Whether a pod came that has a volume attached which they want too."""
         if not self.lacks_attachments or change.workload is None or not has_claims(change.workload):
             return False
-        wanted = {index.storage.handle_of(claim) for claim in part_of(self.sample.workload).claims()} - {None}
-        return any(index.storage.handle_of(claim) in wanted for claim in part_of(change.workload).claims())
+        wanted = {index.storage.handle_of(claim) for claim in claim_part(self.sample.workload).claims()} - {None}
+        return any(index.storage.handle_of(claim) in wanted for claim in claim_part(change.workload).claims())
 
     def _has_a_part(self, change: Change, index: PlacementIndex) -> bool:
         """Whether the pod that came or went counts for a rule that listens to others."""

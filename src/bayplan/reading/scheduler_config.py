@@ -75,9 +75,9 @@ def _fit(args: Mapping[str, Any]) -> dict[str, Any]:
     strategy = args.get("scoringStrategy")
     if strategy:
         shape = (strategy.get("requestedToCapacityRatio") or {}).get("shape") or ()
-        found["strategy"] = resources_fit.Strategy(
+        found["strategy"] = resources_fit.ScoringStrategy(
             strategy.get("type") or resources_fit.LEAST,
-            _weighted(strategy.get("resources")) or resources_fit.Strategy().resources,
+            _weighted(strategy.get("resources")) or resources_fit.ScoringStrategy().resources,
             tuple((point.get("utilization") or 0, (point.get("score") or 0) * RATIO_SCALE) for point in shape),
         )
     return found

@@ -14,7 +14,7 @@ from bayplan.indexing.slots import At
 from bayplan.model.reasons import Scores
 from bayplan.model.workloads import Workload
 from bayplan.rules.resources_fit import NATIVE
-from bayplan.rules.rule import HIGHEST, Rule
+from bayplan.rules.rule import MAX_SCORE, Rule
 
 Amounts = tuple[tuple[str, int], ...]
 Plan = tuple[tuple[int, int], ...]  # (row of the index's capacity, amount)
@@ -84,19 +84,19 @@ def _evenness_of_one(shares: list[float]) -> int:
     """The same for one node: what is taken of each resource that it has."""
     n = len(shares)
     if n < 2:
-        return HIGHEST
+        return MAX_SCORE
     if n == 2:
-        return int((1 - abs((shares[0] - shares[1]) / 2)) * HIGHEST)
+        return int((1 - abs((shares[0] - shares[1]) / 2)) * MAX_SCORE)
     mean = sum(shares[1:], start=shares[0]) / n
     squares = 0.0
     for share in shares:
         squares += (share - mean) * (share - mean)
-    return int((1 - math.sqrt(squares / n)) * HIGHEST)
+    return int((1 - math.sqrt(squares / n)) * MAX_SCORE)
 
 
 def _evenness(taken: NDArray[np.int64], offered: NDArray[np.int64]) -> NDArray[np.int64]:
     shares = np.minimum(taken / offered, 1.0)
-    return ((1 - _deviation(shares)) * HIGHEST).astype(np.int64)
+    return ((1 - _deviation(shares)) * MAX_SCORE).astype(np.int64)
 
 
 def _deviation(shares: Fractions) -> Fractions:

@@ -16,12 +16,12 @@ from bayplan.model.reasons import Codes, Mask, Reason, StatusCode
 from bayplan.model.workloads import Workload
 from bayplan.rules.rule import Failure, Rule
 
-NOT_NAMED = Reason(
+NOT_MATCHED = Reason(
     "cluster-affinity",
     "cluster(s) did not match the placement cluster affinity constraint",
     StatusCode.UNSCHEDULABLE,
 )
-NOWHERE = 1000  # the tier of a cluster that no affinity names: it sorts last
+NO_TIER = 1000  # the tier of a cluster that no affinity names: it sorts last
 
 
 class ClusterAffinityPart(msgspec.Struct, frozen=True):
@@ -41,12 +41,12 @@ class ClusterAffinityRule(Rule):
         return ClusterAffinityPart(group.tiers if everything else group.tiers[:1])
 
     def reject(self, state: ClusterAffinityPart, index: PlacementIndex, at: At) -> Codes:
-        nowhere: Mask = tier_by_target(state.tiers, index)[at] == NOWHERE
+        nowhere: Mask = tier_by_target(state.tiers, index)[at] == NO_TIER
         return nowhere.astype(np.int64)
 
     def reasons(self, state: ClusterAffinityPart, code: int) -> tuple[Reason, ...]:
         del state, code
-        return (NOT_NAMED,)
+        return (NOT_MATCHED,)
 
     def evidence(
         self, state: ClusterAffinityPart, workload: Workload, slot: int, index: PlacementIndex
@@ -54,12 +54,12 @@ class ClusterAffinityRule(Rule):
         del state, slot, index
         assert workload.binding is not None
         group = workload.binding.group.name
-        return [Failure(self.id, NOT_NAMED.text, term=f"affinity {group}" if group else "clusterAffinity")]
+        return [Failure(self.id, NOT_MATCHED.text, term=f"affinity {group}" if group else "clusterAffinity")]
 
 
 def tier_by_target(tiers: tuple[ClusterAffinity, ...], index: PlacementIndex) -> NDArray[np.int64]:
     """The first tier that names each cluster, `NOWHERE` if none does; shape (capacity,)."""
-    found = np.full(index.slots.capacity, NOWHERE, np.int64)
+    found = np.full(index.slots.capacity, NO_TIER, np.int64)
     for number in reversed(range(len(tiers))):
         found[matching(tiers[number], index)] = number
     return found

@@ -13,7 +13,7 @@ from bayplan.model.reasons import Codes, Reason, StatusCode
 from bayplan.model.taints import Toleration
 from bayplan.model.workloads import Workload
 from bayplan.rules.rule import Failure, Rule, assigned_slots
-from bayplan.rules.taint_toleration import first_hard
+from bayplan.rules.taint_toleration import first_untolerated
 
 LEAVING = Reason("cluster-leaving", "cluster(s) is being deleted", StatusCode.UNRESOLVABLE)
 NO_API = Reason("api-missing", "cluster(s) did not have the API resource", StatusCode.UNRESOLVABLE)
@@ -119,7 +119,7 @@ class TaintState:
 
     def code(self, index: PlacementIndex, slot: int) -> int:
         target = index.slots.targets[slot]
-        taint = first_hard(target.taints, self.tolerations) if target is not None and target.taints else None
+        taint = first_untolerated(target.taints, self.tolerations) if target is not None and target.taints else None
         if taint is None:
             return 0
         text = str(taint)

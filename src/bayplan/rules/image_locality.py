@@ -10,7 +10,7 @@ from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ALL, At
 from bayplan.model.reasons import Scores
 from bayplan.model.workloads import Images, Workload
-from bayplan.rules.rule import HIGHEST, Rule
+from bayplan.rules.rule import MAX_SCORE, Rule
 
 MIB = 1024 * 1024
 LEAST = 23 * MIB  # kube-scheduler: pkg/scheduler/framework/plugins/imagelocality/image_locality.go
@@ -35,7 +35,7 @@ class ImageLocality(Rule):
             for slot, size in sizes.items():
                 total[slot] += int(size * share)
         most = MOST_PER_CONTAINER * max(state.n_containers, 1)
-        return HIGHEST * (np.clip(total[at], LEAST, most) - LEAST) // (most - LEAST)
+        return MAX_SCORE * (np.clip(total[at], LEAST, most) - LEAST) // (most - LEAST)
 
     def touched(self, state: Images, change: Change, index: PlacementIndex) -> Touched:
         # One node more or less changes what share of the nodes holds an image.

@@ -25,14 +25,16 @@ from bayplan.model.reasons import Codes, Mask, Reason, Scores, StatusCode
 from bayplan.model.semantics import Semantics
 from bayplan.model.terms import AffinityTerms, PeerTerm, ResolvedTerms, Use, resolve
 from bayplan.model.workloads import Workload, label_keys
-from bayplan.rules.rule import HIGHEST, MOST_EFFECTS, Failure, Rule, Scaling, wholes
+from bayplan.rules.rule import MAX_REMEMBERED_CLASSES, MAX_SCORE, Failure, Rule, Scaling, common_column
 
-NOT_NEAR = Reason("pod-affinity", "node(s) didn't match pod affinity rules", StatusCode.UNRESOLVABLE)
-TOO_NEAR = Reason("pod-anti-affinity", "node(s) didn't match pod anti-affinity rules", StatusCode.UNSCHEDULABLE)
-UNWELCOME = Reason(
+AFFINITY_NOT_MATCHED = Reason("pod-affinity", "node(s) didn't match pod affinity rules", StatusCode.UNRESOLVABLE)
+ANTI_AFFINITY_NOT_MATCHED = Reason(
+    "pod-anti-affinity", "node(s) didn't match pod anti-affinity rules", StatusCode.UNSCHEDULABLE
+)
+EXISTING_ANTI_AFFINITY_NOT_SATISFIED = Reason(
     "existing-anti-affinity", "node(s) didn't satisfy existing pods anti-affinity rules", StatusCode.UNSCHEDULABLE
 )
-REASONS = (NOT_NEAR, TOO_NEAR, UNWELCOME)
+REASONS = (AFFINITY_NOT_MATCHED, ANTI_AFFINITY_NOT_MATCHED, EXISTING_ANTI_AFFINITY_NOT_SATISFIED)
 EVERYWHERE = ("\0everywhere",)  # in place of topology keys: a change that may matter on any target
 
 
@@ -59,7 +61,7 @@ class RequiredAffinity(msgspec.Struct, frozen=True):
     kind: Reach | None
 
 
-class PreferredTerm(msgspec.Struct, frozen=True):
+class CountedTerm(msgspec.Struct, frozen=True):
     """A term of the pod's own, hard or soft, with its matches counted."""
 
     reach: Reach
@@ -83,16 +85,16 @@ class InterPodAffinityState(msgspec.Struct):
 
     part: InterPodAffinityPart
     near: tuple[RequiredAffinity, ...]
-    apart: tuple[PreferredTerm, ...]
-    liked: tuple[PreferredTerm, ...]
-    disliked: tuple[PreferredTerm, ...]
+    apart: tuple[CountedTerm, ...]
+    liked: tuple[CountedTerm, ...]
+    disliked: tuple[CountedTerm, ...]
     refusing: tuple[ExistingPodTerm, ...]
     pulling: tuple[ExistingPodTerm, ...]
     held: list[TermEntry]
     generation: int
     compares: bool
     effects: dict[int, tuple[str, ...]]
-    alone: tuple[bool, ...] = ()
+    first_by_term: tuple[bool, ...] = ()
 
 
 class InterPodAffinity(Rule):
@@ -121,7 +123,7 @@ class InterPodAffinity(Rule):
             index.peer_index.release(entry)
 
     def judges_by(self, state: InterPodAffinityState, index: PlacementIndex) -> ValueColumn | None:
-        return wholes((column for reach in _reaches(state) for column in reach.columns), index)
+        return common_column((column for reach in _reaches(state) for column in reach.columns), index)
 
     def reject(self, state: InterPodAffinityState, index: PlacementIndex, at: At) -> Codes | None:
         if not (state.near or state.apart or state.refusing):
@@ -129,12 +131,12 @@ class InterPodAffinity(Rule):
         codes = np.zeros(len(index.slots.alive[at]), np.int64)
         # Later checks first, so that the one kube-scheduler makes first has the last word.
         for neighbours in state.refusing:
-            codes[refuse(neighbours, at)] = 3
+            codes[rejected_by_existing(neighbours, at)] = 3
         for wish in state.apart:
             codes[wish.reach.counts(at) > wish.use.limit] = 2
-        state.alone = alone(state)
-        for near, first in zip(state.near, state.alone, strict=True):
-            codes[~near_enough(near, at, first=first)] = 1
+        state.first_by_term = first_by_term(state)
+        for near, first in zip(state.near, state.first_by_term, strict=True):
+            codes[~meets_affinity(near, at, first=first)] = 1
         return codes
 
     def score(self, state: InterPodAffinityState, index: PlacementIndex, at: At) -> Scores | None:
@@ -153,7 +155,7 @@ class InterPodAffinity(Rule):
         """The one float expression of the plugin, truncated as Go converts."""
         if highest == lowest:
             return raw * 0
-        scaled = HIGHEST * ((raw - lowest) / float(highest - lowest))
+        scaled = MAX_SCORE * ((raw - lowest) / float(highest - lowest))
         return int(scaled) if isinstance(raw, int) else scaled.astype(np.int64)
 
     def at_one(self, state: InterPodAffinityState, index: PlacementIndex, slot: int) -> tuple[int, int] | None:
@@ -166,8 +168,8 @@ class InterPodAffinity(Rule):
         for wish in state.apart:
             if wish.reach.count_at(slot) > wish.use.limit:
                 code = 2
-        state.alone = alone(state)
-        for near, first in zip(state.near, state.alone, strict=True):
+        state.first_by_term = first_by_term(state)
+        for near, first in zip(state.near, state.first_by_term, strict=True):
             if not near.reach.is_present(slot) or not (first or near.reach.count_at(slot)):
                 code = 1
         return code, self._score_one(state, index.semantics, slot)
@@ -188,13 +190,13 @@ class InterPodAffinity(Rule):
         cls = change.member_of
         if cls is None:
             return self._touched_by_others(state, change)
-        if state.alone != alone(state):
+        if state.first_by_term != first_by_term(state):
             return ALL  # whether there is any such peer at all decides about the first pod, everywhere
         if not change.slots:  # on unknown targets alone
             return None
         keys = state.effects.get(cls.id)
         if keys is None:
-            if len(state.effects) == MOST_EFFECTS:
+            if len(state.effects) == MAX_REMEMBERED_CLASSES:
                 state.effects.clear()
             keys = state.effects[cls.id] = self._effects(state, cls, index)
         if not keys:
@@ -265,13 +267,13 @@ def _reaches(state: InterPodAffinityState) -> Iterator[Reach]:
 # Filtering, per target
 
 
-def near_enough(near: RequiredAffinity, at: At, *, first: bool) -> Mask:
+def meets_affinity(near: RequiredAffinity, at: At, *, first: bool) -> Mask:
     """Where a peer is near, or none is needed as the pod is the first of its kind; never without the topology."""
     present = near.reach.present(at)
     return present if first else present & (near.reach.counts(at) > 0)
 
 
-def alone(state: InterPodAffinityState) -> tuple[bool, ...]:
+def first_by_term(state: InterPodAffinityState) -> tuple[bool, ...]:
     """For each required term, whether the pod is the first of a set that wants to be together and so need not be."""
     if not state.near:
         return ()
@@ -283,7 +285,7 @@ def alone(state: InterPodAffinityState) -> tuple[bool, ...]:
     return (first,) * len(state.near)
 
 
-def refuse(neighbours: ExistingPodTerm, at: At) -> Mask:
+def rejected_by_existing(neighbours: ExistingPodTerm, at: At) -> Mask:
     """Where somebody who holds the rule would get more peers than it allows."""
     rule = neighbours.rule
     if neighbours.matches is None:
@@ -297,12 +299,12 @@ def refuse(neighbours: ExistingPodTerm, at: At) -> Mask:
 # Scoring, per target
 
 
-def _seen(wish: PreferredTerm, semantics: Semantics, at: At) -> NDArray[np.int64]:
+def _seen(wish: CountedTerm, semantics: Semantics, at: At) -> NDArray[np.int64]:
     counts = wish.reach.counts(at)
     return np.minimum(counts, 1) if semantics.soft_terms_count_once else counts
 
 
-def _missed(wish: PreferredTerm, semantics: Semantics, at: At) -> NDArray[np.int64]:
+def _missed(wish: CountedTerm, semantics: Semantics, at: At) -> NDArray[np.int64]:
     """The seed rewards every domain without a match; kube-scheduler punishes each match."""
     seen = _seen(wish, semantics, at)
     return 1 - seen if semantics.soft_terms_count_once else -seen
@@ -334,7 +336,7 @@ class _StateBuilder:
         own = resolve(part.affinity, part.namespace, self.semantics, incoming=True)
         near = self._near(own)
         apart, liked, disliked = (
-            tuple(PreferredTerm(self._reach(use.term, use.keys), use) for use in uses)
+            tuple(CountedTerm(self._reach(use.term, use.keys), use) for use in uses)
             for uses in (own.anti_required, own.preferred, own.anti_preferred)
         )
         refusing, pulling = self._neighbours()

@@ -8,16 +8,16 @@ from bayplan.indexing.counters import Reach
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.terms import PodTerm
 from bayplan.rules.inter_pod_affinity import (
-    NOT_NEAR,
-    TOO_NEAR,
-    UNWELCOME,
+    AFFINITY_NOT_MATCHED,
+    ANTI_AFFINITY_NOT_MATCHED,
+    EXISTING_ANTI_AFFINITY_NOT_SATISFIED,
+    CountedTerm,
     ExistingPodTerm,
     InterPodAffinityState,
-    PreferredTerm,
     RequiredAffinity,
-    alone,
-    near_enough,
-    refuse,
+    first_by_term,
+    meets_affinity,
+    rejected_by_existing,
 )
 from bayplan.rules.rule import Failure
 
@@ -29,11 +29,11 @@ def failures(state: InterPodAffinityState, slot: int, index: PlacementIndex) -> 
     at = np.array([slot])
     not_near = [
         _not_near(near, state, slot)
-        for near, first in zip(state.near, alone(state), strict=True)
-        if not near_enough(near, at, first=first)[0]
+        for near, first in zip(state.near, first_by_term(state), strict=True)
+        if not meets_affinity(near, at, first=first)[0]
     ]
     too_near = [_too_near(wish, slot, index) for wish in state.apart if wish.reach.counts(at)[0] > wish.use.limit]
-    unwelcome = [_unwelcome(others, slot, index) for others in state.refusing if refuse(others, at)[0]]
+    unwelcome = [_unwelcome(others, slot, index) for others in state.refusing if rejected_by_existing(others, at)[0]]
     # In no order of their own, so the same question would be explained in different words.
     return [*not_near, *too_near, *sorted(unwelcome, key=lambda failure: failure.detail)]
 
@@ -49,15 +49,15 @@ def _not_near(near: RequiredAffinity, state: InterPodAffinityState, slot: int) -
         detail = f"no placed pod matches {shown}"
     else:
         detail = f"no pod in {domain} matches {shown}; they are in {_elsewhere(near.reach)}"
-    return Failure(RULE, NOT_NEAR.text, detail=detail, term=near.use.source.path, domain=domain)
+    return Failure(RULE, AFFINITY_NOT_MATCHED.text, detail=detail, term=near.use.source.path, domain=domain)
 
 
-def _too_near(wish: PreferredTerm, slot: int, index: PlacementIndex) -> Failure:
+def _too_near(wish: CountedTerm, slot: int, index: PlacementIndex) -> Failure:
     domain, term = _domain(wish.reach, slot), wish.use.source
     peers = index.peer_index.peers(wish.use.term, wish.reach.around(slot).tolist())
     allowed = f", more than the {term.limit} allowed" if term.limit else ""
     detail = f"{_count(peers)} in {domain} match{'es' if len(peers) == 1 else ''} {show_term(term)}{allowed}"
-    return Failure(RULE, TOO_NEAR.text, detail=detail, term=term.path, domain=domain, peers=peers)
+    return Failure(RULE, ANTI_AFFINITY_NOT_MATCHED.text, detail=detail, term=term.path, domain=domain, peers=peers)
 
 
 def _unwelcome(neighbours: ExistingPodTerm, slot: int, index: PlacementIndex) -> Failure:
@@ -66,7 +66,14 @@ def _unwelcome(neighbours: ExistingPodTerm, slot: int, index: PlacementIndex) ->
     owners = index.peer_index.owners(rule, rule.reach.around(slot).tolist())
     allowed = f" more than {rule.limit} of" if rule.limit else ""
     detail = f"{_count(owners)} in {domain} refuse{'s' if len(owners) == 1 else ''}{allowed} {show_term(rule.source)}"
-    return Failure(RULE, UNWELCOME.text, detail=detail, term=rule.source.path, domain=domain, peers=owners)
+    return Failure(
+        RULE,
+        EXISTING_ANTI_AFFINITY_NOT_SATISFIED.text,
+        detail=detail,
+        term=rule.source.path,
+        domain=domain,
+        peers=owners,
+    )
 
 
 def show_term(term: PodTerm) -> str:

@@ -25,9 +25,7 @@ from bayplan.rules.cluster_filters import (
 from bayplan.rules.image_locality import ImageLocality
 from bayplan.rules.inter_pod_affinity import InterPodAffinity
 from bayplan.rules.node_affinity import NodeAffinityRule
-from bayplan.rules.node_name import NodeName
-from bayplan.rules.node_ports import NodePorts
-from bayplan.rules.node_unschedulable import NodeUnschedulable
+from bayplan.rules.node_filters import NodeName, NodePorts, NodeUnschedulable
 from bayplan.rules.placeable import Placeable
 from bayplan.rules.rule import Rule
 from bayplan.rules.taint_toleration import TaintToleration
@@ -56,7 +54,7 @@ class SchedulerProfile(msgspec.Struct, frozen=True, kw_only=True):
     disabled: frozenset[str] = frozenset()
     disabled_filters: frozenset[str] = frozenset()
     disabled_scores: frozenset[str] = frozenset()
-    strategy: resources_fit.Strategy = resources_fit.Strategy()
+    strategy: resources_fit.ScoringStrategy = resources_fit.ScoringStrategy()
     ignored_resources: frozenset[str] = frozenset()
     ignored_resource_groups: frozenset[str] = frozenset()
     balanced_resources: tuple[str, ...] = ("cpu", "memory")

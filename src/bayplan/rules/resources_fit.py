@@ -17,7 +17,7 @@ from bayplan.indexing.slots import At
 from bayplan.model import quantities
 from bayplan.model.reasons import Codes, Reason, Scores, StatusCode
 from bayplan.model.workloads import Requests, Workload
-from bayplan.rules.rule import HIGHEST, Failure, Rule
+from bayplan.rules.rule import MAX_SCORE, Failure, Rule
 
 TOO_MANY_PODS = Reason("too-many-pods", "Too many pods", StatusCode.UNSCHEDULABLE)
 UNRESOLVABLE_BIT = 1 << 62
@@ -26,7 +26,7 @@ NATIVE = ("cpu", "memory", "ephemeral-storage")
 LEAST, MOST, RATIO = "LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"
 
 
-class Strategy(msgspec.Struct, frozen=True):
+class ScoringStrategy(msgspec.Struct, frozen=True):
     """How fullness is scored; `shape` holds (utilisation, score 0..100) points for the ratio."""
 
     type: str = LEAST
@@ -52,11 +52,11 @@ class ResourcesFit(Rule):
 
     def __init__(
         self,
-        strategy: Strategy | None = None,
+        strategy: ScoringStrategy | None = None,
         ignored: frozenset[str] = frozenset(),
         ignored_groups: frozenset[str] = frozenset(),
     ) -> None:
-        self.strategy = strategy or Strategy()
+        self.strategy = strategy or ScoringStrategy()
         self.ignored = ignored
         self.ignored_groups = ignored_groups
         self._score_of = _scorer(self.strategy)
@@ -177,24 +177,24 @@ class ResourcesFit(Rule):
 Array = NDArray[np.int64]
 
 
-def _scorer(strategy: Strategy) -> Callable[[Array, Array], Array]:
+def _scorer(strategy: ScoringStrategy) -> Callable[[Array, Array], Array]:
     """A function of what would be taken and what is offered (at least 1), each 0..100 in return."""
     if strategy.type == MOST:
-        return lambda taken, offered: np.minimum(taken, offered) * HIGHEST // offered
+        return lambda taken, offered: np.minimum(taken, offered) * MAX_SCORE // offered
     if strategy.type == RATIO:
         table = np.array([_broken_line(strategy.shape, u) for u in range(101)], np.int64)
-        return lambda taken, offered: table[np.where(taken > offered, 100, taken * HIGHEST // offered)]
-    return lambda taken, offered: np.where(taken > offered, 0, (offered - taken) * HIGHEST // offered)
+        return lambda taken, offered: table[np.where(taken > offered, 100, taken * MAX_SCORE // offered)]
+    return lambda taken, offered: np.where(taken > offered, 0, (offered - taken) * MAX_SCORE // offered)
 
 
-def _scorer_of_one(strategy: Strategy) -> Callable[[int, int], int]:
+def _scorer_of_one(strategy: ScoringStrategy) -> Callable[[int, int], int]:
     """The same function for plain integers."""
     if strategy.type == MOST:
-        return lambda taken, offered: min(taken, offered) * HIGHEST // offered
+        return lambda taken, offered: min(taken, offered) * MAX_SCORE // offered
     if strategy.type == RATIO:
         table = [_broken_line(strategy.shape, u) for u in range(101)]
-        return lambda taken, offered: table[100 if taken > offered else taken * HIGHEST // offered]
-    return lambda taken, offered: 0 if taken > offered else (offered - taken) * HIGHEST // offered
+        return lambda taken, offered: table[100 if taken > offered else taken * MAX_SCORE // offered]
+    return lambda taken, offered: 0 if taken > offered else (offered - taken) * MAX_SCORE // offered
 
 
 def _broken_line(shape: tuple[tuple[int, int], ...], at: int) -> int:

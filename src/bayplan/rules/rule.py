@@ -23,8 +23,8 @@ from bayplan.indexing.value_columns import ValueColumn
 from bayplan.model.reasons import Codes, Mask, Reason, Scores, Slots
 from bayplan.model.workloads import Workload
 
-HIGHEST = 100  # the top of a normalised score
-MOST_EFFECTS = 1024  # classes that a plan remembers something of: they come and go for as long as it lives
+MAX_SCORE = 100  # the top of a normalised score
+MAX_REMEMBERED_CLASSES = 1024  # classes that a plan remembers something of: they come and go for as long as it lives
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -142,7 +142,7 @@ class Rule(ABC):
         raise AssertionError(f"{self.name} refuses nothing")
 
 
-def wholes(columns: Iterable[ValueColumn], index: PlacementIndex) -> ValueColumn | None:
+def common_column(columns: Iterable[ValueColumn], index: PlacementIndex) -> ValueColumn | None:
     """The one column that all of a rule's reasons hang on, if judging its domains is less work than its targets."""
     first, *others = {id(column): column for column in columns}.values() or (None,)
     if first is None or others or first.further or first.n_domains > len(index.slots):
@@ -161,9 +161,9 @@ def assigned_slots(workload: Workload, index: PlacementIndex) -> Slots | None:
 
 def share_of_highest(raw: Any, highest: int) -> Any:
     """Scores as shares of the highest one (upstream: DefaultNormalizeScore)."""
-    return raw * HIGHEST // highest if highest else raw
+    return raw * MAX_SCORE // highest if highest else raw
 
 
 def short_of_highest(raw: Any, highest: int) -> Any:
     """The less the better: what is missing to the highest one."""
-    return HIGHEST - raw * HIGHEST // highest if highest else raw * 0 + HIGHEST
+    return MAX_SCORE - raw * MAX_SCORE // highest if highest else raw * 0 + MAX_SCORE

@@ -31,7 +31,9 @@ class TaintToleration(Rule):
 
     def reject(self, state: Tolerations, index: PlacementIndex, at: At) -> Codes:
         column = index.column(TAINTS)
-        kept_off = np.fromiter((first_hard(_taints(value), state) is not None for value in column.values), np.int64)
+        kept_off = np.fromiter(
+            (first_untolerated(_taints(value), state) is not None for value in column.values), np.int64
+        )
         return column.gather(kept_off, at)
 
     def score(self, state: Tolerations, index: PlacementIndex, at: At) -> Scores:
@@ -63,7 +65,7 @@ def _taints(value: Value) -> tuple[Taint, ...]:
     return value[1] if isinstance(value, tuple) else ()
 
 
-def first_hard(taints: tuple[Taint, ...], tolerations: Tolerations) -> Taint | None:
+def first_untolerated(taints: tuple[Taint, ...], tolerations: Tolerations) -> Taint | None:
     """The first taint that keeps the pod off, if any."""
     return next((t for t in taints if t.effect in HARD_EFFECTS and not tolerated(t, tolerations)), None)
 

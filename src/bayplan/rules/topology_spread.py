@@ -24,10 +24,12 @@ from bayplan.model.taints import Toleration
 from bayplan.model.terms import HOSTNAME, TARGET, ZONE, PeerTerm, TermPart
 from bayplan.model.workloads import SpreadConstraint, Workload
 from bayplan.rules import node_affinity, taint_toleration
-from bayplan.rules.rule import HIGHEST, MOST_EFFECTS, Failure, Rule, Scaling, wholes
+from bayplan.rules.rule import MAX_REMEMBERED_CLASSES, MAX_SCORE, Failure, Rule, Scaling, common_column
 
-SKEWED = Reason("topology-spread", "node(s) didn't match pod topology spread constraints", StatusCode.UNSCHEDULABLE)
-NO_LABEL = Reason(
+CONSTRAINTS_NOT_MATCHED = Reason(
+    "topology-spread", "node(s) didn't match pod topology spread constraints", StatusCode.UNSCHEDULABLE
+)
+LABEL_MISSING = Reason(
     "topology-spread-label",
     "node(s) didn't match pod topology spread constraints (missing required label)",
     StatusCode.UNRESOLVABLE,
@@ -72,7 +74,7 @@ class TopologySpread(Rule):
 
     def judges_by(self, state: SpreadState, index: PlacementIndex) -> ValueColumn | None:
         del index
-        return state.wholes
+        return state.domain_column
 
     def stale(self, state: SpreadState, index: PlacementIndex) -> bool:
         return state.generation != index.targets_generation
@@ -95,10 +97,10 @@ class TopologySpread(Rule):
 
     def at_one(self, state: SpreadState, index: PlacementIndex, slot: int) -> tuple[int, int] | None:
         del index
-        if state.wholes is None or not all(spreading.counts_domains for spreading in state.hard):
+        if state.domain_column is None or not all(spreading.counts_domains for spreading in state.hard):
             return None
         state.fewest = fewest(state)
-        domain = state.wholes.at[slot]
+        domain = state.domain_column.at[slot]
         for i, (spreading, lowest) in enumerate(zip(state.hard, state.fewest, strict=True)):
             if domain == ABSENT:
                 return 2 * i + 2, 0
@@ -130,8 +132,8 @@ class TopologySpread(Rule):
         rounded = _round_half_up(total)
         highest, lowest = int(rounded[scored].max()), int(rounded[scored].min())
         if highest == 0:
-            return np.where(ignored, 0, HIGHEST)
-        return np.where(ignored, 0, HIGHEST * (highest + lowest - rounded) // highest)
+            return np.where(ignored, 0, MAX_SCORE)
+        return np.where(ignored, 0, MAX_SCORE * (highest + lowest - rounded) // highest)
 
     def touched(self, state: SpreadState, change: Change, index: PlacementIndex) -> Touched:
         cls = change.member_of
@@ -141,7 +143,7 @@ class TopologySpread(Rule):
             return None
         keys = state.effects.get(cls.id)
         if keys is None:
-            if len(state.effects) == MOST_EFFECTS:
+            if len(state.effects) == MAX_REMEMBERED_CLASSES:
                 state.effects.clear()
             keys = state.effects[cls.id] = effects(state, cls, index)
         if not keys:
@@ -149,11 +151,11 @@ class TopologySpread(Rule):
         if state.fewest == fewest(state):
             return Around(keys, change.slots)
         # The smallest count decides everywhere.
-        return ALL if state.wholes is None else Around(keys, state.one_of_each)
+        return ALL if state.domain_column is None else Around(keys, state.one_of_each)
 
     def reasons(self, state: SpreadState, code: int) -> tuple[Reason, ...]:
         del state
-        return (SKEWED,) if code % 2 else (NO_LABEL,)
+        return (CONSTRAINTS_NOT_MATCHED,) if code % 2 else (LABEL_MISSING,)
 
     def evidence(self, state: SpreadState, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
         del workload
@@ -162,7 +164,7 @@ class TopologySpread(Rule):
             constraint, column = spreading.constraint, spreading.column
             if not column.domains(slot):
                 detail = f"the node has no label {constraint.topology_key}"
-                failures.append(Failure(self.id, NO_LABEL.text, detail=detail, term=_show(constraint)))
+                failures.append(Failure(self.id, LABEL_MISSING.text, detail=detail, term=_show(constraint)))
                 continue
             counts = spreading.count_by_domain()
             smallest, domain = spreading.smallest(counts), column.domains(slot)[0]
@@ -172,7 +174,7 @@ class TopologySpread(Rule):
         return failures
 
     def _skew(
-        self, spreading: Spreading, domain: int, would_hold: int, smallest: int, index: PlacementIndex
+        self, spreading: CountedConstraint, domain: int, would_hold: int, smallest: int, index: PlacementIndex
     ) -> Failure:
         constraint, column = spreading.constraint, spreading.column
         domains = spreading.domains
@@ -182,7 +184,7 @@ class TopologySpread(Rule):
         name = f"{constraint.topology_key}={column.values[domain]}"
         return Failure(
             self.id,
-            SKEWED.text,
+            CONSTRAINTS_NOT_MATCHED.text,
             detail=f"{name} would hold {would_hold} while {least}; maxSkew is {constraint.max_skew}",
             term=_show(constraint),
             domain=name,
@@ -190,7 +192,7 @@ class TopologySpread(Rule):
         )
 
 
-def _size(spreading: Spreading, scored: Mask) -> int:
+def _size(spreading: CountedConstraint, scored: Mask) -> int:
     """How many domains the scored targets are in; for the hostname, how many they are."""
     if spreading.constraint.topology_key == HOSTNAME:
         return int(scored.sum())
@@ -209,7 +211,7 @@ def _show(constraint: SpreadConstraint) -> str:
 # RF merged from rules.spread_plans: What topology spread constraints count: a pod's peers, by the domains of a key,
 # on the targets that policies let in. Knows nothing of what is refused or scored.
 
-FEW = 16  # domains up to which plain integers are quicker than arrays
+MAX_DOMAINS_AS_INTEGERS = 16  # domains up to which plain integers are quicker than arrays
 
 
 class SpreadPart(msgspec.Struct, frozen=True):
@@ -223,7 +225,7 @@ class SpreadPart(msgspec.Struct, frozen=True):
     strict: bool
 
 
-class Spreading(msgspec.Struct, frozen=True):
+class CountedConstraint(msgspec.Struct, frozen=True):
     """
     One constraint with what it counts: peers on the targets its policies let in, over the domains those are in.
 
@@ -266,7 +268,7 @@ class Spreading(msgspec.Struct, frozen=True):
 
     def fewest(self) -> int:
         """The same without the others."""
-        if self.peers is None or not self.counts_domains or len(self.domains) > FEW:
+        if self.peers is None or not self.counts_domains or len(self.domains) > MAX_DOMAINS_AS_INTEGERS:
             return self.smallest(self.count_by_domain())
         if len(self.domains) < self.constraint.min_domains:
             return 0
@@ -281,18 +283,18 @@ class Spreading(msgspec.Struct, frozen=True):
 
 class SpreadState(msgspec.Struct):
     """
-    Everything looked up. `wholes` is a column that all depends on, if there is one; `one_of_each` a slot per domain.
+    Everything looked up. `domain_column` is a column that all depends on, if there is one; `one_of_each` a slot per domain.
 
     `effects` remembers per class in which topology keys its comings and goings matter, `fewest` the smallest count of
     each hard constraint when targets were last judged.
     """
 
-    hard: tuple[Spreading, ...]
-    soft: tuple[Spreading, ...]
+    hard: tuple[CountedConstraint, ...]
+    soft: tuple[CountedConstraint, ...]
     strict: bool
     terms: tuple[TermEntry, ...]
     generation: int
-    wholes: ValueColumn | None
+    domain_column: ValueColumn | None
     one_of_each: tuple[int, ...]
     effects: dict[int, tuple[str, ...]]
     fewest: tuple[int, ...] = ()
@@ -304,7 +306,7 @@ def spread_state(part: SpreadPart, index: PlacementIndex) -> SpreadState:
     both = tuple(zip(part.constraints, part.selves, strict=True))
     hard = _spreadings([one for one in both if one[0].hard], part, index, terms, strict=True)
     soft = _spreadings([one for one in both if not one[0].hard], part, index, terms, strict=part.strict)
-    column = None if soft else wholes((spreading.column for spreading in hard), index)
+    column = None if soft else common_column((spreading.column for spreading in hard), index)
     one_of_each = () if column is None else tuple(column.representatives().tolist())
     return SpreadState(hard, soft, part.strict, tuple(terms), index.targets_generation, column, one_of_each, {})
 
@@ -316,7 +318,7 @@ def _spreadings(
     terms: list[TermEntry],
     *,
     strict: bool,
-) -> tuple[Spreading, ...]:
+) -> tuple[CountedConstraint, ...]:
     """The hard or the soft constraints together: where `strict`, a target counts only if it has all of their keys."""
     columns = [index.column(constraint.topology_key) for constraint, _ in constraints]
     complete = with_all_keys(columns, index) if strict else None
@@ -352,13 +354,13 @@ def _entry(constraint: SpreadConstraint, namespace: str, index: PlacementIndex) 
 
 def _spreading(
     constraint: SpreadConstraint, eligible: Mask, entry: TermEntry | None, index: PlacementIndex, *, counts_self: bool
-) -> Spreading:
+) -> CountedConstraint:
     column, term, peers = index.column(constraint.topology_key), None, None
     if entry is not None:
         everywhere = bool(eligible[column.present(ALL)].all())
         counted_by = TARGET if _sees_targets(constraint) or not everywhere else column.key
         term, peers = entry.term, index.peer_index.match_reach(entry, (counted_by,)).counter
-    return Spreading(constraint, counts_self, column, term, peers, eligible, _domains(column, eligible))
+    return CountedConstraint(constraint, counts_self, column, term, peers, eligible, _domains(column, eligible))
 
 
 def _domains(column: ValueColumn, eligible: Mask) -> tuple[int, ...]:
@@ -387,7 +389,7 @@ def fewest(state: SpreadState) -> tuple[int, ...]:
     return tuple([spreading.fewest() for spreading in state.hard])
 
 
-def most(spreading: Spreading, fewest: int) -> int:
+def most(spreading: CountedConstraint, fewest: int) -> int:
     """How many peers a domain may hold already."""
     return spreading.constraint.max_skew + fewest - spreading.counts_self
 
@@ -399,7 +401,7 @@ def with_all_keys(columns: Sequence[ValueColumn], index: PlacementIndex) -> Mask
     return complete
 
 
-def seen_from(spreading: Spreading, at: At) -> NDArray[np.int64]:
+def seen_from(spreading: CountedConstraint, at: At) -> NDArray[np.int64]:
     if _sees_targets(spreading.constraint):
         return spreading.count_by_target(at)
     return spreading.column.gather(spreading.count_by_domain(), at)

@@ -18,7 +18,7 @@ from bayplan.model.volumes import Claim, StorageClass, Volume
 from bayplan.model.workloads import Workload
 from bayplan.rules import node_affinity
 from bayplan.rules.rule import Failure
-from bayplan.rules.volume_claims import ClaimPart, ClaimRule, missing_claim, part_of
+from bayplan.rules.volume_claims import ClaimPart, ClaimRule, claim_part, missing_claim
 
 UNBOUND = Reason("claim-unbound", "pod has unbound immediate PersistentVolumeClaims", StatusCode.UNRESOLVABLE)
 ELSEWHERE = Reason("volume-elsewhere", "node(s) didn't match PersistentVolume's node affinity", StatusCode.UNRESOLVABLE)
@@ -30,7 +30,7 @@ GONE = Reason(
 )
 NO_SPACE = Reason("volume-space", "node(s) did not have enough free storage", StatusCode.UNRESOLVABLE)
 BITS = ((1, ELSEWHERE), (2, NO_VOLUME), (4, GONE), (8, NO_SPACE))
-WAITS = "WaitForFirstConsumer"
+WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
 
 
 class VolumeBinding(ClaimRule):
@@ -95,26 +95,26 @@ class VolumeBinding(ClaimRule):
 def _waits(claim: Claim, index: PlacementIndex) -> bool:
     """Whether the claim is bound only once its pod has a node; one that names a volume is not."""
     storage_class = index.storage.classes.get(claim.storage_class)
-    return not claim.volume and storage_class is not None and storage_class.binding_mode == WAITS
+    return not claim.volume and storage_class is not None and storage_class.binding_mode == WAIT_FOR_FIRST_CONSUMER
 
 
 def _fits(volume: Volume, index: PlacementIndex) -> Mask:
     mask = np.zeros(index.slots.capacity, np.bool_)
-    mask[reach(volume, index)] = True
+    mask[slots_reaching(volume, index)] = True
     return mask
 
 
-def reaches(volume: Volume, slot: int, index: PlacementIndex) -> bool:
+def is_reachable(volume: Volume, slot: int, index: PlacementIndex) -> bool:
     """Whether the volume can be reached from this node."""
     return bool(_fits(volume, index)[slot])
 
 
 def volumes_for(workload: Workload, slot: int, index: PlacementIndex) -> list[tuple[Claim, str]]:
     """Each waiting claim of the workload with the volume it gets on this node, "" for one that is yet to be made."""
-    waiting = [claim for claim in part_of(workload).known(index) if not claim.bound]
+    waiting = [claim for claim in claim_part(workload).known(index) if not claim.bound]
     return [
         (claim, volumes[number].name if (number := int(picks[slot])) >= 0 else "")
-        for claim, volumes, picks in chosen(waiting, index)
+        for claim, volumes, picks in matched_volumes(waiting, index)
     ]
 
 
@@ -127,7 +127,7 @@ def _either(terms: tuple[NodeTerm, ...]) -> str:
 # claim first, as kube-scheduler's binder does; but for all targets at once.
 
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
-NONE = -1
+NO_MATCH = -1
 
 Chosen = tuple[Claim, Sequence[Volume], NDArray[np.int64]]
 
@@ -135,17 +135,17 @@ Chosen = tuple[Claim, Sequence[Volume], NDArray[np.int64]]
 def can_bind(waiting: list[Claim], index: PlacementIndex) -> tuple[Mask, Mask]:
     """Where every waiting claim finds a volume of its own or one can be made for it; and where there is space too."""
     could, spacious = index.slots.alive.copy(), index.slots.alive.copy()
-    for claim, _, volumes in chosen(waiting, index):
+    for claim, _, volumes in matched_volumes(waiting, index):
         here = _where_selected(claim, index)
         provision = _can_provision(claim, index)
-        could &= here & ((volumes != NONE) | provision)
+        could &= here & ((volumes != NO_MATCH) | provision)
         if claim.requested and _is_metered(claim, index):
             provision &= _has_space(claim, index)
-        spacious &= here & ((volumes != NONE) | provision)
+        spacious &= here & ((volumes != NO_MATCH) | provision)
     return could, spacious
 
 
-def chosen(waiting: list[Claim], index: PlacementIndex) -> Iterator[Chosen]:
+def matched_volumes(waiting: list[Claim], index: PlacementIndex) -> Iterator[Chosen]:
     """For each claim the volumes that may serve it, and for each target the number of the one it takes, or `NONE`."""
     taken: list[tuple[Sequence[Volume], NDArray[np.int64]]] = []
     for claim in sorted(waiting, key=lambda claim: claim.requested):
@@ -156,7 +156,7 @@ def chosen(waiting: list[Claim], index: PlacementIndex) -> Iterator[Chosen]:
         yield claim, volumes, choice
 
 
-def reach(volume: Volume, index: PlacementIndex) -> Slots:
+def slots_reaching(volume: Volume, index: PlacementIndex) -> Slots:
     """Where the volume can be reached; only labels are looked at, and a volume without terms is anywhere."""
     if volume.required is None:
         return np.flatnonzero(index.slots.alive)
@@ -171,8 +171,8 @@ def _choice(
     volumes: Sequence[Volume], taken: list[tuple[Sequence[Volume], NDArray[np.int64]]], index: PlacementIndex
 ) -> NDArray[np.int64]:
     """The first of the volumes that each target reaches and that no other claim takes there, shape (capacity,)."""
-    found = np.full(index.slots.capacity, NONE, np.int64)
-    reaches = [reach(volume, index) for volume in volumes]
+    found = np.full(index.slots.capacity, NO_MATCH, np.int64)
+    reaches = [slots_reaching(volume, index) for volume in volumes]
     if not reaches:
         return found
     slots = np.concatenate(reaches)
@@ -180,7 +180,7 @@ def _choice(
     free = np.ones(len(slots), np.bool_)
     for others, choice in taken:
         by_name = {volume.name: number for number, volume in enumerate(others)}
-        same = np.array([by_name.get(volume.name, NONE - 1) for volume in volumes])
+        same = np.array([by_name.get(volume.name, NO_MATCH - 1) for volume in volumes])
         free &= choice[slots] != same[numbers]
     # Written from the last to the first, so that the first stays.
     found[slots[free][::-1]] = numbers[free][::-1]

@@ -29,7 +29,7 @@ class ClaimPart(msgspec.Struct, frozen=True):
         return [index.storage.claims[claim] for claim in self.claims() if claim in index.storage.claims]
 
 
-def part_of(workload: Workload) -> ClaimPart:
+def claim_part(workload: Workload) -> ClaimPart:
     return ClaimPart(workload.namespace, workload.needs.claims)
 
 
@@ -54,15 +54,15 @@ class ClaimRule(Rule):
 
     def part(self, workload: Workload, index: PlacementIndex) -> ClaimPart | None:
         del index
-        return part_of(workload) if has_claims(workload) else None
+        return claim_part(workload) if has_claims(workload) else None
 
     def touched(self, state: ClaimPart, change: Change, index: PlacementIndex) -> Touched:
         if change.type is ChangeType.STORAGE_CHANGED:
-            return ALL if concerns(state, change, index) else None
+            return ALL if is_affected(state, change, index) else None
         return super().touched(state, change, index)
 
 
-def concerns(part: ClaimPart, change: Change, index: PlacementIndex) -> bool:
+def is_affected(part: ClaimPart, change: Change, index: PlacementIndex) -> bool:
     """Whether a change in storage may matter to whoever has these claims, for what these are or can get."""
     if change.table == "claims":
         return change.name in part.claims()

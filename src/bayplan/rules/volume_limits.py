@@ -17,7 +17,7 @@ from bayplan.model.reasons import Codes, Mask, Reason, StatusCode
 from bayplan.model.volumes import Attachment, Handle
 from bayplan.model.workloads import Workload
 from bayplan.rules.rule import Failure
-from bayplan.rules.volume_claims import ClaimPart, ClaimRule, concerns, has_claims
+from bayplan.rules.volume_claims import ClaimPart, ClaimRule, has_claims, is_affected
 
 TOO_MANY = Reason("volume-limits", "node(s) exceed max volume count", StatusCode.UNSCHEDULABLE)
 
@@ -60,7 +60,7 @@ class VolumeLimits(ClaimRule):
         return found
 
     def _touched_by_storage(self, state: ClaimPart, change: Change, index: PlacementIndex) -> Touched:
-        if concerns(state, change, index):
+        if is_affected(state, change, index):
             return ALL
         match change.table:
             case "attach_limits":
@@ -74,7 +74,7 @@ class VolumeLimits(ClaimRule):
         return tuple(index.slots.by_name[name] for name in names if name in index.slots.by_name)
 
 
-def sharing(state: ClaimPart, index: PlacementIndex) -> list[int]:
+def slots_sharing_volumes(state: ClaimPart, index: PlacementIndex) -> list[int]:
     """The limited targets where some of these volumes are attached for others, who by going may make matters worse."""
     handles = (handle for some in _handles(state, index).values() for handle in some)
     return [slot for handle in handles for slot in index.attachments.users(handle)]

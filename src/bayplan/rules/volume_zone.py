@@ -10,7 +10,7 @@ from bayplan.model.reasons import Codes, Mask, Reason, StatusCode
 from bayplan.model.terms import REGION, ZONE
 from bayplan.model.workloads import Workload
 from bayplan.rules.rule import Failure
-from bayplan.rules.volume_binding import WAITS
+from bayplan.rules.volume_binding import WAIT_FOR_FIRST_CONSUMER
 from bayplan.rules.volume_claims import ClaimPart, ClaimRule, missing_claim
 
 ELSEWHERE = Reason("volume-zone", "node(s) had no available volume zone", StatusCode.UNRESOLVABLE)
@@ -43,7 +43,7 @@ class VolumeZone(ClaimRule):
             if storage_class.binding_mode is None:
                 text = f'VolumeBindingMode not set for StorageClass "{claim.storage_class}"'
                 return _never("class-unclear", text)
-            if storage_class.binding_mode != WAITS:
+            if storage_class.binding_mode != WAIT_FOR_FIRST_CONSUMER:
                 return _never("volume-unnamed", "PersistentVolume had no name")
         return None
 

@@ -10,13 +10,21 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
+from bayplan.indexing.counters import Reach
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import At
 from bayplan.model.reasons import Reason, Scores, StatusCode
-from bayplan.model.terms import AffinityTerms
+from bayplan.model.terms import TARGET, AffinityTerms
 from bayplan.model.workloads import Workload
-from bayplan.rules.inter_pod_affinity import InterPodAffinity, InterPodAffinityPart, InterPodAffinityState
-from bayplan.rules.rule import HIGHEST, Failure, Rule, assigned_slots
+from bayplan.rules.inter_pod_affinity import (
+    InterPodAffinity,
+    InterPodAffinityPart,
+    InterPodAffinityState,
+    first_by_term,
+    meets_affinity,
+    rejected_by_existing,
+)
+from bayplan.rules.rule import MAX_SCORE, Failure, Rule, assigned_slots
 
 NO_PEER = Reason("workload-terms", "cluster(s) did not match workload affinity rules", StatusCode.UNRESOLVABLE)
 PEER = Reason("workload-anti-terms", "cluster(s) did not match workload anti-affinity rules", StatusCode.UNSCHEDULABLE)
@@ -42,10 +50,10 @@ class _WorkloadTerms(InterPodAffinity):
     def evidence(
         self, state: InterPodAffinityState, workload: Workload, slot: int, index: PlacementIndex
     ) -> list[Failure]:
-        from bayplan.rules import workload_evidence  # which reads our reasons, so it cannot be imported above
+        # RF  # which reads our reasons, so it cannot be imported above
 
         del workload
-        return workload_evidence.failures(self.id, state, slot, index)
+        return term_failures(self.id, state, slot, index)
 
 
 class WorkloadTermAffinity(_WorkloadTerms):
@@ -73,7 +81,7 @@ class WorkloadTermAffinity(_WorkloadTerms):
             met += wish.use.weight * (wish.reach.counts(at) > 0)
         for wish in state.disliked:
             met += wish.use.weight * (wish.reach.counts(at) == 0)
-        return HIGHEST * met // total
+        return MAX_SCORE * met // total
 
 
 class WorkloadTermAntiAffinity(_WorkloadTerms):
@@ -99,3 +107,36 @@ class WorkloadTermAntiAffinity(_WorkloadTerms):
 def _with(workload: Workload, affinity: AffinityTerms) -> Workload:
     needs = msgspec.structs.replace(workload.needs, affinity=affinity)
     return msgspec.structs.replace(workload, needs=needs)
+
+
+# RF merged from rules.workload_evidence: Which workloads stand in the way of a workload's terms on one cluster: for
+# people, on demand.
+
+
+def term_failures(rule: str, state: InterPodAffinityState, slot: int, index: PlacementIndex) -> list[Failure]:
+    """Everything that the terms of one sign have against the cluster."""
+    at, peer_index = np.array([slot]), index.peer_index
+    found = []
+    for near, first in zip(state.near, first_by_term(state), strict=True):
+        if not meets_affinity(near, at, first=first)[0]:
+            peers = peer_index.all_peers(near.term)
+            found.append(Failure(rule, NO_PEER.text, term=near.use.source.path, peers=peers))
+    for wish in state.apart:
+        if wish.reach.counts(at)[0] > wish.use.limit:
+            peers = peer_index.peers(wish.use.term, wish.reach.around(slot).tolist())
+            reason, domain = PEER.text, _domain(wish.reach, slot)
+            found.append(Failure(rule, reason, term=wish.use.source.path, domain=domain, peers=peers))
+    unwelcome = []
+    for neighbours in state.refusing:
+        if rejected_by_existing(neighbours, at)[0]:
+            held, reach = neighbours.rule, neighbours.rule.reach
+            peers = peer_index.owners(held, reach.around(slot).tolist())
+            reason, domain = OWNER.text, _domain(reach, slot)
+            unwelcome.append(Failure(rule, reason, term=held.source.path, domain=domain, peers=peers))
+    return found + sorted(unwelcome, key=lambda failure: (failure.domain, failure.peers))
+
+
+def _domain(reach: Reach, slot: int) -> str:
+    """The cluster's domains as `key=value`."""
+    pairs = [(column.key, column.values[domain]) for column in reach.columns for domain in column.domains(slot)]
+    return ", ".join(f"{'cluster' if key == TARGET else key.removeprefix(chr(0))}={value}" for key, value in pairs)
