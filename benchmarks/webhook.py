@@ -24,7 +24,7 @@ from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.mapping import nodes
 from bayplan.webhook import certificates, serving
 from bayplan.webhook.admission_handler import AdmissionHandler, AdmissionSettings
-from bayplan.webhook.rotation import Memory, Rotator
+from bayplan.webhook.certificates import CertificateRotator, Memory
 from bayplan.wire.nodes import Node
 
 HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
@@ -37,7 +37,7 @@ CONNECTIONS = 8
 class View:
     """A large cluster in which nothing waits."""
 
-    complete = True
+    synced = True
     limits = QuotaLimits({"shop": (("cpu", 10**9),)})
 
     def __init__(self, n_nodes):
@@ -47,7 +47,7 @@ class View:
             written = {"metadata": {"name": f"n{n}", "labels": labels}, "status": {"allocatable": {"cpu": "32"}}}
             self.index.add_target(nodes.target_of(msgspec.convert(written, Node)))
 
-    async def waiting(self, _namespace):
+    async def pending(self, _namespace):
         return ()
 
     async def pod(self, _namespace, _name):
@@ -119,7 +119,7 @@ async def _serve(pipe, n_nodes):
         told.append(bundle)
 
     context = certificates.server_context()
-    await Rotator(context, ["127.0.0.1"], Memory(), inject).look(datetime.now(UTC))
+    await CertificateRotator(context, ["127.0.0.1"], Memory(), inject).rotate(datetime.now(UTC))
     async with serving.WebhookServer(
         serving.application(AdmissionHandler(AdmissionSettings(), View(n_nodes))), context, "127.0.0.1", 0
     ) as server:

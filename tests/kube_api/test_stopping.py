@@ -2,8 +2,8 @@
 
 import asyncio
 
-from bayplan.live.running import Running
-from bayplan.live.settings import SchedulerSettings
+from bayplan.live.assembly import SchedulerSettings
+from bayplan.live.running import RunningScheduler
 from bayplan.rules import profiles
 from kube_api.scripted import answer, connected
 
@@ -13,7 +13,7 @@ async def test_before_everything_is_known(server, kubeconfig_for):
     server.then(answer({"gitVersion": "v1.36.4"}))
     async with connected(kubeconfig_for(server)) as connection:
         settings = SchedulerSettings(identity="test", election=None, addresses=())
-        running = Running(connection, {"bayplan": profiles.pod_rules()}, settings)
+        running = RunningScheduler(connection, {"bayplan": profiles.pod_rules()}, settings)
         task = asyncio.create_task(running.run())
         await server.asked(2)
         running.stop()

@@ -7,8 +7,8 @@ import os
 import sys
 
 from bayplan.kube_api import connect
-from bayplan.live.running import Running
-from bayplan.live.settings import SchedulerSettings, ServerAddress
+from bayplan.live.assembly import SchedulerSettings, ServerAddress
+from bayplan.live.running import RunningScheduler
 from bayplan.model.semantics import UPSTREAM
 from bayplan.reading import scheduler_config
 from bayplan.rules import profiles as profile
@@ -23,7 +23,9 @@ async def in_process(server, *, semantics=UPSTREAM, config=None, names=(NAME,), 
     profiles = {name: profile.pod_rules(scheduler_config.profile_of(config, name)) for name in names}
     options = {"identity": "test", "election": None, "addresses": (), "semantics": semantics, **settings}
     async with connect.from_kubeconfig(server.kubeconfig(url=url)) as connection:
-        running = Running(connection, profiles, SchedulerSettings(**options), **({"wall": wall} if wall else {}))
+        running = RunningScheduler(
+            connection, profiles, SchedulerSettings(**options), **({"wall": wall} if wall else {})
+        )
         task = asyncio.create_task(running.run())
         begun = asyncio.create_task(running.scheduling.wait())
         await asyncio.wait([task, begun], return_when=asyncio.FIRST_COMPLETED)

@@ -11,7 +11,7 @@ from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.mapping import nodes, pods
 from bayplan.webhook import certificates, manifests, serving
 from bayplan.webhook.admission_handler import AdmissionHandler, AdmissionSettings
-from bayplan.webhook.rotation import Lifetimes, Memory, Rotator
+from bayplan.webhook.certificates import CertificateLifetimes, CertificateRotator, Memory
 from bayplan.wire.nodes import Node
 from bayplan.wire.pods import Pod
 from live.admin import ApiError, wait_for
@@ -25,14 +25,14 @@ DEFAULT = AdmissionSettings()
 class SeenView:
     """The cluster as it was when somebody last looked."""
 
-    complete = True
+    synced = True
 
     def __init__(self, limits=NO_LIMITS):
         self.index = PlacementIndex()
         self.limits = limits
         self._waiting = {}
 
-    async def look(self, admin):
+    async def rotate(self, admin):
         for written in await admin.items("nodes"):
             if written["metadata"]["name"] not in self.index.slots.by_name:
                 self.index.add_target(nodes.target_of(msgspec.convert(written, Node)))
@@ -45,7 +45,7 @@ class SeenView:
             elif not node:
                 self._waiting[workload.key] = workload
 
-    async def waiting(self, namespace):
+    async def pending(self, namespace):
         return [workload for workload in self._waiting.values() if workload.namespace == namespace]
 
     async def pod(self, namespace, name):
@@ -82,7 +82,7 @@ async def opened(
         await admin.patch(resource, name, change, how="strategic")
 
     async def inject(bundle):
-        await manifests.injector(patch, written)(bundle)
+        await manifests.bundle_injector(patch, written)(bundle)
 
     door = OpenDoor(admin, None, None, written)
     app = serving.application(
@@ -90,15 +90,15 @@ async def opened(
     )
     if shakes_hands:
         app.on_response_prepare.append(_end_connection)
-    door.rotator = Rotator(context, ["127.0.0.1"], Memory(), inject, lifetimes or Lifetimes())
-    await door.rotator.look(now or datetime.now(UTC))  # so that the server has something to show
+    door.rotator = CertificateRotator(context, ["127.0.0.1"], Memory(), inject, lifetimes or CertificateLifetimes())
+    await door.rotator.rotate(now or datetime.now(UTC))  # so that the server has something to show
     door.server = await door._stack.enter_async_context(serving.WebhookServer(app, context, "127.0.0.1", 0))
     address = manifests.WebhookAddress(url=f"https://127.0.0.1:{door.server.port}")
     written += manifests.manifests(address, settings.own_namespace, failure_policy)
     try:
         for configuration in written:
             await admin.create(configuration)
-        await door.rotator.look(now or datetime.now(UTC))
+        await door.rotator.rotate(now or datetime.now(UTC))
         await wait_for(lambda: _asks(door))
         yield door
     finally:

@@ -187,7 +187,7 @@ async def test_changes_are_judged_as_the_webhook_judges_them(guarded):
             said = str(error)
         request = {**about, "operation": "UPDATE", "namespace": "default", "object": new, "oldObject": old}
         review = {"apiVersion": reviews.API_VERSION, "kind": reviews.KIND, "request": request}
-        ours = await door.validate(reviews.read(json.dumps(review).encode()))
+        ours = await door.validate(reviews.read_request(json.dumps(review).encode()))
         assert not said if ours.allowed else BEYOND in said, terms
         verdicts.append(ours.allowed)
     assert 10 < sum(verdicts) < 50
@@ -285,7 +285,7 @@ async def test_the_exempt_are_those_whom_the_webhook_exempts(exempt, guarded, ku
         request |= {"operation": "CREATE", "namespace": namespace, "object": obj}
         request["userInfo"] = {"username": user, "groups": [group] if group else []}
         review = {"apiVersion": reviews.API_VERSION, "kind": reviews.KIND, "request": request}
-        ours = await door.validate(reviews.read(json.dumps(review).encode()))
+        ours = await door.validate(reviews.read_request(json.dumps(review).encode()))
         return [ours.allowed] if (not said if ours.allowed else BEYOND in said) else []
 
     for case in itertools.product(REQUESTERS, OWNERS, ("default", "team")):

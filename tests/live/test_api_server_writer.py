@@ -5,8 +5,7 @@ import contextlib
 import pytest
 
 from bayplan.kube_api import connect
-from bayplan.live.api_server_writer import ApiServerWriter
-from bayplan.live.cluster_writer import ClaimRef, PodGoneError, RefusedError
+from bayplan.live.cluster_writer import ApiServerWriter, ClaimRef, PodGoneError, RejectedError
 from live.test_running import claim, selected_node, volume
 
 
@@ -23,7 +22,7 @@ async def test_a_volume_that_has_changed_is_not_taken_away_from_its_claim(kube_s
     await admin.patch("persistentvolumes", "disk", {"spec": {"claimRef": theirs}})
     async with writer(kube_server) as api:
         ours = ClaimRef(namespace, "ours", "u-2")
-        with pytest.raises(RefusedError):
+        with pytest.raises(RejectedError):
             await api.reserve_volume("disk", seen, ours)
         assert (await admin.get("persistentvolumes", "disk"))["spec"]["claimRef"]["name"] == "theirs"
         now = (await admin.get("persistentvolumes", "disk"))["metadata"]["resourceVersion"]
@@ -37,7 +36,7 @@ async def test_a_claim_made_anew_is_another_claim(kube_server, admin, namespace)
     await admin.create(claim("data", namespace, "late"))
     uid = (await admin.get("persistentvolumeclaims", "data", namespace))["metadata"]["uid"]
     async with writer(kube_server) as api:
-        with pytest.raises(RefusedError):
+        with pytest.raises(RejectedError):
             await api.select_node(ClaimRef(namespace, "data", "11111111-1111-1111-1111-111111111111"), "node-1")
         assert not await selected_node(admin, "data", namespace)
         await api.select_node(ClaimRef(namespace, "data", uid), "node-1")

@@ -169,7 +169,7 @@ async def test_switched_off_in_flight_nobody_else_goes(kube_server, cluster):
         running.toggle_enforcement()
         await cluster.admin.patch("pods", going, {"metadata": {"finalizers": None}}, cluster.namespace)
         await wait_for(lambda: cluster.key(going) not in running.state.index.records)
-        assert (await running.enforcement.look()).evict == ()
+        assert (await running.enforcement.plan_evictions()).evict == ()
         assert await cluster.ending() == []
         assert len(await cluster.names()) == 5
         running.toggle_enforcement()

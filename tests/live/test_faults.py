@@ -232,7 +232,7 @@ async def test_the_clock_jumps(kube_server, admin, namespace, round_):
     def wall():
         return dt.datetime.now(dt.UTC) + jump
 
-    from bayplan.live.settings import Election
+    from bayplan.live.assembly import Election
 
     async with trial(admin, namespace, "clock jump") as going, in_process(kube_server, wall=wall, election=Election()):
         await going.some_are_bound(0.1)

@@ -13,7 +13,7 @@ from bayplan.live.moving import Mover
 from bayplan.live.pod_moves import OwnedPods, PodMoves
 from bayplan.reading import cluster
 from bayplan.rules import profiles
-from bayplan.watching.fetching import Fetching
+from bayplan.watching.fetching import ClusterFetcher
 from live.admin import wait_for
 from live.bayplan_running import in_process
 from live.programs import ended, started
@@ -27,7 +27,7 @@ async def crowd(admin, namespace):
 
 def look(server):
     """As the command itself reads a cluster."""
-    pods, fetching = OwnedPods(), Fetching(connect.from_kubeconfig(server.kubeconfig()))
+    pods, fetching = OwnedPods(), ClusterFetcher(connect.from_kubeconfig(server.kubeconfig()))
     inputs, _ = cluster.read([], also={"Pod": pods}, live=fetching.sources())
     return PodMoves(cluster.cluster_of(inputs, sink=pods), pods.controllers, profiles.pod_rules())
 
@@ -46,8 +46,8 @@ async def moving(server, planned, timeout=300.0):  # noqa: ASYNC109 - a setting,
         mover = Mover(
             connection,
             *planned,
-            look=lambda: look(server),
-            tell=happened.append,
+            read_cluster=lambda: look(server),
+            report=happened.append,
             settings=MoveSettings(retry_after=0.3, timeout=timeout),
         )
         task = asyncio.create_task(mover.run())

@@ -8,7 +8,7 @@ import sys
 import pytest
 import yaml
 
-from bayplan.live.settings import Election
+from bayplan.live.assembly import Election
 from live.admin import wait_for
 from live.bayplan_running import NAME, in_process, process
 

@@ -70,7 +70,7 @@ def test_nothing_secret_is_in_it(kube_server, cluster, namespace):
 
 def test_what_may_not_be_listed_is_a_note(kube_server, cluster):
     # The server may know of Karmada's kinds from another test, and would then be asked for a fleet too.
-    fleet = [resource.plural for resource in (fetching.FLEET_CLUSTERS, *fetching.FLEET)]
+    fleet = [resource.plural for resource in (fetching.FLEET_CLUSTERS, *fetching.FLEET_RESOURCES)]
     grant(cluster, "nodes", "pods", "namespaces", *fleet)
     done = bayplan("snapshot", "--kubeconfig", kube_server.kubeconfig("restricted"))
     assert done.exit_code == 0, done.stderr

@@ -17,12 +17,11 @@ from bayplan.errors import ClusterError
 from bayplan.kube_api import connect
 from bayplan.kube_api.access import ConnectOptions
 from bayplan.validating.guard import Exempt, GuardSettings
-from bayplan.webhook import certificates, in_cluster, rotation, running, serving
+from bayplan.webhook import certificates, in_cluster, running, serving
 from bayplan.webhook.admission_handler import AdmissionSettings
-from bayplan.webhook.certificates import KeyPair
+from bayplan.webhook.certificates import CertificateLifetimes, KeyPair
 from bayplan.webhook.manifests import WebhookAddress
-from bayplan.webhook.rotation import Lifetimes
-from bayplan.webhook.running import Webhook
+from bayplan.webhook.running import WebhookSettings
 from live.admin import ApiError, path_to, wait_for
 from live.open_webhook import CONFIGURATIONS, SeenView, opened
 
@@ -187,7 +186,7 @@ async def test_a_bind_that_breaks_a_rule_is_refused_in_both_directions(admin):
     ):
         await admin.create(pod(name=name, node=node, labels=labels, rule=rule))
     view = SeenView()
-    await view.look(admin)
+    await view.rotate(admin)
     async with opened(admin, view=view) as door:
         with pytest.raises(ApiError, match="of default/web refuses app=db on its node") as refused:
             await admin.bind("default", "web", "node-0")
@@ -207,7 +206,7 @@ async def test_of_two_binds_that_break_a_rule_together_one_is_refused(kube_serve
     for name, labels, rule in (("web", {"app": "web"}, NO_DB), ("db", {"app": "db"}, None)):
         await admin.create(pod(name=name, namespace=namespace, labels=labels, rule=rule))
     view = SeenView()
-    await view.look(admin)
+    await view.rotate(admin)
     async with opened(admin, view=view):
         binds = (admin.bind(namespace, name, "node-0") for name in ("web", "db"))
         answers = await asyncio.gather(*binds, return_exceptions=True)
@@ -220,7 +219,7 @@ async def test_a_pod_that_names_its_node_is_a_bind_too(admin):
     await admin.create_nodes(1, labels=lambda n: {HOSTNAME: f"node-{n}"})
     await admin.create(pod(name="web", node="node-0", rule=NO_DB))
     view = SeenView()
-    await view.look(admin)
+    await view.rotate(admin)
     async with opened(admin, view=view):
         code, said = await refusal(admin, pod(name="db", node="node-0", labels={"app": "db"}))
         assert (code, "of default/web refuses app=db" in said) == (409, True)
@@ -230,7 +229,7 @@ async def test_a_pod_that_names_its_node_is_a_bind_too(admin):
 async def test_what_exceeds_the_quota_is_refused(admin):
     await admin.create_nodes(2, cpu="4", memory="8Gi", labels=lambda n: {HOSTNAME: f"node-{n}"})
     view = SeenView(QuotaLimits({"default": (("cpu", 8000),)}))
-    await view.look(admin)
+    await view.rotate(admin)
     async with opened(admin, view=view):
         exclusive = [pod(affinity=anti(HOSTNAME)) for _ in range(6)]
         answers = await asyncio.gather(*(refusal(admin, one) for one in exclusive))
@@ -248,7 +247,7 @@ async def test_pods_of_all_schedulers_wait(kube_server, admin, namespace):
         await admin.create(made)
     await admin.create(pod(name="elsewhere"))
     async with connect.from_kubeconfig(kube_server.kubeconfig()) as connection:
-        waiting = await in_cluster.waiting_pods(connection, namespace)
+        waiting = await in_cluster.pending_pods(connection, namespace)
     assert sorted(workload.key for workload in waiting) == [f"{namespace}/a", f"{namespace}/b"]
 
 
@@ -258,7 +257,7 @@ async def test_pods_of_all_schedulers_wait(kube_server, admin, namespace):
 async def test_no_request_is_refused_while_certificates_are_rotated(admin):
     """Steps of hours in seconds: the API server has as long to hear of an authority as it takes to hear of anything."""
     start, minute = datetime.now(UTC), timedelta(minutes=1)
-    lives = Lifetimes(authority=30 * minute, serving=10 * minute, settling=minute)
+    lives = CertificateLifetimes(authority=30 * minute, serving=10 * minute, settling=minute)
     async with opened(admin, failure_policy="Fail", lifetimes=lives, now=start, shakes_hands=True) as door:
         asked, failures, done = 0, [], asyncio.Event()
 
@@ -272,7 +271,7 @@ async def test_no_request_is_refused_while_certificates_are_rotated(admin):
         hammers = [asyncio.create_task(hammer()) for _ in range(8)]
         shown, bundles = [], []
         for after in (7, 14, 20, 21.5, 22.5, 29, 40, 41.5, 42.5):
-            await door.rotator.look(start + after * minute)
+            await door.rotator.rotate(start + after * minute)
             shown.append(door.rotator._shown)
             bundles.append((await door.rotator._store.load()).bundle)
             await asyncio.sleep(1.5)
@@ -315,7 +314,7 @@ async def shipped(admin):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    webhook = Webhook(
+    webhook = WebhookSettings(
         address=WebhookAddress(url=f"https://127.0.0.1:{port}"), host="127.0.0.1", port=port, failure_policy="Fail"
     )
     await admin.create_namespace(OWN)
@@ -339,11 +338,11 @@ async def test_the_whole_webhook_with_the_rights_it_ships_with(kube_server, admi
     options = ConnectOptions(token=token)
     complaints = []
     async with connect.from_kubeconfig(kube_server.kubeconfig(), options=options) as connection:
-        async with running.opened(shipped, connection, complaints.append):
+        async with running.serve(shipped, connection, complaints.append):
             await wait_for(lambda: _let_in(admin))
             assert BEYOND in (await refusal(admin, pod(affinity=WEAPON)))[1]
         first = await in_cluster.SecretStore(connection, OWN).load()
-        async with running.opened(shipped, connection, complaints.append):  # a restart shows the same certificate
+        async with running.serve(shipped, connection, complaints.append):  # a restart shows the same certificate
             assert await _let_in(admin)
         assert await in_cluster.SecretStore(connection, OWN).load() == first
     assert complaints == []
@@ -365,8 +364,8 @@ async def test_replicas_that_start_together_share_one_certificate(kube_server, a
 
 @pytest.mark.parametrize("spoilt", [
     b"{}",
-    msgspec.json.encode(rotation.Chain((), KeyPair(b"x", b"y"))),
-    msgspec.json.encode(rotation.Chain((KeyPair(b"x", b"y"),), certificates.authority(datetime.now(UTC), timedelta(1)))),
+    msgspec.json.encode(certificates.CertificateChain((), KeyPair(b"x", b"y"))),
+    msgspec.json.encode(certificates.CertificateChain((KeyPair(b"x", b"y"),), certificates.create_authority(datetime.now(UTC), timedelta(1)))),
 ])  # fmt: skip
 async def test_a_secret_that_somebody_else_wrote_is_no_riddle(spoilt, kube_server, admin):
     await admin.create_namespace(OWN)
@@ -379,4 +378,4 @@ async def test_a_secret_that_somebody_else_wrote_is_no_riddle(spoilt, kube_serve
 
 
 def _new_chain():
-    return rotation.renewed(None, ["a"], datetime.now(UTC), Lifetimes())
+    return certificates.renewed(None, ["a"], datetime.now(UTC), CertificateLifetimes())

@@ -12,7 +12,7 @@ from bayplan.validating.guard import Exempt, GuardSettings
 from bayplan.webhook import running
 from bayplan.webhook.admission_handler import AdmissionSettings
 from bayplan.webhook.manifests import WebhookAddress
-from bayplan.webhook.running import Webhook
+from bayplan.webhook.running import WebhookSettings
 from live.admin import wait_for
 from live.open_webhook import CONFIGURATIONS, opened
 from live.processes import free_port
@@ -102,14 +102,16 @@ async def test_one_of_two_replicas_may_go(kube_server, admin):
         contextlib.AsyncExitStack() as second_stack,
     ):
         webhooks = [
-            Webhook(address=WebhookAddress(url=balancer.url), host="127.0.0.1", port=port, failure_policy="Fail")
+            WebhookSettings(
+                address=WebhookAddress(url=balancer.url), host="127.0.0.1", port=port, failure_policy="Fail"
+            )
             for port in ports
         ]
         for document in webhooks[0].manifests():
             await admin.create(document)
         async with contextlib.AsyncExitStack() as first_stack:
             start = [
-                stack.enter_async_context(running.opened(webhook, connection, complaints.append))
+                stack.enter_async_context(running.serve(webhook, connection, complaints.append))
                 for stack, webhook in zip((first_stack, second_stack), webhooks, strict=True)
             ]
             await asyncio.gather(*start)

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from bayplan.webhook.manifests import WebhookAddress
-from bayplan.webhook.running import Webhook
+from bayplan.webhook.running import WebhookSettings
 from live import bayplan_running
 from live.admin import ApiError, path_to, pod, wait_for
 from live.open_webhook import CONFIGURATIONS
@@ -28,7 +28,7 @@ async def webhook(kube_server, admin, request):
     port = free_port()
     url = f"https://127.0.0.1:{port}"
     await admin.create_namespace("bayplan-system")
-    for configuration in Webhook(address=WebhookAddress(url=url), failure_policy="Fail").manifests():
+    for configuration in WebhookSettings(address=WebhookAddress(url=url), failure_policy="Fail").manifests():
         await admin.create(configuration)
     where = ("--webhook-bind-address", f"127.0.0.1:{port}", "--webhook-url", url)
     more = getattr(request, "param", ())

@@ -6,9 +6,8 @@ import datetime as dt
 import msgspec
 
 from bayplan.kube_api.decoding import Key
-from bayplan.live.assembly import Assembly
-from bayplan.live.cluster_writer import PodGoneError, RefusedError
-from bayplan.live.settings import SchedulerSettings
+from bayplan.live.assembly import SchedulerAssembly, SchedulerSettings
+from bayplan.live.cluster_writer import PodGoneError, RejectedError
 from bayplan.rules import profiles
 from bayplan.watching import resources
 from bayplan.wire.disruption import PodDisruptionBudget
@@ -32,7 +31,7 @@ class Simulation:
         self.claims, self.volumes = {}, {}
         self.serial = 0
         rules = profiles.pod_rules()
-        self.parts = Assembly(
+        self.parts = SchedulerAssembly(
             self,
             dict.fromkeys(names, rules),
             SchedulerSettings(identity="test", election=None, **settings),
@@ -40,7 +39,7 @@ class Simulation:
             wall=lambda: START + dt.timedelta(seconds=self.now),
         )
         self.state, self.scheduler = self.parts.state, self.parts.scheduler
-        self._watched = {one.resource.plural: one for one in resources.of_pods(self.state)}
+        self._watched = {one.resource.plural: one for one in resources.scheduling_resources(self.state)}
 
     def _clock(self):
         self.now += self.slowness
@@ -137,12 +136,12 @@ class Simulation:
     def _put(self, plural, written):
         one = self._watched[plural]
         one.put(convert(written, one.item_type))
-        self.parts.changed_at(one.resource)()
+        self.parts.change_handler(one.resource)()
 
     def _drop(self, plural, namespace, name):
         one = self._watched[plural]
         one.drop(Key(namespace, name), "")
-        self.parts.changed_at(one.resource)()
+        self.parts.change_handler(one.resource)()
 
     def change_pod(self, name, **spec):
         self.pods[f"web/{name}"]["spec"].update(spec)
@@ -199,7 +198,7 @@ class Simulation:
                 raise failure
         found = self._find(pod)
         if found["spec"]["nodeName"]:
-            raise RefusedError("it has a node already")
+            raise RejectedError("it has a node already")
         found["spec"]["nodeName"] = node
         self.binds.append((pod.name, node))
         self.tell(pod.name)
@@ -231,7 +230,7 @@ class Simulation:
         if found is None:
             raise PodGoneError(f"{claim.name} is gone")
         if found["metadata"]["uid"] != claim.uid:
-            raise RefusedError(f"{claim.name} is another claim by now")
+            raise RejectedError(f"{claim.name} is another claim by now")
         found["metadata"]["annotations"]["volume.kubernetes.io/selected-node"] = node
         self.tell_claim(claim.name)
 
@@ -239,7 +238,7 @@ class Simulation:
         if volume not in self.volumes:
             raise PodGoneError(f"{volume} is gone")
         if self.volumes[volume]["metadata"]["resourceVersion"] != version:
-            raise RefusedError(f"{volume} has changed")
+            raise RejectedError(f"{volume} has changed")
         self.take_volume(volume, claim.name, claim.uid)
         self.tell_volume(volume)
 

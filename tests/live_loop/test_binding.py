@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from bayplan.live.cluster_writer import FailedError, PodGoneError, RefusedError, UnclearError
+from bayplan.live.cluster_writer import PodGoneError, RejectedError, ServerFailureError, UnknownOutcomeError
 from bayplan.queueing.pending_pod import QueueStage
 from live_loop.simulated import Simulation, apart, using
 
@@ -81,7 +81,7 @@ async def test_silence_of_the_server_about_a_claim_does_not_end_the_scheduler(cl
     cluster.add_claim("data")
 
     async def silent(claim, node):
-        raise UnclearError("connection lost")
+        raise UnknownOutcomeError("connection lost")
 
     cluster.select_node = silent
     cluster.add_pod("db", volumes=using("data"))
@@ -89,7 +89,7 @@ async def test_silence_of_the_server_about_a_claim_does_not_end_the_scheduler(cl
     await cluster.settle()
     assert cluster.where()["web"]
     assert cluster.state.queue.pods["web/db"].stage is QueueStage.BACKOFF
-    assert cluster.scheduler._broken is None
+    assert cluster.scheduler._failure is None
 
 
 async def test_pods_that_wait_for_their_volumes_keep_nobody_from_being_placed(cluster):
@@ -182,7 +182,7 @@ async def test_a_pod_that_is_bound_elsewhere_while_the_answer_stays_away_is_not_
         cluster.change_pod("web", nodeName="elsewhere")
 
     monkeypatch.setattr(cluster.scheduler._binder, "_sleep", meanwhile)
-    cluster.failures = [UnclearError("connection lost")]
+    cluster.failures = [UnknownOutcomeError("connection lost")]
     cluster.add_pod("web")
     await cluster.settle()
     assert cluster.notes("web", "Scheduled") == []
@@ -194,7 +194,7 @@ async def test_a_bind_whose_node_is_gone_is_not_asked_for_again(cluster, monkeyp
         cluster.remove_node("two")
 
     monkeypatch.setattr(cluster.scheduler._binder, "_sleep", meanwhile)
-    cluster.failures = [UnclearError("connection lost")]
+    cluster.failures = [UnknownOutcomeError("connection lost")]
     cluster.add_pod("web")
     await cluster.settle()
     assert cluster.where() == {"web": ""}
@@ -211,7 +211,7 @@ async def test_a_server_that_fails_for_one_pod_is_told_to_its_owner_and_holds_up
 
     async def fails(pod, node):
         if pod.name == "cursed":
-            raise FailedError("failed calling webhook: connection refused")
+            raise ServerFailureError("failed calling webhook: connection refused")
         await bind(pod, node)
 
     bind, cluster.bind = cluster.bind, fails
@@ -236,7 +236,7 @@ async def test_a_pod_told_to_go_while_it_was_being_bound_is_not_tried_again(clus
         if len(tried) == 1:
             cluster.pods["web/web"]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
             cluster.tell("web")
-        raise RefusedError("pod web is being deleted, cannot be assigned to a host")
+        raise RejectedError("pod web is being deleted, cannot be assigned to a host")
 
     cluster.bind = refused
     cluster.add_pod("web")
@@ -250,7 +250,7 @@ async def test_what_changed_while_a_pod_was_being_bound_counts_at_the_next_try(c
         cluster.pods["web/web"]["metadata"]["labels"] = {"app": "other"}
         cluster.tell("web")
         cluster.add_node("one", unschedulable=True)
-        raise RefusedError("not now")
+        raise RejectedError("not now")
 
     bind, cluster.bind = cluster.bind, refused
     cluster.add_pod("hermit", node="two", affinity=apart(app="web"))

@@ -7,7 +7,7 @@ import threading
 
 from bayplan.enforcing import planning
 from bayplan.enforcing.planning import EnforcementSettings
-from bayplan.live.cluster_writer import PodGoneError, RefusedError
+from bayplan.live.cluster_writer import PodGoneError, RejectedError
 from live_loop.simulated import Simulation
 
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
@@ -39,7 +39,7 @@ async def enforce(cluster, seconds=0.0):
     """Let time pass, a step at a time, and do what is due."""
     end = cluster.now + seconds
     while True:
-        plan = await cluster.parts.enforcement.look()
+        plan = await cluster.parts.enforcement.plan_evictions()
         for eviction in plan.evict:
             await cluster.parts.enforcement._evict(eviction)
         await cluster.parts.events.flush()
@@ -131,7 +131,7 @@ async def test_a_budget_that_forbids_it_is_obeyed_until_it_allows():
 
     async def evict(pod):
         if forbidden:
-            raise RefusedError("the disruption budget keep does not allow it")
+            raise RejectedError("the disruption budget keep does not allow it")
         await cluster.delete(pod)
 
     cluster.evict = evict
@@ -238,7 +238,7 @@ async def test_everything_else_goes_on_while_it_is_worked_out_who_goes(monkeypat
         return choose(*what)
 
     monkeypatch.setattr(planning, "chosen", slowly)
-    looking = asyncio.create_task(cluster.parts.enforcement.look())
+    looking = asyncio.create_task(cluster.parts.enforcement.plan_evictions())
     await asyncio.sleep(0)
     cluster.add_pod("new")
     await cluster.settle()
@@ -286,12 +286,12 @@ async def test_a_victim_that_is_gone_before_the_watch_tells_is_asked_once():
     cluster.evict = nobody_there
     await enforce(cluster, 60)
     for _ in range(5):
-        plan = await cluster.parts.enforcement.look()
+        plan = await cluster.parts.enforcement.plan_evictions()
         assert plan.evict == ()
     assert asked == ["loud"]
     cluster.remove_pod("loud")
     await enforce(cluster, 60)
-    assert cluster.parts.enforcement.broken() == []
+    assert cluster.parts.enforcement.lasting_violations() == []
 
 
 async def test_a_successor_of_the_same_name_is_not_taken_for_one_on_its_way_out():

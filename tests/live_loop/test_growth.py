@@ -42,7 +42,7 @@ def small_memories(monkeypatch):
     monkeypatch.setattr("bayplan.indexing.peer_index.SEEN_KEPT", 200)
     monkeypatch.setattr("bayplan.indexing.evaluations.MEMORY", 0)
     monkeypatch.setattr("bayplan.engine.filtering.MAX_EQUIVALENCE_CLASSES", 50)
-    monkeypatch.setattr("bayplan.live.events.REMEMBERED", 200)
+    monkeypatch.setattr("bayplan.live.events.MAX_TRACKED_EVENTS", 200)
 
 
 class Life:

@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from bayplan.live import event_loop
-from bayplan.live.event_loop import LoopTurns
+from bayplan.live.event_loop import IterationTimer
 
 
 class Clocks:
@@ -31,9 +31,9 @@ def clocks():
 
 @pytest.fixture
 def turns(clocks):
-    measured = LoopTurns(lambda: clocks.now, lambda: clocks.worked)
+    measured = IterationTimer(lambda: clocks.now, lambda: clocks.worked)
     measured.seen = []
-    measured.on_turn = measured.seen.append
+    measured.on_iteration = measured.seen.append
     return measured
 
 
@@ -80,10 +80,10 @@ def test_collections_look_at_each_object_twice_at_most():
     gc.collect()
     gc.freeze()
     kept = []
-    for turn in range(1, 1 + 5 * event_loop.OLDER_EVERY):
+    for turn in range(1, 1 + 5 * event_loop.OLDER_GENERATION_EVERY):
         kept += [Kept() for _ in range(1000)]
         event_loop.collect(turn)
-        assert len(gc.get_objects()) < 1500 * event_loop.OLDER_EVERY
+        assert len(gc.get_objects()) < 1500 * event_loop.OLDER_GENERATION_EVERY
     gc.unfreeze()
 
 
@@ -94,14 +94,14 @@ async def test_garbage_is_found_and_python_is_left_as_it_was():
         pass
 
     async def sleep(_seconds):
-        if len(found) > 2 * event_loop.OLDER_EVERY:
+        if len(found) > 2 * event_loop.OLDER_GENERATION_EVERY:
             raise asyncio.CancelledError
         assert not gc.isenabled()
         found.append(sum(isinstance(one, Lost) for one in gc.get_objects()))
         Lost()
 
     with pytest.raises(asyncio.CancelledError):
-        await event_loop.tidy(sleep)
+        await event_loop.collect_periodically(sleep)
     assert gc.isenabled()
     assert max(found) <= 1
     gc.unfreeze()
@@ -111,7 +111,7 @@ def test_what_is_only_made_is_not_looked_at():
     collections = []
     gc.callbacks.append(lambda phase, _info: collections.append(phase))
     try:
-        with event_loop.only_made():
+        with event_loop.without_collection():
             kept = [[i] for i in range(50_000)]
         assert len(kept) == 50_000
         assert collections == []

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bayplan.live.cluster_writer import DryRunWriter, PodRef, UnclearError
+from bayplan.live.cluster_writer import DryRunWriter, PodRef, UnknownOutcomeError
 from bayplan.preempting import preemption
 from live_loop.simulated import Simulation, near
 
@@ -113,7 +113,7 @@ async def test_a_victim_that_could_not_be_deleted_is_asked_again(cluster):
 
     async def silent(pod):
         cluster.delete = delete
-        raise UnclearError(f"no answer about {pod.name}")
+        raise UnknownOutcomeError(f"no answer about {pod.name}")
 
     cluster.delete = silent
     cluster.add_pod("low", cpu="3", node="one")

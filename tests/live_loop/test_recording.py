@@ -19,7 +19,7 @@ def begin_recording(cluster):
     file = io.BytesIO()
     written = []
     file.close = lambda: written.append(file.getvalue())
-    cluster.parts.recorder = Recorder(file, cluster.state.index, cluster.parts.header(), lambda: START)
+    cluster.parts.recorder = Recorder(file, cluster.state.index, cluster.parts.recording_header(), lambda: START)
 
     def stop():
         cluster.parts.recorder.close()
@@ -139,7 +139,9 @@ def test_on_a_full_disk_the_recording_ends_and_nothing_else_does(monkeypatch):
     said = []
     monkeypatch.setattr("bayplan.writing.recordings.log.error", lambda text, *facts: said.append(text % facts))
     cluster, file = Simulation(), FullDisk()
-    recorder = cluster.parts.recorder = Recorder(file, cluster.state.index, cluster.parts.header(), lambda: START)
+    recorder = cluster.parts.recorder = Recorder(
+        file, cluster.state.index, cluster.parts.recording_header(), lambda: START
+    )
     for number in range(3):
         cluster.add_node(f"node-{number}")
         recorder.changed()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bayplan.live.cluster_writer import RefusedError, UnclearError
+from bayplan.live.cluster_writer import RejectedError, UnknownOutcomeError
 from bayplan.queueing.pending_pod import QueueStage
 from live_loop.simulated import Simulation, apart, near
 
@@ -63,10 +63,10 @@ async def test_an_unrelated_pod_that_goes_wakes_nobody(cluster):
         cluster.add_pod(name, labels={"app": "x"}, affinity=apart(app="x"))
     cluster.add_pod("bystander")
     await cluster.settle()
-    asked = cluster.state.waiting.asked
+    asked = cluster.state.unschedulable.asked
     cluster.remove_pod("bystander")
     await cluster.settle(20)
-    assert cluster.state.waiting.asked == asked
+    assert cluster.state.unschedulable.asked == asked
 
 
 async def test_gated_pods_wait_for_their_gates(cluster):
@@ -91,7 +91,7 @@ async def test_a_pod_that_turns_up_near_its_partner_follows_it(cluster):
 
 
 async def test_a_refused_bind_is_taken_back_and_tried_again(cluster):
-    cluster.failures = [RefusedError("no")]
+    cluster.failures = [RejectedError("no")]
     cluster.add_pod("web", cpu="4")
     await cluster.settle(0)
     assert cluster.where() == {"web": ""}
@@ -106,7 +106,7 @@ async def test_an_unclear_bind_is_found_out_about(cluster, monkeypatch):
         return None
 
     monkeypatch.setattr(cluster.scheduler._binder, "_sleep", at_once)
-    cluster.failures = [UnclearError("connection lost"), UnclearError("connection lost")]
+    cluster.failures = [UnknownOutcomeError("connection lost"), UnknownOutcomeError("connection lost")]
     cluster.add_pod("web")
     await cluster.settle()
     assert len(cluster.binds) == 1
@@ -231,7 +231,7 @@ async def test_a_step_asks_only_so_many_sleepers_and_the_next_one_goes_on(cluste
     for i in range(60):
         cluster.add_pod(f"huge-{i}", cpu=f"{100 + i}")
     await cluster.settle()
-    waiting = cluster.state.waiting
+    waiting = cluster.state.unschedulable
 
     def slowly(_workload):
         cluster.now += 0.001

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from bayplan.live import events
-from bayplan.live.cluster_writer import PodGoneError, RefusedError, UnclearError
+from bayplan.live.cluster_writer import PodGoneError, RejectedError, UnknownOutcomeError
 from live_loop.simulated import Simulation
 
 
@@ -22,7 +22,7 @@ def cluster(monkeypatch):
 
 async def test_a_condition_that_could_not_be_written_is_written_later(cluster):
     """Autoscalers make nodes for pods that have it."""
-    patch, failures = cluster.patch_status, [UnclearError("no answer"), UnclearError("no answer")]
+    patch, failures = cluster.patch_status, [UnknownOutcomeError("no answer"), UnknownOutcomeError("no answer")]
 
     async def at_last(pod, status):
         if failures:
@@ -40,7 +40,7 @@ async def test_a_condition_that_the_server_refuses_is_not_asked_for_again(cluste
 
     async def refused(pod, _status):
         tried.append(pod.name)
-        raise RefusedError("no rights")
+        raise RejectedError("no rights")
 
     cluster.patch_status = refused
     cluster.add_pod("huge", cpu="100")
@@ -92,14 +92,14 @@ async def test_an_event_that_the_server_has_thrown_away_is_told_anew(cluster):
     cluster.patch_event = gone
     cluster.add_pod("huge", cpu="100")
     await cluster.settle()
-    cluster.now += events.SERIES_EVERY
+    cluster.now += events.SERIES_UPDATE_SECONDS
     cluster.state.activate("web/huge", "uid-1")
     await cluster.settle(20)
     assert len(cluster.notes("huge", "FailedScheduling")) == 2
 
 
 async def test_a_refused_bind_counts_as_an_error(cluster):
-    cluster.failures = [RefusedError("no")]
+    cluster.failures = [RejectedError("no")]
     cluster.add_pod("web")
     await cluster.settle()
     text = cluster.parts.metrics.text().decode()

@@ -71,7 +71,7 @@ async def test_what_stood_against_a_node_once_is_not_held_against_it_for_ever():
     cluster.add_pod("second", cpu="3")
     await cluster.settle()
     cluster.add_node("one", cpu="4")
-    (woken,) = cluster.state.waiting.wake()
+    (woken,) = cluster.state.unschedulable.wake()
     cluster.state.queue.retry(woken, cluster.now)
     cluster.add_pod("quick", cpu="3", node="one", scheduler="other")
     await cluster.settle(20)
@@ -128,11 +128,11 @@ async def test_a_claim_that_is_written_again_wakes_nobody(full):
     full.add_claim("data")
     full.add_pod("huge", cpu="100")
     await full.settle()
-    asked = full.state.waiting.asked
+    asked = full.state.unschedulable.asked
     full.claims["web/data"]["metadata"]["labels"] = {"written": "again"}
     full.tell_claim("data")
     await full.settle(20)
-    assert full.state.waiting.asked == asked
+    assert full.state.unschedulable.asked == asked
 
 
 # Whatever happens
@@ -237,4 +237,4 @@ async def test_nobody_who_fits_sleeps_on(seed):
         await happenings.go_on()
         assert happenings.asleep_though_they_fit() == []
         assert happenings.asleep_though_room_could_be_made() == []
-    assert happenings.cluster.parts.metrics.missed_wakeups._value.get() == 0
+    assert happenings.cluster.parts.metrics.missed_requeues._value.get() == 0

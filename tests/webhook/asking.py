@@ -46,7 +46,7 @@ def review(obj, *, old=None, operation="CREATE", user="alice", groups=("dev",), 
 
 
 def request(obj, **how):
-    return reviews.read(json.dumps(review(obj, **how)).encode())
+    return reviews.read_request(json.dumps(review(obj, **how)).encode())
 
 
 def anti(key=HOSTNAME, when=SCHEDULING, app=None, **more):
@@ -93,11 +93,11 @@ def workload(obj):
 class View:
     """Two nodes of 4 cpu each, the pods that are put there, and those that wait."""
 
-    def __init__(self, *, limits=NO_LIMITS, semantics=UPSTREAM, complete=True):
-        self.complete = complete
+    def __init__(self, *, limits=NO_LIMITS, semantics=UPSTREAM, synced=True):
+        self.synced = synced
         self.index = PlacementIndex(semantics)
         self.limits = limits
-        self.pending = []
+        self.pending_pods = []
         for name in ("n1", "n2"):
             written = {"metadata": {"name": name, "labels": {HOSTNAME: name}}, "status": {"allocatable": {"cpu": "4"}}}
             self.index.add_target(nodes.target_of(msgspec.convert(written, Node)))
@@ -108,12 +108,12 @@ class View:
         if obj["spec"].get("nodeName"):
             self.index.add(found, obj["spec"]["nodeName"])
         else:
-            self.pending.append(found)
+            self.pending_pods.append(found)
 
-    async def waiting(self, namespace):
-        return [found for found in self.pending if found.namespace == namespace]
+    async def pending(self, namespace):
+        return [found for found in self.pending_pods if found.namespace == namespace]
 
     async def pod(self, namespace, name):
         key = f"{namespace}/{name}"
         placed = self.index.records.get(key)
-        return placed.workload if placed else next((p for p in self.pending if p.key == key), None)
+        return placed.workload if placed else next((p for p in self.pending_pods if p.key == key), None)

@@ -157,12 +157,12 @@ async def test_what_is_being_deleted_may_always_change():
     {"operation": "DELETE"}, {"operation": "CONNECT"}, {"subResource": "status"}, {"subResource": "ephemeralcontainers"},
 ])  # fmt: skip
 async def test_other_requests_are_let_through(how):
-    assert await judged(pod(affinity=anti(ZONE)), **how) == reviews.YES
+    assert await judged(pod(affinity=anti(ZONE)), **how) == reviews.ALLOWED
 
 
 async def test_other_kinds_are_let_through():
     config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "shop"}}
-    assert await judged(config_map) == reviews.YES
+    assert await judged(config_map) == reviews.ALLOWED
 
 
 async def test_nulls_are_nothing_and_what_cannot_be_read_is_refused():
@@ -245,7 +245,7 @@ async def test_whom_it_let_in_stands_there_before_anybody_sees_him():
         assert (await judged(binding(first, "n1"), door, subResource="binding")).allowed, "asked again, it is the same"
         said = (await judged(binding(second, "n1"), door, subResource="binding")).message
         assert said.endswith("of shop/web refuses app=db on its node, and on n1 that is shop/db")
-        now[0] += reviewers.PATIENCE
+        now[0] += reviewers.BIND_EXPECTED_SECONDS
         assert (await judged(binding(second, "n1"), door, subResource="binding")).allowed, "somebody else refused it"
 
 
@@ -271,7 +271,7 @@ async def test_without_a_view_of_the_cluster_no_bind_is_refused():
 
 
 async def test_while_the_cluster_is_not_known_yet_there_is_no_answer_to_what_needs_it():
-    view = View(complete=False)
+    view = View(synced=False)
     view.put(pod("web"))
     door = AdmissionHandler(AdmissionSettings(), view)
     for obj, how in ((binding("web", "n1"), {"subResource": "binding"}), (pod(node="n1"), {}), (exclusive(), {})):
@@ -336,11 +336,11 @@ async def test_whom_it_let_in_counts_before_anybody_sees_him():
     assert (await judged(exclusive("a"), door)).allowed
     assert (await judged(exclusive("a"), door)).allowed  # tried again
     assert not (await judged(exclusive("b"), door)).allowed
-    now[0] += reviewers.QUOTA_DOOR_PATIENCE  # a never came
+    now[0] += reviewers.POD_EXPECTED_SECONDS  # a never came
     assert (await judged(exclusive("b"), door)).allowed
     view.put(exclusive("b"))
     assert not (await judged(exclusive("c"), door)).allowed
-    view.pending.clear()
+    view.pending_pods.clear()
     assert (await judged(exclusive("c"), door)).allowed
 
 
@@ -410,12 +410,15 @@ async def test_only_pods_are_changed():
 
 async def test_an_answer_on_the_wire():
     asked = request(pod(annotation=json.dumps(anti(HOSTNAME, RUNNING))))
-    written = json.loads(reviews.write(asked.uid, await DOOR.mutate(asked)))
+    written = json.loads(reviews.write_response(asked.uid, await DOOR.mutate(asked)))
     assert (written["apiVersion"], written["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
     response = written["response"]
     assert (response["uid"], response["allowed"], response["patchType"]) == ("u-1", True, "JSONPatch")
     assert json.loads(base64.b64decode(response["patch"]))[0]["op"] == "replace"
-    refused = json.loads(reviews.write("u-2", await judged(pod(affinity=anti(ZONE)))))["response"]
+    refused = json.loads(reviews.write_response("u-2", await judged(pod(affinity=anti(ZONE)))))["response"]
     assert (refused["allowed"], refused["status"]["code"], refused["status"]["reason"]) == (False, 403, "Forbidden")
     assert refused["status"]["details"]["causes"][0]["reason"] == "FieldValueForbidden"
-    assert msgspec.json.decode(reviews.write("u-3", reviews.YES))["response"] == {"uid": "u-3", "allowed": True}
+    assert msgspec.json.decode(reviews.write_response("u-3", reviews.ALLOWED))["response"] == {
+        "uid": "u-3",
+        "allowed": True,
+    }

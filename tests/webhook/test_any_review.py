@@ -71,7 +71,7 @@ def test_a_review_with_anything_in_it(obj, update, data):
     for _ in range(data.draw(st.integers(1, 2))):
         asked = with_other(asked, data.draw(st.sampled_from(list(places(asked)))), data.draw(JSON))
     with contextlib.suppress(InputError):
-        request = reviews.read(json.dumps(asked).encode())
+        request = reviews.read_request(json.dumps(asked).encode())
         for judge in (DOOR.validate, DOOR.mutate):
-            answer = json.loads(reviews.write(request.uid, asyncio.run(judge(request))))
+            answer = json.loads(reviews.write_response(request.uid, asyncio.run(judge(request))))
             assert answer["response"]["uid"] == request.uid

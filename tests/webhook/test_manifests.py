@@ -8,8 +8,8 @@ import yaml
 
 from bayplan.validating.guard import GuardSettings
 from bayplan.webhook.admission_handler import AdmissionSettings
-from bayplan.webhook.manifests import WebhookAddress, injector, manifests
-from bayplan.webhook.running import Webhook
+from bayplan.webhook.manifests import WebhookAddress, bundle_injector, manifests
+from bayplan.webhook.running import WebhookSettings
 
 ROOT = pathlib.Path(__file__).parents[2]
 SERVICE = WebhookAddress()
@@ -53,7 +53,7 @@ async def test_a_bundle_goes_into_every_webhook():
     async def patch(resource, name, change):
         patched.append((resource, name, change))
 
-    await injector(patch, manifests(SERVICE, "ops"))(b"pem")
+    await bundle_injector(patch, manifests(SERVICE, "ops"))(b"pem")
     assert [(resource, name) for resource, name, _ in patched] == [
         ("admissionregistration.k8s.io/v1/validatingwebhookconfigurations", "bayplan"),
         ("admissionregistration.k8s.io/v1/mutatingwebhookconfigurations", "bayplan"),
@@ -65,9 +65,9 @@ async def test_a_bundle_goes_into_every_webhook():
 
 def test_the_shipped_manifest_is_what_the_defaults_come_to():
     shipped = yaml.safe_load_all((ROOT / "deploy" / "webhook" / "configurations.yaml").read_text())
-    assert list(shipped) == Webhook().manifests()
+    assert list(shipped) == WebhookSettings().manifests()
 
 
 def test_without_namespaces_to_tolerate_nothing_is_mutated():
     settings = AdmissionSettings(guard=GuardSettings(tolerate_namespaces=()))
-    assert len(Webhook(settings=settings).manifests()) == 1
+    assert len(WebhookSettings(settings=settings).manifests()) == 1

@@ -13,13 +13,13 @@ from cryptography.hazmat.primitives import serialization
 
 from bayplan.enforcing.quota import QuotaLimits
 from bayplan.errors import ClusterError, InputError
-from bayplan.webhook import certificates, key_files, rotation, running, serving
+from bayplan.webhook import certificates, running, serving
 from bayplan.webhook.admission_handler import AdmissionHandler, AdmissionSettings
-from bayplan.webhook.rotation import Chain, Lifetimes, Memory, Rotator
-from bayplan.webhook.running import Webhook
+from bayplan.webhook.certificates import CertificateChain, CertificateLifetimes, CertificateRotator, Memory
+from bayplan.webhook.running import WebhookSettings
 from webhook.asking import View, anti, pod, review
 
-DEFAULT = Lifetimes()
+DEFAULT = CertificateLifetimes()
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 HOSTS = ("127.0.0.1", "bayplan-webhook.bayplan-system.svc")
@@ -43,8 +43,8 @@ class Trust:
 async def opened(observe=None, now=None, lifetimes=DEFAULT, door=None):
     """A door on a port of its own, its rotator and what is trusted."""
     context, trust = certificates.server_context(), Trust()
-    rotator = Rotator(context, HOSTS, Memory(), trust.inject, lifetimes)
-    await rotator.look(now or datetime.now(UTC))
+    rotator = CertificateRotator(context, HOSTS, Memory(), trust.inject, lifetimes)
+    await rotator.rotate(now or datetime.now(UTC))
     app = serving.application(door or AdmissionHandler(AdmissionSettings()), observe)
     async with serving.WebhookServer(app, context, "127.0.0.1", 0) as server:
         yield server, rotator, trust
@@ -94,7 +94,7 @@ def broken(**changes):
     ({"body": broken(request=None)}, 400, "without a request"),
     ({"body": broken(request={"uid": "x"})}, 400, "missing required field"),
     ({"body": broken(request={**review(WEAPON)["request"], "uid": 7})}, 400, "Expected `str`, got `int`"),
-    ({"body": io.BytesIO(b" " * (serving.LARGEST_REVIEW + 1))}, 413, ""),
+    ({"body": io.BytesIO(b" " * (serving.MAX_REVIEW_BYTES + 1))}, 413, ""),
     ({"headers": {"Content-Type": "text/plain"}}, 415, "expected application/json"),
     ({"method": "GET"}, 405, ""),
     ({"path": "/validate"}, 404, ""),
@@ -152,7 +152,7 @@ async def test_without_tls_there_is_no_answer():
 
 async def test_what_the_cluster_does_not_tell_is_no_answer():
     class Silent(View):
-        async def waiting(self, namespace):
+        async def pending(self, namespace):
             raise ClusterError("the API server is away")
 
     limits = QuotaLimits({"shop": (("cpu", 1),)})
@@ -170,11 +170,11 @@ async def test_it_is_ready_when_it_answers():
 # Certificates
 
 
-LIVES = Lifetimes(authority=90 * HOUR, serving=30 * HOUR, settling=HOUR)
+LIVES = CertificateLifetimes(authority=90 * HOUR, serving=30 * HOUR, settling=HOUR)
 
 
 def after(kept, hours):
-    return rotation.renewed(kept, HOSTS, NOW + hours * HOUR, LIVES)
+    return certificates.renewed(kept, HOSTS, NOW + hours * HOUR, LIVES)
 
 
 def test_nothing_is_renewed_before_its_time():
@@ -188,7 +188,7 @@ def test_what_is_shown_is_renewed_after_two_thirds_of_its_life():
     second = after(first, 20)
     assert second.authorities == first.authorities
     assert second.serving != first.serving
-    assert certificates.signed(second.serving, first.authorities[0])
+    assert certificates.is_signed_by(second.serving, first.authorities[0])
 
 
 def test_an_authority_is_told_before_it_signs_and_forgotten_after():
@@ -199,7 +199,7 @@ def test_an_authority_is_told_before_it_signs_and_forgotten_after():
     assert told.serving == first.serving
     shown = after(told, 61)  # everybody has heard of it
     assert shown.authorities == told.authorities
-    assert certificates.signed(shown.serving, shown.authorities[1])
+    assert certificates.is_signed_by(shown.serving, shown.authorities[1])
     assert after(shown, 61.5) == shown
     assert after(shown, 62).authorities == shown.authorities[1:]
     assert after(shown, 62).serving == shown.serving
@@ -209,7 +209,7 @@ def test_after_a_long_sleep_everything_is_new():
     first = after(None, 0)
     new = after(first, 1000)
     assert not set(new.authorities) & set(first.authorities)
-    assert certificates.signed(new.serving, new.authorities[0])
+    assert certificates.is_signed_by(new.serving, new.authorities[0])
 
 
 def test_a_certificate_never_outlives_its_authority():
@@ -219,22 +219,22 @@ def test_a_certificate_never_outlives_its_authority():
 
 def test_other_hosts_need_another_certificate():
     first = after(None, 0)
-    moved = rotation.renewed(first, ("elsewhere",), NOW, LIVES)
-    assert certificates.names(moved.serving) == {"elsewhere"}
+    moved = certificates.renewed(first, ("elsewhere",), NOW, LIVES)
+    assert certificates.subject_names(moved.serving) == {"elsewhere"}
     assert moved.authorities == first.authorities
 
 
 async def test_no_request_is_refused_while_everything_is_rotated():
     """By clients that trust what was told one step ago, and what was told just now; on old connections and new ones."""
     start, minute = datetime.now(UTC), timedelta(minutes=1)
-    lives = Lifetimes(authority=30 * minute, serving=10 * minute, settling=minute)
+    lives = CertificateLifetimes(authority=30 * minute, serving=10 * minute, settling=minute)
     shown = set()
     async with opened(now=start, lifetimes=lives) as (server, rotator, trust), aiohttp.ClientSession() as session:
         url, asked = f"https://127.0.0.1:{server.port}{serving.PODS}", json.dumps(review(WEAPON))
         how = {"data": asked, "headers": {"Content-Type": "application/json"}}
         for step in range(100):
             before = trust.context()
-            await rotator.look(start + step * minute / 2)
+            await rotator.rotate(start + step * minute / 2)
             shown.add(rotator._shown)
             for context in (before, trust.context()):
                 async with session.post(url, ssl=context, **how) as kept:
@@ -247,9 +247,9 @@ async def test_no_request_is_refused_while_everything_is_rotated():
 
 async def test_replicas_show_what_one_of_them_made():
     store, trust = Memory(), Trust()
-    first, second = (Rotator(certificates.server_context(), HOSTS, store, trust.inject) for _ in range(2))
-    await first.look(NOW)
-    await second.look(NOW)
+    first, second = (CertificateRotator(certificates.server_context(), HOSTS, store, trust.inject) for _ in range(2))
+    await first.rotate(NOW)
+    await second.rotate(NOW)
     assert first._shown == second._shown
     assert len(set(trust.bundles)) == 1
 
@@ -258,14 +258,14 @@ async def test_who_comes_second_takes_what_came_first():
     class Race(Memory):
         """Somebody else saves between our look and our saving."""
 
-        async def save(self, chain: Chain, instead_of: Chain | None) -> bool:
+        async def save(self, chain: CertificateChain, instead_of: CertificateChain | None) -> bool:
             if self._chain is None:
-                await super().save(rotation.renewed(None, HOSTS, NOW, Lifetimes()), None)
+                await super().save(certificates.renewed(None, HOSTS, NOW, CertificateLifetimes()), None)
             return await super().save(chain, instead_of)
 
     store, trust = Race(), Trust()
-    rotator = Rotator(certificates.server_context(), HOSTS, store, trust.inject)
-    await rotator.look(NOW)
+    rotator = CertificateRotator(certificates.server_context(), HOSTS, store, trust.inject)
+    await rotator.rotate(NOW)
     assert rotator._shown == (await store.load()).serving
 
 
@@ -273,9 +273,9 @@ async def test_nothing_is_shown_that_the_api_server_was_not_told():
     async def refuse(_bundle):
         raise ClusterError("the API server is away")
 
-    rotator = Rotator(certificates.server_context(), HOSTS, Memory(), refuse)
+    rotator = CertificateRotator(certificates.server_context(), HOSTS, Memory(), refuse)
     with pytest.raises(ClusterError):
-        await rotator.look(NOW)
+        await rotator.rotate(NOW)
     assert rotator._shown is None
 
 
@@ -287,7 +287,9 @@ async def test_a_failing_api_server_does_not_end_the_looking_after():
         raise ClusterError("away")
 
     complaints = asyncio.Queue()
-    rotator = Rotator(certificates.server_context(), HOSTS, Memory(), refuse, Lifetimes(settling=timedelta()))
+    rotator = CertificateRotator(
+        certificates.server_context(), HOSTS, Memory(), refuse, CertificateLifetimes(settling=timedelta())
+    )
     running = asyncio.create_task(rotator.run(complaints.put_nowait))
     assert [str(await complaints.get()) for _ in range(2)] == ["away", "away"]
     running.cancel()
@@ -303,12 +305,12 @@ def written(folder, chain):
 
 async def test_files_are_read_again_when_they_change(tmp_path):
     now = datetime.now(UTC)
-    first, second = (rotation.renewed(None, HOSTS, now, Lifetimes()) for _ in range(2))
+    first, second = (certificates.renewed(None, HOSTS, now, CertificateLifetimes()) for _ in range(2))
     written(tmp_path, first)
     context, trust = certificates.server_context(), Trust()
-    files = key_files.KeyFiles(context, str(tmp_path / "tls.crt"), str(tmp_path / "tls.key"))
-    assert files.look()
-    assert not files.look()
+    files = certificates.CertificateFiles(context, str(tmp_path / "tls.crt"), str(tmp_path / "tls.key"))
+    assert files.reload()
+    assert not files.reload()
     async with serving.WebhookServer(
         serving.application(AdmissionHandler(AdmissionSettings())), context, "127.0.0.1", 0
     ) as server:
@@ -316,18 +318,20 @@ async def test_files_are_read_again_when_they_change(tmp_path):
         assert (await post(server, trust))[0] == 200
         (tmp_path / "tls.crt").write_bytes(second.serving.certificate)  # half a change
         with pytest.raises(InputError, match=r"tls.crt: no certificate chain with its key in .*tls.key"):
-            files.look()
+            files.reload()
         assert (await post(server, trust))[0] == 200
         written(tmp_path, second)
-        assert files.look()
+        assert files.reload()
         await trust.inject(second.bundle)
         assert (await post(server, trust))[0] == 200
 
 
 async def test_files_that_cannot_be_used_are_complained_of(tmp_path):
-    files = key_files.KeyFiles(certificates.server_context(), str(tmp_path / "none.crt"), str(tmp_path / "none.key"))
+    files = certificates.CertificateFiles(
+        certificates.server_context(), str(tmp_path / "none.crt"), str(tmp_path / "none.key")
+    )
     with pytest.raises(InputError, match=r"none.crt: cannot be read: No such file or directory"):
-        files.look()
+        files.reload()
     complaints = asyncio.Queue()
     running = asyncio.create_task(files.run(complaints.put_nowait, every=0))
     assert "cannot be read" in str(await complaints.get())
@@ -335,31 +339,33 @@ async def test_files_that_cannot_be_used_are_complained_of(tmp_path):
 
 
 def test_a_key_under_a_passphrase_is_complained_of_and_nobody_is_asked_for_it(tmp_path):
-    chain = rotation.renewed(None, HOSTS, datetime.now(UTC), Lifetimes())
+    chain = certificates.renewed(None, HOSTS, datetime.now(UTC), CertificateLifetimes())
     written(tmp_path, chain)
     key = serialization.load_pem_private_key(chain.serving.key, None)
     locked = serialization.BestAvailableEncryption(b"secret")
     pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, locked)
     (tmp_path / "tls.key").write_bytes(pem)
-    files = key_files.KeyFiles(certificates.server_context(), str(tmp_path / "tls.crt"), str(tmp_path / "tls.key"))
+    files = certificates.CertificateFiles(
+        certificates.server_context(), str(tmp_path / "tls.crt"), str(tmp_path / "tls.key")
+    )
     with pytest.raises(InputError, match=r"tls.crt: no certificate chain with its key in .*tls.key"):
-        files.look()
+        files.reload()
 
 
 # The whole webhook
 
 
 async def test_a_webhook_with_certificates_from_files_needs_no_api_server(tmp_path):
-    chain = rotation.renewed(None, HOSTS, datetime.now(UTC), DEFAULT)
+    chain = certificates.renewed(None, HOSTS, datetime.now(UTC), DEFAULT)
     written(tmp_path, chain)
     trust, complaints = Trust(), []
     await trust.inject(chain.bundle)
     files = {"certificate": str(tmp_path / "tls.crt"), "key": str(tmp_path / "tls.key")}
-    async with running.opened(Webhook(host="127.0.0.1", port=0, **files), None, complaints.append) as server:
+    async with running.serve(WebhookSettings(host="127.0.0.1", port=0, **files), None, complaints.append) as server:
         assert (await post(server, trust))[0] == 200
-        taken = Webhook(host="127.0.0.1", port=server.port, **files)
+        taken = WebhookSettings(host="127.0.0.1", port=server.port, **files)
         with pytest.raises(InputError, match="the webhook cannot listen on"):
-            async with running.opened(taken, None, complaints.append):
+            async with running.serve(taken, None, complaints.append):
                 pass
     assert complaints == []
 
@@ -372,5 +378,5 @@ async def test_a_webhook_with_certificates_from_files_needs_no_api_server(tmp_pa
 ])  # fmt: skip
 async def test_what_a_webhook_cannot_be_run_with(files, said):
     with pytest.raises(InputError, match=said):
-        async with running.opened(Webhook(**files), None, print):
+        async with running.serve(WebhookSettings(**files), None, print):
             pass

@@ -14,7 +14,7 @@ from bayplan.kube_api.connection import Connection
 from bayplan.kube_api.errors import ForbiddenError, NotFoundError
 from bayplan.kube_api.resources import LEASES, PODS, Resource
 from bayplan.reading.sources import Source
-from bayplan.watching.fetching import NODES, Fetching
+from bayplan.watching.fetching import NODES, ClusterFetcher
 
 AUDITED = (
     PODS,
@@ -36,7 +36,7 @@ AUDITED = (
 KUBEADM = Resource("", "v1", "configmaps").path("kube-system", "kubeadm-config")
 
 
-class AuditFetching(Fetching):
+class AuditFetching(ClusterFetcher):
     """The cluster's objects as sources to read; `unlisted` is complete once the last of them was."""
 
     def __init__(self, connection: Connection) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from bayplan.reading.collecting import Sink
     from bayplan.reading.fleet import Fleet
     from bayplan.reading.inputs import Inputs
-    from bayplan.watching.fetching import Fetching, One
+    from bayplan.watching.fetching import ClusterFetcher, ObjectToFetch
 
 
 def load(
@@ -69,7 +69,7 @@ def read(
     console: Console,
     *,
     also: Mapping[str, Sink] | None = None,
-    objects: Sequence[One] = (),
+    objects: Sequence[ObjectToFetch] = (),
 ) -> tuple[Inputs, PodSink]:
     """
     Everything in the files and in the cluster, if one was named; what could not be listed is said.
@@ -108,12 +108,12 @@ def note_namespace(namespace: str | None, inputs: Inputs, console: Console) -> N
     console.note(f"nothing in the input is in namespace {namespace}{advice}")
 
 
-def _fetching(sources: Sources, objects: Sequence[One]) -> Fetching | None:
+def _fetching(sources: Sources, objects: Sequence[ObjectToFetch]) -> ClusterFetcher | None:
     if not sources.cluster.is_given:
         return None
-    from bayplan.watching.fetching import Fetching
+    from bayplan.watching.fetching import ClusterFetcher
 
-    return Fetching(sources.cluster.open(), objects)
+    return ClusterFetcher(sources.cluster.open(), objects)
 
 
 def _show(line: ProgressLine, step: files.ReadProgress) -> None:

@@ -105,11 +105,11 @@ def _read(
     from bayplan.kube_api.resources import Resource
     from bayplan.reading import cluster
     from bayplan.reading.quota_limits import LimitsSink
-    from bayplan.watching.fetching import One
+    from bayplan.watching.fetching import ObjectToFetch
 
     where = charging.config_map()
     sink = LimitsSink("/".join(where))
-    asked_for = One(Resource("", "v1", "configmaps"), *where)
+    asked_for = ObjectToFetch(Resource("", "v1", "configmaps"), *where)
     unnamed, also = namespace or "default", {"ConfigMap": sink}
     inputs, pods = loading.read(sources, unnamed, semantics, console, also=also, objects=(asked_for,))
     if namespace not in sink.limits.by_namespace:

@@ -190,7 +190,9 @@ async def _moves(
         console.note(moves_report.line(happening))
 
     async with cluster.open() as connection:
-        mover = Mover(connection, plan, view, look=look, tell=tell, settings=settings, on_trouble=console.warning)
+        mover = Mover(
+            connection, plan, view, read_cluster=look, report=tell, settings=settings, on_trouble=console.warning
+        )
         with _interruptible(mover):
             try:
                 return await mover.run()

@@ -32,11 +32,11 @@ from bayplan.cli.run_webhook import WEBHOOK, Hooking
 
 if TYPE_CHECKING:
     from bayplan.kube_api.connection import Connection
-    from bayplan.live.event_loop import LoopTurns
-    from bayplan.live.running import Running
+    from bayplan.live.assembly import ServerAddress
+    from bayplan.live.event_loop import IterationTimer
+    from bayplan.live.running import RunningScheduler
     from bayplan.live.scheduler import Profiles
-    from bayplan.live.settings import ServerAddress
-    from bayplan.webhook.running import Webhook
+    from bayplan.webhook.running import WebhookSettings
 
 _SCHEDULING, _ELECTION, _SERVING = "Scheduling", "Leader election", "What others can ask"
 DEFAULT_NAME = "bayplan"
@@ -196,9 +196,9 @@ def run(
 ) -> int:
     """Run until stopped."""
     from bayplan.live import logs
-    from bayplan.live.event_loop import LoopTurns
-    from bayplan.live.running import Running
-    from bayplan.live.settings import Election, SchedulerSettings
+    from bayplan.live.assembly import Election, SchedulerSettings
+    from bayplan.live.event_loop import IterationTimer
+    from bayplan.live.running import RunningScheduler
 
     logs.to_standard_error(_level(console), as_json=console.log_format == "json")
     times = (leader_elect_lease_duration, leader_elect_renew_deadline, leader_elect_retry_period)
@@ -227,22 +227,22 @@ def run(
     connection = connecting.open(qps=kube_api_qps, burst=kube_api_burst)
     webhook = hooking.settings(settings.semantics, restricting.settings())
     audits = functools.partial(run_audit.opened, auditing, connecting)
-    turns = LoopTurns()
-    begin = functools.partial(Running, connection, profiles, settings)
-    turns.run(lambda: _run(connection, begin, webhook, audits, turns))
+    loop_timer = IterationTimer()
+    begin = functools.partial(RunningScheduler, connection, profiles, settings)
+    loop_timer.run(lambda: _run(connection, begin, webhook, audits, loop_timer))
     return outcomes.YES
 
 
 async def _run(
     connection: Connection,
-    begin: Callable[[], Running],
-    webhook: Webhook | None,
-    audits: Callable[[Running], contextlib.AbstractAsyncContextManager[None]],
-    turns: LoopTurns,
+    begin: Callable[[], RunningScheduler],
+    webhook: WebhookSettings | None,
+    audits: Callable[[RunningScheduler], contextlib.AbstractAsyncContextManager[None]],
+    loop_timer: IterationTimer,
 ) -> None:
     async with connection:
         running = begin()
-        turns.on_turn = running.turned
+        loop_timer.on_iteration = running.observe_loop_iteration
         loop = asyncio.get_running_loop()
         for sign in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(sign, running.stop)
@@ -267,7 +267,7 @@ def _profiles(names: tuple[str, ...]) -> Profiles:
 
 def _addresses(*texts: str) -> tuple[ServerAddress, ...]:
     """Each address once; `0` stands for none."""
-    from bayplan.live.settings import ServerAddress
+    from bayplan.live.assembly import ServerAddress
 
     parts = [value_types.host_and_port(text) for text in texts if not value_types.is_nowhere(text)]
     return tuple(dict.fromkeys(ServerAddress(host or "127.0.0.1", port) for host, port in parts))

@@ -20,7 +20,7 @@ from bayplan.cli.connecting import Connecting
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-    from bayplan.live.running import Running
+    from bayplan.live.running import RunningScheduler
     from bayplan.writing.audit_metrics import Sample
 
     Findings = tuple[list[Sample], str]  # every gauge, or what went wrong
@@ -50,13 +50,13 @@ class Latest:
 
 
 @contextlib.asynccontextmanager
-async def opened(auditing: Auditing, connecting: Connecting, running: Running) -> AsyncIterator[None]:
+async def opened(auditing: Auditing, connecting: Connecting, running: RunningScheduler) -> AsyncIterator[None]:
     """Audit the cluster again and again inside the block, if that is wanted."""
     if not auditing.audit:
         yield
         return
     latest = Latest()
-    _offer(latest, running)
+    _add_gauges(latest, running)
     task = asyncio.create_task(_repeat(auditing, connecting, latest))
     try:
         yield
@@ -66,14 +66,14 @@ async def opened(auditing: Auditing, connecting: Connecting, running: Running) -
             await task
 
 
-def _offer(latest: Latest, running: Running) -> None:
+def _add_gauges(latest: Latest, running: RunningScheduler) -> None:
     from bayplan.writing import audit_metrics
 
     for name, (text, labels) in audit_metrics.GAUGES.items():
-        running.offer(name, text, functools.partial(latest.of, name), labels)
-    running.offer("bayplan_audit_failures", "Audits that came to nothing.", lambda: [((), float(latest.failed))])
+        running.add_gauge(name, text, functools.partial(latest.of, name), labels)
+    running.add_gauge("bayplan_audit_failures", "Audits that came to nothing.", lambda: [((), float(latest.failed))])
     text = "When the last audit was finished."
-    running.offer("bayplan_audit_finished_timestamp_seconds", text, lambda: [((), latest.finished_at)])
+    running.add_gauge("bayplan_audit_finished_timestamp_seconds", text, lambda: [((), latest.finished_at)])
 
 
 async def _repeat(auditing: Auditing, connecting: Connecting, latest: Latest) -> None:

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from bayplan.enforcing.quota import QuotaLimits
     from bayplan.indexing.placement_index import PlacementIndex
     from bayplan.kube_api.connection import Connection
-    from bayplan.live.running import Running
+    from bayplan.live.running import RunningScheduler
     from bayplan.model.semantics import Semantics
     from bayplan.model.workloads import Workload
     from bayplan.validating.guard import GuardSettings
-    from bayplan.webhook.running import Webhook
+    from bayplan.webhook.running import WebhookSettings
 
 _HEADING = "Admission webhook"
 log = logging.getLogger("bayplan.webhook")
@@ -39,20 +39,20 @@ class Hooking(msgspec.Struct, frozen=True):
     webhook_key_file: str | None
     quota_charge: Literal["largest", "average"]
 
-    def settings(self, semantics: Semantics, guard: GuardSettings) -> Webhook | None:
+    def settings(self, semantics: Semantics, guard: GuardSettings) -> WebhookSettings | None:
         """None if no webhook is wanted."""
         if not self.webhook:
             return None
         from bayplan.webhook import admission_handler
         from bayplan.webhook.manifests import WebhookAddress
-        from bayplan.webhook.running import Webhook
+        from bayplan.webhook.running import WebhookSettings
 
         host, port = value_types.host_and_port(self.webhook_bind_address)
         namespace, _, service = self.webhook_service.partition("/")
         if not namespace or not service:
             expected = f"expected NAMESPACE/NAME, got {self.webhook_service!r}"
             raise click.BadParameter(expected, param_hint="--webhook-service")
-        return Webhook(
+        return WebhookSettings(
             settings=admission_handler.AdmissionSettings(
                 semantics=semantics, guard=guard, own_namespace=namespace, charge=self.quota_charge
             ),
@@ -67,11 +67,11 @@ class Hooking(msgspec.Struct, frozen=True):
 class SchedulerView:
     """What the scheduler in the same process knows, as the webhook asks for it, and what only the API server knows."""
 
-    def __init__(self, running: Running, connection: Connection) -> None:
+    def __init__(self, running: RunningScheduler, connection: Connection) -> None:
         self._running, self._connection = running, connection
 
     @property
-    def complete(self) -> bool:
+    def synced(self) -> bool:
         return self._running.synced
 
     @property
@@ -82,29 +82,33 @@ class SchedulerView:
     def limits(self) -> QuotaLimits:
         return self._running.state.quota_limits
 
-    async def waiting(self, namespace: str) -> Iterable[Workload]:
+    async def pending(self, namespace: str) -> Iterable[Workload]:
         from bayplan.webhook import in_cluster
 
-        return await in_cluster.waiting_pods(self._connection, namespace)
+        return await in_cluster.pending_pods(self._connection, namespace)
 
     async def pod(self, namespace: str, name: str) -> Workload | None:
         return await self._running.pod(namespace, name)
 
 
 @contextlib.asynccontextmanager
-async def opened(webhook: Webhook | None, connection: Connection, running: Running) -> AsyncIterator[None]:
+async def opened(
+    webhook: WebhookSettings | None, connection: Connection, running: RunningScheduler
+) -> AsyncIterator[None]:
     """Serve the webhook inside the block, if one is wanted."""
     if webhook is None:
         yield
         return
     from bayplan.webhook import running as serving
 
-    async with serving.opened(webhook, connection, _complain, SchedulerView(running, connection), running.reviewed):
+    async with serving.serve(
+        webhook, connection, _log_error, SchedulerView(running, connection), running.observe_review
+    ):
         log.info("webhook", extra={"address": f"{webhook.host}:{webhook.port}"})
         yield
 
 
-def _complain(error: BayplanError) -> None:
+def _log_error(error: BayplanError) -> None:
     log.error(str(error))
 
 

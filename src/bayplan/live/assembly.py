@@ -1,4 +1,4 @@
-"""The parts of a scheduler put together: the same for a real API server, a dry run and a simulation."""
+"""How a scheduler is run: what the flags of `bayplan run` come down to."""
 
 from __future__ import annotations
 
@@ -6,20 +6,21 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+import msgspec
+
+from bayplan.enforcing.planning import EnforcementSettings
 from bayplan.engine import filtering
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.kube_api.resources import Resource
 from bayplan.live import deciding
-from bayplan.live.binding import Binder
+from bayplan.live.binding import Binder, InFlightBinds, VolumeBinder
 from bayplan.live.cluster_writer import ClusterWriter
 from bayplan.live.enforcement import Enforcement
-from bayplan.live.events import Events
-from bayplan.live.in_flight import InFlight
+from bayplan.live.events import EventRecorder
 from bayplan.live.metrics import Metrics
 from bayplan.live.preemption import Preemptor
 from bayplan.live.scheduler import Profiles, Scheduler
-from bayplan.live.settings import SchedulerSettings
-from bayplan.live.volumes import Volumes
+from bayplan.model.semantics import UPSTREAM, Semantics
 from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.queueing.pending_pod import PendingPod, QueueStage
 from bayplan.queueing.queue import SchedulingQueue
@@ -27,10 +28,56 @@ from bayplan.queueing.unschedulable_pods import UnschedulablePods
 from bayplan.watching.cluster_state import ClusterState
 from bayplan.writing.recordings import Recorder
 
-STORED = frozenset({"persistentvolumeclaims", "persistentvolumes"})
+
+class ServerAddress(msgspec.Struct, frozen=True):
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-class Assembly:
+class Election(msgspec.Struct, frozen=True, kw_only=True):
+    """Of the replicas of one scheduler, who may write; times in seconds."""
+
+    namespace: str = "kube-system"
+    name: str = "bayplan"
+    lease_duration: float = 15.0
+    renew_deadline: float = 10.0
+    retry_period: float = 2.0
+
+
+class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    `election` is None for a single replica that needs none; `record` is a file, empty for no recording. `scheduler` is
+    the KubeSchedulerConfiguration that the rules were made from, for the recording's sake. Without `enforcement`
+    nothing is enforced; with `quota` the limits of the quota are followed.
+    """
+
+    identity: str
+    semantics: Semantics = UPSTREAM
+    seed: str = ""
+    election: Election | None = Election()
+    addresses: tuple[ServerAddress, ...] = (ServerAddress("127.0.0.1", 10351),)
+    dry_run: bool = False
+    record: str = ""
+    enforcement: EnforcementSettings | None = None
+    enforcement_dry_run: bool = False
+    quota: bool = False
+    scheduler: dict[str, Any] | None = None
+    events_per_second: float = 1000.0
+    initial_backoff: float = 1.0
+    max_backoff: float = 10.0
+
+
+# RF merged from live.assembly: The parts of a scheduler put together: the same for a real API server, a dry run and a
+# simulation.
+
+
+VOLUME_RESOURCES = frozenset({"persistentvolumeclaims", "persistentvolumes"})
+
+
+class SchedulerAssembly:
     """`profiles` are the rules by scheduler name: pods that name another scheduler are not ours."""
 
     def __init__(
@@ -48,12 +95,14 @@ class Assembly:
         self.metrics = Metrics()
         index = PlacementIndex(settings.semantics, settings.seed)
         queue = SchedulingQueue(settings.initial_backoff, settings.max_backoff)
-        waiting = UnschedulablePods(index, self._fits, self._judge, self._helped, self._nominated)
-        self.state = ClusterState(index, queue, waiting, profiles.__contains__, clock)
-        in_flight = InFlight()
-        self.volumes = Volumes(self.state, writer, in_flight)
-        self.state.on_unbound = lambda pending: self.volumes.gone(pending.workload)
-        self.events = Events(writer, settings.identity, clock=clock, wall=wall, per_second=settings.events_per_second)
+        unschedulable = UnschedulablePods(index, self._fits, self._judge, self._helped, self._nominated)
+        self.state = ClusterState(index, queue, unschedulable, profiles.__contains__, clock)
+        binds_in_flight = InFlightBinds()
+        self.volumes = VolumeBinder(self.state, writer, binds_in_flight)
+        self.state.on_binding_pod_removed = lambda pending: self.volumes.pod_removed(pending.workload)
+        self.events = EventRecorder(
+            writer, settings.identity, clock=clock, wall=wall, per_second=settings.events_per_second
+        )
         self.preemptor = Preemptor(self.state, writer, self.events, self.metrics, wall=wall)
         binder = Binder(self.state, writer, self.events, self.metrics, self.volumes, clock=clock)
         self.scheduler = Scheduler(
@@ -62,7 +111,7 @@ class Assembly:
             writer=writer,
             binder=binder,
             volumes=self.volumes,
-            in_flight=in_flight,
+            binds_in_flight=binds_in_flight,
             preemptor=self.preemptor,
             events=self.events,
             metrics=self.metrics,
@@ -72,7 +121,7 @@ class Assembly:
             on_step=self._record_changes,
         )
         self.enforcement = self._enforcement(writer, clock)
-        self._offer_gauges()
+        self._add_gauges()
 
     def _enforcement(self, writer: ClusterWriter, clock: Callable[[], float]) -> Enforcement | None:
         if self.settings.enforcement is None:
@@ -88,10 +137,10 @@ class Assembly:
             dry_run=self.settings.enforcement_dry_run or self.settings.dry_run,
         )
 
-    def changed_at(self, resource: Resource) -> Callable[[], None]:
+    def change_handler(self, resource: Resource) -> Callable[[], None]:
         """Whom to tell when an object of this resource has changed."""
         concerned = [self.scheduler.changed]
-        if resource.plural in STORED:
+        if resource.plural in VOLUME_RESOURCES:
             concerned.append(self.volumes.changed)
         if self.enforcement is not None:
             concerned.append(self.enforcement.changed)
@@ -102,7 +151,7 @@ class Assembly:
 
         return concerned[0] if len(concerned) == 1 else changed
 
-    def header(self) -> dict[str, Any]:
+    def recording_header(self) -> dict[str, Any]:
         """What a recording says of how the scheduler was set."""
         return {
             "semantics": self.settings.semantics,
@@ -117,7 +166,7 @@ class Assembly:
 
     def _helped(self, alike: Mapping[WorkloadKey, PendingPod]) -> PendingPod | None:
         scheduler = next(iter(alike.values())).workload.scheduler_name
-        return self.preemptor.helped(alike, self.profiles[scheduler])
+        return self.preemptor.pod_helped_by_preemption(alike, self.profiles[scheduler])
 
     def _nominated(self) -> Sequence[tuple[Workload, str]]:
         return self.state.nominations.all()
@@ -134,7 +183,7 @@ class Assembly:
         if self.recorder is not None:
             self.recorder.changed()
 
-    def _offer_gauges(self) -> None:
+    def _add_gauges(self) -> None:
         state, events = self.state, self.events
         self.metrics.gauge(
             "scheduler_pending_pods",
@@ -158,5 +207,5 @@ class Assembly:
         self.metrics.gauge(
             "bayplan_sleepers_asked",
             "Decisions made to find out who can be woken.",
-            lambda: [((), float(state.waiting.asked))],
+            lambda: [((), float(state.unschedulable.asked))],
         )

@@ -13,50 +13,50 @@ from datetime import UTC, datetime
 from typing import Any
 
 from bayplan.errors import ClusterError
-from bayplan.live.cluster_writer import ClusterWriter, PodRef, UnclearError
+from bayplan.live.cluster_writer import ClusterWriter, PodRef, UnknownOutcomeError
 from bayplan.queueing.pending_pod import PendingPod
 from bayplan.wire.pods import Pod
 
 UNSCHEDULABLE, SCHEDULER_ERROR = "Unschedulable", "SchedulerError"
 POD_SCHEDULED, NOMINATED = "PodScheduled", "nominatedNodeName"
-AT_ONCE = 32  # conditions on their way, so that they leave room for binds
-LONGEST_PAUSE = 30.0
+MAX_CONCURRENT_WRITES = 32  # conditions on their way, so that they leave room for binds
+MAX_RETRY_PAUSE_SECONDS = 30.0
 log = logging.getLogger("bayplan.conditions")
 
 
-class Conditions:
-    """Writes what was last said of a pending pod; `may_say` is asked right before, as a pod may be placed by then."""
+class ConditionWriter:
+    """Writes what was last said of a pending pod; `is_current` is asked right before, as a pod may be placed by then."""
 
     def __init__(
         self,
         writer: ClusterWriter,
-        may_say: Callable[[PendingPod], bool],
+        is_current: Callable[[PendingPod], bool],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._writer = writer
-        self._may_say = may_say
+        self._is_current = is_current
         self._sleep = sleep
-        self._turns = asyncio.Semaphore(AT_ONCE)
+        self._write_slots = asyncio.Semaphore(MAX_CONCURRENT_WRITES)
 
     async def write(self, pending: PendingPod) -> None:
         """Until it is written, or no longer so, or something else is to be said."""
         status, pod, pause = pending.unwritten, PodRef.of(pending.workload), 1.0
         while True:
-            async with self._turns:
-                if status is None or pending.unwritten is not status or not self._may_say(pending):
+            async with self._write_slots:
+                if status is None or pending.unwritten is not status or not self._is_current(pending):
                     return
                 try:
                     await self._writer.patch_status(pod, status)
                 except ClusterError as error:
                     log.warning("status not written", extra={"pod": pending.key, "error": str(error)})
-                    if not isinstance(error, UnclearError):
+                    if not isinstance(error, UnknownOutcomeError):
                         return
                 else:
                     if pending.unwritten is status:
                         pending.unwritten = None
                     return
             await self._sleep(pause)
-            pause = min(2 * pause, LONGEST_PAUSE)
+            pause = min(2 * pause, MAX_RETRY_PAUSE_SECONDS)
 
 
 def not_scheduled(

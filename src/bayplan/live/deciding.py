@@ -22,7 +22,7 @@ from bayplan.queueing import nominations
 from bayplan.queueing.nominations import Nominations
 from bayplan.rules.rule import Rule
 
-BLOCKERS_TOLD = 3  # pods named in an event; more belong into `bayplan explain`
+MAX_BLOCKERS_NAMED = 3  # pods named in an event; more belong into `bayplan explain`
 
 
 class NodeChoice(msgspec.Struct, frozen=True):
@@ -46,7 +46,7 @@ def choose(workload: Workload, index: PlacementIndex, rules: Sequence[Rule], nom
     own = index.slots.by_name.get(nominated.target_of(workload.key), -1)
     if not nominations and own < 0:
         return NodeChoice(*schedule_pod.choose(workload, index, rules))
-    verdicts = _leaving_room(workload, index, rules, nominations)
+    verdicts = _filter_beside_nominated(workload, index, rules, nominations)
     if not verdicts.feasible.any():
         return NodeChoice(-1)
     totals = scoring.run(verdicts, index).totals
@@ -55,7 +55,7 @@ def choose(workload: Workload, index: PlacementIndex, rules: Sequence[Rule], nom
     return NodeChoice(own, int(totals[own]))
 
 
-def _leaving_room(
+def _filter_beside_nominated(
     workload: Workload, index: PlacementIndex, rules: Sequence[Rule], nominated: Sequence[tuple[Workload, str]]
 ) -> Verdicts:
     """What fits with the promised pods on their nodes and without them: nobody knows yet whether they will come."""
@@ -65,14 +65,16 @@ def _leaving_room(
     return msgspec.structs.replace(verdicts, feasible=verdicts.feasible & allowed)
 
 
-def refusal(workload: Workload, index: PlacementIndex, rules: Sequence[Rule], nominated: Nominations) -> Diagnosis:
+def diagnose(workload: Workload, index: PlacementIndex, rules: Sequence[Rule], nominated: Nominations) -> Diagnosis:
     """Why the pod fits nowhere, told as kube-scheduler would, with who stands in the way."""
     with nominations.kept(nominated.beside(workload), index):
         verdicts = filtering.run(rules, workload, index)
-        return Diagnosis(fit_error.sentence(verdicts, index), _refusing(verdicts), _blockers(verdicts, workload, index))
+        return Diagnosis(
+            fit_error.sentence(verdicts, index), _rejecting_rules(verdicts), _blockers(verdicts, workload, index)
+        )
 
 
-def _refusing(verdicts: Verdicts) -> tuple[str, ...]:
+def _rejecting_rules(verdicts: Verdicts) -> tuple[str, ...]:
     """The rules that are against at least one node."""
     if verdicts.refusal is not None:
         return (verdicts.refusal[0].name,)
@@ -95,7 +97,7 @@ def _blockers(verdicts: Verdicts, workload: Workload, index: PlacementIndex) -> 
         refused = one.refused()
         if refused is None:
             continue
-        for slot in np.flatnonzero(nearly & refused)[:BLOCKERS_TOLD].tolist():
+        for slot in np.flatnonzero(nearly & refused)[:MAX_BLOCKERS_NAMED].tolist():
             for failure in one.rule.evidence(one.state, workload, slot, index):
                 peers.update(dict.fromkeys(failure.peers))
-    return tuple(peers)[:BLOCKERS_TOLD]
+    return tuple(peers)[:MAX_BLOCKERS_NAMED]

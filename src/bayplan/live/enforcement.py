@@ -21,16 +21,16 @@ from bayplan.enforcing.execution_rules import Sign
 from bayplan.enforcing.planning import Chosen, EnforcementSettings, Eviction, EvictionPlan
 from bayplan.enforcing.tracking import ViolationTracker
 from bayplan.enforcing.violations import Violation, involved
-from bayplan.live.cluster_writer import ClusterWriter, PodGoneError, PodRef, RefusedError, UnclearError
-from bayplan.live.events import Events
+from bayplan.live.cluster_writer import ClusterWriter, PodGoneError, PodRef, RejectedError, UnknownOutcomeError
+from bayplan.live.events import EventRecorder
 from bayplan.live.metrics import Metrics
 from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.rules.rule import Rule
 from bayplan.watching.cluster_state import ClusterState
 
 log = logging.getLogger("bayplan.enforcement")
-AT_LEAST_EVERY = 30.0  # seconds between two looks, should nothing happen
-MOST_TOLD = 3  # of those who learn that one went: a crowd in which all keep off all would drown in events
+MAX_CHECK_INTERVAL_SECONDS = 30.0  # seconds between two looks, should nothing happen
+MAX_PEERS_NOTIFIED = 3  # of those who learn that one went: a crowd in which all keep off all would drown in events
 
 
 class Enforcement:
@@ -42,7 +42,7 @@ class Enforcement:
         profiles: Mapping[str, Sequence[Rule]],
         *,
         writer: ClusterWriter,
-        events: Events,
+        events: EventRecorder,
         metrics: Metrics,
         settings: EnforcementSettings,
         clock: Callable[[], float],
@@ -57,42 +57,42 @@ class Enforcement:
         self._dry_run = dry_run
         self._tracker = ViolationTracker(state.index)
         self._enforcer = Enforcer(settings)
-        self._call = asyncio.Event()
+        self._activity = asyncio.Event()
         self._leaving: dict[WorkloadKey, str] = {}  # with the uid: a successor may have the same name
-        self._told: set[WorkloadKey] = set()
+        self._reported: set[WorkloadKey] = set()
         self.on = True
-        metrics.gauge("bayplan_violations", "Execution-time rules that are broken.", self._counted, ("rule",))
+        metrics.gauge("bayplan_violations", "Execution-time rules that are broken.", self._violation_counts, ("rule",))
 
     def changed(self) -> None:
-        self._call.set()
+        self._activity.set()
 
     def switch(self, *, on: bool) -> None:
         """Begin or cease to enforce, from now on; grace times begin anew."""
         self.on = on
         (self._enforcer.switch_on if on else self._enforcer.switch_off)()
         log.warning("enforcement switched %s", "on" if on else "off")
-        self._call.set()
+        self._activity.set()
 
     async def run(self) -> None:
         """Enforce for ever."""
         while True:
-            self._call.clear()
-            plan = await self.look()
+            self._activity.clear()
+            plan = await self.plan_evictions()
             await asyncio.gather(*(self._evict(eviction) for eviction in plan.evict))
             if plan.evict:
                 continue  # what was done may be more than the plan knew
-            wait = min(max(plan.next_at - self._clock(), 0.0), AT_LEAST_EVERY)
+            wait = min(max(plan.next_at - self._clock(), 0.0), MAX_CHECK_INTERVAL_SECONDS)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(wait):
-                    await self._call.wait()
+                    await self._activity.wait()
 
-    async def look(self) -> EvictionPlan:
+    async def plan_evictions(self) -> EvictionPlan:
         """What is due now. Choosing goes on beside everything else: in a storm it takes a while."""
         chosen = await asyncio.to_thread(self._enforcer.choosing(self._observe(), self._tracker.standing()))
         if self._dry_run:
-            chosen = self._untold(chosen)
+            chosen = self._not_yet_reported(chosen)
         now = self._observe()  # what was mended meanwhile costs nobody
-        with self._asking() as placeable:
+        with self._placeability() as placeable:
             return self._enforcer.plan(chosen, now, placeable)
 
     def _observe(self) -> float:
@@ -102,16 +102,16 @@ class Enforcement:
             if key not in records or records[key].workload.uid != uid:
                 del self._leaving[key]
                 self._enforcer.gone(key)
-        self._enforcer.observe(self.broken(), now)
+        self._enforcer.observe(self.lasting_violations(), now)
         return now
 
-    def _untold(self, chosen: Chosen) -> Chosen:
+    def _not_yet_reported(self, chosen: Chosen) -> Chosen:
         """Without those who were named before: nobody goes in a dry run, and the next ones have their turn."""
-        self._told &= {eviction.victim for eviction in chosen.evictions}
-        new = tuple(eviction for eviction in chosen.evictions if eviction.victim not in self._told)
+        self._reported &= {eviction.victim for eviction in chosen.evictions}
+        new = tuple(eviction for eviction in chosen.evictions if eviction.victim not in self._reported)
         return msgspec.structs.replace(chosen, evictions=new)
 
-    def broken(self) -> list[Violation]:
+    def lasting_violations(self) -> list[Violation]:
         """What is broken and would stay so: whoever is on its way out already mends it by going."""
         records = self._state.index.records
         violations = self._tracker.violations()
@@ -119,7 +119,7 @@ class Enforcement:
         return [violation for violation in violations if not violation.mended_without(going)]
 
     @contextlib.contextmanager
-    def _asking(self) -> Iterator[Callable[[WorkloadKey], bool] | None]:
+    def _placeability(self) -> Iterator[Callable[[WorkloadKey], bool] | None]:
         if not self._enforcer.settings.only_if_placeable:
             yield None
             return
@@ -133,7 +133,7 @@ class Enforcement:
             return
         facts = {"pod": eviction.victim, "why": eviction.why, "rule": eviction.causes[0].shown}
         if self._dry_run:
-            self._told.add(eviction.victim)
+            self._reported.add(eviction.victim)
             log.info("would evict", extra=facts)
             return
         pod, now = PodRef.of(record.workload), self._clock()
@@ -143,27 +143,27 @@ class Enforcement:
             self._leaving[eviction.victim] = pod.uid
             self._enforcer.leaves(eviction.victim)
             return
-        except (RefusedError, UnclearError) as error:
-            self._enforcer.refused(eviction.victim, str(error), now, perhaps_not=isinstance(error, UnclearError))
+        except (RejectedError, UnknownOutcomeError) as error:
+            self._enforcer.refused(eviction.victim, str(error), now, perhaps_not=isinstance(error, UnknownOutcomeError))
             self._count("refused")
             log.warning("eviction refused", extra={**facts, "error": str(error)})
             note = f"not evicted, although {eviction.why}: {error}"
-            self._events.tell(pod, "EvictionRefused", note, action="Evicting", warning=True)
+            self._events.record(pod, "EvictionRefused", note, action="Evicting", warning=True)
             return
         self._enforcer.evicted(eviction.victim, now)
         self._leaving[eviction.victim] = pod.uid
         self._count("evicted")
         log.info("evicted", extra=facts)
-        self._tell(eviction, record.workload)
+        self._record_events(eviction, record.workload)
 
-    def _tell(self, eviction: Eviction, victim: Workload) -> None:
+    def _record_events(self, eviction: Eviction, victim: Workload) -> None:
         """The victim learns which rule it is for, and those on the other side of the conflict who went."""
-        rule = _in_words(eviction.causes[0])
+        rule = _describe_rule(eviction.causes[0])
         note = f"evicted because {eviction.why}: {rule}"
-        self._events.tell(PodRef.of(victim), "RuleBroken", note, action="Evicting", warning=True)
-        for other in self._others(eviction)[:MOST_TOLD]:
+        self._events.record(PodRef.of(victim), "RuleBroken", note, action="Evicting", warning=True)
+        for other in self._others(eviction)[:MAX_PEERS_NOTIFIED]:
             text = f"{eviction.victim} was evicted: {eviction.why} ({rule})"
-            self._events.tell(PodRef.of(other), "NeighbourEvicted", text, action="Evicting")
+            self._events.record(PodRef.of(other), "NeighbourEvicted", text, action="Evicting")
 
     def _others(self, eviction: Eviction) -> list[Workload]:
         """Those on the other side of the conflicts that the victim goes for, as far as they stay."""
@@ -174,13 +174,13 @@ class Enforcement:
     def _count(self, outcome: str) -> None:
         self._metrics.evictions.labels(outcome).inc()
 
-    def _counted(self) -> list[tuple[tuple[str, ...], float]]:
+    def _violation_counts(self) -> list[tuple[tuple[str, ...], float]]:
         found = Counter(violation.sign.name.lower() for violation in self._tracker.violations())
         return [((name,), float(count)) for name, count in sorted(found.items())]
 
 
-def _in_words(broken: Violation) -> str:
+def _describe_rule(violation: Violation) -> str:
     """Whose rule it is, and what it says."""
-    asks = "refuses" if broken.sign is Sign.APART else "asks for"
-    allowed = f" more than {broken.limit} of" if broken.limit else ""
-    return f"{broken.owner} {asks}{allowed} {broken.shown} in {broken.domain or broken.topology_key}"
+    asks = "refuses" if violation.sign is Sign.APART else "asks for"
+    allowed = f" more than {violation.limit} of" if violation.limit else ""
+    return f"{violation.owner} {asks}{allowed} {violation.shown} in {violation.domain or violation.topology_key}"

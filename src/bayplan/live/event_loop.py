@@ -19,12 +19,12 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
-PAUSE = 0.05  # seconds
-OLDER_EVERY = 4  # turns
+COLLECT_INTERVAL_SECONDS = 0.05  # seconds
+OLDER_GENERATION_EVERY = 4  # turns
 
 
 @contextlib.contextmanager
-def only_made() -> Iterator[None]:
+def without_collection() -> Iterator[None]:
     """For a block that only makes objects, and makes them to stay: nothing is collected, then or later."""
     gc.disable()
     try:
@@ -34,12 +34,12 @@ def only_made() -> Iterator[None]:
         gc.enable()
 
 
-async def tidy(sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
+async def collect_periodically(sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
     """Collect for ever, a little at a time."""
     gc.disable()
     try:
         for turn in itertools.count(1):
-            await sleep(PAUSE)
+            await sleep(COLLECT_INTERVAL_SECONDS)
             collect(turn)
     finally:
         gc.enable()
@@ -47,7 +47,7 @@ async def tidy(sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> Non
 
 def collect(turn: int) -> None:
     """The collection of one turn: of what is new; every few turns of what survived that, and the rest then stays."""
-    if turn % OLDER_EVERY:
+    if turn % OLDER_GENERATION_EVERY:
         gc.collect(0)
     else:
         gc.collect(1)
@@ -58,17 +58,17 @@ def collect(turn: int) -> None:
 # renewal due waits that long. A turn is what happens between two looks at the network. All of them are measured, not
 # samples: it is two readings of a clock each. Knows nothing of what was done in the turn.
 
-TOO_LONG = 0.05  # seconds
+MAX_ITERATION_SECONDS = 0.05  # seconds
 log = logging.getLogger("bayplan.loop")
 
-Turned = Callable[[float], None]  # is told the seconds of a turn
+OnIteration = Callable[[float], None]  # is told the seconds of a turn
 
 
-class LoopTurns(selectors.DefaultSelector):
+class IterationTimer(selectors.DefaultSelector):
     """
     The selector of an event loop that tells how long its turns are.
 
-    `on_turn` is told of each. One in which this thread was at work for more than 50 ms is logged; in others that took
+    `on_iteration` is told of each. One in which this thread was at work for more than 50 ms is logged; in others that took
     so long, the machine was busy with something else.
     """
 
@@ -76,15 +76,18 @@ class LoopTurns(selectors.DefaultSelector):
         self, clock: Callable[[], float] = time.monotonic, worked: Callable[[], float] = time.thread_time
     ) -> None:
         super().__init__()
-        self.on_turn: Turned = lambda _seconds: None
+        self.on_iteration: OnIteration = lambda _seconds: None
         self._clock, self._worked = clock, worked
         self._began = self._work_began = 0.0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         if self._began:
             seconds = self._clock() - self._began
-            self.on_turn(seconds)
-            if seconds > TOO_LONG and (worked := self._worked() - self._work_began) > TOO_LONG:
+            self.on_iteration(seconds)
+            if (
+                seconds > MAX_ITERATION_SECONDS
+                and (worked := self._worked() - self._work_began) > MAX_ITERATION_SECONDS
+            ):
                 log.warning("the event loop was held", extra={"seconds": round(seconds, 3), "worked": round(worked, 3)})
         found = super().select(timeout)
         self._began, self._work_began = self._clock(), self._worked()

@@ -19,14 +19,14 @@ from bayplan.errors import ClusterError
 from bayplan.live.cluster_writer import ClusterWriter, PodGoneError, PodRef
 
 REPORTER = "bayplan"
-LONGEST_NOTE = 1024  # bytes; the API server refuses longer ones
-CUT = " ..."
-REMEMBERED = 4096  # events whose repetitions are still counted
-SENDERS = 8  # events on their way at once
-SERIES_EVERY = 60.0  # seconds between two updates of a series
+MAX_NOTE_BYTES = 1024  # bytes; the API server refuses longer ones
+TRUNCATION_MARK = " ..."
+MAX_TRACKED_EVENTS = 4096  # events whose repetitions are still counted
+MAX_CONCURRENT_WRITES = 8  # events on their way at once
+SERIES_UPDATE_SECONDS = 60.0  # seconds between two updates of a series
 
 
-class _Told:
+class _PostedEvent:
     """An event that was posted: its name, how often it happened, when that was last written."""
 
     __slots__ = ("count", "name", "namespace", "written")
@@ -35,21 +35,21 @@ class _Told:
         self.namespace, self.name, self.count, self.written = namespace, name, 1, now
 
 
-class _Post(msgspec.Struct, frozen=True):
+class _NewEvent(msgspec.Struct, frozen=True):
     key: tuple[str, str, str]
     body: dict[str, Any]
 
 
-class _Repeat(msgspec.Struct, frozen=True):
+class _SeriesUpdate(msgspec.Struct, frozen=True):
     """`anew` is for servers that have thrown the first event away by now: they keep them for an hour."""
 
     namespace: str
     name: str
     count: int
-    anew: _Post
+    anew: _NewEvent
 
 
-class Events:
+class EventRecorder:
     """Takes what happened at once and sends it in its own time. `clock` counts seconds, `wall` tells the time."""
 
     def __init__(
@@ -69,36 +69,36 @@ class Events:
         self._pause = 1.0 / per_second
         self._backlog = backlog
         self._on_trouble = on_trouble
-        self._told: OrderedDict[tuple[str, str, str], _Told] = OrderedDict()
-        self._unsent: deque[_Post | _Repeat] = deque()
+        self._posted: OrderedDict[tuple[str, str, str], _PostedEvent] = OrderedDict()
+        self._unsent: deque[_NewEvent | _SeriesUpdate] = deque()
         self._more = asyncio.Event()
         self._serial = 0
         self._next = 0.0  # when the next event may be sent
         self.dropped = 0
 
-    def tell(self, pod: PodRef, reason: str, note: str, *, action: str, warning: bool = False) -> None:
+    def record(self, pod: PodRef, reason: str, note: str, *, action: str, warning: bool = False) -> None:
         """Something happened to a pod."""
-        note = _cut(note)
+        note = _truncated(note)
         key = (pod.uid or f"{pod.namespace}/{pod.name}", reason, note)
-        known = self._told.get(key)
+        known = self._posted.get(key)
         if known is not None:
-            self._told.move_to_end(key)
+            self._posted.move_to_end(key)
             known.count += 1
-            if self._clock() - known.written >= SERIES_EVERY:
+            if self._clock() - known.written >= SERIES_UPDATE_SECONDS:
                 known.written = self._clock()
-                anew = _Post(key, self._body(pod, known.name, reason, note, action, warning=warning))
-                self._enqueue(_Repeat(known.namespace, known.name, known.count, anew))
+                anew = _NewEvent(key, self._body(pod, known.name, reason, note, action, warning=warning))
+                self._enqueue(_SeriesUpdate(known.namespace, known.name, known.count, anew))
             return
         name = self._name(pod)
-        self._told[key] = _Told(pod.namespace, name, self._clock())
-        while len(self._told) > REMEMBERED:
-            self._told.popitem(last=False)
-        self._enqueue(_Post(key, self._body(pod, name, reason, note, action, warning=warning)))
+        self._posted[key] = _PostedEvent(pod.namespace, name, self._clock())
+        while len(self._posted) > MAX_TRACKED_EVENTS:
+            self._posted.popitem(last=False)
+        self._enqueue(_NewEvent(key, self._body(pod, name, reason, note, action, warning=warning)))
 
     async def run(self) -> None:
         """Send for ever, a few at a time, no faster than allowed."""
         async with asyncio.TaskGroup() as group:
-            for _ in range(SENDERS):
+            for _ in range(MAX_CONCURRENT_WRITES):
                 group.create_task(self._work())
 
     async def _work(self) -> None:
@@ -118,15 +118,15 @@ class Events:
         while self._unsent:
             await self._send(self._unsent.popleft())
 
-    async def _send(self, one: _Post | _Repeat) -> None:
+    async def _send(self, one: _NewEvent | _SeriesUpdate) -> None:
         try:
-            if isinstance(one, _Post):
+            if isinstance(one, _NewEvent):
                 await self._writer.post_event(one.body)
             else:
                 series = {"count": one.count, "lastObservedTime": _micro(self._wall())}
                 await self._writer.patch_event(one.namespace, one.name, {"series": series})
         except PodGoneError:
-            if isinstance(one, _Repeat):
+            if isinstance(one, _SeriesUpdate):
                 await self._send(one.anew)
             else:
                 self._drop(one, "its namespace is gone")
@@ -134,13 +134,13 @@ class Events:
             # Events are a courtesy: a pod is placed whether or not its owner could be told.
             self._drop(one, str(error))
 
-    def _drop(self, one: _Post | _Repeat, why: str) -> None:
+    def _drop(self, one: _NewEvent | _SeriesUpdate, why: str) -> None:
         self.dropped += 1
-        if isinstance(one, _Post):
-            self._told.pop(one.key, None)
+        if isinstance(one, _NewEvent):
+            self._posted.pop(one.key, None)
         self._on_trouble(f"event not written: {why}")
 
-    def _enqueue(self, one: _Post | _Repeat) -> None:
+    def _enqueue(self, one: _NewEvent | _SeriesUpdate) -> None:
         if len(self._unsent) >= self._backlog:
             self._unsent.popleft()
             self.dropped += 1
@@ -175,11 +175,11 @@ class Events:
         }
 
 
-def _cut(note: str) -> str:
+def _truncated(note: str) -> str:
     encoded = note.encode()
-    if len(encoded) <= LONGEST_NOTE:
+    if len(encoded) <= MAX_NOTE_BYTES:
         return note
-    return encoded[: LONGEST_NOTE - len(CUT)].decode(errors="ignore") + CUT
+    return encoded[: MAX_NOTE_BYTES - len(TRUNCATION_MARK)].decode(errors="ignore") + TRUNCATION_MARK
 
 
 def _micro(at: datetime) -> str:

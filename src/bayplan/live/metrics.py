@@ -12,8 +12,8 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, generate_la
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-LATENCY = tuple(0.00002 * 2**i for i in range(20))  # 20 µs to 10 s
-SLI = tuple(0.01 * 2**i for i in range(16))  # 10 ms to 5 min
+LATENCY_BUCKETS = tuple(0.00002 * 2**i for i in range(20))  # 20 µs to 10 s
+SLI_BUCKETS = tuple(0.01 * 2**i for i in range(16))  # 10 ms to 5 min
 SCHEDULED, UNSCHEDULABLE, ERROR = "scheduled", "unschedulable", "error"
 
 Reading = Callable[[], Iterable[tuple[tuple[str, ...], float]]]
@@ -48,20 +48,20 @@ class Metrics:
             "scheduler_scheduling_attempt_duration_seconds",
             "Scheduling attempt latency: from the decision to the bind.",
             ["result", "profile"],
-            buckets=LATENCY,
+            buckets=LATENCY_BUCKETS,
             registry=own,
         )
         self.algorithm_seconds = Histogram(
             "scheduler_scheduling_algorithm_duration_seconds",
             "Latency of the decision alone.",
-            buckets=LATENCY,
+            buckets=LATENCY_BUCKETS,
             registry=own,
         )
         self.sli_seconds = Histogram(
             "scheduler_pod_scheduling_sli_duration_seconds",
             "From when a pod could first be tried to its bind.",
             ["attempts"],
-            buckets=SLI,
+            buckets=SLI_BUCKETS,
             registry=own,
         )
         self.attempts_per_pod = Histogram(
@@ -79,7 +79,7 @@ class Metrics:
         self.bind_failures = Counter(
             "bayplan_bind_failures", "Binds that did not happen, by cause.", ["cause"], registry=own
         )
-        self.missed_wakeups = Counter(
+        self.missed_requeues = Counter(
             "bayplan_missed_wakeups",
             "Pods that the sweep found room for and no event had woken: a bug each.",
             registry=own,
@@ -94,16 +94,16 @@ class Metrics:
             "bayplan_admission_review_duration_seconds",
             "Reviews of the webhook, by path and answer.",
             ["path", "answer"],
-            buckets=LATENCY,
+            buckets=LATENCY_BUCKETS,
             registry=own,
         )
-        self.loop_held = Histogram(
+        self.loop_iterations = Histogram(
             "bayplan_loop_held_seconds",
             "Turns of the event loop: how long whatever else was due had to wait.",
             buckets=(0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1),
             registry=own,
         )
-        self.undecodable = Counter(
+        self.undecodable_objects = Counter(
             "bayplan_undecodable_objects", "Objects that could not be read, by resource.", ["resource"], registry=own
         )
 

@@ -32,20 +32,26 @@ from bayplan.enforcing.replacements import Replacement, SeenPod
 from bayplan.errors import ClusterError
 from bayplan.kube_api.connection import Connection
 from bayplan.kube_api.errors import ApiError, ForbiddenError, UnauthorizedError
-from bayplan.live.api_server_writer import ApiServerWriter
-from bayplan.live.cluster_writer import ClusterWriter, PodGoneError, PodRef, RefusedError, UnclearError
+from bayplan.live.cluster_writer import (
+    ApiServerWriter,
+    ClusterWriter,
+    PodGoneError,
+    PodRef,
+    RejectedError,
+    UnknownOutcomeError,
+)
 from bayplan.live.pod_moves import PodMoves
 from bayplan.model.workloads import WorkloadKey
 from bayplan.watching.background_tasks import BackgroundTasks
 from bayplan.watching.pod_watch import PodWatch
 
-UNSEEN = "it was listed, but has not been seen since"
-NO_RIGHTS = (ForbiddenError, UnauthorizedError)
+NOT_OBSERVED = "it was listed, but has not been seen since"
+NOT_AUTHORIZED = (ForbiddenError, UnauthorizedError)
 
 
 class Mover:
     """
-    `look` reads the cluster anew; `tell` is told of everything that happens. `outcome` is what was done so far.
+    `read_cluster` reads the cluster anew; `report` is told of everything that happens. `outcome` is what was done so far.
 
     `interrupt`, once set, ends it before the next move.
     """
@@ -56,8 +62,8 @@ class Mover:
         plan: Rebalancing,
         view: PodMoves,
         *,
-        look: Callable[[], PodMoves],
-        tell: Callable[[Happening], None],
+        read_cluster: Callable[[], PodMoves],
+        report: Callable[[Happening], None],
         settings: MoveSettings,
         on_trouble: Callable[[str], None] = lambda _text: None,
         clock: Callable[[], float] = time.monotonic,
@@ -65,9 +71,9 @@ class Mover:
         uids = {move.workload: view.cluster.index.records[move.workload].workload.uid for move in plan.moves}
         self.outcome = MovesOutcome(plan=plan)
         self.interrupt = asyncio.Event()
-        self._connection, self._look, self._tell = connection, look, tell
+        self._connection, self._read_cluster, self._report = connection, read_cluster, report
         self._writer: ClusterWriter = ApiServerWriter(connection)
-        self._books = MoveExecution(plan, uids, settings)
+        self._execution = MoveExecution(plan, uids, settings)
         self._settings, self._on_trouble, self._clock = settings, on_trouble, clock
 
     async def run(self) -> MovesOutcome:
@@ -76,17 +82,17 @@ class Mover:
             async with BackgroundTasks() as background_tasks:
                 await self._carry_out(PodWatch(self._connection, background_tasks, self._on_trouble))
         finally:
-            self.outcome.left = self._books.left
+            self.outcome.left = self._execution.left
             self.outcome.interrupted = self.interrupt.is_set()
         return self.outcome
 
     async def _carry_out(self, watch: PodWatch) -> None:
         patience_ends = self._clock() + self._settings.timeout
         while not self.interrupt.is_set() and not self.outcome.stopped:
-            view = await asyncio.to_thread(self._look)
+            view = await asyncio.to_thread(self._read_cluster)
             if self.interrupt.is_set():
                 return
-            step = self._books.step(view, self._clock())
+            step = self._execution.step(view, self._clock())
             for dropped in step.dropped:
                 self._drop(dropped)
             if step.evict:
@@ -101,7 +107,7 @@ class Mover:
                 await self._wait(MoveWaiting(step.waiting, max(until - self._clock(), 0.0)))
 
     async def _wait(self, waiting: MoveWaiting) -> None:
-        self._tell(waiting)
+        self._report(waiting)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(waiting.seconds):
                 await self.interrupt.wait()
@@ -119,7 +125,7 @@ class Mover:
                 break
             ref = refs[move.workload]
             if ref.uid not in known:
-                self._books.refused(move.workload, UNSEEN, self._clock())
+                self._execution.refused(move.workload, NOT_OBSERVED, self._clock())
             elif await self._evict(move, ref):
                 evicted.append(move)
         old = [known[refs[move.workload].uid] for move in evicted]
@@ -130,24 +136,24 @@ class Mover:
     async def _evict(self, move: WorkloadMove, pod: PodRef) -> bool:
         """Whether the pod is on its way out now."""
         key = move.workload
-        self._tell(Evicting(move, self._number(), len(self.outcome.plan.moves)))
+        self._report(Evicting(move, self._number(), len(self.outcome.plan.moves)))
         try:
             await self._writer.evict(pod)
         except PodGoneError:
-            self._books.drop(key)
+            self._execution.drop(key)
             self._drop(Dropped(key, GONE))
             return False
-        except (RefusedError, UnclearError) as error:
-            if isinstance(error.__cause__, NO_RIGHTS):
+        except (RejectedError, UnknownOutcomeError) as error:
+            if isinstance(error.__cause__, NOT_AUTHORIZED):
                 raise error.__cause__ from None
-            self._books.refused(key, _why(error), self._clock())
-            self._tell(Refused(key, _why(error)))
+            self._execution.refused(key, _why(error), self._clock())
+            self._report(Refused(key, _why(error)))
             return False
-        self._books.evicted(key, self._clock())
+        self._execution.evicted(key, self._clock())
         return True
 
     def _number(self) -> int:
-        return len(self.outcome.plan.moves) - len(self._books.left) + 1
+        return len(self.outcome.plan.moves) - len(self._execution.left) + 1
 
     async def _settled(
         self, evicted: Sequence[SeenPod], before: frozenset[str], watch: PodWatch
@@ -171,7 +177,7 @@ class Mover:
         for one in made:
             known = msgspec.structs.replace(one, gain=gained.get(one.move.workload, 0))
             self.outcome.made.append(known)
-            self._tell(known)
+            self._report(known)
             if not one.replacement.is_over and not self.interrupt.is_set():
                 missing = f"{one.move.workload} was evicted, but {one.replacement.missing}"
                 self.outcome.stopped = f"{missing} within {self._settings.timeout:g} s"
@@ -183,7 +189,7 @@ class Mover:
 
     def _drop(self, dropped: Dropped) -> None:
         self.outcome.dropped.append(dropped)
-        self._tell(dropped)
+        self._report(dropped)
 
 
 def _ref(view: PodMoves, key: WorkloadKey) -> PodRef:

@@ -67,8 +67,8 @@ class PodMoves:
 
     def plan(self, limits: DisruptionLimits) -> Rebalancing:
         """The fewest moves that gain most within the limits."""
-        with self._wishes() as wishes:
-            return rebalancing.plan(self.cluster.index, self._place_anew, wishes, limits)
+        with self._preferences() as preferences:
+            return rebalancing.plan(self.cluster.index, self._place_recreated, preferences, limits)
 
     def reached(self, landings: Sequence[tuple[WorkloadKey, str]]) -> tuple[int, ...]:
         """What each move gained, now that it is known where the pods went."""
@@ -82,28 +82,28 @@ class PodMoves:
             index.add(place_pods.bound(workload, labels), target)
             return ((target, 1),)
 
-        with self._wishes() as wishes:
-            return rebalancing.reached(self.cluster.index, where_it_went, wishes, list(targets))
+        with self._preferences() as preferences:
+            return rebalancing.reached(self.cluster.index, where_it_went, preferences, list(targets))
 
     def orphans(self, movable: Callable[[Workload], bool]) -> list[WorkloadKey]:
         """Of the movable pods those that might have it better elsewhere, but that nobody would make again."""
-        with self._wishes() as wishes:
-            uneasy = sorted(wishes.unhappy() - self.controllers.keys())
+        with self._preferences() as preferences:
+            uneasy = sorted(preferences.unhappy() - self.controllers.keys())
         return [key for key in uneasy if movable(self.cluster.index.records[key].workload)]
 
     @contextmanager
-    def _wishes(self) -> Iterator[PodPreferences]:
-        wishes = PodPreferences(self.cluster.index, self._rules)
-        yield wishes
-        wishes.release()
+    def _preferences(self) -> Iterator[PodPreferences]:
+        preferences = PodPreferences(self.cluster.index, self._rules)
+        yield preferences
+        preferences.release()
 
-    def _place_anew(self, workload: Workload) -> Shares:
+    def _place_recreated(self, workload: Workload) -> Shares:
         index = self.cluster.index
         index.remove(workload.key)
-        target = place_pods.place(self._anew(workload), index, self._rules).target
+        target = place_pods.place(self._as_recreated(workload), index, self._rules).target
         return ((target, 1),) if target else ()
 
-    def _anew(self, workload: Workload) -> Workload:
+    def _as_recreated(self, workload: Workload) -> Workload:
         needs = workload.needs
         if needs.spread.constraints:
             return workload

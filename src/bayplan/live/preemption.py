@@ -19,7 +19,7 @@ from bayplan.errors import ClusterError
 from bayplan.indexing.pod_table import NOWHERE
 from bayplan.live import conditions
 from bayplan.live.cluster_writer import ClusterWriter, PodGoneError, PodRef
-from bayplan.live.events import Events
+from bayplan.live.events import EventRecorder
 from bayplan.live.metrics import Metrics
 from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.preempting import preemption
@@ -27,7 +27,7 @@ from bayplan.queueing.pending_pod import PendingPod
 from bayplan.rules.rule import Rule
 from bayplan.watching.cluster_state import ClusterState
 
-FEW = 4  # searches that are no more than a moment's work
+MAX_PODS_SEARCHED = 4  # searches that are no more than a moment's work
 log = logging.getLogger("bayplan.preemption")
 
 
@@ -50,7 +50,7 @@ class Preemptor:
         self,
         state: ClusterState,
         writer: ClusterWriter,
-        events: Events,
+        events: EventRecorder,
         metrics: Metrics,
         *,
         wall: Callable[[], datetime],
@@ -83,7 +83,9 @@ class Preemptor:
             return PreemptionAttempt(found.message, "")
         return PreemptionAttempt(found.message)
 
-    def helped(self, alike: Mapping[WorkloadKey, PendingPod], rules: Sequence[Rule]) -> PendingPod | None:
+    def pod_helped_by_preemption(
+        self, alike: Mapping[WorkloadKey, PendingPod], rules: Sequence[Rule]
+    ) -> PendingPod | None:
         """Of pods that no rule tells apart one that somebody would be asked to go for, if it were tried again now."""
         sample, nominated = next(iter(alike.values())).workload, self._state.nominations
         if not sample.preempts or not self._has_lesser(sample):
@@ -91,7 +93,7 @@ class Preemptor:
         # Of those without a promise all would be told the same; a few of the others will do for one look.
         without = (pending for key, pending in alike.items() if not nominated.target_of(key))
         having = (alike[one.key] for one, _ in nominated.all() if one.key in alike)
-        asking = itertools.chain(itertools.islice(without, 1), itertools.islice(having, FEW))
+        asking = itertools.chain(itertools.islice(without, 1), itertools.islice(having, MAX_PODS_SEARCHED))
         return next((pending for pending in asking if self._would_help(pending.workload, rules)), None)
 
     def _would_help(self, workload: Workload, rules: Sequence[Rule]) -> bool:
@@ -136,4 +138,4 @@ class Preemptor:
         await self._writer.patch_status(pod, conditions.preempted(workload.scheduler_name, self._wall()))
         await self._writer.delete(pod)
         note = f"Preempted by pod {workload.uid} on node {node}"
-        self._events.tell(pod, "Preempted", note, action="Preempting")
+        self._events.record(pod, "Preempted", note, action="Preempting")

@@ -25,31 +25,29 @@ from bayplan.kube_api.leader_election import LeaderElector
 from bayplan.kube_api.reflector import Reflector
 from bayplan.kube_api.resources import PODS
 from bayplan.live import event_loop, serving
-from bayplan.live.api_server_writer import ApiServerWriter
-from bayplan.live.assembly import Assembly
-from bayplan.live.cluster_writer import DryRunWriter
+from bayplan.live.assembly import SchedulerAssembly, SchedulerSettings
+from bayplan.live.cluster_writer import ApiServerWriter, DryRunWriter
 from bayplan.live.enforcement import Enforcement
 from bayplan.live.metrics import Reading
 from bayplan.live.scheduler import Profiles
-from bayplan.live.settings import SchedulerSettings
 from bayplan.mapping import pods
 from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.watching import resources
 from bayplan.watching.background_tasks import BackgroundTasks
 from bayplan.watching.cluster_state import ClusterState
-from bayplan.watching.resources import Listener
+from bayplan.watching.resources import ResourceHandler
 from bayplan.wire.pods import Pod
 from bayplan.writing.recordings import Recorder
 
 log = logging.getLogger("bayplan")
-LAST_WORDS = 5.0  # seconds for binds under way and unsent events when told to stop
+SHUTDOWN_TIMEOUT_SECONDS = 5.0  # seconds for binds under way and unsent events when told to stop
 
 
 class LeadershipLostError(ClusterError):
     """Another replica may write now; whoever started us starts us again."""
 
 
-class Running:
+class RunningScheduler:
     """
     One scheduler process. `synced` once everything is known, `scheduling` is set while it places pods; `stop` ends it
     in good order.
@@ -69,16 +67,16 @@ class Running:
         self._wall = wall
         self._elector = self._candidate()
         writer = DryRunWriter() if settings.dry_run else ApiServerWriter(connection, self._may_write)
-        self._parts = Assembly(writer, profiles, settings, clock=time.monotonic, wall=wall)
-        followed = resources.of_pods(self._parts.state)
+        self._parts = SchedulerAssembly(writer, profiles, settings, clock=time.monotonic, wall=wall)
+        followed = resources.scheduling_resources(self._parts.state)
         if settings.quota:
-            followed = (resources.of_quota(self._parts.state), *followed)
+            followed = (resources.quota_resource(self._parts.state), *followed)
         self._reflectors = [self._reflector(one) for one in followed]
         self._stopping = asyncio.Event()
         self.scheduling = asyncio.Event()
         self.synced = False
         self.ports: list[int] = []
-        self._offer_gauges()
+        self._add_gauges()
 
     @property
     def state(self) -> ClusterState:
@@ -94,17 +92,17 @@ class Running:
         if self.enforcement is not None:
             self.enforcement.switch(on=not self.enforcement.on)
 
-    def offer(self, name: str, text: str, reading: Reading, labels: tuple[str, ...] = ()) -> None:
+    def add_gauge(self, name: str, text: str, reading: Reading, labels: tuple[str, ...] = ()) -> None:
         """Let whoever else works in this process add a gauge to /metrics."""
         self._parts.metrics.gauge(name, text, reading, labels)
 
-    def reviewed(self, path: str, allowed: bool, seconds: float) -> None:
+    def observe_review(self, path: str, allowed: bool, seconds: float) -> None:
         """Count a review of the webhook that serves in this process."""
         self._parts.metrics.reviews.labels(path, "allowed" if allowed else "refused").observe(seconds)
 
-    def turned(self, seconds: float) -> None:
+    def observe_loop_iteration(self, seconds: float) -> None:
         """Count a turn of the event loop that this process runs in."""
-        self._parts.metrics.loop_held.observe(seconds)
+        self._parts.metrics.loop_iterations.observe(seconds)
 
     async def pod(self, namespace: str, name: str) -> Workload | None:
         """One pod, as the index has it or as the API server tells; None if there is none."""
@@ -134,7 +132,7 @@ class Running:
             if not await self._knows_everything(background_tasks):
                 return
             if recording is not None:
-                self._parts.recorder = Recorder(recording, self.state.index, self._parts.header(), self._wall)
+                self._parts.recorder = Recorder(recording, self.state.index, self._parts.recording_header(), self._wall)
                 stack.callback(self._parts.recorder.close)
             await self._lead(background_tasks)
 
@@ -157,20 +155,22 @@ class Running:
         began = time.monotonic()
         index, queue = self._parts.state.index, self._parts.state.queue
         _ = index.pod_table, index.attachments  # kept from now on: made later, each would take one look at all pods
-        with event_loop.only_made():
+        with event_loop.without_collection():
             for last in (False, True):
                 batch = [one for one in self._reflectors if (one.resource == PODS) is last]
                 for reflector in batch:
                     background_tasks.start(reflector.run())
                 await asyncio.gather(*(reflector.synced.wait() for reflector in batch))
-        background_tasks.start(event_loop.tidy())
+        background_tasks.start(event_loop.collect_periodically())
         self.synced = True
         facts = {"nodes": len(index.slots), "pods": len(index.records), "pending": len(queue)}
         log.info("synced", extra={**facts, "seconds": round(time.monotonic() - began, 2)})
 
-    def _reflector(self, one: resources.Watched) -> Reflector[Any]:
-        unreadable = self._parts.metrics.undecodable
-        listener = Listener(one, self._parts.changed_at(one.resource), lambda name: unreadable.labels(name).inc())
+    def _reflector(self, one: resources.WatchedResource) -> Reflector[Any]:
+        unreadable = self._parts.metrics.undecodable_objects
+        listener = ResourceHandler(
+            one, self._parts.change_handler(one.resource), lambda name: unreadable.labels(name).inc()
+        )
         return Reflector(self._connection, one.resource, one.item_type, listener, one.selection, on_trouble=log.warning)
 
     # Leading
@@ -221,7 +221,7 @@ class Running:
     async def _finish(self) -> None:
         log.info("stopping")
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(LAST_WORDS):
+            async with asyncio.timeout(SHUTDOWN_TIMEOUT_SECONDS):
                 await self._parts.scheduler.idle()
                 await self._parts.events.flush()
 
@@ -246,7 +246,7 @@ class Running:
             message = f"cannot be written: {error.strerror or error}"
             raise InputError(Fault(message, file=self._settings.record)) from None
 
-    def _offer_gauges(self) -> None:
+    def _add_gauges(self) -> None:
         gauge = self._parts.metrics.gauge
         gauge("bayplan_leading", "1 while this replica may write.", lambda: [((), float(self._leads()))])
         counts: tuple[tuple[str, str, Callable[[Reflector[Any]], int]], ...] = (

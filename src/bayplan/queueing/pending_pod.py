@@ -24,13 +24,13 @@ class PendingPod:
     One pod on its way to a node.
 
     `pod` is kept as written, so that it can be read again when the Services and controllers around it change;
-    `around` is the generation of those that `workload` was read with. `since` is when it could first have been tried,
+    `context_generation` is the generation of those that `workload` was read with. `since` is when it could first have been tried,
     `tried` when it last was, `queued` when it last became ready to be: among equals, the order of the queue.
     """
 
     __slots__ = (
-        "around",
         "attempts",
+        "context_generation",
         "key",
         "message",
         "pod",
@@ -42,10 +42,10 @@ class PendingPod:
         "workload",
     )
 
-    def __init__(self, pod: Pod, workload: Workload, now: float, around: int = 0) -> None:
+    def __init__(self, pod: Pod, workload: Workload, now: float, context_generation: int = 0) -> None:
         self.pod = pod
         self.workload = workload
-        self.around = around
+        self.context_generation = context_generation
         self.key: WorkloadKey = workload.key
         self.since = now
         self.queued = now

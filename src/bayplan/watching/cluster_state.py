@@ -14,6 +14,8 @@ import msgspec
 from bayplan.enforcing.quota import NO_LIMITS
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.mapping import disruption_budgets, nodes, pods, storage
+from bayplan.mapping.pods import DEFAULT_NAMESPACE, SpreadContext
+from bayplan.model.labels import Selector
 from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.placing import place_pods
 from bayplan.preempting.disruption_budgets import DisruptionBudgets
@@ -22,16 +24,15 @@ from bayplan.queueing.pending_pod import PendingPod, QueueStage
 from bayplan.queueing.queue import SchedulingQueue
 from bayplan.queueing.unschedulable_pods import UnschedulablePods
 from bayplan.reading import quota_limits
-from bayplan.watching import pod_changes
-from bayplan.watching.spread_context import LiveSpreadContext
+from bayplan.wire.controllers import Service
 from bayplan.wire.disruption import PodDisruptionBudget
 from bayplan.wire.meta import ApiObject
 from bayplan.wire.nodes import Node
 from bayplan.wire.pods import Pod
 from bayplan.wire.storage import PersistentVolume
 
-UNSUPPORTED_CLAIMS = "pods with spec.resourceClaims (dynamic resource allocation) are left to kube-scheduler"
-NEVER_READ = -1  # of no generation of the surroundings
+RESOURCE_CLAIMS_UNSUPPORTED = "pods with spec.resourceClaims (dynamic resource allocation) are left to kube-scheduler"
+OUTDATED_GENERATION = -1  # of no generation of the surroundings
 
 
 class QuotaConfigMap(ApiObject):
@@ -42,7 +43,7 @@ class ClusterState:
     """
     The cluster as this scheduler knows it.
 
-    `mine` says whether a pending pod is this scheduler's to place. `assumed` are pods that it has placed and whose
+    `is_responsible` says whether a pending pod is this scheduler's to place. `assumed` are pods that it has placed and whose
     binding the API server has not confirmed yet.
     """
 
@@ -50,13 +51,13 @@ class ClusterState:
         self,
         index: PlacementIndex,
         queue: SchedulingQueue,
-        waiting: UnschedulablePods,
-        mine: Callable[[str], bool],
+        unschedulable: UnschedulablePods,
+        is_responsible: Callable[[str], bool],
         clock: Callable[[], float],
     ) -> None:
         self.index = index
         self.queue = queue
-        self.waiting = waiting
+        self.unschedulable = unschedulable
         self.nominations = Nominations()
         self.spread_context = LiveSpreadContext()
         self.budgets = DisruptionBudgets()
@@ -64,8 +65,10 @@ class ClusterState:
         self.assumed: dict[WorkloadKey, str] = {}
         self.volume_versions: dict[str, str] = {}  # by name, for whoever writes a volume over what it has seen
         self.on_pending: Callable[[], None] = lambda: None
-        self.on_unbound: Callable[[PendingPod], None] = lambda _pending: None  # it went while it was being bound
-        self._mine = mine
+        self.on_binding_pod_removed: Callable[[PendingPod], None] = lambda _pending: (
+            None
+        )  # it went while it was being bound
+        self._is_responsible = is_responsible
         self._clock = clock
 
     # Pods
@@ -77,7 +80,7 @@ class ClusterState:
             self._drop(key)
         elif pod.spec.node_name:
             self._put_running(key, pod)
-        elif self._mine(pod.spec.scheduler_name):
+        elif self._is_responsible(pod.spec.scheduler_name):
             self._put_pending(key, pod)
         else:
             self._drop(key)
@@ -90,12 +93,12 @@ class ClusterState:
             self._drop(key)
 
     def _put_running(self, key: WorkloadKey, pod: Pod) -> None:
-        self._no_longer_pending(key)
+        self._remove_pending(key)
         self.assumed.pop(key, None)
         workload = pods.workload_of(pod)
         record = self.index.records.get(key)
         if record is not None and record.shares == ((pod.spec.node_name, 1),):
-            if pod_changes.counts_the_same(record.workload, workload):
+            if bound_pod_unchanged(record.workload, workload):
                 self.index.amend(workload)
             else:
                 self.index.replace(workload)
@@ -108,7 +111,7 @@ class ClusterState:
         if key in self.assumed:
             record = self.index.records[key]
             if record.workload.uid == pod.metadata.uid:
-                self._note_while_binding(key, pod)
+                self._update_while_binding(key, pod)
                 return
             self.forget(key)
         elif key in self.index.records:
@@ -116,9 +119,9 @@ class ClusterState:
         workload = self._read(pod)
         known = self.queue.pods.get(key)
         if known is not None and known.uid != workload.uid:
-            self._no_longer_pending(key)
+            self._remove_pending(key)
             known = None
-        self._note_nomination(workload, known)
+        self._sync_nomination(workload, known)
         if known is None:
             fresh = PendingPod(pod, workload, self._clock(), self.spread_context.generation)
             self.queue.add(fresh, _first_stage(workload))
@@ -126,24 +129,24 @@ class ClusterState:
             self._update_pending(known, pod, workload)
         self.on_pending()
 
-    def _note_while_binding(self, key: WorkloadKey, pod: Pod) -> None:
+    def _update_while_binding(self, key: WorkloadKey, pod: Pod) -> None:
         """The pod as it was before its binding: of no interest unless the binding fails, and then to be read anew."""
         pending = self.queue.pods.get(key)
         if pending is not None:
-            pending.pod, pending.around = pod, NEVER_READ
+            pending.pod, pending.context_generation = pod, OUTDATED_GENERATION
 
     def _update_pending(self, known: PendingPod, pod: Pod, workload: Workload) -> None:
-        changed = not pod_changes.reads_the_same(known.workload, workload)
-        known.pod, known.workload, known.around = pod, workload, self.spread_context.generation
+        changed = not pending_pod_unchanged(known.workload, workload)
+        known.pod, known.workload, known.context_generation = pod, workload, self.spread_context.generation
         if workload.terminating or workload.gates:
-            self.waiting.remove(known.key)
+            self.unschedulable.remove(known.key)
             if known.stage is not QueueStage.GATED:
                 self.queue.move(known, QueueStage.GATED)
         elif changed or known.stage is QueueStage.GATED:
-            self.waiting.remove(known.key)
+            self.unschedulable.remove(known.key)
             self.queue.move(known, QueueStage.ACTIVE, self._clock())
 
-    def _note_nomination(self, workload: Workload, known: PendingPod | None) -> None:
+    def _sync_nomination(self, workload: Workload, known: PendingPod | None) -> None:
         """Follow what the API server says of the nominated node once it says something else: ours may be on its way."""
         target = self.nominations.target_of(workload.key)
         if workload.terminating:
@@ -155,31 +158,31 @@ class ClusterState:
         else:
             self.clear_nomination(workload.key)
         if known is not None and known.workload.nominated_target and not workload.nominated_target:
-            self.waiting.mark_all_for_retry()  # it waits for nobody to go any more, so it may ask others to
+            self.unschedulable.mark_all_for_retry()  # it waits for nobody to go any more, so it may ask others to
 
     def _read(self, pod: Pod) -> Workload:
         workload = pods.workload_of(pod, self.spread_context.current)
         if not pod.spec.resource_claims:
             return workload
-        return msgspec.structs.replace(workload, unplaceable=UNSUPPORTED_CLAIMS)
+        return msgspec.structs.replace(workload, unplaceable=RESOURCE_CLAIMS_UNSUPPORTED)
 
-    def freshen(self, pending: PendingPod) -> None:
+    def refresh(self, pending: PendingPod) -> None:
         """Read a pending pod again if what it is read with has changed."""
-        if pending.around != self.spread_context.generation:
+        if pending.context_generation != self.spread_context.generation:
             pending.workload = self._read(pending.pod)
-            pending.around = self.spread_context.generation
+            pending.context_generation = self.spread_context.generation
 
     def _drop(self, key: WorkloadKey) -> None:
         self.assumed.pop(key, None)
         if key in self.index.records:
             self.index.remove(key)
-        self._no_longer_pending(key)
+        self._remove_pending(key)
 
-    def _no_longer_pending(self, key: WorkloadKey) -> None:
-        self.waiting.remove(key)
+    def _remove_pending(self, key: WorkloadKey) -> None:
+        self.unschedulable.remove(key)
         pending = self.queue.remove(key)
         if pending is not None and pending.stage is QueueStage.BINDING:
-            self.on_unbound(pending)
+            self.on_binding_pod_removed(pending)
         self.clear_nomination(key)
 
     def nominate(self, workload: Workload, target: str) -> None:
@@ -192,7 +195,7 @@ class ClusterState:
         """Whatever node was promised to a pod, it needs the promise no longer: others may have what it does not use."""
         if self.nominations.target_of(key):
             self.nominations.forget(key)
-            self.waiting.mark_all_for_retry()
+            self.unschedulable.mark_all_for_retry()
 
     def is_unplaced(self, pending: PendingPod) -> bool:
         """Whether the pod is still there and nobody has a node for it."""
@@ -202,7 +205,7 @@ class ClusterState:
         """Have a sleeper tried again, although nothing has happened that lets it fit."""
         pending = self.queue.pods.get(key)
         if pending is not None and pending.uid == uid and pending.stage is QueueStage.WAITING:
-            self.waiting.remove(key)
+            self.unschedulable.remove(key)
             self.queue.retry(pending, self._clock())
             self.on_pending()
 
@@ -223,7 +226,7 @@ class ClusterState:
     def requeue(self, pending: PendingPod) -> None:
         """A pod that could not be bound is pending again, as it is by now."""
         self.forget(pending.key)
-        self.freshen(pending)
+        self.refresh(pending)
         if pending.workload.terminating:
             self.queue.move(pending, QueueStage.GATED)
         else:
@@ -281,3 +284,69 @@ class ClusterState:
 def _first_stage(workload: Workload) -> QueueStage:
     # A pod that is being deleted before it was ever placed is of no interest, but for its end.
     return QueueStage.GATED if workload.gates or workload.terminating else QueueStage.ACTIVE
+
+
+# RF merged from watching.spread_context: Services and controllers as they come and go: what the selector of default
+# spread constraints is made from. A pending pod is read with those there are; `generation` says whether it must be
+# read again.
+
+
+class LiveSpreadContext:
+    """`current` is for reading pods; `generation` moves with every change that could matter to them."""
+
+    def __init__(self) -> None:
+        self.current = SpreadContext(services={}, controllers={}, priorities={})
+        self.generation = 0
+
+    def put_service(self, service: Service) -> None:
+        before = self._take_service(service.metadata.namespace or DEFAULT_NAMESPACE, service.metadata.name)
+        self.current.add_service(service)
+        self.generation += (before.spec.selector if before else None) != service.spec.selector
+
+    def drop_service(self, namespace: str, name: str) -> None:
+        self.generation += self._take_service(namespace, name) is not None
+
+    def put_controller(self, kind: str, namespace: str, name: str, selector: Selector | None) -> None:
+        """A ReplicaSet, StatefulSet or ReplicationController and whom it selects; None takes it away."""
+        key = (kind, namespace, name)
+        before = self.current.controllers.pop(key, None)
+        if selector is not None:
+            self.current.controllers[key] = selector
+        self.generation += selector != before
+
+    def _take_service(self, namespace: str, name: str) -> Service | None:
+        here = self.current.services.get(namespace, [])
+        found = next((service for service in here if service.metadata.name == name), None)
+        if found is not None:
+            here.remove(found)
+        return found
+
+
+# RF merged from watching.pod_changes: Two readings of the same pod: whether what matters of it has changed.
+
+
+def bound_pod_unchanged(one: Workload, other: Workload) -> bool:
+    """Whether two readings of a running pod are equal in everything that is counted of it."""
+    return (
+        one.uid == other.uid
+        and one.labels == other.labels
+        and (one.needs is other.needs or _weighs(one) == _weighs(other))
+        and one.terminating == other.terminating
+        and one.priority == other.priority
+    )
+
+
+def _weighs(workload: Workload) -> tuple[object, ...]:
+    needs = workload.needs
+    return needs.requests, needs.affinity, needs.host_ports, needs.claims
+
+
+def pending_pod_unchanged(one: Workload, other: Workload) -> bool:
+    """Whether two readings of a pending pod are equal in everything that a decision reads."""
+    return (
+        one.labels == other.labels
+        and one.needs == other.needs
+        and one.priority == other.priority
+        and one.gates == other.gates
+        and one.unplaceable == other.unplaceable
+    )

@@ -17,12 +17,12 @@ from bayplan.kube_api.errors import ForbiddenError, GoneError, NotFoundError, Wr
 from bayplan.kube_api.resources import PODS, Resource
 from bayplan.reading.sources import Source
 
-PAGE = 500
-TRIES = 4
+PAGE_SIZE = 500
+MAX_PAGED_LIST_ATTEMPTS = 4
 NODES = Resource("", "v1", "nodes", namespaced=False)
 # Without these there is nothing to decide; without the others the answer is only less exact, and says so.
-NEEDED = (NODES, PODS)
-HELPFUL = (
+REQUIRED_RESOURCES = (NODES, PODS)
+OPTIONAL_RESOURCES = (
     Resource("", "v1", "namespaces", namespaced=False),
     Resource("", "v1", "services"),
     Resource("", "v1", "replicationcontrollers"),
@@ -42,7 +42,7 @@ HELPFUL = (
     Resource("storage.k8s.io", "v1", "csistoragecapacities"),
 )
 FLEET_CLUSTERS = Resource("cluster.karmada.io", "v1alpha1", "clusters", namespaced=False)
-FLEET = (
+FLEET_RESOURCES = (
     Resource("policy.karmada.io", "v1alpha1", "propagationpolicies"),
     Resource("policy.karmada.io", "v1alpha1", "clusterpropagationpolicies", namespaced=False),
     Resource("work.karmada.io", "v1alpha2", "resourcebindings"),
@@ -61,7 +61,7 @@ class _Envelope(msgspec.Struct):
 _envelope = msgspec.json.Decoder(_Envelope)
 
 
-class One(msgspec.Struct, frozen=True):
+class ObjectToFetch(msgspec.Struct, frozen=True):
     """A single object that is asked for by name."""
 
     resource: Resource
@@ -69,10 +69,10 @@ class One(msgspec.Struct, frozen=True):
     name: str
 
 
-class Fetching:
+class ClusterFetcher:
     """The cluster's objects as sources to read; `notes` say what could not be listed."""
 
-    def __init__(self, connection: Connection, objects: Sequence[One] = ()) -> None:
+    def __init__(self, connection: Connection, objects: Sequence[ObjectToFetch] = ()) -> None:
         self._connection = connection
         self._objects = objects
         self.notes: list[str] = []
@@ -97,9 +97,9 @@ class Fetching:
                 raise
             clusters = []  # who may not ask for a kind is told so, whether or not it exists
         yield from clusters
-        for resource in (*NEEDED, *(FLEET if clusters else ())):
+        for resource in (*REQUIRED_RESOURCES, *(FLEET_RESOURCES if clusters else ())):
             yield from self._list(resource, runner)
-        for resource in HELPFUL:
+        for resource in OPTIONAL_RESOURCES:
             try:
                 yield from self._list(resource, runner)
             except (ForbiddenError, NotFoundError) as error:
@@ -122,7 +122,7 @@ class Fetching:
     def _list(self, resource: Resource, runner: asyncio.Runner) -> Iterator[Source]:
         """The pages of one resource. They are held back until the last one has come: a list may have to start again."""
         name = f"{self._connection.context_name or self._connection.server} {resource}"
-        for _ in range(TRIES):
+        for _ in range(MAX_PAGED_LIST_ATTEMPTS):
             try:
                 return iter([Source(name, page) for page in self._pages(resource, runner)])
             except GoneError:
@@ -130,7 +130,7 @@ class Fetching:
         return iter([Source(name, runner.run(self._connection.get(resource.path())))])
 
     def _pages(self, resource: Resource, runner: asyncio.Runner) -> Iterator[bytes]:
-        query = {"limit": str(PAGE)}
+        query = {"limit": str(PAGE_SIZE)}
         while True:
             page = runner.run(self._connection.get(resource.path(), query=query))
             rest = self._rest(resource, page)

@@ -19,7 +19,7 @@ from bayplan.watching.background_tasks import BackgroundTasks
 from bayplan.wire.meta import ApiObject, WireObject
 
 
-class _Spec(WireObject):
+class _PodNode(WireObject):
     node_name: str = ""
 
 
@@ -27,10 +27,10 @@ class _PodPhase(WireObject):
     phase: str = ""
 
 
-class Glimpse(ApiObject):
+class WatchedPod(ApiObject):
     """A pod, as far as its coming and going is concerned."""
 
-    spec: _Spec = msgspec.field(default_factory=_Spec)
+    spec: _PodNode = msgspec.field(default_factory=_PodNode)
     status: _PodPhase = msgspec.field(default_factory=_PodPhase)
 
 
@@ -43,20 +43,20 @@ class PodWatch:
         self.pods: dict[Key, SeenPod] = {}
         self.changed = asyncio.Event()
         self._connection, self._background_tasks, self._on_trouble = connection, background_tasks, on_trouble
-        self._reflectors: dict[str, Reflector[Glimpse]] = {}
+        self._reflectors: dict[str, Reflector[WatchedPod]] = {}
 
     async def follow(self, namespaces: Iterable[str]) -> None:
         """Return once all pods there are known; from then on they are followed."""
         for namespace in sorted(set(namespaces) - self._reflectors.keys()):
             selection = Selection(namespace=namespace)
-            reflector = Reflector(self._connection, PODS, Glimpse, self, selection, on_trouble=self._on_trouble)
+            reflector = Reflector(self._connection, PODS, WatchedPod, self, selection, on_trouble=self._on_trouble)
             self._reflectors[namespace] = reflector
             self._background_tasks.start(reflector.run())
             await reflector.synced.wait()
 
     # What the reflectors find
 
-    def upsert(self, pod: Glimpse) -> None:
+    def upsert(self, pod: WatchedPod) -> None:
         meta = pod.metadata
         controller = next((owner.uid for owner in meta.owner_references or () if owner.controller), "")
         ending = meta.deletion_timestamp is not None or pod.status.phase in pods.FINISHED

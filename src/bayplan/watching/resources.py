@@ -35,27 +35,27 @@ from bayplan.wire.storage import (
 log = logging.getLogger("bayplan.watch")
 
 
-class SelectorSpec(WireObject):
+class WatchedSelectorSpec(WireObject):
     selector: LabelSelector | None = None
 
 
-class Selecting(ApiObject):
+class SelectorController(ApiObject):
     """A ReplicaSet or StatefulSet: only whom it selects matters."""
 
-    spec: SelectorSpec = msgspec.field(default_factory=SelectorSpec)
+    spec: WatchedSelectorSpec = msgspec.field(default_factory=WatchedSelectorSpec)
 
 
 class WatchedSelectorMapSpec(WireObject):
     selector: dict[str, str] | None = None
 
 
-class SelectingByMap(ApiObject):
+class SelectorMapController(ApiObject):
     """A ReplicationController, whose selector is older."""
 
     spec: WatchedSelectorMapSpec = msgspec.field(default_factory=WatchedSelectorMapSpec)
 
 
-class Watched(msgspec.Struct, frozen=True):
+class WatchedResource(msgspec.Struct, frozen=True):
     """A resource, the type of its objects, and what to do when one comes, changes or goes."""
 
     resource: Resource
@@ -65,7 +65,7 @@ class Watched(msgspec.Struct, frozen=True):
     selection: Selection = ALL
 
 
-def of_pods(state: ClusterState) -> tuple[Watched, ...]:
+def scheduling_resources(state: ClusterState) -> tuple[WatchedResource, ...]:
     """
     Everything that a decision about a pod may depend on, in the order in which it should be known.
 
@@ -73,37 +73,37 @@ def of_pods(state: ClusterState) -> tuple[Watched, ...]:
     """
     index = state.index
     return (
-        Watched(
+        WatchedResource(
             Resource("", "v1", "namespaces", namespaced=False),
             ApiObject,
             state.put_namespace,
             lambda key, _uid: state.drop_namespace(key.name),
         ),
-        Watched(
+        WatchedResource(
             Resource("", "v1", "nodes", namespaced=False),
             Node,
             state.put_node,
             lambda key, _uid: state.drop_node(key.name),
         ),
-        Watched(
+        WatchedResource(
             Resource("storage.k8s.io", "v1", "storageclasses", namespaced=False),
             WireStorageClass,
             lambda written: index.set_storage_class(written.metadata.name, storage.storage_class_of(written)),
             lambda key, _uid: index.set_storage_class(key.name, None),
         ),
-        Watched(
+        WatchedResource(
             Resource("storage.k8s.io", "v1", "csinodes", namespaced=False),
             CsiNode,
             lambda written: index.set_stored("attach_limits", written.metadata.name, storage.attach_limits_of(written)),
             lambda key, _uid: index.set_stored("attach_limits", key.name, None),
         ),
-        Watched(
+        WatchedResource(
             Resource("storage.k8s.io", "v1", "volumeattachments", namespaced=False),
             VolumeAttachment,
             lambda written: index.set_stored("attachments", written.metadata.name, storage.attachment_of(written)),
             lambda key, _uid: index.set_stored("attachments", key.name, None),
         ),
-        Watched(
+        WatchedResource(
             Resource("storage.k8s.io", "v1", "csidrivers", namespaced=False),
             CsiDriver,
             lambda written: index.set_stored(
@@ -111,31 +111,31 @@ def of_pods(state: ClusterState) -> tuple[Watched, ...]:
             ),
             lambda key, _uid: index.set_stored("metering_drivers", key.name, None),
         ),
-        Watched(
+        WatchedResource(
             Resource("storage.k8s.io", "v1", "csistoragecapacities"),
             CsiStorageCapacity,
             lambda written: index.set_stored("space", str(_key(written)), storage.space_of(written)),
             lambda key, _uid: index.set_stored("space", str(key), None),
         ),
-        Watched(
+        WatchedResource(
             Resource("", "v1", "persistentvolumes", namespaced=False),
             PersistentVolume,
             state.put_volume,
             lambda key, _uid: state.drop_volume(key.name),
         ),
-        Watched(
+        WatchedResource(
             Resource("", "v1", "persistentvolumeclaims"),
             PersistentVolumeClaim,
             lambda written: index.set_claim(str(_key(written)), storage.claim_of(written)),
             lambda key, _uid: index.set_claim(str(key), None),
         ),
-        Watched(
+        WatchedResource(
             Resource("policy", "v1", "poddisruptionbudgets"),
             PodDisruptionBudget,
             state.put_budget,
             lambda key, _uid: state.drop_budget(key.namespace, key.name),
         ),
-        Watched(
+        WatchedResource(
             Resource("", "v1", "services"),
             Service,
             state.spread_context.put_service,
@@ -144,14 +144,14 @@ def of_pods(state: ClusterState) -> tuple[Watched, ...]:
         _controller("ReplicaSet", Resource("apps", "v1", "replicasets"), state),
         _controller("StatefulSet", Resource("apps", "v1", "statefulsets"), state),
         _replication_controllers(state),
-        Watched(PODS, Pod, state.put_pod, lambda key, uid: state.drop_pod(WorkloadKey(str(key)), uid)),
+        WatchedResource(PODS, Pod, state.put_pod, lambda key, uid: state.drop_pod(WorkloadKey(str(key)), uid)),
     )
 
 
-def of_quota(state: ClusterState) -> Watched:
+def quota_resource(state: ClusterState) -> WatchedResource:
     """The one ConfigMap that has the limits of the quota; no other is ever read."""
     namespace, _, name = CONFIG_MAP.partition("/")
-    return Watched(
+    return WatchedResource(
         Resource("", "v1", "configmaps"),
         QuotaConfigMap,
         state.put_quota,
@@ -160,38 +160,40 @@ def of_quota(state: ClusterState) -> Watched:
     )
 
 
-def _controller(kind: str, resource: Resource, state: ClusterState) -> Watched:
-    def put(written: Selecting) -> None:
+def _controller(kind: str, resource: Resource, state: ClusterState) -> WatchedResource:
+    def put(written: SelectorController) -> None:
         key, selector = _key(written), selectors.selector_of(written.spec.selector)
         state.spread_context.put_controller(kind, key.namespace, key.name, selector)
 
     def drop(key: Key, _uid: str) -> None:
         state.spread_context.put_controller(kind, key.namespace, key.name, None)
 
-    return Watched(resource, Selecting, put, drop)
+    return WatchedResource(resource, SelectorController, put, drop)
 
 
-def _replication_controllers(state: ClusterState) -> Watched:
+def _replication_controllers(state: ClusterState) -> WatchedResource:
     kind = "ReplicationController"
 
-    def put(written: SelectingByMap) -> None:
+    def put(written: SelectorMapController) -> None:
         key, selector = _key(written), labels.equals(written.spec.selector or {})
         state.spread_context.put_controller(kind, key.namespace, key.name, selector)
 
     def drop(key: Key, _uid: str) -> None:
         state.spread_context.put_controller(kind, key.namespace, key.name, None)
 
-    return Watched(Resource("", "v1", "replicationcontrollers"), SelectingByMap, put, drop)
+    return WatchedResource(Resource("", "v1", "replicationcontrollers"), SelectorMapController, put, drop)
 
 
 def _key(written: ApiObject) -> Key:
     return Key(written.metadata.namespace, written.metadata.name)
 
 
-class Listener:
+class ResourceHandler:
     """A reflector's handler: passes on what it finds, and tells the scheduler that something is new."""
 
-    def __init__(self, watched: Watched, changed: Callable[[], None], unreadable: Callable[[str], None]) -> None:
+    def __init__(
+        self, watched: WatchedResource, changed: Callable[[], None], unreadable: Callable[[str], None]
+    ) -> None:
         self._watched = watched
         self._changed = changed
         self._unreadable = unreadable

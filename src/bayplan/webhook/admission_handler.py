@@ -1,4 +1,8 @@
-"""One review in, one answer out. Knows which rules look at which kind of object, and nothing of HTTP."""
+"""
+The daemon namespaces that every hard anti-affinity term tolerates, written into the annotation `bayplan.io/affinity`.
+
+Terms of `spec.affinity` have no field for it: for those there is the switch `daemonNamespaces`.
+"""
 
 from __future__ import annotations
 
@@ -13,25 +17,67 @@ from bayplan.errors import ClusterError, InputError
 from bayplan.mapping import pods
 from bayplan.model.semantics import UPSTREAM, Semantics
 from bayplan.model.workloads import Workload
-from bayplan.validating import admission, causes, placement_annotation
+from bayplan.validating import admission, causes, placement_annotation, pod_affinity, yaml_text
 from bayplan.validating import warnings as policy_warnings
-from bayplan.validating.affinity_annotation import AFFINITY
+from bayplan.validating.affinity_annotation import AFFINITY, LONGEST
 from bayplan.validating.causes import Cause
 from bayplan.validating.fields import Field
 from bayplan.validating.guard import GuardSettings, Requester
-from bayplan.webhook import mutating, reviews
-from bayplan.webhook.cluster_view import ClusterView
-from bayplan.webhook.reviewers import BindReviewer, QuotaReviewer
-from bayplan.webhook.reviews import YES, Answer, Request
+from bayplan.webhook import reviews
+from bayplan.webhook.reviewers import BindReviewer, ClusterView, QuotaReviewer
+from bayplan.webhook.reviews import ALLOWED, AdmissionRequest, AdmissionResponse
 from bayplan.wire import conversion
 from bayplan.wire.meta import ApiObject, ObjectReference
 from bayplan.wire.pods import Pod
 
-NEVER_BLOCKED = "kube-system"
-MIRROR = "kubernetes.io/config.mirror"  # the API's picture of a pod that the kubelet runs whatever we say
+_HARD = (pod_affinity.REQUIRED_WHILE_RUNNING, pod_affinity.REQUIRED)
+_POINTER = f"/metadata/annotations/{AFFINITY.replace('~', '~0').replace('/', '~1')}"
+
+
+def toleration_patch(annotations: dict[str, str] | None, tolerated: tuple[str, ...]) -> list[dict[str, Any]]:
+    """
+    The JSON patch that makes every hard anti-affinity term tolerate these namespaces; nothing if all do.
+
+    A malformed annotation is left as it is: whoever validates it says what is wrong.
+    """
+    text = (annotations or {}).get(AFFINITY)
+    if text is None or len(text) > LONGEST:
+        return []
+    try:
+        content = yaml_text.parse(text)
+    except ValueError:
+        return []
+    changed = [_tolerating(term, tolerated) for term in _hard_terms(content)]
+    if not any(changed):
+        return []
+    return [{"op": "replace", "path": _POINTER, "value": msgspec.json.encode(content).decode()}]
+
+
+def _hard_terms(content: object) -> list[dict[str, Any]]:
+    anti = content.get(pod_affinity.ANTI_AFFINITY) if isinstance(content, dict) else None
+    lists = [anti.get(when) for when in _HARD] if isinstance(anti, dict) else []
+    return [term for listed in lists if isinstance(listed, list) for term in listed if isinstance(term, dict)]
+
+
+def _tolerating(term: dict[str, Any], tolerated: tuple[str, ...]) -> bool:
+    """Let the term tolerate the namespaces; whether it did not before."""
+    listed = term.get("tolerateNamespaces") or []
+    if not isinstance(listed, list):
+        return False
+    missing = [namespace for namespace in tolerated if namespace not in listed]
+    if missing:
+        term["tolerateNamespaces"] = [*listed, *missing]
+    return bool(missing)
+
+
+# RF merged from webhook.admission_handler: One review in, one answer out. Knows which rules look at which kind of
+# object, and nothing of HTTP.
+
+EXEMPT_NAMESPACE = "kube-system"
+MIRROR_ANNOTATION = "kubernetes.io/config.mirror"  # the API's picture of a pod that the kubelet runs whatever we say
 # What a review may hold unnoticed until its object is decoded: text that is no UTF-8, and brackets without end.
 _NO_JSON = (UnicodeDecodeError, RecursionError)
-PLACED_GROUPS = ("policy.karmada.io", "work.karmada.io")
+KARMADA_GROUPS = ("policy.karmada.io", "work.karmada.io")
 # They make pods and ReplicaSets from templates that other people wrote (pkg/controller).
 CONTROLLERS = frozenset(
     {
@@ -69,53 +115,53 @@ class AdmissionHandler:
         self._binds = None if view is None else BindReviewer(view)
         self._quota = None if view is None else QuotaReviewer(view, settings.charge, settings.quota)
 
-    async def validate(self, request: Request) -> Answer:
+    async def validate(self, request: AdmissionRequest) -> AdmissionResponse:
         """Whether the object may come in."""
-        never_blocked = request.namespace in (NEVER_BLOCKED, self._settings.own_namespace)
+        never_blocked = request.namespace in (EXEMPT_NAMESPACE, self._settings.own_namespace)
         try:
             answer = await self._validated(request)
         except InputError as error:
-            answer = Answer(reviews.INVALID, str(error))
+            answer = AdmissionResponse(reviews.INVALID, str(error))
         except ClusterError:
             if never_blocked:
-                return YES
+                return ALLOWED
             raise
         if answer.allowed or not never_blocked:
             return answer
-        return Answer(warnings=(answer.message, *answer.warnings))
+        return AdmissionResponse(warnings=(answer.message, *answer.warnings))
 
-    async def mutate(self, request: Request) -> Answer:
+    async def mutate(self, request: AdmissionRequest) -> AdmissionResponse:
         """What is to be changed in the object before it comes in."""
         if (request.kind.group, request.kind.kind, request.sub_resource) != ("", "Pod", ""):
-            return YES
+            return ALLOWED
         try:
             pod, old = _typed(request.object, Pod), _old(request, Pod)
         except InputError:
-            return YES  # which is for those to refuse who come after
+            return ALLOWED  # which is for those to refuse who come after
         annotations = pod.metadata.annotations
         # What is older than the webhook and not touched stays as it is, and so does who is on the way out.
         before = None if old is None else (old.metadata.annotations or {}).get(AFFINITY)
         if pod.metadata.deletion_timestamp is not None or (annotations or {}).get(AFFINITY) == before:
-            return YES
-        return Answer(patch=mutating.patch(annotations, self._settings.guard.tolerate_namespaces))
+            return ALLOWED
+        return AdmissionResponse(patch=toleration_patch(annotations, self._settings.guard.tolerate_namespaces))
 
-    async def _validated(self, request: Request) -> Answer:
+    async def _validated(self, request: AdmissionRequest) -> AdmissionResponse:
         if request.operation not in (reviews.CREATE, reviews.UPDATE):
-            return YES
+            return ALLOWED
         group, kind = request.kind.group, request.kind.kind
         if (group, kind) == ("", "Binding"):
             return await self._binding(request)
         if request.sub_resource:
-            return YES
-        if group in PLACED_GROUPS:
+            return ALLOWED
+        if group in KARMADA_GROUPS:
             return _placement(request)
         wire_type = pod_guard.wire_type(group, kind)
-        return YES if wire_type is None else await self._pods(request, wire_type)
+        return ALLOWED if wire_type is None else await self._pods(request, wire_type)
 
-    async def _pods(self, request: Request, wire_type: type[ApiObject]) -> Answer:
+    async def _pods(self, request: AdmissionRequest, wire_type: type[ApiObject]) -> AdmissionResponse:
         written, old = _typed(request.object, wire_type), _old(request, wire_type)
         if written.metadata.deletion_timestamp is not None:
-            return YES  # only finalizers can still change
+            return ALLOWED  # only finalizers can still change
         verdict = self._guarded(written, old, request)
         if verdict.causes:
             return _refused(verdict.causes, verdict.warnings)
@@ -124,9 +170,9 @@ class AdmissionHandler:
             answer = await self._placed(written, old, request)
             if not answer.allowed:
                 return msgspec.structs.replace(answer, warnings=verdict.warnings)
-        return Answer(warnings=verdict.warnings)
+        return AdmissionResponse(warnings=verdict.warnings)
 
-    def _guarded(self, written: ApiObject, old: ApiObject | None, request: Request) -> pod_guard.GuardVerdict:
+    def _guarded(self, written: ApiObject, old: ApiObject | None, request: AdmissionRequest) -> pod_guard.GuardVerdict:
         """The warnings, and of what is wrong only what was not before."""
         pod, settings = pod_guard.pod_like(written, request.namespace), self._settings
         before = None if old is None else pod_guard.pod_like(old, request.namespace)
@@ -137,29 +183,29 @@ class AdmissionHandler:
 
     # What needs a view of the cluster
 
-    async def _placed(self, pod: Pod, old: Pod | None, request: Request) -> Answer:
+    async def _placed(self, pod: Pod, old: Pod | None, request: AdmissionRequest) -> AdmissionResponse:
         if self._binds is None or self._quota is None:
-            return YES
+            return ALLOWED
         workload, dry_run = _workload(pod, request), bool(request.dry_run)
         bound_now = pod.spec.node_name and (old is None or not old.spec.node_name)
-        if bound_now and MIRROR not in (pod.metadata.annotations or {}):
-            refusal = self._binds.refusal(workload, pod.spec.node_name, dry_run=dry_run)
-            if refusal:
-                return Answer(reviews.CONFLICT, refusal)
+        if bound_now and MIRROR_ANNOTATION not in (pod.metadata.annotations or {}):
+            rejection = self._binds.rejection(workload, pod.spec.node_name, dry_run=dry_run)
+            if rejection:
+                return AdmissionResponse(reviews.CONFLICT, rejection)
         before = None if old is None else _workload(old, request)
-        refusal = await self._quota.refusal(workload, before, dry_run=dry_run)
-        return Answer(reviews.FORBIDDEN, refusal) if refusal else YES
+        rejection = await self._quota.rejection(workload, before, dry_run=dry_run)
+        return AdmissionResponse(reviews.FORBIDDEN, rejection) if rejection else ALLOWED
 
-    async def _binding(self, request: Request) -> Answer:
+    async def _binding(self, request: AdmissionRequest) -> AdmissionResponse:
         if self._view is None or self._binds is None:
-            return YES
+            return ALLOWED
         binding = _typed(request.object, _Binding)
         name = binding.metadata.name or request.name
         pod = await self._view.pod(request.namespace, name)
         if pod is None:
-            return YES
-        refusal = self._binds.refusal(pod, binding.target.name, dry_run=bool(request.dry_run))
-        return Answer(reviews.CONFLICT, refusal) if refusal else YES
+            return ALLOWED
+        rejection = self._binds.rejection(pod, binding.target.name, dry_run=bool(request.dry_run))
+        return AdmissionResponse(reviews.CONFLICT, rejection) if rejection else ALLOWED
 
 
 def _placement_causes(written: ApiObject | None) -> list[Cause]:
@@ -169,17 +215,17 @@ def _placement_causes(written: ApiObject | None) -> list[Cause]:
     return placement_annotation.causes_of(Field("metadata", {"annotations": annotations}))
 
 
-def _placement(request: Request) -> Answer:
+def _placement(request: AdmissionRequest) -> AdmissionResponse:
     """A policy or a binding, by Karmada's rules and ours: what its schema says, its API server has checked."""
     obj = _plain(request.object)
     before = admission.causes_of(_plain(request.old_object)) if request.operation == reviews.UPDATE else []
     found, warnings = _new(admission.causes_of(obj), before), policy_warnings.of_placement(obj)
-    return _refused(found, warnings) if found else Answer(warnings=warnings)
+    return _refused(found, warnings) if found else AdmissionResponse(warnings=warnings)
 
 
-def _refused(found: Sequence[Cause], warnings: Sequence[str]) -> Answer:
+def _refused(found: Sequence[Cause], warnings: Sequence[str]) -> AdmissionResponse:
     code = reviews.FORBIDDEN if all(cause.reason == causes.FORBIDDEN for cause in found) else reviews.INVALID
-    return Answer(code, "; ".join(str(cause) for cause in found), found, warnings)
+    return AdmissionResponse(code, "; ".join(str(cause) for cause in found), found, warnings)
 
 
 def _new(found: list[Cause], before: list[Cause]) -> list[Cause]:
@@ -187,13 +233,13 @@ def _new(found: list[Cause], before: list[Cause]) -> list[Cause]:
     return [cause for cause in found if cause not in before]
 
 
-def _requester(request: Request, written: ApiObject) -> Requester:
+def _requester(request: AdmissionRequest, written: ApiObject) -> Requester:
     user, owners = request.user_info, written.metadata.owner_references or ()
     carried_out = user.username in CONTROLLERS and any(owner.controller for owner in owners)
     return Requester(user.username, tuple(user.groups or ()), carried_out)
 
 
-def _workload(pod: Pod, request: Request) -> Workload:
+def _workload(pod: Pod, request: AdmissionRequest) -> Workload:
     if not pod.metadata.namespace:
         pod.metadata.namespace = request.namespace
     return msgspec.structs.replace(pods.workload_of(pod), requested_target=pod.spec.node_name)
@@ -215,7 +261,7 @@ def _typed(raw: msgspec.Raw, wire_type: type[ApiObject]) -> Any:
         raise InputError(f"the object cannot be read: {error}") from None
 
 
-def _old(request: Request, wire_type: type[ApiObject]) -> ApiObject | None:
+def _old(request: AdmissionRequest, wire_type: type[ApiObject]) -> ApiObject | None:
     found: ApiObject | None = _typed(request.old_object, wire_type) if request.operation == reviews.UPDATE else None
     return found
 

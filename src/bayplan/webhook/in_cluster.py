@@ -17,8 +17,8 @@ from bayplan.kube_api.resources import PODS, Resource
 from bayplan.mapping import pods
 from bayplan.model.workloads import Workload
 from bayplan.webhook import certificates
+from bayplan.webhook.certificates import CertificateChain
 from bayplan.webhook.manifests import Patch
-from bayplan.webhook.rotation import Chain
 from bayplan.wire.pods import Pod
 
 SECRETS = Resource("", "v1", "secrets")
@@ -39,7 +39,7 @@ class SecretStore:
         self._connection, self._namespace, self._name = connection, namespace, name
         self._seen: dict[str, Any] = {}
 
-    async def load(self) -> Chain | None:
+    async def load(self) -> CertificateChain | None:
         try:
             answer = await self._connection.request("GET", SECRETS.path(self._namespace, self._name))
         except NotFoundError:
@@ -47,15 +47,15 @@ class SecretStore:
         secret = msgspec.json.decode(answer, type=_Secret)
         self._seen = secret.metadata
         try:
-            chain = msgspec.json.decode((secret.data or {})[_CHAIN], type=Chain)
+            chain = msgspec.json.decode((secret.data or {})[_CHAIN], type=CertificateChain)
             for pair in (*chain.authorities, chain.serving):
-                certificates.check(pair)
+                certificates.check_pair(pair)
         except (KeyError, ValueError):
             where = f"Secret {self._namespace}/{self._name}"
             raise ClusterError(f"{where} holds no certificates of ours; delete it to have new ones made") from None
         return chain
 
-    async def save(self, chain: Chain, instead_of: Chain | None) -> bool:
+    async def save(self, chain: CertificateChain, instead_of: CertificateChain | None) -> bool:
         metadata = self._seen if instead_of else {"namespace": self._namespace, "name": self._name}
         data = {_CHAIN: msgspec.json.encode(chain), _BUNDLE: chain.bundle}
         encoded = {key: base64.b64encode(content).decode() for key, content in data.items()}
@@ -70,7 +70,7 @@ class SecretStore:
         return True
 
 
-async def waiting_pods(connection: Connection, namespace: str) -> list[Workload]:
+async def pending_pods(connection: Connection, namespace: str) -> list[Workload]:
     """The pods of a namespace that have no node yet, whoever is to place them: an index has its scheduler's only."""
     found: list[Workload] = []
     async for page in listing.pages(connection, PODS, Pod, Selection(namespace, field_selector=_NO_NODE)):
@@ -81,7 +81,7 @@ async def waiting_pods(connection: Connection, namespace: str) -> list[Workload]
     return found
 
 
-def patching(connection: Connection, complain: Callable[[ClusterError], None]) -> Patch:
+def configuration_patcher(connection: Connection, on_error: Callable[[ClusterError], None]) -> Patch:
     """
     Patches webhook configurations. One that is not there is complained of once, and looked for again the next time.
 
@@ -96,7 +96,7 @@ def patching(connection: Connection, complain: Callable[[ClusterError], None]) -
             await writes.patch(connection, where, None, name, change, content_type=writes.STRATEGIC_PATCH)
         except NotFoundError:
             if (resource, name) not in missing:
-                complain(ClusterError(f"there is no {plural} {name}: API servers do not ask this webhook by it"))
+                on_error(ClusterError(f"there is no {plural} {name}: API servers do not ask this webhook by it"))
             missing.add((resource, name))
         else:
             missing.discard((resource, name))

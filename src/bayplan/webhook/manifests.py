@@ -12,8 +12,8 @@ import msgspec
 from bayplan.validating.affinity_annotation import AFFINITY
 from bayplan.validating.placement_annotation import PLACEMENT
 from bayplan.webhook import serving
-from bayplan.webhook.admission_handler import NEVER_BLOCKED
-from bayplan.webhook.rotation import Inject
+from bayplan.webhook.admission_handler import EXEMPT_NAMESPACE
+from bayplan.webhook.certificates import InjectBundle
 
 API_VERSION = "admissionregistration.k8s.io/v1"
 VALIDATING, MUTATING = "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"
@@ -98,7 +98,7 @@ def manifests(
         # The door answers yes there anyway; this is for when nobody answers.
         "namespaceSelector": {
             "matchExpressions": [
-                {"key": _NAMESPACE_LABEL, "operator": "NotIn", "values": sorted({NEVER_BLOCKED, own_namespace})}
+                {"key": _NAMESPACE_LABEL, "operator": "NotIn", "values": sorted({EXEMPT_NAMESPACE, own_namespace})}
             ]
         },
     }
@@ -127,7 +127,7 @@ def manifests(
     return found
 
 
-def injector(patch: Patch, configurations: Sequence[dict[str, Any]]) -> Inject:
+def bundle_injector(patch: Patch, configurations: Sequence[dict[str, Any]]) -> InjectBundle:
     """
     What makes the API server trust a bundle in all webhooks of these configurations.
 

@@ -14,7 +14,7 @@ from bayplan.wire.meta import WireObject
 
 API_VERSION, KIND = "admission.k8s.io/v1", "AdmissionReview"
 CREATE, UPDATE = "CREATE", "UPDATE"
-NOTHING = msgspec.Raw(b"null")
+NO_OBJECT = msgspec.Raw(b"null")
 
 # HTTP codes, each with the reason that a Status has for it.
 FORBIDDEN, CONFLICT, INVALID = 403, 409, 422
@@ -38,7 +38,7 @@ class UserInfo(WireObject):
     groups: list[str] | None = None
 
 
-class Request(WireObject):
+class AdmissionRequest(WireObject):
     """`object` and `old_object` stay bytes until somebody knows what they are; `NOTHING` where there is none."""
 
     uid: str
@@ -49,18 +49,18 @@ class Request(WireObject):
     name: str = ""
     namespace: str = ""
     user_info: UserInfo = msgspec.field(default_factory=UserInfo)
-    object: msgspec.Raw = NOTHING
-    old_object: msgspec.Raw = NOTHING
+    object: msgspec.Raw = NO_OBJECT
+    old_object: msgspec.Raw = NO_OBJECT
     dry_run: bool | None = None
 
 
 class _Review(WireObject):
     api_version: str = ""
     kind: str = ""
-    request: Request | None = None
+    request: AdmissionRequest | None = None
 
 
-class Answer(msgspec.Struct, frozen=True):
+class AdmissionResponse(msgspec.Struct, frozen=True):
     """
     Yes, or no with an HTTP code and a message, and in both cases warnings.
 
@@ -78,13 +78,13 @@ class Answer(msgspec.Struct, frozen=True):
         return self.code == 0
 
 
-YES = Answer()
+ALLOWED = AdmissionResponse()
 
 _decode = msgspec.json.Decoder(_Review).decode
 _encode = msgspec.json.Encoder().encode
 
 
-def read(body: bytes) -> Request:
+def read_request(body: bytes) -> AdmissionRequest:
     """The request of a review; raises InputError for whatever is no review of this version."""
     try:
         review = _decode(body)
@@ -100,7 +100,7 @@ def read(body: bytes) -> Request:
     return review.request
 
 
-def write(uid: str, answer: Answer) -> bytes:
+def write_response(uid: str, answer: AdmissionResponse) -> bytes:
     """The review that answers the request of this uid."""
     response: dict[str, Any] = {"uid": uid, "allowed": answer.allowed}
     if not answer.allowed:
@@ -113,6 +113,6 @@ def write(uid: str, answer: Answer) -> bytes:
     return _encode({"apiVersion": API_VERSION, "kind": KIND, "response": response})
 
 
-def _status(answer: Answer) -> dict[str, Any]:
+def _status(answer: AdmissionResponse) -> dict[str, Any]:
     status = {"code": answer.code, "reason": _REASONS[answer.code], "message": answer.message}
     return {**status, "details": {"causes": answer.causes}} if answer.causes else status

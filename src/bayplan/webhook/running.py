@@ -16,14 +16,13 @@ from bayplan.errors import BayplanError, InputError
 from bayplan.kube_api.connection import Connection
 from bayplan.webhook import certificates, in_cluster, manifests, serving
 from bayplan.webhook.admission_handler import AdmissionHandler, AdmissionSettings
-from bayplan.webhook.cluster_view import ClusterView
-from bayplan.webhook.key_files import KeyFiles
+from bayplan.webhook.certificates import CertificateFiles, CertificateRotator
 from bayplan.webhook.manifests import WebhookAddress
-from bayplan.webhook.rotation import Rotator
+from bayplan.webhook.reviewers import ClusterView
 from bayplan.webhook.serving import Observe, WebhookServer
 
 
-class Webhook(msgspec.Struct, frozen=True, kw_only=True):
+class WebhookSettings(msgspec.Struct, frozen=True, kw_only=True):
     """
     How the webhook is run: by which settings, where it listens (`host`, `port`), where API servers find it (`address`).
 
@@ -44,25 +43,25 @@ class Webhook(msgspec.Struct, frozen=True, kw_only=True):
         return manifests.manifests(self.address, self.settings.own_namespace, self.failure_policy, mutate=mutate)
 
 
-Complain = Callable[[BayplanError], None]
+OnError = Callable[[BayplanError], None]
 
 
 @contextlib.asynccontextmanager
-async def opened(
-    webhook: Webhook,
+async def serve(
+    webhook: WebhookSettings,
     connection: Connection | None,
-    complain: Complain,
+    on_error: OnError,
     view: ClusterView | None = None,
-    observe: Observe | None = None,
+    on_review: Observe | None = None,
 ) -> AsyncIterator[WebhookServer]:
     """
     The webhook as it runs, as a context. The connection is for certificates of our own.
 
-    `complain` is told what goes wrong on the way, none of which ends the webhook.
+    `on_error` is told what goes wrong on the way, none of which ends the webhook.
     """
     context = certificates.server_context()
-    look_after = await _supply(webhook, context, connection, complain)
-    app = serving.application(AdmissionHandler(webhook.settings, view), observe)
+    look_after = await _supply(webhook, context, connection, on_error)
+    app = serving.application(AdmissionHandler(webhook.settings, view), on_review)
     async with serving.WebhookServer(app, context, webhook.host, webhook.port) as server:
         task = asyncio.create_task(look_after())
         try:
@@ -74,19 +73,19 @@ async def opened(
 
 
 async def _supply(
-    webhook: Webhook, context: ssl.SSLContext, connection: Connection | None, complain: Complain
+    webhook: WebhookSettings, context: ssl.SSLContext, connection: Connection | None, on_error: OnError
 ) -> Callable[[], Coroutine[Any, Any, None]]:
     """Give the context its first certificate; what looks after the next ones."""
     if bool(webhook.certificate) != bool(webhook.key):
         raise InputError("the webhook's certificate and its key belong together: give both files or none")
     if webhook.certificate:
-        files = KeyFiles(context, webhook.certificate, webhook.key)
-        files.look()
-        return functools.partial(files.run, complain)
+        files = CertificateFiles(context, webhook.certificate, webhook.key)
+        files.reload()
+        return functools.partial(files.run, on_error)
     if connection is None:
         raise InputError("certificates of our own are kept by an API server; without one, give a certificate and a key")
     store = in_cluster.SecretStore(connection, webhook.settings.own_namespace)
-    inject = manifests.injector(in_cluster.patching(connection, complain), webhook.manifests())
-    rotator = Rotator(context, webhook.address.hosts, store, inject)
-    await rotator.look(datetime.now(UTC))
-    return functools.partial(rotator.run, complain)
+    inject = manifests.bundle_injector(in_cluster.configuration_patcher(connection, on_error), webhook.manifests())
+    rotator = CertificateRotator(context, webhook.address.hosts, store, inject)
+    await rotator.rotate(datetime.now(UTC))
+    return functools.partial(rotator.run, on_error)

@@ -17,45 +17,45 @@ from aiohttp import web
 from bayplan.errors import ClusterError, InputError
 from bayplan.webhook import reviews
 from bayplan.webhook.admission_handler import AdmissionHandler
-from bayplan.webhook.reviews import Answer, Request
+from bayplan.webhook.reviews import AdmissionRequest, AdmissionResponse
 
 # An API server takes objects of up to 3 MiB, and a review may carry the old one beside the new.
-LARGEST_REVIEW = 7 * 2**20
+MAX_REVIEW_BYTES = 7 * 2**20
 # Longer than Go's clients keep an idle connection (90 s), so that it is never closed under a request on its way.
-KEEP_ALIVE = 300.0
+KEEP_ALIVE_SECONDS = 300.0
 PODS, WORKLOADS, POLICIES, BINDINGS = (f"/validate/{what}" for what in ("pods", "workloads", "policies", "bindings"))
 MUTATE = "/mutate"
 
 Observe = Callable[[str, bool, float], None]  # path, whether it was allowed, seconds
-Judge = Callable[[Request], Awaitable[Answer]]
+Review = Callable[[AdmissionRequest], Awaitable[AdmissionResponse]]
 
 
-def application(door: AdmissionHandler, observe: Observe | None = None) -> web.Application:
-    """Everything the door answers; `observe` is told of each review."""
-    app = web.Application(client_max_size=LARGEST_REVIEW)
+def application(handler: AdmissionHandler, on_review: Observe | None = None) -> web.Application:
+    """Everything the door answers; `on_review` is told of each review."""
+    app = web.Application(client_max_size=MAX_REVIEW_BYTES)
     for path in (PODS, WORKLOADS, POLICIES, BINDINGS):
-        app.router.add_post(path, _reviewer(door.validate, observe))
-    app.router.add_post(MUTATE, _reviewer(door.mutate, observe))
+        app.router.add_post(path, _reviewer(handler.validate, on_review))
+    app.router.add_post(MUTATE, _reviewer(handler.mutate, on_review))
     app.router.add_get("/readyz", _ready)
     return app
 
 
-def _reviewer(judge: Judge, observe: Observe | None) -> Callable[[web.Request], Awaitable[web.Response]]:
+def _reviewer(judge: Review, on_review: Observe | None) -> Callable[[web.Request], Awaitable[web.Response]]:
     async def answer(http: web.Request) -> web.Response:
         started = time.perf_counter()
         if http.content_type != "application/json":
             return web.Response(status=415, text="expected application/json\n")
         try:
-            request = reviews.read(await http.read())
+            request = reviews.read_request(await http.read())
         except InputError as error:
             return web.Response(status=400, text=f"{error}\n")
         try:
             found = await judge(request)
         except ClusterError as error:  # what had to be asked of the cluster is not known
             return web.Response(status=503, text=f"{error}\n")
-        if observe is not None:
-            observe(http.path, found.allowed, time.perf_counter() - started)
-        return web.Response(body=reviews.write(request.uid, found), content_type="application/json")
+        if on_review is not None:
+            on_review(http.path, found.allowed, time.perf_counter() - started)
+        return web.Response(body=reviews.write_response(request.uid, found), content_type="application/json")
 
     return answer
 
@@ -72,7 +72,7 @@ class WebhookServer:
     """
 
     def __init__(self, app: web.Application, context: ssl.SSLContext, host: str, port: int) -> None:
-        self._runner = web.AppRunner(app, access_log=None, keepalive_timeout=KEEP_ALIVE)
+        self._runner = web.AppRunner(app, access_log=None, keepalive_timeout=KEEP_ALIVE_SECONDS)
         self._context, self._host, self.port = context, host, port
 
     async def __aenter__(self) -> Self:
