@@ -159,7 +159,8 @@ class RecordedDecision(msgspec.Struct, rename="camel"):
     workload: Workload
     node: str
     message: str
-    nominated: list[tuple[Workload, str]] = []
+    # The key of the recorded format is older than the name and does not change.
+    nominated: list[tuple[Workload, str]] = msgspec.field(default_factory=list, name="promised")
 
 
 class Recording:
