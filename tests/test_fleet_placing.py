@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayplan.assigning import estimating
-from bayplan.indexing.cluster_capacity import report_of
+from bayplan.indexing.capacity import capacity_report_of
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.mapping import bindings, clusters
 from bayplan.model.clusters import ClusterFacts, NodeGrade, ResourceSummary
@@ -90,7 +90,7 @@ def test_what_was_there_before_is_counted_already():
     grown = place_bindings.place(workload(binding("x", 6, clusters=[("a", 4)])), index, RULES)
     assert grown.shares == (("a", 6),)
     assert (
-        estimating.max_replicas(estimating.replica_requests((("cpu", Fraction(1)),)), index.cluster_room.reports[0])
+        estimating.max_replicas(estimating.replica_requests((("cpu", Fraction(1)),)), index.cluster_capacity.reports[0])
         == 8
     )
 
@@ -201,5 +201,6 @@ def test_imagined_nodes_fill_up_one_by_one(grades, loads, asked):
                 node[0], node[1], left = node[0] - cpu, node[1] - 1, left - 1
     expected = sum(min(cpu // asked, pods) for cpu, pods in nodes)
     assert (
-        estimating.max_replicas(estimating.replica_requests((("cpu", Fraction(asked)),)), report_of(facts)) == expected
+        estimating.max_replicas(estimating.replica_requests((("cpu", Fraction(asked)),)), capacity_report_of(facts))
+        == expected
     )

@@ -1,5 +1,5 @@
 """
-Where one workload goes: the whole line on one screen.
+Decide where one workload is placed: the whole line on one screen.
 
     read → model → index → filter → score → assign → write          explain, on demand, from the same index
 """
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import msgspec
 
 from bayplan.assigning import best_target
-from bayplan.engine import filtering, ranking, scoring
+from bayplan.engine import equivalence, filtering, ranking, scoring
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.workloads import Workload
 from bayplan.rules.rule import Rule
@@ -19,9 +19,9 @@ from bayplan.rules.rule import Rule
 
 class Decision(msgspec.Struct, frozen=True):
     """
-    Where a workload goes, or that it goes nowhere, with the arrays that say why.
+    The slot chosen for a workload, -1 if no target is feasible, with the arrays that the choice is made from.
 
-    The arrays belong to the index's caches: ask `explaining` before the next change of the index.
+    The arrays belong to the caches of the index: call `explaining` before the next change of the index.
     """
 
     verdicts: filtering.Verdicts
@@ -34,7 +34,7 @@ class Decision(msgspec.Struct, frozen=True):
 
 
 def schedule(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -> Decision:
-    """Decide where one workload goes. Reads the index, places nothing."""
+    """Decide where one workload is placed. Reads the index, places nothing."""
     verdicts = filtering.run(rules, workload, index)
     if not verdicts.feasible.any():
         return Decision(verdicts)
@@ -45,13 +45,12 @@ def schedule(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -
 
 def choose(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -> tuple[int, int]:
     """
-    The slot that `schedule` would choose and its total, (-1, 0) for nowhere.
+    The slot that `schedule` chooses and its total, (-1, 0) if no target is feasible.
 
-    The same answer without the arrays that explain it, from a ranking that all workloads of the kind share.
+    The same answer without the arrays that explain it, from a ranking that the whole equivalence class shares.
     """
-    equivalence_class = filtering.equivalence_class_of(rules, workload, index)
-    ranked = None if equivalence_class.needs_a_closer_look(index) else ranking.ranking_of(equivalence_class, index)
-    if ranked is not None:
-        return ranked.best()
+    equivalence_class = equivalence.equivalence_class_of(rules, workload, index)
+    if equivalence_class.is_rankable(index):
+        return ranking.ranking_of(equivalence_class, index).best()
     decision = schedule(workload, index, rules)
     return decision.slot, 0 if decision.ranking is None else int(decision.ranking.totals[decision.slot])

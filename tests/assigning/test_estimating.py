@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bayplan.assigning import estimating
-from bayplan.indexing.cluster_capacity import MOST_GRADES, report_of
+from bayplan.indexing.capacity import MAX_ARRAY_GRADES, capacity_report_of
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.mapping import clusters
 from bayplan.mapping.clusters import amounts_of
@@ -37,7 +37,7 @@ FACTS = st.builds(
 )
 TALL = ClusterFacts(
     summary=ResourceSummary((("pods", Fraction(10**6)),)),
-    grades=tuple(NodeGrade(1, (("cpu", Fraction(i)),)) for i in range(MOST_GRADES + 1)),
+    grades=tuple(NodeGrade(1, (("cpu", Fraction(i)),)) for i in range(MAX_ARRAY_GRADES + 1)),
 )
 
 
@@ -53,7 +53,7 @@ def test_estimates_of_all_clusters_are_those_of_each(facts, asked):
     plan = None if requests is None else estimating.replica_requests(requests)
     found = estimating.estimate_replicas(ReplicaDemand(requests), index)
     for i, one in enumerate(facts):
-        assert found[index.slots.by_name[f"m{i}"]] == estimating.max_replicas(plan, report_of(one))
+        assert found[index.slots.by_name[f"m{i}"]] == estimating.max_replicas(plan, capacity_report_of(one))
 
 
 @settings(max_examples=200, deadline=None)

@@ -1,4 +1,4 @@
-"""A grade is on the scale of those in the running, however they came to be in it."""
+"""The scores of partitions are on the scale of the feasible ones, in whatever order they became feasible."""
 
 import numpy as np
 
@@ -8,20 +8,20 @@ from bayplan.rules.inter_pod_affinity import InterPodAffinity
 ALL, NONE = np.ones(3, np.bool_), np.zeros(3, np.bool_)
 
 
-def grade_of(raw):
+def scores_of(raw):
     rule = InterPodAffinity()
     rule.weight = 2
     return PartitionScores(rule, np.array(raw, np.int64), np.arange(3))
 
 
-def test_the_scale_is_that_of_those_in_the_running():
-    assert grade_of([-2, -1, 0]).look(ALL).tolist() == [0, 100, 200]
+def test_the_scale_is_that_of_the_feasible_partitions():
+    assert scores_of([-2, -1, 0]).rebuild(ALL).tolist() == [0, 100, 200]
 
 
-def test_a_scale_is_not_kept_from_when_there_were_others():
-    grade = grade_of([-2, -1, 0])
-    grade.look(ALL)
-    grade.look(NONE)  # every target is refused for a while
-    grade.move(2, was=False, now=True)
-    grade.rescale()
-    assert grade.weighted(2) == 0  # alone, it is as good as the worst
+def test_a_scale_is_not_kept_once_no_partition_is_feasible():
+    scores = scores_of([-2, -1, 0])
+    scores.rebuild(ALL)
+    scores.rebuild(NONE)  # every target is rejected for a while
+    scores.correct(2, was_feasible=False, is_feasible=True)
+    scores.rescale()
+    assert scores.weighted(2) == 0  # the only feasible partition has the lowest raw score

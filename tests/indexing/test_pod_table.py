@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.indexing.pod_table import NOT_STARTED, NOWHERE
+from bayplan.indexing.pod_table import FREE_ROW, NOT_STARTED
 from bayplan.indexing.slots import rank_of
 from bayplan.model import timestamps
 from bayplan.model.labels import equals
@@ -125,7 +125,7 @@ def test_rows_and_kinds_are_used_again(index):
         index.remove(f"d/p{i}")
     assert len(pod_table) <= 64
     assert len(pod_table.signatures.by_id) == 1
-    assert (pod_table.slot == NOWHERE).all()
+    assert (pod_table.slot == FREE_ROW).all()
     assert pod_table.in_order().tolist() == []
 
 
@@ -141,5 +141,5 @@ def test_a_resource_nobody_had_before_finds_its_place(index):
 def test_a_workload_on_several_targets_has_no_row(index):
     index.add_target(Target(name="b", labels={}))
     index.add(pod("binding"), "a", "b")
-    assert index.records["d/binding"].row == NOWHERE
+    assert index.records["d/binding"].row == FREE_ROW
     assert index.pod_table.in_order().tolist() == []

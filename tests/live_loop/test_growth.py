@@ -38,10 +38,10 @@ def ours():
 @pytest.fixture(autouse=True)
 def small_memories(monkeypatch):
     """What is bounded is full before the first count."""
-    monkeypatch.setattr("bayplan.indexing.journal.KEEP", 200)
-    monkeypatch.setattr("bayplan.indexing.peer_index.SEEN_KEPT", 200)
-    monkeypatch.setattr("bayplan.indexing.evaluations.MEMORY", 0)
-    monkeypatch.setattr("bayplan.engine.filtering.MAX_EQUIVALENCE_CLASSES", 50)
+    monkeypatch.setattr("bayplan.indexing.journal.MIN_KEPT_CHANGES", 200)
+    monkeypatch.setattr("bayplan.indexing.peer_index.MAX_VISIBLE_ENTRIES", 200)
+    monkeypatch.setattr("bayplan.indexing.evaluations.MAX_CACHED_BYTES", 0)
+    monkeypatch.setattr("bayplan.engine.equivalence.MAX_EQUIVALENCE_CLASSES", 50)
     monkeypatch.setattr("bayplan.live.events.MAX_TRACKED_EVENTS", 200)
 
 

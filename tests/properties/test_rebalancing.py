@@ -210,7 +210,7 @@ def test_what_a_move_gains_among_neighbours_is_what_the_engine_scores(preset, se
     (source, _), *_ = index.records[key].shares
     with index.tentatively():
         asked = index.remove(key)
-        (judged,) = filtering.judge([rule], asked, index)
+        (judged,) = filtering.evaluate_rules([rule], asked, index)
         raw = judged.evaluation.raw
         raw = None if raw is None else raw.copy()
         for name, slot in index.slots.by_name.items():

@@ -125,12 +125,12 @@ def test_a_bind_is_refused_for_the_rules_over_nodes_that_it_would_break(preset, 
 @given(seed=SEEDS)
 def test_a_tracker_that_fell_behind_begins_anew(seed):
     cluster = drawn(seed, "design")
-    for _ in range(2 * journal.KEEP // 8 + 50):
+    for _ in range(2 * journal.MIN_KEPT_CHANGES // 8 + 50):
         cluster.index.set_namespace("busy", {"n": "1"})
         cluster.index.set_namespace("busy", None)
     for _ in range(5):
         cluster.step()
-    for _ in range(journal.KEEP):
+    for _ in range(journal.MIN_KEPT_CHANGES):
         cluster.index.set_namespace("busy", {"n": "1"})
         cluster.index.set_namespace("busy", None)
     assert cluster.index.journal.since(0) is None

@@ -83,7 +83,7 @@ def of(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -> Clus
 def _holds(standing: ClusterRanking, binding: Binding, index: PlacementIndex) -> bool:
     return (
         standing.in_question.generation == index.targets_generation
-        and standing.generation == index.cluster_room.generation
+        and standing.generation == index.cluster_capacity.generation
         and standing.replicas in (None, binding.replicas)
     )
 
@@ -107,7 +107,9 @@ def _counts_room(binding: Binding) -> bool:
 def _in_question(leading: Rules, workload: Workload, index: PlacementIndex) -> InQuestion:
     """Of clusters that do not have the workload yet; rules spare those that have."""
     assert workload.binding is not None
-    judged = [msgspec.structs.replace(one, exempt_slots=None) for one in filtering.judge(leading, workload, index)]
+    judged = [
+        msgspec.structs.replace(one, exempt_slots=None) for one in filtering.evaluate_rules(leading, workload, index)
+    ]
     tiers = tier_by_target(workload.binding.group.tiers, index)
     return InQuestion(filtering.verdicts_of(judged, index), tiers, index.targets_generation)
 
@@ -118,7 +120,7 @@ def _standing(among: InQuestion, binding: Binding, index: PlacementIndex) -> Clu
     room = allocatable[slots]
     rows = CandidateRows(slots, among.tiers[slots], np.zeros(len(slots), np.int64), room, room)
     ordered = candidates.ordered_candidates(index.slots, rows)
-    return ClusterRanking(among, allocatable, ordered, replicas, index.cluster_room.generation)
+    return ClusterRanking(among, allocatable, ordered, replicas, index.cluster_capacity.generation)
 
 
 def _room(binding: Binding, index: PlacementIndex) -> tuple[NDArray[np.int64], int | None]:
@@ -142,10 +144,10 @@ def verdicts(standing: ClusterRanking, workload: Workload, index: PlacementIndex
     if workload.binding.previous:
         return filtering.run(rules, workload, index)
     found = standing.in_question.verdicts
-    for one in filtering.judge(split(tuple(rules))[1], workload, index):
-        refused = one.refused()
+    for one in filtering.evaluate_rules(split(tuple(rules))[1], workload, index):
+        refused = one.rejected()
         feasible = found.feasible if refused is None else found.feasible & ~refused
-        found = msgspec.structs.replace(found, judged=(*found.judged, one), feasible=feasible)
+        found = msgspec.structs.replace(found, results=(*found.results, one), feasible=feasible)
     return found
 
 
@@ -172,5 +174,5 @@ def ranked(standing: ClusterRanking, workload: Workload, verdicts: Verdicts, ind
 
 def _wishes(verdicts: Verdicts) -> Scores | None:
     """What rules give each cluster, added up; None if none gives anything."""
-    given = [raw for one in verdicts.judged if (raw := one.evaluation.raw) is not None]
+    given = [raw for one in verdicts.results if (raw := one.evaluation.raw) is not None]
     return sum(given[1:], start=given[0]) if given else None

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.assigning.go_numbers import MAX_INT32, int32
-from bayplan.indexing.cluster_capacity import LARGEST, CapacityReport, ClusterCapacity, ResourceModelGrade, grade_of
+from bayplan.indexing.capacity import MAX_ARRAY_AMOUNT, CapacityReport, ClusterCapacity, ResourceModelGrade, grade_of
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model import quantities
 from bayplan.model.bindings import Binding, ReplicaDemand
@@ -44,7 +44,7 @@ def _counts(name: str) -> bool:
 def estimate_replicas(demand: ReplicaDemand | None, index: PlacementIndex) -> NDArray[np.int64]:
     """How many replicas that ask for so much fit beside everything present, shape (capacity,)."""
     plan = None if demand is None or demand.requests is None else replica_requests(demand.requests)
-    room = index.cluster_room
+    room = index.cluster_capacity
     found = _by_arrays(plan, room)
     for slot in room.apart:
         found[slot] = max_replicas(plan, room.reports[slot])
@@ -72,7 +72,7 @@ def _on_grades(plan: ReplicaRequests, room: ClusterCapacity) -> NDArray[np.int64
 
 def _bounded(amount: int) -> int:
     """The amount, or one that arrays can hold: no cluster in them has as much of either."""
-    return min(amount, LARGEST)
+    return min(amount, MAX_ARRAY_AMOUNT)
 
 
 def max_replicas(plan: ReplicaRequests | None, report: CapacityReport) -> int:

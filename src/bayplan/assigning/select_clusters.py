@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from bayplan.assigning import divide_replicas
 from bayplan.assigning.candidates import CandidateRows, Candidates, Unassignable
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.indexing.value_columns import ABSENT
+from bayplan.indexing.slots import ABSENT
 from bayplan.model.bindings import Binding
 from bayplan.model.clusters import CLUSTER, FIELD_KEYS, PROVIDER, REGION, ZONE
 from bayplan.model.placements import DUPLICATED, Placement, SpreadField

@@ -215,8 +215,8 @@ def _smallest_shortage(verdicts: Verdicts, workload: Workload, index: PlacementI
     open_but_full = index.slots.alive.copy()
     if verdicts.excluded is not None:
         open_but_full &= ~verdicts.excluded
-    for one in verdicts.judged:
-        refused = one.refused()
+    for one in verdicts.results:
+        refused = one.rejected()
         if refused is not None and not isinstance(one.rule, ResourcesFit):
             open_but_full &= ~refused
     slots = np.flatnonzero(open_but_full)

@@ -124,7 +124,7 @@ def _timed(waiting: Sequence[Workload], index: PlacementIndex, rules: Sequence[R
             if target:
                 index.add(workload, target)
             else:
-                refusals.append(place_pods.refusal_of(workload, index, rules).message)
+                refusals.append(place_pods.fit_failure_of(workload, index, rules).message)
             placements.append((workload.key, target))
         seconds = time.perf_counter() - start
     return BenchmarkRun(placements, len(placements) - len(refusals), seconds, refusals=refusals)

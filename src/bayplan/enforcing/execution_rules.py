@@ -13,11 +13,10 @@ from functools import lru_cache
 
 import msgspec
 
-from bayplan.indexing.counters import Counter
 from bayplan.indexing.peer_index import PlacedWorkload
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.indexing.term_table import TermEntry
-from bayplan.indexing.value_columns import ValueColumn
+from bayplan.indexing.slots import ValueColumn
+from bayplan.indexing.term_table import Counter, TermEntry
 from bayplan.model.bindings import AFFINITY_GROUP, ANTI_AFFINITY_GROUP
 from bayplan.model.labels import equals
 from bayplan.model.semantics import Semantics

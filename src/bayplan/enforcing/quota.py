@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.indexing.value_columns import ABSENT
+from bayplan.indexing.slots import ABSENT
 from bayplan.model import quantities, terms
 from bayplan.model.node_selectors import NodeAffinity
 from bayplan.model.reasons import Slots

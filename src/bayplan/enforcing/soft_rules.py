@@ -14,11 +14,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 import numpy as np
 
-from bayplan.indexing.counters import Reach
 from bayplan.indexing.journal import Change
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ALL
-from bayplan.indexing.term_table import OwnerRule, Role, TermEntry
+from bayplan.indexing.term_table import OwnerRule, Reach, Role, TermEntry
 from bayplan.model.bindings import Binding
 from bayplan.model.labels import EVERYTHING
 from bayplan.model.reasons import Mask

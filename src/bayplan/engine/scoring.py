@@ -1,4 +1,4 @@
-"""Run the score halves of the rules: what each feasible target is worth."""
+"""Run the score half of the rules: the total of each feasible target."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from bayplan.model.reasons import Scores
 
 
 class Ranking(msgspec.Struct, frozen=True):
-    """Weighted totals per target and what each rule gave; both mean something for feasible targets only."""
+    """The weighted total of each target and the part of it that each rule gives; valid for feasible targets only."""
 
     totals: Scores
     by_rule: dict[str, Scores]
 
 
 def run(verdicts: Verdicts, index: PlacementIndex) -> Ranking:
-    """Normalise each rule's raw scores over the feasible targets, weight them and add them up."""
+    """Normalise the raw scores of each rule over the feasible targets, weight them and add them up."""
     totals = np.zeros(index.slots.capacity, np.int64)
     by_rule = {}
-    for one in verdicts.judged:
+    for one in verdicts.results:
         raw = one.evaluation.raw
         if raw is None or not one.rule.weight:
             continue

@@ -125,9 +125,9 @@ def cluster_failures(decision: FleetDecision, workload: Workload, index: Placeme
         # Setting peers aside again may give them other counters than those that the verdicts were read from.
         judged = tuple(
             msgspec.structs.replace(one, evaluation=index.evaluations.get(one.rule, one.evaluation.key[1], index))
-            for one in decision.verdicts.judged
+            for one in decision.verdicts.results
         )
-        verdicts = msgspec.structs.replace(decision.verdicts, judged=judged)
+        verdicts = msgspec.structs.replace(decision.verdicts, results=judged)
         return {name: failures_at(verdicts, workload, slot, index) for name, slot in index.slots.by_name.items()}
 
 
@@ -147,8 +147,8 @@ def failures_at(verdicts: Verdicts, workload: Workload, slot: int, index: Placem
     if verdicts.refusal is not None:
         rule, reason = verdicts.refusal
         found.append(Failure(rule.id, reason.text, detail="refused before any node was looked at"))
-    for one in verdicts.judged:
-        refused = one.refused()
+    for one in verdicts.results:
+        refused = one.rejected()
         if refused is not None and refused[slot]:
             found.extend(one.rule.evidence(one.state, workload, slot, index))
     if not found and verdicts.excluded is not None and verdicts.excluded[slot]:

@@ -14,8 +14,8 @@ from bayplan.model.reasons import Reason
 
 def reasons_at(verdicts: Verdicts, slot: int) -> tuple[str, tuple[Reason, ...]]:
     """The first rule against a target and its reasons; an empty name if no rule is."""
-    for one in verdicts.judged:
-        refused, codes = one.refused(), one.evaluation.codes
+    for one in verdicts.results:
+        refused, codes = one.rejected(), one.evaluation.codes
         if refused is not None and codes is not None and refused[slot]:
             return one.rule.name, one.rule.reasons(one.state, int(codes[slot]))
     return "", ()
@@ -31,7 +31,7 @@ def count(verdicts: Verdicts, index: PlacementIndex) -> Counter[str]:
             verdicts.excluded.sum()
         )
     first = filtering.first_failures(verdicts)
-    for position, one in enumerate(verdicts.judged):
+    for position, one in enumerate(verdicts.results):
         here = considered & (first == position)
         if one.evaluation.codes is None or one.rule.silent or not here.any():
             continue

@@ -115,7 +115,7 @@ def _plans(verdicts: Verdicts, workload: Workload, index: PlacementIndex) -> Ite
 def _in_the_way(verdicts: Verdicts, workload: Workload, slot: int, index: PlacementIndex) -> list[Alternatives] | None:
     """One list of alternatives for each thing against a target; None if something has no remedy."""
     found: list[Alternatives] = []
-    for one in verdicts.judged:
+    for one in verdicts.results:
         codes = one.evaluation.codes
         if codes is None or not one.rule.filters or not codes[slot]:
             continue
@@ -129,7 +129,7 @@ def _in_the_way(verdicts: Verdicts, workload: Workload, slot: int, index: Placem
 
 def _nearest(verdicts: Verdicts, index: PlacementIndex) -> list[int]:
     """The refused targets with the fewest rules against them, one for each combination of codes first."""
-    codes = [one.evaluation.codes for one in verdicts.judged if one.evaluation.codes is not None and one.rule.filters]
+    codes = [one.evaluation.codes for one in verdicts.results if one.evaluation.codes is not None and one.rule.filters]
     refused = np.flatnonzero(index.slots.alive & ~verdicts.feasible)
     if not codes or not len(refused):
         return []

@@ -8,8 +8,8 @@ import msgspec
 import numpy as np
 
 from bayplan.explaining.remedies import OTHERS, Alternatives, Edit, Remedy, change_needs, labelling, moving
-from bayplan.indexing.counters import Reach
 from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.indexing.term_table import Reach
 from bayplan.model.terms import AffinityTerms, PodTerm
 from bayplan.model.workloads import SpreadConstraint, Workload, WorkloadKey
 from bayplan.rules import inter_pod_affinity, topology_spread
@@ -28,12 +28,12 @@ def for_affinity(
             found.append([*_dropping(terms), *_label_for(near.reach, slot, index)])
     for wish in state.apart:
         if wish.reach.counts(at)[0] > wish.use.limit:
-            peers = index.peer_index.peers(wish.use.term, wish.reach.around(slot).tolist())
+            peers = index.peer_index.peers(wish.use.term, wish.reach.slots_sharing_domains(slot).tolist())
             found.append([*_dropping((wish.use.source,)), *_raising(wish, len(peers)), *moving(peers)])
     for neighbours in state.refusing:
         if inter_pod_affinity.rejected_by_existing(neighbours, at)[0]:
             rule = neighbours.rule
-            owners = index.peer_index.owners(rule, rule.reach.around(slot).tolist())
+            owners = index.peer_index.owners(rule, rule.reach.slots_sharing_domains(slot).tolist())
             found.append([*moving(owners), _disarming(owners, rule.source)])
     return found
 

@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 
-from bayplan.indexing.counters import Counter
-from bayplan.indexing.term_table import Anchor, OwnerRule, TermEntry
+from bayplan.indexing.term_table import Anchor, Counter, OwnerRule, TermEntry
 from bayplan.model.labels import Labels
 from bayplan.model.terms import AffinityTerms
 from bayplan.model.workloads import WorkloadKey

@@ -10,35 +10,33 @@ compare. Knows nothing of what any rule does.
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 import msgspec
 import numpy as np
 
-from bayplan.indexing.bounded_cache import BoundedCache
 from bayplan.indexing.journal import Change
-from bayplan.indexing.slots import ALL, At
-from bayplan.indexing.value_columns import ValueColumn
+from bayplan.indexing.slots import ALL, At, ValueColumn
 from bayplan.model.reasons import Codes, Scores, Slots
 
 if TYPE_CHECKING:
     from bayplan.indexing.placement_index import PlacementIndex
 
-MEMORY = 256 * 2**20  # bytes of arrays kept; the least recently used go first
-REMEMBERED = 256  # corrected places that an evaluation can tell about
-FEW = 32  # places; more of them are "all" to whoever builds on an evaluation
-SINGLY = 6  # places up to which integers one by one are cheaper than arrays
-REPLAY = 64  # with more changes than this, a fresh look is cheaper than replaying them
+MAX_CACHED_BYTES = 256 * 2**20  # bytes of arrays kept; the least recently used go first
+MAX_LOGGED_PLACES = 256  # corrected places that an evaluation can tell about
+MAX_NOTED_PLACES = 32  # places; more of them are "all" to whoever builds on an evaluation
+MAX_SINGLE_PLACES = 6  # places up to which integers one by one are cheaper than arrays
+MAX_REPLAYED_CHANGES = 64  # with more changes than this, a fresh look is cheaper than replaying them
 
 
-class Around(msgspec.Struct, frozen=True):
+class SharedDomains(msgspec.Struct, frozen=True):
     """Every target that shares a domain of one of these keys with one of these slots."""
 
     keys: tuple[str, ...]
     slots: tuple[int, ...]
 
 
-Touched = slice | tuple[int, ...] | Around | None
+Touched = slice | tuple[int, ...] | SharedDomains | None
 
 
 class Evaluable(Protocol):
@@ -115,8 +113,8 @@ class Evaluation:
         """Remember where the arrays have just changed, for whoever builds on them."""
         self.version += len(places)
         self._log.extend(places)
-        if len(self._log) > REMEMBERED:
-            del self._log[: REMEMBERED // 2]
+        if len(self._log) > MAX_LOGGED_PLACES:
+            del self._log[: MAX_LOGGED_PLACES // 2]
 
     def note_all(self) -> None:
         self.version += 1
@@ -155,7 +153,7 @@ class EvaluationCache:
             found = Evaluation(key, rule.prepare(part, index))
             self._fill(found, rule, index)
             # Two arrays of eight bytes an entry is the usual size; some rules have less.
-            self._drop(self._kept.put(key, found, max(64, MEMORY // (16 * index.slots.capacity))), index)
+            self._drop(self._kept.put(key, found, max(64, MAX_CACHED_BYTES // (16 * index.slots.capacity))), index)
             return found
         self.refresh(found, rule, index)
         return found
@@ -212,11 +210,11 @@ class EvaluationCache:
         self, found: Evaluation, rule: Evaluable, index: PlacementIndex, few: dict[int, int], wide: list[Slots]
     ) -> None:
         self.n_corrected += 1
-        if wide or len(few) > FEW:
+        if wide or len(few) > MAX_NOTED_PLACES:
             found.note_all()
         else:
             found.note(few)
-        if wide or len(few) > SINGLY or not _correct_singly(found, rule, index, few):
+        if wide or len(few) > MAX_SINGLE_PLACES or not _correct_singly(found, rule, index, few):
             at: Slots = np.fromiter(few, np.intp, len(few))
             asked: Slots = np.fromiter(few.values(), np.intp, len(few))
             if wide:  # then places are slots
@@ -240,7 +238,7 @@ def _touched(
     """
     few: dict[int, int] = {}
     wide: list[Slots] = []
-    if changes is None or len(changes) > REPLAY or not found.fits(index):
+    if changes is None or len(changes) > MAX_REPLAYED_CHANGES or not found.fits(index):
         return few, wide, True
     state, column = found.state, found.column
     for change in changes:
@@ -249,7 +247,7 @@ def _touched(
             continue
         if isinstance(touched, slice):
             return few, wide, True
-        if isinstance(touched, Around):
+        if isinstance(touched, SharedDomains):
             if column is None:
                 _spread_out(touched, few, wide, index)
                 continue
@@ -261,14 +259,14 @@ def _touched(
     return few, wide, False
 
 
-def _spread_out(around: Around, few: dict[int, int], wide: list[Slots], index: PlacementIndex) -> None:
+def _spread_out(around: SharedDomains, few: dict[int, int], wide: list[Slots], index: PlacementIndex) -> None:
     """The slots of all the domains."""
     for key in around.keys:
         column = index.column(key)
         for slot in around.slots:
             for domain in column.domains(slot):
                 slots = column.slots_in(domain)
-                if len(slots) > SINGLY:
+                if len(slots) > MAX_SINGLE_PLACES:
                     wide.append(slots)
                 else:
                     few.update([(one, one) for one in slots.tolist()])
@@ -294,3 +292,46 @@ def _put(found: Evaluation, at: Slots, codes: Codes | None, raw: Scores | None) 
         found.codes_by_place[at] = 0 if codes is None else codes
     if found.raw_by_place is not None:
         found.raw_by_place[..., at] = 0 if raw is None else raw
+
+
+# RF merged from indexing.evaluations: A place for things worth keeping, up to a limit: what was used least recently
+# goes first, an eighth at a time.
+
+
+class CacheEntry(Protocol):
+    """`used` is when it was last of use, as a position in the journal."""
+
+    @property
+    def used(self) -> int: ...
+
+
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value", bound=CacheEntry)
+
+
+class BoundedCache(Generic[Key, Value]):
+    def __init__(self) -> None:
+        self._kept: dict[Key, Value] = {}
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def get(self, key: Key) -> Value | None:
+        return self._kept.get(key)
+
+    def put(self, key: Key, value: Value, most: int) -> list[Value]:
+        """Keep a value in place of any other under its key; returns what had to go because there were over `most`."""
+        self._kept[key] = value
+        if len(self._kept) <= most:
+            return []
+        # Several at once, so that looking for the oldest costs little for each.
+        oldest = sorted(self._kept.items(), key=lambda item: item[1].used)[: max(1, most // 8)]
+        for gone, _ in oldest:
+            del self._kept[gone]
+        return [value for _, value in oldest]
+
+    def clear(self) -> list[Value]:
+        """Forget everything; returns what was kept."""
+        kept = list(self._kept.values())
+        self._kept.clear()
+        return kept

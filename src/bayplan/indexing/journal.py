@@ -17,7 +17,7 @@ from bayplan.indexing.classes import WorkloadClass
 from bayplan.model.targets import Target
 from bayplan.model.workloads import Workload
 
-KEEP = 4096  # changes remembered for caches; an older cache is rebuilt
+MIN_KEPT_CHANGES = 4096  # changes remembered for caches; an older cache is rebuilt
 
 
 class ChangeType(enum.Enum):
@@ -118,15 +118,15 @@ class Journal:
         self._unsettled += 1
         return self.end
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         self._unsettled -= 1
         if not self._unsettled:
             self._settle()
 
     def _settle(self) -> None:
         self.settled = self.end
-        if len(self._log.changes) > 2 * KEEP:
-            self._log = _Log(self.end - KEEP, self._log.changes[-KEEP:])
-        if len(self._but_workloads) > 2 * KEEP:
-            self._forgotten = self._but_workloads[-KEEP][0]
-            del self._but_workloads[:-KEEP]
+        if len(self._log.changes) > 2 * MIN_KEPT_CHANGES:
+            self._log = _Log(self.end - MIN_KEPT_CHANGES, self._log.changes[-MIN_KEPT_CHANGES:])
+        if len(self._but_workloads) > 2 * MIN_KEPT_CHANGES:
+            self._forgotten = self._but_workloads[-MIN_KEPT_CHANGES][0]
+            del self._but_workloads[:-MIN_KEPT_CHANGES]

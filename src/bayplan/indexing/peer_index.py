@@ -13,16 +13,15 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 import msgspec
 
 from bayplan.indexing.classes import OTHER, ClassTable, LabelSet, LabelSets, VisibleLabels, WorkloadClass
-from bayplan.indexing.counters import Counter, Reach
-from bayplan.indexing.term_table import Anchor, OwnerRule, Role, TermEntry, TermTable
-from bayplan.indexing.value_columns import ValueColumn
+from bayplan.indexing.slots import ValueColumn
+from bayplan.indexing.term_table import Anchor, Counter, OwnerRule, Reach, Role, TermEntry, TermTable
 from bayplan.model.labels import Labels
 from bayplan.model.semantics import Semantics
 from bayplan.model.terms import TARGET, AffinityTerms, PeerTerm, Use, resolve
 from bayplan.model.workloads import LEAVING, Workload, WorkloadKey
 
 NO_LABELS: Labels = {}
-SEEN_KEPT = 8192  # label sets of which it is remembered what terms see of them
+MAX_VISIBLE_ENTRIES = 8192  # label sets of which it is remembered what terms see of them
 
 
 class PlacedWorkload(msgspec.Struct):
@@ -71,7 +70,7 @@ class PeerIndex:
 
     def visible(self, labels: Labels, also: frozenset[str] = frozenset()) -> VisibleLabels:
         """The labels that some live term could look at, or one about to live that looks at the keys `also`."""
-        if self._seen_as_of != self.terms.mentions_generation or len(self._seen) == SEEN_KEPT:
+        if self._seen_as_of != self.terms.mentions_generation or len(self._seen) == MAX_VISIBLE_ENTRIES:
             self._seen.clear()
             self._seen_as_of = self.terms.mentions_generation
         key = (tuple(labels.items()), also)

@@ -12,16 +12,13 @@ from contextlib import contextmanager
 from typing import Any
 
 from bayplan.errors import InputError
-from bayplan.indexing.bounded_cache import BoundedCache
-from bayplan.indexing.capacity import Capacity, ClaimUsers, ImageSizes, Ports
-from bayplan.indexing.cluster_capacity import ClusterCapacity
-from bayplan.indexing.evaluations import EvaluationCache
+from bayplan.indexing.capacity import Capacity, ClaimUsers, ClusterCapacity, ImageSizes, Ports
+from bayplan.indexing.evaluations import BoundedCache, EvaluationCache
 from bayplan.indexing.journal import Change, ChangeType, Journal
 from bayplan.indexing.peer_index import PeerIndex, PlacedWorkload
 from bayplan.indexing.pod_table import PodTable
-from bayplan.indexing.slots import TargetSlots, next_capacity
+from bayplan.indexing.slots import TAINTS, TargetSlots, ValueColumn, next_capacity
 from bayplan.indexing.storage import Attachments, Storage
-from bayplan.indexing.value_columns import TAINTS, ValueColumn
 from bayplan.model.labels import Labels
 from bayplan.model.semantics import UPSTREAM, Semantics
 from bayplan.model.targets import Target
@@ -38,7 +35,7 @@ class PlacementIndex:
         self.lost_targets_count = lost_targets_count
         self.slots = TargetSlots(seed)
         self.capacity = Capacity(self.slots.capacity)
-        self.cluster_room = ClusterCapacity(self.slots.capacity)
+        self.cluster_capacity = ClusterCapacity(self.slots.capacity)
         self.ports = Ports()
         self.images = ImageSizes()
         self.claim_users = ClaimUsers()
@@ -138,8 +135,8 @@ class PlacementIndex:
         self.slots.targets[slot] = target
         change = Change(ChangeType.TARGET_CHANGED, (slot,), target=target, before=before)
         if before.differs_in_room_alone(target):  # what clusters report all the time, and most rules never look at
-            self.cluster_room.take(slot)
-            self.cluster_room.put(slot, target)
+            self.cluster_capacity.take(slot)
+            self.cluster_capacity.put(slot, target)
             self.journal.append(change)
             return
         # Its workloads leave the old domains before the columns change, and enter the new ones after.
@@ -185,7 +182,7 @@ class PlacementIndex:
         self.journal.hold()
         self.remove(workload.key)
         self.add_shares(workload, shares)
-        self.journal.let_go()
+        self.journal.release()
 
     def amend(self, workload: Workload) -> None:
         """The same workload with news of it that nothing here counts, such as when it started."""
@@ -229,7 +226,7 @@ class PlacementIndex:
     def forget(self, mark: int) -> None:
         """Keep what happened since the mark."""
         assert mark <= self.journal.end
-        self.journal.let_go()
+        self.journal.release()
 
     def undo_to(self, mark: int) -> None:
         """Take back everything since the mark, last change first."""
@@ -238,7 +235,7 @@ class PlacementIndex:
         for change in reversed(changes):
             if not change.follows:
                 self._reverse(change)
-        self.journal.let_go()
+        self.journal.release()
 
     @contextmanager
     def tentatively(self) -> Iterator[None]:
@@ -344,14 +341,14 @@ class PlacementIndex:
     def _put(self, slot: int, target: Target, columns: Iterable[ValueColumn]) -> None:
         self.targets_generation += 1
         self.capacity.put(slot, target)
-        self.cluster_room.put(slot, target)
+        self.cluster_capacity.put(slot, target)
         self.images.put(slot, target)
         for column in columns:
             column.put(slot, target)
 
     def _take(self, slot: int, target: Target, columns: Iterable[ValueColumn]) -> None:
         self.capacity.take(slot)
-        self.cluster_room.take(slot)
+        self.cluster_capacity.take(slot)
         self.images.take(slot, target)
         for column in columns:
             column.take(slot)
@@ -360,7 +357,7 @@ class PlacementIndex:
         capacity = next_capacity(self.slots.capacity)
         self.slots.grow(capacity)
         self.capacity.grow(capacity)
-        self.cluster_room.grow(capacity)
+        self.cluster_capacity.grow(capacity)
         for column in self._columns.values():
             column.grow(capacity)
         if self._attachments is not None:

@@ -19,7 +19,7 @@ from bayplan.indexing.slots import grown, rank_of
 from bayplan.model import timestamps
 from bayplan.model.reasons import Mask
 
-NOWHERE = -1  # the slot of a row that is free
+FREE_ROW = -1  # the slot of a row that is free
 NOT_STARTED = np.iinfo(np.int64).max  # what has not started yet starts after everything that has
 
 Rows = NDArray[np.intp]
@@ -60,7 +60,7 @@ class PodTable:
 
     def on(self, where: Mask) -> Mask:
         """Which rows are of workloads on these targets."""
-        there: Mask = where[self.slot] & (self.slot != NOWHERE)
+        there: Mask = where[self.slot] & (self.slot != FREE_ROW)
         return there
 
     def in_order(self) -> Rows:
@@ -69,7 +69,7 @@ class PodTable:
             slots = np.fromiter(self._unsorted, np.intp, len(self._unsorted))
             anew = np.zeros(max(int(slots.max()), int(self.slot.max())) + 1, np.bool_)
             anew[slots] = True
-            kept = self._sorted[~self.on(anew)[self._sorted] & (self.slot[self._sorted] != NOWHERE)]
+            kept = self._sorted[~self.on(anew)[self._sorted] & (self.slot[self._sorted] != FREE_ROW)]
             fresh = np.flatnonzero(self.on(anew))
             fresh = fresh[self.importance_order(self.slot[fresh], fresh)]
             self._sorted = np.insert(kept, np.searchsorted(self.slot[kept], self.slot[fresh]), fresh)
@@ -112,11 +112,11 @@ class PodTable:
         self.class_id[moved[moved >= 0]] = class_id
 
     def remove(self, record: PlacedWorkload) -> None:
-        row, record.row = record.row, NOWHERE
+        row, record.row = record.row, FREE_ROW
         if row >= 0:
             self._unsorted.add(int(self.slot[row]))
             self.records[row] = None
-            self.slot[row] = NOWHERE
+            self.slot[row] = FREE_ROW
             self.signatures.release(int(self.signature[row]))
             self._free.append(row)
 
@@ -135,7 +135,7 @@ class PodTable:
         self._free = list(range(size - 1, n - 1, -1))
         self.records.extend([None] * (size - n))
         self.slot = grown(self.slot, size)
-        self.slot[n:] = NOWHERE
+        self.slot[n:] = FREE_ROW
         self.priority = grown(self.priority, size)
         self.started = grown(self.started, size)
         self.rank = grown(self.rank, size)

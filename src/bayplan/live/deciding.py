@@ -78,7 +78,7 @@ def _rejecting_rules(verdicts: Verdicts) -> tuple[str, ...]:
     """The rules that are against at least one node."""
     if verdicts.refusal is not None:
         return (verdicts.refusal[0].name,)
-    found = [one for one in verdicts.judged if (refused := one.refused()) is not None and refused.any()]
+    found = [one for one in verdicts.results if (refused := one.rejected()) is not None and refused.any()]
     return tuple(one.rule.name for one in found)
 
 
@@ -87,14 +87,14 @@ def _blockers(verdicts: Verdicts, workload: Workload, index: PlacementIndex) -> 
     if verdicts.refusal is not None:
         return ()
     refusals = np.zeros(index.slots.capacity, np.int64)
-    for one in verdicts.judged:
-        refused = one.refused()
+    for one in verdicts.results:
+        refused = one.rejected()
         if refused is not None:
             refusals += refused
     nearly = index.slots.alive & (refusals == 1)
     peers: dict[str, None] = {}
-    for one in verdicts.judged:
-        refused = one.refused()
+    for one in verdicts.results:
+        refused = one.rejected()
         if refused is None:
             continue
         for slot in np.flatnonzero(nearly & refused)[:MAX_BLOCKERS_NAMED].tolist():

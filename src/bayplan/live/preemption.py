@@ -16,7 +16,7 @@ from datetime import datetime
 import msgspec
 
 from bayplan.errors import ClusterError
-from bayplan.indexing.pod_table import NOWHERE
+from bayplan.indexing.pod_table import FREE_ROW
 from bayplan.live import conditions
 from bayplan.live.cluster_writer import ClusterWriter, PodGoneError, PodRef
 from bayplan.live.events import EventRecorder
@@ -104,7 +104,7 @@ class Preemptor:
 
     def _has_lesser(self, workload: Workload) -> bool:
         pod_table = self._state.index.pod_table
-        return bool(((pod_table.slot != NOWHERE) & (pod_table.priority < workload.priority)).any())
+        return bool(((pod_table.slot != FREE_ROW) & (pod_table.priority < workload.priority)).any())
 
     def _search(self, workload: Workload, rules: Sequence[Rule]) -> preemption.Preemption:
         state = self._state

@@ -1,4 +1,4 @@
-"""Place many bindings one after another, each seeing those before it. Knows nothing of files or terminals."""
+"""Place bindings one after another, each on an index that contains those before it. Knows nothing of files."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Shares = tuple[tuple[str, int], ...]
 
 class BindingPlacement(msgspec.Struct, frozen=True):
     """
-    Where one binding is after its turn.
+    Where one binding is after its scheduling attempt.
 
-    If it was not `placed`, `reason` and `message` say why, and `shares` are what it keeps of its previous result.
+    If it is not `placed`, `reason` and `message` say why, and `shares` are what it keeps of its previous result.
     """
 
     workload: Workload
@@ -35,7 +35,7 @@ class BindingPlacement(msgspec.Struct, frozen=True):
 def place_all(
     pending: Iterable[Workload], index: PlacementIndex, rules: Sequence[Rule], *, assumes: bool = True
 ) -> Iterator[BindingPlacement]:
-    """Decide and put into the index, in the order given. `assumes`: what is placed takes room from what follows."""
+    """Place the bindings in the order given. `assumes`: each one reduces the capacity that the next ones see."""
     for workload in pending:
         yield place(workload, index, rules, assumes=assumes)
 
@@ -43,27 +43,21 @@ def place_all(
 def place(
     workload: Workload, index: PlacementIndex, rules: Sequence[Rule], *, assumes: bool = True
 ) -> BindingPlacement:
-    """Decide where one binding goes and put it there."""
+    """Decide which clusters one binding is placed on and put it there."""
     with group_failover.without_workload(workload, index):
         decision = schedule_binding.schedule(workload, index, rules)
     before = index.records[workload.key].shares if workload.key in index.records else ()
-    shares = _after(decision, before)
+    # Without a cluster that fits, Karmada removes the previous result; after any other failure the result stays.
+    shares = decision.shares if decision.placed else () if decision.reason == NoClusterFit.reason else before
     if shares != before or decision.placed:
-        _settle(workload, decision, shares, index)
+        _replace(workload, decision, shares, index)
     if assumes and decision.placed:
         _assume(workload, shares, dict(before), index)
     message = "; ".join(decision.errors) if not decision.placed else ""
     return BindingPlacement(workload, decision.placed, shares, decision.observed, decision.reason, message)
 
 
-def _after(decision: FleetDecision, before: Shares) -> Shares:
-    """Where nothing fits, Karmada takes the old result away; after any other failure it stays."""
-    if decision.placed:
-        return decision.shares
-    return () if decision.reason == NoClusterFit.reason else before
-
-
-def _settle(workload: Workload, decision: FleetDecision, shares: Shares, index: PlacementIndex) -> None:
+def _replace(workload: Workload, decision: FleetDecision, shares: Shares, index: PlacementIndex) -> None:
     assert workload.binding is not None
     if workload.key in index.records:
         index.remove(workload.key)
@@ -73,7 +67,7 @@ def _settle(workload: Workload, decision: FleetDecision, shares: Shares, index: 
 
 
 def _assume(workload: Workload, shares: Shares, before: dict[str, int], index: PlacementIndex) -> None:
-    """Clusters offer less to what follows; room that is given up is free only once the cluster says so."""
+    """Reduce the capacity of the clusters; released capacity is free only once the cluster reports it."""
     assert workload.binding is not None
     for name, replicas in shares:
         slot = index.slots.by_name.get(name)
@@ -87,7 +81,7 @@ def _assume(workload: Workload, shares: Shares, before: dict[str, int], index: P
 
 
 def put_on(index: PlacementIndex, workload: Workload, shares: list[tuple[str, int]], draining: tuple[str, ...]) -> None:
-    """Place a binding where it is; under the seed, copies that still drain are there too, on their way out."""
+    """Add a binding where it is placed; with `draining_copies_count`, copies that still drain are added too."""
     if shares:
         index.add_shares(workload, shares)
     leaving = [(name, 0) for name in dict.fromkeys(draining) if name not in dict(shares)]

@@ -1,4 +1,4 @@
-"""Place many workloads one after another, each seeing those before it. Knows nothing of files or terminals."""
+"""Place pods one after another, each on an index that contains those before it. Knows nothing of files or terminals."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import msgspec
 
 from bayplan import schedule_pod
-from bayplan.engine import filtering
+from bayplan.engine import equivalence, filtering
 from bayplan.explaining import fit_error
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.terms import REGION, ZONE
@@ -15,12 +15,12 @@ from bayplan.model.workloads import Workload
 from bayplan.rules.rule import Rule
 
 GATED = "Scheduling is blocked due to non-empty scheduling gates"
-RulesOf = Callable[[Workload], Sequence[Rule]]  # a workload's scheduler may have rules of its own
-ENDLESS = 1_000_000  # more replicas than any cluster holds: a workload that needs nothing fits for ever
+RulesOf = Callable[[Workload], Sequence[Rule]]  # the rules of the scheduler that the workload names
+MAX_REPLICAS = 1_000_000  # more than any cluster holds: any number of a workload without needs fits
 
 
 class PodPlacement(msgspec.Struct, frozen=True):
-    """Where one workload goes; `target` is empty if nowhere, and then `message` and `reasons` say why."""
+    """Where one workload is placed; `target` is empty if no target is feasible: see `message` and `reasons`."""
 
     workload: Workload
     target: str = ""
@@ -30,60 +30,53 @@ class PodPlacement(msgspec.Struct, frozen=True):
 
 
 class RemainingCapacity(msgspec.Struct, frozen=True):
-    """How many more of a workload fit: where each goes, and what stops the next one (empty if nothing did)."""
+    """The targets of the copies that still fit, and the message of the first one that does not; empty if all fit."""
 
     placed: list[str]
     message: str
 
 
-def place_all(
-    pending: Iterable[Workload],
-    index: PlacementIndex,
-    rules_of: RulesOf,
-    on_step: Callable[[PodPlacement], None] | None = None,
-) -> Iterator[PodPlacement]:
-    """Decide and add to the index, in the order given."""
-    for workload in pending:
-        placement = place(workload, index, rules_of(workload))
-        if on_step is not None:
-            on_step(placement)
-        yield placement
-
-
-def place(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -> PodPlacement:
-    """Decide where one workload goes and, if it goes somewhere, put it there."""
-    if workload.gates:
-        return PodPlacement(workload, message=f"{GATED}: {', '.join(workload.gates)}")
-    slot, total = schedule_pod.choose(workload, index, rules)
-    if slot < 0:
-        refusal = refusal_of(workload, index, rules)
-        return PodPlacement(workload, message=refusal.message, reasons=refusal.reasons)
-    target = index.slots.at(slot)
-    index.add(bound(workload, target.labels), target.name)
-    return PodPlacement(workload, target.name, total)
-
-
 class FitFailure(msgspec.Struct, frozen=True):
-    """Why a kind of workload fits nowhere, as of a position in the journal."""
+    """Why no target is feasible for the workloads of an equivalence class, as of a position in the journal."""
 
     position: int
     message: str
     reasons: dict[str, int]
 
 
-def refusal_of(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -> FitFailure:
-    """Counted once for all workloads of the kind that come before the next change."""
-    equivalence_class = filtering.equivalence_class_of(rules, workload, index)
-    known: FitFailure | None = equivalence_class.refusal
+def place_all(pending: Iterable[Workload], index: PlacementIndex, rules_of: RulesOf) -> Iterator[PodPlacement]:
+    """Place the workloads in the order given."""
+    for workload in pending:
+        yield place(workload, index, rules_of(workload))
+
+
+def place(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -> PodPlacement:
+    """Decide where one workload is placed and, if a target is feasible, add it to the index."""
+    if workload.gates:
+        return PodPlacement(workload, message=f"{GATED}: {', '.join(workload.gates)}")
+    slot, total = schedule_pod.choose(workload, index, rules)
+    if slot < 0:
+        failure = fit_failure_of(workload, index, rules)
+        return PodPlacement(workload, message=failure.message, reasons=failure.reasons)
+    target = index.slots.at(slot)
+    index.add(bound(workload, target.labels), target.name)
+    return PodPlacement(workload, target.name, total)
+
+
+def fit_failure_of(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -> FitFailure:
+    """Why no target is feasible, computed once for all workloads of the class until the index changes."""
+    equivalence_class = equivalence.equivalence_class_of(rules, workload, index)
+    known: FitFailure | None = equivalence_class.fit_failure
     if known is None or known.position != index.journal.end:
         verdicts = filtering.run(rules, workload, index)
         reasons = dict(fit_error.count(verdicts, index)) if verdicts.refusal is None else {}
-        known = equivalence_class.refusal = FitFailure(index.journal.end, fit_error.sentence(verdicts, index), reasons)
+        known = FitFailure(index.journal.end, fit_error.sentence(verdicts, index), reasons)
+        equivalence_class.fit_failure = known
     return known
 
 
 def bound(workload: Workload, node_labels: dict[str, str]) -> Workload:
-    """The workload as it is once bound: since Kubernetes 1.35 it carries its node's zone and region as labels."""
+    """The workload once bound: since Kubernetes 1.35 it carries the zone and region labels of its node."""
     copied = {key: node_labels[key] for key in (ZONE, REGION) if key in node_labels}
     if not copied:
         return workload
@@ -97,7 +90,7 @@ def how_many_more(
     placed: list[str] = []
     message = ""
     with index.tentatively():
-        while len(placed) < (ENDLESS if most is None else most):
+        while len(placed) < (MAX_REPLICAS if most is None else most):
             copy = msgspec.structs.replace(workload, name=f"{workload.name}-copy-{len(placed)}", uid="")
             placement = place(copy, index, rules)
             if not placement.target:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from bayplan.engine.filtering import RuleResult
 from bayplan.indexing.capacity import PODS
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.indexing.value_columns import ValueColumn
+from bayplan.indexing.slots import ValueColumn
 from bayplan.model.workloads import Workload
 from bayplan.preempting.preemption_case import PreemptionCase
 from bayplan.rules import node_filters, resources_fit, volume_restrictions
@@ -89,7 +89,7 @@ class PortConstraint(CapacityConstraint):
         super().__init__(position, 1, np.zeros(index.slots.capacity, np.int64))
         self.wanted, self.index = judged.state, index
         pod_table = index.pod_table
-        refused = judged.refused()
+        refused = judged.rejected()
         self.taken = np.zeros(len(pod_table), np.int64)
         if refused is not None and refused.any():
             for row in np.flatnonzero(pod_table.has_ports & pod_table.on(refused)).tolist():

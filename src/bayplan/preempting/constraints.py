@@ -73,7 +73,7 @@ class PlacementConstraints(msgspec.Struct):
         case = self.case
         if case.index.journal.end == self.as_of:
             return self
-        judged = tuple(filtering.judge(case.rules, case.workload, case.index))
+        judged = tuple(filtering.evaluate_rules(case.rules, case.workload, case.index))
         return constraints_of(msgspec.structs.replace(case, judged=judged))
 
     def near_now(self) -> tuple[Mask, Mask]:

@@ -62,7 +62,7 @@ def rejection_reasons(case: PreemptionCase, slot: int) -> Reasons:
 
 
 def _refused(case: PreemptionCase, slot: int) -> Reasons:
-    judged: Iterable[filtering.RuleResult] = filtering.judge(case.rules, case.workload, case.index)
+    judged: Iterable[filtering.RuleResult] = filtering.evaluate_rules(case.rules, case.workload, case.index)
     for one in judged:
         codes = one.evaluation.codes
         if one.rule.filters and codes is not None and codes[slot]:

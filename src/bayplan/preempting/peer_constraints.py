@@ -15,10 +15,9 @@ import numpy as np
 from bayplan.engine.filtering import RuleResult
 from bayplan.indexing.classes import WorkloadClass
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.indexing.pod_table import NOWHERE
-from bayplan.indexing.slots import ALL
+from bayplan.indexing.pod_table import FREE_ROW
+from bayplan.indexing.slots import ABSENT, ALL
 from bayplan.indexing.term_table import OwnerRule, TermEntry
-from bayplan.indexing.value_columns import ABSENT
 from bayplan.model.reasons import Mask
 from bayplan.model.terms import PeerTerm, Use, resolve
 from bayplan.model.workloads import Workload
@@ -49,7 +48,7 @@ def classes_owning(rule: OwnerRule, index: PlacementIndex) -> list[WorkloadClass
 def member_rows(classes: Iterable[WorkloadClass], index: PlacementIndex) -> Mask:
     """The members of the classes, by row of the roster."""
     pod_table = index.pod_table
-    members: Mask = np.isin(pod_table.class_id, [cls.id for cls in classes]) & (pod_table.slot != NOWHERE)
+    members: Mask = np.isin(pod_table.class_id, [cls.id for cls in classes]) & (pod_table.slot != FREE_ROW)
     return members
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from bayplan.engine import filtering
 from bayplan.engine.filtering import Verdicts
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.indexing.pod_table import NOWHERE
+from bayplan.indexing.pod_table import FREE_ROW
 from bayplan.model.reasons import Mask, StatusCode
 from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.preempting import dry_run
@@ -60,7 +60,7 @@ def preempt(
     """What to do for a workload that fits nowhere; `nominated` are others with the targets they were promised."""
     verdicts = filtering.run(rules, workload, index)
     limits = constraints_of(
-        PreemptionCase(workload, index, rules, verdicts.judged, nominated_pods_of(workload, nominated, index))
+        PreemptionCase(workload, index, rules, verdicts.results, nominated_pods_of(workload, nominated, index))
     )
     curable, fits = _standing(limits, verdicts)
     if fits.any() or not len(index.slots):
@@ -110,7 +110,7 @@ def _search(limits: PlacementConstraints, curable: Mask, budgets: DisruptionBudg
     """Who is cheapest to free; `across` lets workloads on other targets go too."""
     workload, index = limits.case.workload, limits.case.index
     pod_table = index.pod_table
-    lower = (pod_table.slot != NOWHERE) & (pod_table.priority < workload.priority)
+    lower = (pod_table.slot != FREE_ROW) & (pod_table.priority < workload.priority)
     if limits.nearness is not None and index.semantics.spare_affinity_partners:
         lower &= ~limits.nearness.partners()
     return CandidateSearch(limits, curable, lower, across=across).run(budgets)

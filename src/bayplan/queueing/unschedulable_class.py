@@ -50,15 +50,15 @@ class UnschedulableClass:
     def judge(self, verdicts: Verdicts, index: PlacementIndex) -> None:
         """Remember what the rules said, and who of them listens to other pods."""
         self.held_by = np.zeros(index.slots.capacity, np.uint8)
-        for one in verdicts.judged:
-            refused = one.refused()
+        for one in verdicts.results:
+            rejected = one.rejected()
             if one.rule.name == VolumeLimits.name:
-                self.lacks_attachments = refused is not None and bool(refused.any())
-            if refused is not None:
-                self.held_by[refused] |= _hangs_on(one.rule.name)
+                self.lacks_attachments = rejected is not None and bool(rejected.any())
+            if rejected is not None:
+                self.held_by[rejected] |= _hangs_on(one.rule.name)
         # Where no rule is against it, promises to others are, and these may be kept with more room.
         self.held_by[verdicts.feasible] |= ROOM
-        self.peers = [one for one in verdicts.judged if one.rule.name in LIFTED_BY_PEERS]
+        self.peers = [one for one in verdicts.results if one.rule.name in LIFTED_BY_PEERS]
         self.heard.clear()
         self.outdated = False
 
@@ -127,7 +127,7 @@ def has_room(workload: Workload, slot: int, index: PlacementIndex, more: Mapping
     capacity = index.capacity
     for resource, amount in ((PODS, 1), *workload.needs.requests.amounts):
         row = capacity.row(resource)
-        free = capacity.offered_at[row][slot] - capacity.requested_at[row][slot]
+        free = capacity.allocatable_at[row][slot] - capacity.requested_at[row][slot]
         # Who asks for nothing of it fits, though others may have been given more than there is.
         if amount and amount > free + more.get(resource, 0) and not resources_fit.may_be_ignored(resource):
             return False

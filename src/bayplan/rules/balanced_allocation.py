@@ -50,7 +50,7 @@ class BalancedAllocation(Rule):
         return 50 + (50 + after - before) // 2
 
     def at_one(self, state: Plan, index: PlacementIndex, slot: int) -> tuple[int, int]:
-        offered, requested = index.capacity.offered_at, index.capacity.requested_at
+        offered, requested = index.capacity.allocatable_at, index.capacity.requested_at
         before, after = [], []
         for row, amount in state:
             whole = offered[row][slot]

@@ -14,13 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.indexing.classes import VisibleLabels, WorkloadClass
-from bayplan.indexing.counters import Reach
-from bayplan.indexing.evaluations import Around, Touched
+from bayplan.indexing.evaluations import SharedDomains, Touched
 from bayplan.indexing.journal import Change, ChangeType
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.indexing.slots import ALL, At
-from bayplan.indexing.term_table import OwnerRule, Role, TermEntry
-from bayplan.indexing.value_columns import ValueColumn
+from bayplan.indexing.slots import ALL, At, ValueColumn
+from bayplan.indexing.term_table import OwnerRule, Reach, Role, TermEntry
 from bayplan.model.reasons import Codes, Mask, Reason, Scores, StatusCode
 from bayplan.model.semantics import Semantics
 from bayplan.model.terms import AffinityTerms, PeerTerm, ResolvedTerms, Use, resolve
@@ -201,7 +199,7 @@ class InterPodAffinity(Rule):
             keys = state.effects[cls.id] = self._effects(state, cls, index)
         if not keys:
             return None
-        return ALL if keys is EVERYWHERE else Around(keys, change.slots)
+        return ALL if keys is EVERYWHERE else SharedDomains(keys, change.slots)
 
     def _touched_by_others(self, state: InterPodAffinityState, change: Change) -> Touched:
         """Where something that is no workload on a target matters."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayplan.indexing.counters import Reach
 from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.indexing.term_table import Reach
 from bayplan.model.terms import PodTerm
 from bayplan.rules.inter_pod_affinity import (
     AFFINITY_NOT_MATCHED,
@@ -54,7 +54,7 @@ def _not_near(near: RequiredAffinity, state: InterPodAffinityState, slot: int) -
 
 def _too_near(wish: CountedTerm, slot: int, index: PlacementIndex) -> Failure:
     domain, term = _domain(wish.reach, slot), wish.use.source
-    peers = index.peer_index.peers(wish.use.term, wish.reach.around(slot).tolist())
+    peers = index.peer_index.peers(wish.use.term, wish.reach.slots_sharing_domains(slot).tolist())
     allowed = f", more than the {term.limit} allowed" if term.limit else ""
     detail = f"{_count(peers)} in {domain} match{'es' if len(peers) == 1 else ''} {show_term(term)}{allowed}"
     return Failure(RULE, ANTI_AFFINITY_NOT_MATCHED.text, detail=detail, term=term.path, domain=domain, peers=peers)
@@ -63,7 +63,7 @@ def _too_near(wish: CountedTerm, slot: int, index: PlacementIndex) -> Failure:
 def _unwelcome(neighbours: ExistingPodTerm, slot: int, index: PlacementIndex) -> Failure:
     rule = neighbours.rule
     domain = _domain(rule.reach, slot)
-    owners = index.peer_index.owners(rule, rule.reach.around(slot).tolist())
+    owners = index.peer_index.owners(rule, rule.reach.slots_sharing_domains(slot).tolist())
     allowed = f" more than {rule.limit} of" if rule.limit else ""
     detail = f"{_count(owners)} in {domain} refuse{'s' if len(owners) == 1 else ''}{allowed} {show_term(rule.source)}"
     return Failure(

@@ -7,8 +7,7 @@ import numpy as np
 from bayplan.indexing.evaluations import Touched
 from bayplan.indexing.journal import Change
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.indexing.slots import At
-from bayplan.indexing.value_columns import TAINTS
+from bayplan.indexing.slots import TAINTS, At
 from bayplan.model.reasons import Codes, Reason, StatusCode
 from bayplan.model.taints import UNSCHEDULABLE, tolerated
 from bayplan.model.workloads import HostPort, Workload

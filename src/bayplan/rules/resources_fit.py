@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from bayplan.indexing.capacity import COUNTED, PODS, Capacity
+from bayplan.indexing.capacity import NONZERO_RESOURCES, PODS, Capacity
 from bayplan.indexing.evaluations import Touched
 from bayplan.indexing.journal import Change, ChangeType
 from bayplan.indexing.placement_index import PlacementIndex
@@ -96,7 +96,7 @@ class ResourcesFit(Rule):
         total = np.zeros(len(index.slots.alive[at]), np.int64)
         weights = np.zeros(len(total), np.int64)
         for resource, row, amount, weight in state.scored:
-            taken = capacity.counted if resource in COUNTED else capacity.requested
+            taken = capacity.nonzero_requested if resource in NONZERO_RESOURCES else capacity.requested
             offered = capacity.allocatable[row, at]
             scored = self._score_of(taken[row, at] + amount, np.maximum(offered, 1))
             counts = offered > 0
@@ -111,7 +111,7 @@ class ResourcesFit(Rule):
 
     def at_one(self, state: ResourcesFitState, index: PlacementIndex, slot: int) -> tuple[int, int]:
         capacity = index.capacity
-        offered, requested = capacity.offered_at, capacity.requested_at
+        offered, requested = capacity.allocatable_at, capacity.requested_at
         pods = capacity.rows[PODS]
         code = int(requested[pods][slot] + 1 > offered[pods][slot])
         for row, amount, bit in state.fitted:
@@ -125,9 +125,9 @@ class ResourcesFit(Rule):
     def _score_one(self, state: ResourcesFitState, capacity: Capacity, slot: int) -> int:
         total = weights = 0
         for resource, row, amount, weight in state.scored:
-            offered = capacity.offered_at[row][slot]
+            offered = capacity.allocatable_at[row][slot]
             if offered > 0:
-                taken = capacity.counted_at if resource in COUNTED else capacity.requested_at
+                taken = capacity.nonzero_requested_at if resource in NONZERO_RESOURCES else capacity.requested_at
                 scored = self._score_of_one(taken[row][slot] + amount, offered)
                 if self.strategy.type != RATIO or scored > 0:
                     total += weight * scored

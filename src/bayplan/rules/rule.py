@@ -18,8 +18,7 @@ import numpy as np
 from bayplan.indexing.evaluations import Touched
 from bayplan.indexing.journal import Change, ChangeType
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.indexing.slots import At
-from bayplan.indexing.value_columns import ValueColumn
+from bayplan.indexing.slots import At, ValueColumn
 from bayplan.model.reasons import Codes, Mask, Reason, Scores, Slots
 from bayplan.model.workloads import Workload
 

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.indexing.slots import ALL, At
-from bayplan.indexing.value_columns import TAINTS, Value
+from bayplan.indexing.slots import ALL, TAINTS, At, Value
 from bayplan.model.reasons import Codes, Mask, Reason, Scores, StatusCode
 from bayplan.model.taints import HARD_EFFECTS, PREFER_NO_SCHEDULE, Taint, Toleration, tolerated
 from bayplan.model.workloads import Workload

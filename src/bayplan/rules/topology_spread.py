@@ -10,13 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.indexing.classes import WorkloadClass
-from bayplan.indexing.counters import Counter
-from bayplan.indexing.evaluations import Around, Touched
+from bayplan.indexing.evaluations import SharedDomains, Touched
 from bayplan.indexing.journal import Change, ChangeType
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.indexing.slots import ALL, At
-from bayplan.indexing.term_table import TermEntry
-from bayplan.indexing.value_columns import ABSENT, ValueColumn
+from bayplan.indexing.slots import ABSENT, ALL, At, ValueColumn
+from bayplan.indexing.term_table import Counter, TermEntry
 from bayplan.model.labels import EVERYTHING
 from bayplan.model.node_selectors import ANYWHERE, NodeAffinity
 from bayplan.model.reasons import Codes, Mask, Reason, Scores, StatusCode
@@ -149,9 +147,9 @@ class TopologySpread(Rule):
         if not keys:
             return None
         if state.fewest == fewest(state):
-            return Around(keys, change.slots)
+            return SharedDomains(keys, change.slots)
         # The smallest count decides everywhere.
-        return ALL if state.domain_column is None else Around(keys, state.one_of_each)
+        return ALL if state.domain_column is None else SharedDomains(keys, state.one_of_each)
 
     def reasons(self, state: SpreadState, code: int) -> tuple[Reason, ...]:
         del state

@@ -12,12 +12,11 @@ from abc import abstractmethod
 import msgspec
 import numpy as np
 
-from bayplan.indexing.counters import Reach
 from bayplan.indexing.evaluations import Touched
 from bayplan.indexing.journal import Change, ChangeType
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ALL, At
-from bayplan.indexing.term_table import TermEntry
+from bayplan.indexing.term_table import Reach, TermEntry
 from bayplan.model.bindings import AFFINITY_GROUP, ANTI_AFFINITY_GROUP
 from bayplan.model.labels import equals
 from bayplan.model.reasons import Codes, Reason, StatusCode

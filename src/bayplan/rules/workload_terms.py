@@ -10,9 +10,9 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from bayplan.indexing.counters import Reach
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import At
+from bayplan.indexing.term_table import Reach
 from bayplan.model.reasons import Reason, Scores, StatusCode
 from bayplan.model.terms import TARGET, AffinityTerms
 from bayplan.model.workloads import Workload
@@ -123,14 +123,14 @@ def term_failures(rule: str, state: InterPodAffinityState, slot: int, index: Pla
             found.append(Failure(rule, NO_PEER.text, term=near.use.source.path, peers=peers))
     for wish in state.apart:
         if wish.reach.counts(at)[0] > wish.use.limit:
-            peers = peer_index.peers(wish.use.term, wish.reach.around(slot).tolist())
+            peers = peer_index.peers(wish.use.term, wish.reach.slots_sharing_domains(slot).tolist())
             reason, domain = PEER.text, _domain(wish.reach, slot)
             found.append(Failure(rule, reason, term=wish.use.source.path, domain=domain, peers=peers))
     unwelcome = []
     for neighbours in state.refusing:
         if rejected_by_existing(neighbours, at)[0]:
             held, reach = neighbours.rule, neighbours.rule.reach
-            peers = peer_index.owners(held, reach.around(slot).tolist())
+            peers = peer_index.owners(held, reach.slots_sharing_domains(slot).tolist())
             reason, domain = OWNER.text, _domain(reach, slot)
             unwelcome.append(Failure(rule, reason, term=held.source.path, domain=domain, peers=peers))
     return found + sorted(unwelcome, key=lambda failure: (failure.domain, failure.peers))
