@@ -158,7 +158,7 @@ async def connected(path, options=None, **clocks):
     """A connection through the kubeconfig at the path, on clocks of the test's own."""
     options = options or ConnectOptions()
     found = {name: clocks[name] for name in ("clock", "now") if name in clocks}
-    access = kubeconfig.find(kubeconfig_files.load([path]), None, options, **found)
+    access = kubeconfig.access_of(kubeconfig_files.load([path]), None, options, **found)
     own = {name: clocks[name] for name in ("clock", "sleep") if name in clocks}
     async with Connection(access, options, **own) as connection:
         yield connection

@@ -19,7 +19,7 @@ async def ask(kubeconfig, options=None):
 async def test_an_expired_certificate(serve, authority, kubeconfig_for):
     past = dt.datetime.now(dt.UTC) - dt.timedelta(days=1)
     server = await serve(authority.issue_cert("127.0.0.1", not_after=past))
-    with pytest.raises(errors.CertificateError, match=r"not accepted: certificate has expired; it has to be renewed"):
+    with pytest.raises(errors.CertificateError, match=r"not trusted: certificate has expired; renew it"):
         await ask(kubeconfig_for(server))
     assert server.requests == []
 

@@ -162,7 +162,7 @@ async def test_the_observer_hears_of_every_answer(server, kubeconfig_for):
 
 
 async def test_nobody_answers_in_time(server, kubeconfig_for):
-    with pytest.raises(errors.NoAnswerError, match="no answer in time"):
+    with pytest.raises(errors.NoAnswerError, match="no response in time"):
         await ask(kubeconfig_for(server), timeout=0.05)
 
 
@@ -195,7 +195,7 @@ async def test_a_connection_that_breaks_off(server, kubeconfig_for):
         return web.Response()
 
     server.then(hang_up)
-    with pytest.raises(errors.ConnectionLostError, match="the connection broke off"):
+    with pytest.raises(errors.ConnectionLostError, match="the connection was lost"):
         await ask(kubeconfig_for(server), "POST", "/api")
 
 
@@ -251,7 +251,7 @@ async def test_secrets_show_nowhere(tls_server, kubeconfig_for, caplog):
 
 async def test_without_tls_no_credentials_are_sent(server, kubeconfig_for):
     server.then(refusal(401, "Unauthorized"))
-    with pytest.raises(errors.UnauthorizedError, match="we sent none, because the address of the server is not https"):
+    with pytest.raises(errors.UnauthorizedError, match="none were sent, because the server address is not https"):
         await ask(kubeconfig_for(server))
     assert "Authorization" not in server.requests[0].headers
 

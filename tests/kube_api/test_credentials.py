@@ -70,8 +70,8 @@ async def test_a_token_file_wins_over_a_token_while_it_can_be_read(tls_server, k
 @pytest.mark.parametrize("content, text", [
     (None, "users[0].user.tokenFile: cannot read"),
     ("", "the token is empty"),
-    ("two words", "the token has characters that no token can have"),
-    ("line\nline", "the token has characters that no token can have"),
+    ("two words", "the token has characters that are not allowed in a token"),
+    ("line\nline", "the token has characters that are not allowed in a token"),
 ])  # fmt: skip
 async def test_token_files_that_do_not_work(tls_server, kubeconfig_for, tmp_path, content, text):
     if content is not None:
@@ -146,7 +146,7 @@ async def test_an_expired_client_certificate_is_named_as_the_reason(serve, kubec
         "client-key-data": encoded(issued.private_key_pem.bytes()),
     }
     async with connected(kubeconfig_for(server, user)) as connection:
-        with pytest.raises(errors.UnauthorizedError, match=rf"our client certificate \(.*\) expired on {past:%F}"):
+        with pytest.raises(errors.UnauthorizedError, match=rf"the client certificate \(.*\) expired on {past:%F}"):
             await connection.get("/api")
 
 

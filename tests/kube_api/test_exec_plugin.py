@@ -163,9 +163,9 @@ async def test_other_credentials_go_before_a_plugin(tls_server, kubeconfig_for, 
     ({}, "returned neither a token nor a client certificate"),
     ({"status": {}}, "returned neither a token nor a client certificate"),
     ({"status": {"clientKeyData": "s3cr3t"}}, "returned only one of certificate and key"),
-    ({"status": {"token": "s3cr3t\n\nX: y"}}, "characters that no token can have"),
-    ({"status": {"token": ["s3cr3t"]}}, "wrote no ExecCredential"),
-    ("no json s3cr3t", "wrote no ExecCredential"),
+    ({"status": {"token": "s3cr3t\n\nX: y"}}, "characters that are not allowed in a token"),
+    ({"status": {"token": ["s3cr3t"]}}, "did not write an ExecCredential"),
+    ("no json s3cr3t", "did not write an ExecCredential"),
 ])  # fmt: skip
 async def test_plugins_that_answer_wrongly(tls_server, kubeconfig_for, plugin, says, text):
     content = {"kind": "ExecCredential", "apiVersion": V1}
@@ -179,9 +179,9 @@ async def test_plugins_that_answer_wrongly(tls_server, kubeconfig_for, plugin, s
 
 
 @pytest.mark.parametrize("fields, text", [
-    ({"command": "no-such-program", "installHint": "get it\nhere"}, "cannot run the program: No such file or directory (get it here)"),
+    ({"command": "no-such-program", "installHint": "get it\nhere"}, "cannot run the plugin: No such file or directory (get it here)"),
     ({"env": [{"name": "CODE", "value": "7"}]}, "failed with exit code 7"),
-    ({"interactiveMode": "Always"}, "interactiveMode is Always and standard input is no terminal"),
+    ({"interactiveMode": "Always"}, "interactiveMode is Always and standard input is not a terminal"),
 ])  # fmt: skip
 async def test_plugins_that_do_not_run(tls_server, kubeconfig_for, plugin, fields, text, monkeypatch):
     plugin.says(token="t")

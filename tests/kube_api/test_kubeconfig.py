@@ -32,7 +32,7 @@ def write(tmp_path):
 
 
 def find(*paths, context=None, **options):
-    return kubeconfig.find(kubeconfig_files.load(paths), context, ConnectOptions(**options))
+    return kubeconfig.access_of(kubeconfig_files.load(paths), context, ConnectOptions(**options))
 
 
 def test_the_smallest_one(write):
@@ -111,7 +111,7 @@ BAD = {
     ),
     "authority twice": (
         config(cluster={"certificate-authority": "a", "certificate-authority-data": CA}),
-        ": clusters[0].cluster.certificate-authority: certificate-authority-data is given too; only one can be",
+        ": clusters[0].cluster.certificate-authority: certificate-authority-data is also set; only one is allowed",
     ),
     "authority and no checking": (
         config(cluster={"certificate-authority-data": CA, "insecure-skip-tls-verify": True}),
@@ -119,7 +119,7 @@ BAD = {
     ),
     "no base64": (
         config(cluster={"certificate-authority-data": "§"}),
-        ": clusters[0].cluster.certificate-authority-data: expected base64, got something else",
+        ": clusters[0].cluster.certificate-authority-data: expected valid base64",
     ),
     "proxy of another kind": (
         config(cluster={"proxy-url": "socks5://user:secret@p:1080"}),
@@ -127,7 +127,7 @@ BAD = {
     ),
     "certificate twice": (
         config(user={"client-certificate": "a", "client-certificate-data": CA, "client-key": "b"}),
-        ": users[0].user.client-certificate: client-certificate-data is given too; only one can be",
+        ": users[0].user.client-certificate: client-certificate-data is also set; only one is allowed",
     ),
     "certificate without key": (
         config(user={"client-certificate": "a"}),
@@ -135,11 +135,11 @@ BAD = {
     ),
     "token and password": (
         config(user={"token": "a", "username": "b"}),
-        ": users[0].user.username: a token is given too; only one can be",
+        ": users[0].user.username: a token is also set; only one is allowed",
     ),
     "groups without user": (
         config(user={"as-groups": ["a"]}),
-        ": users[0].user.as: expected a user to act as, since as-uid, as-groups or as-user-extra is set; got nothing",
+        ": users[0].user.as: expected a user to impersonate, because as-uid, as-groups or as-user-extra is set; got nothing",
     ),
     "auth provider": (
         config(user={"auth-provider": {"name": "oidc", "config": {"client-secret": "x"}}}),
@@ -290,7 +290,7 @@ def test_the_way_is_found_by_itself(nowhere, write, monkeypatch):
     for call in (connect.auto, connect.from_kubeconfig, connect.from_cluster):
         with pytest.raises(errors.NoClusterError):
             call()
-    with pytest.raises(errors.UnknownContextError, match="there is no kubeconfig at all"):
+    with pytest.raises(errors.UnknownContextError, match="no kubeconfig was found"):
         connect.auto(context="test")
     alone = connect.auto(options=ConnectOptions(server="http://localhost:8001", namespace="shop"))
     assert (alone.server, alone.namespace) == ("http://localhost:8001", "shop")
@@ -316,5 +316,5 @@ def test_the_way_is_found_by_itself(nowhere, write, monkeypatch):
 def test_proxies_of_the_environment(monkeypatch, write, server, no_proxy, proxy):
     monkeypatch.setenv("HTTPS_PROXY", "http://p:3128")
     monkeypatch.setenv("NO_PROXY", no_proxy)
-    assert transport.from_environment(server) == proxy
+    assert transport.proxy_from_environment(server) == proxy
     assert find(write(config(cluster={"server": server, "proxy-url": "http://own:1"}))).proxy == "http://own:1"

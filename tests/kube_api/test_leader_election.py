@@ -227,14 +227,14 @@ async def test_a_renewal_that_hangs_is_tried_once_more_before_leadership_ends(se
     renewed = server.version
     await until(lambda: server.version >= renewed + 3 or a.task.done())
     assert a.leads
-    assert a.trouble == ["leader election: no answer while renewing the lease"]
+    assert a.trouble == ["leader election: no response while renewing the lease"]
 
 
 async def test_the_lease_is_renewed_while_every_connection_waits_for_something_else(
     server, kubeconfig_for, monkeypatch
 ):
-    monkeypatch.setattr("bayplan.kube_api.connection._MOST_CONNECTIONS", 4)
-    async with connected(kubeconfig_for(server)) as connection, connection.apart() as own:
+    monkeypatch.setattr("bayplan.kube_api.connection._MAX_CONNECTIONS", 4)
+    async with connected(kubeconfig_for(server)) as connection, connection.separate() as own:
         elector = LeaderElector(own, "kube-system", "bayplan", "a", retry_period=0.05)
         standing = asyncio.create_task(elector.run())
         await elector.leading.wait()

@@ -1,5 +1,6 @@
 import pytest
 
+import listed
 from bayplan.errors import ClusterError
 from bayplan.kube_api import decoding, errors, listing
 from bayplan.kube_api.decoding import Key
@@ -10,7 +11,7 @@ from bayplan.wire.pods import Pod
 from kube_api.scripted import answer, connected, gone, page, pod
 
 
-async def listed(kubeconfig, *args, **settings):
+async def page_names(kubeconfig, *args, **settings):
     """The names on each page; `again` where the list started anew."""
     async with connected(kubeconfig) as connection:
         pages = listing.pages(connection, PODS, Pod, *args, **settings)
@@ -22,7 +23,7 @@ async def listed(kubeconfig, *args, **settings):
 
 async def test_pages_follow_one_another(server, kubeconfig_for):
     server.then(page(pod("a", 1), pod("b", 2), more="token/1", remaining=1), page(pod("c", 3)))
-    assert await listed(kubeconfig_for(server), limit=2) == [["a", "b"], ["c"]]
+    assert await page_names(kubeconfig_for(server), limit=2) == [["a", "b"], ["c"]]
     first, second = server.requests
     assert first.path == "/api/v1/pods"
     assert first.query == {"limit": "2"}
@@ -39,33 +40,33 @@ async def test_a_page_tells_version_and_what_is_left(server, kubeconfig_for):
 
 async def test_an_empty_list(server, kubeconfig_for):
     server.then(answer({"kind": "PodList", "metadata": {"resourceVersion": "1"}, "items": None}))
-    assert await listed(kubeconfig_for(server)) == [[]]
+    assert await page_names(kubeconfig_for(server)) == [[]]
 
 
 async def test_a_version_that_vanishes_midway_starts_the_list_again(server, kubeconfig_for):
     server.then(page(pod("a", 1), more="x"), gone(), page(pod("b", 2), more="y"), page(pod("c", 3)))
-    assert await listed(kubeconfig_for(server)) == [["a"], "again", ["b"], ["c"]]
+    assert await page_names(kubeconfig_for(server)) == [["a"], "again", ["b"], ["c"]]
 
 
 async def test_after_three_tries_the_list_comes_in_one_piece(server, kubeconfig_for):
     for _ in range(3):
         server.then(page(pod("a", 1), more="x"), gone())
     server.then(page(pod("a", 1), pod("b", 2)))
-    assert await listed(kubeconfig_for(server)) == [["a"], "again"] * 3 + [["a", "b"]]
+    assert await page_names(kubeconfig_for(server)) == [["a"], "again"] * 3 + [["a", "b"]]
     assert "limit" not in server.requests[-1].query
 
 
 async def test_a_list_that_never_stands_is_an_error(server, kubeconfig_for):
     server.then(*(gone() for _ in range(4)))
     with pytest.raises(errors.GoneError):
-        await listed(kubeconfig_for(server))
+        await page_names(kubeconfig_for(server))
     assert server.unused == 0
 
 
 async def test_selection(server, kubeconfig_for):
     server.then(page())
     selection = Selection("shop", label_selector="app in (web)", field_selector="spec.nodeName=")
-    await listed(kubeconfig_for(server), selection)
+    await page_names(kubeconfig_for(server), selection)
     asked = server.requests[0]
     assert asked.path == "/api/v1/namespaces/shop/pods"
     assert asked.query == {"labelSelector": "app in (web)", "fieldSelector": "spec.nodeName=", "limit": "500"}
@@ -74,7 +75,7 @@ async def test_selection(server, kubeconfig_for):
 async def test_metadata_alone(server, kubeconfig_for):
     server.then(page({"metadata": {"name": "a", "labels": {"app": "web"}}}))
     async with connected(kubeconfig_for(server)) as connection:
-        found = await listing.everything(connection, PODS, ApiObject, Selection(metadata_only=True))
+        found = await listed.everything(connection, PODS, ApiObject, Selection(metadata_only=True))
     assert found.items[0].metadata.labels == {"app": "web"}
     accepted = server.requests[0].headers["Accept"]
     assert accepted == "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
@@ -92,7 +93,7 @@ DEEP = (
 async def test_one_unreadable_object_does_not_take_the_others_along(server, kubeconfig_for):
     server.then(page(pod("a", 1), POISON, pod("b", 2), version=9))
     async with connected(kubeconfig_for(server)) as connection:
-        found = await listing.everything(connection, PODS, Pod)
+        found = await listed.everything(connection, PODS, Pod)
     assert [item.metadata.name for item in found.items] == ["a", "b"]
     assert found.resource_version == "9"
     (bad,) = found.unreadable
@@ -101,7 +102,7 @@ async def test_one_unreadable_object_does_not_take_the_others_along(server, kube
 
 
 @pytest.mark.parametrize("raw, error", [
-    (DEEP, "nested too deeply to be read"),
+    (DEEP, "nested too deeply to be decoded"),
     (b'{"metadata":{"namespace":"shop","name":"poison","uid":"u-5","resourceVersion":"5","labels":{"a":1}}}', "metadata.labels[...]: expected str, got int"),
     (b'{"metadata":{"namespace":"shop","name":"poison","uid":"u-5","resourceVersion":"5"},"spec":{"nodeName":"\xff"}}', "'utf-8' codec"),
 ])  # fmt: skip
@@ -116,7 +117,7 @@ async def test_kinds_of_poison(raw, error):
 
 
 def test_a_big_page_is_decoded_in_slices(monkeypatch):
-    monkeypatch.setattr(decoding, "_BIG_PAGE", 100)
+    monkeypatch.setattr(decoding, "_MAX_PAGE_BYTES_AT_ONCE", 100)
     items = b",".join(b'{"metadata":{"name":"p%d"}}' % number for number in range(250))
     _, slices = decoding.Decoding(Pod).page("GET x", b'{"kind":"PodList","metadata":{},"items":[' + items + b"]}")
     sizes = [[item.metadata.name for item in part] for part in slices]
@@ -128,7 +129,7 @@ def test_a_big_page_is_decoded_in_slices(monkeypatch):
 async def test_what_is_no_list_is_the_wrong_server(server, kubeconfig_for, content):
     server.then(answer(content))
     with pytest.raises(errors.WrongServerError, match=r"/api/v1/pods: .*list of objects") as caught:
-        await listed(kubeconfig_for(server))
+        await page_names(kubeconfig_for(server))
     assert isinstance(caught.value, ClusterError)
 
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 from aiohttp import web
 
-from bayplan.kube_api import listing
+import listed
 from bayplan.kube_api.access import ConnectOptions
 from bayplan.kube_api.errors import NoAnswerError
 from bayplan.kube_api.resources import PODS
@@ -53,7 +53,7 @@ async def test_lists_take_no_longer_than_the_user_lets_them(command, server, kub
     server.then(answer(VERSION))
     words = ("--kubeconfig", kubeconfig_for(server), "--request-timeout", "300ms")
     _, errors, code = await run(command, *words)
-    assert errors.endswith(": no answer in time\n")
+    assert errors.endswith(": no response in time\n")
     assert code == 3
 
 
@@ -61,4 +61,4 @@ async def test_the_lists_of_a_scheduler_neither(server, kubeconfig_for):
     async with connected(kubeconfig_for(server), ConnectOptions(request_timeout=0.2)) as connection:
         with pytest.raises(NoAnswerError):
             async with asyncio.timeout(HANGING):
-                await listing.everything(connection, PODS, Pod)
+                await listed.everything(connection, PODS, Pod)

@@ -76,7 +76,7 @@ async def test_a_server_whose_certificate_has_expired(serve, authority, kubeconf
     past = dt.datetime.now(dt.UTC) - dt.timedelta(days=1)
     server = await serve(authority.issue_cert("127.0.0.1", not_after=past))
     line = await run("--kubeconfig", kubeconfig_for(server), code=NO_ACCESS)
-    assert f"{server.url}: its certificate is not accepted: certificate has expired" in line
+    assert f"{server.url}: its certificate is not trusted: certificate has expired" in line
 
 
 async def test_a_server_whose_certificate_is_by_somebody_else(serve, kubeconfig_for):
@@ -99,7 +99,7 @@ async def test_a_certificate_of_ours_that_has_expired(tls_server, kubeconfig_for
 async def test_credentials_that_are_not_accepted(tls_server, kubeconfig_for):
     tls_server.then(*(refusal(401, "Unauthorized") for _ in range(5)))
     line = await run("--kubeconfig", kubeconfig_for(tls_server), code=NO_ACCESS)
-    assert "the server does not accept our credentials" in line
+    assert "the server does not accept the credentials" in line
     assert len(tls_server.requests) <= 2
 
 

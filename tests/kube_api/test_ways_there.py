@@ -57,7 +57,7 @@ async def test_inside_a_pod(tls_server, pod_volume):
     time = SkippedTime()
     host, _, port = tls_server.url.removeprefix("https://").partition(":")
     environment = {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port}
-    access = connect.find(environment, pod_volume, time.clock)
+    access = connect.in_cluster_access(environment, pod_volume, time.clock)
     async with Connection(access, ConnectOptions()) as connection:
         assert (connection.namespace, connection.server) == ("shop", tls_server.url)
         await connection.get("/api")
@@ -65,13 +65,13 @@ async def test_inside_a_pod(tls_server, pod_volume):
         time.now += 61
         await connection.get("/api")
     assert authorizations(tls_server) == ["Bearer first", "Bearer second"]
-    assert connect.find(environment | {"POD_NAMESPACE": "bank"}, pod_volume).namespace == "bank"
+    assert connect.in_cluster_access(environment | {"POD_NAMESPACE": "bank"}, pod_volume).namespace == "bank"
 
 
 def test_what_is_no_pod(pod_volume):
     environment = {"KUBERNETES_SERVICE_HOST": "fd00::1", "KUBERNETES_SERVICE_PORT": "443"}
-    assert connect.find(environment, pod_volume).server == "https://[fd00::1]:443"
-    assert not connect.is_possible({}, pod_volume)
+    assert connect.in_cluster_access(environment, pod_volume).server == "https://[fd00::1]:443"
+    assert not connect.runs_in_pod({}, pod_volume)
     (pod_volume / "token").unlink()
-    with pytest.raises(errors.NoClusterError, match="this is not a pod with a service account"):
-        connect.find(environment, pod_volume)
+    with pytest.raises(errors.NoClusterError, match="not in a pod with a service account"):
+        connect.in_cluster_access(environment, pod_volume)

@@ -81,9 +81,6 @@ async def test_patches(write):
     assert asked.json == {"status": status}
 
 
-async def test_apply_and_replace(write):
-    asked = await write(writes.apply, NODES, None, "n1", {"kind": "Node"}, field_manager="bayplan", force=True)
-    assert asked.url == "/api/v1/nodes/n1?fieldManager=bayplan&force=true"
-    assert (asked.method, asked.headers["Content-Type"]) == ("PATCH", "application/apply-patch+yaml")
+async def test_replace(write):
     asked = await write(writes.replace, NODES, None, "n1", {"kind": "Node"})
     assert (asked.method, asked.json) == ("PUT", {"kind": "Node"})

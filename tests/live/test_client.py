@@ -9,6 +9,7 @@ from typing import Literal
 
 import pytest
 
+import listed
 from bayplan.kube_api import connect, errors, listing, writes
 from bayplan.kube_api.access import ConnectOptions
 from bayplan.kube_api.decoding import Key
@@ -78,9 +79,9 @@ async def test_version_and_lists_in_pages(kube_server, admin, namespace):
     async with connect.from_kubeconfig(kube_server.kubeconfig()) as connection:
         assert (await connection.version()).startswith("v1.")
         pages = [page async for page in listing.pages(connection, NODES, Node, limit=3)]
-        pods = await listing.everything(connection, PODS, Pod, Selection(namespace), limit=2)
-        metadata = await listing.everything(connection, PODS, ApiObject, Selection(namespace, metadata_only=True))
-        spaces = await listing.everything(connection, Resource("", "v1", "namespaces", namespaced=False), Namespace)
+        pods = await listed.everything(connection, PODS, Pod, Selection(namespace), limit=2)
+        metadata = await listed.everything(connection, PODS, ApiObject, Selection(namespace, metadata_only=True))
+        spaces = await listed.everything(connection, Resource("", "v1", "namespaces", namespaced=False), Namespace)
     assert [len(page.items) for page in pages] == [3, 3, 1]
     assert [page.remaining for page in pages] == [4, 1, None]
     assert len({page.resource_version for page in pages}) == 1
@@ -313,7 +314,7 @@ async def refused(server, kind, user=None, **settings):
     path = server.kubeconfig(entry=user, **settings)
     async with connect.from_kubeconfig(path) as connection:
         with pytest.raises(kind) as caught:
-            await listing.everything(connection, PODS, Pod)
+            await listed.everything(connection, PODS, Pod)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
@@ -324,14 +325,14 @@ async def test_one_clear_line_for_each_way_to_fail(kube_server):
         head + 'no rights: pods is forbidden: User "system:serviceaccount:default:restricted" cannot list resource '
         '"pods" in API group "" at the cluster scope'
     )
-    unauthorized = head + "the server does not accept our credentials: Unauthorized"
+    unauthorized = head + "the server does not accept the credentials: Unauthorized"
     assert await refused(server, errors.UnauthorizedError, {"token": "unknown"}) == unauthorized
     certificate, key = server.client_certificate("ada", lifetime=-3600)
     expired = {"client-certificate": str(certificate), "client-key": str(key)}
-    assert "our client certificate (" in await refused(server, errors.UnauthorizedError, expired)
+    assert "the client certificate (" in await refused(server, errors.UnauthorizedError, expired)
     without_tls = server.etcd_url.replace("http:", "https:")
     text = await refused(server, errors.UnreachableError, url=without_tls)
-    assert text == f"{without_tls}: cannot connect: it hangs up; does it speak TLS?"
+    assert text == f"{without_tls}: cannot connect: connection closed; does the server speak TLS?"
     elsewhere = server.url.replace("127.0.0.1", "127.0.0.2")
     nobody = await refused(server, errors.UnreachableError, url=elsewhere)
     assert nobody == f"{elsewhere}: cannot connect: Connection refused"

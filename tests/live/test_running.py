@@ -312,7 +312,7 @@ async def test_the_event_loop_is_never_held_for_long(kube_server, admin, namespa
 async def test_the_lease_is_renewed_while_every_connection_waits_for_an_answer(
     kube_server, proxy, admin, namespace, monkeypatch
 ):
-    monkeypatch.setattr("bayplan.kube_api.connection._MOST_CONNECTIONS", 24)  # watches need more than half of them
+    monkeypatch.setattr("bayplan.kube_api.connection._MAX_CONNECTIONS", 24)  # watches need more than half of them
     await admin.create_nodes(2)
     election = Election(lease_duration=3.0, renew_deadline=2.0, retry_period=0.2)
     async with in_process(kube_server, url=proxy.url, election=election) as running:

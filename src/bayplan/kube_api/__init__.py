@@ -1,7 +1,7 @@
 """
-A thin client of Kubernetes API servers on aiohttp and msgspec: the only place that knows a URL.
+A thin client for Kubernetes API servers on aiohttp and msgspec: the only package that knows URLs.
 
-Finds the server and the credentials (`connect`), asks (`connection`, `writes`), lists in pages (`listing`), watches
-(`watching`), keeps a view of one resource true for ever (`reflector`) and elects a leader (`leader_election`). Knows
-nothing of scheduling.
+`connect` finds the server and the credentials, `connection` sends requests, `writes` has one function per write,
+`listing` lists in pages and watches, `reflector` keeps a local view of one resource current, and `leader_election`
+holds a lease. Does not know scheduling.
 """

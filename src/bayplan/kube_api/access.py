@@ -1,4 +1,4 @@
-"""How to reach one API server, and as whom: what kubeconfig files, a pod's service account and flags come down to."""
+"""How to reach one API server and which identity to use, as resolved from kubeconfig, service account and flags."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HEADER_CHARACTERS = "!#$&'*+-.^_`|~"  # what RFC 7230 allows in a header's name
 
 
 class ConnectOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What flags say; each wins over the kubeconfig."""
+    """Values of command-line flags; each overrides the kubeconfig."""
 
     server: str = ""
     token: str = ""
@@ -25,8 +25,8 @@ class ConnectOptions(msgspec.Struct, frozen=True, kw_only=True):
     as_groups: tuple[str, ...] = ()
     insecure: bool = False
     namespace: str = ""
-    request_timeout: float = 30.0  # seconds; 0 is no limit
-    qps: float = 0.0  # requests a second on average; 0 is no limit
+    request_timeout: float = 30.0  # seconds; 0 means no limit
+    qps: float = 0.0  # average requests per second; 0 means no limit
     burst: int = 0
 
     def __repr__(self) -> str:
@@ -34,7 +34,7 @@ class ConnectOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Impersonation(msgspec.Struct, frozen=True):
-    """Whom to act as, if the server lets us."""
+    """The identity to impersonate, if the server allows it."""
 
     user: str = ""
     uid: str = ""
@@ -57,7 +57,7 @@ def _escaped(key: str) -> str:
 
 
 class Access(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that a connection needs. Its credentials keep themselves fresh."""
+    """Everything a connection needs. The credentials renew themselves."""
 
     server: str
     credentials: Credentials
@@ -73,15 +73,15 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def checked_server(server: str, place: str) -> str:
-    """The address without its last slash; a bare host means https."""
+    """The address without a trailing slash; a bare host gets the https scheme."""
     if "://" not in server:
         server = f"https://{server}"
-    if "@" in server.partition("://")[2].partition("/")[0]:  # every message names the server
-        raise InputError(f"{place}: expected an address without a name and a password; those belong to the user")
+    if "@" in server.partition("://")[2].partition("/")[0]:  # messages contain the server address
+        raise InputError(f"{place}: expected an address without a user name and password; put them in the user entry")
     try:
         parts = urllib.parse.urlsplit(server)
         fine = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # a port that is no number, a bracket that is not closed
+    except ValueError:  # a port that is not a number, an unclosed bracket
         fine = False
     if not fine:
         raise InputError(f"{place}: expected an address such as https://host:6443, got {server}")
@@ -89,7 +89,7 @@ def checked_server(server: str, place: str) -> str:
 
 
 def is_loopback(server: str) -> bool:
-    """Whether the server runs on this machine, where compressing costs more than it saves."""
+    """Whether the server is on a loopback address, where compression costs more than it saves."""
     host = urllib.parse.urlsplit(server).hostname or ""
     try:
         return ipaddress.ip_address(host).is_loopback

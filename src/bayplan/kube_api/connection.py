@@ -1,7 +1,7 @@
 """
-One API server, asked over and over: requests with their retries, and streams.
+A connection to one API server: requests with retries, and streams.
 
-Knows paths and bytes, not objects. Follows no redirects, sends credentials over TLS only, and shows them nowhere.
+Knows paths and bytes, not objects. Follows no redirects, sends credentials over TLS only, and never shows them.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ from bayplan.kube_api.errors import (
     WrongServerError,
 )
 from bayplan.kube_api.pacing import TokenBucket
-from bayplan.kube_api.tls import Contexts
+from bayplan.kube_api.tls import TlsContexts
 
 JSON = "application/json"
-_MOST_CONNECTIONS = 250  # each watch holds one
-_BUFFER = 256 * 1024  # bytes that a stream may be ahead of us
-_CONNECT_SECONDS = 10.0
-_LAST_TURNS = 5
-_TRIES = 5
-_LONGEST_WAIT = 30.0  # seconds that all waits of one request may take together
+_MAX_CONNECTIONS = 250  # each watch holds one
+_STREAM_BUFFER_BYTES = 256 * 1024  # how far a stream may run ahead of its reader
+_CONNECT_TIMEOUT_SECONDS = 10.0
+_CLOSING_LOOP_TURNS = 5
+_MAX_ATTEMPTS = 5
+_MAX_RETRY_WAIT_SECONDS = 30.0  # total of all waits of one request
 
 Observer = Callable[[str, str, float], None]
 
 
 class _Call(msgspec.Struct, frozen=True):
-    """One request, as often as it is tried."""
+    """One request, the same for each attempt."""
 
     method: str
     path: str
@@ -63,8 +63,8 @@ class Connection:
     """
     An async context manager around one HTTP session.
 
-    `observer`, if set, is told of every answer: the method, the status code (`<error>` if none came) and the seconds
-    it took.
+    `observer`, if set, is called for every response with the method, the status code (`<error>` if there was none)
+    and the duration in seconds.
     """
 
     def __init__(
@@ -80,28 +80,28 @@ class Connection:
         self._access, self._options, self._clock, self._sleep = access, options, clock, sleep
         self._is_tls = access.server.startswith("https:")
         self._timeout = options.request_timeout or None
-        self._contexts = Contexts(access.trust, clock)
+        self._contexts = TlsContexts(access.trust, clock)
         self._limiter = TokenBucket(options.qps, options.burst or 1, clock, sleep) if options.qps else None
         self._session: aiohttp.ClientSession | None = None
 
     def __repr__(self) -> str:
         return f"Connection(server={self.server!r}, context_name={self.context_name!r})"
 
-    def apart(self) -> Connection:
-        """Another connection to the same server, with sockets of its own: it waits for nothing under way here."""
+    def separate(self) -> Connection:
+        """Another connection to the same server with its own sockets, which never waits for requests of this one."""
         return Connection(self._access, self._options, clock=self._clock, sleep=self._sleep)
 
     async def __aenter__(self) -> Self:
         compression = self._access.compression and not accesses.is_loopback(self.server)
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=_MOST_CONNECTIONS, socket_factory=transport.keep_alive_socket),
+            connector=aiohttp.TCPConnector(limit=_MAX_CONNECTIONS, socket_factory=transport.keep_alive_socket),
             headers=[
                 ("User-Agent", f"bayplan/{bayplan.__version__} ({sys.platform}/{platform.machine()})"),
                 ("Accept-Encoding", "gzip" if compression else "identity"),
                 *self._access.impersonation.headers(),
             ],
             cookie_jar=aiohttp.DummyCookieJar(),
-            read_bufsize=_BUFFER,
+            read_bufsize=_STREAM_BUFFER_BYTES,
         )
         return self
 
@@ -110,10 +110,12 @@ class Connection:
     ) -> None:
         assert self._session is not None
         if self._session.connector is not None:
-            # Nothing is under way any more; a farewell over TLS would outlive the event loop.
+            # No request is in flight; a graceful TLS shutdown would outlast the event loop.
             await self._session.connector.close(abort_ssl=True)
         await self._session.close()
-        for _ in range(_LAST_TURNS):  # sockets of connections that were just being made close in the loop's next turns
+        for _ in range(
+            _CLOSING_LOOP_TURNS
+        ):  # sockets of half-open connections close in the next turns of the event loop
             await asyncio.sleep(0)
         self._session = None
 
@@ -142,26 +144,26 @@ class Connection:
         limited: bool = True,
     ) -> bytes:
         """
-        The answer's body; any answer but success is raised.
+        The body of a successful response; any other response is raised as an error.
 
-        A server that is busy and names a time to wait is asked again, within bounds, unless `retry` is false. Left
-        out, it is true for all but POST: what was created once must not be created twice. `limited=False` is for the
-        few requests that must not queue behind others.
+        A 429 or 503 with a Retry-After is retried, within limits, unless `retry` is false. By default every method but
+        POST is retried, because a repeated POST could create an object twice. `limited=False` bypasses the client-side
+        rate limit for the few requests that must not queue behind others.
         """
         total = timeout if timeout is not None else self._timeout
-        limits = aiohttp.ClientTimeout(total=total, sock_connect=_CONNECT_SECONDS)
+        limits = aiohttp.ClientTimeout(total=total, sock_connect=_CONNECT_TIMEOUT_SECONDS)
         call = _Call(method, path, query or {}, accept, limits, body, content_type)
         if self._limiter and limited:
             await self._limiter.take()
-        tries, waited = _TRIES if (method != "POST" if retry is None else retry) else 1, 0.0
+        attempts, waited = _MAX_ATTEMPTS if (method != "POST" if retry is None else retry) else 1, 0.0
         while True:
-            tries -= 1
+            attempts -= 1
             try:
                 async with self._answer(call) as response:
                     return await response.read()
             except (TooManyRequestsError, ServerUnavailableError) as error:
                 wait = error.retry_after
-                if not tries or wait is None or waited + wait > _LONGEST_WAIT:
+                if not attempts or wait is None or waited + wait > _MAX_RETRY_WAIT_SECONDS:
                     raise
             waited += wait
             await self._sleep(wait)
@@ -170,19 +172,19 @@ class Connection:
     async def stream(
         self, path: str, *, query: Mapping[str, str], accept: str = JSON, inactivity: float
     ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """The answer in the chunks that the network brings, for as long as it goes on; silence is an error."""
-        limits = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS, sock_read=inactivity)
+        """The response in chunks as they arrive, until it ends; no data for `inactivity` seconds is an error."""
+        limits = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_TIMEOUT_SECONDS, sock_read=inactivity)
         if self._limiter:
             await self._limiter.take()
         async with self._answer(_Call("GET", path, query, accept, limits)) as response:
             yield response.content.iter_any()
 
     def tried(self, method: str, path: str) -> str:
-        """How errors say what was asked for."""
+        """The request as shown in errors."""
         return f"{method} {self.server}{path}"
 
     async def version(self) -> str:
-        """The version of the API server, asked of it: nothing but a Kubernetes API has one."""
+        """The version that the API server reports; a server without one is not a Kubernetes API server."""
         try:
             found = _VERSION.decode(await self.get("/version"))
         except ValueError:
@@ -193,7 +195,7 @@ class Connection:
 
     @contextlib.asynccontextmanager
     async def _answer(self, call: _Call) -> AsyncIterator[aiohttp.ClientResponse]:
-        """A successful answer. Refused credentials are renewed, once."""
+        """A successful response. Credentials that the server rejects are renewed once."""
         tried = self.tried(call.method, call.path)
         may_renew = self._is_tls
         credential = Credential()
@@ -208,15 +210,15 @@ class Connection:
                             )
                         yield response
                         return
-                    error = await self._refusal(tried, response, credential)
+                    error = await self._error(tried, response, credential)
                 if not (may_renew and isinstance(error, UnauthorizedError)):
                     raise error
                 may_renew = False
                 if not await self._access.credentials.renew(credential):
                     raise error
         except transport.FAILURES as error:
-            found = transport.meaning(error, tried, self.server, self._access.proxy)
-            hint = credentials.why_dropped(credential, dt.datetime.now(dt.UTC)) if found.passing else ""
+            found = transport.translated(error, tried, self.server, self._access.proxy)
+            hint = credentials.disconnect_hint(credential, dt.datetime.now(dt.UTC)) if found.retriable else ""
             raise (type(found)(f"{found}{hint}") if hint else found) from error
 
     @contextlib.asynccontextmanager
@@ -246,7 +248,7 @@ class Connection:
                 try:
                     yield response
                 finally:
-                    transport.cut(response)
+                    transport.abort(response)
         finally:
             if code == "<error>":
                 self._observe(call, code, began)
@@ -255,11 +257,11 @@ class Connection:
         if self.observer is not None:
             self.observer(call.method, code, self._clock() - began)
 
-    async def _refusal(self, tried: str, response: aiohttp.ClientResponse, credential: Credential) -> KubeError:
+    async def _error(self, tried: str, response: aiohttp.ClientResponse, credential: Credential) -> KubeError:
         hint = ""
         if response.status == 401:
-            hint = credentials.why_refused(credential, dt.datetime.now(dt.UTC))
-            hint = hint if self._is_tls else "; we sent none, because the address of the server is not https"
+            hint = credentials.rejection_hint(credential, dt.datetime.now(dt.UTC))
+            hint = hint if self._is_tls else "; none were sent, because the server address is not https"
         return errors.from_answer(
             tried, response.status, response.reason or "", response.headers, await response.read(), hint=hint
         )

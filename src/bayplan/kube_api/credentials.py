@@ -1,7 +1,7 @@
 """
-Who we are to the server: a token, a name and password, a client certificate, kept fresh while we run.
+Client credentials: a token, a user name and password, or a client certificate, renewed while the process runs.
 
-`exec_plugin` has the credentials that another program hands out.
+`exec_plugin` has the credentials that an external program provides.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import msgspec
 from bayplan.kube_api.errors import CredentialError
 from bayplan.kube_api.tls import ClientCertificate
 
-_REREAD = 60.0  # seconds after which files are read again: kubelets renew tokens long before they run out
+_REREAD_INTERVAL_SECONDS = 60.0  # kubelets renew mounted tokens long before they expire
 
 
 class Credential(msgspec.Struct, frozen=True):
-    """What goes with a request."""
+    """What authenticates a request."""
 
     authorization: str = ""
     certificate: ClientCertificate | None = None
@@ -31,17 +31,17 @@ class Credential(msgspec.Struct, frozen=True):
 
 
 class Credentials(Protocol):
-    """Where credentials come from."""
+    """A source of credentials."""
 
     async def current(self) -> Credential:
-        """What to use now."""
+        """The credential to use now."""
 
-    async def renew(self, refused: Credential) -> bool:
-        """Whether there is something else to try, now that the server has refused this."""
+    async def renew(self, rejected: Credential) -> bool:
+        """Renew after the server rejected this credential; false if there is no other one to try."""
 
 
-class ReadAgain:
-    """Credentials that `read` finds in memory or in files. A read that fails does no harm while an older one worked."""
+class RereadCredentials:
+    """Credentials from memory or files, read again at intervals. A failed read keeps the credential read before."""
 
     def __init__(self, read: Callable[[], Credential], clock: Callable[[], float]) -> None:
         self._read, self._clock = read, clock
@@ -49,16 +49,16 @@ class ReadAgain:
         self._read_at = 0.0
 
     async def current(self) -> Credential:
-        if self._credential is None or self._clock() - self._read_at >= _REREAD:
-            self._read_once_more()
+        if self._credential is None or self._clock() - self._read_at >= _REREAD_INTERVAL_SECONDS:
+            self._reread()
         assert self._credential is not None
         return self._credential
 
-    async def renew(self, refused: Credential) -> bool:
-        self._read_once_more()
-        return self._credential != refused
+    async def renew(self, rejected: Credential) -> bool:
+        self._reread()
+        return self._credential != rejected
 
-    def _read_once_more(self) -> None:
+    def _reread(self) -> None:
         self._read_at = self._clock()
         try:
             self._credential = self._read()
@@ -68,12 +68,12 @@ class ReadAgain:
 
 
 def bearer(token: str, origin: str) -> str:
-    """The header for a token. The text of an error does not show it."""
+    """The Authorization header for a token. Errors do not show the token."""
     token = token.strip()
     if not token:
         raise CredentialError(f"{origin}: the token is empty")
     if not (token.isascii() and token.isprintable()) or " " in token:
-        raise CredentialError(f"{origin}: the token has characters that no token can have")
+        raise CredentialError(f"{origin}: the token has characters that are not allowed in a token")
     return f"Bearer {token}"
 
 
@@ -89,22 +89,22 @@ def read_file(path: str, origin: str) -> bytes:
 
 
 def read_token(path: str, origin: str) -> str:
-    """The header for the token in a file."""
+    """The Authorization header for the token in a file."""
     return bearer(read_file(path, origin).decode(errors="replace"), f"{origin}: {path}")
 
 
-def why_refused(credential: Credential, now: dt.datetime) -> str:
-    """What we know ourselves about why a server may have refused: nothing, or a clause that continues its message."""
+def rejection_hint(credential: Credential, now: dt.datetime) -> str:
+    """A likely cause of a 401, as a clause that continues the server's message; empty if none is known."""
     if credential.certificate is None and not credential.authorization:
-        return "; we sent no credentials"
-    return why_dropped(credential, now)
+        return "; no credentials were sent"
+    return disconnect_hint(credential, now)
 
 
-def why_dropped(credential: Credential, now: dt.datetime) -> str:
-    """The same for a connection that broke off, which is how some servers refuse a certificate."""
+def disconnect_hint(credential: Credential, now: dt.datetime) -> str:
+    """The same for a closed connection, which is how some servers reject a client certificate."""
     if credential.certificate is None:
         return ""
     from cryptography import x509
 
     expiry = x509.load_pem_x509_certificates(credential.certificate.certificate)[0].not_valid_after_utc
-    return f"; our client certificate ({credential.certificate.origin}) expired on {expiry:%F}" if expiry < now else ""
+    return f"; the client certificate ({credential.certificate.origin}) expired on {expiry:%F}" if expiry < now else ""

@@ -1,7 +1,7 @@
 """
-Typed objects out of what servers send. One object that does not decode is told apart and never takes the others along.
+Decodes what API servers send into typed objects. An object that cannot be decoded does not affect the others.
 
-The fast path decodes a whole page, or all lines of a chunk, in one go. Where that fails, each object is tried alone.
+The fast path decodes a whole page, or all lines of a chunk, at once. If that fails, each object is decoded alone.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from bayplan.wire.meta import ApiObject, WireObject
 T = TypeVar("T", bound=ApiObject)
 Item = TypeVar("Item")
 
-# What decoders raise at input they cannot use: wrong types and syntax, bad text, endless nesting.
-UNUSABLE = (ValueError, RecursionError)
+# What decoders raise: wrong types, bad syntax, invalid UTF-8, nesting without end.
+DECODE_ERRORS = (ValueError, RecursionError)
 
-# A bigger page is decoded in slices, so that the event loop is never held for long.
-_BIG_PAGE = 2_000_000
-_SLICE = 100
+# A larger page is decoded in slices, so that it never holds the event loop for long.
+_MAX_PAGE_BYTES_AT_ONCE = 2_000_000
+_OBJECTS_PER_SLICE = 100
 
 
 class Key(NamedTuple):
-    """Where an object is found: at most one object has it at a time. The namespace is empty for cluster-wide ones."""
+    """Namespace (empty if cluster-scoped) and name: at most one object of a resource has it at a time."""
 
     namespace: str
     name: str
@@ -38,7 +38,7 @@ class Key(NamedTuple):
 
 
 class Undecodable(msgspec.Struct, frozen=True):
-    """An object that is there, and that we cannot read."""
+    """An object that exists and cannot be decoded."""
 
     key: Key
     uid: str
@@ -71,8 +71,8 @@ class _ListPage(WireObject, Generic[Item]):
     items: list[Item] | None = None
 
 
-_EVENTS_APART = msgspec.json.Decoder(WatchEvent[msgspec.Raw])
-_PAGE_APART = msgspec.json.Decoder(_ListPage[msgspec.Raw])
+_RAW_EVENT = msgspec.json.Decoder(WatchEvent[msgspec.Raw])
+_RAW_PAGE = msgspec.json.Decoder(_ListPage[msgspec.Raw])
 _META = msgspec.json.Decoder(ListMeta)
 _STUB = msgspec.json.Decoder(ApiObject)
 _STATUS = msgspec.json.Decoder(Status)
@@ -80,7 +80,7 @@ _TEXT = msgspec.json.Decoder(str)
 
 
 def identity(item: ApiObject | Undecodable) -> Identity:
-    """Which object it is, and which version of it."""
+    """Key, uid and resource version of an object."""
     if isinstance(item, Undecodable):
         return Identity(item.key, item.uid, item.resource_version)
     meta = item.metadata
@@ -88,7 +88,7 @@ def identity(item: ApiObject | Undecodable) -> Identity:
 
 
 class Decoding(Generic[T]):
-    """How objects of one type are read. `wire` has the types; `ApiObject` suits metadata-only requests."""
+    """Decoders for objects of one wire type; `ApiObject` suits metadata-only requests."""
 
     def __init__(self, item_type: type[T]) -> None:
         of_type: Any = item_type
@@ -100,28 +100,31 @@ class Decoding(Generic[T]):
         """A single object."""
         try:
             return self._one.decode(raw)
-        except UNUSABLE as error:
+        except DECODE_ERRORS as error:
             key, uid, version = _identity_of_raw(bytes(raw))
             return Undecodable(key, uid, version, _reworded(error))
 
     def page(self, tried: str, body: bytes) -> tuple[ListMeta, Iterator[Sequence[T | Undecodable]]]:
-        """What a page says of itself, and its items in one or more slices that are decoded as they are asked for."""
-        if len(body) <= _BIG_PAGE:
+        """The metadata of a page, and its items in one or more slices that are decoded on demand."""
+        if len(body) <= _MAX_PAGE_BYTES_AT_ONCE:
             try:
                 page = self._page.decode(body)
-            except UNUSABLE:
+            except DECODE_ERRORS:
                 pass
             else:
                 _must_be_list(tried, page.kind)
                 return page.metadata, iter((page.items or (),))
-        meta, raws = _apart(tried, body)
-        return meta, ([self.one(raw) for raw in raws[at : at + _SLICE]] for at in range(0, len(raws), _SLICE))
+        meta, raws = _raw_items(tried, body)
+        return meta, (
+            [self.one(raw) for raw in raws[at : at + _OBJECTS_PER_SLICE]]
+            for at in range(0, len(raws), _OBJECTS_PER_SLICE)
+        )
 
     def events(self, tried: str, lines: bytes) -> Sequence[WatchEvent[T | Undecodable]]:
-        """The events in the lines; an `ERROR` among them is raised, after which a server sends nothing more."""
+        """The events in the lines. An `ERROR` event is raised; a server sends nothing after it."""
         try:
             events = self._event.decode_lines(lines)
-        except UNUSABLE:
+        except DECODE_ERRORS:
             return [self._event_of(tried, line) for line in lines.splitlines() if line]
         for event in events:
             if event.type == "ERROR":
@@ -130,15 +133,15 @@ class Decoding(Generic[T]):
 
     def _event_of(self, tried: str, line: bytes) -> WatchEvent[T | Undecodable]:
         try:
-            apart = _EVENTS_APART.decode(line)
+            raw = _RAW_EVENT.decode(line)
         except RecursionError:
             found = dict(members(line))
-            apart = WatchEvent(_TEXT.decode(found[b'"type"']), msgspec.Raw(found[b'"object"']))
+            raw = WatchEvent(_TEXT.decode(found[b'"type"']), msgspec.Raw(found[b'"object"']))
         except ValueError as error:
-            raise WrongServerError(f"{tried}: sent a line that is no watch event ({error})") from None
-        if apart.type == "ERROR":
-            raise _error_of(tried, apart.object)
-        return WatchEvent(apart.type, self.one(apart.object))
+            raise WrongServerError(f"{tried}: sent a line that is not a watch event ({error})") from None
+        if raw.type == "ERROR":
+            raise _error_of(tried, raw.object)
+        return WatchEvent(raw.type, self.one(raw.object))
 
 
 def _must_be_list(tried: str, kind: str) -> None:
@@ -146,15 +149,15 @@ def _must_be_list(tried: str, kind: str) -> None:
         raise WrongServerError(f"{tried}: expected a list of objects, got {kind or 'something else'}")
 
 
-def _apart(tried: str, body: bytes) -> tuple[ListMeta, Sequence[bytes | msgspec.Raw]]:
-    """The page with its items as raw pieces."""
+def _raw_items(tried: str, body: bytes) -> tuple[ListMeta, Sequence[bytes | msgspec.Raw]]:
+    """The metadata of the page and its items as raw JSON."""
     try:
-        page = _PAGE_APART.decode(body)
+        page = _RAW_PAGE.decode(body)
     except RecursionError:
         found = dict(members(body))
         return _META.decode(found[b'"metadata"']), [item for _, item in members(found[b'"items"'])]
     except ValueError as error:
-        raise WrongServerError(f"{tried}: the answer is no list of objects ({error})") from None
+        raise WrongServerError(f"{tried}: the response is not a list of objects ({error})") from None
     _must_be_list(tried, page.kind)
     return page.metadata, page.items or ()
 
@@ -162,13 +165,13 @@ def _apart(tried: str, body: bytes) -> tuple[ListMeta, Sequence[bytes | msgspec.
 def _identity_of_raw(raw: bytes) -> Identity:
     try:
         return identity(_STUB.decode(raw))
-    except UNUSABLE:
+    except DECODE_ERRORS:
         meta = dict(members(dict(members(raw)).get(b'"metadata"', b"{}")))
 
     def text(field: bytes) -> str:
         try:
             return _TEXT.decode(meta.get(field, b'""'))
-        except UNUSABLE:
+        except DECODE_ERRORS:
             return ""
 
     return Identity(Key(text(b'"namespace"'), text(b'"name"')), text(b'"uid"'), text(b'"resourceVersion"'))
@@ -177,51 +180,47 @@ def _identity_of_raw(raw: bytes) -> Identity:
 def _error_of(tried: str, raw: msgspec.Raw) -> KubeError:
     try:
         status = _STATUS.decode(raw)
-    except UNUSABLE:
+    except DECODE_ERRORS:
         status = Status(reason="InternalError", message="the watch failed", code=500)
     return errors.from_status(tried, status)
 
 
 def _reworded(error: Exception) -> str:
-    """The decoder's message in the form of our own: the path first."""
+    """The decoder's message with the field path first, as in our own messages."""
     if isinstance(error, RecursionError):
-        return "nested too deeply to be read"
+        return "nested too deeply to be decoded"
     text, _, path = str(error).partition(" - at `$")
     text = text.replace("`", "")
     text = text[:1].lower() + text[1:]
     return f"{path.strip('`').lstrip('.')}: {text}" if path else text
 
 
-# RF merged from kube_api.lines: Whole lines out of a stream of chunks, however long a line is. aiohttp's own reader
-# refuses lines over its buffer.
-
-
 class LineBuffer:
-    """Keeps what comes after the last line end until the rest of that line arrives."""
+    """Splits chunks into whole lines of any length; aiohttp's own reader rejects lines longer than its buffer."""
 
     def __init__(self) -> None:
-        self._begun: list[bytes] = []  # joined only once the line ends: a long one is copied once
+        self._partial: list[bytes] = []  # joined once, when the line ends
 
     def feed(self, chunk: bytes) -> bytes:
-        """All lines that end within the chunk, as one piece; empty if none does."""
+        """All lines that end in the chunk, concatenated; empty if none does."""
         end = chunk.rfind(b"\n") + 1
         if not end:
-            self._begun.append(chunk)
+            self._partial.append(chunk)
             return b""
-        whole = b"".join((*self._begun, chunk[:end]))
-        self._begun = [chunk[end:]] if end < len(chunk) else []
+        whole = b"".join((*self._partial, chunk[:end]))
+        self._partial = [chunk[end:]] if end < len(chunk) else []
         return whole
 
-
-# RF merged from kube_api.shallow_json: The direct members of a JSON value as raw pieces, without descending: for
-# values nested deeper than decoders go. Slow, and only met where a decoder has given up. Trusts that the text is
-# JSON.
 
 _TOKENS = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{},:]')
 
 
 def members(value: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Each member of an object or array: its key with quotes (empty in an array) and its value as written."""
+    """
+    Each direct member of an object or array: its key with quotes (empty in an array) and its value as raw JSON.
+
+    Slow, and used only for values nested deeper than decoders go. The text must be valid JSON.
+    """
     depth, start, key, last_string = 0, 0, b"", b""
     for token in _TOKENS.finditer(value):
         text = token.group()

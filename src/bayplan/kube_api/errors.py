@@ -1,19 +1,19 @@
 """
-What can go wrong between us and an API server, each told in one line.
+Errors of the API client, each with a message of one line.
 
     ClusterError
      └── KubeError
-          ├── ApiError             the server answered, and the answer is no
+          ├── ApiError             the server responded with an error status
           │    ├── UnauthorizedError, ForbiddenError, NotFoundError, ConflictError, GoneError
           │    └── TooManyRequestsError, ServerUnavailableError
-          ├── UnreachableError     nobody answers at that address, or on the way to it
-          ├── CertificateError     the server's certificate is not to be trusted
-          ├── WrongServerError     something answers, but it is no Kubernetes API
+          ├── UnreachableError     no connection to that address or to the proxy
+          ├── CertificateError     the server's certificate is not trusted
+          ├── WrongServerError     the server is not a Kubernetes API server
           ├── ConnectionLostError, NoAnswerError
-          ├── CredentialError      a token, a certificate or a plugin that should prove who we are does not work
+          ├── CredentialError      a token, client certificate or exec plugin that does not work
           └── UnknownContextError, NoClusterError
 
-None of the texts holds a token, a password or a key. Whoever retries asks `passing`.
+No message contains a token, a password or a key. `retriable` says whether a retry makes sense.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ import msgspec
 
 from bayplan.errors import ClusterError
 
-_LONGEST = 600
+_MAX_MESSAGE_CHARACTERS = 600
 
 
 class KubeError(ClusterError):
-    """`passing` says that the same request may well succeed a little later."""
+    """`retriable`: the same request may succeed a little later."""
 
-    passing = False
+    retriable = False
 
     def __init__(self, text: str) -> None:
         super().__init__(one_line(text))
@@ -61,11 +61,11 @@ class NoClusterError(KubeError):
 
 
 class ConnectionLostError(KubeError):
-    passing = True
+    retriable = True
 
 
 class NoAnswerError(KubeError):
-    passing = True
+    retriable = True
 
 
 class StatusCause(msgspec.Struct, rename="camel"):
@@ -84,7 +84,7 @@ class StatusDetails(msgspec.Struct, rename="camel"):
 
 
 class Status(msgspec.Struct, rename="camel"):
-    """`v1.Status`: how API servers say no, in answers and in watches."""
+    """`v1.Status`: how API servers report errors, in responses and in watches."""
 
     kind: str = ""
     message: str = ""
@@ -94,7 +94,7 @@ class Status(msgspec.Struct, rename="camel"):
 
 
 class ApiError(KubeError):
-    """The server said no. `tried` is what we asked for; `retry_after` are seconds, None if the server named none."""
+    """The server responded with an error. `tried` is the request; `retry_after` is in seconds, None if not given."""
 
     def __init__(self, tried: str, status: Status, retry_after: float | None = None) -> None:
         self.status = status.code
@@ -110,7 +110,7 @@ class ApiError(KubeError):
 
 class UnauthorizedError(ApiError):
     def _text(self, tried: str) -> str:
-        return f"{tried}: the server does not accept our credentials: {self.message}"
+        return f"{tried}: the server does not accept the credentials: {self.message}"
 
 
 class ForbiddenError(ApiError):
@@ -123,26 +123,26 @@ class NotFoundError(ApiError):
 
 
 class ConflictError(ApiError):
-    """The object changed or exists already: `reason` tells the two apart (`Conflict`, `AlreadyExists`)."""
+    """The object has changed or already exists; `reason` says which (`Conflict`, `AlreadyExists`)."""
 
 
 class GoneError(ApiError):
-    """The version asked for is too old: list again."""
+    """The requested resource version has expired: list again."""
 
 
 class TooManyRequestsError(ApiError):
-    """Asked to wait, or an eviction that a disruption budget does not allow now."""
+    """The server throttles the client, or a disruption budget does not allow an eviction now."""
 
-    passing = True
+    retriable = True
 
 
 class ServerUnavailableError(ApiError):
-    """Any answer from 500 on."""
+    """Any status from 500 on."""
 
-    passing = True
+    retriable = True
 
 
-_KINDS: dict[int, type[ApiError]] = {
+_ERROR_BY_STATUS: dict[int, type[ApiError]] = {
     401: UnauthorizedError,
     403: ForbiddenError,
     404: NotFoundError,
@@ -154,15 +154,15 @@ _STATUS = msgspec.json.Decoder(Status)
 
 
 def from_status(tried: str, status: Status, retry_after: float | None = None) -> ApiError:
-    """The error of the kind that the status code tells."""
-    kind = _KINDS.get(status.code, ServerUnavailableError if status.code >= 500 else ApiError)
-    return kind(tried, status, retry_after)
+    """The error that the status code stands for."""
+    error_type = _ERROR_BY_STATUS.get(status.code, ServerUnavailableError if status.code >= 500 else ApiError)
+    return error_type(tried, status, retry_after)
 
 
 def from_answer(
     tried: str, code: int, phrase: str, headers: Mapping[str, str], body: bytes, *, hint: str = ""
 ) -> KubeError:
-    """What an answer that is no success means; `hint` continues the server's message. Web pages are no API server's."""
+    """The error for an unsuccessful response; `hint` continues the server's message. API servers send no web pages."""
     if 300 <= code < 400:
         return WrongServerError(f"{tried}: answered with a redirect ({code}); is this a Kubernetes API server?")
     if code < 500 and "html" in headers.get("Content-Type", ""):
@@ -179,7 +179,7 @@ def _read_status(code: int, phrase: str, body: bytes) -> Status:
     except (ValueError, RecursionError):
         status = Status()
     if status.kind != "Status":
-        status = Status(message=body[:_LONGEST].decode(errors="replace").strip())
+        status = Status(message=body[:_MAX_MESSAGE_CHARACTERS].decode(errors="replace").strip())
     status.code = code
     status.reason = status.reason or phrase
     status.message = status.message or phrase
@@ -187,7 +187,7 @@ def _read_status(code: int, phrase: str, body: bytes) -> Status:
 
 
 def one_line(text: str) -> str:
-    """The text on one line of bounded length, without characters that could upset a terminal."""
+    """The text on one line of bounded length, without control characters."""
     shown = "".join(character if character.isprintable() else " " for character in text)
     shown = " ".join(shown.split())
-    return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}…"
+    return shown if len(shown) <= _MAX_MESSAGE_CHARACTERS else f"{shown[:_MAX_MESSAGE_CHARACTERS]}…"

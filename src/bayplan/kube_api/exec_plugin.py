@@ -1,7 +1,7 @@
 """
-Credentials that another program hands out: the exec plugins of `client.authentication.k8s.io`.
+Credentials from exec plugins (`client.authentication.k8s.io`).
 
-The program is asked when there are no credentials yet, when they have expired and when the server refuses them.
+The plugin runs when there are no credentials yet, when they have expired, and when the server rejects them.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from bayplan.kube_api.tls import ClientCertificate, Trust
 GROUP = "client.authentication.k8s.io"
 VERSIONS = (f"{GROUP}/v1", f"{GROUP}/v1beta1")
 INTERACTIVE_MODES = ("Never", "IfAvailable", "Always")
-_PATIENCE = 60.0  # seconds for a program that asks nobody anything
+_PLUGIN_TIMEOUT_SECONDS = 60.0  # for a plugin that is not interactive
 
 
 class ClusterInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """What the plugin may know of the cluster if `provideClusterInfo` is set; `config` is the cluster's extension."""
+    """What the plugin receives if `provideClusterInfo` is set; `config` is the cluster's extension."""
 
     server: str
     trust: Trust
@@ -49,7 +49,7 @@ class ClusterInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Plugin(msgspec.Struct, frozen=True, kw_only=True):
-    """The program and how to call it; `origin` is the place in the kubeconfig."""
+    """The program and how to call it; `origin` is its position in the kubeconfig."""
 
     command: str
     args: tuple[str, ...] = ()
@@ -74,11 +74,11 @@ class _ExecCredential(msgspec.Struct, rename="camel"):
     status: _ExecStatus | None = None
 
 
-_ANSWER = msgspec.json.Decoder(_ExecCredential)
+_EXEC_CREDENTIAL = msgspec.json.Decoder(_ExecCredential)
 
 
-class FromPlugin:
-    """The plugin's last answer, until it expires or is refused. However many ask at a time, the program runs once."""
+class PluginCredentials:
+    """The last credential from the plugin, until it expires or is rejected. Concurrent callers share one run."""
 
     def __init__(self, plugin: Plugin, now: Callable[[], dt.datetime]) -> None:
         self._plugin, self._now = plugin, now
@@ -89,17 +89,17 @@ class FromPlugin:
     async def current(self) -> Credential:
         async with self._running:
             if self._credential is None or (self._expiry is not None and self._now() >= self._expiry):
-                await self._ask()
+                await self._run_plugin()
             assert self._credential is not None
             return self._credential
 
-    async def renew(self, refused: Credential) -> bool:
+    async def renew(self, rejected: Credential) -> bool:
         async with self._running:
-            if self._credential == refused:
-                await self._ask()
-            return self._credential != refused
+            if self._credential == rejected:
+                await self._run_plugin()
+            return self._credential != rejected
 
-    async def _ask(self) -> None:
+    async def _run_plugin(self) -> None:
         plugin = self._plugin
         what = f"{plugin.origin}: {plugin.command}"
         status = _read(await _run(plugin, what), plugin.api_version, what)
@@ -113,7 +113,7 @@ class FromPlugin:
 
 
 async def _run(plugin: Plugin, what: str) -> bytes:
-    """What the program wrote. Its complaints go to our own standard error, where it may also talk to its user."""
+    """The output of the program. It shares our standard error, where it may also prompt its user."""
     interactive = _is_interactive(plugin, what)
     environment = os.environ | dict(plugin.env) | {"KUBERNETES_EXEC_INFO": _exec_info(plugin, interactive)}
     try:
@@ -126,12 +126,12 @@ async def _run(plugin: Plugin, what: str) -> bytes:
         )
     except OSError as error:
         hint = f" ({plugin.install_hint})" if plugin.install_hint else ""
-        raise CredentialError(f"{what}: cannot run the program: {error.strerror}{hint}") from None
+        raise CredentialError(f"{what}: cannot run the plugin: {error.strerror}{hint}") from None
     try:
-        async with asyncio.timeout(None if interactive else _PATIENCE):
+        async with asyncio.timeout(None if interactive else _PLUGIN_TIMEOUT_SECONDS):
             output, _ = await process.communicate()
     except TimeoutError:
-        raise CredentialError(f"{what}: gave no credentials within {_PATIENCE:.0f} s") from None
+        raise CredentialError(f"{what}: returned no credentials within {_PLUGIN_TIMEOUT_SECONDS:.0f} s") from None
     finally:
         if process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
@@ -144,7 +144,7 @@ async def _run(plugin: Plugin, what: str) -> bytes:
 def _is_interactive(plugin: Plugin, what: str) -> bool:
     terminal = sys.stdin is not None and sys.stdin.isatty()
     if plugin.interactive_mode == "Always" and not terminal:
-        raise CredentialError(f"{what}: interactiveMode is Always and standard input is no terminal")
+        raise CredentialError(f"{what}: interactiveMode is Always and standard input is not a terminal")
     return plugin.interactive_mode != "Never" and terminal
 
 
@@ -158,16 +158,16 @@ def _exec_info(plugin: Plugin, interactive: bool) -> str:
 
 def _read(output: bytes, api_version: str, what: str) -> _ExecStatus:
     try:
-        answer = _ANSWER.decode(output)
+        credential = _EXEC_CREDENTIAL.decode(output)
     except (ValueError, RecursionError):
         # The decoder's message could quote the output, and the output is a secret.
-        raise CredentialError(f"{what}: wrote no ExecCredential") from None
-    if answer.kind != "ExecCredential" or answer.api_version != api_version:
+        raise CredentialError(f"{what}: did not write an ExecCredential") from None
+    if credential.kind != "ExecCredential" or credential.api_version != api_version:
         raise CredentialError(
-            f"{what}: expected an ExecCredential of {api_version}, got {answer.kind or 'no kind'} of "
-            f"{answer.api_version or 'no apiVersion'}"
+            f"{what}: expected an ExecCredential of {api_version}, got {credential.kind or 'no kind'} of "
+            f"{credential.api_version or 'no apiVersion'}"
         )
-    status = answer.status
+    status = credential.status
     if status is None or not (status.token or status.client_certificate_data or status.client_key_data):
         raise CredentialError(f"{what}: returned neither a token nor a client certificate")
     if bool(status.client_certificate_data) != bool(status.client_key_data):

@@ -1,4 +1,4 @@
-"""What the files, a context and flags together mean: one way to reach one server as one user."""
+"""Resolves kubeconfig files, a context and flags into one way to access one server as one user."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator, Mapping
 from bayplan.errors import Fault, InputError
 from bayplan.kube_api import access, credentials, exec_plugin, transport
 from bayplan.kube_api.access import Access, ConnectOptions, Impersonation
-from bayplan.kube_api.credentials import Credential, Credentials, ReadAgain
+from bayplan.kube_api.credentials import Credential, Credentials, RereadCredentials
 from bayplan.kube_api.errors import CredentialError, UnknownContextError
-from bayplan.kube_api.exec_plugin import ClusterInfo, FromPlugin, Plugin
+from bayplan.kube_api.exec_plugin import ClusterInfo, Plugin, PluginCredentials
 from bayplan.kube_api.kubeconfig_files import (
     Entry,
     Exec,
@@ -28,13 +28,13 @@ from bayplan.kube_api.kubeconfig_files import (
 )
 from bayplan.kube_api.tls import ClientCertificate, Trust
 
-_MOST_NAMES = 8
+_MAX_CONTEXTS_SHOWN = 8
 _EXEC_EXTENSION = "client.authentication.k8s.io/exec"
 _COMMAND_LINE = pathlib.Path("command line")
 
 
 def default_files(environment: Mapping[str, str] = os.environ, home: pathlib.Path | None = None) -> list[pathlib.Path]:
-    """The files that `KUBECONFIG` names, else `~/.kube/config`; only those that exist."""
+    """The existing files of `KUBECONFIG`, else `~/.kube/config` if it exists."""
     listed = [part for part in environment.get("KUBECONFIG", "").split(os.pathsep) if part]
     if not listed:
         own = (home or pathlib.Path.home()) / ".kube" / "config"
@@ -45,17 +45,17 @@ def default_files(environment: Mapping[str, str] = os.environ, home: pathlib.Pat
     return found
 
 
-def find(
+def access_of(
     config: Kubeconfig,
     context_name: str | None,
     options: ConnectOptions,
     clock: Callable[[], float] = time.monotonic,
     now: Callable[[], dt.datetime] = lambda: dt.datetime.now(dt.UTC),
 ) -> Access:
-    """Access through a context of the files, the current one if none is named."""
+    """Access by a context of the files; the current context if none is given."""
     context = _context(config, context_name)
     cluster, user = _parts(config, context, options)
-    faults = [*of_cluster(cluster, options), *of_user(user, options)]
+    faults = [*_cluster_faults(cluster, options), *_user_faults(user, options)]
     if faults:
         raise InputError(faults)
     server = access.checked_server(options.server or cluster.content.server or "", cluster.place("server"))
@@ -73,27 +73,27 @@ def find(
 
 
 def _context(config: Kubeconfig, name: str | None) -> Entry[KubeconfigContext]:
-    wanted = name or config.current_context
+    chosen = name or config.current_context
     files = ", ".join(map(str, config.files))
-    if not wanted:
+    if not chosen:
         raise UnknownContextError(f"{files}: no context is named, and there is no current-context; {_known(config)}")
-    if wanted not in config.contexts:
-        near = difflib.get_close_matches(wanted, config.contexts, 1)
+    if chosen not in config.contexts:
+        near = difflib.get_close_matches(chosen, config.contexts, 1)
         advice = f"did you mean {near[0]}?" if near else _known(config)
-        raise UnknownContextError(f"{files}: there is no context {wanted}; {advice}")
-    return config.contexts[wanted]
+        raise UnknownContextError(f"{files}: there is no context {chosen}; {advice}")
+    return config.contexts[chosen]
 
 
 def _known(config: Kubeconfig) -> str:
     names = sorted(config.contexts)
-    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-    return f"contexts: {', '.join(names[:_MOST_NAMES])}{more}" if names else "there are no contexts"
+    more = f" and {len(names) - _MAX_CONTEXTS_SHOWN} more" if len(names) > _MAX_CONTEXTS_SHOWN else ""
+    return f"contexts: {', '.join(names[:_MAX_CONTEXTS_SHOWN])}{more}" if names else "there are no contexts"
 
 
 def _parts(
     config: Kubeconfig, context: Entry[KubeconfigContext], options: ConnectOptions
 ) -> tuple[Entry[KubeconfigCluster], Entry[KubeconfigUser]]:
-    """The context's cluster and user. A server and a token on the command line make do without."""
+    """The context's cluster and user. With --server and --token the context may lack them."""
     cluster_name, user_name = context.content.cluster or "", context.content.user or ""
     faults = []
     if cluster_name not in config.clusters and not (options.server and not cluster_name):
@@ -114,7 +114,7 @@ def _missing(what: str, name: str) -> str:
 
 def _trust(cluster: Entry[KubeconfigCluster], options: ConnectOptions) -> Trust:
     content = cluster.content
-    # Another server has another name: what the kubeconfig says of this one's no longer holds.
+    # tls-server-name is about the server in the kubeconfig, not the one that --server names.
     server_name = "" if options.server else content.tls_server_name or ""
     if options.insecure:
         return Trust(server_name=server_name, insecure=True)
@@ -131,8 +131,8 @@ def _trust(cluster: Entry[KubeconfigCluster], options: ConnectOptions) -> Trust:
 
 def _proxy(cluster: Entry[KubeconfigCluster], server: str) -> str:
     if cluster.content.proxy_url:
-        return transport.checked(cluster.content.proxy_url, cluster.place("proxy-url"))
-    return transport.from_environment(server)
+        return transport.checked_proxy(cluster.content.proxy_url, cluster.place("proxy-url"))
+    return transport.proxy_from_environment(server)
 
 
 def _impersonation(user: KubeconfigUser, options: ConnectOptions) -> Impersonation:
@@ -162,14 +162,14 @@ def _credentials(
     clock: Callable[[], float],
     now: Callable[[], dt.datetime],
 ) -> Credentials:
-    """A token on the command line wins over all that the user has, and whatever else the user has over a plugin."""
+    """--token overrides everything of the user; other credentials of the user override an exec plugin."""
     content = user.content
     if options.token:
-        return ReadAgain(lambda: Credential(credentials.bearer(options.token, "--token")), clock)
+        return RereadCredentials(lambda: Credential(credentials.bearer(options.token, "--token")), clock)
     names = (content.token, content.token_file, content.username, content.password)
     if content.exec is None or any((*names, content.client_certificate, content.client_certificate_data)):
-        return ReadAgain(functools.partial(_read_credential, user), clock)
-    return FromPlugin(_plugin(user, content.exec, info), now)
+        return RereadCredentials(functools.partial(_read_credential, user), clock)
+    return PluginCredentials(_plugin(user, content.exec, info), now)
 
 
 def _read_credential(user: Entry[KubeconfigUser]) -> Credential:
@@ -204,7 +204,7 @@ def _decoded(entry: Entry[KubeconfigCluster] | Entry[KubeconfigUser], field: str
     try:
         return base64.b64decode("".join(data.split()), validate=True)
     except (binascii.Error, ValueError):
-        raise InputError(entry.fault(field, "expected base64, got something else")) from None
+        raise InputError(entry.fault(field, "expected valid base64")) from None
 
 
 def _plugin(user: Entry[KubeconfigUser], plugin: Exec, info: ClusterInfo) -> Plugin:
@@ -222,21 +222,17 @@ def _plugin(user: Entry[KubeconfigUser], plugin: Exec, info: ClusterInfo) -> Plu
     )
 
 
-# RF merged from kube_api.kubeconfig_checks: What in a chosen cluster or user of a kubeconfig contradicts itself or is
-# missing: all of it, each with its place.
-
-
-def of_cluster(cluster: Entry[KubeconfigCluster], options: ConnectOptions) -> Iterator[Fault]:
+def _cluster_faults(cluster: Entry[KubeconfigCluster], options: ConnectOptions) -> Iterator[Fault]:
     content = cluster.content
     if not (options.server or content.server):
         yield cluster.fault("server", "expected an address such as https://host:6443, got nothing")
     if content.certificate_authority and content.certificate_authority_data:
-        yield cluster.fault("certificate-authority", "certificate-authority-data is given too; only one can be")
+        yield cluster.fault("certificate-authority", "certificate-authority-data is also set; only one is allowed")
     if content.insecure_skip_tls_verify and (content.certificate_authority or content.certificate_authority_data):
         yield cluster.fault("insecure-skip-tls-verify", "cannot be set together with a certificate authority")
 
 
-def of_user(user: Entry[KubeconfigUser], options: ConnectOptions) -> Iterator[Fault]:
+def _user_faults(user: Entry[KubeconfigUser], options: ConnectOptions) -> Iterator[Fault]:
     content = user.content
     if options.token:
         return  # nothing else of the user is used
@@ -245,15 +241,15 @@ def of_user(user: Entry[KubeconfigUser], options: ConnectOptions) -> Iterator[Fa
         ("client-key", content.client_key, content.client_key_data),
     ):
         if file and data:
-            yield user.fault(field, f"{field}-data is given too; only one can be")
+            yield user.fault(field, f"{field}-data is also set; only one is allowed")
     has_certificate = content.client_certificate or content.client_certificate_data
     if has_certificate and not (content.client_key or content.client_key_data):
         yield user.fault("client-key", "expected the key of the client certificate, got nothing")
     if (content.token or content.token_file) and (content.username or content.password):
-        yield user.fault("username", "a token is given too; only one can be")
+        yield user.fault("username", "a token is also set; only one is allowed")
     if (content.as_uid or content.as_groups or content.as_user_extra) and not content.as_:
         yield user.fault(
-            "as", "expected a user to act as, since as-uid, as-groups or as-user-extra is set; got nothing"
+            "as", "expected a user to impersonate, because as-uid, as-groups or as-user-extra is set; got nothing"
         )
     if content.auth_provider is not None:
         name = content.auth_provider.name or "without a name"
@@ -263,10 +259,10 @@ def of_user(user: Entry[KubeconfigUser], options: ConnectOptions) -> Iterator[Fa
             "(kubelogin for oidc and azure, gke-gcloud-auth-plugin for gcp)",
         )
     if content.exec is not None:
-        yield from _of_plugin(user, content.exec)
+        yield from _plugin_faults(user, content.exec)
 
 
-def _of_plugin(user: Entry[KubeconfigUser], plugin: Exec) -> Iterator[Fault]:
+def _plugin_faults(user: Entry[KubeconfigUser], plugin: Exec) -> Iterator[Fault]:
     if not plugin.command:
         yield user.fault("exec.command", "expected the program to run, got nothing")
     if plugin.api_version not in exec_plugin.VERSIONS:

@@ -1,8 +1,8 @@
 """
-Kubeconfig files as written, and several of them merged into one by kubectl's rules.
+Reads kubeconfig files and merges them by kubectl's rules.
 
-The first file that names a cluster, user or context wins, with all of it; so does the first `current-context`. Each
-entry remembers its file and place, for messages and for the relative paths in it. What fields mean is `kubeconfig`'s.
+The first file that has a cluster, user or context provides all of it; likewise the first `current-context`. Each entry
+keeps its file and position, for messages and for relative paths. `kubeconfig` interprets the fields.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from bayplan.errors import Fault, InputError
 
 
 class _Fields(msgspec.Struct, rename="kebab", kw_only=True):
-    """Unknown fields are passed over, as kubectl does."""
+    """Unknown fields are ignored, as in kubectl."""
 
 
 class Extension(_Fields):
@@ -109,7 +109,7 @@ Content = TypeVar("Content")
 
 
 class Entry(msgspec.Struct, Generic[Content], frozen=True):
-    """A cluster, user or context, and where it stands."""
+    """A cluster, user or context with its position in the files."""
 
     name: str
     content: Content
@@ -120,16 +120,16 @@ class Entry(msgspec.Struct, Generic[Content], frozen=True):
         return Fault(message, file=str(self.file), path=f"{self.path}.{field}" if field else self.path)
 
     def place(self, field: str) -> str:
-        """The field's file and path in one, for whoever reads its value later."""
+        """File and path of a field in one text, for messages."""
         return f"{self.file}: {self.path}.{field}"
 
     def beside(self, path: str) -> str:
-        """A path in the file, which is relative to the file."""
+        """A path from the file, resolved relative to the file."""
         return str(self.file.parent.absolute() / path)
 
 
 class Kubeconfig(msgspec.Struct, kw_only=True):
-    """All files as one."""
+    """All files merged."""
 
     files: tuple[pathlib.Path, ...]
     current_context: str = ""
@@ -139,7 +139,7 @@ class Kubeconfig(msgspec.Struct, kw_only=True):
 
 
 def load(paths: Sequence[pathlib.Path]) -> Kubeconfig:
-    """The files merged, earlier ones first."""
+    """Read and merge the files; earlier files take precedence."""
     merged = Kubeconfig(files=tuple(paths))
     for path in paths:
         file = _read(path)
@@ -159,7 +159,7 @@ def _add(known: dict[str, Entry[Content]], found: Iterable[tuple[str, Content]],
 
 
 class _KubeconfigLoader(yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader):  # type: ignore[misc]
-    """Numbers and dates stay as written: every value in a kubeconfig is a text, a truth value or nothing."""
+    """Keeps numbers and dates as strings: every value in a kubeconfig is a string, a boolean or null."""
 
 
 _KubeconfigLoader.yaml_implicit_resolvers = {

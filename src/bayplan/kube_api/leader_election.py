@@ -1,8 +1,8 @@
 """
-Which of several replicas may write: a lease that one holds and renews, and that others take over when it goes silent.
+Leader election by a Lease: one replica holds and renews it, another acquires it when it expires.
 
-Compatible with client-go: its replicas and ours may stand for the same lease. Whether a lease has run out is measured
-from when we last saw it change, on our own monotonic clock; the times written in it are never compared with anything.
+Compatible with client-go, whose replicas may compete for the same lease. Expiry is measured from when this replica last
+observed a change, on its own monotonic clock; the times in the lease are never compared with a clock.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from bayplan.kube_api.connection import Connection
 from bayplan.kube_api.errors import ConflictError, KubeError, NotFoundError
 from bayplan.kube_api.resources import LEASES
 
-_JITTER = 0.2  # of the retry period
-_RELEASE_SECONDS = 5.0
-_TRIES_IN_TIME = 2  # a renewal that hangs is given up early enough for another one, over another socket
+_JITTER = 0.2  # share of the retry period
+_RELEASE_TIMEOUT_SECONDS = 5.0
+_RENEWALS_PER_DEADLINE = 2  # a renewal that hangs is abandoned early enough for another, over another socket
 
 
 class LeaderElector:
     """
-    Stand for election with `run`: it returns once leadership is lost. Cancelled while leading, it hands over at once.
+    `run` acquires the lease and returns when leadership is lost. Cancelled while leading, it releases the lease.
 
-    Whoever writes asks `may_write()` right before: it is false from the moment others may take over, even if the event
-    loop was held up and `lost` could not be set in time. Stop writing before you cancel.
+    Check `may_write()` right before each write: it is false from the moment another replica may acquire the lease, even
+    if the event loop was held and `lost` could not be set in time. Stop writing before cancelling `run`.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class LeaderElector:
     ) -> None:
         if not lease_duration > renew_deadline > retry_period * (1 + _JITTER) > 0 or lease_duration < 1:
             raise InputError(
-                "leader election: expected lease duration > renew deadline > retry period, with room to spare; "
+                "leader election: expected lease duration > renew deadline > retry period, with a margin; "
                 f"got {lease_duration:g} s, {renew_deadline:g} s and {retry_period:g} s"
             )
         self.identity, self.leader = identity, ""
@@ -63,22 +63,22 @@ class LeaderElector:
         self._on_new_leader, self._on_trouble = on_new_leader, on_trouble
         self._clock, self._now, self._sleep = clock, now, sleep
         self._random = random or randomness.Random()  # noqa: S311
-        self._record: LeaseRecord | None = None  # as last seen, in this version
+        self._record: LeaseRecord | None = None  # as last observed, with this version
         self._version = ""
-        self._seen_at = 0.0  # when it was first seen so
-        self._renewed_at = 0.0  # when we began to write the record that we hold the lease by
+        self._seen_at = 0.0  # when this version was first observed
+        self._renewed_at = 0.0  # when the last successful renewal began
 
     def may_write(self) -> bool:
-        """Whether we lead, and surely still do."""
+        """Whether this replica holds the lease and cannot have lost it."""
         return self.leading.is_set() and self._clock() < self._renewed_at + self._renew_deadline
 
     async def run(self) -> None:
-        """Wait until we lead, then lead until that is lost. Without the right to use the lease, fail at once."""
+        """Acquire the lease, then renew it until it is lost. Fails at once if access to the lease is forbidden."""
         self.lost.clear()
         await self._acquire()
         self.leading.set()
         try:
-            await self._keep()
+            await self._renew_until_lost()
         except asyncio.CancelledError:
             self.leading.clear()
             await self._release()
@@ -91,31 +91,31 @@ class LeaderElector:
         first = True
         while True:
             try:
-                if await self._try():
+                if await self._try_acquire():
                     return
             except KubeError as error:
-                if first and not error.passing:
+                if first and not error.retriable:
                     raise
                 self._on_trouble(f"leader election: {error}")
             first = False
             await self._sleep(self._pause())
 
     def _pause(self) -> float:
-        """Until the next try: not past the moment when the lease runs out, and for no two replicas alike."""
+        """Seconds until the next attempt, with jitter: not past the expiry of the lease."""
         pause = self._retry_period * (1 + _JITTER * self._random.random())
-        left = self._runs_out_at() - self._clock()
+        left = self._expires_at() - self._clock()
         return left + 0.1 * self._random.random() if 0 < left < pause else pause
 
-    async def _keep(self) -> None:
-        """Renew again and again; return when others may lead by now."""
+    async def _renew_until_lost(self) -> None:
+        """Renew periodically; returns when another replica may have acquired the lease."""
         while True:
             await self._sleep(min(self._retry_period, self._time_left()))
             try:
-                async with asyncio.timeout(min(self._renew_deadline / _TRIES_IN_TIME, self._time_left())):
-                    if not await self._try():
+                async with asyncio.timeout(min(self._renew_deadline / _RENEWALS_PER_DEADLINE, self._time_left())):
+                    if not await self._try_acquire():
                         return
             except TimeoutError:
-                self._on_trouble("leader election: no answer while renewing the lease")
+                self._on_trouble("leader election: no response while renewing the lease")
             except KubeError as error:
                 self._on_trouble(f"leader election: {error}")
             if self._time_left() <= 0:
@@ -124,20 +124,20 @@ class LeaderElector:
     def _time_left(self) -> float:
         return max(0.0, self._renewed_at + self._renew_deadline - self._clock())
 
-    async def _try(self) -> bool:
-        """Take the lease or renew it; false if it is another's."""
+    async def _try_acquire(self) -> bool:
+        """Acquire or renew the lease; false if another replica holds it."""
         if self._record is not None and self._record.holder == self.identity:
             try:
                 await self._write(self._lease.update)
             except (ConflictError, NotFoundError):
-                pass  # it changed under us: look again
+                pass  # the lease changed meanwhile: read it again
             else:
                 return True
         try:
-            self._see(await self._lease.read())
+            self._observe(await self._lease.read())
         except NotFoundError:
             self._record = None
-        if self._record is not None and self._is_others():
+        if self._record is not None and self._is_held_by_other():
             return False
         try:
             await self._write(self._lease.update if self._record is not None else self._lease.create)
@@ -145,15 +145,15 @@ class LeaderElector:
             return False
         return True
 
-    def _is_others(self) -> bool:
+    def _is_held_by_other(self) -> bool:
         assert self._record is not None
-        return self._record.holder not in {"", self.identity} and self._clock() < self._runs_out_at()
+        return self._record.holder not in {"", self.identity} and self._clock() < self._expires_at()
 
-    def _runs_out_at(self) -> float:
+    def _expires_at(self) -> float:
         duration = self._record.lease_duration_seconds if self._record is not None else 0
         return self._seen_at + (duration or 0)
 
-    def _see(self, record: LeaseRecord) -> None:
+    def _observe(self, record: LeaseRecord) -> None:
         if self._lease.version == self._version:
             return
         self._record, self._version, self._seen_at = record, self._lease.version, self._clock()
@@ -174,27 +174,23 @@ class LeaderElector:
             )
         )
         self._renewed_at = began
-        self._see(written)
+        self._observe(written)
 
     async def _release(self) -> None:
-        """Let the next one lead without waiting, if the lease is still ours; if that fails, it runs out by itself."""
+        """Release the lease if this replica still holds it; if that fails, it expires by itself."""
         now = micro_time(self._now())
         try:
-            async with asyncio.timeout(_RELEASE_SECONDS):
-                # Read first: a renewal may have been on its way when we were told to stop.
+            async with asyncio.timeout(_RELEASE_TIMEOUT_SECONDS):
+                # Read first: a renewal may have been in flight when `run` was cancelled.
                 found = await self._lease.read()
                 if found.holder == self.identity:
-                    self._see(await self._lease.update(LeaseRecord("", 1, now, now, found.lease_transitions)))
+                    self._observe(await self._lease.update(LeaseRecord("", 1, now, now, found.lease_transitions)))
         except (KubeError, TimeoutError) as error:
             self._on_trouble(f"leader election: the lease was not released: {error}")
 
 
-# RF merged from kube_api.leases: The lease of an election: client-go's record in `coordination.k8s.io/v1`. Writes
-# only over the version last seen.
-
-
 class LeaseRecord(msgspec.Struct, rename="camel", frozen=True):
-    """Who leads, for how long without a sign of life, and since when. Times are for readers: clocks differ."""
+    """The spec of a Lease as client-go writes it. Its times are informational, because clocks differ."""
 
     holder_identity: str | None = ""
     lease_duration_seconds: int | None = 0
@@ -216,7 +212,7 @@ _LEASE = msgspec.json.Decoder(_Lease)
 
 
 class LeaseLock:
-    """One lease. Labels and whatever else others put into its metadata stay."""
+    """One Lease, written only over the version last observed. Metadata set by others is kept."""
 
     def __init__(self, connection: Connection, namespace: str, name: str) -> None:
         self._connection, self._namespace, self._name = connection, namespace, name
@@ -224,27 +220,27 @@ class LeaseLock:
 
     @property
     def version(self) -> str:
-        """The version last seen; another one is a sign of life, whatever the clocks that wrote the record say."""
+        """The resource version last observed; a new one shows that the holder is alive, whatever its clock says."""
         return str(self._metadata.get("resourceVersion", ""))
 
     async def read(self) -> LeaseRecord:
         path = LEASES.path(self._namespace, self._name)
-        return self._seen(await self._connection.request("GET", path, retry=False, limited=False))
+        return self._decoded(await self._connection.request("GET", path, retry=False, limited=False))
 
     async def create(self, record: LeaseRecord) -> LeaseRecord:
         metadata = {"namespace": self._namespace, "name": self._name}
         return await self._write("POST", LEASES.path(self._namespace), metadata, record)
 
     async def update(self, record: LeaseRecord) -> LeaseRecord:
-        """`ConflictError` if somebody else has written since we last saw the lease."""
+        """Write the record; `ConflictError` if the lease has changed since it was last observed."""
         return await self._write("PUT", LEASES.path(self._namespace, self._name), self._metadata, record)
 
     async def _write(self, method: str, path: str, metadata: dict[str, Any], record: LeaseRecord) -> LeaseRecord:
         lease = {"apiVersion": LEASES.api_version, "kind": "Lease", "metadata": metadata, "spec": record}
         body = msgspec.json.encode(lease)
-        return self._seen(await self._connection.request(method, path, body=body, retry=False, limited=False))
+        return self._decoded(await self._connection.request(method, path, body=body, retry=False, limited=False))
 
-    def _seen(self, answer: bytes) -> LeaseRecord:
+    def _decoded(self, answer: bytes) -> LeaseRecord:
         lease = _LEASE.decode(answer)
         self._metadata = lease.metadata
         return lease.spec or LeaseRecord()

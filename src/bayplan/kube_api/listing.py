@@ -1,4 +1,4 @@
-"""All objects of a resource, page by page, of one version of the cluster."""
+"""Lists the objects of a resource in pages of one resource version, and watches them from a version on."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from bayplan.kube_api.errors import GoneError
 from bayplan.kube_api.resources import Resource
 
 _METADATA_LIST = f"application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,{JSON}"
-_TRIES_IN_PAGES = 3
+_METADATA = f"application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,{JSON}"
+_MAX_PAGED_ATTEMPTS = 3
 
 
 class Selection(msgspec.Struct, frozen=True):
-    """Which objects of a resource are meant: all, or those of a namespace and of selectors in kubectl's grammar."""
+    """Which objects of a resource to list: all, or those in a namespace that match selectors in kubectl's grammar."""
 
     namespace: str | None = None
     label_selector: str = ""
@@ -26,15 +27,15 @@ class Selection(msgspec.Struct, frozen=True):
     metadata_only: bool = False
 
     def query(self) -> dict[str, str]:
-        wanted = {"labelSelector": self.label_selector, "fieldSelector": self.field_selector}
-        return {name: value for name, value in wanted.items() if value}
+        selectors = {"labelSelector": self.label_selector, "fieldSelector": self.field_selector}
+        return {name: value for name, value in selectors.items() if value}
 
 
 ALL = Selection()
 
 
 class ResourcePage(msgspec.Struct, Generic[T], frozen=True):
-    """Some of the objects, and how many are still to come if the server says so; `last` closes the list."""
+    """Some of the objects; `remaining` is how many follow, if the server reports it; `last` marks the final page."""
 
     items: Sequence[T | Undecodable]
     resource_version: str
@@ -43,7 +44,7 @@ class ResourcePage(msgspec.Struct, Generic[T], frozen=True):
 
 
 class Restarted(msgspec.Struct, frozen=True):
-    """The version that the pages were of is gone: forget them all, the list starts again."""
+    """The resource version of the pages has expired: discard them all, the list starts again."""
 
 
 async def pages(
@@ -55,17 +56,17 @@ async def pages(
     limit: int = 500,
 ) -> AsyncIterator[ResourcePage[T] | Restarted]:
     """
-    The pages in order. A list whose version vanishes midway starts again, and after some tries comes in one piece.
+    The pages in order. A list whose version expires midway starts again; the last attempt is one unpaged request.
 
-    The event loop is free between any two pages.
+    Control returns to the event loop between any two pages.
     """
     decoding = Decoding(item_type)
-    for tries_left in reversed(range(_TRIES_IN_PAGES + 1)):
+    for attempts_left in reversed(range(_MAX_PAGED_ATTEMPTS + 1)):
         try:
-            async for page in _attempt(connection, resource, decoding, selection, limit if tries_left else 0):
+            async for page in _attempt(connection, resource, decoding, selection, limit if attempts_left else 0):
                 yield page
         except GoneError:
-            if not tries_left:
+            if not attempts_left:
                 raise
             yield Restarted()
         else:
@@ -82,7 +83,9 @@ async def _attempt(
     accept = _METADATA_LIST if selection.metadata_only else JSON
     while True:
         body = await connection.get(path, query=query, accept=accept)
-        await asyncio.sleep(0)  # a page takes milliseconds to read, to decode and to use: each in a turn of its own
+        await asyncio.sleep(
+            0
+        )  # reading, decoding and using a page take milliseconds each, so each gets its own turn of the loop
         meta, slices = decoding.page(connection.tried("GET", path), body)
         del body
         held: Sequence[T | Undecodable] = next(slices, ())
@@ -97,40 +100,7 @@ async def _attempt(
         query["continue"] = meta.continue_
 
 
-class Listed(msgspec.Struct, Generic[T], frozen=True):
-    items: list[T]
-    unreadable: list[Undecodable]
-    resource_version: str
-
-
-async def everything(
-    connection: Connection, resource: Resource, item_type: type[T], selection: Selection = ALL, *, limit: int = 500
-) -> Listed[T]:
-    """All objects at once, for those who read a cluster a single time."""
-    items: list[T] = []
-    unreadable: list[Undecodable] = []
-    version = ""
-    async for page in pages(connection, resource, item_type, selection, limit=limit):
-        if isinstance(page, Restarted):
-            items.clear()
-            unreadable.clear()
-            continue
-        version = page.resource_version
-        for item in page.items:
-            if isinstance(item, Undecodable):
-                unreadable.append(item)
-            else:
-                items.append(item)
-    return Listed(items, unreadable, version)
-
-
-# RF merged from kube_api.watching: One watch of a resource, from a version on, until the stream ends.
-
-
-_METADATA = f"application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,{JSON}"
-
-
-async def events(
+async def watch(
     connection: Connection,
     resource: Resource,
     decoding: Decoding[T],
@@ -141,10 +111,10 @@ async def events(
     inactivity: float,
 ) -> AsyncGenerator[Sequence[WatchEvent[T | Undecodable]], None]:
     """
-    Events in the batches that the network brings, bookmarks among them, until the server ends the stream.
+    Watch events in the batches that the network delivers, including bookmarks, until the server ends the stream.
 
-    Silence of `inactivity` seconds is an error: servers send a bookmark about every minute. A line that the end of the
-    stream cuts off is lost here and comes again with the next watch.
+    No data for `inactivity` seconds is an error: servers send a bookmark about every minute. A line cut off by the end
+    of the stream is dropped; the next watch delivers it again.
     """
     path = resource.path(selection.namespace)
     query = selection.query() | {

@@ -1,4 +1,4 @@
-"""How long to wait before the next try. Waits grow, and no two clients wait alike."""
+"""When to send the next request: exponential backoff with jitter, and a client-side rate limit."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from random import Random
 
 
 class Backoff:
-    """Doubles from `first` to `most` seconds; each wait is between half and the whole of its step."""
+    """Exponential backoff from `first` to `most` seconds; each delay is between half and all of its step."""
 
     def __init__(self, random: Random, first: float = 1.0, most: float = 30.0) -> None:
         self._random, self._first, self._most = random, first, most
@@ -22,11 +22,8 @@ class Backoff:
         self._step = self._first
 
 
-# RF merged from kube_api.rate_limit: How many requests a second we allow ourselves, whatever the server would take.
-
-
 class TokenBucket:
-    """`qps` requests a second on average and `burst` at once; whoever comes later waits in the order of coming."""
+    """A client-side rate limit: `qps` requests per second on average, `burst` at once; waiters proceed in order."""
 
     def __init__(
         self, qps: float, burst: int, clock: Callable[[], float], sleep: Callable[[float], Awaitable[None]]
@@ -36,10 +33,10 @@ class TokenBucket:
         self._tokens, self._seen = float(burst), clock()
 
     async def take(self) -> None:
-        """Return when it is this request's turn."""
+        """Wait until one request may be sent."""
         now = self._clock()
         self._tokens = min(self._burst, self._tokens + (now - self._seen) * self._qps) - 1
         self._seen = now
-        # Below zero stand the turns already given away, so each comer waits for those before it as well.
+        # A negative balance counts requests that already wait, so each further one waits for those before it.
         if self._tokens < 0:
             await self._sleep(-self._tokens / self._qps)

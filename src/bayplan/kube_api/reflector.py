@@ -1,8 +1,8 @@
 """
-A view of one resource that stays true: list, watch, and when the watch cannot go on, list again and find what changed.
+A reflector: lists one resource, watches it, and lists again when the watch cannot continue.
 
-Tells its handler of every change once, deletions during a gap included. Keeps no objects: only which version of which
-object the handler has seen.
+The handler receives each change once, including deletions that happened between two watches. Keeps no objects, only
+the version of each object that the handler has received.
 """
 
 from __future__ import annotations
@@ -23,37 +23,37 @@ from bayplan.kube_api.pacing import Backoff
 from bayplan.kube_api.resources import Resource
 from bayplan.wire.meta import ApiObject
 
-_WATCH_SECONDS = (300, 600)
-_INACTIVITY = 150.0
-_HOLD = 0.01  # seconds that we keep the event loop before others get a turn
-_SHORT_WATCH = 1.0
+_WATCH_TIMEOUT_SECONDS = (300, 600)  # chosen at random in between, so that watches do not all end at once
+_INACTIVITY_SECONDS = 150.0
+_MAX_LOOP_HOLD_SECONDS = 0.01  # work between two turns of the event loop
+_SHORT_WATCH_SECONDS = 1.0
 _FAILURES_BEFORE_RELIST = 3
 
 Handled_contra = TypeVar("Handled_contra", bound=ApiObject, contravariant=True)
 
 
 class Handler(Protocol[Handled_contra]):
-    """Who keeps what the reflector finds. Each call is quick: the event loop waits for it."""
+    """Receives what the reflector finds. Each call must be quick, because the event loop waits for it."""
 
     def upsert(self, obj: Handled_contra) -> None:
-        """The object is new or changed."""
+        """An object is new or has changed."""
 
     def delete(self, key: Key, uid: str) -> None:
-        """The object is no more. Called for unreadable ones too."""
+        """An object was deleted. Called for undecodable objects too."""
 
     def undecodable(self, found: Undecodable) -> None:
-        """An object is new or changed, and cannot be read; what is known of an older version of it no longer holds."""
+        """An object is new or has changed and cannot be decoded; its previous version is no longer valid."""
 
     def synced(self) -> None:
-        """All objects of a list have been told of; called after the first list and after every later one."""
+        """All objects of a list were delivered; called after the first list and after each later one."""
 
 
 class Reflector(Generic[T]):
     """
-    Follow one resource for ever, in `run`.
+    Lists and watches one resource until `run` is cancelled.
 
-    Before the first list stands, an error that will not pass by itself ends `run`: no rights, no such resource, nobody
-    at that address. Later nothing does: `on_trouble` is told, and it is tried again.
+    Until the first list has succeeded, an error that is not retriable ends `run`: forbidden, no such resource, no
+    connection. After that every error is passed to `on_trouble` and retried.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Reflector(Generic[T]):
         selection: Selection = ALL,
         *,
         limit: int = 500,
-        inactivity: float = _INACTIVITY,
+        inactivity: float = _INACTIVITY_SECONDS,
         on_trouble: Callable[[str], None] = lambda _text: None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -85,26 +85,26 @@ class Reflector(Generic[T]):
         self._loop_since = 0.0
 
     def __len__(self) -> int:
-        """How many objects there are, unreadable ones included."""
+        """The number of objects, including undecodable ones."""
         return len(self._known)
 
     async def run(self) -> None:
         """List and watch until cancelled."""
         while True:
-            await self._list_at_last()
-            await self._watch_on()
+            await self._list_until_done()
+            await self._watch_until_relist()
 
-    async def _list_at_last(self) -> None:
+    async def _list_until_done(self) -> None:
         while True:
             try:
                 await self._list()
             except KubeError as error:
-                if not error.passing and not self.synced.is_set():
+                if not error.retriable and not self.synced.is_set():
                     raise
                 wait = self._pause_after(error)
             else:
                 return
-            await self._sleep(wait)  # not in the block above: whoever holds an error holds what led to it
+            await self._sleep(wait)  # not in the block above: an exception keeps its frames alive
 
     async def _list(self) -> None:
         seen: set[Key] = set()
@@ -116,30 +116,30 @@ class Reflector(Generic[T]):
                 continue
             for item in page.items:
                 found = identity(item)
-                self._tell(item, found)
+                self._deliver(item, found)
                 seen.add(found.key)
-                await self._breathe()
+                await self._yield_to_loop()
             self.last_resource_version = page.resource_version
-        if len(seen) < len(self._known):  # all that was seen is known: of equally many, none has vanished
+        if len(seen) < len(self._known):  # everything seen is known, so equal counts mean that none was deleted
             for key in [key for key in self._known if key not in seen]:
                 self._forget(key)
-                await self._breathe()
+                await self._yield_to_loop()
         self.lists += 1
         self.relists += self.synced.is_set()
         self._backoff.reset()
         self.synced.set()
         self._handler.synced()
 
-    async def _watch_on(self) -> None:
-        """Watch after watch from where the last one ended; returns when only a new list can help."""
+    async def _watch_until_relist(self) -> None:
+        """Watch again from where the last watch ended; returns when a new list is needed."""
         failures = 0
         while True:
             began, events_before = self._clock(), self.events
             wait, needs_list = 0.0, False
             try:
                 await self._watch()
-                if self._clock() - began < _SHORT_WATCH and self.events == events_before:
-                    wait = self._pause_after("the watch ended at once")
+                if self._clock() - began < _SHORT_WATCH_SECONDS and self.events == events_before:
+                    wait = self._pause_after("the watch ended immediately")
             except GoneError:
                 return
             except KubeError as error:
@@ -153,32 +153,32 @@ class Reflector(Generic[T]):
             self.restarts += 1
 
     async def _watch(self) -> None:
-        stream = listing.events(
+        stream = listing.watch(
             self._connection,
             self.resource,
             self._decoding,
             self.last_resource_version,
             self._selection,
-            timeout_seconds=self._random.randint(*_WATCH_SECONDS),
+            timeout_seconds=self._random.randint(*_WATCH_TIMEOUT_SECONDS),
             inactivity=self._inactivity,
         )
         async with contextlib.aclosing(stream) as batches:
             async for batch in batches:
                 self._backoff.reset()
                 for event in batch:
-                    self._take(event)
-                    await self._breathe()
+                    self._handle(event)
+                    await self._yield_to_loop()
 
-    def _take(self, event: WatchEvent[T | Undecodable]) -> None:
+    def _handle(self, event: WatchEvent[T | Undecodable]) -> None:
         self.events += 1
         found = identity(event.object)
         if event.type == "DELETED":
             self._forget(found.key)
         elif event.type != "BOOKMARK":
-            self._tell(event.object, found)
+            self._deliver(event.object, found)
         self.last_resource_version = found.resource_version or self.last_resource_version
 
-    def _tell(self, item: T | Undecodable, found: Identity) -> None:
+    def _deliver(self, item: T | Undecodable, found: Identity) -> None:
         key, uid, version = found
         known = self._known.get(key)
         if known == (uid, version):
@@ -196,9 +196,9 @@ class Reflector(Generic[T]):
         if known is not None:
             self._handler.delete(key, known[0])
 
-    async def _breathe(self) -> None:
-        """Let others have the event loop, if we have kept it for long."""
-        if self._clock() - self._loop_since > _HOLD:
+    async def _yield_to_loop(self) -> None:
+        """Give the event loop a turn if it has been held for long."""
+        if self._clock() - self._loop_since > _MAX_LOOP_HOLD_SECONDS:
             await asyncio.sleep(0)
             self._loop_since = self._clock()
 
@@ -206,12 +206,12 @@ class Reflector(Generic[T]):
         wait = self._backoff.next()
         if isinstance(trouble, ApiError) and trouble.retry_after:
             wait += trouble.retry_after
-        self._on_trouble(f"{self.resource}: {trouble}; next try in {wait:.1f} s")
+        self._on_trouble(f"{self.resource}: {trouble}; retrying in {wait:.1f} s")
         return wait
 
 
 def _needs_list(error: KubeError, failures: int) -> bool:
-    """Whether it may be our version that the server refuses: after a restore it can be ahead of the server's own."""
+    """Whether the server may reject our resource version, which can be newer than its own after a restore of etcd."""
     if not isinstance(error, ApiError) or isinstance(error, TooManyRequestsError):
         return False
-    return not error.passing or failures >= _FAILURES_BEFORE_RELIST
+    return not error.retriable or failures >= _FAILURES_BEFORE_RELIST

@@ -1,4 +1,4 @@
-"""Resources of an API and the paths under which servers keep them."""
+"""API resources and their URL paths."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 
 class Resource(msgspec.Struct, frozen=True):
-    """A resource as servers name it: group (empty for the core), version and plural."""
+    """A resource by group (empty for the core group), version and plural name."""
 
     group: str
     version: str
@@ -20,7 +20,7 @@ class Resource(msgspec.Struct, frozen=True):
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def path(self, namespace: str | None = None, name: str | None = None, subresource: str | None = None) -> str:
-        """Of all objects, those of a namespace, one object, or a part of one."""
+        """The path of all objects, of those in a namespace, of one object, or of its subresource."""
         parts = ["apis" if self.group else "api", self.api_version]
         if self.namespaced and namespace:
             parts += ["namespaces", _quoted(namespace)]

@@ -1,4 +1,4 @@
-"""Whom we trust and what we show: TLS contexts out of certificate authorities and client certificates."""
+"""TLS contexts from certificate authorities and client certificates."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import msgspec
 from bayplan.errors import InputError
 from bayplan.kube_api.errors import CredentialError
 
-_REREAD = 60.0  # seconds after which a file of authorities is looked at again
+_REREAD_INTERVAL_SECONDS = 60.0  # for a file of certificate authorities
 
 
 class ClientCertificate(msgspec.Struct, frozen=True):
-    """A certificate and its key, both as PEM; `origin` says where they are from."""
+    """A certificate and its key in PEM form; `origin` says where they come from."""
 
     certificate: bytes
     key: bytes
@@ -28,7 +28,7 @@ class ClientCertificate(msgspec.Struct, frozen=True):
 
 
 class Trust(msgspec.Struct, frozen=True, kw_only=True):
-    """Which certificates we take for the server's. Without authorities of its own: those of the system."""
+    """Which server certificates are trusted. Without certificate authorities, those of the system."""
 
     authorities: bytes = b""
     authorities_file: str = ""
@@ -45,8 +45,8 @@ class Trust(msgspec.Struct, frozen=True, kw_only=True):
             raise InputError(f"{self.origin}: cannot read {self.authorities_file}: {error.strerror}") from None
 
 
-class Contexts:
-    """The TLS context for the present certificates; a new one when either side's have changed."""
+class TlsContexts:
+    """The TLS context for the current certificates, created again when the authorities or the client's change."""
 
     def __init__(self, trust: Trust, clock: Callable[[], float]) -> None:
         self._trust, self._clock = trust, clock
@@ -55,28 +55,28 @@ class Contexts:
         self._context: ssl.SSLContext | None = None
 
     def current(self, certificate: ClientCertificate | None) -> ssl.SSLContext:
-        wanted = (self._present_pem(), certificate)
-        if self._context is None or wanted != self._made_for:
-            self._context, self._made_for = make_context(self._trust, *wanted), wanted
+        inputs = (self._current_pem(), certificate)
+        if self._context is None or inputs != self._made_for:
+            self._context, self._made_for = make_context(self._trust, *inputs), inputs
         return self._context
 
-    def _present_pem(self) -> bytes:
-        if self._trust.authorities_file and self._clock() - self._read_at >= _REREAD:
+    def _current_pem(self) -> bytes:
+        if self._trust.authorities_file and self._clock() - self._read_at >= _REREAD_INTERVAL_SECONDS:
             self._read_at = self._clock()
             try:
                 self._pem = self._trust.pem()
             except InputError:
-                return self._pem  # what was good a minute ago beats a file that is just being replaced
+                return self._pem  # the file may be in the middle of a replacement
         return self._pem
 
 
 def make_context(trust: Trust, pem: bytes, certificate: ClientCertificate | None) -> ssl.SSLContext:
-    """A context that trusts the authorities in `pem` alone, or those of the system if there are none."""
+    """A context that trusts only the authorities in `pem`, or those of the system if `pem` is empty."""
     try:
         context = ssl.create_default_context(cadata=pem.decode("ascii") if pem else None)
     except (ssl.SSLError, UnicodeDecodeError):
         raise InputError(f"{trust.origin}: expected certificates in PEM form") from None
-    # As Go does: an intermediate that is listed is trusted, and the sloppy authorities that cluster tools make will do.
+    # As in Go: a listed intermediate is trusted, and authorities made by cluster tools need not be strictly RFC 5280.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if trust.insecure:
@@ -88,12 +88,12 @@ def make_context(trust: Trust, pem: bytes, certificate: ClientCertificate | None
 
 
 def _load(context: ssl.SSLContext, certificate: ClientCertificate) -> None:
-    """Hand the key to OpenSSL, which takes it from a file alone: one that only we can read, gone before we return."""
+    """Load the key through a temporary file with mode 0600, because OpenSSL reads keys from files only."""
     handle, path = tempfile.mkstemp(prefix="bayplan-")  # created with mode 0600
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(certificate.certificate + b"\n" + certificate.key + b"\n")
-        # Without an answer of ours OpenSSL would ask the terminal for the pass phrase.
+        # Without a callback OpenSSL would prompt on the terminal for the pass phrase.
         context.load_cert_chain(path, password=_no_pass_phrase)
     except (ssl.SSLError, ValueError):
         raise CredentialError(

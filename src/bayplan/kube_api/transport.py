@@ -1,4 +1,4 @@
-"""Sockets that notice a dead peer, and what aiohttp's exceptions mean to somebody who has to act on them."""
+"""Sockets with keep-alive, proxies, and the translation of aiohttp's exceptions into errors that say what to do."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from bayplan.kube_api.errors import (
 )
 
 FAILURES = (aiohttp.ClientError, TimeoutError, OSError)
-# Seconds until the first probe of a silent connection and between probes, and how many may stay unanswered.
+# Seconds until the first probe of an idle connection, seconds between probes, unanswered probes until it is closed.
 _KEEP_ALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
-# OpenSSL's verification codes, and what to do about them.
+# OpenSSL's verification codes.
 _EXPIRED, _UNKNOWN_ISSUER, _OTHER_NAME = {10}, {2, 18, 19, 20, 21}, {62, 64}
 
 
@@ -40,21 +40,25 @@ def keep_alive_socket(address: tuple[Any, ...]) -> socket.socket:
     return made
 
 
-def cut(response: aiohttp.ClientResponse) -> None:
-    """Give up the connection of an answer not read to its end: a polite good-bye could wait long for a dead peer."""
+def abort(response: aiohttp.ClientResponse) -> None:
+    """Abort the connection of a response not read to its end: a graceful close could wait long for a dead peer."""
     if response.connection is not None and response.connection.transport is not None:
         response.connection.transport.abort()
 
 
-def meaning(error: Exception, tried: str, server: str, proxy: str) -> KubeError:
-    """The error of ours that says what happened."""
+def translated(error: Exception, tried: str, server: str, proxy: str) -> KubeError:
+    """The KubeError that describes what happened."""
     match error:
         case aiohttp.ClientConnectorCertificateError():
-            return CertificateError(f"{server}: its certificate is not accepted: {_verdict(error.certificate_error)}")
+            return CertificateError(f"{server}: its certificate is not trusted: {_verdict(error.certificate_error)}")
         case aiohttp.ClientProxyConnectionError():
-            return UnreachableError(f"{server}: cannot reach the proxy {shown(proxy)}: {_cause(error.os_error)}")
+            return UnreachableError(
+                f"{server}: cannot reach the proxy {without_password(proxy)}: {_cause(error.os_error)}"
+            )
         case aiohttp.ClientHttpProxyError():
-            return UnreachableError(f"{server}: the proxy {shown(proxy)} answered {error.status} {error.message}")
+            return UnreachableError(
+                f"{server}: the proxy {without_password(proxy)} answered {error.status} {error.message}"
+            )
         case aiohttp.ClientConnectorSSLError():
             return WrongServerError(f"{server}: no TLS connection: {_cause(error.os_error)}")
         case aiohttp.ClientConnectorDNSError():
@@ -62,15 +66,15 @@ def meaning(error: Exception, tried: str, server: str, proxy: str) -> KubeError:
         case aiohttp.ClientConnectorError():
             return UnreachableError(f"{server}: cannot connect: {_cause(error.os_error)}")
         case aiohttp.ConnectionTimeoutError():
-            return UnreachableError(f"{server}: cannot connect: nobody answers")
+            return UnreachableError(f"{server}: cannot connect: no answer")
         case TimeoutError():
-            return NoAnswerError(f"{tried}: no answer in time")
+            return NoAnswerError(f"{tried}: no response in time")
         case aiohttp.ClientPayloadError():
-            return ConnectionLostError(f"{tried}: the answer broke off in the middle")
+            return ConnectionLostError(f"{tried}: the response ended early")
         case aiohttp.ClientResponseError():
-            return WrongServerError(f"{tried}: the answer is not HTTP as a Kubernetes API server speaks it")
+            return WrongServerError(f"{tried}: the response is not valid HTTP")
         case _:
-            return ConnectionLostError(f"{tried}: the connection broke off: {_cause(error)}")
+            return ConnectionLostError(f"{tried}: the connection was lost: {_cause(error)}")
 
 
 def _verdict(error: Exception) -> str:
@@ -78,7 +82,7 @@ def _verdict(error: Exception) -> str:
         return _cause(error)
     advice = ""
     if error.verify_code in _EXPIRED:
-        advice = "; it has to be renewed on the server"
+        advice = "; renew it on the server"
     elif error.verify_code in _UNKNOWN_ISSUER:
         advice = "; the certificate-authority of the cluster in the kubeconfig did not sign it"
     elif error.verify_code in _OTHER_NAME:
@@ -91,47 +95,43 @@ def _cause(error: BaseException) -> str:
     if isinstance(error, ssl.SSLError):
         return (error.reason or str(error)).replace("_", " ").lower()
     if isinstance(error, ConnectionResetError) and not error.errno:
-        return "it hangs up; does it speak TLS?"
+        return "connection closed; does the server speak TLS?"
     if isinstance(error, OSError) and error.errno:
         return (error.strerror if isinstance(error, socket.gaierror) else os.strerror(error.errno)) or str(error)
     return str(error) or type(error).__name__
 
 
-# RF merged from kube_api.proxies: Which proxy leads to a server: the one in the kubeconfig, else the one that the
-# environment names.
-
-
-def checked(proxy: str, place: str) -> str:
-    """The proxy's address, if it is of a kind that we can use."""
+def checked_proxy(proxy: str, place: str) -> str:
+    """The address of the proxy if its scheme is supported."""
     try:
         parts = urllib.parse.urlsplit(proxy)
         fine = parts.scheme in {"http", "https"} and bool(parts.hostname)
     except ValueError:  # a bracket that is not closed
         fine = False
     if not fine:
-        raise InputError(f"{place}: expected an address such as http://proxy:3128, got {shown(proxy)}")
+        raise InputError(f"{place}: expected an address such as http://proxy:3128, got {without_password(proxy)}")
     return proxy
 
 
-def shown(proxy: str) -> str:
-    """The address without name and password."""
+def without_password(proxy: str) -> str:
+    """The address without user name and password."""
     scheme, separator, rest = proxy.rpartition("://")
     return f"{scheme}{separator}{rest.rpartition('@')[2]}"
 
 
-def from_environment(server: str) -> str:
-    """`HTTPS_PROXY` or `HTTP_PROXY`, by the server's scheme, unless `NO_PROXY` or the loopback says otherwise."""
+def proxy_from_environment(server: str) -> str:
+    """`HTTPS_PROXY` or `HTTP_PROXY` by the server's scheme; empty for loopback addresses and matches of `NO_PROXY`."""
     parts = urllib.parse.urlsplit(server)
     known = urllib.request.getproxies_environment()
     proxy = known.get(parts.scheme, "")
     exempt = (entry.strip() for entry in known.get("no", "").split(","))
     if not proxy or access.is_loopback(server) or any(_covers(entry, parts.hostname or "") for entry in exempt):
         return ""
-    return checked(proxy, f"{parts.scheme.upper()}_PROXY")
+    return checked_proxy(proxy, f"{parts.scheme.upper()}_PROXY")
 
 
 def _covers(entry: str, host: str) -> bool:
-    """Whether an entry of `NO_PROXY` means the host: `*`, a network or address, or a domain with all below it."""
+    """Whether an entry of `NO_PROXY` covers the host: `*`, a network or address, or a domain with its subdomains."""
     if entry == "*":
         return True
     try:

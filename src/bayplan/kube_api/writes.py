@@ -1,4 +1,4 @@
-"""What we write to a cluster, each as one request. When and whether to write is decided elsewhere."""
+"""Writes to a cluster, one request each. Callers decide when and whether to write."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from bayplan.kube_api.resources import CORE_EVENTS, EVENTS, PODS, Resource
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
-APPLY = "application/apply-patch+yaml"  # JSON is YAML
 
 Fields = Mapping[str, Any]
 
@@ -21,7 +20,7 @@ Fields = Mapping[str, Any]
 async def bind(
     connection: Connection, namespace: str, name: str, uid: str, node: str, *, retry: bool | None = None
 ) -> None:
-    """Put the pod onto the node, unless it is another pod of that name by now or has a node already."""
+    """Bind the pod to the node; fails if the name now belongs to another pod or the pod already has a node."""
     body = {
         "apiVersion": "v1",
         "kind": "Binding",
@@ -34,7 +33,7 @@ async def bind(
 async def evict(
     connection: Connection, namespace: str, name: str, uid: str, *, grace_period_seconds: int | None = None
 ) -> None:
-    """Ask for the pod's end with respect for disruption budgets: `TooManyRequestsError` if one forbids it now."""
+    """Evict the pod; `TooManyRequestsError` if a disruption budget does not allow it now."""
     body = {
         "apiVersion": "policy/v1",
         "kind": "Eviction",
@@ -54,24 +53,24 @@ async def delete(
     resource_version: str = "",
     grace_period_seconds: int | None = None,
 ) -> None:
-    """Delete the object if it still is the one meant; `ConflictError` if not."""
+    """Delete the object; `ConflictError` if its uid or version differs."""
     options = _delete_options(uid, resource_version, grace_period_seconds)
     await connection.request("DELETE", resource.path(namespace, name), body=msgspec.json.encode(options))
 
 
 async def create(connection: Connection, resource: Resource, namespace: str | None, body: Fields) -> bytes:
-    """The object as the server made it."""
+    """Create the object and return it as stored."""
     return await _post(connection, resource.path(namespace), body)
 
 
 async def create_event(connection: Connection, namespace: str, event: Fields) -> None:
-    """Write an event of `events.k8s.io/v1` or of `v1`, as its `apiVersion` says."""
+    """Create an event in `events.k8s.io/v1` or `v1`, as its `apiVersion` says."""
     resource = CORE_EVENTS if event["apiVersion"] == "v1" else EVENTS
     await create(connection, resource, namespace, event)
 
 
 async def replace(connection: Connection, resource: Resource, namespace: str | None, name: str, body: Fields) -> bytes:
-    """The object as it is now; `ConflictError` if it is not of the version that the body names any more."""
+    """Replace the object and return it; `ConflictError` if its version is not that of the body."""
     return await connection.request("PUT", resource.path(namespace, name), body=msgspec.json.encode(body))
 
 
@@ -85,7 +84,7 @@ async def patch(
     content_type: str = MERGE_PATCH,
     subresource: str | None = None,
 ) -> bytes:
-    """The object as it is now. Custom resources know no strategic patch."""
+    """Patch the object and return it. Custom resources do not support strategic merge patches."""
     path = resource.path(namespace, name, subresource)
     return await connection.request("PATCH", path, body=msgspec.json.encode(body), content_type=content_type)
 
@@ -99,25 +98,8 @@ async def patch_status(
     *,
     content_type: str = STRATEGIC_PATCH,
 ) -> bytes:
-    """The same for the object's status. Strategic, so that one condition leaves the others alone."""
+    """Patch the status; a strategic merge patch, so that one condition leaves the others unchanged."""
     return await patch(connection, resource, namespace, name, body, content_type=content_type, subresource="status")
-
-
-async def apply(
-    connection: Connection,
-    resource: Resource,
-    namespace: str | None,
-    name: str,
-    body: Fields,
-    *,
-    field_manager: str,
-    force: bool = False,
-) -> bytes:
-    """Server-side apply; `ConflictError` if others own a field, unless forced."""
-    query = {"fieldManager": field_manager} | ({"force": "true"} if force else {})
-    content = msgspec.json.encode(body)
-    path = resource.path(namespace, name)
-    return await connection.request("PATCH", path, query=query, body=content, content_type=APPLY)
 
 
 async def _post(connection: Connection, path: str, body: Fields, retry: bool | None = None) -> bytes:
@@ -127,8 +109,8 @@ async def _post(connection: Connection, path: str, body: Fields, retry: bool | N
 def _delete_options(uid: str, resource_version: str, grace_period_seconds: int | None) -> dict[str, Any]:
     options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions"}
     preconditions = {"uid": uid, "resourceVersion": resource_version}
-    if set_ones := {name: value for name, value in preconditions.items() if value}:
-        options["preconditions"] = set_ones
+    if given := {name: value for name, value in preconditions.items() if value}:
+        options["preconditions"] = given
     if grace_period_seconds is not None:
         options["gracePeriodSeconds"] = grace_period_seconds
     return options

@@ -243,4 +243,4 @@ def _told_apart() -> Iterator[None]:
 def _kind_of(error: ApiError) -> type[RejectedError | UnknownOutcomeError]:
     if error.status == 500:  # not 503 and 504: who gave up waiting may see it happen later
         return ServerFailureError
-    return UnknownOutcomeError if error.passing else RejectedError
+    return UnknownOutcomeError if error.retriable else RejectedError

@@ -62,7 +62,7 @@ class RunningScheduler:
     ) -> None:
         self._connection = connection
         # Renewals of the lease must not queue behind binds that a slow server does not answer.
-        self._election_connection = connection.apart()
+        self._election_connection = connection.separate()
         self._settings = settings
         self._wall = wall
         self._elector = self._candidate()

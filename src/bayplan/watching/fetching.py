@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from bayplan.kube_api.connection import Connection
-from bayplan.kube_api.decoding import UNUSABLE
+from bayplan.kube_api.decoding import DECODE_ERRORS
 from bayplan.kube_api.errors import ForbiddenError, GoneError, NotFoundError, WrongServerError
 from bayplan.kube_api.resources import PODS, Resource
 from bayplan.reading.sources import Source
@@ -143,6 +143,6 @@ class ClusterFetcher:
         """Where the next page begins, as the server calls it; empty after the last one."""
         try:
             return _envelope.decode(page).metadata.continue_
-        except UNUSABLE as error:
+        except DECODE_ERRORS as error:
             tried = self._connection.tried("GET", resource.path())
             raise WrongServerError(f"{tried}: the answer cannot be read: {error}") from None
