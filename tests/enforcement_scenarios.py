@@ -14,7 +14,7 @@ import copy
 import msgspec
 
 import scenarios
-from bayplan.enforcing import other_targets
+from bayplan.enforcing import enforcer
 from bayplan.enforcing.enforcer import Enforcer
 from bayplan.enforcing.eviction_limits import EvictionBudgets
 from bayplan.enforcing.planning import EnforcementSettings
@@ -158,13 +158,13 @@ class Story:
     # Looking
 
     def look(self, now):
-        violations, standing = self.tracker.violations(), self.tracker.standing()
+        violations, precedence = self.tracker.violations(), self.tracker.precedence()
         broken = {}
         for violation in violations:
             broken.setdefault(short(violation.owner), set()).update(map(short, violation.peers))
         self.enforcer.observe(violations, now)
-        with other_targets.asking(self.index, self.rules) as has_another:
-            plan = self.enforcer.due(now, standing, has_another)
+        with enforcer.checking_other_targets(self.index, self.rules) as has_another:
+            plan = self.enforcer.due(now, precedence, has_another)
         evicted, spared = [], {short(delay.victim): delay.why for delay in plan.spared}
         budgets = EvictionBudgets(self.budgets())
         for eviction in () if self.dry_run else plan.evict:

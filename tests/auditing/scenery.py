@@ -1,8 +1,8 @@
 """Clusters in shorthand: `3x cp z1/h1` is three control-plane nodes in zone z1 on host h1; `-` is a missing label."""
 
 from bayplan.auditing import audit, profiles, surveying, survival, workload_groups
-from bayplan.auditing.audit_input import AuditInput
-from bayplan.auditing.objects import (
+from bayplan.auditing.audit_input import (
+    AuditInput,
     ObservedAddress,
     ObservedCondition,
     ObservedContainer,
@@ -95,11 +95,11 @@ def layout_of(given, pods=None, *, catalogue=None, **more):
     return surveying.layout_of(AuditInput(nodes=given, pods=pods, **more), catalogue)
 
 
-def judge(given, pods=None, *, profile=profiles.DEFAULT, stages=(), catalogue=None, wishes=None, **more):
+def judge(given, pods=None, *, profile=profiles.DEFAULT, stages=(), catalogue=None, preferences=None, **more):
     """The audit without placing anything again."""
     source = AuditInput(nodes=given, pods=pods, **more)
     layout = surveying.layout_of(source, catalogue)
-    workloads = workload_groups.workloads_of(source, layout, wishes or workload_groups.NO_WISHES)
+    workloads = workload_groups.workloads_of(source, layout, preferences or workload_groups.NO_PREFERENCES)
     levels = survival.survey(layout, workloads.all if workloads else None)
     counted = survival.Survival(
         asked=survival.ALL_LEVELS, levels=tuple(levels), risks=survival.risks(layout, levels), note="not asked for"

@@ -7,8 +7,7 @@ import pytest
 from scenery import CONTROL_PLANE, HOST, ZONE, judge, node, nodes, pod, stacked, verdicts
 
 from bayplan.auditing import catalogue, checks, profiles, spread
-from bayplan.auditing.layout import AuditNode, Layout
-from bayplan.auditing.objects import (
+from bayplan.auditing.audit_input import (
     ObservedConfigMap,
     ObservedLease,
     ObservedMachine,
@@ -16,6 +15,7 @@ from bayplan.auditing.objects import (
     ObservedMachineStatus,
     ObservedNodeReference,
 )
+from bayplan.auditing.layout import AuditNode, Layout
 from bayplan.reading import audit_files
 from bayplan.wire.meta import ObjectMeta
 

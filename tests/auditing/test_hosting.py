@@ -4,9 +4,8 @@ import pytest
 import yaml
 from scenery import finding, judge, node, nodes, verdicts
 
-from bayplan.auditing.audit_input import Hosting
-from bayplan.auditing.objects import ObservedContainer, ObservedPod, ObservedPodSpec, ObservedPodStatus
-from bayplan.auditing.repairing import mending
+from bayplan.auditing.audit_input import Hosting, ObservedContainer, ObservedPod, ObservedPodSpec, ObservedPodStatus
+from bayplan.auditing.repairing import repair_proposal
 from bayplan.errors import InputError
 from bayplan.reading import audit_files
 from bayplan.wire.meta import ObjectMeta
@@ -78,7 +77,7 @@ def test_a_dump_without_any_part_leaves_it_hidden_and_says_so():
 
 
 def test_repair_is_not_about_nodes_there():
-    found = mending.mend(judge(WORKERS, hosting=hosted("x/h1", "x/h1", "x/h1")))
+    found = repair_proposal.propose_repair(judge(WORKERS, hosting=hosted("x/h1", "x/h1", "x/h1")))
     assert found.plan.moves == ()
     assert "spread them there" in found.plan.notes[0]
 

@@ -22,9 +22,9 @@ from bayplan.auditing.layout import (
     ComponentInstance,
     Layout,
 )
-from bayplan.auditing.repairing import demands as demand_rules
-from bayplan.auditing.repairing import ordering, planned_layout, plans, repair, searching, texts
-from bayplan.auditing.repairing.demands import HALF, LOSS, SEPARATE, TWICE, SpreadDemand
+from bayplan.auditing.repairing import instructions, plan_search, plans
+from bayplan.auditing.repairing import plans as demand_rules
+from bayplan.auditing.repairing.plans import HALF, LOSS, SEPARATE, TWICE, SpreadDemand
 
 LOSE_A_HOST, LOSE_A_ZONE = SpreadDemand(HOST, LOSS), SpreadDemand(ZONE, LOSS)
 
@@ -64,7 +64,7 @@ def moves(found):
     (SpreadDemand(HOST, SEPARATE), "aab", 0, 0),
 ])  # fmt: skip
 def test_how_many_moves_and_machines_it_takes(demand, hosts, n_moves, machines):
-    found = repair.plan(layout_of(*hosts), [demand])
+    found = plan_search.plan_repair(layout_of(*hosts), [demand])
     assert found.passes
     assert found.exact
     assert found.safe
@@ -73,35 +73,35 @@ def test_how_many_moves_and_machines_it_takes(demand, hosts, n_moves, machines):
 
 def test_a_machine_that_is_there_is_used_and_the_emptier_one_first():
     layout = layout_of("a", "a", "b", workers=("c", "c", "d"))
-    found = repair.plan(layout, [LOSE_A_HOST])
+    found = plan_search.plan_repair(layout, [LOSE_A_HOST])
     assert moves(found) == [("cp0", "d")]
-    assert texts.summary(found) == ["move cp0 from a to host d"]
+    assert instructions.summary(found) == ["move cp0 from a to host d"]
     assert (found.before, found.after) == ({HOST: 0}, {HOST: 1})
-    [only_c] = repair.plan(layout, [LOSE_A_HOST], usable=frozenset("abc")).moves
+    [only_c] = plan_search.plan_repair(layout, [LOSE_A_HOST], usable=frozenset("abc")).moves
     assert only_c.target == {HOST: "c"}
 
 
 def test_zones_and_hosts_together():
-    found = repair.plan(layout_of("z1/a", "z1/b", "z2/c", workers=("z3/d",)), [LOSE_A_HOST, LOSE_A_ZONE])
+    found = plan_search.plan_repair(layout_of("z1/a", "z1/b", "z2/c", workers=("z3/d",)), [LOSE_A_HOST, LOSE_A_ZONE])
     assert moves(found) == [("cp0", "d", "z3")]
-    found = repair.plan(layout_of("z1/a", "z1/b", "z2/c"), [LOSE_A_HOST, LOSE_A_ZONE])
+    found = plan_search.plan_repair(layout_of("z1/a", "z1/b", "z2/c"), [LOSE_A_HOST, LOSE_A_ZONE])
     assert (len(found.moves), found.further) == (1, {HOST: 1, ZONE: 1})
-    assert texts.summary(found)[1:] == ["1 further machine is needed", "1 further zone is needed"]
+    assert instructions.summary(found)[1:] == ["1 further machine is needed", "1 further zone is needed"]
 
 
 def test_who_moves():
     young = layout_of("a", "a", "b")
     nodes = [msgspec.structs.replace(n, created=f"202{i}") for i, n in enumerate(young.nodes)]
     young = msgspec.structs.replace(young, nodes=tuple(nodes))
-    assert moves(repair.plan(young, [LOSE_A_HOST]))[0][0] == "cp1"
-    assert moves(repair.plan(young, [LOSE_A_HOST], keep=frozenset({"cp1"})))[0][0] == "cp0"
+    assert moves(plan_search.plan_repair(young, [LOSE_A_HOST]))[0][0] == "cp1"
+    assert moves(plan_search.plan_repair(young, [LOSE_A_HOST], keep=frozenset({"cp1"})))[0][0] == "cp0"
     down = layout_of("a", "a", "b", down=("cp1",))
-    [move] = repair.plan(down, [LOSE_A_HOST]).moves
+    [move] = plan_search.plan_repair(down, [LOSE_A_HOST]).moves
     assert (move.node, move.how) == ("cp1", plans.REMOVE_FIRST)
 
 
 def test_a_majority_that_hangs_by_a_thread_is_mended_first():
-    found = repair.plan(layout_of("a", "a", "b", down=("cp2",)), [LOSE_A_HOST])
+    found = plan_search.plan_repair(layout_of("a", "a", "b", down=("cp2",)), [LOSE_A_HOST])
     assert [move.how for move in found.moves] == [plans.NOT_YET]
     assert not found.safe
     assert "mend the members that are down first" in found.notes[0]
@@ -113,21 +113,21 @@ def test_a_majority_that_hangs_by_a_thread_is_mended_first():
     ("aa", [plans.ADD_FIRST]),
 ])  # fmt: skip
 def test_too_few_members_become_three(hosts, how):
-    found = repair.plan(layout_of(*hosts), [LOSE_A_HOST])
+    found = plan_search.plan_repair(layout_of(*hosts), [LOSE_A_HOST])
     assert found.passes
     assert [move.how for move in found.adds] == how
     assert [move.components for move in found.adds] == [tuple(sorted(COMPONENTS))] * len(how)
-    assert len(planned_layout.planned(layout_of(*hosts), found).members[ETCD]) == 3
+    assert len(plans.layout_after(layout_of(*hosts), found).members[ETCD]) == 3
 
 
 def test_stacked_members_stay_odd_even_where_two_would_do():
-    assert len(repair.plan(layout_of("a"), [SpreadDemand(HOST, SEPARATE)]).adds) == 2
+    assert len(plan_search.plan_repair(layout_of("a"), [SpreadDemand(HOST, SEPARATE)]).adds) == 2
 
 
 def test_a_component_is_started_where_it_lacks():
     layout = layout_of("a", "b", "c")
     layout = msgspec.structs.replace(layout, members={**layout.members, "kube-scheduler": (ComponentInstance("cp0"),)})
-    found = repair.plan(layout, [LOSE_A_HOST])
+    found = plan_search.plan_repair(layout, [LOSE_A_HOST])
     assert (found.starts, found.moves, found.adds, found.passes) == ((("kube-scheduler", "cp1"),), (), (), True)
 
 
@@ -136,52 +136,52 @@ def test_etcd_on_nodes_of_its_own():
     etcd = tuple(AuditNode(name=f"e{i}", roles=("etcd",), domains={HOST: h}) for i, h in enumerate("cd"))
     members = {**layout.members, ETCD: (ComponentInstance("e0"), ComponentInstance("e1"))}
     layout = msgspec.structs.replace(layout, nodes=(*layout.nodes, *etcd), members=members)
-    found = repair.plan(layout, [LOSE_A_HOST])
+    found = plan_search.plan_repair(layout, [LOSE_A_HOST])
     assert [(move.node, move.components, move.target) for move in found.adds] == [("new-etcd-1", (ETCD,), {HOST: "a"})]
     assert found.passes
 
 
 def test_unknown_places_are_to_be_labelled_first():
-    found = repair.plan(layout_of("z/a", "z/", "z/"), [LOSE_A_HOST])
+    found = plan_search.plan_repair(layout_of("z/a", "z/", "z/"), [LOSE_A_HOST])
     assert (found.unknown, found.moves, found.passes) == (("cp1", "cp2"), (), False)
-    assert repair.plan(layout_of("z1/", "z2/", "z3/"), [LOSE_A_HOST]).passes  # zones settle it
+    assert plan_search.plan_repair(layout_of("z1/", "z2/", "z3/"), [LOSE_A_HOST]).passes  # zones settle it
 
 
 def test_the_planned_layout_knows_the_other_levels_of_the_new_place():
     layout = layout_of("z1/a", "z1/a", "z2/b", workers=("z3/c",), keys={HOST: "host-id"}, labels={"host-id": "a"})
-    found = repair.plan(layout, [LOSE_A_HOST])
-    node = planned_layout.planned(layout, found).by_name()["cp0"]
+    found = plan_search.plan_repair(layout, [LOSE_A_HOST])
+    node = plans.layout_after(layout, found).by_name()["cp0"]
     assert (node.at(HOST), node.at(ZONE), node.labels) == ("c", "z3", {"host-id": "c"})
     layout = layout_of("z1/a", "z1/a", "z2/b")
-    node = planned_layout.planned(layout, repair.plan(layout, [LOSE_A_HOST])).by_name()["cp0"]
+    node = plans.layout_after(layout, plan_search.plan_repair(layout, [LOSE_A_HOST])).by_name()["cp0"]
     assert (node.at(HOST), node.at(ZONE)) == ("new host 1", "z1")
     layout = layout_of("z1/a", "z1/a")
-    after = planned_layout.planned(layout, repair.plan(layout, [LOSE_A_ZONE, LOSE_A_HOST]))
+    after = plans.layout_after(layout, plan_search.plan_repair(layout, [LOSE_A_ZONE, LOSE_A_HOST]))
     assert after.by_name()["new-control-plane-1"].is_control_plane
     assert sorted(node.at(ZONE) for node in after.control_plane) == ["new zone 1", "new zone 2", "z1"]
 
 
 def test_what_neighbours_told_of_those_that_stay_is_not_forgotten():
     layout = layout_of("z1/a", "/a", "z2/b")
-    found = repair.plan(layout, [LOSE_A_HOST], keep=frozenset({"cp1"}))
+    found = plan_search.plan_repair(layout, [LOSE_A_HOST], keep=frozenset({"cp1"}))
     assert [move.node for move in found.moves] == ["cp0"]
-    assert planned_layout.planned(layout, found).by_name()["cp1"].at(ZONE) == "z1"
+    assert plans.layout_after(layout, found).by_name()["cp1"].at(ZONE) == "z1"
 
 
 def test_duplicates_need_no_labels():
-    found = repair.plan(layout_of("z/"), [SpreadDemand(HOST, TWICE)])
+    found = plan_search.plan_repair(layout_of("z/"), [SpreadDemand(HOST, TWICE)])
     assert (found.passes, len(found.adds), found.moves) == (True, 2, ())
-    assert texts.summary(found)[1].endswith("on any machine")
+    assert instructions.summary(found)[1].endswith("on any machine")
 
 
 def test_a_hidden_control_plane_is_said():
     layout = Layout(nodes=(AuditNode(name="w", roles=(WORKER,)),))
-    assert repair.plan(layout, [LOSE_A_HOST]).notes == ("no control plane is visible: ask whoever runs it",)
+    assert plan_search.plan_repair(layout, [LOSE_A_HOST]).notes == ("no control plane is visible: ask whoever runs it",)
 
 
 def test_a_search_too_large_still_finds_a_plan(monkeypatch):
-    monkeypatch.setattr(searching, "MOST_TRIES", 3)
-    found = repair.plan(layout_of("z1/a", "z1/a", "z1/a", "z2/b", "z2/b"), [LOSE_A_HOST, LOSE_A_ZONE])
+    monkeypatch.setattr(plan_search, "MAX_TRIED_ASSIGNMENTS", 3)
+    found = plan_search.plan_repair(layout_of("z1/a", "z1/a", "z1/a", "z2/b", "z2/b"), [LOSE_A_HOST, LOSE_A_ZONE])
     assert found.passes
     assert not found.exact
 
@@ -223,10 +223,10 @@ ANY_DEMANDS = st.lists(
 def test_no_plan_is_shorter(hosts, demands):
     # Hosts 0 and 1 are in one zone, 2 and 3 in another; an empty host stands by in the first.
     layout = layout_of(*(f"z{host // 2}/h{host}" for host in hosts), workers=("z0/h9",))
-    found = repair.plan(layout, demands)
+    found = plan_search.plan_repair(layout, demands)
     assert found.passes
     assert found.exact
-    assert demand_rules.meets(planned_layout.planned(layout, found), demands)
+    assert demand_rules.meets(plans.layout_after(layout, found), demands)
     assert len(found.moves) == (0 if not found.moves else shortest(layout, demands))
     if not found.moves:
         assert all(meets([(f"h{host}", f"z{host // 2}") for host in hosts], demand) for demand in demands)
@@ -236,7 +236,7 @@ def test_no_plan_is_shorter(hosts, demands):
 @given(st.lists(st.integers(0, 3), min_size=3, max_size=7), st.sets(st.integers(0, 6), max_size=2))
 def test_no_step_goes_below_the_majority(hosts, down):
     layout = layout_of(*(f"h{host}" for host in hosts), down=tuple(f"cp{i}" for i in down))
-    found = repair.plan(layout, [LOSE_A_HOST])
+    found = plan_search.plan_repair(layout, [LOSE_A_HOST])
     assert found.passes
     cap = (len(hosts) - 1) // 2
     assert len(found.moves) == sum(max(count - cap, 0) for count in Counter(hosts).values())
@@ -261,8 +261,8 @@ def test_the_audit_itself_passes_the_planned_layout(hosts, name):
     weighed = profiles.PROFILES[name]
     judged = auditing.audit(layout, weighed)
     demands = demand_rules.demands_of(result.id for result in judged.results if result.required)
-    found = repair.plan(layout, demands)
-    after = auditing.audit(planned_layout.planned(layout, found), weighed)
+    found = plan_search.plan_repair(layout, demands)
+    after = auditing.audit(plans.layout_after(layout, found), weighed)
     assert after.passed(), [result for result in after.results if result.gates]
     if judged.passed():
         assert not found.n_changes
@@ -297,27 +297,27 @@ def test_the_texts_name_machines_servers_and_labels():
     layout = layout_of(
         "a", "a", "b", annotations=annotations, provider_id="openstack:///1234", keys={HOST: "topology.openstack.org/host-id"}
     )  # fmt: skip
-    found = repair.plan(layout, [LOSE_A_HOST])
-    capi, cloud = texts.cluster_api(found, layout), texts.openstack(found, layout)
+    found = plan_search.plan_repair(layout, [LOSE_A_HOST])
+    capi, cloud = instructions.cluster_api(found, layout), instructions.openstack(found, layout)
     assert 'kubectl -n tenant annotate machine kcp-x cluster.x-k8s.io/delete-machine=""' in capi
     assert "openstack server migrate --live-migration --host HYPERVISOR --wait 1234" in cloud
     assert "kubectl label node cp0 topology.openstack.org/host-id=HOST-ID --overwrite" in cloud
     grown = layout_of("a", annotations={"cluster.x-k8s.io/owner-name": "kcp"})
-    assert "kubectl scale kubeadmcontrolplane kcp --replicas=3" in texts.cluster_api(
-        repair.plan(grown, [LOSE_A_HOST]), grown
+    assert "kubectl scale kubeadmcontrolplane kcp --replicas=3" in instructions.cluster_api(
+        plan_search.plan_repair(grown, [LOSE_A_HOST]), grown
     )
 
 
 def test_a_name_from_a_dump_cannot_leave_its_quotes():
     layout = layout_of("a", "a", "b", provider_id="openstack:///1; rm -rf ~\n", keys={HOST: "k"})
-    lines = texts.openstack(repair.plan(layout, [LOSE_A_HOST]), layout)
+    lines = instructions.openstack(plan_search.plan_repair(layout, [LOSE_A_HOST]), layout)
     assert "openstack server migrate --live-migration --host HYPERVISOR --wait '1; rm -rf ~'" in lines
     assert not any("\n" in line for line in lines)
 
 
 def test_how_a_member_is_replaced():
     groups = survivability.components(layout_of("a", "b", "c").members)
-    assert ordering.how_to_replace("cp0", groups) == plans.ADD_FIRST
+    assert plan_search.how_to_replace("cp0", groups) == plans.ADD_FIRST
     groups = survivability.components(layout_of("a", "b", "c", down=("cp2",)).members)
-    assert ordering.how_to_replace("cp2", groups) == plans.REMOVE_FIRST
-    assert ordering.how_to_replace("cp0", groups) == plans.NOT_YET
+    assert plan_search.how_to_replace("cp2", groups) == plans.REMOVE_FIRST
+    assert plan_search.how_to_replace("cp0", groups) == plans.NOT_YET

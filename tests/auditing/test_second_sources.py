@@ -5,8 +5,7 @@ import json
 import pytest
 from scenery import HOST, ZONE, finding, judge, layout_of, node, nodes, owned, pod, stacked, verdicts
 
-from bayplan.auditing.audit_input import Unlisted, unlisted_text
-from bayplan.auditing.objects import (
+from bayplan.auditing.audit_input import (
     ObservedClaimSource,
     ObservedCondition,
     ObservedCsiDriver,
@@ -21,8 +20,10 @@ from bayplan.auditing.objects import (
     ObservedMachineStatus,
     ObservedNodeReference,
     ObservedPodVolume,
+    Unlisted,
+    unlisted_text,
 )
-from bayplan.auditing.repairing import mending
+from bayplan.auditing.repairing import repair_proposal
 from bayplan.reading import audit_files
 from bayplan.wire.meta import ObjectMeta, ObjectReference
 from bayplan.wire.pods import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
@@ -164,7 +165,7 @@ def test_a_leader_and_a_local_volume_stay_where_they_are():
         "cp-1": ("the lease kube-scheduler",),
         "cp-2": ("the volume pv-1",),
     }
-    moved = [move.node for move in mending.mend(judge(given, **held)).plan.moves]
+    moved = [move.node for move in repair_proposal.propose_repair(judge(given, **held)).plan.moves]
     assert moved == ["cp-0"]
 
 

@@ -38,13 +38,13 @@ def state(index):
 
 def replicas_on(index, *names, at_least=1):
     keys = tuple(f"shop/{name}" for name in names)
-    return ReplicaGroup(stanzas.on_index("Deployment shop/web", keys, index, at_least=at_least), keys, "shop")
+    return ReplicaGroup(stanzas.group_on_index("Deployment shop/web", keys, index, at_least=at_least), keys, "shop")
 
 
 def test_a_spread_stanza_mends_a_single_point():
     index = index_of([node("a1", "a"), node("b1", "b")], [(pod("w1"), "a1"), (pod("w2"), "a1")])
     before = state(index)
-    found = stanzas.stanza(replicas_on(index, "w1", "w2"), ZONE, index, RULES)
+    found = stanzas.find_stanza(replicas_on(index, "w1", "w2"), ZONE, index, RULES)
     assert (found.kind, found.works, found.single_points) == ("spread", True, ())
     assert sorted(target for _, target in found.placed) == ["a1", "b1"]
     [entry] = found.patch["spec"]["template"]["spec"]["topologySpreadConstraints"]
@@ -61,28 +61,28 @@ def test_a_soft_spread_where_a_full_zone_would_block_a_hard_one():
     other = [(pod("x", 3500, app="x"), "a1")]
     nodes = [node("a1", "a", 9000), node("b1", "b"), node("c1", "c", 100)]
     index = index_of(nodes, [(pod(f"w{i}"), "a1") for i in range(3)] + other)
-    found = stanzas.stanza(replicas_on(index, "w0", "w1", "w2"), ZONE, index, RULES)
+    found = stanzas.find_stanza(replicas_on(index, "w0", "w1", "w2"), ZONE, index, RULES)
     assert found.kind == "soft spread"  # zone c holds none and has no room: hard rules leave a replica waiting
     assert found.works
 
 
 def test_a_stanza_that_does_not_help_says_what_is_left():
     index = index_of([node("a1", "a"), node("b1", "b")], [(pod(f"w{i}"), "a1") for i in range(3)])
-    found = stanzas.stanza(replicas_on(index, "w0", "w1", "w2", at_least=2), ZONE, index, RULES)
+    found = stanzas.find_stanza(replicas_on(index, "w0", "w1", "w2", at_least=2), ZONE, index, RULES)
     assert (found.kind, found.works) == ("spread", False)
     assert len(found.single_points) == 1
 
 
 def test_no_stanza_for_one_replica_or_for_no_common_label():
     index = index_of([node("a1", "a")], [(pod("w1"), "a1"), (pod("x", app="x"), "a1")])
-    assert stanzas.stanza(replicas_on(index, "w1"), ZONE, index, RULES) is None
-    assert stanzas.stanza(replicas_on(index, "w1", "x"), ZONE, index, RULES) is None
+    assert stanzas.find_stanza(replicas_on(index, "w1"), ZONE, index, RULES) is None
+    assert stanzas.find_stanza(replicas_on(index, "w1", "x"), ZONE, index, RULES) is None
 
 
 def test_anti_affinity_if_that_is_what_is_wanted():
     index = index_of([node("a1", "a"), node("b1", "b")], [(pod("w1"), "a1"), (pod("w2"), "a1")])
     ours = replicas_on(index, "w1", "w2")
-    found = stanzas.stanza(ours, ZONE, index, RULES, kinds=(stanzas.ANTI_AFFINITY,))
+    found = stanzas.find_stanza(ours, ZONE, index, RULES, kinds=(stanzas.ANTI_AFFINITY,))
     assert found.works
     terms = found.patch["spec"]["template"]["spec"]["affinity"]["podAntiAffinity"]
     assert terms == {

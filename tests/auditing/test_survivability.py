@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from bayplan.auditing import survivability as sv
 from bayplan.auditing import survival
-from bayplan.auditing.failure_events import NODE, events, label_events
 from bayplan.auditing.layout import HOST, REGION, ZONE, AuditNode, ComponentInstance, Layout
-from bayplan.auditing.risk_groups import breaking_sets
+from bayplan.auditing.survivability import NODE, breaking_sets, events, label_events
 
 
 def spread_over(counts):
@@ -33,13 +32,15 @@ def test_the_layout_table(counts, any_one, quorum):
     hosts = spread_over(counts)
     happening = events(HOST, hosts)
     members = tuple(map(ComponentInstance, hosts))
-    assert sv.standing(sv.Group("apiserver", members), sv.of_events(happening)).tolerance == any_one
-    assert sv.standing(sv.Group("etcd", members, quorum=True), sv.of_events(happening)).tolerance == quorum
+    assert sv.group_tolerance(sv.Group("apiserver", members), sv.domains_of_events(happening)).tolerance == any_one
+    assert (
+        sv.group_tolerance(sv.Group("etcd", members, quorum=True), sv.domains_of_events(happening)).tolerance == quorum
+    )
 
 
 def worst_case(group, happening):
     """How many events any choice of which leaves enough, found by trying every choice."""
-    if not group.stands:
+    if not group.meets_need:
         return 0
     for size in range(1, len(happening) + 1):
         for chosen in itertools.combinations(happening, size):
@@ -62,9 +63,9 @@ def test_tolerance_is_what_trying_every_set_of_events_finds(rows, quorum, at_lea
         node: hosts[node] for node in hosts if any(m.healthy and hosts[m.node] == hosts[node] for m in group.members)
     }
     happening = events(HOST, alive)
-    stood = sv.standing(group, sv.of_events(happening))
+    stood = sv.group_tolerance(group, sv.domains_of_events(happening))
     assert stood.tolerance == stood.at_most == worst_case(group, happening)
-    if group.stands:
+    if group.meets_need:
         breaking = [{e.domain for e in found} for found in breaking_sets(group, happening, len(happening))]
         assert stood.tolerance == min(map(len, breaking), default=len(happening) + 1) - 1
         assert {frozenset(found) for found in breaking if len(found) == 1} == {
@@ -96,7 +97,7 @@ def test_unknown_hosts_give_the_bounds_of_all_completions(rows, quorum):
         worst_case(group, events(HOST, {**known, **dict(zip(missing, completed, strict=True))}))
         for completed in itertools.product(*choices)
     ]
-    stood = sv.standing(group, sv.of_events(events(HOST, known), zones), HOST)
+    stood = sv.group_tolerance(group, sv.domains_of_events(events(HOST, known), zones), HOST)
     assert (stood.tolerance, stood.at_most) == (min(found), max(found))
 
 
@@ -150,11 +151,13 @@ def test_unhealthy_members_count_for_the_majority_and_do_not_survive():
     group = sv.Group(
         "etcd", (ComponentInstance("a"), ComponentInstance("b"), ComponentInstance("c", healthy=False)), quorum=True
     )
-    stood = sv.standing(group, sv.of_events(events(HOST, {"a": "1", "b": "2", "c": "3"})))
-    assert group.stands
+    stood = sv.group_tolerance(group, sv.domains_of_events(events(HOST, {"a": "1", "b": "2", "c": "3"})))
+    assert group.meets_need
     assert (stood.n, stood.need, stood.tolerance, stood.single_points) == (3, 2, 0, ("1", "2"))
     [designed] = sv.as_designed([group])
-    assert sv.standing(designed, sv.of_events(events(HOST, {"a": "1", "b": "2", "c": "3"}))).tolerance == 1
+    assert (
+        sv.group_tolerance(designed, sv.domains_of_events(events(HOST, {"a": "1", "b": "2", "c": "3"}))).tolerance == 1
+    )
 
 
 def test_blasts_come_worst_first_and_the_better_placement_has_the_smaller_vector():
@@ -170,7 +173,7 @@ def test_blasts_come_worst_first_and_the_better_placement_has_the_smaller_vector
     ]  # fmt: skip
     spread, heaped = ([sv.Group("g", tuple(map(ComponentInstance, nodes)))] for nodes in ("abc", "aab"))
     happening = events(HOST, {n: n for n in "abc"})
-    assert sv.vector(spread, happening) == (0, 0, 3) < sv.vector(heaped, happening) == (0, 1, 1)
+    assert sv.blast_vector(spread, happening) == (0, 0, 3) < sv.blast_vector(heaped, happening) == (0, 1, 1)
 
 
 def test_events_of_several_levels_break_together():

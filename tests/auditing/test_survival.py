@@ -8,8 +8,8 @@ from scenery import finding, judge, layout_of, node, nodes, replicas, stacked, v
 
 from bayplan.auditing import audit, profiles, spread, surveying, survival, workload_groups
 from bayplan.auditing.audit_input import AuditInput
-from bayplan.auditing.failure_events import NODE
 from bayplan.auditing.layout import COMPONENTS, HOST, LEVELS, REGION, ZONE, AuditNode, ComponentInstance, Layout
+from bayplan.auditing.survivability import NODE
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model import labels as label_model
 from bayplan.model.disruption_budgets import DisruptionBudget
@@ -46,9 +46,9 @@ def test_more_than_one_loss(hosts, node_level, host_level):
     found = levels(control_plane([(host, "z", "r") for host in hosts]))
     assert found[NODE].control_plane.tolerance == node_level
     assert found[HOST].control_plane.tolerance == host_level
-    etcd = next(one for one in found[HOST].control_plane.standings if one.group == "etcd")
+    etcd = next(one for one in found[HOST].control_plane.tolerances if one.group == "etcd")
     assert etcd.tolerance == host_level
-    others = {one.tolerance for one in found[HOST].control_plane.standings if one.group != "etcd"}
+    others = {one.tolerance for one in found[HOST].control_plane.tolerances if one.group != "etcd"}
     assert others == {len(set(hosts)) - 1}  # one instance is enough for them
 
 
@@ -94,10 +94,10 @@ def test_one_loss_is_judged_as_the_checks_judge_it(rows):
     layout = control_plane(rows)
     for level, one in levels(layout, *LEVELS).items():
         held = spread.spread(layout, layout.nodes, level)
-        for standing in one.control_plane.standings:
-            need = len(rows) // 2 + 1 if standing.group == "etcd" else 1
-            assert (standing.tolerance >= 1) == (len(rows) - held.hi >= need)
-            assert (standing.at_most >= 1) == (len(rows) - held.lo >= need)
+        for found in one.control_plane.tolerances:
+            need = len(rows) // 2 + 1 if found.group == "etcd" else 1
+            assert (found.tolerance >= 1) == (len(rows) - held.hi >= need)
+            assert (found.at_most >= 1) == (len(rows) - held.lo >= need)
 
 
 def test_named_sets_are_labels_facts_or_columns_of_the_inventory():
@@ -145,7 +145,7 @@ def played(given, pods, cpu=1000, budgets=(), asked=survival.ALL_LEVELS, room=40
         meta = one.metadata
         workload = Workload(namespace=meta.namespace, name=meta.name, labels=meta.labels, needs=needs)
         index.add(workload, one.spec.node_name)
-    how = survival.Rescheduling(index=index, rules=RULES, ties=workloads.ties)
+    how = survival.Rescheduling(index=index, rules=RULES, lost_with_node=workloads.lost_with_node)
     steps = []
     found = survival.reschedule(
         survival.survey(layout, workloads.all, asked), workloads.all, how, lambda *step: steps.append(step)

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from scenery import finding, judge, layout_of, nodes, owned, pod, replicas, verdicts
 
 from bayplan.auditing import workload_groups
-from bayplan.auditing.audit_input import AuditInput
-from bayplan.auditing.objects import (
+from bayplan.auditing.audit_input import (
+    AuditInput,
     ObservedController,
     ObservedControllerSpec,
     ObservedPodAffinity,
@@ -25,9 +25,9 @@ CLUSTER = nodes("cp x/a", "cp y/b", "cp z/c", "worker x/d", "worker x/d", "worke
 WEB = label_model.equals({"app": "web"})
 
 
-def groups(pods, *, wishes=workload_groups.NO_WISHES, **more):
+def groups(pods, *, preferences=workload_groups.NO_PREFERENCES, **more):
     given = AuditInput(nodes=CLUSTER, pods=pods, **more)
-    return workload_groups.workloads_of(given, layout_of(CLUSTER), wishes)
+    return workload_groups.workloads_of(given, layout_of(CLUSTER), preferences)
 
 
 def named(found):
@@ -51,7 +51,7 @@ def test_pods_that_are_no_replicas_of_each_other_are_in_no_group_and_die_with_th
     ]
     found = groups(pods)
     assert found.owners == ()
-    assert found.ties == {"shop/agent", "kube-system/etcd-cp-0", "kube-system/bare-worker-3"}
+    assert found.lost_with_node == {"shop/agent", "kube-system/etcd-cp-0", "kube-system/bare-worker-3"}
 
 
 @pytest.mark.parametrize("asked, n, need", [
@@ -87,15 +87,15 @@ def test_a_majority_is_asked_for_by_annotation_or_by_name():
     plain = replicas("web", "worker-3", "worker-4", "worker-5")
     needs = {one.group.name: one.group.need for one in groups([*marked, *plain]).owners}
     assert needs == {"StatefulSet shop/zk": 2, "Deployment shop/web": 1}
-    wishes = ReplicaPreferences(quorum=re.compile("shop/we.*"))
-    assert {one.group.need for one in groups(plain, wishes=wishes).owners} == {2}
+    preferences = ReplicaPreferences(quorum=re.compile("shop/we.*"))
+    assert {one.group.need for one in groups(plain, preferences=preferences).owners} == {2}
 
 
 def test_workloads_can_be_left_out():
     pods = replicas("web", "worker-3", "worker-3")
     assert verdicts(judge(CLUSTER, pods))["fd-n1-workloads-host"] == "WARN"
-    wishes = ReplicaPreferences(excluded=re.compile("shop/.*"))
-    assert verdicts(judge(CLUSTER, pods, wishes=wishes))["fd-n1-workloads-host"] == "PASS"
+    preferences = ReplicaPreferences(excluded=re.compile("shop/.*"))
+    assert verdicts(judge(CLUSTER, pods, preferences=preferences))["fd-n1-workloads-host"] == "PASS"
     ignored = replicas("web", "worker-3", "worker-3", annotations={"bayplan.io/audit": "ignore"})
     assert verdicts(judge(CLUSTER, ignored))["fd-n1-workloads-host"] == "PASS"
 

@@ -6,8 +6,8 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayplan.auditing import failure_events, stanzas, workload_loss
-from bayplan.auditing.failure_events import FailureEvent
+from bayplan.auditing import stanzas, survivability, workload_loss
+from bayplan.auditing.survivability import FailureEvent
 from bayplan.auditing.workload_groups import ReplicaGroup
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model import labels as label_model
@@ -47,7 +47,7 @@ def index_of(nodes, placed):
 
 def group_of(index, name, *pods, at_least=1):
     keys = tuple(f"shop/{pod}" for pod in pods)
-    return ReplicaGroup(stanzas.on_index(name, keys, index, at_least=at_least), keys, "shop")
+    return ReplicaGroup(stanzas.group_on_index(name, keys, index, at_least=at_least), keys, "shop")
 
 
 def state(index):
@@ -61,7 +61,7 @@ def test_what_was_displaced_finds_room():
     index = index_of([node("a1", "a"), node("b1", "b")], [(pod("w1"), "a1"), (pod("w2"), "b1")])
     before = state(index)
     budget = group_of(index, "PodDisruptionBudget shop/web", "w1", "w2", at_least=2)
-    loss = workload_loss.lose(ZONE_A, index, RULES, [budget])
+    loss = workload_loss.simulate_loss(ZONE_A, index, RULES, [budget])
     assert loss.placed == (("shop/w1", "b1"),)
     assert loss.broken == ("PodDisruptionBudget shop/web",)
     assert loss.still_broken == loss.stranded == loss.shortage == ()
@@ -70,7 +70,7 @@ def test_what_was_displaced_finds_room():
 
 def test_what_finds_no_room_is_told_what_is_missing():
     index = index_of([node("a1", "a"), node("b1", "b", 1500), node("b2", "b", 1200)], [(pod("w1", 2000), "a1")])
-    loss = workload_loss.lose(ZONE_A, index, RULES, most_fixes=1)
+    loss = workload_loss.simulate_loss(ZONE_A, index, RULES, max_fixes=1)
     [stranded] = loss.stranded
     assert stranded.message == "0/2 nodes are available: 2 Insufficient cpu."
     assert (stranded.nearest, stranded.missing) == ("b1", (("cpu", 500),))
@@ -85,7 +85,7 @@ def test_other_rules_in_the_way_are_no_shortage():
         [node("a1", "a"), node("b1", "b")],
         [(pod("w1", needs={"spread": spread}), "a1"), (pod("w2", needs={"spread": spread}), "b1")],
     )
-    [stranded] = workload_loss.lose(ZONE_A, index, RULES).stranded
+    [stranded] = workload_loss.simulate_loss(ZONE_A, index, RULES).stranded
     assert stranded.message == "0/1 nodes are available: 1 node(s) didn't match pod topology spread constraints."
     assert (stranded.nearest, stranded.missing, workload_loss.missing_text(stranded)) == ("", (), "")
 
@@ -99,7 +99,7 @@ def test_daemons_mirror_pods_and_leaving_pods_die_with_their_node():
         pod("w"),
     ]
     index = index_of([node("a1", "a", 9000), node("b1", "b")], [(one, "a1") for one in placed])
-    loss = workload_loss.lose(ZONE_A, index, RULES, stays=frozenset({"shop/mirror"}))
+    loss = workload_loss.simulate_loss(ZONE_A, index, RULES, not_recreated=frozenset({"shop/mirror"}))
     assert loss.gone == ("shop/daemon", "shop/leaving", "shop/mirror")
     assert loss.placed == (("shop/w", "b1"),)
     assert loss.n_displaced == 1
@@ -107,7 +107,7 @@ def test_daemons_mirror_pods_and_leaving_pods_die_with_their_node():
 
 def test_the_more_important_go_first():
     index = index_of([node("a1", "a"), node("b1", "b", 1000)], [(pod("a"), "a1"), (pod("z", priority=5), "a1")])
-    loss = workload_loss.lose(ZONE_A, index, RULES)
+    loss = workload_loss.simulate_loss(ZONE_A, index, RULES)
     assert loss.placed == (("shop/z", "b1"),)
     assert [one.key for one in loss.stranded] == ["shop/a"]
 
@@ -115,8 +115,8 @@ def test_the_more_important_go_first():
 def test_fixes_are_looked_for_once_a_loss_and_not_for_ever():
     nodes = [node("a1", "a"), node("b1", "b"), node("c1", "c", 100)]
     index = index_of(nodes, [(pod(f"w{i}", 3000), where) for i, where in enumerate(["a1", "b1"])])
-    happening = failure_events.label_events(ZONE, {"a1": {ZONE: "a"}, "b1": {ZONE: "b"}})
-    losses = list(workload_loss.lose_each(happening, index, RULES, most_fixes=1))
+    happening = survivability.label_events(ZONE, {"a1": {ZONE: "a"}, "b1": {ZONE: "b"}})
+    losses = list(workload_loss.simulate_losses(happening, index, RULES, max_fixes=1))
     assert [bool(loss.stranded[0].fixes) for loss in losses] == [True, False]
 
 
@@ -132,7 +132,7 @@ def again(question, lost):
         index.remove(workload.key)
     for name in lost:
         index.remove_target(name)
-    moving = [w for w in displaced if not w.terminating and not workload_loss.pinned(w)]
+    moving = [w for w in displaced if not w.terminating and not workload_loss.is_pinned_to_node(w)]
     rules = profiles.pod_rules(made.profile)
     ordered = sorted(moving, key=cluster.queue_order)
     return [
@@ -142,7 +142,7 @@ def again(question, lost):
 
 
 @settings(max_examples=80, deadline=None)
-@given(st.integers(0, 2**32), st.integers(1, 3), st.sampled_from((0, workload_loss.FEW)))
+@given(st.integers(0, 2**32), st.integers(1, 3), st.sampled_from((0, workload_loss.MAX_UNRANKED_REPLICAS)))
 def test_a_loss_is_what_the_engine_does_without_the_nodes(seed, n_lost, few):
     question = strategies.seeded(seed)
     made = questions.situation_of(msgspec.convert(question, questions.PodQuestion))
@@ -153,8 +153,8 @@ def test_a_loss_is_what_the_engine_does_without_the_nodes(seed, n_lost, few):
         state(index),
         [p.message for p in place_pods.place_all([made.workload], _copy(question), lambda _: rules)],
     )
-    with mock.patch.object(workload_loss, "FEW", few):  # ranked or looked at one by one
-        loss = workload_loss.lose(FailureEvent("host", "h", lost), index, rules)
+    with mock.patch.object(workload_loss, "MAX_UNRANKED_REPLICAS", few):  # ranked or looked at one by one
+        loss = workload_loss.simulate_loss(FailureEvent("host", "h", lost), index, rules)
     found = sorted([*((k, t, "") for k, t in loss.placed), *((s.key, "", s.message) for s in loss.stranded)])
     assert found == sorted(again(question, lost))
     assert state(index) == before
@@ -169,6 +169,6 @@ def _copy(question):
 
 def test_losses_of_all_zones_one_after_another():
     index = index_of([node("a1", "a"), node("b1", "b")], [(pod("w1", 3000), "a1"), (pod("w2", 3000), "b1")])
-    happening = failure_events.label_events(ZONE, {"a1": {ZONE: "a"}, "b1": {ZONE: "b"}})
-    losses = list(workload_loss.lose_each(happening, index, RULES))
+    happening = survivability.label_events(ZONE, {"a1": {ZONE: "a"}, "b1": {ZONE: "b"}})
+    losses = list(workload_loss.simulate_losses(happening, index, RULES))
     assert [(loss.event.domain, len(loss.stranded)) for loss in losses] == [("a", 1), ("b", 1)]

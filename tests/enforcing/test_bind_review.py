@@ -111,10 +111,8 @@ def test_a_limit_counts_those_who_are_there_already():
 
 
 def test_daemons_neither_block_nor_are_blocked_in_the_seed():
-    everybody = {
-        "podAntiAffinity": {RUNNING: [{"labelSelector": {}, "namespaceSelector": {}, "topologyKey": HOSTNAME}]}
-    }
+    all_pods = {"podAntiAffinity": {RUNNING: [{"labelSelector": {}, "namespaceSelector": {}, "topologyKey": HOSTNAME}]}}
     agent = workload("agent", "agent", namespace="kube-system")
-    assert broken(workload("p", "web", everybody), "n1", (agent, "n1"), semantics=UPSTREAM)
-    assert not broken(workload("p", "web", everybody), "n1", (agent, "n1"), semantics=DESIGN)
-    assert not broken(agent, "n1", (workload("p", "web", everybody), "n1"), semantics=DESIGN)
+    assert broken(workload("p", "web", all_pods), "n1", (agent, "n1"), semantics=UPSTREAM)
+    assert not broken(workload("p", "web", all_pods), "n1", (agent, "n1"), semantics=DESIGN)
+    assert not broken(agent, "n1", (workload("p", "web", all_pods), "n1"), semantics=DESIGN)

@@ -5,19 +5,19 @@ import math
 import msgspec
 
 from bayplan.enforcing.enforcer import Enforcer
-from bayplan.enforcing.execution_rules import Sign
-from bayplan.enforcing.planning import LATER, LOWEST, NOWHERE_ELSE, OWNER, OWNS_AFFINITY, EnforcementSettings
+from bayplan.enforcing.execution_rules import RuleType
+from bayplan.enforcing.planning import CHECKED_LATER, LOWEST, NOWHERE_ELSE, OWNER, OWNS_AFFINITY, EnforcementSettings
 from bayplan.enforcing.victims import Precedence
 from bayplan.enforcing.violations import Violation
 
 GRACE = EnforcementSettings(affinity_grace=100, anti_affinity_grace=10, per_minute=1000, at_once=1000)
 
 
-def broken(owner, *peers, sign=Sign.APART, uid="1"):
+def broken(owner, *peers, rule_type=RuleType.ANTI_AFFINITY, uid="1"):
     return Violation(
         owner=owner,
         uid=uid,
-        sign=sign,
+        rule_type=rule_type,
         term="term",
         shown="app=x",
         topology_key="zone",
@@ -27,7 +27,7 @@ def broken(owner, *peers, sign=Sign.APART, uid="1"):
     )
 
 
-def standing(*violations, **priorities):
+def precedence(*violations, **priorities):
     involved = {key for v in violations for key in (v.owner, *v.peers)}
     return {key: Precedence(priorities.get(key, 0)) for key in involved}
 
@@ -37,27 +37,29 @@ def evicted(plan):
 
 
 def test_each_kind_has_its_grace_time():
-    near, apart = broken("n", sign=Sign.NEAR), broken("o", "p")
+    near, apart = broken("n", rule_type=RuleType.AFFINITY), broken("o", "p")
     enforcer = Enforcer(GRACE)
     enforcer.observe([near, apart], 0)
-    plan = enforcer.due(9.9, standing(near, apart))
+    plan = enforcer.due(9.9, precedence(near, apart))
     assert evicted(plan) == []
-    assert sorted(end for _, end in plan.ripening) == [10, 100]
+    assert sorted(end for _, end in plan.in_grace) == [10, 100]
     assert plan.next_at == 10
-    plan = enforcer.due(10, standing(near, apart))
+    plan = enforcer.due(10, precedence(near, apart))
     assert [(e.victim, e.why) for e in plan.evict] == [("o", OWNER)]
-    plan = enforcer.due(100, standing(near, apart))
+    plan = enforcer.due(100, precedence(near, apart))
     assert [(e.victim, e.why) for e in plan.evict] == [("n", OWNS_AFFINITY), ("o", OWNER)]
 
 
 def test_who_goes_for_his_affinity_is_told_what_else_that_mends():
-    lonely = msgspec.structs.replace(broken("lonely", "mate", sign=Sign.NEAR), alone_without=(frozenset({"mate"}),))
-    mate, rival = broken("mate", sign=Sign.NEAR), broken("rival", "lonely")
+    lonely = msgspec.structs.replace(
+        broken("lonely", "mate", rule_type=RuleType.AFFINITY), lone_member_without=(frozenset({"mate"}),)
+    )
+    mate, rival = broken("mate", rule_type=RuleType.AFFINITY), broken("rival", "lonely")
     at_odds = broken("rival", "another", "third")
     all_of_them = (lonely, mate, rival, at_odds)
     enforcer = Enforcer(GRACE)
     enforcer.observe(all_of_them, 0)
-    plan = enforcer.due(100, standing(*all_of_them, rival=5, mate=5))
+    plan = enforcer.due(100, precedence(*all_of_them, rival=5, mate=5))
     causes = {eviction.victim: eviction.causes for eviction in plan.evict}
     # Once his mate has gone he is alone and could stay, but for the rival.
     assert causes["lonely"] == (lonely, rival)
@@ -72,8 +74,8 @@ def test_a_rule_that_was_mended_meanwhile_starts_anew():
     enforcer.observe([], 5)
     enforcer.observe([violation], 6)
     assert enforcer.since(violation) == 6
-    assert evicted(enforcer.due(15, standing(violation))) == []
-    assert evicted(enforcer.due(16, standing(violation))) == ["o"]
+    assert evicted(enforcer.due(15, precedence(violation))) == []
+    assert evicted(enforcer.due(16, precedence(violation))) == ["o"]
 
 
 def test_other_peers_in_the_same_broken_rule_do_not_start_it_anew():
@@ -81,7 +83,7 @@ def test_other_peers_in_the_same_broken_rule_do_not_start_it_anew():
     enforcer.observe([broken("o", "p")], 0)
     now_with_q = broken("o", "q")
     enforcer.observe([now_with_q], 9)
-    assert evicted(enforcer.due(10, standing(now_with_q))) == ["o"]
+    assert evicted(enforcer.due(10, precedence(now_with_q))) == ["o"]
 
 
 def test_a_successor_of_the_same_name_has_its_own_time():
@@ -89,7 +91,7 @@ def test_a_successor_of_the_same_name_has_its_own_time():
     enforcer.observe([broken("o", "p", uid="1")], 0)
     successor = broken("o", "p", uid="2")
     enforcer.observe([successor], 9)
-    assert evicted(enforcer.due(15, standing(successor))) == []
+    assert evicted(enforcer.due(15, precedence(successor))) == []
 
 
 def test_after_a_take_over_every_grace_time_starts_with_the_first_look():
@@ -97,18 +99,18 @@ def test_after_a_take_over_every_grace_time_starts_with_the_first_look():
     first, second = Enforcer(GRACE), Enforcer(GRACE)
     first.observe([violation], 0)
     second.observe([violation], 9)
-    assert evicted(first.due(10, standing(violation))) == ["o"]
-    assert evicted(second.due(10, standing(violation))) == []
-    assert evicted(second.due(19, standing(violation))) == ["o"]
+    assert evicted(first.due(10, precedence(violation))) == ["o"]
+    assert evicted(second.due(10, precedence(violation))) == []
+    assert evicted(second.due(19, precedence(violation))) == ["o"]
 
 
 def test_who_is_on_the_way_out_is_not_evicted_again_and_mends_what_he_broke():
     one, other = broken("o", "p"), broken("p", "o")
     enforcer = Enforcer(GRACE)
     enforcer.observe([one, other], 0)
-    (victim,) = evicted(enforcer.due(10, standing(one, other)))
+    (victim,) = evicted(enforcer.due(10, precedence(one, other)))
     enforcer.evicted(victim, 10)
-    plan = enforcer.due(11, standing(one, other))
+    plan = enforcer.due(11, precedence(one, other))
     assert not plan.evict
     assert not plan.waiting
     enforcer.gone(victim)
@@ -121,34 +123,34 @@ def test_a_refused_eviction_is_tried_again_after_a_while():
     enforcer = Enforcer(GRACE)
     enforcer.observe([violation], 0)
     enforcer.refused("o", "PodDisruptionBudget x allows no disruption", 10)
-    plan = enforcer.due(11, standing(violation))
+    plan = enforcer.due(11, precedence(violation))
     assert not plan.evict
     assert [(d.victim, d.why, d.until) for d in plan.spared] == [
         ("o", "PodDisruptionBudget x allows no disruption", 40)
     ]
-    assert evicted(enforcer.due(40, standing(violation))) == ["o"]
+    assert evicted(enforcer.due(40, precedence(violation))) == ["o"]
 
 
 def test_an_eviction_that_nobody_answered_counts_as_begun():
     storm = [broken(f"o{i}", f"p{i}") for i in range(3)]
     enforcer = Enforcer(EnforcementSettings(anti_affinity_grace=0, per_minute=2, at_once=10))
     enforcer.observe(storm, 0)
-    assert evicted(enforcer.due(0, standing(*storm))) == ["o0", "o1"]
-    enforcer.refused("o0", "no answer", 0, perhaps_not=True)
+    assert evicted(enforcer.due(0, precedence(*storm))) == ["o0", "o1"]
+    enforcer.refused("o0", "no answer", 0, outcome_unknown=True)
     enforcer.refused("o1", "a budget", 0)
-    plan = enforcer.due(1, standing(*storm))
+    plan = enforcer.due(1, precedence(*storm))
     assert evicted(plan) == ["o2"]
     enforcer.evicted("o2", 1)
-    assert [delay.until for delay in enforcer.due(40, standing(*storm)).waiting] == [60, 60]
+    assert [delay.until for delay in enforcer.due(40, precedence(*storm)).waiting] == [60, 60]
 
 
 def test_of_two_equals_the_one_goes_whom_no_budget_protects():
     one, other = broken("a", "b"), broken("b", "a")
     enforcer = Enforcer(GRACE)
     enforcer.observe([one, other], 0)
-    (first,) = evicted(enforcer.due(10, standing(one, other)))
+    (first,) = evicted(enforcer.due(10, precedence(one, other)))
     enforcer.refused(first, "a budget", 10)
-    assert evicted(enforcer.due(11, standing(one, other))) == [{"a": "b", "b": "a"}[first]]
+    assert evicted(enforcer.due(11, precedence(one, other))) == [{"a": "b", "b": "a"}[first]]
 
 
 def test_a_more_important_one_does_not_go_for_one_that_is_protected():
@@ -156,7 +158,7 @@ def test_a_more_important_one_does_not_go_for_one_that_is_protected():
     enforcer = Enforcer(GRACE)
     enforcer.observe([violation], 0)
     enforcer.refused("p", "a budget", 10)
-    plan = enforcer.due(11, standing(violation, o=5))
+    plan = enforcer.due(11, precedence(violation, o=5))
     assert not plan.evict
     assert [delay.victim for delay in plan.spared] == ["p"]
 
@@ -165,7 +167,7 @@ def test_priority_is_told_as_the_reason():
     violation = broken("o", "p")
     enforcer = Enforcer(GRACE)
     enforcer.observe([violation], 0)
-    plan = enforcer.due(10, standing(violation, o=5))
+    plan = enforcer.due(10, precedence(violation, o=5))
     assert [(e.victim, e.why) for e in plan.evict] == [("p", LOWEST)]
 
 
@@ -175,7 +177,7 @@ def test_a_storm_of_five_hundred_is_worked_off_minute_by_minute():
     now, starts = 0.0, []
     enforcer.observe(storm.values(), now)
     while storm:
-        plan = enforcer.due(now, standing(*storm.values()))
+        plan = enforcer.due(now, precedence(*storm.values()))
         assert len(plan.evict) <= 10
         for eviction in plan.evict:
             enforcer.evicted(eviction.victim, now)
@@ -196,15 +198,15 @@ def test_nobody_is_evicted_while_too_many_are_on_their_way_out():
     storm = [broken(f"o{i}", f"p{i}") for i in range(5)]
     enforcer = Enforcer(EnforcementSettings(anti_affinity_grace=0, per_minute=100, at_once=2))
     enforcer.observe(storm, 0)
-    plan = enforcer.due(0, standing(*storm))
+    plan = enforcer.due(0, precedence(*storm))
     assert evicted(plan) == ["o0", "o1"]
     assert {delay.why for delay in plan.waiting} == {"2 evictions are under way, as many as may be at once"}
     for victim in evicted(plan):
         enforcer.evicted(victim, 0)
-    assert evicted(enforcer.due(1, standing(*storm))) == []
+    assert evicted(enforcer.due(1, precedence(*storm))) == []
     enforcer.gone("o0")
     enforcer.observe(storm[1:], 2)
-    assert evicted(enforcer.due(2, standing(*storm))) == ["o2"]
+    assert evicted(enforcer.due(2, precedence(*storm))) == ["o2"]
 
 
 def test_switched_off_nothing_is_due_and_nothing_is_remembered():
@@ -212,13 +214,13 @@ def test_switched_off_nothing_is_due_and_nothing_is_remembered():
     enforcer = Enforcer(GRACE)
     enforcer.observe([violation], 0)
     enforcer.switch_off()
-    assert evicted(enforcer.due(10, standing(violation))) == []
+    assert evicted(enforcer.due(10, precedence(violation))) == []
     enforcer.observe([violation], 11)
-    assert evicted(enforcer.due(1000, standing(violation))) == []
+    assert evicted(enforcer.due(1000, precedence(violation))) == []
     enforcer.switch_on()
     enforcer.observe([violation], 1000)
-    assert evicted(enforcer.due(1009, standing(violation))) == []
-    assert evicted(enforcer.due(1010, standing(violation))) == ["o"]
+    assert evicted(enforcer.due(1009, precedence(violation))) == []
+    assert evicted(enforcer.due(1010, precedence(violation))) == ["o"]
 
 
 def test_a_set_that_fell_apart_loses_all_but_one():
@@ -227,27 +229,27 @@ def test_a_set_that_fell_apart_loses_all_but_one():
         Violation(
             owner=m,
             uid="1",
-            sign=Sign.NEAR,
+            rule_type=RuleType.AFFINITY,
             term="t",
             shown="set=x",
             topology_key="zone",
             domain=f"zone={m}",
             target=m,
             peers=tuple(o for o in members if o != m),
-            alone_without=(frozenset(members),),
+            lone_member_without=(frozenset(members),),
         )
         for m in members
     ]
     enforcer = Enforcer(GRACE)
     enforcer.observe(violations, 0)
-    assert evicted(enforcer.due(100, standing(*violations, a=1))) == ["b", "c"]
+    assert evicted(enforcer.due(100, precedence(*violations, a=1))) == ["b", "c"]
 
 
 def test_what_is_mended_while_the_choice_is_made_costs_nobody():
     one, other = broken("o", "p"), broken("x", "y")
     enforcer = Enforcer(GRACE)
     enforcer.observe([one, other], 0)
-    chosen = enforcer.choosing(10, standing(one, other))()
+    chosen = enforcer.choosing(10, precedence(one, other))()
     enforcer.observe([other], 11)
     assert evicted(enforcer.plan(chosen, 11)) == ["x"]
     enforcer.switch_off()
@@ -264,22 +266,22 @@ def test_places_are_looked_for_a_few_at_a_time_and_everybody_has_a_turn():
         asked.append(key)
         return key == "o4"
 
-    plan = enforcer.due(0, standing(*storm), placeable)
+    plan = enforcer.due(0, precedence(*storm), placeable)
     assert asked == ["o0", "o1"]
     assert [(delay.victim, delay.why, delay.until) for delay in plan.spared] == [
         ("o0", NOWHERE_ELSE, 30),
         ("o1", NOWHERE_ELSE, 30),
     ]
     assert [(delay.victim, delay.why, delay.until) for delay in plan.waiting] == [
-        ("o2", LATER, 0),
-        ("o3", LATER, 0),
-        ("o4", LATER, 0),
+        ("o2", CHECKED_LATER, 0),
+        ("o3", CHECKED_LATER, 0),
+        ("o4", CHECKED_LATER, 0),
     ]
-    enforcer.due(0, standing(*storm), placeable)
-    assert evicted(enforcer.due(1, standing(*storm), placeable)) == ["o4"]
+    enforcer.due(0, precedence(*storm), placeable)
+    assert evicted(enforcer.due(1, precedence(*storm), placeable)) == ["o4"]
     assert asked == ["o0", "o1", "o2", "o3", "o4"]
     enforcer.evicted("o4", 1)
     enforcer.gone("o4")  # there may be room where it was
     enforcer.observe(storm[:4], 2)
-    enforcer.due(2, standing(*storm), placeable)
+    enforcer.due(2, precedence(*storm), placeable)
     assert asked[5:] == ["o0", "o1"]

@@ -47,14 +47,14 @@ class Scene:
             terminating=name in self._ending,
         )
 
-    def comes_back(self, key):
+    def is_recreated(self, key):
         return key.partition("/")[2] not in self._orphans
 
     def plan(self, limits):
         books, moves = EvictionBudgets(limits.budgets), []
         for name in self.gaining:
             pod = self.workload(f"shop/{name}")
-            if limits.movable(pod) and not books.refusal(pod) and len(moves) < limits.most_moves:
+            if limits.movable(pod) and not books.refusal(pod) and len(moves) < limits.max_moves:
                 books.charge(pod)
                 moves.append(move(name))
         return Rebalancing(tuple(moves), exact=True, n_tried=0)

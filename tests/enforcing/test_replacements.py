@@ -1,5 +1,5 @@
-from bayplan.enforcing import replacements
-from bayplan.enforcing.replacements import SeenPod
+from bayplan.enforcing import move_execution
+from bayplan.enforcing.move_execution import SeenPod
 
 OLD = SeenPod("shop/old", "1", "set", "a")
 OTHER = SeenPod("shop/other", "2", "set", "b")  # a sister that was there before
@@ -7,7 +7,7 @@ BEFORE = frozenset({"1", "2"})
 
 
 def became(*seen, evicted=(OLD,)):
-    return replacements.found(evicted, BEFORE, seen)
+    return move_execution.find_replacements(evicted, BEFORE, seen)
 
 
 def test_a_new_pod_of_the_same_controller_with_a_node_is_the_replacement():

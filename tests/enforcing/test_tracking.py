@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from bayplan.enforcing.execution_rules import Sign
+from bayplan.enforcing.execution_rules import RuleType
 from bayplan.enforcing.tracking import ViolationTracker
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.labels import equals
@@ -125,7 +125,7 @@ def test_a_violation_says_all_there_is_to_know():
     index.add(workload("job", "batch"), "n0")
     (violation,) = ViolationTracker(index).violations()
     assert violation.owner == "default/web-0"
-    assert violation.sign is Sign.APART
+    assert violation.rule_type is RuleType.ANTI_AFFINITY
     assert (violation.term, violation.shown) == ("apart", "app=batch")
     assert (violation.topology_key, violation.domain, violation.target) == (HOSTNAME, f"{HOSTNAME}=n0", "n0")
     assert violation.peers == ("default/job",)

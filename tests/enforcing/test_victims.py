@@ -9,21 +9,21 @@ from bayplan.enforcing import victims
 from bayplan.enforcing.victims import Conflict, Precedence
 
 
-def gone(conflicts, **standing):
+def gone(conflicts, **precedence):
     """Names of those who go; conflicts as `owner: peers` or `owner: peers/limit`, standing as priority and start."""
     parsed = []
     for text in conflicts:
         owner, _, rest = text.partition(": ")
         peers, _, limit = rest.partition("/")
         parsed.append(Conflict(owner, frozenset(peers.split()), int(limit or 0)))
-    named = {name: Precedence(*(value if isinstance(value, tuple) else (value,))) for name, value in standing.items()}
+    named = {name: Precedence(*(value if isinstance(value, tuple) else (value,))) for name, value in precedence.items()}
     choice = victims.choose(parsed, named)
     assert choice.exact
     return " ".join(sorted(choice.victims))
 
 
 @pytest.mark.parametrize(
-    "conflicts, standing, expected",
+    "conflicts, precedence, expected",
     [
         (["o: p"], {"o": 0, "p": 0}, "o"),  # at equal priority the owner of the rule
         (["o: p"], {"o": 5, "p": 0}, "p"),
@@ -42,8 +42,8 @@ def gone(conflicts, **standing):
         (["o: p", "x: y"], {"o": 0, "p": 0, "x": 1, "y": 0}, "o y"),  # one has nothing to do with the other
     ],
 )
-def test_who_goes(conflicts, standing, expected):
-    assert gone(conflicts, **standing) == expected
+def test_who_goes(conflicts, precedence, expected):
+    assert gone(conflicts, **precedence) == expected
 
 
 def test_twenty_conflicts_are_solved_exactly():
@@ -84,32 +84,30 @@ def half_of_others(chance, names):
 
 
 def many_bystanders(chance, names):
-    everybody = [*names, *(f"q{i:02}" for i in range(60))]
-    return [
-        Conflict(name, frozenset(chance.sample(everybody, 12)) - {name}, chance.randrange(3)) for name in names[:20]
-    ]
+    all_pods = [*names, *(f"q{i:02}" for i in range(60))]
+    return [Conflict(name, frozenset(chance.sample(all_pods, 12)) - {name}, chance.randrange(3)) for name in names[:20]]
 
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("n_priorities", [1, 3])
-@pytest.mark.parametrize("knot", [in_a_row, linked_triangles, a_tangle, half_of_others, many_bystanders])
-def test_no_knot_of_twenty_conflicts_takes_long(knot, n_priorities, seed):
+@pytest.mark.parametrize("component", [in_a_row, linked_triangles, a_tangle, half_of_others, many_bystanders])
+def test_no_component_of_twenty_conflicts_takes_long(component, n_priorities, seed):
     """Steps are counted, so that this holds on any machine."""
     chance = random.Random(seed)
-    conflicts = knot(chance, [f"p{i:02}" for i in range(21)])
+    conflicts = component(chance, [f"p{i:02}" for i in range(21)])
     involved = sorted({key for conflict in conflicts for key in (conflict.owner, *conflict.peers)})
-    standing = {
+    precedence = {
         name: Precedence(chance.randrange(n_priorities), f"2026-01-{chance.randint(10, 30)}") for name in involved
     }
-    assert victims.choose(conflicts, standing).exact
+    assert victims.choose(conflicts, precedence).exact
 
 
 def test_a_knot_that_takes_too_many_steps_is_solved_greedily(monkeypatch):
     conflicts = half_of_others(random.Random(0), [f"p{i:02}" for i in range(21)])
-    standing = {name: Precedence() for conflict in conflicts for name in (conflict.owner, *conflict.peers)}
-    best = victims.choose(conflicts, standing)
-    monkeypatch.setattr(victims, "STEPS", 100)
-    choice = victims.choose(conflicts, standing)
+    precedence = {name: Precedence() for conflict in conflicts for name in (conflict.owner, *conflict.peers)}
+    best = victims.choose(conflicts, precedence)
+    monkeypatch.setattr(victims, "MAX_SEARCH_STEPS", 100)
+    choice = victims.choose(conflicts, precedence)
     assert not choice.exact
     assert len(choice.victims) >= len(best.victims)
     assert all(c.owner in choice.victims or len(c.peers - choice.victims) <= c.limit for c in conflicts)
@@ -117,8 +115,8 @@ def test_a_knot_that_takes_too_many_steps_is_solved_greedily(monkeypatch):
 
 def test_a_storm_is_solved_greedily():
     names = [f"p{i:03}" for i in range(300)]
-    standing = {name: Precedence(i % 7) for i, name in enumerate(names)}
-    everybody = frozenset(names)
-    choice = victims.choose([Conflict(name, everybody - {name}) for name in names], standing)
+    precedence = {name: Precedence(i % 7) for i, name in enumerate(names)}
+    all_pods = frozenset(names)
+    choice = victims.choose([Conflict(name, all_pods - {name}) for name in names], precedence)
     assert not choice.exact
-    assert everybody - choice.victims == {"p006"}  # the highest priority; of those, by name
+    assert all_pods - choice.victims == {"p006"}  # the highest priority; of those, by name

@@ -107,7 +107,7 @@ TERMS = [
 async def test_terms_are_judged_as_validate_judges_them(guarded):
     for text in TERMS:
         obj = pod(term(text))
-        ours = pod_guard.verdict(pod_guard.read(obj, "default"), UPSTREAM, GuardSettings()).causes
+        ours = pod_guard.guard_verdict(pod_guard.read_pod_like(obj, "default"), UPSTREAM, GuardSettings()).causes
         said = await refusal(guarded, obj)
         assert BEYOND in said if ours else not said, text
 
@@ -131,7 +131,7 @@ async def test_random_pods_are_judged_as_validate_judges_them(guarded):
         obj = strategies.seeded(seed, presets=("upstream",))["pod"]
         anti = (obj["spec"].get("affinity") or {}).get("podAntiAffinity") or {}
         obj = pod(*[t for t in anti.get(REQUIRED) or [] if t["topologyKey"]], labels=obj["metadata"].get("labels"))
-        ours = pod_guard.verdict(pod_guard.read(obj, "default"), UPSTREAM, GuardSettings()).causes
+        ours = pod_guard.guard_verdict(pod_guard.read_pod_like(obj, "default"), UPSTREAM, GuardSettings()).causes
         said = await refusal(guarded, obj)
         assert bool(said) == bool(ours), (said, obj)
         refused += bool(ours)

@@ -34,7 +34,7 @@ def look(server):
 
 async def planned(server):
     view = await asyncio.to_thread(look, server)
-    plan = view.plan(DisruptionLimits(most_moves=5, movable=lambda _: True, budgets=view.budgets))
+    plan = view.plan(DisruptionLimits(max_moves=5, movable=lambda _: True, budgets=view.budgets))
     return plan, view
 
 

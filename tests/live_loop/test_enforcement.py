@@ -231,13 +231,13 @@ async def test_everything_else_goes_on_while_it_is_worked_out_who_goes(monkeypat
     for i in ("one", "two"):
         cluster.add_pod(f"quiet-{i}", annotations=apart(app="loud"), node=i, priority=5)
         cluster.add_pod(f"loud-{i}", labels={"app": "loud"}, node=i)
-    choose, goes_on = planning.chosen, threading.Event()
+    choose, goes_on = planning.choose_evictions, threading.Event()
 
     def slowly(*what):
         assert goes_on.wait(10), "the loop was held"
         return choose(*what)
 
-    monkeypatch.setattr(planning, "chosen", slowly)
+    monkeypatch.setattr(planning, "choose_evictions", slowly)
     looking = asyncio.create_task(cluster.parts.enforcement.plan_evictions())
     await asyncio.sleep(0)
     cluster.add_pod("new")

@@ -12,7 +12,7 @@ from bayplan.wire.meta import ObjectMeta, OwnerReference
 from bayplan.wire.pods import Pod, PodSpec
 
 EXAMPLE = pathlib.Path(__file__).parents[2] / "examples" / "17-after-a-node-came-back"
-ANY = DisruptionLimits(most_moves=5, movable=lambda _workload: True)
+ANY = DisruptionLimits(max_moves=5, movable=lambda _workload: True)
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def test_pods_without_a_controller_are_named(moves):
 
 
 @pytest.mark.parametrize(
-    "owner, comes_back",
+    "owner, is_recreated",
     [
         (None, False),
         (OwnerReference(kind="ReplicaSet", name="web", uid="1", controller=True), True),
@@ -51,9 +51,9 @@ def test_pods_without_a_controller_are_named(moves):
         (OwnerReference(kind="Node", name="a", uid="1", controller=True), False),  # a static pod
     ],
 )
-def test_only_a_controller_makes_a_pod_again(owner, comes_back):
+def test_only_a_controller_makes_a_pod_again(owner, is_recreated):
     sink = OwnedPods()
     meta = ObjectMeta(name="web-1", namespace="shop", owner_references=None if owner is None else [owner])
     sink(Pod(metadata=meta, spec=PodSpec(node_name="a")))
-    assert ("shop/web-1" in sink.controllers) is comes_back
+    assert ("shop/web-1" in sink.controllers) is is_recreated
     assert len(sink.running) == 1

@@ -175,7 +175,7 @@ class BreakingCluster:
 def told(tracker):
     """The violations as the slow twin tells them."""
     return sorted(
-        (v.owner, v.sign.value, v.term, v.topology_key, v.domain, v.target, v.peers) for v in tracker.violations()
+        (v.owner, v.rule_type.value, v.term, v.topology_key, v.domain, v.target, v.peers) for v in tracker.violations()
     )
 
 

@@ -3,10 +3,10 @@
 import pytest
 from hypothesis import given, settings
 
-from bayplan.enforcing import other_targets, planning
+from bayplan.enforcing import enforcer, planning
 from bayplan.enforcing.enforcer import Enforcer
 from bayplan.enforcing.eviction_limits import EvictionBudgets
-from bayplan.enforcing.execution_rules import Sign
+from bayplan.enforcing.execution_rules import RuleType
 from bayplan.enforcing.planning import EnforcementSettings
 from bayplan.model.disruption_budgets import DisruptionBudget
 from bayplan.model.labels import equals
@@ -29,7 +29,7 @@ class Trial:
         """Until nothing more is due."""
         for _ in range(most_steps):
             plan = self.go_on()
-            if not plan.evict and not plan.ripening and not plan.waiting:
+            if not plan.evict and not plan.in_grace and not plan.waiting:
                 self.spared = {delay.victim: delay.why for delay in plan.spared}
                 return plan
             self.now = max(self.now, min(plan.next_at, self.now + 30.0)) if not plan.evict else self.now
@@ -51,18 +51,18 @@ class Trial:
         tracker = self.cluster.tracker
         self.enforcer.observe(tracker.violations(), self.now)
         if self.rules is None:
-            return self.enforcer.due(self.now, tracker.standing())
-        standing = tracker.standing()
-        with other_targets.asking(self.cluster.index, self.rules) as has_another:
-            return self.enforcer.due(self.now, standing, has_another)
+            return self.enforcer.due(self.now, tracker.precedence())
+        precedence = tracker.precedence()
+        with enforcer.checking_other_targets(self.cluster.index, self.rules) as has_another:
+            return self.enforcer.due(self.now, precedence, has_another)
 
     def carry_out(self, eviction):
         victim = eviction.victim
         # Even with those gone who went just before, something is still broken that his going mends.
         assert {name_of(cause) for cause in eviction.causes} & self.broken()
         for cause in eviction.causes:
-            assert victim == cause.owner or (victim in cause.peers and cause.sign is Sign.APART)
-            assert self.now >= self.enforcer.since(cause) + self.enforcer.settings.grace(cause.sign)
+            assert victim == cause.owner or (victim in cause.peers and cause.rule_type is RuleType.ANTI_AFFINITY)
+            assert self.now >= self.enforcer.since(cause) + self.enforcer.settings.grace(cause.rule_type)
         workload = self.cluster.index.records[victim].workload
         refusal = self.budgets.refusal(workload)
         if refusal:
@@ -77,7 +77,7 @@ class Trial:
 
 
 def name_of(violation):
-    return violation.owner, violation.sign.value, violation.term, violation.topology_key
+    return violation.owner, violation.rule_type.value, violation.term, violation.topology_key
 
 
 @pytest.mark.parametrize("preset", OPTIONS)
@@ -115,7 +115,7 @@ def test_only_budgets_leave_something_broken(preset, seed):
     trial = Trial(cluster, GRACE, [forbids, few])
     trial.run()
     still = cluster.tracker.violations()
-    chosen, _ = planning.choose(still, cluster.tracker.standing())
+    chosen, _ = planning.evictions_for(still, cluster.tracker.precedence())
     assert bool(still) == bool(chosen)
     for victim in chosen:
         assert trial.budgets.refusal(cluster.index.records[victim].workload)
@@ -135,7 +135,7 @@ def test_who_has_no_other_place_is_spared_if_so_wished(seed):
     trial.run()
     for victim, why in trial.spared.items():
         assert why == planning.NOWHERE_ELSE
-        with other_targets.asking(cluster.index, rules) as has_another:
+        with enforcer.checking_other_targets(cluster.index, rules) as has_another:
             assert not has_another(victim)
     assert bool(trial.spared) == bool(cluster.tracker.violations())
 

@@ -73,7 +73,7 @@ class ChangingFleet:
 
     def tracked(self):
         return sorted(
-            (v.owner, v.sign.value, v.term, v.topology_key, sorted(v.domain.split(", ")), v.target, v.peers)
+            (v.owner, v.rule_type.value, v.term, v.topology_key, sorted(v.domain.split(", ")), v.target, v.peers)
             for v in self.tracker.violations()
         )
 

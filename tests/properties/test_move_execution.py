@@ -54,18 +54,18 @@ class World:
         return {f"default/{pod['metadata']['name']}": pod["metadata"]["uid"] for pod in self.pods}
 
 
-def planned(world, most_moves):
+def planned(world, max_moves):
     view = world.look()
-    plan = view.plan(DisruptionLimits(most_moves=most_moves, movable=lambda _workload: True))
+    plan = view.plan(DisruptionLimits(max_moves=max_moves, movable=lambda _workload: True))
     return plan, MoveExecution(plan, world.uids(), MoveSettings())
 
 
 @BOTH
 @given(SEEDS, st.integers(2, 4), st.integers(2, 5), st.integers(1, 3))
 @settings(max_examples=30, deadline=None)
-def test_undisturbed_it_reaches_what_was_planned(preset, seed, n_nodes, n_pods, most_moves):
+def test_undisturbed_it_reaches_what_was_planned(preset, seed, n_nodes, n_pods, max_moves):
     world = World(Scene(seed, preset, n_nodes, n_pods))
-    plan, carrying = planned(world, most_moves)
+    plan, carrying = planned(world, max_moves)
     before, gained, made = world.scene.points(), 0, 0
     while (step := carrying.step(view := world.look(), 0.0)).evict:
         (move,) = step.evict
@@ -83,9 +83,9 @@ def test_undisturbed_it_reaches_what_was_planned(preset, seed, n_nodes, n_pods, 
 @BOTH
 @given(SEEDS, st.integers(2, 4), st.integers(2, 6), st.integers(1, 4))
 @settings(max_examples=30, deadline=None)
-def test_disturbed_it_moves_nobody_that_was_not_agreed_upon(preset, seed, n_nodes, n_pods, most_moves):
+def test_disturbed_it_moves_nobody_that_was_not_agreed_upon(preset, seed, n_nodes, n_pods, max_moves):
     world, chance = World(Scene(seed, preset, n_nodes, n_pods)), random.Random(seed)
-    plan, carrying = planned(world, most_moves)
+    plan, carrying = planned(world, max_moves)
     agreed = {move.workload: world.uids()[move.workload] for move in plan.moves}
     while True:
         world.disturb(chance)

@@ -67,11 +67,11 @@ class Scene:
         after["metadata"]["labels"] = index.records[workload(asked).key].workload.labels
         return [after if pod is asked else pod for pod in manifests]
 
-    def plan(self, most_moves, budgets=()):
-        wishes = PodPreferences(self.index, self.rules)
-        limits = DisruptionLimits(most_moves=most_moves, movable=lambda _: True, budgets=budgets)
-        found = rebalancing.plan(self.index, self.place, wishes, limits)
-        wishes.release()
+    def plan(self, max_moves, budgets=()):
+        preferences = PodPreferences(self.index, self.rules)
+        limits = DisruptionLimits(max_moves=max_moves, movable=lambda _: True, budgets=budgets)
+        found = rebalancing.plan_moves(self.index, self.place, preferences, limits)
+        preferences.release()
         return found
 
     def place(self, asked):
@@ -79,11 +79,11 @@ class Scene:
         target = place_pods.place(asked, self.index, self.rules).target
         return ((target, 1),) if target else ()
 
-    def best(self, most_moves, movable=lambda name: True):
+    def best(self, max_moves, movable=lambda name: True):
         """(gain, number of moves) of the best of all orders of all choices."""
         before, best = self.points(), (0, 0)
         names = [pod["metadata"]["name"] for pod in self.pods if movable(pod["metadata"]["name"])]
-        for size in range(1, most_moves + 1):
+        for size in range(1, max_moves + 1):
             for order in itertools.permutations(names, size):
                 manifests = self.pods
                 for name in order:
@@ -160,10 +160,10 @@ def placed_by(scene, found):
 @given(seed=SEEDS)
 def test_points_are_what_plain_loops_count(preset, seed):
     scene = Scene(seed, preset, n_nodes=4, n_pods=8)
-    wishes = PodPreferences(scene.index, scene.rules)
-    total = sum(wishes.shared().values())
+    preferences = PodPreferences(scene.index, scene.rules)
+    total = sum(preferences.shared().values())
     for record in scene.index.records.values():
-        total += sum(wishes.own(record.workload, record.shares).values())
+        total += sum(preferences.own(record.workload, record.shares).values())
     assert total == scene.points()
 
 
@@ -256,12 +256,12 @@ def test_the_gain_is_there_when_all_moves_are_made(preset, seed):
 @given(seed=SEEDS)
 def test_many_pods_are_improved_step_by_step(preset, seed):
     scene = Scene(seed, preset, n_nodes=12, n_pods=60)
-    before = rebalancing.EXACT_TRIES
-    rebalancing.EXACT_TRIES = 20
+    before = rebalancing.MAX_EXACT_TRIES
+    rebalancing.MAX_EXACT_TRIES = 20
     try:
         found = scene.plan(4)
     finally:
-        rebalancing.EXACT_TRIES = before
+        rebalancing.MAX_EXACT_TRIES = before
     assert not found.exact
     assert len(found.moves) <= 4
     assert scene.points(placed_by(scene, found)) - scene.points() == found.gain

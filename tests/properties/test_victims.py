@@ -12,10 +12,10 @@ from reference import victims as slow_twin
 SEEDS = st.integers(0, 2**32)
 
 
-def knot(chance, n_pods, n_conflicts, alike=False):
+def component(chance, n_pods, n_conflicts, alike=False):
     """Conflicts among pods; `alike` ones are told apart by little, so that there are many equal choices."""
     pods = [f"default/p{i}" for i in range(n_pods)]
-    standing = {
+    precedence = {
         pod: Precedence(
             chance.choice((0, 0, 0, 5) if alike else (0, 1, 5, 5, 10)),
             f"2026-01-0{chance.randint(1, 3)}",
@@ -31,17 +31,17 @@ def knot(chance, n_pods, n_conflicts, alike=False):
         crowd = chance.sample(pods, chance.randint(2, n_pods))
         limit = chance.randrange(len(crowd) - 1)
         conflicts += [Conflict(owner, frozenset(crowd) - {owner}, limit) for owner in crowd]
-    return conflicts, standing
+    return conflicts, precedence
 
 
 @settings(max_examples=300, deadline=None)
 @given(seed=SEEDS)
 def test_no_choice_is_better(seed):
     chance = random.Random(seed)
-    conflicts, standing = knot(chance, chance.randint(2, 8), chance.randint(1, 8), alike=chance.random() < 0.5)
-    choice = victims.choose(conflicts, standing)
+    conflicts, precedence = component(chance, chance.randint(2, 8), chance.randint(1, 8), alike=chance.random() < 0.5)
+    choice = victims.choose(conflicts, precedence)
     assert choice.exact
-    assert choice.victims == slow_twin.choose(conflicts, standing)
+    assert choice.victims == slow_twin.choose(conflicts, precedence)
 
 
 @settings(max_examples=60, deadline=None)
@@ -50,23 +50,23 @@ def test_no_choice_is_better_where_many_can_stand_some(seed):
     """Limits of all sizes, and parts that hang together by a thread: what bounds and parts of the search are for."""
     chance = random.Random(seed)
     pods = [f"default/p{i}" for i in range(10)]
-    standing = {pod: Precedence(chance.choice((0, 0, 5)), f"2026-01-0{chance.randint(1, 3)}") for pod in pods}
+    precedence = {pod: Precedence(chance.choice((0, 0, 5)), f"2026-01-0{chance.randint(1, 3)}") for pod in pods}
     conflicts = []
     for side in (pods[:5], pods[5:], pods[4:6]):
         for owner in chance.sample(side, chance.randint(1, len(side))):
             peers = frozenset(chance.sample(side, chance.randint(1, len(side)))) - {owner}
             conflicts += [Conflict(owner, peers, chance.randrange(len(peers)))] if peers else []
-    choice = victims.choose(conflicts, standing)
+    choice = victims.choose(conflicts, precedence)
     assert choice.exact
-    assert choice.victims == slow_twin.choose(conflicts, standing)
+    assert choice.victims == slow_twin.choose(conflicts, precedence)
 
 
 @settings(max_examples=100, deadline=None)
 @given(seed=SEEDS)
 def test_beyond_the_exact_nobody_goes_who_could_stay(seed):
     chance = random.Random(seed)
-    conflicts, standing = knot(chance, 60, 120)
-    choice = victims.choose(conflicts, standing)
+    conflicts, precedence = component(chance, 60, 120)
+    choice = victims.choose(conflicts, precedence)
     assert not choice.exact
     assert slow_twin.leaves_no_conflict(conflicts, choice.victims)
     for victim in choice.victims:
@@ -77,6 +77,6 @@ def test_beyond_the_exact_nobody_goes_who_could_stay(seed):
 @given(seed=SEEDS)
 def test_who_has_no_part_in_a_conflict_stays(seed):
     chance = random.Random(seed)
-    conflicts, standing = knot(chance, 12, 4)
+    conflicts, precedence = component(chance, 12, 4)
     involved = {key for conflict in conflicts for key in (conflict.owner, *conflict.peers)}
-    assert victims.choose(conflicts, standing).victims <= involved
+    assert victims.choose(conflicts, precedence).victims <= involved

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayplan.enforcing import bind_review
-from bayplan.enforcing.execution_rules import Sign
+from bayplan.enforcing.execution_rules import RuleType
 from bayplan.enforcing.tracking import ViolationTracker
 from bayplan.indexing import journal
 from bayplan.model.semantics import DESIGN, UPSTREAM
@@ -75,13 +75,13 @@ def test_a_violation_knows_whose_going_mends_it(preset, seed):
         gone = set(cluster.chance.sample(involved, cluster.chance.randint(0, len(involved))))
         if cluster.maybe(0.3):
             gone = set(violation.peers)
-        if violation.alone_without and cluster.maybe(0.5):
-            gone = set(cluster.chance.choice(violation.alone_without)) - {violation.owner}
+        if violation.lone_member_without and cluster.maybe(0.5):
+            gone = set(cluster.chance.choice(violation.lone_member_without)) - {violation.owner}
         question = cluster.question()
         left = [pod for pod in question["pods"] if cluster.workload(pod).key not in gone]
         broken = [found[:4] for found in slow_twin.broken({**question, "pods": left})]
-        still = (violation.owner, violation.sign.value, violation.term, violation.topology_key) in broken
-        assert violation.mended_without(gone) == (not still)
+        still = (violation.owner, violation.rule_type.value, violation.term, violation.topology_key) in broken
+        assert violation.resolved_without(gone) == (not still)
 
 
 @ALL
@@ -115,7 +115,7 @@ def test_a_bind_is_refused_for_the_rules_over_nodes_that_it_would_break(preset, 
         with cluster.index.tentatively():
             cluster.index.add(workload, node)
             over_nodes = [v for v in cluster.tracker.violations() if v.topology_key == HOSTNAME]
-            apart = [v for v in over_nodes if v.sign is Sign.APART and workload.key in v.peers]
+            apart = [v for v in over_nodes if v.rule_type is RuleType.ANTI_AFFINITY and workload.key in v.peers]
             found = {(v.owner, v.term) for v in (*(v for v in over_nodes if v.owner == workload.key), *apart)}
         assert said == found
         cluster.step()

@@ -19,7 +19,7 @@ DEFAULT = GuardSettings()
 
 
 def verdict(obj, semantics=UPSTREAM, settings=DEFAULT, requester=pod_guard.NO_REQUESTER):
-    return pod_guard.verdict(pod_guard.read(obj, "default"), semantics, settings, requester)
+    return pod_guard.guard_verdict(pod_guard.read_pod_like(obj, "default"), semantics, settings, requester)
 
 
 def held_against(obj, *how, **more):
@@ -86,9 +86,9 @@ def test_templates(kind, api_version, path):
 
 
 def test_other_kinds_and_misshapen_objects_are_left_to_others():
-    assert pod_guard.read({"apiVersion": "v1", "kind": "ConfigMap"}, "default") is None
-    assert pod_guard.read({"apiVersion": "example.com/v1", "kind": "Deployment"}, "default") is None
-    assert pod_guard.read(writing.pod({"affinity": []}), "default") is None
+    assert pod_guard.read_pod_like({"apiVersion": "v1", "kind": "ConfigMap"}, "default") is None
+    assert pod_guard.read_pod_like({"apiVersion": "example.com/v1", "kind": "Deployment"}, "default") is None
+    assert pod_guard.read_pod_like(writing.pod({"affinity": []}), "default") is None
 
 
 OWN = "{labelSelector: {matchLabels: {app: web}}, topologyKey: %s}"
@@ -141,7 +141,7 @@ def test_who_is_exempt(exempt, requester, passes):
 @given(seed=st.integers(0, 2**32))
 def test_the_slow_twin_refuses_as_many_terms(preset, seed):
     pod = strategies.seeded(seed)["pod"]
-    found = pod_guard.verdict(pod_guard.read(pod, "default"), preset, DEFAULT)
+    found = pod_guard.guard_verdict(pod_guard.read_pod_like(pod, "default"), preset, DEFAULT)
     assert len(found.causes) == slow_twin.refused(pod, preset)
 
 

@@ -1,8 +1,16 @@
 import pytest
 
-from bayplan.enforcing.move_execution import Dropped, Evicting, MoveCompleted, MovesOutcome, MoveWaiting, Refused
+from bayplan.enforcing.move_execution import (
+    Dropped,
+    Evicting,
+    MoveCompleted,
+    MovesOutcome,
+    MoveWaiting,
+    Refused,
+    Replacement,
+    SeenPod,
+)
 from bayplan.enforcing.rebalancing import Rebalancing, WorkloadMove
-from bayplan.enforcing.replacements import Replacement, SeenPod
 from bayplan.writing import moves_report
 
 MOVE = WorkloadMove("shop/web-1", (("a", 1),), (("b", 1),), {"InterPodAffinity": 200, "NodeAffinity": -50})

@@ -10,20 +10,12 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from bayplan.auditing.objects import (
-    ObservedConfigMap,
-    ObservedController,
-    ObservedCsiNode,
-    ObservedEndpointSlice,
-    ObservedLease,
-    ObservedMachine,
-    ObservedNode,
-    ObservedPod,
-)
 from bayplan.model.disruption_budgets import DisruptionBudget
+from bayplan.wire.meta import ApiObject, WireObject
+from bayplan.wire.nodes import WireTaint
 from bayplan.wire.storage import PersistentVolume
 
-Place = tuple[str, int]  # file and line
+FileLine = tuple[str, int]  # file and line
 Inventory = Mapping[str, Mapping[str, str]]  # by node or by the server's UUID: the domain of each level
 
 
@@ -73,10 +65,166 @@ class AuditInput(msgspec.Struct, frozen=True, kw_only=True):
     budgets: Sequence[DisruptionBudget] = ()
     hosting: Hosting | None = None
     inventory: Inventory = msgspec.field(default_factory=dict)
-    place_by_node: Mapping[str, Place] = msgspec.field(default_factory=dict)
+    place_by_node: Mapping[str, FileLine] = msgspec.field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     unlisted: tuple[Unlisted, ...] = ()
 
     def may_list(self, resource: str, namespace: str) -> bool:
         """Whether objects that are not among these are not there either."""
         return not any(one.resource == resource and one.namespace in ("", namespace) for one in self.unlisted)
+
+
+# RF merged from auditing.objects: The API objects an audit reads, with the fields that tell where a node sits and
+# what runs on it. Richer than `wire.nodes` and `wire.pods` in what tells machines and owners apart, poorer in
+# everything else. Knows nothing of files.
+
+
+class ObservedCondition(WireObject):
+    type: str = ""
+    status: str = ""
+
+
+class ObservedAddress(WireObject):
+    type: str = ""
+    address: str = ""
+
+
+class ObservedNodeInfo(WireObject):
+    system_uuid: str = msgspec.field(default="", name="systemUUID")
+    machine_id: str = msgspec.field(default="", name="machineID")
+    kernel_version: str = ""
+    os_image: str = ""
+    kubelet_version: str = ""
+
+
+class ObservedNodeSpec(WireObject):
+    provider_id: str = msgspec.field(default="", name="providerID")
+    taints: list[WireTaint] | None = None
+    unschedulable: bool = False
+
+
+class ObservedNodeStatus(WireObject):
+    conditions: list[ObservedCondition] | None = None
+    addresses: list[ObservedAddress] | None = None
+    node_info: ObservedNodeInfo = msgspec.field(default_factory=ObservedNodeInfo)
+
+
+class ObservedNode(ApiObject):
+    spec: ObservedNodeSpec = msgspec.field(default_factory=ObservedNodeSpec)
+    status: ObservedNodeStatus = msgspec.field(default_factory=ObservedNodeStatus)
+
+
+class ObservedContainer(WireObject):
+    name: str = ""
+    command: list[str] | None = None
+    args: list[str] | None = None
+
+
+class ObservedClaimSource(WireObject):
+    claim_name: str = ""
+
+
+class ObservedPodVolume(WireObject):
+    persistent_volume_claim: ObservedClaimSource | None = None
+
+
+class ObservedPodAffinity(WireObject):
+    """Whether pods are kept apart by their spec at all; what exactly it says is the scheduler's business."""
+
+    pod_anti_affinity: dict[str, object] | None = None
+
+
+class ObservedPodSpec(WireObject):
+    node_name: str = ""
+    containers: list[ObservedContainer] | None = None
+    volumes: list[ObservedPodVolume] | None = None
+    affinity: ObservedPodAffinity | None = None
+    topology_spread_constraints: list[dict[str, object]] | None = None
+
+
+class ObservedPodStatus(WireObject):
+    phase: str = ""
+    conditions: list[ObservedCondition] | None = None
+
+
+class ObservedPod(ApiObject):
+    spec: ObservedPodSpec = msgspec.field(default_factory=ObservedPodSpec)
+    status: ObservedPodStatus = msgspec.field(default_factory=ObservedPodStatus)
+
+
+class ObservedPodTemplate(WireObject):
+    spec: ObservedPodSpec = msgspec.field(default_factory=ObservedPodSpec)
+
+
+class ObservedControllerSpec(WireObject):
+    replicas: int | None = None
+    template: ObservedPodTemplate = msgspec.field(default_factory=ObservedPodTemplate)
+
+
+class ObservedController(ApiObject):
+    """A Deployment or a StatefulSet."""
+
+    spec: ObservedControllerSpec = msgspec.field(default_factory=ObservedControllerSpec)
+
+
+class ObservedLeaseSpec(WireObject):
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    renew_time: str | None = None
+
+
+class ObservedLease(ApiObject):
+    """One per running API server, and one per leader of everything else."""
+
+    spec: ObservedLeaseSpec = msgspec.field(default_factory=ObservedLeaseSpec)
+
+
+class ObservedNodeReference(WireObject):
+    name: str = ""
+
+
+class ObservedMachineSpec(WireObject):
+    failure_domain: str = ""
+    provider_id: str = msgspec.field(default="", name="providerID")
+
+
+class ObservedMachineStatus(WireObject):
+    node_ref: ObservedNodeReference | None = None
+    conditions: list[ObservedCondition] | None = None
+
+
+class ObservedMachine(ApiObject):
+    """Of Cluster API: the zone a node was meant for, and how its part of the control plane is."""
+
+    spec: ObservedMachineSpec = msgspec.field(default_factory=ObservedMachineSpec)
+    status: ObservedMachineStatus = msgspec.field(default_factory=ObservedMachineStatus)
+
+
+class ObservedConfigMap(ApiObject):
+    data: dict[str, str] | None = None
+
+
+class ObservedEndpoint(WireObject):
+    addresses: list[str] | None = None
+    node_name: str | None = None
+
+
+class ObservedEndpointSlice(ApiObject):
+    """Of the Service `default/kubernetes`: one address per API server, or one for all of them."""
+
+    endpoints: list[ObservedEndpoint] | None = None
+
+
+class ObservedCsiDriver(WireObject):
+    name: str = ""
+    topology_keys: list[str] | None = None
+
+
+class ObservedCsiNodeSpec(WireObject):
+    drivers: list[ObservedCsiDriver] | None = None
+
+
+class ObservedCsiNode(ApiObject):
+    """Which labels of the node its storage drivers wrote."""
+
+    spec: ObservedCsiNodeSpec = msgspec.field(default_factory=ObservedCsiNodeSpec)

@@ -7,12 +7,12 @@ Knows nothing of domains.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from bayplan.auditing import second_sources
-from bayplan.auditing.audit_input import AuditInput
+from bayplan.auditing.audit_input import AuditInput, ObservedConfigMap, ObservedPod
 from bayplan.auditing.layout import (
     APISERVER,
     COMPONENTS,
@@ -29,7 +29,7 @@ from bayplan.auditing.layout import (
     ComponentInstance,
     Layout,
 )
-from bayplan.auditing.objects import ObservedConfigMap, ObservedPod
+from bayplan.auditing.workload_groups import runs
 
 _NAMESPACES = {
     "kube-system": None,
@@ -62,8 +62,8 @@ def with_components(layout: Layout, given: AuditInput, addresses: Mapping[str, s
     `addresses` are the nodes by their own addresses.
     """
     pods = given.pods or ()
-    running = _seen(layout, pods)
-    told = running[APISERVER] or _told_api_servers(layout, given, addresses)
+    running = _observed_members(layout, pods)
+    told = running[APISERVER] or _api_servers_by_address(layout, given, addresses)
     nodes = tuple(_with_role(node, {**running, APISERVER: told}) for node in layout.nodes)
     layout = msgspec.structs.replace(layout, nodes=nodes, api_servers=_counted(given))
     known = _Known()
@@ -83,12 +83,14 @@ def with_components(layout: Layout, given: AuditInput, addresses: Mapping[str, s
             if running[component] or (component != ETCD and any_seen):
                 known.put(component, running[component], OBSERVED, even_none=True)
             known.put(component, _assumed(layout, component), INFERRED, even_none=bool(layout.control_plane))
-    sick = _sick(layout, given)
+    sick = _unhealthy_members(layout, given)
     members = {
         component: [ComponentInstance(m.node, m.healthy and (component, m.node) not in sick) for m in found]
         for component, found in known.members.items()
     }
-    return filled(layout, members, known.evidence, tuple(AuditNode(name=e) for e in endpoints if e not in addresses))
+    return with_members(
+        layout, members, known.evidence, tuple(AuditNode(name=e) for e in endpoints if e not in addresses)
+    )
 
 
 class _Known:
@@ -103,7 +105,7 @@ class _Known:
             self.members[component], self.evidence[component] = members, evidence
 
 
-def _told_api_servers(layout: Layout, given: AuditInput, addresses: Mapping[str, str]) -> list[ComponentInstance]:
+def _api_servers_by_address(layout: Layout, given: AuditInput, addresses: Mapping[str, str]) -> list[ComponentInstance]:
     """
     API servers on nodes of this cluster, by their leases and by the addresses behind the Service `kubernetes`.
 
@@ -136,7 +138,7 @@ def _counted(given: AuditInput) -> dict[str, int]:
     return {source: n for source, n in counts.items() if n}
 
 
-def _sick(layout: Layout, given: AuditInput) -> set[tuple[str, str]]:
+def _unhealthy_members(layout: Layout, given: AuditInput) -> set[tuple[str, str]]:
     """Members that Cluster API knows to be unwell, as (component, node)."""
     found = set()
     names = {node.name for node in layout.nodes}
@@ -149,7 +151,7 @@ def _sick(layout: Layout, given: AuditInput) -> set[tuple[str, str]]:
     return found
 
 
-def filled(
+def with_members(
     layout: Layout, members: Members, evidence: Mapping[str, str], external: tuple[AuditNode, ...] = ()
 ) -> Layout:
     """The layout with these members, on the nodes too. Without a control plane nothing is said of empty components."""
@@ -178,7 +180,7 @@ def _assumed(layout: Layout, component: str) -> list[ComponentInstance]:
     return [ComponentInstance(node.name, node.ready) for node in nodes]
 
 
-def _seen(layout: Layout, pods: Iterable[ObservedPod]) -> Members:
+def _observed_members(layout: Layout, pods: Iterable[ObservedPod]) -> Members:
     """Instances that run: the pod exists, is not going, and is in phase Running."""
     ready = {node.name: node.ready for node in layout.nodes}
     found: Members = {component: [] for component in COMPONENTS}
@@ -247,3 +249,50 @@ def _endpoints(pods: Iterable[ObservedPod], config_maps: Iterable[ObservedConfig
             texts.append(text.partition("external:")[2].partition("\nkind")[0])
     hosts = [host.strip("[]") for text in texts for host in _ENDPOINT.findall(text)]
     return list(dict.fromkeys(host for host in hosts if not host.startswith(_LOOPBACK)))
+
+
+# RF merged from auditing.hosting_survey: A control plane that runs as pods of another cluster: its members there, on
+# nodes that this cluster does not have. Pods are known by their containers, which all hosting products call after the
+# component. Knows nothing of domains.
+
+
+HOSTING_PREFIX = (
+    "hosting/"  # no node's name holds a slash, so the two clusters' nodes cannot be mistaken for each other
+)
+
+NOTHING_HOSTED = "no pod of the hosting cluster's dump runs a part of a control plane"
+
+
+def with_hosting(layout: Layout, nodes: Sequence[AuditNode], pods: Iterable[ObservedPod]) -> Layout:
+    """The layout with the hosting cluster's nodes, and the members of the control plane on them."""
+    ready = {node.name: node.ready for node in nodes}
+    members: Members = {}
+    for pod in pods:
+        if not runs(pod) or pod.spec.node_name not in ready:
+            continue
+        for component in components_of(pod):
+            healthy = ready[pod.spec.node_name] and is_well(pod)
+            members.setdefault(component, []).append(
+                ComponentInstance(f"{HOSTING_PREFIX}{pod.spec.node_name}", healthy)
+            )
+    # An etcd that is not among these pods may be shared, and live elsewhere.
+    shown = [component for component in COMPONENTS if component in members or (members and component != ETCD)]
+    known = {component: members.get(component, []) for component in shown}
+    outside = tuple(_renamed(node, known) for node in nodes)
+    layout = msgspec.structs.replace(layout, external=outside)
+    if not known:
+        layout = msgspec.structs.replace(layout, notes=(*layout.notes, NOTHING_HOSTED))
+    return with_members(layout, known, dict.fromkeys(known, OBSERVED), outside)
+
+
+def components_of(pod: ObservedPod) -> list[str]:
+    """The components that its containers are; some products run several in one pod."""
+    names = {container.name for container in pod.spec.containers or ()}
+    return [component for component in COMPONENTS if component in names]
+
+
+def _renamed(node: AuditNode, members: Members) -> AuditNode:
+    name = f"{HOSTING_PREFIX}{node.name}"
+    runs_here = [component for component, found in members.items() if any(m.node == name for m in found)]
+    roles = (CONTROL_PLANE,) if set(runs_here) - {ETCD} else (ETCD_ROLE,) if runs_here else ()
+    return msgspec.structs.replace(node, name=name, roles=roles, role_labels=False, components=tuple(runs_here))

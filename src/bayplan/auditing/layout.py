@@ -31,7 +31,7 @@ class AuditNode(msgspec.Struct, frozen=True, kw_only=True):
     One node. `domains` has a value or None for every level; `evidence` says of each value how it is known.
 
     `components` are those that run on it, or are taken to (`Layout.component_evidence` says which); None where
-    nothing can be said. `keys` are the labels that the values came from. `second` are values of other sources, as
+    nothing can be said. `keys` are the labels that the values came from. `other_sources` are values of other sources, as
     (source, level, value). A `vacuous` host value names the virtual machine itself and is therefore no domain.
 
     `shares` is what else it may have in common with others, by name: a kernel version, a power feed. `holds` is what
@@ -46,7 +46,7 @@ class AuditNode(msgspec.Struct, frozen=True, kw_only=True):
     domains: Mapping[str, str | None] = msgspec.field(default_factory=dict)
     evidence: Mapping[str, str] = msgspec.field(default_factory=dict)
     keys: Mapping[str, str] = msgspec.field(default_factory=dict)
-    second: tuple[tuple[str, str, str], ...] = ()
+    other_sources: tuple[tuple[str, str, str], ...] = ()
     vacuous: str = ""
     role_labels: bool = False
     provider_id: str = ""

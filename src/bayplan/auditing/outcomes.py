@@ -19,7 +19,7 @@ from bayplan.auditing.layout import (
     AuditNode,
     Layout,
 )
-from bayplan.auditing.spread import DomainSpread, Places
+from bayplan.auditing.spread import DomainSpread, Locations
 from bayplan.auditing.survival import Survival
 from bayplan.auditing.workload_groups import Workloads, by_namespace
 
@@ -34,8 +34,8 @@ SHORT_NAMES = {
     "scheduler": SCHEDULER,
     "etcd": ETCD,
 }
-_MOST_COUNTS = 12
-_MOST_NAMESPACES, _MOST_NAMES = 5, 3
+_MAX_SHOWN_COUNTS = 12
+_MAX_SHOWN_NAMESPACES, _MAX_SHOWN_NAMES = 5, 3
 _OPTIONAL = (RACK, REGION, CLOUD)
 PLURALS = {"host": "hosts", "rack": "racks", "zone": "zones", "region": "regions", "cloud": "clouds"}
 
@@ -56,7 +56,7 @@ class Facts:
 
     def __init__(self, layout: Layout, workloads: Workloads | None = None, survival: Survival | None = None) -> None:
         self.layout = layout
-        self.places = Places(layout)
+        self.places = Locations(layout)
         self.workloads = workloads
         self.survival = survival
         self.known = layout.by_name()
@@ -110,15 +110,15 @@ def unknown_members(facts: Facts, component: str) -> CheckOutcome | None:
     return CheckOutcome(OPEN, UNKNOWN_HOSTED if facts.layout.is_hosted else UNKNOWN_COMPONENTS)
 
 
-def told_by_namespace(names: Sequence[str]) -> str:
+def workloads_text(names: Sequence[str]) -> str:
     """`2 workloads: shop (web, api), db (pg)`, with a few names of each of a few namespaces."""
     grouped = by_namespace(names)
     texts = []
-    for namespace, found in list(grouped.items())[:_MOST_NAMESPACES]:
-        short = [name.rpartition("/")[2] for name in found[:_MOST_NAMES]]
-        more = f", {len(found) - _MOST_NAMES} more" if len(found) > _MOST_NAMES else ""
+    for namespace, found in list(grouped.items())[:_MAX_SHOWN_NAMESPACES]:
+        short = [name.rpartition("/")[2] for name in found[:_MAX_SHOWN_NAMES]]
+        more = f", {len(found) - _MAX_SHOWN_NAMES} more" if len(found) > _MAX_SHOWN_NAMES else ""
         texts.append(f"{namespace} ({', '.join(short)}{more})")
-    n_more = len(grouped) - _MOST_NAMESPACES
+    n_more = len(grouped) - _MAX_SHOWN_NAMESPACES
     further = f" and {n_more} further namespace{'s'[: n_more != 1]}" if n_more > 0 else ""
     return f"{len(names)} workload{'s'[: len(names) != 1]}: {', '.join(texts)}{further}"
 
@@ -127,7 +127,9 @@ def layout_text(found: DomainSpread) -> str:
     """The members per domain, e.g. `2+1 over 2 hosts`, with what is unknown."""
     if not found.unknown:
         counts = found.counts
-        shown = "+".join(map(str, counts)) if len(counts) <= _MOST_COUNTS else f"{found.n}, at most {found.hi} on one,"
+        shown = (
+            "+".join(map(str, counts)) if len(counts) <= _MAX_SHOWN_COUNTS else f"{found.n}, at most {found.hi} on one,"
+        )
         return f"{shown or 0} over {_counted(len(counts), found.level)}"
     span = _counted(found.most, found.level)
     span = span if found.fewest == found.most else f"{found.fewest} to {span}"

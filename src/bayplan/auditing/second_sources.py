@@ -8,10 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from bayplan.auditing.audit_input import AuditInput
+from bayplan.auditing.audit_input import (
+    AuditInput,
+    ObservedCsiDriver,
+    ObservedLease,
+    ObservedMachine,
+    ObservedNode,
+    ObservedPod,
+)
 from bayplan.auditing.catalogue import CSI_ZONE_KEY, Catalogue
 from bayplan.auditing.layout import REGION, ZONE
-from bayplan.auditing.objects import ObservedCsiDriver, ObservedLease, ObservedMachine, ObservedNode, ObservedPod
 from bayplan.auditing.workload_groups import runs
 from bayplan.wire.storage import PersistentVolume
 

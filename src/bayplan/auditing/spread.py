@@ -15,7 +15,7 @@ import msgspec
 
 from bayplan.auditing.layout import DECLARED, HOST, INFERRED, LEVELS, OBSERVED, AuditNode, Layout
 
-Place = tuple[str | None, ...]  # the domain at each level above the one asked about
+Location = tuple[str | None, ...]  # the domain at each level above the one asked about
 _STRENGTH = (INFERRED, DECLARED, OBSERVED)
 
 
@@ -64,7 +64,7 @@ def quorum(n: int, fullest: int) -> bool:
     return fullest <= (n - 1) // 2
 
 
-class Places:
+class Locations:
     """Every node's domains as ids that tell same names in different parents apart, completed by what others tell."""
 
     def __init__(self, layout: Layout) -> None:
@@ -80,7 +80,7 @@ class Places:
             for level in range(len(LEVELS))
         ]
 
-    def of(self, name: str) -> Place:
+    def of(self, name: str) -> Location:
         """The node's domain at every level."""
         found = self._ids[name]
         return tuple(None if value is None else self._find(index, value) for index, value in enumerate(found))
@@ -137,14 +137,14 @@ def _raw_ids(node: AuditNode) -> list[str | None]:
 
 
 def spread(
-    layout: Layout, members: Sequence[AuditNode], level: str = HOST, places: Places | None = None
+    layout: Layout, members: Sequence[AuditNode], level: str = HOST, places: Locations | None = None
 ) -> DomainSpread:
     """How the members (nodes, once for each member on them) spread over the level's domains."""
-    places = places or Places(layout)
+    places = places or Locations(layout)
     index = LEVELS.index(level)
     found = [(node.name, places.of(node.name)) for node in members]
     nodes_by_domain: dict[str, list[str]] = {}
-    place_by_domain: dict[str, Place] = {}
+    place_by_domain: dict[str, Location] = {}
     unknown = []
     for name, place in found:
         domain = place[index]
@@ -177,7 +177,7 @@ def _evidence(members: Iterable[AuditNode], level: str) -> str:
     return min(kinds, key=_STRENGTH.index, default=INFERRED)
 
 
-def _blocks(unknown: Sequence[tuple[str, Place]], index: int) -> list[tuple[Place, int]]:
+def _blocks(unknown: Sequence[tuple[str, Location]], index: int) -> list[tuple[Location, int]]:
     """Unlabelled members that certainly stand together, as they share a node or something larger: place and size."""
     group = list(range(len(unknown)))
 
@@ -191,7 +191,7 @@ def _blocks(unknown: Sequence[tuple[str, Place]], index: int) -> list[tuple[Plac
         for smaller, value in enumerate((name, *place[:index])):
             if value is not None:
                 group[root(i)] = root(first.setdefault((smaller, value), i))
-    found: dict[int, tuple[Place, int]] = {}
+    found: dict[int, tuple[Location, int]] = {}
     for i, (_, place) in enumerate(unknown):
         above = place[index + 1 :]
         before, size = found.get(root(i), (above, 0))
@@ -199,16 +199,16 @@ def _blocks(unknown: Sequence[tuple[str, Place]], index: int) -> list[tuple[Plac
     return list(found.values())
 
 
-def _compatible(one: Place, other: Place) -> bool:
+def _compatible(one: Location, other: Location) -> bool:
     return all(a is None or b is None or a == b for a, b in zip(one, other, strict=True))
 
 
-def _fullest(blocks: Sequence[tuple[Place, int]], domains: Iterable[tuple[Place, int]]) -> int:
+def _fullest(blocks: Sequence[tuple[Location, int]], domains: Iterable[tuple[Location, int]]) -> int:
     """The most members that one domain can hold, whatever the missing labels are."""
-    weights: Counter[Place] = Counter()
+    weights: Counter[Location] = Counter()
     for place, size in blocks:
         weights[place] += size
-    largest: dict[Place, int] = {}
+    largest: dict[Location, int] = {}
     for place, size in domains:
         largest[place] = max(size, largest.get(place, 0))
     hi = _joinable(dict(weights))
@@ -217,7 +217,7 @@ def _fullest(blocks: Sequence[tuple[Place, int]], domains: Iterable[tuple[Place,
     return hi
 
 
-def _joinable(weights: Mapping[Place, int], level: int = 0) -> int:
+def _joinable(weights: Mapping[Location, int], level: int = 0) -> int:
     """The heaviest set of places that one domain can satisfy: at every level it stands in one domain."""
     if not weights or level == len(next(iter(weights))):
         return sum(weights.values())
@@ -230,10 +230,10 @@ def _joinable(weights: Mapping[Place, int], level: int = 0) -> int:
     )
 
 
-def _fewest(blocks: Iterable[tuple[Place, int]], domains: Sequence[Place]) -> int:
+def _fewest(blocks: Iterable[tuple[Location, int]], domains: Sequence[Location]) -> int:
     """The fewest domains there can be: the known ones, and one for each place that none of them can serve."""
     free = Counter(domains)
-    taken: list[Place] = []
+    taken: list[Location] = []
     n_new = 0
     for place in sorted({place for place, _ in blocks}, key=lambda place: place.count(None)):
         if any(_compatible(place, other) for other in taken) or any(_within(domain, place) for domain in free):
@@ -248,6 +248,6 @@ def _fewest(blocks: Iterable[tuple[Place, int]], domains: Sequence[Place]) -> in
     return len(domains) + n_new
 
 
-def _within(domain: Place, place: Place) -> bool:
+def _within(domain: Location, place: Location) -> bool:
     """Whether the domain certainly stands in the place."""
     return all(wanted is None or have == wanted for have, wanted in zip(domain, place, strict=True))

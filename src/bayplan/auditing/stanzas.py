@@ -11,11 +11,10 @@ from typing import Any
 
 import msgspec
 
-from bayplan.auditing.failure_events import label_events
 from bayplan.auditing.layout import ComponentInstance
-from bayplan.auditing.survivability import Group, of_events, standing
+from bayplan.auditing.survivability import Group, domains_of_events, group_tolerance, label_events
 from bayplan.auditing.workload_groups import ReplicaGroup
-from bayplan.auditing.workload_loss import Stranded, as_recreated, place_again, queue_order
+from bayplan.auditing.workload_loss import StrandedPod, as_recreated, place_again, queue_order
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model import labels as label_model
 from bayplan.model.labels import Selector
@@ -24,14 +23,14 @@ from bayplan.model.workloads import Needs, SpreadConstraint, SpreadRequirements,
 from bayplan.rules.rule import Rule
 
 # Labels that controllers and binding write, different from one revision, replica or place to the next.
-VOLATILE = frozenset({
+VOLATILE_LABELS = frozenset({
     "pod-template-hash", "controller-revision-hash", "statefulset.kubernetes.io/pod-name",
     "apps.kubernetes.io/pod-index", ZONE, REGION,
 })  # fmt: skip
 SPREAD, ANTI_AFFINITY, SOFT_SPREAD = "spread", "anti-affinity", "soft spread"
 
 
-def on_index(name: str, keys: Sequence[WorkloadKey], index: PlacementIndex, *, at_least: int = 1) -> Group:
+def group_on_index(name: str, keys: Sequence[WorkloadKey], index: PlacementIndex, *, at_least: int = 1) -> Group:
     """A group of workloads where they are now; those that are leaving or nowhere are members, but not healthy."""
     members = []
     for key in keys:
@@ -57,10 +56,10 @@ class Stanza(msgspec.Struct, frozen=True):
     works: bool
     placed: tuple[tuple[WorkloadKey, str], ...]
     single_points: tuple[str, ...]
-    stranded: tuple[Stranded, ...] = ()
+    stranded: tuple[StrandedPod, ...] = ()
 
 
-def stanza(
+def find_stanza(
     one: ReplicaGroup,
     topology_key: str,
     index: PlacementIndex,
@@ -130,7 +129,7 @@ def _attempt(made: _Candidate, one: ReplicaGroup, key: str, index: PlacementInde
     """Place all replicas anew with the stanza, as after a rollout, and look where they are."""
     events = label_events(key, {name: index.slots.at(slot).labels for name, slot in index.slots.by_name.items()})
     placed: list[tuple[WorkloadKey, str]] = []
-    stranded: list[Stranded] = []
+    stranded: list[StrandedPod] = []
     with index.tentatively():
         renewed = []
         for name in one.keys:
@@ -142,13 +141,13 @@ def _attempt(made: _Candidate, one: ReplicaGroup, key: str, index: PlacementInde
             renewed.append(msgspec.structs.replace(workload, needs=made.edit(workload.needs), terminating=False))
         for workload in sorted(renewed, key=queue_order):
             found = place_again(workload, index, rules)
-            if isinstance(found, Stranded):
+            if isinstance(found, StrandedPod):
                 stranded.append(found)
             else:
                 placed.append((workload.key, found))
-        after = on_index(one.group.name, one.keys, index, at_least=one.group.need)
-    left = standing(after, of_events(events))
-    works = not stranded and not left.unknown and after.stands and left.tolerance >= 1
+        after = group_on_index(one.group.name, one.keys, index, at_least=one.group.need)
+    left = group_tolerance(after, domains_of_events(events))
+    works = not stranded and not left.unknown and after.meets_need and left.tolerance >= 1
     patch = {"spec": {"template": {"spec": made.pod_spec}}}
     return Stanza(one.group.name, made.kind, key, patch, works, tuple(placed), left.single_points, tuple(stranded))
 
@@ -159,5 +158,5 @@ def _shared_labels(workloads: Sequence[Workload]) -> dict[str, str]:
     return {
         key: value
         for key, value in sorted(first.items())
-        if key not in VOLATILE and all(labels.get(key) == value for labels in others)
+        if key not in VOLATILE_LABELS and all(labels.get(key) == value for labels in others)
     }

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from bayplan.auditing import component_survey, hosting_survey, second_sources
-from bayplan.auditing.audit_input import AuditInput, Inventory
+from bayplan.auditing import component_survey, second_sources
+from bayplan.auditing.audit_input import AuditInput, Inventory, ObservedNode
 from bayplan.auditing.catalogue import BARE_METAL, ZONE_IS_HOST, Catalogue
 from bayplan.auditing.layout import (
     CLOUD,
@@ -22,7 +22,6 @@ from bayplan.auditing.layout import (
     AuditNode,
     Layout,
 )
-from bayplan.auditing.objects import ObservedNode
 from bayplan.auditing.second_sources import Statement
 
 CONTROL_PLANE_LABELS = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
@@ -43,7 +42,7 @@ def layout_of(given: AuditInput, catalogue: Catalogue | None = None) -> Layout:
     layout = Layout(nodes=nodes, notes=_contradictions(nodes))
     if given.hosting is not None:
         outside = [_node(node, catalogue, given.inventory) for node in _once(given.hosting.nodes)]
-        return hosting_survey.with_hosting(layout, outside, given.hosting.pods)
+        return component_survey.with_hosting(layout, outside, given.hosting.pods)
     return component_survey.with_components(layout, given, _addresses(ordered))
 
 
@@ -92,7 +91,7 @@ def _node(
         domains=domains,
         evidence=evidence,
         keys=keys,
-        second=tuple(others),
+        other_sources=tuple(others),
         vacuous=vacuous,
         provider_id=node.spec.provider_id,
         created=node.metadata.creation_timestamp or "",

@@ -6,14 +6,14 @@ Counts and compares; what passes is decided elsewhere.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from bayplan.auditing.failure_events import FailureEvent
-from bayplan.auditing.layout import ETCD, ComponentInstance
-from bayplan.auditing.spread import DomainSpread
+from bayplan.auditing.layout import ETCD, LEVELS, ComponentInstance, Layout
+from bayplan.auditing.spread import DomainSpread, Locations
 
 UNTOUCHED, DEGRADED, BELOW_NEED, DOWN = "untouched", "degraded", "below need", "down"
 
@@ -40,7 +40,7 @@ class Group(msgspec.Struct, frozen=True):
         return sum(member.healthy for member in self.members)
 
     @property
-    def stands(self) -> bool:
+    def meets_need(self) -> bool:
         """Whether it has what it needs while nothing fails."""
         return self.n_healthy >= self.need
 
@@ -76,29 +76,29 @@ class GroupTolerance(msgspec.Struct, frozen=True):
     at_most: int
     single_points: tuple[str, ...]
     unknown: tuple[str, ...] = ()
-    stands: bool = True
+    meets_need: bool = True
 
 
 class LevelReport(msgspec.Struct, frozen=True):
     """All groups against all failures of one level, the worst failure first."""
 
     level: str
-    standings: tuple[GroupTolerance, ...]
+    tolerances: tuple[GroupTolerance, ...]
     blasts: tuple[Blast, ...]
     vector: tuple[int, ...]
 
     @property
     def tolerance(self) -> int:
         """How many domains may fail with every group still meeting its need."""
-        return min((standing.tolerance for standing in self.standings), default=0)
+        return min((standing.tolerance for standing in self.tolerances), default=0)
 
     @property
     def at_most(self) -> int:
-        return min((standing.at_most for standing in self.standings), default=0)
+        return min((standing.at_most for standing in self.tolerances), default=0)
 
     @property
     def single_points(self) -> tuple[str, ...]:
-        return tuple(sorted({domain for standing in self.standings for domain in standing.single_points}))
+        return tuple(sorted({domain for standing in self.tolerances for domain in standing.single_points}))
 
 
 def majority(n: int) -> int:
@@ -139,7 +139,7 @@ def tolerance(counts: Iterable[int], healthy: int, need: int) -> int:
 Bounds = Callable[[Sequence[str]], DomainSpread]
 
 
-class At:
+class LevelDomains:
     """
     Where each node is at a level, made once for all groups.
 
@@ -180,12 +180,12 @@ class At:
         return [found[0] + joining[""], *found[1:]]
 
 
-def of_events(level_events: Iterable[FailureEvent], within: Mapping[str, str] | None = None) -> At:
+def domains_of_events(level_events: Iterable[FailureEvent], within: Mapping[str, str] | None = None) -> LevelDomains:
     """Where the disjoint events of one level put the nodes."""
-    return At({node: event.domain for event in level_events for node in event.nodes}, within)
+    return LevelDomains({node: event.domain for event in level_events for node in event.nodes}, within)
 
 
-def standing(group: Group, at: At, level: str = "") -> GroupTolerance:
+def group_tolerance(group: Group, at: LevelDomains, level: str = "") -> GroupTolerance:
     """The group against the failures of one level, whose domains are disjoint."""
     healthy = [member.node for member in group.members if member.healthy]
     counts = Counter(at.domain_of[node] for node in healthy if node in at.domain_of)
@@ -198,7 +198,7 @@ def standing(group: Group, at: At, level: str = "") -> GroupTolerance:
         # At best each node of unknown domain has its own, unless it certainly shares one.
         alone = held.blocks if held is not None else Counter(unknown).values()
         best = tolerance([*counts.values(), *alone], n, need)
-        if held is not None and group.stands:
+        if held is not None and group.meets_need:
             worst = max(worst, 1) if n - held.hi >= need else 0
     return GroupTolerance(
         group=group.name,
@@ -210,7 +210,7 @@ def standing(group: Group, at: At, level: str = "") -> GroupTolerance:
         at_most=best,
         single_points=tuple(domain for domain, count in sorted(counts.items()) if n - count < need),
         unknown=tuple(sorted(set(unknown))),
-        stands=group.stands,
+        meets_need=group.meets_need,
     )
 
 
@@ -236,12 +236,12 @@ def blasts(groups: Sequence[Group], all_events: Iterable[FailureEvent]) -> list[
     for position, group in enumerate(groups):
         for member in group.members:
             on_node.setdefault(member.node, []).append((position, member.healthy))
-    standings = [(group.name, group.n_healthy, group.need) for group in groups]
-    return sorted((_blast(event, standings, on_node) for event in all_events), key=_severity)
+    tolerances = [(group.name, group.n_healthy, group.need) for group in groups]
+    return sorted((_blast(event, tolerances, on_node) for event in all_events), key=_severity)
 
 
 def _blast(
-    event: FailureEvent, standings: Sequence[tuple[str, int, int]], on_node: Mapping[str, Sequence[tuple[int, bool]]]
+    event: FailureEvent, tolerances: Sequence[tuple[str, int, int]], on_node: Mapping[str, Sequence[tuple[int, bool]]]
 ) -> Blast:
     lost: Counter[int] = Counter()
     hit = [member for node in event.nodes for member in on_node.get(node, ())]
@@ -249,10 +249,10 @@ def _blast(
         lost[position] += healthy
     by_effect: dict[str, list[str]] = {DOWN: [], BELOW_NEED: [], DEGRADED: []}
     for position in sorted(lost):
-        name, n_healthy, need = standings[position]
+        name, n_healthy, need = tolerances[position]
         by_effect[_effect(n_healthy - lost[position], need)].append(name)
     down, below, degraded = (tuple(by_effect[kind]) for kind in (DOWN, BELOW_NEED, DEGRADED))
-    return Blast(event, down, below, degraded, len(standings) - len(lost), len(hit))
+    return Blast(event, down, below, degraded, len(tolerances) - len(lost), len(hit))
 
 
 def _severity(blast: Blast) -> tuple[int, int, int, int, str, str]:
@@ -260,7 +260,7 @@ def _severity(blast: Blast) -> tuple[int, int, int, int, str, str]:
     return *worst, blast.event.level, blast.event.domain
 
 
-def vector(groups: Sequence[Group], all_events: Sequence[FailureEvent]) -> tuple[int, ...]:
+def blast_vector(groups: Sequence[Group], all_events: Sequence[FailureEvent]) -> tuple[int, ...]:
     """
     How many pairs of event and group lose m members, for m from the largest group's size down to 1.
 
@@ -278,14 +278,82 @@ def vector(groups: Sequence[Group], all_events: Sequence[FailureEvent]) -> tuple
     return tuple(lost[m] for m in range(largest, 0, -1))
 
 
-def report(
-    groups: Sequence[Group], level: str, level_events: Sequence[FailureEvent], at: At | None = None
+def level_report(
+    groups: Sequence[Group], level: str, level_events: Sequence[FailureEvent], at: LevelDomains | None = None
 ) -> LevelReport:
     """All groups against the disjoint events of one level; `at` where more is known of the nodes than the events."""
-    at = at or of_events(level_events)
+    at = at or domains_of_events(level_events)
     return LevelReport(
         level,
-        tuple(standing(group, at, level) for group in groups),
+        tuple(group_tolerance(group, at, level) for group in groups),
         tuple(blasts(groups, level_events)),
-        vector(groups, level_events),
+        blast_vector(groups, level_events),
     )
+
+
+# RF merged from auditing.failure_events: What may fail at once: the nodes of a domain of a level, or any other set of
+# nodes that shares something.
+
+NODE = "node"  # the smallest level: every node is a domain of its own
+
+
+class FailureEvent(msgspec.Struct, frozen=True):
+    """A failure: all nodes of a domain of a level, or any named set of nodes, are gone at once."""
+
+    level: str
+    domain: str
+    nodes: frozenset[str]
+
+
+def events(level: str, domain_by_node: Mapping[str, str | None]) -> list[FailureEvent]:
+    """One event per domain of a level, or per value of anything nodes share: a power feed, a kernel version."""
+    nodes: dict[str, set[str]] = {}
+    for node, domain in domain_by_node.items():
+        if domain:
+            nodes.setdefault(domain, set()).add(node)
+    return [FailureEvent(level, domain, frozenset(names)) for domain, names in sorted(nodes.items())]
+
+
+def label_events(key: str, labels_by_node: Mapping[str, Mapping[str, str]]) -> list[FailureEvent]:
+    """One event per value of a node label."""
+    return events(key, {node: labels.get(key) for node, labels in labels_by_node.items()})
+
+
+def level_events(layout: Layout, level: str, places: Locations | None = None) -> list[FailureEvent]:
+    """The failures of a level, of anything else that nodes share by name, or of a label key, over all nodes."""
+    nodes = layout.by_name().values()
+    if level == NODE:
+        return events(NODE, {node.name: node.name for node in nodes})
+    if level in layout.levels:
+        return events(level, domains_at(layout, level, places))
+    return events(level, {node.name: node.shares.get(level) or node.labels.get(level) for node in nodes})
+
+
+def domains_at(layout: Layout, level: str, places: Locations | None = None) -> dict[str, str | None]:
+    """Every node's domain, None where unknown; the same name under two parents is two domains."""
+    places, position = places or Locations(layout), LEVELS.index(level)
+    return {name: places.of(name)[position] for name in layout.by_name()}
+
+
+# RF merged from auditing.risk_groups: Which few failures of any levels break a group together. Knows nothing of
+# layouts.
+
+
+def breaking_sets(
+    group: Group, all_events: Sequence[FailureEvent], most: int = 2
+) -> Iterator[tuple[FailureEvent, ...]]:
+    """
+    The minimal sets of at most so many events, of any levels, that break the group together; smallest first.
+
+    One of size 1 is a single point. Costs a look at every combination: give `most` with care.
+    """
+    hitting = [event for event in all_events if any(member.node in event.nodes for member in group.members)]
+    found: list[frozenset[int]] = []
+    for size in range(1, most + 1):
+        for chosen in itertools.combinations(range(len(hitting)), size):
+            if any(smaller <= frozenset(chosen) for smaller in found):
+                continue
+            lost = frozenset().union(*(hitting[i].nodes for i in chosen))
+            if group.survivors(lost) < group.need:
+                found.append(frozenset(chosen))
+                yield tuple(hitting[i] for i in chosen)

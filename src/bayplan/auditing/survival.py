@@ -11,11 +11,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
-from bayplan.auditing import risk_groups, survivability, workload_loss
-from bayplan.auditing.failure_events import NODE, FailureEvent, domains_at, level_events
+from bayplan.auditing import survivability, workload_loss
 from bayplan.auditing.layout import HOST, LEVELS, Layout
-from bayplan.auditing.spread import DomainSpread, Places, spread
-from bayplan.auditing.survivability import At, Blast, Group, LevelReport
+from bayplan.auditing.spread import DomainSpread, Locations, spread
+from bayplan.auditing.survivability import (
+    NODE,
+    Blast,
+    FailureEvent,
+    Group,
+    LevelDomains,
+    LevelReport,
+    domains_at,
+    level_events,
+)
 from bayplan.auditing.workload_groups import ReplicaGroup
 from bayplan.auditing.workload_loss import Loss
 from bayplan.indexing.placement_index import PlacementIndex
@@ -23,10 +31,10 @@ from bayplan.model.workloads import WorkloadKey
 from bayplan.rules.rule import Rule
 
 ALL_LEVELS = (NODE, *LEVELS)
-MOST_FIXES = 20  # pods that find no room for which changes are tried, over all failures; each takes a while
-_MOST_RISKS = 100
+MAX_PODS_WITH_FIXES = 20  # pods that find no room for which changes are tried, over all failures; each takes a while
+_MAX_RISKS = 100
 
-Step = Callable[[int, int, FailureEvent], None]
+OnStep = Callable[[int, int, FailureEvent], None]
 
 
 class Aftermath(msgspec.Struct, frozen=True):
@@ -104,39 +112,39 @@ class Rescheduling(msgspec.Struct, frozen=True, kw_only=True):
 
     index: PlacementIndex
     rules: Sequence[Rule]
-    ties: frozenset[WorkloadKey] = frozenset()
+    lost_with_node: frozenset[WorkloadKey] = frozenset()
 
 
 def survey(
     layout: Layout, replicas: Sequence[ReplicaGroup] | None = None, levels: Sequence[str] = ALL_LEVELS
 ) -> list[LevelSurvival]:
     """Count what each failure of each level takes; a level that nothing is known of is left out."""
-    places = Places(layout)
+    places = Locations(layout)
     parts = survivability.components(layout.members)
     designed = survivability.as_designed(parts)
     found = []
     for level in dict.fromkeys(levels):
         happening = level_events(layout, level, places)
-        at = _at(layout, level, places) if level in LEVELS else survivability.of_events(happening)
+        at = _level_domains(layout, level, places) if level in LEVELS else survivability.domains_of_events(happening)
         # Hosts that nobody labelled can still be told apart by what is known of zones.
         if not happening and not (level == HOST and at.place_of):
             continue
         workloads = None
         if replicas is not None:
-            workloads = survivability.report([one.group for one in replicas], level, happening, at)
+            workloads = survivability.level_report([one.group for one in replicas], level, happening, at)
         found.append(
             LevelSurvival(
                 level=level,
                 named=level not in ALL_LEVELS,
-                control_plane=survivability.report(parts, level, happening, at),
-                by_design=min((survivability.standing(one, at, level).tolerance for one in designed), default=0),
+                control_plane=survivability.level_report(parts, level, happening, at),
+                by_design=min((survivability.group_tolerance(one, at, level).tolerance for one in designed), default=0),
                 workloads=workloads,
             )
         )
     return found
 
 
-def _at(layout: Layout, level: str, places: Places) -> At:
+def _level_domains(layout: Layout, level: str, places: Locations) -> LevelDomains:
     """
     Where the nodes stand at a level, and in what larger domain: the smallest level that is known of all of them.
 
@@ -158,7 +166,7 @@ def _at(layout: Layout, level: str, places: Places) -> At:
     def bounds(names: Sequence[str]) -> DomainSpread:
         return spread(layout, [known[name] for name in names], level, places)
 
-    return At(domains, within, bounds)
+    return LevelDomains(domains, within, bounds)
 
 
 def risks(layout: Layout, levels: Iterable[LevelSurvival]) -> tuple[tuple[str, tuple[FailureEvent, ...]], ...]:
@@ -169,9 +177,9 @@ def risks(layout: Layout, levels: Iterable[LevelSurvival]) -> tuple[tuple[str, t
     happening = [event for one in counted.values() for event in one.events]
     found: list[tuple[str, tuple[FailureEvent, ...]]] = []
     for group in survivability.components(layout.members):
-        for chosen in risk_groups.breaking_sets(group, _distinct(happening, group)):
+        for chosen in survivability.breaking_sets(group, _distinct(happening, group)):
             found.append((group.name, chosen))
-            if len(found) >= _MOST_RISKS:
+            if len(found) >= _MAX_RISKS:
                 return tuple(found)
     return tuple(found)
 
@@ -187,7 +195,7 @@ def _distinct(happening: Iterable[FailureEvent], group: Group) -> list[FailureEv
 
 
 def reschedule(
-    levels: Sequence[LevelSurvival], replicas: Sequence[ReplicaGroup], how: Rescheduling, on_step: Step | None = None
+    levels: Sequence[LevelSurvival], replicas: Sequence[ReplicaGroup], how: Rescheduling, on_step: OnStep | None = None
 ) -> list[LevelSurvival]:
     """
     Play every failure through: take its nodes away and place what ran there again.
@@ -202,8 +210,8 @@ def reschedule(
         if nodes and nodes != everything:
             wanted.setdefault(nodes, event)
     losses: dict[frozenset[str], Loss] = {}
-    played = workload_loss.lose_each(
-        wanted.values(), how.index, how.rules, replicas, stays=how.ties, most_fixes=MOST_FIXES
+    played = workload_loss.simulate_losses(
+        wanted.values(), how.index, how.rules, replicas, not_recreated=how.lost_with_node, max_fixes=MAX_PODS_WITH_FIXES
     )
     for nodes, loss in zip(wanted, played, strict=True):
         losses[nodes] = loss

@@ -11,15 +11,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from bayplan.auditing.audit_input import AuditInput
+from bayplan.auditing.audit_input import AuditInput, ObservedPod, ObservedPodSpec
 from bayplan.auditing.layout import ComponentInstance, Layout
-from bayplan.auditing.objects import ObservedPod, ObservedPodSpec
 from bayplan.auditing.survivability import Group, majority
 from bayplan.model.disruption_budgets import DisruptionBudget
 from bayplan.model.workloads import WorkloadKey
 from bayplan.wire.meta import OwnerReference
 
-MARK = "bayplan.io/audit"  # on a pod: `ignore` leaves its workload out, `quorum` asks for a majority of its replicas
+AUDIT_ANNOTATION = (
+    "bayplan.io/audit"  # on a pod: `ignore` leaves its workload out, `quorum` asks for a majority of its replicas
+)
 IGNORE, QUORUM = "ignore", "quorum"
 OWNER, BUDGET = "owner", "budget"
 _REPLICATED = frozenset({"ReplicaSet", "StatefulSet", "ReplicationController"})
@@ -27,7 +28,7 @@ _REPLICATED = frozenset({"ReplicaSet", "StatefulSet", "ReplicationController"})
 _BOUND_TO_NODE = frozenset({"DaemonSet", "Node"})
 _MIRROR = "kubernetes.io/config.mirror"
 
-_Place = tuple[str, str, str]  # namespace, and a label that narrows it down
+_LookupKey = tuple[str, str, str]  # namespace, and a label that narrows it down
 
 
 class ReplicaGroup(msgspec.Struct, frozen=True):
@@ -46,7 +47,7 @@ class ReplicaPreferences(msgspec.Struct, frozen=True):
     quorum: re.Pattern[str] | None = None
 
 
-NO_WISHES = ReplicaPreferences()
+NO_PREFERENCES = ReplicaPreferences()
 
 
 def key_of(pod: ObservedPod) -> WorkloadKey:
@@ -72,18 +73,20 @@ def owner_of(pod: ObservedPod) -> OwnerReference | None:
     return owner
 
 
-def dies_with_its_node(pod: ObservedPod) -> bool:
+def is_lost_with_its_node(pod: ObservedPod) -> bool:
     """Whether nothing makes it again elsewhere: mirror pods, pods of DaemonSets, pods without an owner."""
     owner = owner_of(pod)
     return owner is None or owner.kind in _BOUND_TO_NODE or _MIRROR in (pod.metadata.annotations or {})
 
 
-def ties(pods: Iterable[ObservedPod]) -> frozenset[WorkloadKey]:
+def pods_lost_with_node(pods: Iterable[ObservedPod]) -> frozenset[WorkloadKey]:
     """The pods that are lost with their node."""
-    return frozenset(key_of(pod) for pod in pods if runs(pod) and dies_with_its_node(pod))
+    return frozenset(key_of(pod) for pod in pods if runs(pod) and is_lost_with_its_node(pod))
 
 
-def by_owner(pods: Iterable[ObservedPod], wishes: ReplicaPreferences = NO_WISHES) -> dict[str, list[ObservedPod]]:
+def by_owner(
+    pods: Iterable[ObservedPod], preferences: ReplicaPreferences = NO_PREFERENCES
+) -> dict[str, list[ObservedPod]]:
     """
     The running pods of every owner whose replicas stand in for each other, by `Deployment shop/web`.
 
@@ -96,23 +99,23 @@ def by_owner(pods: Iterable[ObservedPod], wishes: ReplicaPreferences = NO_WISHES
             continue
         named = owner_of(pod) or owner
         path = f"{pod.metadata.namespace or 'default'}/{named.name}"
-        ignored = (pod.metadata.annotations or {}).get(MARK) == IGNORE
-        if ignored or (wishes.excluded is not None and wishes.excluded.fullmatch(path)):
+        ignored = (pod.metadata.annotations or {}).get(AUDIT_ANNOTATION) == IGNORE
+        if ignored or (preferences.excluded is not None and preferences.excluded.fullmatch(path)):
             continue
         found.setdefault(f"{named.kind} {path}", []).append(pod)
     return found
 
 
 def owner_groups(
-    owned: Mapping[str, Sequence[ObservedPod]], ready: Mapping[str, bool], wishes: ReplicaPreferences
+    owned: Mapping[str, Sequence[ObservedPod]], ready: Mapping[str, bool], preferences: ReplicaPreferences
 ) -> list[ReplicaGroup]:
     """Each owner's replicas: at least one must be left, or a majority. `ready` says which nodes are."""
     found = []
     for name, pods in sorted(owned.items()):
         path = name.partition(" ")[2]
-        marked = any((pod.metadata.annotations or {}).get(MARK) == QUORUM for pod in pods)
-        quorum = marked or (wishes.quorum is not None and wishes.quorum.fullmatch(path) is not None)
-        found.append(_replicas(name, pods, ready, majority(len(pods)) if quorum else 1, OWNER))
+        marked = any((pod.metadata.annotations or {}).get(AUDIT_ANNOTATION) == QUORUM for pod in pods)
+        quorum = marked or (preferences.quorum is not None and preferences.quorum.fullmatch(path) is not None)
+        found.append(_replica_group(name, pods, ready, majority(len(pods)) if quorum else 1, OWNER))
     return found
 
 
@@ -120,8 +123,8 @@ def budget_groups(
     pods: Iterable[ObservedPod], budgets: Sequence[DisruptionBudget], ready: Mapping[str, bool]
 ) -> list[ReplicaGroup]:
     """Each budget with the running pods that it counts; one that counts none is left out."""
-    by_place: dict[_Place, list[ObservedPod]] = {}
-    wanted = {_place_of(budget) for budget in budgets}
+    by_place: dict[_LookupKey, list[ObservedPod]] = {}
+    wanted = {_lookup_key(budget) for budget in budgets}
     for pod in pods:
         if runs(pod):
             namespace = pod.metadata.namespace or "default"
@@ -133,16 +136,16 @@ def budget_groups(
         # The disruption controller takes an empty selector for everything, unlike the scheduler; null is nothing.
         counted = [
             pod
-            for pod in by_place.get(_place_of(budget), ())
+            for pod in by_place.get(_lookup_key(budget), ())
             if budget.selector is not None and budget.selector.matches(pod.metadata.labels or {})
         ]
         if counted:
             name = f"PodDisruptionBudget {budget.namespace}/{budget.name}"
-            found.append(_replicas(name, counted, ready, need_of(budget, len(counted)), BUDGET))
+            found.append(_replica_group(name, counted, ready, need_of(budget, len(counted)), BUDGET))
     return found
 
 
-def _place_of(budget: DisruptionBudget) -> _Place:
+def _lookup_key(budget: DisruptionBudget) -> _LookupKey:
     """Where its pods are to be looked for: a namespace, and a label that all of them must have if there is one."""
     for requirement in budget.selector.requirements if budget.selector is not None else ():
         if requirement.operator == "In" and len(requirement.values) == 1:
@@ -150,7 +153,7 @@ def _place_of(budget: DisruptionBudget) -> _Place:
     return budget.namespace, "", ""
 
 
-def _replicas(
+def _replica_group(
     name: str, pods: Sequence[ObservedPod], ready: Mapping[str, bool], need: int, source: str
 ) -> ReplicaGroup:
     ordered = sorted(pods, key=key_of)
@@ -189,7 +192,7 @@ class Workloads(msgspec.Struct, frozen=True, kw_only=True):
 
     owners: tuple[ReplicaGroup, ...] = ()
     budgets: tuple[ReplicaGroup, ...] = ()
-    ties: frozenset[WorkloadKey] = frozenset()
+    lost_with_node: frozenset[WorkloadKey] = frozenset()
     unspread: tuple[str, ...] = ()
 
     @property
@@ -197,22 +200,24 @@ class Workloads(msgspec.Struct, frozen=True, kw_only=True):
         return (*self.owners, *self.budgets)
 
 
-def workloads_of(given: AuditInput, layout: Layout, wishes: ReplicaPreferences = NO_WISHES) -> Workloads | None:
+def workloads_of(
+    given: AuditInput, layout: Layout, preferences: ReplicaPreferences = NO_PREFERENCES
+) -> Workloads | None:
     """The workloads of the input; None where it has no pods."""
     if given.pods is None:
         return None
     ready = {node.name: node.ready for node in layout.nodes}
-    owned = by_owner(given.pods, wishes)
+    owned = by_owner(given.pods, preferences)
     return Workloads(
-        owners=tuple(owner_groups(owned, ready, wishes)),
+        owners=tuple(owner_groups(owned, ready, preferences)),
         budgets=tuple(budget_groups(given.pods, given.budgets, ready)),
-        ties=ties(given.pods),
-        unspread=tuple(sorted(_unspread(given, owned, wishes))),
+        lost_with_node=pods_lost_with_node(given.pods),
+        unspread=tuple(sorted(_unspread(given, owned, preferences))),
     )
 
 
 def _unspread(
-    given: AuditInput, owned: Mapping[str, Sequence[ObservedPod]], wishes: ReplicaPreferences
+    given: AuditInput, owned: Mapping[str, Sequence[ObservedPod]], preferences: ReplicaPreferences
 ) -> Iterator[str]:
     """By what controllers say where they are in the input, else by their pods."""
     seen = set()
@@ -220,7 +225,7 @@ def _unspread(
         path = f"{one.metadata.namespace or 'default'}/{one.metadata.name}"
         name = f"{one.kind} {path}"
         seen.add(name)
-        excluded = wishes.excluded is not None and wishes.excluded.fullmatch(path)
+        excluded = preferences.excluded is not None and preferences.excluded.fullmatch(path)
         if (one.spec.replicas or 1) > 1 and not excluded and not _asks_for_spreading(one.spec.template.spec):
             yield name
     for name, pods in owned.items():

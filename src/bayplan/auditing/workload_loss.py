@@ -13,8 +13,7 @@ import msgspec
 import numpy as np
 
 from bayplan import schedule_pod
-from bayplan.auditing.failure_events import FailureEvent
-from bayplan.auditing.survivability import BELOW_NEED, DOWN, effect
+from bayplan.auditing.survivability import BELOW_NEED, DOWN, FailureEvent, effect
 from bayplan.auditing.workload_groups import ReplicaGroup
 from bayplan.engine.filtering import Verdicts
 from bayplan.explaining import fit_error
@@ -30,11 +29,11 @@ from bayplan.rules.resources_fit import ResourcesFit
 from bayplan.rules.rule import Rule
 
 Amounts = tuple[tuple[str, int], ...]  # resource → amount, cpu in thousandths
-FEW = 8  # pods of one kind, up to which a look at all nodes for each costs less than to rank these
+MAX_UNRANKED_REPLICAS = 8  # pods of one kind, up to which a look at all nodes for each costs less than to rank these
 GATED = "Scheduling is blocked due to non-empty scheduling gates"
 
 
-class Stranded(msgspec.Struct, frozen=True):
+class StrandedPod(msgspec.Struct, frozen=True):
     """
     A displaced workload that fits nowhere: the scheduler's sentence, and what is missing.
 
@@ -60,7 +59,7 @@ class Loss(msgspec.Struct, frozen=True):
     event: FailureEvent
     gone: tuple[WorkloadKey, ...]
     placed: tuple[tuple[WorkloadKey, str], ...]
-    stranded: tuple[Stranded, ...]
+    stranded: tuple[StrandedPod, ...]
     broken: tuple[str, ...]
     still_broken: tuple[str, ...]
     shortage: Amounts = ()
@@ -70,17 +69,17 @@ class Loss(msgspec.Struct, frozen=True):
         return len(self.placed) + len(self.stranded)
 
 
-def lose_each(
+def simulate_losses(
     events: Iterable[FailureEvent],
     index: PlacementIndex,
     rules: Sequence[Rule],
     groups: Sequence[ReplicaGroup] = (),
     *,
-    stays: frozenset[WorkloadKey] = frozenset(),
-    most_fixes: int = 0,
+    not_recreated: frozenset[WorkloadKey] = frozenset(),
+    max_fixes: int = 0,
 ) -> Iterator[Loss]:
     """
-    One loss after another, each from the same start; `stays` as for `lose`.
+    One loss after another, each from the same start; `not_recreated` as for `lose`.
 
     Over all of them so many of the stranded are looked at for fixes, one of each loss.
     """
@@ -90,38 +89,45 @@ def lose_each(
             on_node.setdefault(node, []).append(position)
     for event in events:
         hit = sorted({position for node in event.nodes for position in on_node.get(node, ())})
-        loss = lose(event, index, rules, [groups[i] for i in hit], stays=stays, most_fixes=max(0, min(most_fixes, 1)))
-        most_fixes -= bool(loss.stranded)
+        loss = simulate_loss(
+            event,
+            index,
+            rules,
+            [groups[i] for i in hit],
+            not_recreated=not_recreated,
+            max_fixes=max(0, min(max_fixes, 1)),
+        )
+        max_fixes -= bool(loss.stranded)
         yield loss
 
 
-def lose(
+def simulate_loss(
     event: FailureEvent,
     index: PlacementIndex,
     rules: Sequence[Rule],
     groups: Sequence[ReplicaGroup] = (),
     *,
-    stays: frozenset[WorkloadKey] = frozenset(),
-    most_fixes: int = 0,
+    not_recreated: frozenset[WorkloadKey] = frozenset(),
+    max_fixes: int = 0,
 ) -> Loss:
     """
     Take the event's nodes away and place what ran there anew, in the order of the scheduling queue.
 
-    `stays` are the pods that nobody makes again elsewhere: mirror pods and the like; daemons are found by their node
+    `not_recreated` are the pods that nobody makes again elsewhere: mirror pods and the like; daemons are found by their node
     affinity. For so many of the stranded the smallest fixes are looked for. The index is left as it was.
     """
     broken = [one for one in groups if effect(one.group, event) in (DOWN, BELOW_NEED)]
     lost = sorted(node for node in event.nodes if node in index.slots.by_name)
     placed: list[tuple[WorkloadKey, str]] = []
-    stranded: list[Stranded] = []
+    stranded: list[StrandedPod] = []
     shortage: Counter[str] = Counter()
     with index.tentatively():
-        displaced, gone = _take_away(lost, index, stays)
+        displaced, gone = _take_away(lost, index, not_recreated)
         alike = Counter(id(workload.needs) for workload in displaced)  # pods of one template share their needs
         for workload in sorted(displaced, key=queue_order):
-            ranked = alike[id(workload.needs)] > FEW
-            found = place_again(workload, index, rules, with_fixes=len(stranded) < most_fixes, ranked=ranked)
-            if isinstance(found, Stranded):
+            ranked = alike[id(workload.needs)] > MAX_UNRANKED_REPLICAS
+            found = place_again(workload, index, rules, with_fixes=len(stranded) < max_fixes, ranked=ranked)
+            if isinstance(found, StrandedPod):
                 stranded.append(found)
                 shortage.update(_asked(workload))
             else:
@@ -131,7 +137,7 @@ def lose(
     return Loss(event, tuple(gone), tuple(placed), tuple(stranded), names, tuple(still), tuple(shortage.items()))
 
 
-def pinned(workload: Workload) -> bool:
+def is_pinned_to_node(workload: Workload) -> bool:
     """Whether its node affinity names one node in every term, as the pods of a DaemonSet do."""
     terms = workload.needs.node_affinity.required
     return bool(terms) and all(
@@ -139,7 +145,7 @@ def pinned(workload: Workload) -> bool:
     )
 
 
-def missing_text(stranded: Stranded) -> str:
+def missing_text(stranded: StrandedPod) -> str:
     """`500m cpu and 1Gi memory on n3`; empty if nothing but resources is not what is missing."""
     return f"{amounts_text(stranded.missing)} on {stranded.nearest}" if stranded.missing else ""
 
@@ -155,7 +161,7 @@ def amounts_text(amounts: Amounts) -> str:
 
 
 def _take_away(
-    lost: Sequence[str], index: PlacementIndex, stays: frozenset[WorkloadKey]
+    lost: Sequence[str], index: PlacementIndex, not_recreated: frozenset[WorkloadKey]
 ) -> tuple[list[Workload], list[WorkloadKey]]:
     """Remove the nodes and what runs on them; returns what has to be placed again, as new, and what has not."""
     displaced, gone = [], []
@@ -164,7 +170,7 @@ def _take_away(
         labels = index.slots.at(slot).labels
         for key in index.workloads_on(slot):
             workload = index.remove(key)
-            if workload.terminating or key in stays or pinned(workload):
+            if workload.terminating or key in not_recreated or is_pinned_to_node(workload):
                 gone.append(key)
             else:
                 displaced.append(as_recreated(workload, labels))
@@ -181,14 +187,14 @@ def as_recreated(workload: Workload, node_labels: Mapping[str, str]) -> Workload
 
 def place_again(
     workload: Workload, index: PlacementIndex, rules: Sequence[Rule], *, with_fixes: bool = False, ranked: bool = False
-) -> str | Stranded:
+) -> str | StrandedPod:
     """
     The node that it is put on, or what keeps it from all of them.
 
     A ranking of all nodes, which the next of the kind can use again, pays only where many of a kind are to come.
     """
     if workload.gates:
-        return Stranded(workload.key, f"{GATED}: {', '.join(workload.gates)}")
+        return StrandedPod(workload.key, f"{GATED}: {', '.join(workload.gates)}")
     slot = schedule_pod.choose(workload, index, rules)[0] if ranked else -1
     if slot < 0:
         decision = schedule_pod.schedule(workload, index, rules)
@@ -196,7 +202,7 @@ def place_again(
             nearest, missing = _smallest_shortage(decision.verdicts, workload, index)
             message = fit_error.sentence(decision.verdicts, index)
             fixes = what_would_fit.find_fixes(workload, index, rules) if with_fixes else []
-            return Stranded(workload.key, message, nearest, missing, fixes)
+            return StrandedPod(workload.key, message, nearest, missing, fixes)
         slot = decision.slot
     target = index.slots.at(slot)
     index.add(_bound(workload, target.labels), target.name)

@@ -15,11 +15,10 @@ from bayplan.cli.console import Console
 
 if TYPE_CHECKING:
     from bayplan.auditing.audit import Audit
-    from bayplan.auditing.audit_input import AuditInput
-    from bayplan.auditing.failure_events import FailureEvent
+    from bayplan.auditing.audit_input import AuditInput, ObservedNode
     from bayplan.auditing.layout import Layout
-    from bayplan.auditing.objects import ObservedNode
-    from bayplan.auditing.repairing.mending import Repair
+    from bayplan.auditing.repairing.repair_proposal import Repair
+    from bayplan.auditing.survivability import FailureEvent
     from bayplan.auditing.survival import Rescheduling, Survival
     from bayplan.auditing.workload_groups import Workloads
     from bayplan.cli.audit_live import AuditFetching
@@ -132,7 +131,7 @@ class _Run:
         self, sources: options.Sources, topology: Topology, judging: Judging, losing: Losing, console: Console
     ) -> None:
         self._losing, self._console = losing, console
-        self._catalogue, self._wishes = topology.catalogue(), losing.wishes()
+        self._catalogue, self._preferences = topology.catalogue(), losing.preferences()
         self._profile, self._stages = judging.chosen(), judging.stages()
         self._legacy = judging.is_legacy
         wants_index = losing.reschedule and not self._legacy
@@ -150,7 +149,7 @@ class _Run:
         self._say([*self.given.warnings, *unlisted_text(self.given.unlisted), *layout.notes])
         if self._legacy:
             return auditing.audit(layout, self._profile)
-        self._workloads = workload_groups.workloads_of(self.given, layout, self._wishes)
+        self._workloads = workload_groups.workloads_of(self.given, layout, self._preferences)
         return auditing.audit(
             layout,
             self._profile,
@@ -160,10 +159,10 @@ class _Run:
         )
 
     def mended(self, result: Audit) -> Repair:
-        from bayplan.auditing.repairing import mending
+        from bayplan.auditing.repairing import repair_proposal
 
         with self._console.progress() as line:
-            return mending.mend(
+            return repair_proposal.propose_repair(
                 result,
                 required_stages=self._stages,
                 workloads=self._workloads,
@@ -214,7 +213,9 @@ class _Run:
             return None, "nodes do not say what they can give (status.allocatable)"
         if bare:
             self._say([f"{len(bare)} nodes do not say what they can give, and take no pods: {', '.join(bare[:3])}"])
-        return Rescheduling(index=index, rules=options.configured_rules(), ties=self._workloads.ties), ""
+        return Rescheduling(
+            index=index, rules=options.configured_rules(), lost_with_node=self._workloads.lost_with_node
+        ), ""
 
 
 def _bar(done: int, total: int) -> str:

@@ -16,7 +16,7 @@ from bayplan.cli.console import Console
 
 if TYPE_CHECKING:
     from bayplan.auditing.audit import Audit
-    from bayplan.auditing.repairing.mending import Repair
+    from bayplan.auditing.repairing.repair_proposal import Repair
 
 
 class ReportContext(msgspec.Struct, frozen=True, kw_only=True):

@@ -130,7 +130,7 @@ class Losing(msgspec.Struct, frozen=True):
 
         return frozenset(self.lose) - {ALL, *ALL_LEVELS}
 
-    def wishes(self) -> ReplicaPreferences:
+    def preferences(self) -> ReplicaPreferences:
         from bayplan.auditing.workload_groups import ReplicaPreferences
 
         return ReplicaPreferences(

@@ -90,7 +90,9 @@ def quota(
     charger = Charger(cluster.index, charging.charge)
     waiting = (charger.waiting(workload) for workload in cluster.pending)
     charges = [*charger.placed(), *(charge for charge in waiting if charge is not None)]
-    supply = quota_limits.added(target.allocatable for target in cluster.index.slots.targets if target is not None)
+    supply = quota_limits.sum_amounts(
+        target.allocatable for target in cluster.index.slots.targets if target is not None
+    )
     _overcommitted(limits, supply, console)
     found = [a for a in quota_limits.accounts(charges, limits) if namespace in (None, a.namespace)]
     console.answer(_written(found, output, charging.charge, supply, console))
@@ -130,7 +132,7 @@ def _overcommitted(limits: QuotaLimits, supply: Amounts, console: Console) -> No
     from bayplan.model import quantities
 
     there_is = dict(supply)
-    for name, promised in quota_limits.added(limits.by_namespace.values()):
+    for name, promised in quota_limits.sum_amounts(limits.by_namespace.values()):
         if promised > there_is.get(name, 0):
             amounts = (quantities.show(name, amount) for amount in (promised, there_is.get(name, 0)))
             console.note(

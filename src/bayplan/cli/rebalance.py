@@ -83,10 +83,10 @@ def rebalance(
     from bayplan.writing import rebalance_report
 
     if isinstance(found, PodMoves):
-        plan = found.plan(DisruptionLimits(most_moves=max_moves, movable=movable, budgets=found.budgets))
+        plan = found.plan(DisruptionLimits(max_moves=max_moves, movable=movable, budgets=found.budgets))
         index = found.cluster.index
     else:
-        plan, index = _of_fleet(found, DisruptionLimits(most_moves=max_moves, movable=movable)), found.index
+        plan, index = _of_fleet(found, DisruptionLimits(max_moves=max_moves, movable=movable)), found.index
     console.answer(rebalance_report.written(plan, index, output, console.table_width))
     console.note(rebalance_report.summary(plan))
     return outcomes.of(not plan.moves, exit_zero=exit_zero)
@@ -120,4 +120,6 @@ def _of_fleet(fleet: Fleet, limits: DisruptionLimits) -> Rebalancing:
         placement = place_bindings.place(failback.as_unplaced(workload), index, rules)
         return placement.shares if placement.placed else ()
 
-    return rebalancing.plan(index, again, FleetPreferences(index), msgspec.structs.replace(limits, movable=movable))
+    return rebalancing.plan_moves(
+        index, again, FleetPreferences(index), msgspec.structs.replace(limits, movable=movable)
+    )

@@ -18,7 +18,7 @@ from bayplan.cli.connecting import Connecting
 from bayplan.cli.console import Console
 
 if TYPE_CHECKING:
-    from bayplan.enforcing.move_execution import Happening, MoveSettings, MovesOutcome
+    from bayplan.enforcing.move_execution import MoveEvent, MoveSettings, MovesOutcome
     from bayplan.enforcing.rebalancing import Rebalancing
     from bayplan.live.moving import Mover
     from bayplan.live.pod_moves import PodMoves
@@ -164,9 +164,9 @@ def _plan(view: PodMoves, asked: ApplyRequest, console: Console) -> Rebalancing:
         console.note(f"{whose} no controller stay, as nobody would make them again: {named}")
 
     def movable(workload: Workload) -> bool:
-        return view.comes_back(workload.key) and asked.movable(workload)
+        return view.is_recreated(workload.key) and asked.movable(workload)
 
-    return view.plan(DisruptionLimits(most_moves=asked.max_moves, movable=movable, budgets=view.budgets))
+    return view.plan(DisruptionLimits(max_moves=asked.max_moves, movable=movable, budgets=view.budgets))
 
 
 def _agreed(n_moves: int) -> bool:
@@ -186,7 +186,7 @@ async def _moves(
     from bayplan.live.moving import Mover
     from bayplan.writing import moves_report
 
-    def tell(happening: Happening) -> None:
+    def tell(happening: MoveEvent) -> None:
         console.note(moves_report.line(happening))
 
     async with cluster.open() as connection:

@@ -70,8 +70,8 @@ def _judge(settings: GuardSettings, asking: guarding.Asking) -> Judge:
     semantics, requester = asking.parsed_semantics(), asking.requester()
 
     def judge(document: Document) -> GuardVerdict:
-        pod = reading.read(document.locate().root, document.namespace)
-        return reading.GuardVerdict() if pod is None else reading.verdict(pod, semantics, settings, requester)
+        pod = reading.read_pod_like(document.locate().root, document.namespace)
+        return reading.GuardVerdict() if pod is None else reading.guard_verdict(pod, semantics, settings, requester)
 
     return judge
 

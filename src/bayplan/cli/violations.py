@@ -103,9 +103,9 @@ def violations(
     from bayplan.reading.fleet import Fleet
 
     if isinstance(found, Fleet):
-        whole = preview.of_fleet(found.index)
+        whole = preview.preview_fleet(found.index)
     else:
-        whole = preview.of_pods(found.index, rules, settings, found.disruption_budgets)
+        whole = preview.preview_pods(found.index, rules, settings, found.disruption_budgets)
     shown = _within(whole, found.index, lambda workload: scope.includes(workload, selector))
     acting = None if isinstance(found, Fleet) else settings
     console.answer(_written(shown, found.index, acting, output, console.table_width))

@@ -36,15 +36,15 @@ from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.rules.inter_pod_evidence import show_term
 
 
-class Sign(enum.Enum):
+class RuleType(enum.Enum):
     """What a clause asks of the peers it means."""
 
-    NEAR = "affinity"  # one of them in the domain
-    APART = "anti-affinity"  # no more than the limit in the domain
-    WITH_ALL = "affinity group"  # every one of them on the same target
+    AFFINITY = "affinity"  # one of them in the domain
+    ANTI_AFFINITY = "anti-affinity"  # no more than the limit in the domain
+    GROUP_AFFINITY = "affinity group"  # every one of them on the same target
 
 
-class Company(msgspec.Struct, frozen=True):
+class MatchingSet(msgspec.Struct, frozen=True):
     """Others of the owner's own kind: on targets that have one of the keys, or anywhere if `keys` is empty."""
 
     term: PeerTerm
@@ -55,33 +55,33 @@ class ExecutionRule(msgspec.Struct, frozen=True):
     """
     One rule as its owners hold it. `path` and `shown` are for people.
 
-    `alone` says when the owner is the lone member of a set that wants to be together, which is no violation: if in one
+    `lone_member_sets` says when the owner is the lone member of a set that wants to be together, which is no violation: if in one
     of these lists the owner matches every term and nobody else does.
     """
 
-    sign: Sign
+    rule_type: RuleType
     term: PeerTerm
     keys: tuple[str, ...]
     limit: int = 0
     path: str = ""
     shown: str = ""
-    alone: tuple[tuple[Company, ...], ...] = ()
+    lone_member_sets: tuple[tuple[MatchingSet, ...], ...] = ()
 
 
-def of(workload: Workload, semantics: Semantics) -> tuple[ExecutionRule, ...]:
+def execution_rules_of(workload: Workload, semantics: Semantics) -> tuple[ExecutionRule, ...]:
     """What must hold for this workload while it runs; nothing for one that is on its way out."""
     if workload.terminating:
         return ()
     affinity, binding = workload.needs.affinity, workload.binding
     if binding is None:
-        return _of_terms(_lasting(affinity), affinity, workload.namespace, semantics) if affinity else ()
+        return _of_terms(_during_execution(affinity), affinity, workload.namespace, semantics) if affinity else ()
     near, apart = workload.labels.get(AFFINITY_GROUP), workload.labels.get(ANTI_AFFINITY_GROUP)
     terms = _of_terms(affinity, affinity, workload.namespace, semantics) if affinity else ()
     return (*terms, *_of_groups(near, apart, binding.namespace)) if near or apart else terms
 
 
 @lru_cache(maxsize=16384)
-def _lasting(affinity: AffinityTerms) -> AffinityTerms:
+def _during_execution(affinity: AffinityTerms) -> AffinityTerms:
     """The hard terms that must hold during execution too."""
     return AffinityTerms(
         required=tuple(term for term in affinity.required if term.during_execution),
@@ -103,7 +103,10 @@ def _of_terms(
     near = resolve(AffinityTerms(required=judged.required), namespace, semantics, incoming=True)
     apart = resolve(AffinityTerms(anti_required=judged.anti_required), namespace, semantics, incoming=False)
     whole = resolve(AffinityTerms(required=written.required), namespace, semantics, incoming=True)
-    return (*(_near(use, near, whole, semantics) for use in near.required), *map(_apart, apart.anti_required))
+    return (
+        *(_affinity_rule(use, near, whole, semantics) for use in near.required),
+        *map(_anti_affinity_rule, apart.anti_required),
+    )
 
 
 def _with_topology(terms: tuple[PodTerm, ...], semantics: Semantics) -> tuple[PodTerm, ...]:
@@ -111,15 +114,17 @@ def _with_topology(terms: tuple[PodTerm, ...], semantics: Semantics) -> tuple[Po
     return tuple(term for term in terms if term.topology_key or semantics.empty_topology_key_means_any)
 
 
-def _near(use: Use, near: ResolvedTerms, whole: ResolvedTerms, semantics: Semantics) -> ExecutionRule:
+def _affinity_rule(use: Use, near: ResolvedTerms, whole: ResolvedTerms, semantics: Semantics) -> ExecutionRule:
     if semantics.first_pod_per_term:
-        alone: tuple[tuple[Company, ...], ...] = ((Company(use.term),),)
+        lone_member_sets: tuple[tuple[MatchingSet, ...], ...] = ((MatchingSet(use.term),),)
     else:
         # Placed as the first of its set, judged by all of its terms, it must not be in violation by some of them.
-        lists = (tuple(Company(_met_by(u, r, semantics), u.keys) for u in r.required) for r in (near, whole))
-        alone = tuple(dict.fromkeys(lists))
+        lists = (tuple(MatchingSet(_met_by(u, r, semantics), u.keys) for u in r.required) for r in (near, whole))
+        lone_member_sets = tuple(dict.fromkeys(lists))
     term, source = _met_by(use, near, semantics), use.source
-    return ExecutionRule(Sign.NEAR, term, use.keys, path=source.path, shown=show_term(source), alone=alone)
+    return ExecutionRule(
+        RuleType.AFFINITY, term, use.keys, path=source.path, shown=show_term(source), lone_member_sets=lone_member_sets
+    )
 
 
 def _met_by(use: Use, resolved: ResolvedTerms, semantics: Semantics) -> PeerTerm:
@@ -127,10 +132,10 @@ def _met_by(use: Use, resolved: ResolvedTerms, semantics: Semantics) -> PeerTerm
     return use.term if semantics.affinity_terms_met_apart or resolved.conjunction is None else resolved.conjunction
 
 
-def _apart(use: Use) -> ExecutionRule:
+def _anti_affinity_rule(use: Use) -> ExecutionRule:
     # Whoever is on the way out ends the conflict by himself.
     term = msgspec.structs.replace(use.term, counts_terminating=False)
-    return ExecutionRule(Sign.APART, term, use.keys, use.limit, use.source.path, show_term(use.source))
+    return ExecutionRule(RuleType.ANTI_AFFINITY, term, use.keys, use.limit, use.source.path, show_term(use.source))
 
 
 @lru_cache(maxsize=4096)
@@ -138,15 +143,15 @@ def _of_groups(near: str | None, apart: str | None, namespace: str) -> tuple[Exe
     """Karmada's groups, which reach as far as the template's namespace."""
     return tuple(
         ExecutionRule(
-            sign,
+            rule_type,
             PeerTerm((TermPart(equals({label: group}), (namespace,)),), counts_terminating=False),
             (TARGET,),
             path=f"workloadAffinityGroups.{field}",
             shown=group,
         )
-        for sign, label, group, field in (
-            (Sign.WITH_ALL, AFFINITY_GROUP, near, "affinityGroup"),
-            (Sign.APART, ANTI_AFFINITY_GROUP, apart, "antiAffinityGroup"),
+        for rule_type, label, group, field in (
+            (RuleType.GROUP_AFFINITY, AFFINITY_GROUP, near, "affinityGroup"),
+            (RuleType.ANTI_AFFINITY, ANTI_AFFINITY_GROUP, apart, "antiAffinityGroup"),
         )
         if group
     )
@@ -167,15 +172,15 @@ class RuleBreach(msgspec.Struct, frozen=True):
     domains: tuple[Domain, ...]
 
 
-class Others(msgspec.Struct, frozen=True):
+class TrackedSet(msgspec.Struct, frozen=True):
     """A `Company` in the index."""
 
-    company: Company
+    matching_set: MatchingSet
     counter: Counter
 
-    def beside(self, record: PlacedWorkload) -> bool:
+    def has_other_members(self, record: PlacedWorkload) -> bool:
         """Whether anybody but the owner, who is one of them, is counted."""
-        if not self.company.keys:
+        if not self.matching_set.keys:
             return self.counter.anywhere > 1
         column = self.counter.column
         own = {domain for slot in record.slots for domain in column.domains(slot)}
@@ -183,15 +188,15 @@ class Others(msgspec.Struct, frozen=True):
 
     def names(self, index: PlacementIndex) -> tuple[WorkloadKey, ...]:
         """All who are counted, the owner included."""
-        term, column = self.company.term, self.counter.column
-        if not self.company.keys and index.lost_targets_count:
+        term, column = self.matching_set.term, self.counter.column
+        if not self.matching_set.keys and index.lost_targets_count:
             return index.peer_index.all_peers(term)
         slots = index.slots.by_name.values()
-        return index.peer_index.peers(term, [s for s in slots if not self.company.keys or column.domains(s)])
+        return index.peer_index.peers(term, [s for s in slots if not self.matching_set.keys or column.domains(s)])
 
     def state(self) -> Hashable:
-        """Something that changes whenever the answer of `beside` does, for whomever."""
-        if not self.company.keys:
+        """Something that changes whenever the answer of `has_other_members` does, for whomever."""
+        if not self.matching_set.keys:
             return min(self.counter.anywhere, 2)
         widest = 1 + max(map(len, self.counter.column.further.values()), default=0)
         if len(self.counter.by_domain) > widest:
@@ -200,46 +205,46 @@ class Others(msgspec.Struct, frozen=True):
 
 
 class TrackedRule:
-    """`holders` has who holds the clause by domain, `unmet` those of an affinity with no peer near, alone or not."""
+    """`owners_by_domain` has who holds the clause by domain, `unmet` those of an affinity with no peer near, alone or not."""
 
-    def __init__(self, clause: ExecutionRule, index: PlacementIndex) -> None:
-        self.clause = clause
+    def __init__(self, rule: ExecutionRule, index: PlacementIndex) -> None:
+        self.rule = rule
         self._index = index
         peer_index = index.peer_index
-        self.entry = peer_index.hold(clause.term)
-        self.counters = [peer_index.match_reach(self.entry, (key,)).counter for key in clause.keys]
-        self.holders: dict[Domain, set[WorkloadKey]] = {}
-        self.everybody: set[WorkloadKey] = set()
+        self.entry = peer_index.hold(rule.term)
+        self.counters = [peer_index.match_reach(self.entry, (key,)).counter for key in rule.keys]
+        self.owners_by_domain: dict[Domain, set[WorkloadKey]] = {}
+        self.owners: set[WorkloadKey] = set()
         self.unmet: set[WorkloadKey] = set()
-        self.company_entries: list[TermEntry] = []
-        self._alone = tuple(tuple(map(self._others, companies)) for companies in clause.alone)
+        self.set_entries: list[TermEntry] = []
+        self._sets = tuple(tuple(map(self._track_set, sets)) for sets in rule.lone_member_sets)
         self._levels: dict[Domain, int] = {}
-        self._company = self._company_now()
+        self._set_states = self._current_set_states()
 
     def release(self) -> None:
         """Let go of the terms."""
-        for entry in (self.entry, *self.company_entries):
+        for entry in (self.entry, *self.set_entries):
             self._index.peer_index.release(entry)
 
     # Who holds it
 
-    def take_up(self, key: WorkloadKey, domains: tuple[Domain, ...]) -> None:
-        self.everybody.add(key)
+    def add_owner(self, key: WorkloadKey, domains: tuple[Domain, ...]) -> None:
+        self.owners.add(key)
         for domain in domains:
-            holders = self.holders.get(domain)
-            if holders is None:
-                self.holders[domain] = {key}
+            owners_by_domain = self.owners_by_domain.get(domain)
+            if owners_by_domain is None:
+                self.owners_by_domain[domain] = {key}
                 self._levels[domain] = self._level(domain)
             else:
-                holders.add(key)
+                owners_by_domain.add(key)
 
-    def lay_down(self, key: WorkloadKey, domains: tuple[Domain, ...]) -> None:
-        self.everybody.discard(key)
+    def remove_owner(self, key: WorkloadKey, domains: tuple[Domain, ...]) -> None:
+        self.owners.discard(key)
         self.unmet.discard(key)
         for domain in domains:
-            self.holders[domain].discard(key)
-            if not self.holders[domain]:
-                del self.holders[domain], self._levels[domain]
+            self.owners_by_domain[domain].discard(key)
+            if not self.owners_by_domain[domain]:
+                del self.owners_by_domain[domain], self._levels[domain]
 
     def domains_of(self, target: Target) -> list[Domain]:
         """The target's domains as the clause sees them."""
@@ -250,32 +255,32 @@ class TrackedRule:
         before, self._levels[domain] = self._levels[domain], self._level(domain)
         return before != self._levels[domain]
 
-    def look_everywhere(self) -> None:
+    def refresh(self) -> None:
         """Take note of all counts as they are."""
         for domain in self._levels:
             self._levels[domain] = self._level(domain)
-        self._company = self._company_now()
+        self._set_states = self._current_set_states()
 
-    def company_changed(self) -> bool:
+    def sets_changed(self) -> bool:
         """Whether somebody may have become the lone member of a set, or ceased to be, since last asked."""
-        before, self._company = self._company, self._company_now()
-        return before != self._company
+        before, self._set_states = self._set_states, self._current_set_states()
+        return before != self._set_states
 
-    def _company_now(self) -> Hashable:
-        return tuple(others.state() for companies in self._alone for others in companies)
+    def _current_set_states(self) -> Hashable:
+        return tuple(others.state() for sets in self._sets for others in sets)
 
     # For whom it is broken
 
     def breaches(self, record: PlacedWorkload) -> list[RuleBreach]:
         """Where the clause is broken for one owner."""
-        match self.clause.sign:
-            case Sign.APART:
+        match self.rule.rule_type:
+            case RuleType.ANTI_AFFINITY:
                 found = [RuleBreach(slot, self._crowded(slot, record)) for slot in record.slots]
                 return [breach for breach in found if breach.domains]
-            case Sign.WITH_ALL:
+            case RuleType.GROUP_AFFINITY:
                 missing = [slot for slot in record.slots if self._count_on(slot) < self.counters[0].anywhere]
                 return [RuleBreach(slot, self._domains_at(slot)) for slot in missing]
-            case Sign.NEAR:
+            case RuleType.AFFINITY:
                 return self._far(record)
 
     def _far(self, record: PlacedWorkload) -> list[RuleBreach]:
@@ -284,10 +289,10 @@ class TrackedRule:
             self.unmet.discard(record.workload.key)
             return []
         self.unmet.add(record.workload.key)
-        return [] if self._is_alone(record) else [RuleBreach(slot, self._domains_at(slot)) for slot in far]
+        return [] if self._is_lone_member(record) else [RuleBreach(slot, self._domains_at(slot)) for slot in far]
 
     def _has_peer(self, slot: int, record: PlacedWorkload) -> bool:
-        own = self.is_meant(record)
+        own = self.matches_itself(record)
         return any(
             counter.by_domain.get(domain, 0) > own
             for counter in self.counters
@@ -295,24 +300,24 @@ class TrackedRule:
         )
 
     def _crowded(self, slot: int, record: PlacedWorkload) -> tuple[Domain, ...]:
-        (counter,), own = self.counters, self.is_meant(record)
+        (counter,), own = self.counters, self.matches_itself(record)
         column = counter.column
         return tuple(
             (column.key, column.values[domain])
             for domain in column.domains(slot)
-            if counter.by_domain.get(domain, 0) - own > self.clause.limit
+            if counter.by_domain.get(domain, 0) - own > self.rule.limit
         )
 
-    def _is_alone(self, record: PlacedWorkload) -> bool:
-        return any(not any(o.beside(record) for o in companies) for companies in self.own_sets(record))
+    def _is_lone_member(self, record: PlacedWorkload) -> bool:
+        return any(not any(o.has_other_members(record) for o in sets) for sets in self.own_sets(record))
 
-    def own_sets(self, record: PlacedWorkload) -> list[tuple[Others, ...]]:
+    def own_sets(self, record: PlacedWorkload) -> list[tuple[TrackedSet, ...]]:
         """The sets that the owner is a member of: the lone member of one is in no violation."""
-        return [s for s in self._alone if all(self._matches(o.company.term, record) for o in s)]
+        return [s for s in self._sets if all(self._matches(o.matching_set.term, record) for o in s)]
 
-    def is_meant(self, record: PlacedWorkload) -> bool:
+    def matches_itself(self, record: PlacedWorkload) -> bool:
         """Whether the owner is one of those whom its own clause means."""
-        return self._matches(self.clause.term, record)
+        return self._matches(self.rule.term, record)
 
     def _matches(self, term: PeerTerm, record: PlacedWorkload) -> bool:
         return record.member_of is not None and self._index.peer_index.class_matches(term, record.member_of)
@@ -335,10 +340,10 @@ class TrackedRule:
         key, value = domain
         counter = next(counter for counter in self.counters if counter.column.key == key)
         count = counter.by_domain.get(counter.column.by_value.get(value, -1), 0)
-        return max(0, min(count - self.clause.limit, 2))
+        return max(0, min(count - self.rule.limit, 2))
 
-    def _others(self, company: Company) -> Others:
+    def _track_set(self, matching_set: MatchingSet) -> TrackedSet:
         peer_index = self._index.peer_index
-        entry = peer_index.hold(company.term)
-        self.company_entries.append(entry)
-        return Others(company, peer_index.match_reach(entry, company.keys or self.clause.keys).counter)
+        entry = peer_index.hold(matching_set.term)
+        self.set_entries.append(entry)
+        return TrackedSet(matching_set, peer_index.match_reach(entry, matching_set.keys or self.rule.keys).counter)

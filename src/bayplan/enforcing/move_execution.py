@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Protocol
 
 import msgspec
 
 from bayplan.enforcing.eviction_limits import MINUTE, EvictionBudgets, EvictionRateLimit
 from bayplan.enforcing.rebalancing import DisruptionLimits, Rebalancing, WorkloadMove
-from bayplan.enforcing.replacements import Replacement
 from bayplan.model.disruption_budgets import DisruptionBudget
 from bayplan.model.workloads import Workload, WorkloadKey
 
@@ -34,7 +34,7 @@ class MoveView(Protocol):
 
     def workload(self, key: WorkloadKey) -> Workload | None: ...
 
-    def comes_back(self, key: WorkloadKey) -> bool:
+    def is_recreated(self, key: WorkloadKey) -> bool:
         """Whether somebody would make the workload again."""
         ...
 
@@ -57,7 +57,7 @@ class Dropped(msgspec.Struct, frozen=True):
     why: str
 
 
-class Step(msgspec.Struct, frozen=True):
+class MoveStep(msgspec.Struct, frozen=True):
     """
     What to do now: evict these, or wait for the reason in `waiting` until the time is `until`, or, if neither, end.
 
@@ -98,22 +98,22 @@ class MoveExecution:
         """The move will not be made."""
         del self._left[key]
 
-    def step(self, view: MoveView, now: float) -> Step:
+    def step(self, view: MoveView, now: float) -> MoveStep:
         """What to do next, as the cluster is now. Moves that gain nothing any more are given up."""
         dropped = [*self._drop_changed(view), *self._drop_useless(view)]
         if not self._left:
-            return Step(dropped=tuple(dropped))
+            return MoveStep(dropped=tuple(dropped))
         gate = EvictionRateLimit(
             now, per_minute=self.settings.per_minute, at_once=self.settings.at_once, started=self._started
         )
         if not gate.open:
-            return Step(dropped=tuple(dropped), waiting=gate.why, until=gate.until, in_time=True)
+            return MoveStep(dropped=tuple(dropped), waiting=gate.why, until=gate.until, in_time=True)
         askable = [key for key in self._left if self._refused.get(key, (-math.inf, ""))[0] <= now]
         possible = view.plan(self._limits(askable, view.budgets)).moves
         if not possible:
             until = now + self.settings.retry_after
-            return Step(dropped=tuple(dropped), waiting=self._obstacle(view, now), until=until)
-        return Step(_passing(possible, gate), tuple(dropped))
+            return MoveStep(dropped=tuple(dropped), waiting=self._obstacle(view, now), until=until)
+        return MoveStep(_passing(possible, gate), tuple(dropped))
 
     def _drop_changed(self, view: MoveView) -> Iterable[Dropped]:
         """Of workloads that are others by now: a pod made anew under the name was not agreed upon."""
@@ -124,7 +124,7 @@ class MoveExecution:
             elif workload.terminating:
                 why = ENDING
             else:
-                why = "" if view.comes_back(key) else ORPHANED
+                why = "" if view.is_recreated(key) else ORPHANED
             if why:
                 del self._left[key]
                 yield Dropped(key, why)
@@ -139,7 +139,7 @@ class MoveExecution:
     def _limits(self, keys: Iterable[WorkloadKey], budgets: Sequence[DisruptionBudget] = ()) -> DisruptionLimits:
         among = frozenset(keys)
         return DisruptionLimits(
-            most_moves=max(len(among), 1), movable=lambda workload: workload.key in among, budgets=tuple(budgets)
+            max_moves=max(len(among), 1), movable=lambda workload: workload.key in among, budgets=tuple(budgets)
         )
 
     def _obstacle(self, view: MoveView, now: float) -> str:
@@ -208,7 +208,7 @@ class MoveCompleted(msgspec.Struct, frozen=True):
         return (self.target, 1) in self.move.after
 
 
-Happening = Evicting | Refused | MoveWaiting | MoveCompleted | Dropped
+MoveEvent = Evicting | Refused | MoveWaiting | MoveCompleted | Dropped
 
 
 class MovesOutcome(msgspec.Struct, kw_only=True):
@@ -232,3 +232,58 @@ class MovesOutcome(msgspec.Struct, kw_only=True):
     def is_complete(self) -> bool:
         """Whether all that still gained was moved."""
         return not self.left and not self.stopped
+
+
+# RF merged from enforcing.replacements: Who came in the place of evicted pods: the new pods of the same controllers,
+# once they have a node. A controller gives new pods other names, so they are told by what was not there before. Knows
+# nothing of why the old ones went.
+
+
+class SeenPod(msgspec.Struct, frozen=True):
+    """A pod as it is now; `controller` is the uid of whoever made it, `target` empty while it has no node."""
+
+    key: WorkloadKey
+    uid: str
+    controller: str
+    target: str = ""
+    ending: bool = False
+
+
+class Replacement(msgspec.Struct, frozen=True):
+    """What became of an evicted pod. `new` is who came for it, None if nobody has come yet; `gone`: the old one is."""
+
+    old: SeenPod
+    new: SeenPod | None
+    gone: bool
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the old one is gone and the new one has a node."""
+        return self.gone and self.new is not None and bool(self.new.target)
+
+    @property
+    def missing(self) -> str:
+        """What is still to happen; empty if nothing is."""
+        if self.new is None:
+            return "no replacement was made"
+        if not self.new.target:
+            return f"its replacement {self.new.key} has no node"
+        return "" if self.gone else "it has not ended"
+
+
+def find_replacements(
+    evicted: Sequence[SeenPod], before: AbstractSet[str], seen: Iterable[SeenPod]
+) -> tuple[Replacement, ...]:
+    """For each evicted pod what became of it; `before` are the uids of all pods there were when it was evicted."""
+    present = list(seen)
+    uids = {pod.uid for pod in present}
+    fresh: dict[str, list[SeenPod]] = {}
+    # Those with a node first: of several new pods of one controller it does not matter who came for whom.
+    for pod in sorted(present, key=lambda pod: (not pod.target, pod.key)):
+        if pod.uid not in before and not pod.ending:
+            fresh.setdefault(pod.controller, []).append(pod)
+    found = []
+    for old in evicted:
+        waiting = fresh.get(old.controller)
+        found.append(Replacement(old, waiting.pop(0) if waiting else None, old.uid not in uids))
+    return tuple(found)

@@ -15,17 +15,17 @@ import msgspec
 
 from bayplan.enforcing import victims
 from bayplan.enforcing.eviction_limits import EvictionRateLimit
-from bayplan.enforcing.execution_rules import Sign
+from bayplan.enforcing.execution_rules import RuleType
 from bayplan.enforcing.victims import Conflict, Precedence
 from bayplan.enforcing.violations import Violation, ViolationId
 from bayplan.model.workloads import WorkloadKey
 
 NOWHERE_ELSE = "no other place for it"
-LATER = "a place for it is looked for after the others"
+CHECKED_LATER = "a place for it is looked for after the others"
 OWNS_AFFINITY = "its affinity is not met"
 LOWEST = "lowest priority in the conflict"
 OWNER = "owner of the broken rule, at equal priority"
-FEWEST = "its going mends the most at equal priority"
+RESOLVES_MOST = "its going mends the most at equal priority"
 
 
 class EnforcementSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,11 +43,11 @@ class EnforcementSettings(msgspec.Struct, frozen=True, kw_only=True):
     retry_after: float = 30.0
     only_if_placeable: bool = False
 
-    def grace(self, sign: Sign) -> float:
-        return self.anti_affinity_grace if sign is Sign.APART else self.affinity_grace
+    def grace(self, rule_type: RuleType) -> float:
+        return self.anti_affinity_grace if rule_type is RuleType.ANTI_AFFINITY else self.affinity_grace
 
 
-class State(msgspec.Struct, frozen=True, kw_only=True):
+class EnforcementState(msgspec.Struct, frozen=True, kw_only=True):
     """
     What happened before: since when rules are broken, when evictions were started, who is on the way out.
 
@@ -57,7 +57,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
 
     since: Mapping[ViolationId, float]
     started: Sequence[float] = ()
-    leaving: frozenset[WorkloadKey] = frozenset()
+    terminating: frozenset[WorkloadKey] = frozenset()
     refused: Mapping[WorkloadKey, tuple[float, str]] = {}
     no_place: Mapping[WorkloadKey, float] = {}
 
@@ -79,14 +79,14 @@ class Delay(msgspec.Struct, frozen=True):
     until: float = math.inf
 
 
-class Chosen(msgspec.Struct, frozen=True):
+class EvictionChoice(msgspec.Struct, frozen=True):
     """
-    Who has to go, the first first, whether or not the limits let them. `ripening` are the broken rules within their
+    Who has to go, the first first, whether or not the limits let them. `in_grace` are the broken rules within their
     grace time, each with the end of it. `exact`: nobody could choose better.
     """
 
     evictions: tuple[Eviction, ...] = ()
-    ripening: tuple[tuple[Violation, float], ...] = ()
+    in_grace: tuple[tuple[Violation, float], ...] = ()
     exact: bool = True
 
 
@@ -97,7 +97,7 @@ class EvictionPlan(msgspec.Struct, frozen=True):
     """
 
     evict: tuple[Eviction, ...] = ()
-    ripening: tuple[tuple[Violation, float], ...] = ()
+    in_grace: tuple[tuple[Violation, float], ...] = ()
     waiting: tuple[Delay, ...] = ()
     spared: tuple[Delay, ...] = ()
     exact: bool = True
@@ -105,34 +105,34 @@ class EvictionPlan(msgspec.Struct, frozen=True):
     @property
     def next_at(self) -> float:
         """When the next thing may be due, if nothing else happens."""
-        times = [end for _, end in self.ripening] + [delay.until for delay in (*self.waiting, *self.spared)]
+        times = [end for _, end in self.in_grace] + [delay.until for delay in (*self.waiting, *self.spared)]
         return min(times, default=math.inf)
 
 
-def chosen(
+def choose_evictions(
     violations: Iterable[Violation],
     now: float,
     settings: EnforcementSettings,
-    state: State,
-    standing: Mapping[WorkloadKey, Precedence],
-) -> Chosen:
+    state: EnforcementState,
+    precedence: Mapping[WorkloadKey, Precedence],
+) -> EvictionChoice:
     """Who has to go for the rules that have been broken for long enough. Most of the work is here."""
-    broken = [v for v in violations if not v.mended_without(state.leaving)]
-    ends = {v.id: state.since.get(v.id, now) + settings.grace(v.sign) for v in broken}
+    broken = [v for v in violations if not v.resolved_without(state.terminating)]
+    ends = {v.id: state.since.get(v.id, now) + settings.grace(v.rule_type) for v in broken}
     ripe = [v for v in broken if ends[v.id] <= now]
-    found, exact = choose(ripe, _standing(standing, state, now), state.leaving)
+    found, exact = evictions_for(ripe, _with_protection(precedence, state, now), state.terminating)
     began = {id(v): state.since.get(v.id, math.inf) for v in ripe}
     since = {key: min(began[id(v)] for v in eviction.causes) for key, eviction in found.items()}
-    order = sorted(found, key=lambda key: (standing[key].priority, since[key], key))
-    ripening = tuple((v, ends[v.id]) for v in broken if ends[v.id] > now)
-    return Chosen(tuple(found[key] for key in order), ripening, exact)
+    order = sorted(found, key=lambda key: (precedence[key].priority, since[key], key))
+    in_grace = tuple((v, ends[v.id]) for v in broken if ends[v.id] > now)
+    return EvictionChoice(tuple(found[key] for key in order), in_grace, exact)
 
 
-def plan(
-    choice: Chosen,
+def plan_evictions(
+    choice: EvictionChoice,
     now: float,
     settings: EnforcementSettings,
-    state: State,
+    state: EnforcementState,
     *,
     placeable: Callable[[WorkloadKey], bool] | None = None,
 ) -> EvictionPlan:
@@ -143,7 +143,7 @@ def plan(
         per_minute=settings.per_minute,
         at_once=settings.at_once,
         started=state.started,
-        under_way=len(state.leaving),
+        under_way=len(state.terminating),
     )
     search = _EvictionSearch(placeable if settings.only_if_placeable else None, settings.at_once)
     for eviction in choice.evictions:
@@ -156,13 +156,13 @@ def plan(
         elif state.no_place.get(victim, -math.inf) > now:
             spared.append(Delay(victim, NOWHERE_ELSE, causes, state.no_place[victim]))
         elif search.tired:
-            waiting.append(Delay(victim, LATER, causes, now))
+            waiting.append(Delay(victim, CHECKED_LATER, causes, now))
         elif not search.finds_a_place(victim):
             spared.append(Delay(victim, NOWHERE_ELSE, causes, now + settings.retry_after))
         else:
             gate.pass_one()
             evict.append(eviction)
-    return EvictionPlan(tuple(evict), choice.ripening, tuple(waiting), tuple(spared), choice.exact)
+    return EvictionPlan(tuple(evict), choice.in_grace, tuple(waiting), tuple(spared), choice.exact)
 
 
 class _EvictionSearch:
@@ -184,45 +184,45 @@ class _EvictionSearch:
         return found
 
 
-def choose(
+def evictions_for(
     violations: Sequence[Violation],
-    standing: Mapping[WorkloadKey, Precedence],
-    leaving: frozenset[WorkloadKey] = frozenset(),
+    precedence: Mapping[WorkloadKey, Precedence],
+    terminating: frozenset[WorkloadKey] = frozenset(),
 ) -> tuple[dict[WorkloadKey, Eviction], bool]:
     """Whose going would mend all these broken rules, each with the reason, and whether nobody could choose better."""
-    far = [v for v in violations if v.sign is not Sign.APART]
-    owned = _by_part(far, lambda v: (v.owner,))
+    far = [v for v in violations if v.rule_type is not RuleType.ANTI_AFFINITY]
+    owned = _by_participant(far, lambda v: (v.owner,))
     chosen: dict[WorkloadKey, Eviction] = {}
-    gone = set(leaving)
+    gone = set(terminating)
     # From the least wanted on: without him, others of his set may be in no violation any more.
-    for v in sorted(far, key=lambda v: victims.keeping_order(v.owner, standing[v.owner]), reverse=True):
-        if not v.mended_without(gone):
+    for v in sorted(far, key=lambda v: victims.retention_order(v.owner, precedence[v.owner]), reverse=True):
+        if not v.resolved_without(gone):
             gone.add(v.owner)
             chosen[v.owner] = Eviction(v.owner, OWNS_AFFINITY, tuple(owned[v.owner]))
-    apart = [v for v in violations if v.sign is Sign.APART]
-    near = [v for v in apart if not v.mended_without(gone)]
-    choice = victims.choose((Conflict(v.owner, frozenset(v.peers) - gone, v.limit) for v in near), standing)
+    apart = [v for v in violations if v.rule_type is RuleType.ANTI_AFFINITY]
+    near = [v for v in apart if not v.resolved_without(gone)]
+    choice = victims.choose((Conflict(v.owner, frozenset(v.peers) - gone, v.limit) for v in near), precedence)
     gone |= choice.victims
-    for v in sorted(far, key=lambda v: victims.keeping_order(v.owner, standing[v.owner])):
+    for v in sorted(far, key=lambda v: victims.retention_order(v.owner, precedence[v.owner])):
         # The others of his set may go for reasons of their own, and then he is alone and can stay.
-        if not v.alone_without or v.owner not in chosen:
+        if not v.lone_member_without or v.owner not in chosen:
             continue
         others = gone - {v.owner}
-        if all(w.mended_without(others) for w in violations):
+        if all(w.resolved_without(others) for w in violations):
             gone = others
             del chosen[v.owner]
-    entangled = _by_part(apart, lambda v: (v.owner, *v.peers))
+    entangled = _by_participant(apart, lambda v: (v.owner, *v.peers))
     for owner in chosen.keys() & entangled.keys():
-        also = (v for v in entangled[owner] if not v.mended_without(gone - {owner}))
+        also = (v for v in entangled[owner] if not v.resolved_without(gone - {owner}))
         chosen[owner] = Eviction(owner, OWNS_AFFINITY, (*owned[owner], *also))
-    involved = _by_part(near, lambda v: (v.owner, *v.peers))
+    involved = _by_participant(near, lambda v: (v.owner, *v.peers))
     for victim in choice.victims:
         causes = tuple(involved[victim])
-        chosen[victim] = Eviction(victim, _why(victim, causes, choice.victims, standing), causes)
+        chosen[victim] = Eviction(victim, _why(victim, causes, choice.victims, precedence), causes)
     return chosen, choice.exact
 
 
-def _by_part(
+def _by_participant(
     violations: Iterable[Violation], parties: Callable[[Violation], Iterable[WorkloadKey]]
 ) -> dict[WorkloadKey, list[Violation]]:
     found: dict[WorkloadKey, list[Violation]] = {}
@@ -236,16 +236,18 @@ def _why(
     victim: WorkloadKey,
     causes: Sequence[Violation],
     gone: frozenset[WorkloadKey],
-    standing: Mapping[WorkloadKey, Precedence],
+    precedence: Mapping[WorkloadKey, Precedence],
 ) -> str:
     """In words, why it is this one who goes."""
     beside = {key for v in causes for key in ((v.owner,) if victim != v.owner else v.peers)} - gone
-    if any(standing[key].priority > standing[victim].priority for key in beside):
+    if any(precedence[key].priority > precedence[victim].priority for key in beside):
         return LOWEST
-    return OWNER if any(v.owner == victim for v in causes) else FEWEST
+    return OWNER if any(v.owner == victim for v in causes) else RESOLVES_MOST
 
 
-def _standing(standing: Mapping[WorkloadKey, Precedence], state: State, now: float) -> Mapping[WorkloadKey, Precedence]:
+def _with_protection(
+    precedence: Mapping[WorkloadKey, Precedence], state: EnforcementState, now: float
+) -> Mapping[WorkloadKey, Precedence]:
     """Whoever cannot be evicted just now is the last to be chosen among equals."""
-    refused = {key for key, (until, _) in state.refused.items() if until > now and key in standing}
-    return {**standing, **{key: msgspec.structs.replace(standing[key], spared=True) for key in refused}}
+    refused = {key for key, (until, _) in state.refused.items() if until > now and key in precedence}
+    return {**precedence, **{key: msgspec.structs.replace(precedence[key], spared=True) for key in refused}}

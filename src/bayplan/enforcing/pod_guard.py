@@ -41,7 +41,7 @@ class _Strategy(WireObject):
     rolling_update: _RollingUpdate = msgspec.field(default_factory=_RollingUpdate)
 
 
-class _MakerSpec(WireObject):
+class _PodControllerSpec(WireObject):
     template: PodTemplateSpec = msgspec.field(default_factory=PodTemplateSpec)
     replicas: int = 1
     strategy: _Strategy = msgspec.field(default_factory=_Strategy)
@@ -50,11 +50,11 @@ class _MakerSpec(WireObject):
 class _PodController(ApiObject):
     """Whatever has a pod template; only a Deployment has a `strategy`."""
 
-    spec: _MakerSpec = msgspec.field(default_factory=_MakerSpec)
+    spec: _PodControllerSpec = msgspec.field(default_factory=_PodControllerSpec)
 
 
 class _JobTemplate(WireObject):
-    spec: _MakerSpec = msgspec.field(default_factory=_MakerSpec)
+    spec: _PodControllerSpec = msgspec.field(default_factory=_PodControllerSpec)
 
 
 class _CronJobSpec(WireObject):
@@ -101,7 +101,7 @@ def wire_type(group: str, kind: str) -> type[ApiObject] | None:
     return _TYPES.get((group, kind))
 
 
-def read(obj: dict[str, Any], namespace: str) -> PodLike | None:
+def read_pod_like(obj: dict[str, Any], namespace: str) -> PodLike | None:
     """The pod or template in a decoded object; None if it has none, or is so misshapen that others refuse it."""
     version = str(obj.get("apiVersion") or "")
     found = wire_type(version.rpartition("/")[0], str(obj.get("kind")))
@@ -127,11 +127,11 @@ def pod_like(written: ApiObject, namespace: str) -> PodLike:
     if written.kind == "Deployment":
         # Its ReplicaSets tell their pods apart by this label, which rules may look at.
         metadata = msgspec.structs.replace(metadata, labels={**(metadata.labels or {}), TEMPLATE_HASH: "new"})
-        old = {**(metadata.labels or {}), TEMPLATE_HASH: "old"} if _waits_for_new(written.spec) else None
+        old = {**(metadata.labels or {}), TEMPLATE_HASH: "old"} if _surges_first(written.spec) else None
     return PodLike(metadata, template.spec.affinity, namespace, "spec.template.", old)
 
 
-def verdict(
+def guard_verdict(
     pod: PodLike,
     semantics: Semantics,
     settings: GuardSettings,
@@ -176,7 +176,7 @@ def _rollout(pod: PodLike, affinity: AffinityTerms, semantics: Semantics) -> lis
     return traps.of_rolling_update(affinity, pod.namespace, pod.old, semantics)
 
 
-def _waits_for_new(spec: _MakerSpec) -> bool:
+def _surges_first(spec: _PodControllerSpec) -> bool:
     """Whether an update takes no old pod away before a new one runs: ResolveFenceposts of its controller."""
     if spec.strategy.type not in ROLLING or spec.replicas < 1:
         return False

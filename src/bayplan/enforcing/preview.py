@@ -13,10 +13,11 @@ from collections.abc import Set as AbstractSet
 
 import msgspec
 
-from bayplan.enforcing import other_targets, planning
+from bayplan.enforcing import enforcer as enforcing
+from bayplan.enforcing import planning
 from bayplan.enforcing.enforcer import Enforcer
 from bayplan.enforcing.eviction_limits import EvictionBudgets
-from bayplan.enforcing.execution_rules import Sign
+from bayplan.enforcing.execution_rules import RuleType
 from bayplan.enforcing.planning import EnforcementSettings, Eviction, EvictionPlan
 from bayplan.enforcing.tracking import ViolationTracker
 from bayplan.enforcing.victims import Precedence
@@ -26,7 +27,7 @@ from bayplan.model.disruption_budgets import DisruptionBudget
 from bayplan.model.workloads import WorkloadKey
 from bayplan.rules.rule import Rule
 
-UNLIMITED = 10**9
+NO_RATE_LIMIT = 10**9
 
 
 class EnforcementOutcome(msgspec.Struct, frozen=True):
@@ -49,13 +50,13 @@ class EnforcementPreview(msgspec.Struct, frozen=True):
 
     verdicts: tuple[EnforcementVerdict, ...]
     exact: bool
-    standing: dict[WorkloadKey, Precedence]
+    precedence: dict[WorkloadKey, Precedence]
 
     def priority_of(self, key: WorkloadKey) -> int:
-        return self.standing[key].priority
+        return self.precedence[key].priority
 
 
-def of_pods(
+def preview_pods(
     index: PlacementIndex,
     rules: Sequence[Rule],
     settings: EnforcementSettings,
@@ -63,23 +64,23 @@ def of_pods(
 ) -> EnforcementPreview:
     """Everything that is broken, and who would go for it."""
     tracker = ViolationTracker(index)
-    violations, standing = tracker.violations(), tracker.standing()
-    enforcer = Enforcer(msgspec.structs.replace(settings, per_minute=UNLIMITED, at_once=UNLIMITED))
+    violations, precedence = tracker.violations(), tracker.precedence()
+    enforcer = Enforcer(msgspec.structs.replace(settings, per_minute=NO_RATE_LIMIT, at_once=NO_RATE_LIMIT))
     enforcer.observe(violations, 0.0)
     now = max(settings.affinity_grace, settings.anti_affinity_grace)
     while True:
-        with other_targets.asking(index, rules) as placeable:
-            plan = enforcer.due(now, standing, placeable)
-        if not _refused(plan, enforcer, now, index, budgets):
+        with enforcing.checking_other_targets(index, rules) as placeable:
+            plan = enforcer.due(now, precedence, placeable)
+        if not _refused_by_budgets(plan, enforcer, now, index, budgets):
             break
     tracker.release()
     # Of those who are spared, why it is they who would have to go is known from the choice without any protection.
-    whys = {key: eviction.why for key, eviction in planning.choose(violations, standing)[0].items()}
+    whys = {key: eviction.why for key, eviction in planning.evictions_for(violations, precedence)[0].items()}
     spared = [EnforcementOutcome(delay.victim, whys.get(delay.victim, ""), delay.why) for delay in plan.spared]
-    return EnforcementPreview(_verdicts(violations, plan.evict, spared), plan.exact, standing)
+    return EnforcementPreview(_verdicts(violations, plan.evict, spared), plan.exact, precedence)
 
 
-def _refused(
+def _refused_by_budgets(
     plan: EvictionPlan, enforcer: Enforcer, now: float, index: PlacementIndex, budgets: Sequence[DisruptionBudget]
 ) -> bool:
     """Ask the budgets about everybody who would go; whether one said no."""
@@ -95,13 +96,13 @@ def _refused(
     return said_no
 
 
-def of_fleet(index: PlacementIndex) -> EnforcementPreview:
+def preview_fleet(index: PlacementIndex) -> EnforcementPreview:
     """Everything that is broken in a fleet, and whose going would mend it. Nobody acts on that yet."""
     tracker = ViolationTracker(index)
-    violations, standing = tracker.violations(), tracker.standing()
-    chosen, exact = planning.choose(violations, standing)
+    violations, precedence = tracker.violations(), tracker.precedence()
+    chosen, exact = planning.evictions_for(violations, precedence)
     tracker.release()
-    return EnforcementPreview(_verdicts(violations, tuple(chosen.values()), []), exact, standing)
+    return EnforcementPreview(_verdicts(violations, tuple(chosen.values()), []), exact, precedence)
 
 
 def _verdicts(
@@ -109,14 +110,15 @@ def _verdicts(
 ) -> tuple[EnforcementVerdict, ...]:
     outcomes = {e.victim: EnforcementOutcome(e.victim, e.why) for e in evictions} | {o.victim: o for o in spared}
     return tuple(
-        EnforcementVerdict(v, tuple(outcomes[key] for key in sorted(_mending(v, outcomes.keys())))) for v in violations
+        EnforcementVerdict(v, tuple(outcomes[key] for key in sorted(_resolving(v, outcomes.keys()))))
+        for v in violations
     )
 
 
-def _mending(violation: Violation, going: AbstractSet[WorkloadKey]) -> AbstractSet[WorkloadKey]:
+def _resolving(violation: Violation, going: AbstractSet[WorkloadKey]) -> AbstractSet[WorkloadKey]:
     """Those of them whose going mends the rule, or helps to."""
-    if violation.sign is Sign.APART:
+    if violation.rule_type is RuleType.ANTI_AFFINITY:
         return {violation.owner, *violation.peers} & going
     if violation.owner in going:
         return {violation.owner}
-    return frozenset().union(*violation.alone_without) & going
+    return frozenset().union(*violation.lone_member_without) & going

@@ -28,7 +28,7 @@ from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.rules import node_affinity
 
 AVERAGE = "average"
-_MOST_TEMPLATES = 4096  # of which charges are remembered
+_MAX_CACHED_TEMPLATES = 4096  # of which charges are remembered
 
 Amounts = tuple[tuple[str, int], ...]  # by resource, cpu in thousandths; what is 0 is left out
 
@@ -103,7 +103,7 @@ class Charger:
         if blocked is None:
             ids = np.unique(self._domains(exclusion.keys).of_slot[self._where(workload)])
             blocked = self._may_block[template] = self._blocked(exclusion.keys, ids[ids != ABSENT])
-        return _charged(workload.key, workload.namespace, "", exclusion, blocked)
+        return _charge(workload.key, workload.namespace, "", exclusion, blocked)
 
     def placed(self, namespaces: Iterable[str] | None = None) -> Iterator[Charge]:
         """What the pods of the index are charged, in these namespaces or in all."""
@@ -120,7 +120,7 @@ class Charger:
                 blocked = self._blocked(exclusion.keys, ids[ids != ABSENT])
                 named = msgspec.structs.replace(blocked, domains=domains.names[ids[0]])
                 node = self._index.slots.at(slot).name
-                yield from (_charged(key, cls.namespace, node, exclusion, named) for key in here)
+                yield from (_charge(key, cls.namespace, node, exclusion, named) for key in here)
 
     def _where(self, workload: Workload) -> Slots:
         """The slots of the nodes that the pod may land on by its name and its node affinity."""
@@ -152,7 +152,7 @@ class Charger:
     def _catch_up(self) -> None:
         """Forget what was added up if a node has changed since, or a resource was heard of for the first time."""
         generation = (self._index.targets_generation, len(self._index.capacity.rows))
-        if self._generation != generation or len(self._may_block) > _MOST_TEMPLATES:
+        if self._generation != generation or len(self._may_block) > _MAX_CACHED_TEMPLATES:
             self._known.clear()
             self._may_block.clear()
             self._generation = generation
@@ -164,7 +164,7 @@ class Charger:
         return found
 
 
-def _charged(key: WorkloadKey, namespace: str, node: str, exclusion: Exclusion, blocked: _Blocked) -> Charge:
+def _charge(key: WorkloadKey, namespace: str, node: str, exclusion: Exclusion, blocked: _Blocked) -> Charge:
     return Charge(
         workload=key,
         namespace=namespace,
@@ -259,13 +259,13 @@ def accounts(charges: Iterable[Charge], limits: QuotaLimits = NO_LIMITS) -> list
 
 
 def _account(namespace: str, charges: list[Charge], limits: Amounts | None) -> Account:
-    charged = added(charge.amounts for charge in charges)
+    charged = sum_amounts(charge.amounts for charge in charges)
     over = tuple(name for name, limit in limits or () if dict(charged).get(name, 0) > limit)
     ordered = sorted(charges, key=lambda charge: charge.workload)
     return Account(namespace, tuple(ordered), charged, limits, over)
 
 
-def added(amounts: Iterable[Amounts]) -> Amounts:
+def sum_amounts(amounts: Iterable[Amounts]) -> Amounts:
     """The sum by resource."""
     total: defaultdict[str, int] = defaultdict(int)
     for one in amounts:
@@ -274,7 +274,7 @@ def added(amounts: Iterable[Amounts]) -> Amounts:
     return tuple(sorted(total.items()))
 
 
-def refusal(charge: Charge, used: Amounts, limits: Amounts | None, quota: str) -> str:
+def quota_refusal(charge: Charge, used: Amounts, limits: Amounts | None, quota: str) -> str:
     """Why the charge may not be added to what is used, in the words of ResourceQuota; empty if it may."""
     asked, so_far = dict(charge.amounts), dict(used)
     over = [n for n, limit in limits or () if asked.get(n, 0) > 0 and so_far.get(n, 0) + asked[n] > limit]

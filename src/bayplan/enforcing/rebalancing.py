@@ -22,7 +22,7 @@ from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.disruption_budgets import DisruptionBudget
 from bayplan.model.workloads import Workload, WorkloadKey, label_keys
 
-EXACT_TRIES = 2000  # moves tried before an exact search is given up
+MAX_EXACT_TRIES = 2000  # moves tried before an exact search is given up
 
 
 class Preferences(Protocol):
@@ -30,13 +30,13 @@ class Preferences(Protocol):
 
     def shared(self) -> Points: ...
     def own(self, workload: Workload, shares: Shares) -> Points: ...
-    def unhappy(self) -> set[WorkloadKey]: ...
+    def improvable(self) -> set[WorkloadKey]: ...
 
 
 class DisruptionLimits(msgspec.Struct, frozen=True, kw_only=True):
     """How much may be disturbed: so many moves, only these workloads, and no more than the budgets allow."""
 
-    most_moves: int
+    max_moves: int
     movable: Callable[[Workload], bool]
     budgets: Sequence[DisruptionBudget] = ()
 
@@ -74,30 +74,32 @@ class Rebalancing(msgspec.Struct, frozen=True):
 Place = Callable[[Workload], Shares]  # takes a workload from where it is, puts it where it would go now, if anywhere
 
 
-def plan(index: PlacementIndex, place: Place, wishes: Preferences, limits: DisruptionLimits) -> Rebalancing:
+def plan_moves(index: PlacementIndex, place: Place, preferences: Preferences, limits: DisruptionLimits) -> Rebalancing:
     """The moves to make. The index is left as it was."""
-    search = _MoveSearch(index, place, wishes, limits)
+    search = _MoveSearch(index, place, preferences, limits)
     exact = search.through_everything()
     if not exact:
         search.step_by_step()
     return Rebalancing(search.best, exact, search.n_tried)
 
 
-def reached(index: PlacementIndex, place: Place, wishes: Preferences, keys: Sequence[WorkloadKey]) -> tuple[int, ...]:
+def gains_of_moves(
+    index: PlacementIndex, place: Place, preferences: Preferences, keys: Sequence[WorkloadKey]
+) -> tuple[int, ...]:
     """What moving these one after another gains in points, where `place` puts each. The index is left as it was."""
-    limits = DisruptionLimits(most_moves=len(keys), movable=lambda _workload: True)
-    return tuple(_MoveSearch(index, place, wishes, limits).gains(keys))
+    limits = DisruptionLimits(max_moves=len(keys), movable=lambda _workload: True)
+    return tuple(_MoveSearch(index, place, preferences, limits).gains(keys))
 
 
-class _TooManyError(Exception):
+class _TooManyTriesError(Exception):
     """There is more to try than an exact search may take."""
 
 
 class _MoveSearch:
     """`best` are the moves that gain most so far."""
 
-    def __init__(self, index: PlacementIndex, place: Place, wishes: Preferences, limits: DisruptionLimits) -> None:
-        self._index, self._place, self._wishes, self._limits = index, place, wishes, limits
+    def __init__(self, index: PlacementIndex, place: Place, preferences: Preferences, limits: DisruptionLimits) -> None:
+        self._index, self._place, self._preferences, self._limits = index, place, preferences, limits
         self.best: tuple[WorkloadMove, ...] = ()
         self.n_tried = 0
         self._tried: set[Hashable] = set()
@@ -109,20 +111,20 @@ class _MoveSearch:
         movable = self._movable(self._index.records)
         n_signatures = len(self._representatives(movable, ()))
         # As many at least, as long as it matters little in which order things are moved.
-        if sum(math.comb(n_signatures, size) for size in range(self._limits.most_moves + 1)) > EXACT_TRIES:
+        if sum(math.comb(n_signatures, size) for size in range(self._limits.max_moves + 1)) > MAX_EXACT_TRIES:
             return False
         try:
             self._deepen((), self._points(), movable)
-        except _TooManyError:
+        except _TooManyTriesError:
             return False
         return True
 
     def _deepen(self, moves: tuple[WorkloadMove, ...], points: Points, keys: Sequence[WorkloadKey]) -> None:
-        if len(moves) == self._limits.most_moves:
+        if len(moves) == self._limits.max_moves:
             return
         for key in self._representatives(keys, moves):
-            if self.n_tried >= EXACT_TRIES:
-                raise _TooManyError
+            if self.n_tried >= MAX_EXACT_TRIES:
+                raise _TooManyTriesError
             with self._trying(key, moves, points) as tried:
                 if tried is None:
                     continue
@@ -141,7 +143,7 @@ class _MoveSearch:
         moves: tuple[WorkloadMove, ...] = ()
         with self._index.tentatively():
             points = self._points()
-            while len(moves) < self._limits.most_moves:
+            while len(moves) < self._limits.max_moves:
                 found = self._best_move(moves, points)
                 if found is None:
                     break
@@ -151,7 +153,7 @@ class _MoveSearch:
 
     def _best_move(self, moves: tuple[WorkloadMove, ...], points: Points) -> WorkloadKey | None:
         best, most = None, 0
-        for key in self._representatives(self._movable(sorted(self._wishes.unhappy())), moves):
+        for key in self._representatives(self._movable(sorted(self._preferences.improvable())), moves):
             with self._trying(key, moves, points) as tried:
                 gain = 0 if tried is None else sum(tried[0][-1].gain.values())
             if gain > most:
@@ -217,18 +219,18 @@ class _MoveSearch:
         before = self._index.records[key].shares
         workload = self._index.records[key].workload
         mark = self._index.mark()
-        left = self._wishes.own(workload, before)
+        left = self._preferences.own(workload, before)
         after = self._place(workload)
         if not after or sorted(after) == sorted(before):
             self._index.undo_to(mark)
             return None
         self._index.forget(mark)
         now = self._points()
-        gain = _minus(_sum(now, self._wishes.own(self._index.records[key].workload, after)), _sum(points, left))
+        gain = _minus(_sum(now, self._preferences.own(self._index.records[key].workload, after)), _sum(points, left))
         return (*moves, WorkloadMove(key, before, after, gain)), now
 
     def _points(self) -> Points:
-        return self._wishes.shared()
+        return self._preferences.shared()
 
     def _remember(self, moves: tuple[WorkloadMove, ...]) -> None:
         self.best = max(self.best, moves, key=_merit)

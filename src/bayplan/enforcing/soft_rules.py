@@ -26,8 +26,8 @@ from bayplan.model.workloads import SpreadConstraint, Workload, WorkloadKey
 from bayplan.rules import cluster_affinity, node_affinity, taint_toleration
 from bayplan.rules.rule import Rule
 
-STRONGEST = 100  # the highest weight that a wish can have
-NEIGHBOURS, SPREAD, NODES, TAINTS = "InterPodAffinity", "PodTopologySpread", "NodeAffinity", "TaintToleration"
+MAX_WEIGHT = 100  # the highest weight that a wish can have
+INTER_POD, SPREAD, NODES, TAINTS = "InterPodAffinity", "PodTopologySpread", "NodeAffinity", "TaintToleration"
 WORKLOADS, CLUSTERS = "WorkloadAffinity", "ClusterAffinity"
 
 Points = Mapping[str, int]  # by the name of the rule
@@ -48,7 +48,7 @@ class PodPreferences:
 
     def __init__(self, index: PlacementIndex, rules: Sequence[Rule]) -> None:
         self._index = index
-        self._neighbours = PeerTermPoints(index)
+        self._peer_terms = PeerTermPoints(index)
         self._rules = {rule.name: rule for rule in rules if rule.weight}
         self._spreads = list(self._find_spreads()) if SPREAD in self._rules else []
 
@@ -59,18 +59,18 @@ class PodPreferences:
     def shared(self) -> Points:
         """What depends on who stands beside whom."""
         return {
-            NEIGHBOURS: self._neighbours.total() if NEIGHBOURS in self._rules else 0,
-            SPREAD: -STRONGEST * sum(self._too_many(spread) for spread in self._spreads),
+            INTER_POD: self._peer_terms.total() if INTER_POD in self._rules else 0,
+            SPREAD: -MAX_WEIGHT * sum(self._too_many(spread) for spread in self._spreads),
         }
 
     def own(self, workload: Workload, shares: Shares) -> Points:
         """What depends on where the workload itself stands."""
         raw = {name: self._raw(self._rules.get(name), workload, shares) for name in (NODES, TAINTS)}
-        return {NODES: raw[NODES], TAINTS: -STRONGEST * raw[TAINTS]}
+        return {NODES: raw[NODES], TAINTS: -MAX_WEIGHT * raw[TAINTS]}
 
-    def unhappy(self) -> set[WorkloadKey]:
+    def improvable(self) -> set[WorkloadKey]:
         """Those whose going elsewhere might gain something: who misses, is too near, too many, or not liked."""
-        found = set(uneasy(self._index)) if NEIGHBOURS in self._rules else set()
+        found = set(improvable_by_peer_terms(self._index)) if INTER_POD in self._rules else set()
         for spread in self._spreads:
             if self._too_many(spread):
                 found.update(self._index.peer_index.peers(spread.entry.term, np.flatnonzero(spread.eligible).tolist()))
@@ -144,19 +144,19 @@ class FleetPreferences:
 
     def __init__(self, index: PlacementIndex) -> None:
         self._index = index
-        self._neighbours = PeerTermPoints(index)
+        self._peer_terms = PeerTermPoints(index)
 
     def shared(self) -> Points:
-        return {WORKLOADS: self._neighbours.total()}
+        return {WORKLOADS: self._peer_terms.total()}
 
     def own(self, workload: Workload, shares: Shares) -> Points:
         assert workload.binding is not None
         return {CLUSTERS: -self._below(workload.binding, shares)}
 
-    def unhappy(self) -> set[WorkloadKey]:
+    def improvable(self) -> set[WorkloadKey]:
         records = self._index.records.items()
         below = {key for key, record in records if self._is_below(record.workload, record.shares)}
-        return below | set(uneasy(self._index))
+        return below | set(improvable_by_peer_terms(self._index))
 
     def _is_below(self, workload: Workload, shares: Shares) -> bool:
         return workload.binding is not None and self._below(workload.binding, shares) > 0
@@ -173,8 +173,8 @@ class FleetPreferences:
         held = [(int(tiers[known[name]]), max(count, 1)) for name, count in shares if name in known]
         named = [(tier, count) for tier, count in held if tier != cluster_affinity.NO_TIER]
         total = sum(count for _, count in named)
-        depth = STRONGEST * sum(tier * count for tier, count in named) // total if total else 0
-        return STRONGEST * position + depth
+        depth = MAX_WEIGHT * sum(tier * count for tier, count in named) // total if total else 0
+        return MAX_WEIGHT * position + depth
 
 
 # RF merged from enforcing.neighbour_wishes: What preferred terms about neighbours are worth to the workloads that
@@ -204,7 +204,7 @@ class PeerTermPoints:
             self._worth.clear()
             self._meaning.clear()
             self._total = 0
-            touched = set(_wishes(self._index))
+            touched = set(_preferred_terms(self._index))
         else:
             touched = self._touched(changes)
         for rule in touched:
@@ -223,17 +223,17 @@ class PeerTermPoints:
     def _count(self, rule: OwnerRule) -> None:
         worth = 0
         if rule.reach.occupied:  # nobody holds it any more: its term may be forgotten, and must not come back
-            worth = _worth(rule, self._index)
+            worth = _points_of(rule, self._index)
             counter = self._index.peer_index.match_reach(rule.entry, rule.reach.keys).counter
             self._meaning[id(counter)].add(rule)
         self._total += worth - self._worth.get(rule, 0)
         self._worth[rule] = worth
 
 
-def uneasy(index: PlacementIndex) -> Iterator[WorkloadKey]:
+def improvable_by_peer_terms(index: PlacementIndex) -> Iterator[WorkloadKey]:
     """Owners of wishes that are not met as well as somewhere else, and whoever stands too near to one."""
     peer_index = index.peer_index
-    for rule in _wishes(index):
+    for rule in _preferred_terms(index):
         owners, others = _owners_and_others(rule, index)
         single = len(rule.reach.columns) == 1
         if rule.role is Role.ANTI_PREFERRED:
@@ -247,12 +247,12 @@ def uneasy(index: PlacementIndex) -> Iterator[WorkloadKey]:
         yield from peer_index.peers(rule.entry.term, slots)
 
 
-def _wishes(index: PlacementIndex) -> Iterable[OwnerRule]:
+def _preferred_terms(index: PlacementIndex) -> Iterable[OwnerRule]:
     rules = {id(rule): rule for cls in index.peer_index.classes.by_id.values() for rule in cls.owner_rules}
     return [rule for rule in rules.values() if rule.role in SOFT]
 
 
-def _worth(rule: OwnerRule, index: PlacementIndex) -> int:
+def _points_of(rule: OwnerRule, index: PlacementIndex) -> int:
     owners, others = _owners_and_others(rule, index)
     if index.semantics.soft_terms_count_once:
         others = np.minimum(others, 1)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from bayplan.enforcing import execution_rules, violations
-from bayplan.enforcing.execution_rules import Domain, ExecutionRule, RuleBreach, Sign, TrackedRule
+from bayplan.enforcing.execution_rules import Domain, ExecutionRule, RuleBreach, RuleType, TrackedRule
 from bayplan.enforcing.victims import Precedence
 from bayplan.enforcing.violations import Violation
 from bayplan.indexing.journal import Change, ChangeType
@@ -33,7 +33,7 @@ class _Touched:
         self.owners: set[WorkloadKey] = set()
         self.domains: set[tuple[TrackedRule, Domain]] = set()
         self.whole: set[TrackedRule] = set()
-        self.company: set[TrackedRule] = set()
+        self.matching_set: set[TrackedRule] = set()
         self.targets: dict[int, list[Target]] = {}
         for change in changes:
             if change.target is not None:
@@ -42,7 +42,7 @@ class _Touched:
 
     @property
     def anything(self) -> bool:
-        return bool(self.owners or self.domains or self.whole or self.company)
+        return bool(self.owners or self.domains or self.whole or self.matching_set)
 
 
 class ViolationTracker:
@@ -52,7 +52,7 @@ class ViolationTracker:
         self.n_judged = 0
         self._index = index
         self._position = -1
-        self._duties: dict[ExecutionRule, TrackedRule] = {}
+        self._tracked_rules: dict[ExecutionRule, TrackedRule] = {}
         self._meaning: dict[int, list[TrackedRule]] = {}  # by the id of the term's entry: whose counts it is in
         self._accompanying: dict[int, list[TrackedRule]] = {}  # likewise: for whom it decides who is alone
         self._scoped: dict[TrackedRule, list[TermPart]] = {}  # those that look into namespaces by label
@@ -69,11 +69,11 @@ class ViolationTracker:
             self._listed = tuple(violations.violations_of(self._broken, self._index))
         return self._listed
 
-    def standing(self) -> dict[WorkloadKey, Precedence]:
+    def precedence(self) -> dict[WorkloadKey, Precedence]:
         """What decides between those who have a part in something that is broken."""
-        return {key: self._standing_of(key) for key in violations.involved(self.violations())}
+        return {key: self._precedence_of(key) for key in violations.involved(self.violations())}
 
-    def _standing_of(self, key: WorkloadKey) -> Precedence:
+    def _precedence_of(self, key: WorkloadKey) -> Precedence:
         record = self._index.records.get(key)
         if record is None:  # only a copy on its way out is left, which goes by the name of the whole
             return Precedence()
@@ -91,7 +91,7 @@ class ViolationTracker:
     def release(self) -> None:
         """Forget everything and let go of the terms held in the index."""
         for key in [*self._held]:
-            self._lay_down(key)
+            self._remove_owner(key)
         self._drop_idle()
         self._listed, self._position = None, -1
 
@@ -101,8 +101,8 @@ class ViolationTracker:
         for key in {*self._held, *self._index.records}:
             self._settle(key)
         self._drop_idle()
-        for duty in self._duties.values():
-            duty.look_everywhere()
+        for tracked in self._tracked_rules.values():
+            tracked.refresh()
         self._listed = None
 
     def _follow(self, changes: Sequence[Change]) -> None:
@@ -114,21 +114,21 @@ class ViolationTracker:
                 touched.whole.update(self._minding(change))
         judged: set[tuple[TrackedRule, WorkloadKey]] = set()
         for key in touched.owners:
-            judged.update((duty, key) for duty in self._settle(key))
-        for duty, key in self._concerned(touched):
-            if (duty, key) not in judged:
-                judged.add((duty, key))
-                self._judge(duty, self._index.records[key])
+            judged.update((tracked, key) for tracked in self._settle(key))
+        for tracked, key in self._concerned(touched):
+            if (tracked, key) not in judged:
+                judged.add((tracked, key))
+                self._judge(tracked, self._index.records[key])
         self._drop_idle()
         if touched.anything:
             self._listed = None
 
     def _notice(self, workload: Workload, slots: tuple[int, ...], touched: _Touched) -> None:
         """Mark what a workload that came or went, with these labels, may have altered."""
-        if workload.key in self._held or execution_rules.of(workload, self._index.semantics):
+        if workload.key in self._held or execution_rules.execution_rules_of(workload, self._index.semantics):
             touched.owners.add(workload.key)
         peer_index = self._index.peer_index
-        for entry in peer_index.terms.candidates(workload.labels) if self._duties else ():
+        for entry in peer_index.terms.candidates(workload.labels) if self._tracked_rules else ():
             meaning, accompanying = self._meaning.get(id(entry)), self._accompanying.get(id(entry))
             if not meaning and not accompanying:
                 continue
@@ -136,33 +136,33 @@ class ViolationTracker:
                 entry.term, workload.labels, workload.namespace, terminating=workload.terminating
             ):
                 continue
-            touched.company.update(accompanying or ())
-            for duty in meaning or ():
-                if duty.clause.sign is Sign.WITH_ALL:
-                    touched.whole.add(duty)
+            touched.matching_set.update(accompanying or ())
+            for tracked in meaning or ():
+                if tracked.rule.rule_type is RuleType.GROUP_AFFINITY:
+                    touched.whole.add(tracked)
                 for slot in slots:
                     here = self._index.slots.targets[slot]
                     for target in (*touched.targets.get(slot, ()), *([here] if here else ())):
-                        touched.domains.update((duty, domain) for domain in duty.domains_of(target))
+                        touched.domains.update((tracked, domain) for domain in tracked.domains_of(target))
 
     def _minding(self, change: Change) -> Iterator[TrackedRule]:
         """The clauses that look into a namespace by its old labels or by its new ones, but not by both."""
         before, after = _labels(change.before), _labels(change.after)
-        for duty, parts in self._scoped.items():
+        for tracked, parts in self._scoped.items():
             if any(part.in_scope(change.name, before) != part.in_scope(change.name, after) for part in parts):
-                yield duty
+                yield tracked
 
     def _concerned(self, touched: _Touched) -> Iterator[tuple[TrackedRule, WorkloadKey]]:
         """Whom to judge because of others."""
-        for duty in touched.whole:
-            duty.look_everywhere()
-            yield from ((duty, key) for key in duty.everybody)
-        for duty, domain in touched.domains:
-            if domain in duty.holders and duty.crossed(domain):
-                yield from ((duty, key) for key in duty.holders[domain])
-        for duty in touched.company:
-            if duty.company_changed():
-                yield from [(duty, key) for key in duty.unmet]
+        for tracked in touched.whole:
+            tracked.refresh()
+            yield from ((tracked, key) for key in tracked.owners)
+        for tracked, domain in touched.domains:
+            if domain in tracked.owners_by_domain and tracked.crossed(domain):
+                yield from ((tracked, key) for key in tracked.owners_by_domain[domain])
+        for tracked in touched.matching_set:
+            if tracked.sets_changed():
+                yield from [(tracked, key) for key in tracked.unmet]
 
     # Owners
 
@@ -172,65 +172,68 @@ class ViolationTracker:
         held: Held = ()
         if record is not None and record.slots:
             held = tuple(
-                (duty, self._domains(duty, record))
-                for duty in map(self._duty, dict.fromkeys(execution_rules.of(record.workload, self._index.semantics)))
+                (tracked, self._domains(tracked, record))
+                for tracked in map(
+                    self._tracked_rule,
+                    dict.fromkeys(execution_rules.execution_rules_of(record.workload, self._index.semantics)),
+                )
             )
-        self._lay_down(key)
+        self._remove_owner(key)
         if record is None or not held:
             return []
         self._held[key] = held
-        for duty, domains in held:
-            duty.take_up(key, domains)
-            self._judge(duty, record)
-        return [duty for duty, _ in held]
+        for tracked, domains in held:
+            tracked.add_owner(key, domains)
+            self._judge(tracked, record)
+        return [tracked for tracked, _ in held]
 
-    def _lay_down(self, key: WorkloadKey) -> None:
+    def _remove_owner(self, key: WorkloadKey) -> None:
         self._broken.pop(key, None)
-        for duty, domains in self._held.pop(key, ()):
-            duty.lay_down(key, domains)
-            if not duty.everybody:
-                self._idle.add(duty)
+        for tracked, domains in self._held.pop(key, ()):
+            tracked.remove_owner(key, domains)
+            if not tracked.owners:
+                self._idle.add(tracked)
 
-    def _judge(self, duty: TrackedRule, record: PlacedWorkload) -> None:
+    def _judge(self, tracked: TrackedRule, record: PlacedWorkload) -> None:
         self.n_judged += 1
-        key, breaches = record.workload.key, duty.breaches(record)
+        key, breaches = record.workload.key, tracked.breaches(record)
         broken = self._broken.setdefault(key, {})
         if breaches:
-            broken[duty] = breaches
+            broken[tracked] = breaches
         else:
-            broken.pop(duty, None)
+            broken.pop(tracked, None)
             if not broken:
                 del self._broken[key]
 
-    def _domains(self, duty: TrackedRule, record: PlacedWorkload) -> tuple[Domain, ...]:
+    def _domains(self, tracked: TrackedRule, record: PlacedWorkload) -> tuple[Domain, ...]:
         targets = (self._index.slots.at(slot) for slot in record.slots)
-        return tuple(dict.fromkeys(domain for target in targets for domain in duty.domains_of(target)))
+        return tuple(dict.fromkeys(domain for target in targets for domain in tracked.domains_of(target)))
 
     # Duties
 
-    def _duty(self, clause: ExecutionRule) -> TrackedRule:
-        duty = self._duties.get(clause)
-        if duty is None:
-            duty = self._duties[clause] = TrackedRule(clause, self._index)
-            self._meaning.setdefault(id(duty.entry), []).append(duty)
-            for entry in dict.fromkeys(duty.company_entries):
-                self._accompanying.setdefault(id(entry), []).append(duty)
-            terms = [duty.entry.term, *(entry.term for entry in duty.company_entries)]
+    def _tracked_rule(self, rule: ExecutionRule) -> TrackedRule:
+        tracked = self._tracked_rules.get(rule)
+        if tracked is None:
+            tracked = self._tracked_rules[rule] = TrackedRule(rule, self._index)
+            self._meaning.setdefault(id(tracked.entry), []).append(tracked)
+            for entry in dict.fromkeys(tracked.set_entries):
+                self._accompanying.setdefault(id(entry), []).append(tracked)
+            terms = [tracked.entry.term, *(entry.term for entry in tracked.set_entries)]
             parts = [part for term in terms for part in term.parts if part.namespace_selector is not None]
             if parts:
-                self._scoped[duty] = parts
-        return duty
+                self._scoped[tracked] = parts
+        return tracked
 
     def _drop_idle(self) -> None:
-        for duty in self._idle:
-            if duty.everybody:  # somebody has taken it up since
+        for tracked in self._idle:
+            if tracked.owners:  # somebody has taken it up since
                 continue
-            del self._duties[duty.clause]
-            self._scoped.pop(duty, None)
-            _forget(self._meaning, id(duty.entry), duty)
-            for entry in dict.fromkeys(duty.company_entries):
-                _forget(self._accompanying, id(entry), duty)
-            duty.release()
+            del self._tracked_rules[tracked.rule]
+            self._scoped.pop(tracked, None)
+            _forget(self._meaning, id(tracked.entry), tracked)
+            for entry in dict.fromkeys(tracked.set_entries):
+                _forget(self._accompanying, id(entry), tracked)
+            tracked.release()
         self._idle.clear()
 
 
@@ -238,7 +241,7 @@ def _labels(labels: object) -> Labels:
     return labels if isinstance(labels, dict) else NO_LABELS
 
 
-def _forget(table: dict[int, list[TrackedRule]], entry_id: int, duty: TrackedRule) -> None:
-    table[entry_id].remove(duty)
+def _forget(table: dict[int, list[TrackedRule]], entry_id: int, tracked: TrackedRule) -> None:
+    table[entry_id].remove(tracked)
     if not table[entry_id]:
         del table[entry_id]

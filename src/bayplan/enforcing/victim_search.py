@@ -1,25 +1,114 @@
 """
-Who stays of a small knot of conflicts, by branch and bound: nobody could choose better.
+Conflicts that hang together, as bits: the workloads, the most wanted first, and the rules between them.
 
-Workloads are bits, the most wanted first, and what it costs that one goes is one whole number, in which a higher
-priority outweighs all lower ones. A step decides one workload and draws the conclusions. What is then left falls into
-parts that have nothing to do with each other, and a rest that was seen before is not looked at again. Counts its steps
-and gives up when they are used up: by count and not by the clock, so that the same knot always ends the same.
+What it costs that one goes, and who could change places with whom. Knows nothing of how the best choice is found.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from bayplan.enforcing.conflict_components import ConflictComponent, ConflictRule, Mask, bits, interchangeable, prices
+Mask = int
+
+
+class ConflictRule(NamedTuple):
+    """While the owner stays, at most `room` of the peers do. An owner of 0 stays already."""
+
+    owner: Mask
+    peers: Mask
+    room: int
+
+
+class ConflictComponent(NamedTuple):
+    """
+    By bit: `levels` are the same for the same priority and higher for a lower one; `justifying` has those to whom the
+    workload would have to give way. It is wronged if it goes and none of them stays.
+    """
+
+    rules: Sequence[ConflictRule]
+    levels: Sequence[int]
+    justifying: Sequence[Mask]
+
+
+def eviction_costs(levels: Sequence[int]) -> tuple[list[int], list[int]]:
+    """
+    What it costs that each goes, and what that it is wronged besides.
+
+    Numbers written with a digit for each level, the highest priority first: how many are wronged, how many go. At the
+    end a bit for each workload, the most wanted first, so that no two choices cost the same.
+    """
+    count = len(levels)
+    digit = count.bit_length()
+    going, wronging = [], []
+    for key, level in enumerate(levels):
+        unit = 1 << count + 2 * digit * (levels[-1] - level)
+        going.append(unit + (1 << count - 1 - key))
+        wronging.append(unit << digit)
+    return going, wronging
+
+
+def interchangeable(component: ConflictComponent) -> list[Mask]:
+    """For each bit all that could change places with it unnoticed, itself included."""
+    rules, looks = frozenset(component.rules), _profiles(component)
+    found = [1 << key for key in range(len(component.levels))]
+    firsts: dict[object, list[int]] = {}
+    for key, look in enumerate(looks):
+        alike = firsts.setdefault(look, [])
+        first = next((one for one in alike if all(_swapped(rule, one, key) in rules for rule in rules)), None)
+        if first is None:
+            alike.append(key)
+        else:
+            found[first] |= 1 << key
+    for mask in [found[first] for alike in firsts.values() for first in alike]:
+        for key in bits(mask):
+            found[key] = mask
+    return found
+
+
+def _profiles(component: ConflictComponent) -> list[tuple[int, ...]]:
+    """What twins have in common at least, for each bit: the level, and the shapes of the rules that it is in."""
+    looks: list[list[int]] = [[] for _ in component.levels]
+    for owner, peers, room in component.rules:
+        shape = peers.bit_count() << 32 | room << 1
+        looks[owner.bit_length() - 1].append(shape | 1)
+        for peer in bits(peers):
+            looks[peer].append(shape)
+    return [(level, *sorted(shapes)) for level, shapes in zip(component.levels, looks, strict=True)]
+
+
+def _swapped(rule: ConflictRule, one: int, other: int) -> ConflictRule:
+    return ConflictRule(_swap(rule.owner, one, other), _swap(rule.peers, one, other), rule.room)
+
+
+def _swap(mask: Mask, one: int, other: int) -> Mask:
+    return mask ^ (1 << one | 1 << other) if (mask >> one ^ mask >> other) & 1 else mask
+
+
+@functools.lru_cache(maxsize=4096)
+def bits(mask: Mask) -> tuple[int, ...]:
+    found = []
+    while mask:
+        low = mask & -mask
+        found.append(low.bit_length() - 1)
+        mask ^= low
+    return tuple(found)
+
+
+# RF merged from enforcing.victim_search: Who stays of a small knot of conflicts, by branch and bound: nobody could
+# choose better. Workloads are bits, the most wanted first, and what it costs that one goes is one whole number, in
+# which a higher priority outweighs all lower ones. A step decides one workload and draws the conclusions. What is
+# then left falls into parts that have nothing to do with each other, and a rest that was seen before is not looked at
+# again. Counts its steps and gives up when they are used up: by count and not by the clock, so that the same knot
+# always ends the same.
 
 
 class TooManyStepsError(Exception):
     """The knot is too tangled for the steps that were left."""
 
 
-class Steps:
+class StepBudget:
     """How much more may be done. What is done in a step grows with the rules it looks at, so these are counted."""
 
     def __init__(self, most: int) -> None:
@@ -31,58 +120,58 @@ class Steps:
             raise TooManyStepsError
 
 
-class _Rest(NamedTuple):
+class _Remainder(NamedTuple):
     """
-    What is still to be decided. `owed` are gone and nobody stays yet to whom they gave way, but somebody may.
-    `excused` are undecided and could go without being wronged.
+    What is still to be decided. `pending` are gone and nobody stays yet to whom they gave way, but somebody may.
+    `justified` are undecided and could go without being wronged.
     """
 
     undecided: Mask
-    owed: Mask
-    excused: Mask
+    pending: Mask
+    justified: Mask
     rules: tuple[ConflictRule, ...]
 
 
-class _Found(NamedTuple):
+class _Solution(NamedTuple):
     cost: int
-    staying: Mask
+    kept: Mask
 
 
-def staying(knot: ConflictComponent, some_way: Mask, steps: Steps) -> Mask:
-    """Who stays in the best choice, of which there is only one. `some_way` is who stays in a choice that will do."""
-    return _VictimSearch(knot, steps).run(some_way)
+def best_kept(component: ConflictComponent, greedy: Mask, steps: StepBudget) -> Mask:
+    """Who stays in the best choice, of which there is only one. `greedy` is who stays in a choice that will do."""
+    return _VictimSearch(component, steps).run(greedy)
 
 
 class _VictimSearch:
-    def __init__(self, knot: ConflictComponent, steps: Steps) -> None:
-        self._knot, self._steps = knot, steps
-        self._going, self._wronging = prices(knot.levels)
-        self._twins = interchangeable(knot)
-        self._excused_by = [
-            sum(1 << key for key, excuses in enumerate(knot.excuses) if excuses >> other & 1)
-            for other in range(len(knot.levels))
+    def __init__(self, component: ConflictComponent, steps: StepBudget) -> None:
+        self._component, self._steps = component, steps
+        self._costs, self._unjustified_costs = eviction_costs(component.levels)
+        self._interchangeable = interchangeable(component)
+        self._justified_by = [
+            sum(1 << key for key, justifying in enumerate(component.justifying) if justifying >> other & 1)
+            for other in range(len(component.levels))
         ]
-        self._best_known: dict[_Rest, _Found] = {}
-        self._costs_at_least: dict[_Rest, int] = {}
+        self._best_known: dict[_Remainder, _Solution] = {}
+        self._costs_at_least: dict[_Remainder, int] = {}
 
-    def run(self, some_way: Mask) -> Mask:
-        everybody = (1 << len(self._knot.levels)) - 1
-        broken = tuple(rule for rule in self._knot.rules if rule.peers.bit_count() > rule.room)
-        certain, rest = self._decided(_Rest(everybody, 0, 0, broken), 0, 0)
-        found = self._best(rest, self._cost(some_way) - certain.cost)
-        return some_way if found is None else certain.staying | found.staying
+    def run(self, greedy: Mask) -> Mask:
+        all_members = (1 << len(self._component.levels)) - 1
+        broken = tuple(rule for rule in self._component.rules if rule.peers.bit_count() > rule.room)
+        certain, rest = self._decided(_Remainder(all_members, 0, 0, broken), 0, 0)
+        found = self._best(rest, self._cost(greedy) - certain.cost)
+        return greedy if found is None else certain.kept | found.kept
 
-    def _cost(self, staying: Mask) -> int:
+    def _cost(self, kept: Mask) -> int:
         cost = 0
-        for key, excuses in enumerate(self._knot.excuses):
-            if not staying >> key & 1:
-                cost += self._going[key] + (0 if excuses & staying else self._wronging[key])
+        for key, justifying in enumerate(self._component.justifying):
+            if not kept >> key & 1:
+                cost += self._costs[key] + (0 if justifying & kept else self._unjustified_costs[key])
         return cost
 
-    def _best(self, rest: _Rest, below: int) -> _Found | None:
+    def _best(self, rest: _Remainder, below: int) -> _Solution | None:
         """The cheapest way to decide the rest, if that costs less than `below`."""
         if not rest.rules:
-            return _Found(0, 0) if below > 0 else None
+            return _Solution(0, 0) if below > 0 else None
         known = self._best_known.get(rest)
         if known is not None:
             return known if known.cost < below else None
@@ -96,20 +185,20 @@ class _VictimSearch:
             self._best_known[rest] = found
         return found
 
-    def _best_of_parts(self, parts: Sequence[_Rest], below: int) -> _Found | None:
+    def _best_of_parts(self, parts: Sequence[_Remainder], below: int) -> _Solution | None:
         bounds = [self._apart(part.rules) for part in parts]
-        cost, staying, still = 0, 0, sum(bounds)
+        cost, kept, still = 0, 0, sum(bounds)
         for part, bound in zip(parts, bounds, strict=True):
             still -= bound
             found = self._best(part, below - cost - still)
             if found is None:
                 return None
-            cost, staying = cost + found.cost, staying | found.staying
-        return _Found(cost, staying)
+            cost, kept = cost + found.cost, kept | found.kept
+        return _Solution(cost, kept)
 
-    def _best_branch(self, rest: _Rest, below: int) -> _Found | None:
-        worth = _worth(rest.rules)
-        keys, number = sum(1 << key for key in worth), _number(worth, rest.rules)
+    def _best_branch(self, rest: _Remainder, below: int) -> _Solution | None:
+        worth = _relief(rest.rules)
+        keys, number = sum(1 << key for key in worth), _min_evictions(worth, rest.rules)
         if self._least(keys, number) >= below:
             return None
         self._steps.take(len(rest.rules))
@@ -118,49 +207,49 @@ class _VictimSearch:
         one = self._pivot(worth) if must_stay is None else must_stay
         best = None
         # Of those whom nothing tells apart the first is kept: where it goes, the others go too.
-        ways = ((1 << one, 0), (0, self._twins[one] & rest.undecided))
+        ways = ((1 << one, 0), (0, self._interchangeable[one] & rest.undecided))
         for stay, gone in ways if must_stay is None else ways[:1]:
             certain, left = self._decided(rest, stay, gone)
             found = self._best(left, below - certain.cost)
             if found is not None:
                 below = certain.cost + found.cost
-                best = _Found(below, certain.staying | found.staying)
+                best = _Solution(below, certain.kept | found.kept)
         return best
 
     def _pivot(self, worth: Mapping[int, int]) -> int:
         """Of the highest priority that is undecided, who stands against most others: deciding that settles most."""
-        levels = self._knot.levels
+        levels = self._component.levels
         top = min(levels[key] for key in worth)
         return max((key for key in sorted(worth) if levels[key] == top), key=worth.__getitem__)
 
-    def _price(self, key: int, rest: _Rest) -> int:
+    def _price(self, key: int, rest: _Remainder) -> int:
         """What it costs at least that one goes."""
-        wronged = not (rest.excused >> key & 1 or self._knot.excuses[key] & rest.undecided)
-        return self._going[key] + (self._wronging[key] if wronged else 0)
+        unjustified = not (rest.justified >> key & 1 or self._component.justifying[key] & rest.undecided)
+        return self._costs[key] + (self._unjustified_costs[key] if unjustified else 0)
 
-    def _decided(self, rest: _Rest, stay: Mask, gone: Mask) -> tuple[_Found, _Rest]:
+    def _decided(self, rest: _Remainder, stay: Mask, gone: Mask) -> tuple[_Solution, _Remainder]:
         """What it costs that these stay and those go, with all that follows from it, and what is left then."""
-        undecided, owed, excused, rules = rest
-        cost = staying = 0
+        undecided, pending, justified, rules = rest
+        cost = kept = 0
         while True:
             undecided &= ~(stay | gone)
-            staying |= stay
-            owed |= gone & ~excused
+            kept |= stay
+            pending |= gone & ~justified
             for key in bits(gone):
-                cost += self._going[key]
+                cost += self._costs[key]
             for key in bits(stay):
-                excused |= self._excused_by[key]
-            owed &= ~excused
-            for key in bits(owed):
-                if not self._knot.excuses[key] & undecided:
-                    cost += self._wronging[key]
-                    owed &= ~(1 << key)
+                justified |= self._justified_by[key]
+            pending &= ~justified
+            for key in bits(pending):
+                if not self._component.justifying[key] & undecided:
+                    cost += self._unjustified_costs[key]
+                    pending &= ~(1 << key)
             rules, forced = _narrowed(rules, undecided, stay, gone)
             free = undecided & ~forced
             for owner, peers, _ in rules:
                 free &= ~(owner | peers)
             if not free and not forced:
-                return _Found(cost, staying), _Rest(undecided, owed, excused & undecided, rules)
+                return _Solution(cost, kept), _Remainder(undecided, pending, justified & undecided, rules)
             stay, gone = free, forced
 
     def _apart(self, rules: Sequence[ConflictRule]) -> int:
@@ -168,7 +257,7 @@ class _VictimSearch:
         costs = []
         for owner, peers, room in rules:
             least = self._least(peers, peers.bit_count() - room)
-            costs.append((min(least, self._going[owner.bit_length() - 1]) if owner else least, owner | peers))
+            costs.append((min(least, self._costs[owner.bit_length() - 1]) if owner else least, owner | peers))
         total = used = 0
         for cost, members in sorted(costs, reverse=True):
             if not members & used:
@@ -181,18 +270,18 @@ class _VictimSearch:
         cost = 0
         for _ in range(number):
             last = keys.bit_length() - 1
-            cost += self._going[last]
+            cost += self._costs[last]
             keys ^= 1 << last
         return cost
 
-    def _parts(self, rest: _Rest) -> list[_Rest]:
+    def _parts(self, rest: _Remainder) -> list[_Remainder]:
         """The rest, taken apart where neither a rule nor an excuse ties it together."""
         ties = [owner | peers for owner, peers, _ in rest.rules]
-        excuses = self._knot.excuses
-        owed = [(key, excuses[key] & rest.undecided) for key in bits(rest.owed)]
-        maybe_owed = [1 << key | excuses[key] & rest.undecided for key in bits(rest.undecided & ~rest.excused)]
+        justifying = self._component.justifying
+        pending = [(key, justifying[key] & rest.undecided) for key in bits(rest.pending)]
+        maybe_pending = [1 << key | justifying[key] & rest.undecided for key in bits(rest.undecided & ~rest.justified)]
         masks: list[Mask] = []
-        for tie in (*ties, *(mask for _, mask in owed), *maybe_owed):
+        for tie in (*ties, *(mask for _, mask in pending), *maybe_pending):
             merged = tie
             for mask in [mask for mask in masks if mask & tie]:
                 merged |= mask
@@ -201,17 +290,17 @@ class _VictimSearch:
         if len(masks) == 1:
             return [rest]
         return [
-            _Rest(
+            _Remainder(
                 mask,
-                sum(1 << key for key, among in owed if among & mask),
-                rest.excused & mask,
+                sum(1 << key for key, among in pending if among & mask),
+                rest.justified & mask,
                 tuple(rule for rule, tie in zip(rest.rules, ties, strict=True) if tie & mask),
             )
             for mask in masks
         ]
 
 
-def _worth(rules: Sequence[ConflictRule]) -> dict[int, int]:
+def _relief(rules: Sequence[ConflictRule]) -> dict[int, int]:
     """Of how many too many each frees the rules by going: of all that its own rule has, and of itself."""
     worth: dict[int, int] = {}
     for owner, peers, room in rules:
@@ -223,7 +312,7 @@ def _worth(rules: Sequence[ConflictRule]) -> dict[int, int]:
     return worth
 
 
-def _number(worth: Mapping[int, int], rules: Sequence[ConflictRule]) -> int:
+def _min_evictions(worth: Mapping[int, int], rules: Sequence[ConflictRule]) -> int:
     """How many go at least."""
     too_many = sum(peers.bit_count() - room for _, peers, room in rules)
     number = 0

@@ -17,11 +17,11 @@ from itertools import chain, groupby
 import msgspec
 
 from bayplan.enforcing import victim_search
-from bayplan.enforcing.conflict_components import ConflictComponent, ConflictRule
+from bayplan.enforcing.victim_search import ConflictComponent, ConflictRule
 from bayplan.model.workloads import WorkloadKey
 
-CONFLICTS = 20  # in a knot, up to which the best choice is looked for
-STEPS = 20_000  # of that search, for one knot
+MAX_EXACT_CONFLICTS = 20  # in a knot, up to which the best choice is looked for
+MAX_SEARCH_STEPS = 20_000  # of that search, for one knot
 
 
 class Precedence(msgspec.Struct, frozen=True):
@@ -47,42 +47,42 @@ class VictimChoice(msgspec.Struct, frozen=True):
     exact: bool
 
 
-def choose(conflicts: Iterable[Conflict], standing: Mapping[WorkloadKey, Precedence]) -> VictimChoice:
+def choose(conflicts: Iterable[Conflict], precedence: Mapping[WorkloadKey, Precedence]) -> VictimChoice:
     """Whom to take away so that no conflict is left."""
     victims: set[WorkloadKey] = set()
     exact = True
-    for knot in _knots(dict.fromkeys(conflicts)):
-        order = sorted(knot.members, key=lambda key: keeping_order(key, standing[key]))
-        some_way = _greedily(knot.conflicts, order, standing)
-        best = _exactly(knot.conflicts, order, standing, some_way)
-        victims |= some_way if best is None else best
+    for component in _components(dict.fromkeys(conflicts)):
+        order = sorted(component.members, key=lambda key: retention_order(key, precedence[key]))
+        greedy = _greedily(component.conflicts, order, precedence)
+        best = _exactly(component.conflicts, order, precedence, greedy)
+        victims |= greedy if best is None else best
         exact &= best is not None
     return VictimChoice(frozenset(victims), exact)
 
 
-def keeping_order(key: WorkloadKey, standing: Precedence) -> tuple[int, bool, str, str]:
+def retention_order(key: WorkloadKey, precedence: Precedence) -> tuple[int, bool, str, str]:
     """Who is rather kept comes first: higher priority, protected just now, older, by name."""
-    return -standing.priority, not standing.spared, standing.since or "9999", key
+    return -precedence.priority, not precedence.spared, precedence.since or "9999", key
 
 
-def _gives_way(
-    conflicts: Iterable[Conflict], standing: Mapping[WorkloadKey, Precedence]
+def _justifying_peers(
+    conflicts: Iterable[Conflict], precedence: Mapping[WorkloadKey, Precedence]
 ) -> dict[WorkloadKey, set[WorkloadKey]]:
     """To whom each would have to give way: a higher priority, or an equal one that breaks its rule."""
     found: dict[WorkloadKey, set[WorkloadKey]] = {}
     for conflict in conflicts:
-        owner, own = conflict.owner, standing[conflict.owner].priority
+        owner, own = conflict.owner, precedence[conflict.owner].priority
         for peer in conflict.peers:
             found.setdefault(owner, set())
             found.setdefault(peer, set())
-            if standing[peer].priority >= own:
+            if precedence[peer].priority >= own:
                 found[owner].add(peer)
             else:
                 found[peer].add(owner)
     return found
 
 
-class _Knot:
+class _Component:
     """Conflicts that hang together by the workloads they share."""
 
     def __init__(self) -> None:
@@ -90,33 +90,35 @@ class _Knot:
         self.members: set[WorkloadKey] = set()
 
 
-def _knots(conflicts: Iterable[Conflict]) -> Iterable[_Knot]:
+def _components(conflicts: Iterable[Conflict]) -> Iterable[_Component]:
     """
     All of them, in the order of their first conflicts.
 
     Sets are compared as wholes where that will do: of a crowd in which all keep off all, each conflict names everybody.
     """
-    found: dict[int, _Knot] = {}
-    knot_of: dict[WorkloadKey, _Knot] = {}
+    found: dict[int, _Component] = {}
+    component_of: dict[WorkloadKey, _Component] = {}
     for conflict in conflicts:
-        knot = knot_of.get(conflict.owner)
-        if knot is None or not conflict.peers <= knot.members:
-            knot = _tied(conflict, knot_of, found)
-        knot.conflicts.append(conflict)
+        component = component_of.get(conflict.owner)
+        if component is None or not conflict.peers <= component.members:
+            component = _merged(conflict, component_of, found)
+        component.conflicts.append(conflict)
     return found.values()
 
 
-def _tied(conflict: Conflict, knot_of: dict[WorkloadKey, _Knot], found: dict[int, _Knot]) -> _Knot:
+def _merged(
+    conflict: Conflict, component_of: dict[WorkloadKey, _Component], found: dict[int, _Component]
+) -> _Component:
     """The knot that the conflict makes of those which it touches."""
     members = {conflict.owner, *conflict.peers}
-    touched = {id(knot): knot for knot in map(knot_of.get, members) if knot is not None}
-    largest = max(touched.values(), key=lambda knot: len(knot.members), default=_Knot())
-    for number, knot in touched.items():
-        if knot is not largest:
-            largest.conflicts += knot.conflicts
-            members |= knot.members
+    touched = {id(component): component for component in map(component_of.get, members) if component is not None}
+    largest = max(touched.values(), key=lambda component: len(component.members), default=_Component())
+    for number, component in touched.items():
+        if component is not largest:
+            largest.conflicts += component.conflicts
+            members |= component.members
             del found[number]
-    knot_of.update(dict.fromkeys(members - largest.members, largest))
+    component_of.update(dict.fromkeys(members - largest.members, largest))
     largest.members |= members
     found[id(largest)] = largest
     return largest
@@ -147,14 +149,14 @@ class _Kept:
 
 
 def _greedily(
-    knot: Sequence[Conflict], order: Sequence[WorkloadKey], standing: Mapping[WorkloadKey, Precedence]
+    component: Sequence[Conflict], order: Sequence[WorkloadKey], precedence: Mapping[WorkloadKey, Precedence]
 ) -> set[WorkloadKey]:
     """From the highest priority down, whoever has the fewest conflicts and owns none first: stays if there is room."""
-    kept, owners = _Kept(knot), {conflict.owner for conflict in knot}
-    n_conflicts = Counter(chain.from_iterable(conflict.peers for conflict in knot))
-    for conflict in knot:
+    kept, owners = _Kept(component), {conflict.owner for conflict in component}
+    n_conflicts = Counter(chain.from_iterable(conflict.peers for conflict in component))
+    for conflict in component:
         n_conflicts[conflict.owner] += len(conflict.peers)
-    for _, level in groupby(order, key=lambda key: standing[key].priority):
+    for _, level in groupby(order, key=lambda key: precedence[key].priority):
         # Sorting is stable: among equals, who is rather kept stays in front.
         for key in sorted(level, key=lambda key: (key in owners, n_conflicts[key])):
             if kept.has_room_for(key):
@@ -163,25 +165,29 @@ def _greedily(
 
 
 def _exactly(
-    knot: Sequence[Conflict],
+    component: Sequence[Conflict],
     order: Sequence[WorkloadKey],
-    standing: Mapping[WorkloadKey, Precedence],
-    some_way: AbstractSet[WorkloadKey],
+    precedence: Mapping[WorkloadKey, Precedence],
+    greedy: AbstractSet[WorkloadKey],
 ) -> set[WorkloadKey] | None:
     """The best choice of all, unless the knot is too large to look for it."""
-    if len(knot) > CONFLICTS and len(order) > CONFLICTS + 1:
+    if len(component) > MAX_EXACT_CONFLICTS and len(order) > MAX_EXACT_CONFLICTS + 1:
         return None
     bit = {key: position for position, key in enumerate(order)}
-    gives_way = _gives_way(knot, standing)
-    levels = {priority: level for level, priority in enumerate(dict.fromkeys(standing[key].priority for key in order))}
-    rules = {ConflictRule(1 << bit[c.owner], _mask(c.peers, bit), c.limit) for c in knot}
+    gives_way = _justifying_peers(component, precedence)
+    levels = {
+        priority: level for level, priority in enumerate(dict.fromkeys(precedence[key].priority for key in order))
+    }
+    rules = {ConflictRule(1 << bit[c.owner], _mask(c.peers, bit), c.limit) for c in component}
     tied = ConflictComponent(
         rules=sorted(rules),
-        levels=[levels[standing[key].priority] for key in order],
-        excuses=[_mask(gives_way[key], bit) for key in order],
+        levels=[levels[precedence[key].priority] for key in order],
+        justifying=[_mask(gives_way[key], bit) for key in order],
     )
     try:
-        staying = victim_search.staying(tied, _mask(set(order) - some_way, bit), victim_search.Steps(STEPS))
+        staying = victim_search.best_kept(
+            tied, _mask(set(order) - greedy, bit), victim_search.StepBudget(MAX_SEARCH_STEPS)
+        )
     except victim_search.TooManyStepsError:
         return None
     return {key for key in order if not staying >> bit[key] & 1}

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import msgspec
 
-from bayplan.enforcing.execution_rules import Domain, ExecutionRule, Others, RuleBreach, Sign, TrackedRule
+from bayplan.enforcing.execution_rules import Domain, ExecutionRule, RuleBreach, RuleType, TrackedRule, TrackedSet
 from bayplan.indexing.peer_index import PlacedWorkload
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.clusters import CLUSTER
@@ -30,13 +30,13 @@ class Violation(msgspec.Struct, frozen=True):
     `peers` are those in conflict. For anti-affinity they stand in the domain. For affinity they stand elsewhere:
     whoever the rule means, if anybody; of a group, those who are missing on the target.
 
-    `alone_without`: the owner is one of those whom its affinity means, and without all others of any of these sets it
+    `lone_member_without`: the owner is one of those whom its affinity means, and without all others of any of these sets it
     would be the lone member of its own, which is no violation. The sets may name the owner too.
     """
 
     owner: WorkloadKey
     uid: str
-    sign: Sign
+    rule_type: RuleType
     term: str
     shown: str
     topology_key: str
@@ -44,20 +44,20 @@ class Violation(msgspec.Struct, frozen=True):
     target: str
     peers: tuple[WorkloadKey, ...] = ()
     limit: int = 0
-    alone_without: tuple[frozenset[WorkloadKey], ...] = ()
+    lone_member_without: tuple[frozenset[WorkloadKey], ...] = ()
 
     @property
     def id(self) -> ViolationId:
         return ViolationId(self.owner, self.uid, self.term, self.topology_key, self.target)
 
-    def mended_without(self, gone: Collection[WorkloadKey]) -> bool:
+    def resolved_without(self, gone: Collection[WorkloadKey]) -> bool:
         """Whether the rule holds again once these workloads are gone."""
         if self.owner in gone:
             return True
-        if self.sign is Sign.APART:
+        if self.rule_type is RuleType.ANTI_AFFINITY:
             return len(self.peers) - len(gone) <= self.limit and sum(p not in gone for p in self.peers) <= self.limit
         # Nobody's going brings a peer near; but it may leave the owner alone.
-        return any(all(key in gone or key == self.owner for key in others) for others in self.alone_without)
+        return any(all(key in gone or key == self.owner for key in others) for others in self.lone_member_without)
 
 
 def involved(violations: Iterable[Violation]) -> set[WorkloadKey]:
@@ -80,71 +80,71 @@ def violations_of(
     broken: Mapping[WorkloadKey, Mapping[TrackedRule, list[RuleBreach]]], index: PlacementIndex
 ) -> Iterator[Violation]:
     """All of them, by owner."""
-    teller = _Teller(index)
+    teller = _ViolationBuilder(index)
     for key in sorted(broken):
-        for duty, breaches in sorted(broken[key].items(), key=lambda item: _order(item[0].clause)):
+        for tracked, breaches in sorted(broken[key].items(), key=lambda item: _order(item[0].rule)):
             for breach in breaches:
-                yield teller.violation(duty, breach, index.records[key])
+                yield teller.violation(tracked, breach, index.records[key])
 
 
-class _Teller:
+class _ViolationBuilder:
     """Looks names up once: they are the same for all who hold a clause in a domain, or are members of a set."""
 
     def __init__(self, index: PlacementIndex) -> None:
         self._index = index
         self._peers: dict[tuple[TrackedRule, tuple[Domain, ...]], Names] = {}
-        self._sets: dict[tuple[Others, ...], frozenset[WorkloadKey]] = {}
+        self._sets: dict[tuple[TrackedSet, ...], frozenset[WorkloadKey]] = {}
 
-    def violation(self, duty: TrackedRule, breach: RuleBreach, record: PlacedWorkload) -> Violation:
-        clause, workload = duty.clause, record.workload
-        peers = self._peers_of(duty, breach)
+    def violation(self, tracked: TrackedRule, breach: RuleBreach, record: PlacedWorkload) -> Violation:
+        rule, workload = tracked.rule, record.workload
+        peers = self._peers_of(tracked, breach)
         return Violation(
             owner=workload.key,
             uid=workload.uid,
-            sign=clause.sign,
-            term=clause.path,
-            shown=clause.shown,
-            topology_key=", ".join(_plain(key) for key in clause.keys),
+            rule_type=rule.rule_type,
+            term=rule.path,
+            shown=rule.shown,
+            topology_key=", ".join(_plain(key) for key in rule.keys),
             domain=", ".join(f"{_plain(key)}={value}" for key, value in breach.domains),
             target=self._index.slots.at(breach.slot).name,
             peers=_without(peers, workload.key),
-            limit=clause.limit,
-            alone_without=self._alone_without(duty, record, peers),
+            limit=rule.limit,
+            lone_member_without=self._lone_member_without(tracked, record, peers),
         )
 
-    def _alone_without(
-        self, duty: TrackedRule, record: PlacedWorkload, peers: Names
+    def _lone_member_without(
+        self, tracked: TrackedRule, record: PlacedWorkload, peers: Names
     ) -> tuple[frozenset[WorkloadKey], ...]:
-        if duty.clause.sign is Sign.WITH_ALL:
+        if tracked.rule.rule_type is RuleType.GROUP_AFFINITY:
             return (frozenset(peers),)
-        return tuple(map(self._members, duty.own_sets(record)))
+        return tuple(map(self._members, tracked.own_sets(record)))
 
-    def _members(self, companies: tuple[Others, ...]) -> frozenset[WorkloadKey]:
-        if companies not in self._sets:
-            names = (key for others in companies for key in others.names(self._index))
-            self._sets[companies] = frozenset(names)
-        return self._sets[companies]
+    def _members(self, sets: tuple[TrackedSet, ...]) -> frozenset[WorkloadKey]:
+        if sets not in self._sets:
+            names = (key for others in sets for key in others.names(self._index))
+            self._sets[sets] = frozenset(names)
+        return self._sets[sets]
 
-    def _peers_of(self, duty: TrackedRule, breach: RuleBreach) -> Names:
-        where = breach.domains if duty.clause.sign is not Sign.NEAR else ()
-        if (duty, where) not in self._peers:
-            self._peers[duty, where] = self._look_up(duty, breach)
-        return self._peers[duty, where]
+    def _peers_of(self, tracked: TrackedRule, breach: RuleBreach) -> Names:
+        where = breach.domains if tracked.rule.rule_type is not RuleType.AFFINITY else ()
+        if (tracked, where) not in self._peers:
+            self._peers[tracked, where] = self._look_up(tracked, breach)
+        return self._peers[tracked, where]
 
-    def _look_up(self, duty: TrackedRule, breach: RuleBreach) -> Names:
-        peer_index, term = self._index.peer_index, duty.clause.term
-        match duty.clause.sign:
-            case Sign.APART:
-                (counter,) = duty.counters
+    def _look_up(self, tracked: TrackedRule, breach: RuleBreach) -> Names:
+        peer_index, term = self._index.peer_index, tracked.rule.term
+        match tracked.rule.rule_type:
+            case RuleType.ANTI_AFFINITY:
+                (counter,) = tracked.counters
                 column = counter.column
                 slots = {int(slot) for _, value in breach.domains for slot in column.slots_in(column.by_value[value])}
                 return peer_index.peers(term, slots)
-            case Sign.WITH_ALL:
+            case RuleType.GROUP_AFFINITY:
                 here = set(peer_index.peers(term, (breach.slot,)))
                 return tuple(peer for peer in peer_index.all_peers(term) if peer not in here)
-            case Sign.NEAR if self._index.lost_targets_count:
+            case RuleType.AFFINITY if self._index.lost_targets_count:
                 return peer_index.all_peers(term)
-            case Sign.NEAR:
+            case RuleType.AFFINITY:
                 return peer_index.peers(term, self._index.slots.by_name.values())
 
 
@@ -154,8 +154,8 @@ def _without(names: Names, key: WorkloadKey) -> Names:
     return names[:position] + names[position + 1 :] if names[position : position + 1] == (key,) else names
 
 
-def _order(clause: ExecutionRule) -> tuple[str, str, tuple[str, ...]]:
-    return clause.sign.value, clause.path, clause.keys
+def _order(rule: ExecutionRule) -> tuple[str, str, tuple[str, ...]]:
+    return rule.rule_type.value, rule.path, rule.keys
 
 
 def _plain(key: str) -> str:

@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from bayplan.enforcing import other_targets
+from bayplan.enforcing import enforcer
 from bayplan.enforcing.enforcer import Enforcer
-from bayplan.enforcing.execution_rules import Sign
-from bayplan.enforcing.planning import Chosen, EnforcementSettings, Eviction, EvictionPlan
+from bayplan.enforcing.execution_rules import RuleType
+from bayplan.enforcing.planning import EnforcementSettings, Eviction, EvictionChoice, EvictionPlan
 from bayplan.enforcing.tracking import ViolationTracker
 from bayplan.enforcing.violations import Violation, involved
 from bayplan.live.cluster_writer import ClusterWriter, PodGoneError, PodRef, RejectedError, UnknownOutcomeError
@@ -31,6 +31,9 @@ from bayplan.watching.cluster_state import ClusterState
 log = logging.getLogger("bayplan.enforcement")
 MAX_CHECK_INTERVAL_SECONDS = 30.0  # seconds between two looks, should nothing happen
 MAX_PEERS_NOTIFIED = 3  # of those who learn that one went: a crowd in which all keep off all would drown in events
+
+# The label values of the metric, which are older than the names of the types.
+_METRIC_LABELS = {RuleType.AFFINITY: "near", RuleType.ANTI_AFFINITY: "apart", RuleType.GROUP_AFFINITY: "with_all"}
 
 
 class Enforcement:
@@ -88,7 +91,7 @@ class Enforcement:
 
     async def plan_evictions(self) -> EvictionPlan:
         """What is due now. Choosing goes on beside everything else: in a storm it takes a while."""
-        chosen = await asyncio.to_thread(self._enforcer.choosing(self._observe(), self._tracker.standing()))
+        chosen = await asyncio.to_thread(self._enforcer.choosing(self._observe(), self._tracker.precedence()))
         if self._dry_run:
             chosen = self._not_yet_reported(chosen)
         now = self._observe()  # what was mended meanwhile costs nobody
@@ -105,7 +108,7 @@ class Enforcement:
         self._enforcer.observe(self.lasting_violations(), now)
         return now
 
-    def _not_yet_reported(self, chosen: Chosen) -> Chosen:
+    def _not_yet_reported(self, chosen: EvictionChoice) -> EvictionChoice:
         """Without those who were named before: nobody goes in a dry run, and the next ones have their turn."""
         self._reported &= {eviction.victim for eviction in chosen.evictions}
         new = tuple(eviction for eviction in chosen.evictions if eviction.victim not in self._reported)
@@ -116,7 +119,7 @@ class Enforcement:
         records = self._state.index.records
         violations = self._tracker.violations()
         going = {key for key in involved(violations) if key in records and records[key].workload.terminating}
-        return [violation for violation in violations if not violation.mended_without(going)]
+        return [violation for violation in violations if not violation.resolved_without(going)]
 
     @contextlib.contextmanager
     def _placeability(self) -> Iterator[Callable[[WorkloadKey], bool] | None]:
@@ -124,7 +127,7 @@ class Enforcement:
             yield None
             return
         # Whose pods they are does not matter here: rooms are the same for all schedulers but for their weights.
-        with other_targets.asking(self._state.index, next(iter(self._profiles.values()))) as placeable:
+        with enforcer.checking_other_targets(self._state.index, next(iter(self._profiles.values()))) as placeable:
             yield placeable
 
     async def _evict(self, eviction: Eviction) -> None:
@@ -141,10 +144,12 @@ class Enforcement:
             await self._writer.evict(pod)
         except PodGoneError:  # which the watch has yet to tell
             self._leaving[eviction.victim] = pod.uid
-            self._enforcer.leaves(eviction.victim)
+            self._enforcer.mark_terminating(eviction.victim)
             return
         except (RejectedError, UnknownOutcomeError) as error:
-            self._enforcer.refused(eviction.victim, str(error), now, perhaps_not=isinstance(error, UnknownOutcomeError))
+            self._enforcer.refused(
+                eviction.victim, str(error), now, outcome_unknown=isinstance(error, UnknownOutcomeError)
+            )
             self._count("refused")
             log.warning("eviction refused", extra={**facts, "error": str(error)})
             note = f"not evicted, although {eviction.why}: {error}"
@@ -175,12 +180,12 @@ class Enforcement:
         self._metrics.evictions.labels(outcome).inc()
 
     def _violation_counts(self) -> list[tuple[tuple[str, ...], float]]:
-        found = Counter(violation.sign.name.lower() for violation in self._tracker.violations())
+        found = Counter(_METRIC_LABELS[violation.rule_type] for violation in self._tracker.violations())
         return [((name,), float(count)) for name, count in sorted(found.items())]
 
 
 def _describe_rule(violation: Violation) -> str:
     """Whose rule it is, and what it says."""
-    asks = "refuses" if violation.sign is Sign.APART else "asks for"
+    asks = "refuses" if violation.rule_type is RuleType.ANTI_AFFINITY else "asks for"
     allowed = f" more than {violation.limit} of" if violation.limit else ""
     return f"{violation.owner} {asks}{allowed} {violation.shown} in {violation.domain or violation.topology_key}"

@@ -14,21 +14,22 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from bayplan.enforcing import replacements
+from bayplan.enforcing import move_execution
 from bayplan.enforcing.move_execution import (
     GONE,
     Dropped,
     Evicting,
-    Happening,
     MoveCompleted,
+    MoveEvent,
     MoveExecution,
     MoveSettings,
     MovesOutcome,
     MoveWaiting,
     Refused,
+    Replacement,
+    SeenPod,
 )
 from bayplan.enforcing.rebalancing import Rebalancing, WorkloadMove
-from bayplan.enforcing.replacements import Replacement, SeenPod
 from bayplan.errors import ClusterError
 from bayplan.kube_api.connection import Connection
 from bayplan.kube_api.errors import ApiError, ForbiddenError, UnauthorizedError
@@ -63,7 +64,7 @@ class Mover:
         view: PodMoves,
         *,
         read_cluster: Callable[[], PodMoves],
-        report: Callable[[Happening], None],
+        report: Callable[[MoveEvent], None],
         settings: MoveSettings,
         on_trouble: Callable[[str], None] = lambda _text: None,
         clock: Callable[[], float] = time.monotonic,
@@ -162,7 +163,7 @@ class Mover:
         deadline = self._clock() + self._settings.timeout
         while True:
             watch.changed.clear()
-            became = replacements.found(evicted, before, watch.pods.values())
+            became = move_execution.find_replacements(evicted, before, watch.pods.values())
             left = deadline - self._clock()
             if all(one.is_over for one in became) or self.interrupt.is_set() or left <= 0:
                 return became

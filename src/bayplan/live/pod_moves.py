@@ -61,14 +61,14 @@ class PodMoves:
         record = self.cluster.index.records.get(key)
         return None if record is None else record.workload
 
-    def comes_back(self, key: WorkloadKey) -> bool:
+    def is_recreated(self, key: WorkloadKey) -> bool:
         """Whether somebody would make the pod again."""
         return key in self.controllers
 
     def plan(self, limits: DisruptionLimits) -> Rebalancing:
         """The fewest moves that gain most within the limits."""
         with self._preferences() as preferences:
-            return rebalancing.plan(self.cluster.index, self._place_recreated, preferences, limits)
+            return rebalancing.plan_moves(self.cluster.index, self._place_recreated, preferences, limits)
 
     def reached(self, landings: Sequence[tuple[WorkloadKey, str]]) -> tuple[int, ...]:
         """What each move gained, now that it is known where the pods went."""
@@ -83,12 +83,12 @@ class PodMoves:
             return ((target, 1),)
 
         with self._preferences() as preferences:
-            return rebalancing.reached(self.cluster.index, where_it_went, preferences, list(targets))
+            return rebalancing.gains_of_moves(self.cluster.index, where_it_went, preferences, list(targets))
 
     def orphans(self, movable: Callable[[Workload], bool]) -> list[WorkloadKey]:
         """Of the movable pods those that might have it better elsewhere, but that nobody would make again."""
         with self._preferences() as preferences:
-            uneasy = sorted(preferences.unhappy() - self.controllers.keys())
+            uneasy = sorted(preferences.improvable() - self.controllers.keys())
         return [key for key in uneasy if movable(self.cluster.index.records[key].workload)]
 
     @contextmanager

@@ -30,9 +30,9 @@ def causes(question: AdmissionQuestion) -> list[Cause]:
     semantics = questions.semantics_of(question.options)
     for rule in question.options.rules or ():
         settings = _settings(rule)
-        pod = pod_guard.read(question.object, pods.DEFAULT_NAMESPACE)
+        pod = pod_guard.read_pod_like(question.object, pods.DEFAULT_NAMESPACE)
         if pod is not None:
-            found = found + pod_guard.verdict(pod, semantics, settings).causes
+            found = found + pod_guard.guard_verdict(pod, semantics, settings).causes
     return found
 
 

@@ -11,9 +11,8 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import BinaryIO
 
-from bayplan.auditing import hosting_survey
-from bayplan.auditing.audit_input import AuditInput, Hosting, Unlisted
-from bayplan.auditing.objects import ObservedPod
+from bayplan.auditing import component_survey
+from bayplan.auditing.audit_input import AuditInput, Hosting, ObservedPod, Unlisted
 from bayplan.errors import Fault, InputError
 from bayplan.reading import audit_objects, cluster, collecting, files, sources
 from bayplan.reading.cluster import LoadedCluster, PodSink
@@ -91,7 +90,7 @@ def load_hosting(paths: Sequence[str], namespaces: Sequence[str], *, recursive: 
     given = load(paths, recursive=recursive)
     by_namespace: dict[str, list[ObservedPod]] = {}
     for pod in given.pods or ():
-        if hosting_survey.components_of(pod):
+        if component_survey.components_of(pod):
             by_namespace.setdefault(pod.metadata.namespace, []).append(pod)
     others = [name for name in by_namespace if not name.startswith(OWN_CONTROL_PLANE)]
     if not namespaces and len(others) > 1:

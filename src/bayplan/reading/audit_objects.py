@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from bayplan.auditing import objects
-from bayplan.auditing.audit_input import AuditInput, Place, Unlisted
+from bayplan.auditing import audit_input
+from bayplan.auditing.audit_input import AuditInput, FileLine, Unlisted
 from bayplan.errors import Fault, InputError
 from bayplan.mapping import disruption_budgets
 from bayplan.reading import decoding, json_documents
@@ -22,18 +22,18 @@ from bayplan.wire import disruption, storage
 from bayplan.wire.meta import ApiObject
 
 _KINDS: dict[tuple[str, str], Any] = {
-    ("", "Node"): objects.ObservedNode,
-    ("", "Pod"): objects.ObservedPod,
+    ("", "Node"): audit_input.ObservedNode,
+    ("", "Pod"): audit_input.ObservedPod,
     ("", "Namespace"): ApiObject,
-    ("", "ConfigMap"): objects.ObservedConfigMap,
+    ("", "ConfigMap"): audit_input.ObservedConfigMap,
     ("", "PersistentVolume"): storage.PersistentVolume,
-    ("apps", "Deployment"): objects.ObservedController,
-    ("apps", "StatefulSet"): objects.ObservedController,
-    ("coordination.k8s.io", "Lease"): objects.ObservedLease,
-    ("discovery.k8s.io", "EndpointSlice"): objects.ObservedEndpointSlice,
-    ("storage.k8s.io", "CSINode"): objects.ObservedCsiNode,
+    ("apps", "Deployment"): audit_input.ObservedController,
+    ("apps", "StatefulSet"): audit_input.ObservedController,
+    ("coordination.k8s.io", "Lease"): audit_input.ObservedLease,
+    ("discovery.k8s.io", "EndpointSlice"): audit_input.ObservedEndpointSlice,
+    ("storage.k8s.io", "CSINode"): audit_input.ObservedCsiNode,
     ("policy", "PodDisruptionBudget"): disruption.PodDisruptionBudget,
-    ("cluster.x-k8s.io", "Machine"): objects.ObservedMachine,
+    ("cluster.x-k8s.io", "Machine"): audit_input.ObservedMachine,
 }
 _CLUSTER_WIDE = frozenset({
     "Node", "Namespace", "PersistentVolume", "CSINode", "StorageClass", "PriorityClass",
@@ -54,7 +54,7 @@ class Gathered:
         self._doubles: list[str] = []
         self._live = False
         self._identities: set[str] = set()
-        self._places: dict[str, Place] = {}
+        self._places: dict[str, FileLine] = {}
         self._scenarios = Scenarios()
 
     def begin_live(self) -> None:
@@ -138,7 +138,9 @@ class Gathered:
             unlisted=tuple(unlisted),
         )
 
-    def _oddities(self, nodes: Sequence[objects.ObservedNode], pods: Iterable[objects.ObservedPod]) -> Iterator[str]:
+    def _oddities(
+        self, nodes: Sequence[audit_input.ObservedNode], pods: Iterable[audit_input.ObservedPod]
+    ) -> Iterator[str]:
         if len(self._doubles) == 1:
             yield f"{self._doubles[0]} is given more than once; the first one counts"
         elif self._doubles:
@@ -165,7 +167,7 @@ def _misread_shares(item: Document, budget: disruption.PodDisruptionBudget) -> I
             yield item.fault(f"expected a whole number or a share such as 50%, got {value!r}", f"spec.{field}")
 
 
-def _live(leases: Sequence[objects.ObservedLease]) -> list[objects.ObservedLease]:
+def _live(leases: Sequence[audit_input.ObservedLease]) -> list[audit_input.ObservedLease]:
     """The leases that had not run out when the last one was renewed: those of API servers long gone stay a while."""
     renewed = {id(lease): _time(lease.spec.renew_time) for lease in leases}
     latest = max((at for at in renewed.values() if at is not None), default=None)

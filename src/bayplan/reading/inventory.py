@@ -10,8 +10,8 @@ import pathlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from bayplan.auditing.audit_input import ObservedNode
 from bayplan.auditing.layout import CLOUD, HOST, LEVELS, RACK, REGION, ZONE
-from bayplan.auditing.objects import ObservedNode
 from bayplan.errors import Fault, InputError
 
 # How inventories call the levels; OpenStack's own words are those of `openstack server list --long`.

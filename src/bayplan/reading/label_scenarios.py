@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from bayplan.auditing.audit_input import Place
-from bayplan.auditing.objects import ObservedNode
+from bayplan.auditing.audit_input import FileLine, ObservedNode
 from bayplan.errors import Fault
 from bayplan.reading.documents import Document
 from bayplan.wire.meta import ObjectMeta
@@ -23,7 +22,7 @@ class Scenarios:
 
     def __init__(self) -> None:
         self._nodes: dict[str, list[ObservedNode]] = {}
-        self.place: Place = ("", 0)
+        self.place: FileLine = ("", 0)
 
     def add(self, document: Document) -> Iterable[Fault]:
         """Take in a document that is no API object; what is wrong with it."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from bayplan.enforcing.replacements import SeenPod
+from bayplan.enforcing.move_execution import SeenPod
 from bayplan.kube_api.connection import Connection
 from bayplan.kube_api.decoding import Key, Undecodable
 from bayplan.kube_api.listing import Selection

@@ -177,7 +177,9 @@ class AdmissionHandler:
         pod, settings = pod_guard.pod_like(written, request.namespace), self._settings
         before = None if old is None else pod_guard.pod_like(old, request.namespace)
         requester = _requester(request, written)
-        verdict = pod_guard.verdict(pod, settings.semantics, settings.guard, requester, annotated=True, before=before)
+        verdict = pod_guard.guard_verdict(
+            pod, settings.semantics, settings.guard, requester, annotated=True, before=before
+        )
         misplaced = _new(_placement_causes(written), _placement_causes(old))
         return pod_guard.GuardVerdict(verdict.causes + misplaced, verdict.warnings) if misplaced else verdict
 

@@ -115,7 +115,7 @@ class QuotaReviewer:
         pending = await self._view.pending(workload.namespace)
         # From here on nobody else has a turn: whoever asks next sees that this one was let in.
         others = (one.amounts for one in self._charges(workload.namespace, pending) if one.workload != workload.key)
-        said = quota_limits.refusal(charge, quota_limits.added(others), limits, self._quota)
+        said = quota_limits.quota_refusal(charge, quota_limits.sum_amounts(others), limits, self._quota)
         if not said and not dry_run:
             self._admitted[workload.key] = _AdmittedPod(charge, self._clock() + POD_EXPECTED_SECONDS)
         return said

@@ -6,10 +6,20 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from bayplan.auditing.audit import FAILED, NA, PASS, STAGE_ID, UNDECIDED, WARN, Audit, Result
+from bayplan.auditing.audit import (
+    FAILED,
+    NA,
+    PASS,
+    STAGE_ID,
+    UNDECIDED,
+    WARN,
+    Audit,
+    RedundancyStage,
+    Result,
+    StageRange,
+)
 from bayplan.auditing.layout import HOST, LEVELS, RACK, REGION, ZONE, AuditNode, Layout
-from bayplan.auditing.repairing.mending import Repair
-from bayplan.auditing.staging import Reached, RedundancyStage
+from bayplan.auditing.repairing.repair_proposal import Repair
 from bayplan.auditing.workload_groups import by_namespace
 from bayplan.writing import repair_report, survival_report, untrusted, versioned
 from bayplan.writing.tables import Table
@@ -96,7 +106,7 @@ def _stage(stage: RedundancyStage) -> dict[str, Any]:
     return {"distributed": _reached(stage.distributed), "lossSafe": _reached(stage.loss_safe)}
 
 
-def _reached(reached: Reached) -> dict[str, str]:
+def _reached(reached: StageRange) -> dict[str, str]:
     return {"atLeast": reached.at_least, "atMost": reached.at_most}
 
 

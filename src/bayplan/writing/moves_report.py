@@ -7,8 +7,8 @@ from typing import Any
 from bayplan.enforcing.move_execution import (
     Dropped,
     Evicting,
-    Happening,
     MoveCompleted,
+    MoveEvent,
     MovesOutcome,
     MoveWaiting,
     Refused,
@@ -16,7 +16,7 @@ from bayplan.enforcing.move_execution import (
 from bayplan.writing import rebalance_report
 
 
-def line(happening: Happening) -> str:
+def line(happening: MoveEvent) -> str:
     """One sentence for a person who watches."""
     match happening:
         case Evicting(move, number, planned):

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from bayplan.auditing.audit import Audit
-from bayplan.auditing.repairing import texts
-from bayplan.auditing.repairing.mending import Repair
+from bayplan.auditing.repairing import instructions
 from bayplan.auditing.repairing.plans import NodeMove
+from bayplan.auditing.repairing.repair_proposal import Repair
 from bayplan.auditing.stanzas import Stanza
 from bayplan.writing import untrusted
 
@@ -18,10 +18,10 @@ from bayplan.writing import untrusted
 def text(repair: Repair, before: Audit) -> str:
     """The plan, how to carry it out, what the audit would say then, and the patches for workloads."""
     plan, layout = repair.plan, before.layout
-    parts = [("Repair plan", [*(texts.summary(plan) or ["no node has to move"]), *_outcome(repair, before)])]
+    parts = [("Repair plan", [*(instructions.summary(plan) or ["no node has to move"]), *_outcome(repair, before)])]
     if plan.n_changes:
-        parts.append(("With Cluster API", texts.cluster_api(plan, layout)))
-        parts.append(("With OpenStack", texts.openstack(plan, layout)))
+        parts.append(("With Cluster API", instructions.cluster_api(plan, layout)))
+        parts.append(("With OpenStack", instructions.openstack(plan, layout)))
     workloads = [line for stanza in repair.stanzas for line in _patch_lines(stanza)]
     if repair.stanzas_left:
         workloads.append(f"# {repair.stanzas_left} more workloads want one: see them in the JSON of the audit")
@@ -76,9 +76,9 @@ def document(repair: Repair, before: Audit) -> dict[str, Any]:
         "tolerance": {
             level: {"before": plan.before.get(level, 0), "after": after} for level, after in plan.after.items()
         },
-        "steps": texts.summary(plan),
-        "clusterApi": texts.cluster_api(plan, layout) if plan.n_changes else [],
-        "openstack": texts.openstack(plan, layout) if plan.n_changes else [],
+        "steps": instructions.summary(plan),
+        "clusterApi": instructions.cluster_api(plan, layout) if plan.n_changes else [],
+        "openstack": instructions.openstack(plan, layout) if plan.n_changes else [],
         "patches": [_patch(stanza) for stanza in repair.stanzas],
         "patchesLeft": repair.stanzas_left,
         "unlabelled": list(repair.unlabelled),

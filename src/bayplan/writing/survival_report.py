@@ -10,7 +10,7 @@ import msgspec
 from bayplan.auditing.survivability import Blast, GroupTolerance, LevelReport
 from bayplan.auditing.survival import Aftermath, LevelSurvival, Survival
 from bayplan.auditing.workload_groups import Workloads, by_namespace
-from bayplan.auditing.workload_loss import Amounts, Loss, Stranded, missing_text
+from bayplan.auditing.workload_loss import Amounts, Loss, StrandedPod, missing_text
 from bayplan.model import quantities
 from bayplan.writing.tables import Table
 
@@ -45,11 +45,11 @@ def _summary(one: LevelSurvival) -> LevelSummary:
     return LevelSummary(
         level=one.level,
         n_domains=len(one.events),
-        tolerance=control.tolerance if control.standings else None,
-        at_most=control.at_most if control.standings else None,
-        by_design=one.by_design if control.standings else None,
+        tolerance=control.tolerance if control.tolerances else None,
+        at_most=control.at_most if control.tolerances else None,
+        by_design=one.by_design if control.tolerances else None,
         single_points=control.single_points,
-        weak_workloads=None if several is None else sum(not standing.at_most for standing in several),
+        weak_workloads=None if several is None else sum(not tolerance.at_most for tolerance in several),
         n_workloads=None if several is None else len(several),
         displaced=None if worst is None else max(loss.n_displaced for loss in one.losses.values()),
         stranded=None if worst is None else len(worst.stranded),
@@ -59,7 +59,7 @@ def _summary(one: LevelSurvival) -> LevelSummary:
 
 def _several(report: LevelReport | None) -> list[GroupTolerance] | None:
     """The groups that could survive a loss at all: one replica cannot."""
-    return None if report is None else [standing for standing in report.standings if standing.n > 1]
+    return None if report is None else [tolerance for tolerance in report.tolerances if tolerance.n > 1]
 
 
 def levels_table(survival: Survival) -> Table:
@@ -160,38 +160,39 @@ def _level(one: LevelSurvival, owner_of: Mapping[Any, str]) -> dict[str, Any]:
         "named": one.named,
         "domains": len(one.events),
         "controlPlane": {
-            "tolerance": control.tolerance if control.standings else None,
-            "atMost": control.at_most if control.standings else None,
-            "byDesign": one.by_design if control.standings else None,
+            "tolerance": control.tolerance if control.tolerances else None,
+            "atMost": control.at_most if control.tolerances else None,
+            "byDesign": one.by_design if control.tolerances else None,
             "singlePoints": list(control.single_points),
             "vector": list(control.vector),
-            "groups": [_standing(standing) for standing in control.standings],
+            "groups": [_group_tolerance(tolerance) for tolerance in control.tolerances],
         },
         "workloads": None if one.workloads is None else _workloads(one.workloads),
         "events": [_event(after, owner_of) for after in one.aftermaths()],
     }
 
 
-def _standing(standing: GroupTolerance) -> dict[str, Any]:
+def _group_tolerance(tolerance: GroupTolerance) -> dict[str, Any]:
     return {
-        "name": standing.group,
-        "members": standing.n,
-        "need": standing.need,
-        "tolerance": standing.tolerance,
-        "atMost": standing.at_most,
-        "singlePoints": list(standing.single_points),
-        "unknown": list(standing.unknown),
+        "name": tolerance.group,
+        "members": tolerance.n,
+        "need": tolerance.need,
+        "tolerance": tolerance.tolerance,
+        "atMost": tolerance.at_most,
+        "singlePoints": list(tolerance.single_points),
+        "unknown": list(tolerance.unknown),
     }
 
 
 def _workloads(report: LevelReport) -> dict[str, Any]:
     """The groups that one failure may leave with too little, by namespace."""
     several = _several(report) or []
-    weak = {standing.group: standing for standing in several if not standing.tolerance}
+    weak = {tolerance.group: tolerance for tolerance in several if not tolerance.tolerance}
     return {
         "groups": len(several),
         "weak": {
-            namespace: [_standing(weak[name]) for name in names] for namespace, names in by_namespace(weak).items()
+            namespace: [_group_tolerance(weak[name]) for name in names]
+            for namespace, names in by_namespace(weak).items()
         },
     }
 
@@ -227,9 +228,9 @@ def _loss(loss: Loss, owner_of: Mapping[Any, str]) -> dict[str, Any]:
     }
 
 
-def _stranded(stranded: Iterable[Stranded], owner_of: Mapping[Any, str]) -> list[dict[str, Any]]:
+def _stranded(stranded: Iterable[StrandedPod], owner_of: Mapping[Any, str]) -> list[dict[str, Any]]:
     """Replicas of one workload that fail alike have one entry."""
-    alike: dict[tuple[str, str, str, Amounts], list[Stranded]] = {}
+    alike: dict[tuple[str, str, str, Amounts], list[StrandedPod]] = {}
     for one in stranded:
         owner = owner_of.get(one.key, f"Pod {one.key}")
         alike.setdefault((owner, one.message, one.nearest, one.missing), []).append(one)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bayplan.enforcing.execution_rules import Sign
+from bayplan.enforcing.execution_rules import RuleType
 from bayplan.enforcing.planning import EnforcementSettings
 from bayplan.enforcing.preview import EnforcementOutcome, EnforcementPreview, EnforcementVerdict
 from bayplan.enforcing.violations import Violation
@@ -41,22 +41,22 @@ def _row(
         violation.domain or f"no {violation.topology_key}",
         _broken_by(violation),
         _listed([outcome.victim for outcome in going]) or "nobody",
-        seconds(settings.grace(violation.sign)) if going and settings else "-",
+        seconds(settings.grace(violation.rule_type)) if going and settings else "-",
         "; ".join(dict.fromkeys(map(_why, verdict.outcomes))) or "-",
     )
 
 
 def rule(violation: Violation) -> str:
     """What is asked, in few words."""
-    if violation.sign is Sign.NEAR:
+    if violation.rule_type is RuleType.AFFINITY:
         return f"near {violation.shown}"
-    if violation.sign is Sign.WITH_ALL:
+    if violation.rule_type is RuleType.GROUP_AFFINITY:
         return f"with all of {violation.shown}"
     return f"at most {violation.limit} of {violation.shown}" if violation.limit else f"apart from {violation.shown}"
 
 
 def _broken_by(violation: Violation) -> str:
-    if violation.sign is Sign.APART:
+    if violation.rule_type is RuleType.ANTI_AFFINITY:
         return _listed(violation.peers)
     return f"only elsewhere: {_listed(violation.peers)}" if violation.peers else "nobody there"
 
@@ -103,13 +103,13 @@ def _item(verdict: EnforcementVerdict, settings: EnforcementSettings | None) -> 
     return {
         "owner": violation.owner,
         "target": violation.target,
-        "rule": violation.sign.value,
+        "rule": violation.rule_type.value,
         "term": violation.term,
         "selector": violation.shown,
         "topologyKey": violation.topology_key,
         "domain": violation.domain,
         "limit": violation.limit,
         "peers": list(violation.peers),
-        "graceSeconds": settings.grace(violation.sign) if settings else None,
+        "graceSeconds": settings.grace(violation.rule_type) if settings else None,
         "victims": [{"name": o.victim, "why": o.why, "spared": o.spared} for o in verdict.outcomes],
     }

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from bayplan.auditing.checks.n1_workloads import NO_PODS
 from bayplan.auditing.layout import DECLARED
-from bayplan.auditing.outcomes import BROKEN, HOLDS, Check, CheckOutcome, Facts, told_by_namespace
+from bayplan.auditing.outcomes import BROKEN, HOLDS, Check, CheckOutcome, Facts, workloads_text
 
 
 def _run(kind: str) -> Callable[[Facts], CheckOutcome]:
@@ -16,7 +16,7 @@ def _run(kind: str) -> Callable[[Facts], CheckOutcome]:
         bare = tuple(name for name in facts.workloads.unspread if name.startswith(f"{kind} "))
         if not bare:
             return CheckOutcome(HOLDS, f"every {kind} of several replicas asks to be spread", (), DECLARED)
-        message = f"neither anti-affinity nor spread constraints in {told_by_namespace(bare)}"
+        message = f"neither anti-affinity nor spread constraints in {workloads_text(bare)}"
         fix = "add a stanza; --repair writes it"
         return CheckOutcome(BROKEN, message, (), DECLARED, fix, workloads=bare)
 

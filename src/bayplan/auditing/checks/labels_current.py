@@ -10,7 +10,7 @@ def _run(facts: Facts) -> CheckOutcome:
     wrong: dict[str, list[str]] = {}
     n_compared = 0
     for node in facts.layout.nodes:
-        for source, level, value in node.second:
+        for source, level, value in node.other_sources:
             key = node.keys.get(level)
             if key is None:
                 continue

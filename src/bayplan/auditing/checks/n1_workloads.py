@@ -15,7 +15,7 @@ from bayplan.auditing.outcomes import (
     CheckOutcome,
     Facts,
     not_in_use,
-    told_by_namespace,
+    workloads_text,
 )
 
 NO_PODS = CheckOutcome(NOT_APPLICABLE, "no pods were given")
@@ -37,11 +37,11 @@ def _run(level: str) -> Callable[[Facts], CheckOutcome]:
                 if not holds:
                     (unsure if holds is None else weak).append(one.group.name)
         if weak:
-            message = f"one {level} can take all replicas of {told_by_namespace(weak)}"
+            message = f"one {level} can take all replicas of {workloads_text(weak)}"
             fix = "spread them; --repair writes the stanza"
             return CheckOutcome(BROKEN, message, (), OBSERVED, fix, workloads=tuple(weak))
         if unsure:
-            message = f"one {level} may hold all replicas of {told_by_namespace(unsure)}"
+            message = f"one {level} may hold all replicas of {workloads_text(unsure)}"
             return CheckOutcome(OPEN, message, (), OBSERVED, workloads=tuple(unsure))
         return CheckOutcome(HOLDS, f"no workload of several replicas stands in one {level} alone", (), OBSERVED)
 

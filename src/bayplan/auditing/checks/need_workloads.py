@@ -15,7 +15,7 @@ from bayplan.auditing.outcomes import (
     CheckOutcome,
     Facts,
     not_in_use,
-    told_by_namespace,
+    workloads_text,
 )
 from bayplan.auditing.survivability import GroupTolerance
 from bayplan.auditing.workload_groups import BUDGET, Workloads
@@ -31,15 +31,15 @@ def _run(level: str) -> Callable[[Facts], CheckOutcome]:
         idle = not_in_use(facts, level)
         if idle is not None:
             return idle
-        standings = _standings(facts, level)
-        if standings is None:
+        tolerances = _standings(facts, level)
+        if tolerances is None:
             return CheckOutcome(NOT_APPLICABLE, f"the loss of a {level} was not asked about")
-        weak = [name for name in needing if name in standings and not standings[name].at_most]
-        unsure = [name for name in needing if name not in standings or not standings[name].tolerance]
+        weak = [name for name in needing if name in tolerances and not tolerances[name].at_most]
+        unsure = [name for name in needing if name not in tolerances or not tolerances[name].tolerance]
         if weak:
             return CheckOutcome(BROKEN, _message(facts, level, weak), (), OBSERVED, workloads=tuple(weak))
         if unsure:
-            message = f"one {level} may leave too few of {told_by_namespace(unsure)}"
+            message = f"one {level} may leave too few of {workloads_text(unsure)}"
             return CheckOutcome(OPEN, message, (), OBSERVED, workloads=tuple(unsure))
         return CheckOutcome(HOLDS, f"budgets and majorities hold whichever {level} is lost", (), OBSERVED)
 
@@ -55,12 +55,12 @@ def _standings(facts: Facts, level: str) -> dict[str, GroupTolerance] | None:
     if facts.survival is None or level not in facts.survival.asked:
         return None
     found = facts.survival.at(level)
-    return {} if found is None or found.workloads is None else {one.group: one for one in found.workloads.standings}
+    return {} if found is None or found.workloads is None else {one.group: one for one in found.workloads.tolerances}
 
 
 def _message(facts: Facts, level: str, weak: list[str]) -> str:
     assert facts.survival is not None
-    found, text = facts.survival.at(level), f"one {level} can leave too few of {told_by_namespace(weak)}"
+    found, text = facts.survival.at(level), f"one {level} can leave too few of {workloads_text(weak)}"
     if found is None or not facts.survival.rescheduled:
         return text
     after = {name for loss in found.losses.values() for name in loss.still_broken}

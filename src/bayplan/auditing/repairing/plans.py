@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import itertools
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
+
+from bayplan.auditing import spread as spreading
+from bayplan.auditing import survival
+from bayplan.auditing.layout import ETCD, HOST, LEVELS, ZONE, AuditNode, ComponentInstance, Layout
+from bayplan.auditing.spread import Locations
 
 ADD_FIRST, REMOVE_FIRST, LEARNER, NOT_YET = "add-first", "remove-first", "as a learner", "not yet"
 
@@ -59,3 +65,156 @@ def new_name(level: str, taken: Iterable[str]) -> str:
 
 def is_new(domain: str) -> bool:
     return domain.startswith("new ")
+
+
+# RF merged from auditing.repairing.demands: What a check asks of where the members of a group are. Knows nothing of
+# how to get there.
+
+TWICE, SEPARATE, HALF, LOSS = "twice", "separate", "half", "loss"
+NODES = "control plane"  # the group of the control-plane nodes themselves
+
+
+class SpreadDemand(msgspec.Struct, frozen=True):
+    """
+    What every component must meet at a level.
+
+    TWICE: at least two instances, wherever. SEPARATE: at least two domains. HALF: no domain holds more than half,
+    rounded up. LOSS: any one domain may fail and etcd keeps its majority, everything else one instance.
+    """
+
+    level: str = HOST
+    rule: str = LOSS
+
+    def met(self, group: str, n: int, fullest: int) -> bool:
+        if self.rule == TWICE:
+            return n >= 2
+        return self._rule(group)(n, fullest)
+
+    def cap(self, group: str, n: int) -> int:
+        """The most members that one domain may hold, at least 1 even where nothing helps."""
+        return max((most for most in range(1, n + 1) if self.met(group, n, most)), default=1)
+
+    def least(self, group: str) -> int:
+        """The fewest members that can meet it."""
+        return next(n for n in itertools.count(1) if self.met(group, n, 1))
+
+    def _rule(self, group: str) -> Callable[[int, int], bool]:
+        if self.rule == LOSS and (group == ETCD or group.startswith(f"{ETCD}-")):
+            return spreading.quorum
+        return spreading.half if self.rule == HALF else spreading.separate
+
+
+# What the checks ask of a placement; the others ask for labels, or for more than moving nodes can give.
+_DEMANDS = (
+    ("scs-0214-cp-machines", SpreadDemand(HOST, SEPARATE)),
+    ("scs-0214-cp-zones", SpreadDemand(ZONE, SEPARATE)),
+    ("scs-0213-dup-", SpreadDemand(HOST, TWICE)),
+    ("scs-0213-half-", SpreadDemand(HOST, HALF)),
+    *((f"fd-quorum-etcd-{level}", SpreadDemand(level, LOSS)) for level in LEVELS),
+    *((f"fd-n1-component-{level}", SpreadDemand(level, LOSS)) for level in LEVELS),
+    ("bsi-cp-three-", SpreadDemand(ZONE, LOSS)),
+)
+
+
+def demands_of(check_ids: Iterable[str]) -> list[SpreadDemand]:
+    """What these checks ask of where the control plane is, each demand once."""
+    ids = list(check_ids)
+    found = [demand for start, demand in _DEMANDS if any(check_id.startswith(start) for check_id in ids)]
+    return list(dict.fromkeys(found))
+
+
+def members_of(layout: Layout) -> dict[str, list[str]]:
+    """The node of each member by component, and the control-plane nodes as a group of their own."""
+    known = layout.by_name()
+    found = {name: [m.node for m in members if m.node in known] for name, members in layout.members.items()}
+    if layout.control_plane:
+        found[NODES] = [node.name for node in layout.control_plane]
+    return {name: nodes for name, nodes in found.items() if nodes}
+
+
+def meets(layout: Layout, demands: Iterable[SpreadDemand]) -> bool:
+    """Whether every component certainly meets every demand, whatever the missing labels are."""
+    places, known = Locations(layout), layout.by_name()
+    for demand in demands:
+        for group, nodes in members_of(layout).items():
+            found = spreading.spread(layout, [known[node] for node in nodes], demand.level, places)
+            if not demand.met(group, found.n, found.hi):
+                return False
+    return True
+
+
+def tolerances(layout: Layout, demands: Iterable[SpreadDemand]) -> dict[str, int]:
+    """How many domains of each demanded level may fail, for certain."""
+    asked = list(dict.fromkeys(demand.level for demand in demands))
+    reports = {one.level: one.control_plane.tolerance for one in survival.survey(layout, levels=asked)}
+    return {level: reports.get(level, 0) for level in asked}
+
+
+# RF merged from auditing.repairing.planned_layout: The layout that a plan leads to, for the audit to judge again.
+# Knows nothing of how the plan was found.
+
+
+def layout_after(layout: Layout, found: RepairPlan) -> Layout:
+    """The layout once the plan is carried out, for the audit to judge again."""
+    moved, known = {move.node: move for move in found.moves}, layout.by_name()
+    settle = _NodeMover(layout)
+    components = {name: list(members) for name, members in layout.members.items()}
+    for component, node in found.starts:
+        components[component].append(ComponentInstance(node))
+    added = []
+    for move in found.adds:
+        for component in move.components:
+            components[component].append(ComponentInstance(move.node))
+        peers = [known[m.node] for m in layout.members[move.components[0]] if m.node in known]
+        added.append(msgspec.structs.replace(settle(peers[0], move), name=move.node, components=move.components))
+    return msgspec.structs.replace(
+        layout,
+        nodes=(*(settle(node, moved.get(node.name)) for node in layout.nodes), *added),
+        external=tuple(settle(node, moved.get(node.name)) for node in layout.external),
+        members={
+            name: tuple(ComponentInstance(m.node, m.healthy or m.node in moved) for m in members)
+            for name, members in components.items()
+        },
+    )
+
+
+class _NodeMover:
+    """
+    Puts nodes where a plan wants them, labels included; other sources are taken to agree with the labels again.
+
+    Who stays keeps what was concluded from neighbours, even if these leave.
+    """
+
+    def __init__(self, layout: Layout) -> None:
+        self._places = Locations(layout)
+        self._resident: dict[tuple[str, str], AuditNode] = {}
+        for node in layout.by_name().values():
+            for level, domain in zip(LEVELS, self._places.of(node.name), strict=True):
+                if domain and node.at(level):
+                    self._resident.setdefault((level, domain), node)
+
+    def __call__(self, node: AuditNode, move: NodeMove | None) -> AuditNode:
+        if move is None:
+            return msgspec.structs.replace(node, domains=self._known(node))
+        domains = self._domains(node, move)
+        labels = {key: domains[level] or "" for level, key in node.keys.items() if domains.get(level)}
+        return msgspec.structs.replace(
+            node, domains=domains, labels={**node.labels, **labels}, other_sources=(), vacuous="", ready=True
+        )
+
+    def _known(self, node: AuditNode) -> dict[str, str | None]:
+        """The node's domains as labels would say them, those included that only its neighbours tell."""
+        found = dict(node.domains)
+        for level, domain in zip(LEVELS, self._places.of(node.name), strict=True):
+            if domain and not found.get(level):
+                found[level] = self._resident[level, domain].at(level)
+        return found
+
+    def _domains(self, node: AuditNode, move: NodeMove) -> dict[str, str | None]:
+        """What the plan says; around that, what is known of its neighbours there, or else where it was."""
+        there = [level for level in LEVELS if level in move.target and level not in move.new]
+        neighbour = self._resident[there[0], move.target[there[0]]] if there else node
+        smallest = LEVELS.index(there[0]) if there else 1 + max(map(LEVELS.index, move.target), default=-1)
+        known = self._known(neighbour)
+        around = {level: known.get(level) for level in LEVELS[smallest:]}
+        return {**dict.fromkeys(LEVELS), **move.target, **around}

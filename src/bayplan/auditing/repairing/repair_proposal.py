@@ -13,18 +13,16 @@ import msgspec
 
 from bayplan.auditing import audit as auditing
 from bayplan.auditing import stanzas
-from bayplan.auditing.audit import Audit
-from bayplan.auditing.failure_events import NODE
+from bayplan.auditing.audit import LOSS_SAFE, NO_STAGE, Audit
 from bayplan.auditing.layout import HOST, STAGES, ZONE, Layout
-from bayplan.auditing.repairing import demands, planned_layout, repair
-from bayplan.auditing.repairing.demands import HALF, LOSS, SpreadDemand
-from bayplan.auditing.repairing.plans import RepairPlan
-from bayplan.auditing.staging import LOSS_SAFE, NONE
+from bayplan.auditing.repairing import plan_search, plans
+from bayplan.auditing.repairing.plans import HALF, LOSS, RepairPlan, SpreadDemand
 from bayplan.auditing.stanzas import Stanza
+from bayplan.auditing.survivability import NODE
 from bayplan.auditing.survival import Rescheduling, Survival
 from bayplan.auditing.workload_groups import ReplicaGroup, Workloads
 
-MOST_STANZAS = 50
+MAX_STANZAS = 50
 _HOSTNAME = "kubernetes.io/hostname"
 
 
@@ -43,7 +41,7 @@ class Repair(msgspec.Struct, frozen=True, kw_only=True):
     unlabelled: tuple[str, ...] = ()
 
 
-def mend(
+def propose_repair(
     found: Audit,
     *,
     required_stages: Sequence[tuple[str, str]] = (),
@@ -53,12 +51,12 @@ def mend(
 ) -> Repair:
     """What would let the required checks pass, and keep weak workloads apart."""
     layout = found.layout
-    asked = demands.demands_of(one.id for one in found.results if one.required)
+    asked = plans.demands_of(one.id for one in found.results if one.required)
     asked = list(dict.fromkeys([*asked, *_of_stages(required_stages)]))
     keep = frozenset(node.name for node in layout.by_name().values() if node.holds)
-    plan = repair.plan(layout, asked, keep=keep)
+    plan = plan_search.plan_repair(layout, asked, keep=keep)
     after = auditing.audit(
-        planned_layout.planned(layout, plan),
+        plans.layout_after(layout, plan),
         found.profile,
         required_stages=required_stages,
         workloads=workloads,
@@ -66,32 +64,32 @@ def mend(
     )
     if rescheduling is None or workloads is None or found.survival is None:
         return Repair(plan=plan, after=after)
-    wanting = list(_wanting(layout, found.survival, workloads))
+    wanting = list(_unspread_workloads(layout, found.survival, workloads))
     made, unlabelled = [], []
-    for done, (one, key) in enumerate(wanting[:MOST_STANZAS]):
-        stanza = stanzas.stanza(one, key, rescheduling.index, rescheduling.rules) if key else None
+    for done, (one, key) in enumerate(wanting[:MAX_STANZAS]):
+        stanza = stanzas.find_stanza(one, key, rescheduling.index, rescheduling.rules) if key else None
         if stanza is not None:
             made.append(stanza)
         elif not key:
             unlabelled.append(one.group.name)
         if on_step is not None:
-            on_step(done + 1, min(len(wanting), MOST_STANZAS))
+            on_step(done + 1, min(len(wanting), MAX_STANZAS))
     return Repair(
         plan=plan,
         after=after,
         stanzas=tuple(made),
-        stanzas_left=max(0, len(wanting) - MOST_STANZAS),
+        stanzas_left=max(0, len(wanting) - MAX_STANZAS),
         unlabelled=tuple(unlabelled),
     )
 
 
 def _of_stages(required: Sequence[tuple[str, str]]) -> Iterator[SpreadDemand]:
     for sense, stage in required:
-        if stage != NONE:
+        if stage != NO_STAGE:
             yield SpreadDemand(STAGES[stage], LOSS if sense == LOSS_SAFE else HALF)
 
 
-def _wanting(layout: Layout, survival: Survival, workloads: Workloads) -> Iterator[tuple[ReplicaGroup, str]]:
+def _unspread_workloads(layout: Layout, survival: Survival, workloads: Workloads) -> Iterator[tuple[ReplicaGroup, str]]:
     """
     The workloads of several replicas that one failure may take, each with the label to spread it by.
 
@@ -101,9 +99,9 @@ def _wanting(layout: Layout, survival: Survival, workloads: Workloads) -> Iterat
     weak: dict[str, str] = {}
     for level in levels:
         at = survival.at(level)
-        for standing in at.workloads.standings if at is not None and at.workloads is not None else ():
-            if not standing.at_most:
-                weak.setdefault(standing.group, level)
+        for found in at.workloads.tolerances if at is not None and at.workloads is not None else ():
+            if not found.at_most:
+                weak.setdefault(found.group, level)
     for one in workloads.owners:
         if len(one.group.members) > max(1, one.group.need) and one.group.name in weak:
             yield one, _key(layout, weak[one.group.name])

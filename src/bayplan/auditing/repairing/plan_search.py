@@ -8,17 +8,36 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from bayplan.auditing.layout import ETCD, LEVELS, Layout
-from bayplan.auditing.repairing.demands import NODES, TWICE, SpreadDemand, members_of
-from bayplan.auditing.repairing.plans import Spot, is_new, new_name
-from bayplan.auditing.spread import Places
+import msgspec
 
-MOST_TRIES = 200_000  # assignments looked at before the search settles for a good plan instead of the best
+from bayplan.auditing import survivability
+from bayplan.auditing.layout import ETCD, LEVELS, ComponentInstance, Layout
+from bayplan.auditing.repairing import plans
+from bayplan.auditing.repairing.plans import (
+    ADD_FIRST,
+    LEARNER,
+    NODES,
+    NOT_YET,
+    REMOVE_FIRST,
+    TWICE,
+    NodeMove,
+    RepairPlan,
+    Spot,
+    SpreadDemand,
+    is_new,
+    meets,
+    members_of,
+    new_name,
+    tolerances,
+)
+from bayplan.auditing.spread import Locations
+
+MAX_TRIED_ASSIGNMENTS = 200_000  # assignments looked at before the search settles for a good plan instead of the best
 
 
-class Problem:
+class RepairProblem:
     """Who may go where. `spot_of` has no entry for nodes that are still to be made."""
 
     def __init__(
@@ -49,7 +68,7 @@ class Problem:
         return self.crowd[spot], spot
 
     def _spots(self) -> dict[str, Spot]:
-        places, positions = Places(self.layout), [LEVELS.index(level) for level in self.levels]
+        places, positions = Locations(self.layout), [LEVELS.index(level) for level in self.levels]
         found = {}
         for name in self.layout.by_name():
             spot = tuple(places.of(name)[position] or "" for position in positions)
@@ -66,7 +85,7 @@ class Problem:
     def _fill_up(self) -> None:
         """Enough members for every demand: first on nodes that lack the component, then on new nodes."""
         inside = [node.name for node in self.layout.control_plane]
-        full = _of_a_full_node(self.layout)
+        full = _components_of_a_full_node(self.layout)
         missing = 0
         for group in sorted(self.members):
             if group in full:
@@ -102,7 +121,7 @@ class Problem:
             for movers in self._movers(n_moves):
                 for assignment in self._assignments([*self.new_nodes, *movers]):
                     tries += 1
-                    if tries > MOST_TRIES:
+                    if tries > MAX_TRIED_ASSIGNMENTS:
                         return best[1] if best else self._step_by_step(), False
                     if self.met(assignment):
                         cost = self._cost(assignment)
@@ -194,7 +213,137 @@ class Problem:
         return found
 
 
-def _of_a_full_node(layout: Layout) -> tuple[str, ...]:
+def _components_of_a_full_node(layout: Layout) -> tuple[str, ...]:
     """The components that a control-plane node like the others would run: all but an etcd that lives elsewhere."""
     inside = {node.name for node in layout.control_plane}
     return tuple(sorted(name for name, members in layout.members.items() if any(m.node in inside for m in members)))
+
+
+# RF merged from auditing.repairing.ordering: An order of moves that never costs the majority. Knows nothing of where
+# nodes go.
+
+
+def in_joining_order(adds: Sequence[NodeMove], problem: RepairProblem) -> tuple[NodeMove, ...]:
+    """New members one by one; where the majority could not wait for one, it joins without a vote at first."""
+    groups = {group.name: group for group in survivability.components(problem.layout.members)}
+    ordered = []
+    for move in adds:
+        joined = [groups[name] for name in move.components if groups[name].quorum]
+        waits = all(group.n_healthy >= survivability.majority(len(group.members) + 1) for group in joined)
+        ordered.append(msgspec.structs.replace(move, how=ADD_FIRST if waits else LEARNER))
+        for name in move.components:
+            members = (*groups[name].members, ComponentInstance(move.node))
+            groups[name] = msgspec.structs.replace(groups[name], members=members)
+    return tuple(ordered)
+
+
+def in_safe_order(moves: Sequence[NodeMove], problem: RepairProblem) -> tuple[tuple[NodeMove, ...], bool]:
+    """
+    One after another, those that are down first: replacing one of these only adds survivors.
+
+    Whoever works is replaced one for one, so the number of survivors stays and the order among them is free.
+    """
+    joined = {name: [*members] for name, members in problem.layout.members.items()}
+    for node, components in problem.new_nodes.items():  # they came first
+        for component in components:
+            joined[component].append(ComponentInstance(node))
+    groups = survivability.components(joined)
+    down = {member.node for group in groups for member in group.members if not member.healthy}
+    waiting, ordered, safe = sorted(moves, key=lambda m: (m.node not in down, problem.rank[m.node])), [], True
+    for move in waiting:
+        how = how_to_replace(move.node, groups)
+        safe = safe and how != NOT_YET
+        ordered.append(msgspec.structs.replace(move, how=how))
+        groups = [
+            msgspec.structs.replace(
+                group, members=tuple(ComponentInstance(m.node, m.healthy or m.node == move.node) for m in group.members)
+            )
+            for group in groups
+        ]
+    return tuple(ordered), safe
+
+
+def how_to_replace(node: str, groups: Iterable[survivability.Group]) -> str:
+    """
+    Whether the successor may join before the node leaves, else whether the node may leave first, else not yet.
+
+    A joining member counts for the majority before it works. A member that is down leaves first: that costs nothing.
+    """
+    hit = [group for group in groups if any(member.node == node for member in group.members)]
+    down = any(not member.healthy for group in hit for member in group.members if member.node == node)
+    larger = [survivability.majority(len(g.members) + 1) if g.quorum else g.need for g in hit]
+    may_add = all(group.n_healthy >= need for group, need in zip(hit, larger, strict=True))
+    may_remove = all(group.survivors(frozenset({node})) >= group.need for group in hit)
+    if may_remove and (down or not may_add):
+        return REMOVE_FIRST
+    return ADD_FIRST if may_add else NOT_YET
+
+
+# RF merged from auditing.repairing.repair: The fewest moves after which a control plane meets its demands, in a safe
+# order. A plan is found by trying assignments, the fewest moves first, and proven on the layout it leads to. Knows
+# nothing of profiles: the caller says what is demanded.
+
+
+HOSTED = "the control plane runs as pods of another cluster: spread them there, by constraints over its zones and hosts"
+
+
+def plan_repair(
+    layout: Layout,
+    demands: Sequence[SpreadDemand],
+    *,
+    usable: frozenset[str] | None = None,
+    keep: frozenset[str] = frozenset(),
+) -> RepairPlan:
+    """
+    The plan with the fewest moves, among those the one with the fewest new machines, then the most even one.
+
+    `usable` are the domains of the smallest level that may take a node, all known ones if not given. `keep` are nodes
+    that had better stay: the only holder of a lease, of a local volume.
+    """
+    members = members_of(layout)
+    if not members:
+        return RepairPlan(notes=("no control plane is visible: ask whoever runs it",))
+    if layout.is_hosted:
+        return RepairPlan(passes=meets(layout, demands), notes=(HOSTED,))
+    if meets(layout, demands):
+        return RepairPlan(passes=True, before=tolerances(layout, demands), after=tolerances(layout, demands))
+    problem = RepairProblem(layout, demands, usable, keep)
+    if problem.unknown:
+        note = "where these nodes sit decides what has to move: label them first"
+        return RepairPlan(unknown=problem.unknown, notes=(note,), before=tolerances(layout, demands))
+    assignment, exact = problem.solve()
+    return _proven(problem, assignment, exact=exact)
+
+
+def _proven(problem: RepairProblem, assignment: Mapping[str, Spot], *, exact: bool) -> RepairPlan:
+    """The plan in a safe order, judged on the layout that it leads to."""
+    moves = {node: _node_move(problem, node, spot) for node, spot in assignment.items()}
+    adds = in_joining_order([moves[node] for node in problem.new_nodes], problem)
+    ordered, safe = in_safe_order([moves[node] for node in assignment if node not in problem.new_nodes], problem)
+    further = {
+        level: len({spot[i] for spot in assignment.values() if is_new(spot[i])})
+        for i, level in enumerate(problem.levels)
+    }
+    draft = RepairPlan(starts=tuple(problem.starts), adds=adds, moves=ordered, further=further, exact=exact, safe=safe)
+    after = plans.layout_after(problem.layout, draft)
+    notes = [] if safe else ["no order keeps the majority all the way: mend the members that are down first"]
+    if len(problem.members.get(ETCD, ())) % 2 == 0 and ETCD in problem.members:
+        notes.append("an even number of etcd members tolerates no more than one fewer would")
+    passes = meets(after, problem.demands)
+    if not passes:
+        notes.append("labels contradict each other, as a machine in two zones does: put these right first")
+    return msgspec.structs.replace(
+        draft,
+        passes=passes,
+        notes=tuple(notes),
+        before=tolerances(problem.layout, problem.demands),
+        after=tolerances(after, problem.demands),
+    )
+
+
+def _node_move(problem: RepairProblem, node: str, spot: Spot) -> NodeMove:
+    source = problem.spot_of.get(node, ())
+    target = dict(zip(problem.levels, spot, strict=True))
+    new = tuple(level for level, domain in target.items() if is_new(domain))
+    components = problem.new_nodes.get(node, ())
+    return NodeMove(node, dict(zip(problem.levels, source, strict=False)), target, new, components=components)
