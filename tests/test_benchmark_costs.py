@@ -1,7 +1,7 @@
 """
-The benchmark's decisions cost what they should: counted in looks at all targets and rankings begun, never in seconds.
+The cost of the benchmark's decisions, counted in full evaluations and built rankings, never in seconds.
 
-Each count would be hundreds if a fast path stopped being taken, and no placement would differ.
+Each count would be in the hundreds if a fast path were no longer taken, although no placement would differ.
 """
 
 import json
@@ -25,7 +25,8 @@ from bayplan.wire.pods import Pod
 
 GENERATORS = Path(__file__).parents[1] / "benchmarks"
 NODES, EXISTING, PENDING = 200, 40, 100
-KINDS = {"anti": 1, "aff": 1, "pref": 1, "prefanti": 1, "mixed": 5, "spread": 1, "plain": 1}  # of pods in each input
+# The number of equivalence classes in each input.
+SHAPES = {"anti": 1, "aff": 1, "pref": 1, "prefanti": 1, "mixed": 5, "spread": 1, "plain": 1}
 
 
 class Counted:
@@ -43,91 +44,91 @@ class Counted:
 
 
 class Bench:
-    """One input of the benchmark, its existing pods in the index."""
+    """One benchmark input with its existing pods in the index."""
 
-    def __init__(self, kind):
-        command = [sys.executable, GENERATORS / "gen_pods.py", kind, *map(str, (NODES, EXISTING, PENDING))]
+    def __init__(self, shape):
+        command = [sys.executable, GENERATORS / "gen_pods.py", shape, *map(str, (NODES, EXISTING, PENDING))]
         given = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
         self.index, self.rules = PlacementIndex(), profiles.pod_rules()
         self.targets = [nodes.target_of(msgspec.convert(node, Node)) for node in given["nodes"]]
         for target in self.targets:
             self.index.add_target(target)
         for pod in given["init"]:
-            self.index.add(workload(pod), pod["spec"]["nodeName"])
-        self.waiting = [workload(pod) for pod in given["pods"]]
+            self.index.add(workload_of(pod), pod["spec"]["nodeName"])
+        self.pending = [workload_of(pod) for pod in given["pods"]]
 
     def place(self, n):
         for _ in range(n):
-            asked = self.waiting.pop(0)
-            slot, _ = schedule_pod.choose(asked, self.index, self.rules)
-            self.index.add(asked, self.index.slots.at(slot).name)
+            workload = self.pending.pop(0)
+            slot, _ = schedule_pod.choose(workload, self.index, self.rules)
+            self.index.add(workload, self.index.slots.at(slot).name)
 
-    def ask(self, n_kinds):
-        for asked in self.waiting[:n_kinds]:
-            schedule_pod.choose(asked, self.index, self.rules)
+    def choose(self, n_classes):
+        for workload in self.pending[:n_classes]:
+            schedule_pod.choose(workload, self.index, self.rules)
 
 
-def workload(pod):
+def workload_of(pod):
     return pods.workload_of(msgspec.convert(pod, Pod))
 
 
-@pytest.mark.parametrize(("kind", "n_kinds"), KINDS.items())
-def test_all_pods_of_a_kind_share_one_look_at_all_nodes(kind, n_kinds, monkeypatch):
-    begun, looks = Counted(monkeypatch, ClassRanking, "_begin"), Counted(monkeypatch, NodeKeys, "look")
-    bench = Bench(kind)
+@pytest.mark.parametrize(("shape", "n_classes"), SHAPES.items())
+def test_all_pods_of_an_equivalence_class_share_one_full_evaluation(shape, n_classes, monkeypatch):
+    built, key_rebuilds = Counted(monkeypatch, ClassRanking, "_build"), Counted(monkeypatch, NodeKeys, "rebuild")
+    bench = Bench(shape)
     bench.place(PENDING)
-    rules_with_something_to_say = 8
-    assert bench.index.evaluations.n_full <= n_kinds * rules_with_something_to_say
-    assert begun.n == n_kinds
-    assert looks.n == n_kinds
+    n_applicable_rules = 8
+    assert bench.index.evaluations.n_full <= n_classes * n_applicable_rules
+    assert built.n == n_classes
+    assert key_rebuilds.n == n_classes
 
 
-@pytest.mark.parametrize(("kind", "n_kinds"), KINDS.items())
-def test_a_node_that_comes_or_goes_is_looked_at_alone(kind, n_kinds):
-    bench = Bench(kind)
+@pytest.mark.parametrize(("shape", "n_classes"), SHAPES.items())
+def test_only_an_added_or_removed_node_is_evaluated_again(shape, n_classes):
+    bench = Bench(shape)
     bench.place(20)
-    bench.ask(n_kinds)
+    bench.choose(n_classes)
     n_full = bench.index.evaluations.n_full
     newcomer = msgspec.structs.replace(
         bench.targets[0], name="new", labels={**bench.targets[0].labels, "kubernetes.io/hostname": "new"}
     )
     bench.index.add_target(newcomer)
-    bench.ask(n_kinds)
+    bench.choose(n_classes)
     assert bench.index.evaluations.n_full == n_full
     bench.index.remove_target("new")
-    bench.ask(n_kinds)
-    # Who came and went on it before did so in domains that are gone: rules about peers look again, once for each kind.
-    assert bench.index.evaluations.n_full <= n_full + n_kinds
+    bench.choose(n_classes)
+    # Its pods were counted in domains that are gone: rules about peers evaluate all nodes again, once for each class.
+    assert bench.index.evaluations.n_full <= n_full + n_classes
 
 
-@pytest.mark.parametrize(("kind", "n_kinds"), KINDS.items())
-def test_pods_that_go_are_taken_off_one_by_one(kind, n_kinds):
-    bench = Bench(kind)
+@pytest.mark.parametrize(("shape", "n_classes"), SHAPES.items())
+def test_removed_pods_are_subtracted_one_by_one(shape, n_classes):
+    bench = Bench(shape)
     bench.place(20)
-    bench.ask(n_kinds)
+    bench.choose(n_classes)
     n_full = bench.index.evaluations.n_full
     for key in list(bench.index.records)[:20]:
         bench.index.remove(key)
-    bench.ask(n_kinds)
+    bench.choose(n_classes)
     assert bench.index.evaluations.n_full == n_full
 
 
-def test_relabelling_a_namespace_nobody_asks_about_costs_no_look(monkeypatch):
+def test_relabelling_a_namespace_that_no_term_selects_evaluates_nothing(monkeypatch):
     bench = Bench("aff")
     bench.place(5)
-    bench.ask(1)
+    bench.choose(1)
     n_full, recounted = bench.index.evaluations.n_full, Counted(monkeypatch, PeerIndex, "_matched_by")
     bench.index.set_namespace("default", {"team": "other"})
-    bench.ask(1)
+    bench.choose(1)
     assert bench.index.evaluations.n_full == n_full
     assert not recounted.n
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_label_that_somebody_names_for_the_first_time_moves_no_pod_without_it(kind):
-    bench, moved = Bench(kind), []
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_label_that_is_first_selected_moves_no_pod_without_it(shape):
+    bench, moved = Bench(shape), []
     n_classes = len(bench.index.peer_index.classes)
     bench.index.peer_index.moved = lambda rows, class_id: moved.extend(rows)
-    bench.index.peer_index.hold(PeerTerm((TermPart(equals({"unheard-of": "x"}), None),)))
+    bench.index.peer_index.hold(PeerTerm((TermPart(equals({"unused": "x"}), None),)))
     assert not moved
     assert len(bench.index.peer_index.classes) == n_classes
