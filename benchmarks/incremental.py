@@ -67,13 +67,13 @@ class LargeCluster:
     def __init__(self, n_nodes, n_pods):
         from gen_templates import node, pod
 
-        from bayplan.mapping import nodes, pods
+        from bayplan.mapping import pods, targets
         from bayplan.rules import profiles
         from bayplan.wire.nodes import Node
         from bayplan.wire.pods import Pod
 
         def target(i):
-            return nodes.target_of(msgspec.convert(node(i), Node))
+            return targets.target_of_node(msgspec.convert(node(i), Node))
 
         def workload(i):
             found = pods.workload_of(msgspec.convert(pod(i, i % TEMPLATES, TEMPLATES), Pod))

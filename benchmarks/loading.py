@@ -38,9 +38,10 @@ def cells(row):
 
 def main():
     from bayplan.reading import cluster
+    from bayplan.reading.files import ReadOptions
 
     start = time.perf_counter()
-    index = cluster.load([sys.argv[1]]).index
+    index = cluster.load(ReadOptions([sys.argv[1]])).index
     seconds = time.perf_counter() - start
     n_objects = len(index.records) + len(index.slots)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -35,14 +35,14 @@ def cells(row):
 def main():
     from bayplan import schedule_pod
     from bayplan.indexing.placement_index import PlacementIndex
-    from bayplan.mapping import nodes
+    from bayplan.mapping import targets
     from bayplan.rules import profiles
     from bayplan.wire.nodes import Node
 
     n_rollouts, n_templates, n_nodes = map(int, sys.argv[1:4])
     index, rules = PlacementIndex(), profiles.pod_rules()
     for i in range(n_nodes):
-        index.add_target(nodes.target_of(msgspec.convert(node(i), Node)))
+        index.add_target(targets.target_of_node(msgspec.convert(node(i), Node)))
     looks = {max(1, int(share * n_rollouts)) for share in LOOKS}
     megabytes = []
     for rollout in range(1, n_rollouts + 1):

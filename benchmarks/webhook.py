@@ -21,7 +21,7 @@ import msgspec
 
 from bayplan.enforcing.quota import QuotaLimits
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.mapping import nodes
+from bayplan.mapping import targets
 from bayplan.webhook import certificates, serving
 from bayplan.webhook.admission_handler import AdmissionHandler, AdmissionSettings
 from bayplan.webhook.certificates import CertificateRotator, Memory
@@ -45,7 +45,7 @@ class View:
         for n in range(n_nodes):
             labels = {HOSTNAME: f"n{n}", ZONE: f"z{n % 10}"}
             written = {"metadata": {"name": f"n{n}", "labels": labels}, "status": {"allocatable": {"cpu": "32"}}}
-            self.index.add_target(nodes.target_of(msgspec.convert(written, Node)))
+            self.index.add_target(targets.target_of_node(msgspec.convert(written, Node)))
 
     async def pending(self, _namespace):
         return ()

@@ -20,7 +20,7 @@ from bayplan.enforcing.eviction_limits import EvictionBudgets
 from bayplan.enforcing.planning import EnforcementSettings
 from bayplan.enforcing.tracking import ViolationTracker
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.mapping import nodes, pods
+from bayplan.mapping import pods, targets
 from bayplan.model.disruption_budgets import DisruptionBudget
 from bayplan.model.labels import equals
 from bayplan.model.semantics import PRESETS
@@ -153,7 +153,7 @@ class Story:
         self.index.add(workload(manifest), manifest["spec"]["nodeName"])
 
     def target(self, name):
-        return nodes.target_of(msgspec.convert(scenarios.node(name, self.scene["nodes"][name] or {}), Node))
+        return targets.target_of_node(msgspec.convert(scenarios.node(name, self.scene["nodes"][name] or {}), Node))
 
     # Looking
 

@@ -16,7 +16,7 @@ from bayplan import schedule_pod
 from bayplan.engine.ranking import ClassRanking, NodeKeys
 from bayplan.indexing.peer_index import PeerIndex
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.mapping import nodes, pods
+from bayplan.mapping import pods, targets
 from bayplan.model.labels import equals
 from bayplan.model.terms import PeerTerm, TermPart
 from bayplan.rules import profiles
@@ -50,7 +50,7 @@ class Bench:
         command = [sys.executable, GENERATORS / "gen_pods.py", shape, *map(str, (NODES, EXISTING, PENDING))]
         given = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
         self.index, self.rules = PlacementIndex(), profiles.pod_rules()
-        self.targets = [nodes.target_of(msgspec.convert(node, Node)) for node in given["nodes"]]
+        self.targets = [targets.target_of_node(msgspec.convert(node, Node)) for node in given["nodes"]]
         for target in self.targets:
             self.index.add_target(target)
         for pod in given["init"]:

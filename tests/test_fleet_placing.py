@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from bayplan.assigning import estimating
 from bayplan.indexing.capacity import capacity_report_of
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.mapping import bindings, clusters
+from bayplan.mapping import bindings, targets
 from bayplan.model.clusters import ClusterFacts, NodeGrade, ResourceSummary
 from bayplan.placing import place_bindings
 from bayplan.rules import profiles
@@ -56,7 +56,7 @@ def binding(name, replicas=1, placement=AGGREGATED, cpu="1", clusters=(), **spec
 def index_of(written, placed=()):
     index = PlacementIndex(lost_targets_count=True)
     for one in written:
-        index.add_target(clusters.target_of(msgspec.convert(one, Cluster)))
+        index.add_target(targets.target_of_cluster(msgspec.convert(one, Cluster)))
     for one in placed:
         typed = msgspec.convert(one, ResourceBinding)
         index.add_shares(bindings.workload_of(typed), bindings.shares_of(typed))

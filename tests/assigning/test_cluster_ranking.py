@@ -6,7 +6,7 @@ import pytest
 from bayplan import schedule_binding
 from bayplan.assigning import candidates, cluster_ranking, estimating
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.mapping import bindings, clusters
+from bayplan.mapping import bindings, targets
 from bayplan.model.semantics import UPSTREAM, for_fleets
 from bayplan.placing import place_bindings
 from bayplan.rules import profiles
@@ -22,7 +22,7 @@ def cluster(name, cpu="1000", **labels):
         "apiEnablements": [{"groupVersion": "apps/v1", "resources": [{"kind": "Deployment"}]}],
         "resourceSummary": {"allocatable": {"cpu": cpu, "pods": "5000"}},
     }
-    return clusters.target_of(
+    return targets.target_of_cluster(
         msgspec.convert({"metadata": {"name": name, "labels": labels}, "status": status}, Cluster)
     )
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from bayplan.assigning import estimating
 from bayplan.indexing.capacity import MAX_ARRAY_GRADES, capacity_report_of
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.mapping import clusters
-from bayplan.mapping.clusters import amounts_of
+from bayplan.mapping import targets
+from bayplan.mapping.targets import amounts_of
 from bayplan.model.bindings import ReplicaDemand
 from bayplan.model.clusters import ClusterFacts, NodeGrade, ResourceSummary
 from bayplan.model.targets import Target
@@ -69,7 +69,7 @@ def test_estimates_are_those_of_the_slow_twin_through_every_change(seed):
             continue
         known = name in written
         written[name] = strategies.cluster(dice, name)
-        target = clusters.target_of(msgspec.convert(written[name], Cluster))
+        target = targets.target_of_cluster(msgspec.convert(written[name], Cluster))
         index.update_target(target) if known else index.add_target(target)
     asked = strategies.request(dice)
     for requirements in (None, {"resourceRequest": asked}):

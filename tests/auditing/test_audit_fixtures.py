@@ -17,6 +17,7 @@ from bayplan.auditing.audit_input import (
 )
 from bayplan.auditing.layout import AuditNode, Layout
 from bayplan.reading import audit_files
+from bayplan.reading.files import ReadOptions
 from bayplan.wire.meta import ObjectMeta
 
 SCENARIOS = str(pathlib.Path(__file__).parent / "scenarios.yaml")
@@ -25,7 +26,7 @@ HALF = tuple(f"scs-0213-half-{part}" for part in ("apiserver", "controller-manag
 
 
 def upstream(name):
-    return audit_files.load([SCENARIOS], scenario=name).nodes
+    return audit_files.load(ReadOptions([SCENARIOS]), scenario=name).nodes
 
 
 # Layouts of n members: half rule, and whether a majority survives one loss.

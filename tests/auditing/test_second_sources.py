@@ -25,6 +25,7 @@ from bayplan.auditing.audit_input import (
 )
 from bayplan.auditing.repairing import repair_proposal
 from bayplan.reading import audit_files
+from bayplan.reading.files import ReadOptions
 from bayplan.wire.meta import ObjectMeta, ObjectReference
 from bayplan.wire.pods import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from bayplan.wire.storage import PersistentVolume, PersistentVolumeSpec, VolumeNodeAffinity
@@ -194,5 +195,5 @@ def test_leases_that_ran_out_long_before_the_others_do_not_count(tmp_path):
     }
     objects = [{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}, *(lease(*one) for one in times.items())]
     (tmp_path / "dump.json").write_text("\n".join(map(json.dumps, objects)))
-    found = audit_files.load([str(tmp_path / "dump.json")])
+    found = audit_files.load(ReadOptions([str(tmp_path / "dump.json")]))
     assert [one.metadata.name for one in found.leases] == ["apiserver-a", "apiserver-b", "apiserver-odd"]

@@ -8,6 +8,7 @@ import pytest
 from bayplan.controllers import pod_creation
 from bayplan.errors import InputError
 from bayplan.reading import cluster, files
+from bayplan.reading.files import ReadOptions
 
 SUFFIX = "[bcdfghjklmnpqrstvwxz2456789]{5}"
 HASH = "[bcdfghjklmnpqrstvwxz2456789]+"
@@ -48,7 +49,7 @@ def expand(tmp_path):
     def expand(*objects):
         path = tmp_path / "a.json"
         path.write_text("\n".join(map(json.dumps, objects)))
-        return pod_creation.expand(files.load([str(path)]))
+        return pod_creation.expand(files.load(ReadOptions([str(path)])))
 
     return expand
 
@@ -293,16 +294,16 @@ def test_pods_that_a_sink_took_still_count(tmp_path):
     path = tmp_path / "a.json"
     objects = [controller("ReplicaSet", replicas=3), pod("a", "ReplicaSet/web"), pod("b", "ReplicaSet/web")]
     path.write_text("\n".join(map(json.dumps, objects)))
-    inputs = files.load([str(path)], sinks={"Pod": lambda pod: None})
+    inputs = files.load(ReadOptions([str(path)], sinks={"Pod": lambda pod: None}))
     assert len(pod_creation.expand(inputs).pods) == 1
 
 
 @pytest.mark.parametrize("objects, path", [
-    ([controller("Deployment", replicas=pod_creation.MOST_MADE + 1)], "Deployment shop/web: spec.replicas"),
-    ([controller("StatefulSet", replicas=pod_creation.MOST_MADE + 1)], "StatefulSet shop/web: spec.replicas"),
-    ([controller("ReplicationController", replicas=pod_creation.MOST_MADE + 1)], "ReplicationController shop/web: spec.replicas"),
-    ([controller("Job", parallelism=pod_creation.MOST_MADE + 1)], "Job shop/web: spec.parallelism"),
-    ([controller("ReplicaSet", replicas=2), controller("Deployment", "api", replicas=pod_creation.MOST_MADE - 1)], "Deployment shop/api: spec.replicas"),
+    ([controller("Deployment", replicas=pod_creation.MAX_CREATED_PODS + 1)], "Deployment shop/web: spec.replicas"),
+    ([controller("StatefulSet", replicas=pod_creation.MAX_CREATED_PODS + 1)], "StatefulSet shop/web: spec.replicas"),
+    ([controller("ReplicationController", replicas=pod_creation.MAX_CREATED_PODS + 1)], "ReplicationController shop/web: spec.replicas"),
+    ([controller("Job", parallelism=pod_creation.MAX_CREATED_PODS + 1)], "Job shop/web: spec.parallelism"),
+    ([controller("ReplicaSet", replicas=2), controller("Deployment", "api", replicas=pod_creation.MAX_CREATED_PODS - 1)], "Deployment shop/api: spec.replicas"),
 ])  # fmt: skip
 def test_no_more_pods_are_made_than_a_cluster_could_hold(objects, path, expand):
     with pytest.raises(InputError) as refused:
@@ -314,9 +315,9 @@ def test_no_more_pods_are_made_than_a_cluster_could_hold(objects, path, expand):
 def test_whoever_waits_hears_how_many_pods_were_made(tmp_path):
     path = tmp_path / "a.json"
     path.write_text(json.dumps(controller("ReplicaSet", replicas=2500)))
-    told = []
-    cluster.cluster_of(files.load([str(path)]), tell=told.append)
-    assert told == [
+    reported = []
+    cluster.cluster_of(files.load(ReadOptions([str(path)])), progress=reported.append)
+    assert reported == [
         "making pods from controllers: 1000",
         "making pods from controllers: 2000",
         "reading what pods need: 1000 of 2500",

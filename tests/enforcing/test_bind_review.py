@@ -7,7 +7,7 @@ import pytest
 
 from bayplan.enforcing import bind_review
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.mapping import nodes, pods
+from bayplan.mapping import pods, targets
 from bayplan.model.semantics import DESIGN, UPSTREAM
 from bayplan.wire.nodes import Node
 from bayplan.wire.pods import Pod
@@ -31,7 +31,7 @@ def index_of(*placed, semantics=UPSTREAM):
     index = PlacementIndex(semantics)
     for name, zone in (("n1", "a"), ("n2", "a")):
         labels = {HOSTNAME: name, "zone": zone}
-        index.add_target(nodes.target_of(msgspec.convert({"metadata": {"name": name, "labels": labels}}, Node)))
+        index.add_target(targets.target_of_node(msgspec.convert({"metadata": {"name": name, "labels": labels}}, Node)))
     for one, node in placed:
         index.add(one, node)
     return index
@@ -79,7 +79,7 @@ def test_one_pod_on_the_first_node(pod, placed, node, said, semantics):
 def test_a_node_is_who_has_its_hostname(labels, apart, near):
     index = PlacementIndex(UPSTREAM)
     for name, given in labels.items():
-        index.add_target(nodes.target_of(msgspec.convert({"metadata": {"name": name, "labels": given}}, Node)))
+        index.add_target(targets.target_of_node(msgspec.convert({"metadata": {"name": name, "labels": given}}, Node)))
     index.add(workload("db", "db", rule("web")), [*labels][-1])
     found = bind_review.broken_rules(workload("p", "web", rule("db")), "n1", index)
     assert [one.owner for one in found] == apart

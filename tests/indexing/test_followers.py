@@ -11,7 +11,7 @@ from bayplan import schedule_binding
 from bayplan.explaining import explanation
 from bayplan.indexing.followers import Follower
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.mapping import bindings, clusters
+from bayplan.mapping import bindings, targets
 from bayplan.model.semantics import DESIGN, UPSTREAM, for_fleets
 from bayplan.rules import profiles
 from bayplan.wire.fleets import Cluster, ResourceBinding
@@ -25,7 +25,7 @@ def cluster(name, region="eu", cpu="100"):
         "resourceSummary": {"allocatable": room},
     }
     written = {"metadata": {"name": name, "labels": {}}, "spec": {"region": region}, "status": status}
-    return clusters.target_of(msgspec.convert(written, Cluster))
+    return targets.target_of_cluster(msgspec.convert(written, Cluster))
 
 
 def binding(name, group, replicas=2):

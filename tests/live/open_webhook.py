@@ -8,7 +8,7 @@ import msgspec
 
 from bayplan.enforcing.quota import NO_LIMITS
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.mapping import nodes, pods
+from bayplan.mapping import pods, targets
 from bayplan.webhook import certificates, manifests, serving
 from bayplan.webhook.admission_handler import AdmissionHandler, AdmissionSettings
 from bayplan.webhook.certificates import CertificateLifetimes, CertificateRotator, Memory
@@ -35,7 +35,7 @@ class SeenView:
     async def rotate(self, admin):
         for written in await admin.items("nodes"):
             if written["metadata"]["name"] not in self.index.slots.by_name:
-                self.index.add_target(nodes.target_of(msgspec.convert(written, Node)))
+                self.index.add_target(targets.target_of_node(msgspec.convert(written, Node)))
         for written in await admin.items("pods"):
             workload = pods.workload_of(msgspec.convert(written, Pod))
             node = written["spec"].get("nodeName")

@@ -12,6 +12,7 @@ from bayplan.kube_api import connect
 from bayplan.live.moving import Mover
 from bayplan.live.pod_moves import OwnedPods, PodMoves
 from bayplan.reading import cluster
+from bayplan.reading.files import ReadOptions
 from bayplan.rules import profiles
 from bayplan.watching.fetching import ClusterFetcher
 from live.admin import wait_for
@@ -28,7 +29,7 @@ async def crowd(admin, namespace):
 def look(server):
     """As the command itself reads a cluster."""
     pods, fetching = OwnedPods(), ClusterFetcher(connect.from_kubeconfig(server.kubeconfig()))
-    inputs, _ = cluster.read([], also={"Pod": pods}, live=fetching.sources())
+    inputs, _ = cluster.read(ReadOptions(sinks={"Pod": pods}, live=fetching.sources()))
     return PodMoves(cluster.cluster_of(inputs, sink=pods), pods.controllers, profiles.pod_rules())
 
 

@@ -10,7 +10,7 @@ from bayplan.live.assembly import SchedulerAssembly, SchedulerSettings
 from bayplan.live.cluster_writer import PodGoneError, RejectedError
 from bayplan.rules import profiles
 from bayplan.watching import resources
-from bayplan.wire.disruption import PodDisruptionBudget
+from bayplan.wire.controllers import PodDisruptionBudget
 from bayplan.wire.nodes import Node
 from bayplan.wire.pods import Pod
 

@@ -7,6 +7,7 @@ import pytest
 from bayplan.enforcing.rebalancing import DisruptionLimits
 from bayplan.live.pod_moves import OwnedPods, PodMoves
 from bayplan.reading import cluster
+from bayplan.reading.files import ReadOptions
 from bayplan.rules import profiles
 from bayplan.wire.meta import ObjectMeta, OwnerReference
 from bayplan.wire.pods import Pod, PodSpec
@@ -17,7 +18,7 @@ ANY = DisruptionLimits(max_moves=5, movable=lambda _workload: True)
 
 @pytest.fixture
 def moves():
-    return PodMoves(cluster.load([str(EXAMPLE)]), {}, profiles.pod_rules())
+    return PodMoves(cluster.load(ReadOptions([str(EXAMPLE)])), {}, profiles.pod_rules())
 
 
 def test_what_went_as_planned_gained_what_was_planned(moves):

@@ -6,7 +6,7 @@ import pytest
 from bayplan.mapping.disruption_budgets import budget_of
 from bayplan.model.disruption_budgets import DisruptionBudget
 from bayplan.model.labels import EVERYTHING, equals
-from bayplan.wire.disruption import PodDisruptionBudget
+from bayplan.wire.controllers import PodDisruptionBudget
 
 WRITTEN = {
     "apiVersion": "policy/v1",

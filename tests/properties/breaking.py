@@ -7,7 +7,7 @@ import msgspec
 
 from bayplan.enforcing.tracking import ViolationTracker
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.mapping import nodes, pods
+from bayplan.mapping import pods, targets
 from bayplan.wire.nodes import Node
 from bayplan.wire.pods import Pod
 from reference.strategies import HOSTNAME, ZONE
@@ -184,4 +184,4 @@ def _workload(pod):
 
 
 def _target(node):
-    return nodes.target_of(msgspec.convert(node, Node))
+    return targets.target_of_node(msgspec.convert(node, Node))

@@ -6,7 +6,7 @@ import msgspec
 
 from bayplan import schedule_pod
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.mapping import nodes, pods
+from bayplan.mapping import pods, targets
 from bayplan.rules import profiles
 from bayplan.wire.nodes import Node
 from bayplan.wire.pods import Pod
@@ -129,7 +129,7 @@ class ChangingCluster:
 
     def _target(self, name):
         written = strategies.node(self.dice, name)
-        target = nodes.target_of(msgspec.convert(written, Node))
+        target = targets.target_of_node(msgspec.convert(written, Node))
         # A cluster of a fleet may span zones: one more value of a key it has.
         if self.chance.random() < self.spanning and strategies.ZONE in target.labels:
             further = self.chance.choice([z for z in strategies.ZONES if z != target.labels[strategies.ZONE]])

@@ -6,7 +6,7 @@ import msgspec
 
 from bayplan import schedule_binding
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.mapping import bindings, clusters
+from bayplan.mapping import bindings, targets
 from bayplan.model.semantics import for_fleets
 from bayplan.rules import profiles
 from bayplan.wire.fleets import Cluster, ResourceBinding
@@ -104,7 +104,7 @@ class ChangingFleet:
         return self.chance.sample(list(keys), len(keys))
 
     def _target(self, name):
-        return clusters.target_of(msgspec.convert(self.written[name], Cluster))
+        return targets.target_of_cluster(msgspec.convert(self.written[name], Cluster))
 
     def _drawn(self, draw, name):
         written, resources = draw(self.dice, name, NAMES), []

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayplan.enforcing.tracking import ViolationTracker
-from bayplan.mapping import bindings, clusters
+from bayplan.mapping import bindings, targets
 from bayplan.mapping.workload_terms import LabelKeys
 from bayplan.model.workloads import LEAVING
 from bayplan.placing import place_bindings
@@ -48,7 +48,7 @@ class ChangingFleet:
 
     def add_clusters(self, manifest):
         written = self.asked.clusters[self.every["clusters"].index(manifest)]
-        self.index.add_target(clusters.target_of(written))
+        self.index.add_target(targets.target_of_cluster(written))
 
     def remove_clusters(self, manifest):
         self.index.remove_target(manifest["metadata"]["name"])

@@ -15,7 +15,7 @@ from bayplan.enforcing.rebalancing import DisruptionLimits
 from bayplan.enforcing.soft_rules import PeerTermPoints, PodPreferences
 from bayplan.engine import filtering
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.mapping import nodes, pods
+from bayplan.mapping import pods, targets
 from bayplan.model.disruption_budgets import DisruptionBudget
 from bayplan.model.labels import equals
 from bayplan.model.semantics import PRESETS
@@ -46,7 +46,7 @@ class Scene:
     def built(self, manifests):
         index = PlacementIndex(PRESETS[self.preset])
         for node in self.nodes:
-            index.add_target(nodes.target_of(msgspec.convert(node, Node)))
+            index.add_target(targets.target_of_node(msgspec.convert(node, Node)))
         for pod in manifests:
             index.add(workload(pod), pod["spec"]["nodeName"])
         return index
@@ -188,7 +188,7 @@ def test_points_kept_from_change_to_change_are_those_counted_anew(preset, seed):
         elif what < 0.9:
             index.add(workload(scene.draw_pod(f"new-{index.journal.end}")), chance.choice(known))
         else:
-            index.update_target(nodes.target_of(msgspec.convert(scene.draw_node(chance.choice(known)), Node)))
+            index.update_target(targets.target_of_node(msgspec.convert(scene.draw_node(chance.choice(known)), Node)))
         if scene.maybe(0.7):
             check()
 

@@ -5,7 +5,7 @@ import textwrap
 import pytest
 
 from bayplan import errors
-from bayplan.reading import files, sources, yaml_documents
+from bayplan.reading import documents, files, yaml_documents
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def complaints(write, tmp_path):
 
     def complaints(text, name="a.yaml", **options):
         with pytest.raises(errors.InputError) as caught:
-            files.load([write(text, name)], **options)
+            files.load(files.ReadOptions([write(text, name)], **options))
         return [str(fault).replace(f"{tmp_path}/", "") for fault in caught.value.faults]
 
     return complaints
@@ -36,7 +36,7 @@ def complaints(write, tmp_path):
 @pytest.fixture
 def load(write):
     def load(text, name="a.yaml", **options):
-        return files.load([write(text, name)], **options)
+        return files.load(files.ReadOptions([write(text, name)], **options))
 
     return load
 
@@ -46,7 +46,7 @@ def values():
     """The values of every document of a YAML text; faults as they are."""
 
     def values(text):
-        source = sources.Source("a.yaml", textwrap.dedent(text).encode())
+        source = documents.Source("a.yaml", textwrap.dedent(text).encode())
         return [getattr(item, "root", item) for item in yaml_documents.read(source)]
 
     return values

@@ -41,7 +41,7 @@ MEASURE = """
             peak = max(peak, anonymous())
 
     before = anonymous()
-    found = files.load([sys.argv[1]], sinks={"Pod": sink})
+    found = files.load(files.ReadOptions([sys.argv[1]], sinks={"Pod": sink}))
     print(count, (peak - before) // 1024, len(found.inventory.names))
 """
 

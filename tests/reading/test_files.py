@@ -10,7 +10,8 @@ import pytest
 
 from bayplan import errors
 from bayplan.reading import files, yaml_documents
-from bayplan.reading.inputs import ObjectKey
+from bayplan.reading.collecting import ObjectKey
+from bayplan.reading.files import ReadOptions
 
 NODE = "apiVersion: v1\nkind: Node\nmetadata: {name: %s}\n"
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec: {containers: [{name: c, image: i}]}\n"
@@ -22,7 +23,7 @@ def names(objects):
 
 def complaints_of(paths, **options):
     with pytest.raises(errors.InputError) as caught:
-        files.load(paths, **options)
+        files.load(ReadOptions(paths, **options))
     return [str(fault) for fault in caught.value.faults]
 
 
@@ -32,29 +33,29 @@ def test_a_directory_is_read_in_order_and_not_deeper(write, tmp_path):
             NODE % name[0] if not name.endswith("json") else '{"apiVersion":"v1","kind":"Node","metadata":{"name":"c"}}'
         )
         write(text, name)
-    assert names(files.load([str(tmp_path)]).nodes) == ["a", "b", "c"]
-    assert names(files.load([str(tmp_path)], recursive=True).nodes) == ["a", "b", "c", "d"]
+    assert names(files.load(ReadOptions([str(tmp_path)])).nodes) == ["a", "b", "c"]
+    assert names(files.load(ReadOptions([str(tmp_path)], recursive=True)).nodes) == ["a", "b", "c", "d"]
 
 
 def test_a_file_given_twice_is_read_once(write, tmp_path):
     path = write(NODE % "a")
-    assert names(files.load([path, str(tmp_path), f"{tmp_path}/./a.yaml"]).nodes) == ["a"]
+    assert names(files.load(ReadOptions([path, str(tmp_path), f"{tmp_path}/./a.yaml"])).nodes) == ["a"]
 
 
 def test_a_file_named_outright_may_end_as_it_likes(write):
-    assert names(files.load([write(NODE % "a", "dump.txt")]).nodes) == ["a"]
+    assert names(files.load(ReadOptions([write(NODE % "a", "dump.txt")])).nodes) == ["a"]
 
 
 @pytest.mark.parametrize("text", [NODE % "a", '{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}}'])
 def test_standard_input(text):
-    assert names(files.load(["-"], stdin=io.BytesIO(text.encode())).nodes) == ["a"]
+    assert names(files.load(ReadOptions(["-"], stdin=io.BytesIO(text.encode()))).nodes) == ["a"]
 
 
 def test_a_pipe_can_be_read():
     reading, writing = os.pipe()
     os.write(writing, (NODE % "a").encode())
     os.close(writing)
-    assert names(files.load([f"/dev/fd/{reading}"]).nodes) == ["a"]
+    assert names(files.load(ReadOptions([f"/dev/fd/{reading}"])).nodes) == ["a"]
     os.close(reading)
 
 
@@ -268,11 +269,11 @@ def test_what_a_sink_refuses_is_told_with_its_place(complaints):
 
 
 def test_progress_and_the_hint_for_big_yaml(write, monkeypatch):
-    monkeypatch.setattr(files, "BIG_YAML", 1000)
+    monkeypatch.setattr(files, "MIN_SLOW_YAML_BYTES", 1000)
     monkeypatch.setattr(yaml_documents, "HAS_LIBYAML", False)
     path = write("".join(f"---\n{NODE % f'n{i}'}" for i in range(600)))
     told = []
-    found = files.load([path], progress=told.append)
+    found = files.load(ReadOptions([path], progress=told.append))
     size = pathlib.Path(path).stat().st_size
     hints = [step.hint for step in told if step.hint]
     assert "JSON (kubectl get -o json) is read about thirty times faster" in hints[0]

@@ -7,7 +7,6 @@ import pytest
 from bayplan import errors
 from bayplan.model.semantics import UPSTREAM
 from bayplan.reading import cluster, files, fleet
-from bayplan.reading import inputs as admitting
 
 CLUSTER = """\
 ---
@@ -270,5 +269,7 @@ def test_the_policys_annotation_comes_along(load):
 
 def test_policies_are_admitted_before_anything_is_placed(write):
     path = write(CLUSTER % "a" + SHOP + POLICY % "{clusterAffinity: {}, clusterAffinities: []}")
-    inputs = files.load([path])
-    assert ["clusterAffinities cannot co-exist" in str(fault) for fault in admitting.faults(inputs, UPSTREAM)] == [True]
+    inputs = files.load(files.ReadOptions([path]))
+    assert [
+        "clusterAffinities cannot co-exist" in str(fault) for fault in cluster.admission_faults(inputs, UPSTREAM)
+    ] == [True]

@@ -9,7 +9,7 @@ from bayplan.errors import InputError
 from bayplan.model.semantics import UPSTREAM
 from bayplan.placing.place_bindings import place_all
 from bayplan.reading import fleet
-from bayplan.reading.inputs import Inputs
+from bayplan.reading.collecting import Inputs
 from bayplan.rules import profiles
 from bayplan.wire.fleets import Cluster, ResourceBinding
 

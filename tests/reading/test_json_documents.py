@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from bayplan.reading import documents, json_documents, sources
+from bayplan.reading import documents, json_documents
 
 
 def read(text):
-    return list(json_documents.read(sources.Source("a.json", text.encode())))
+    return list(json_documents.read(documents.Source("a.json", text.encode())))
 
 
 def obj(kind, name, **more):

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from bayplan.reading import documents, sources, yaml_documents
+from bayplan.reading import documents, yaml_documents
 
 POD = """
     apiVersion: v1
@@ -25,7 +25,7 @@ POD = """
 
 
 def read(text):
-    return list(yaml_documents.read(sources.Source("a.yaml", textwrap.dedent(text).encode())))
+    return list(yaml_documents.read(documents.Source("a.yaml", textwrap.dedent(text).encode())))
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_a_list_shares_anchors_between_its_items():
 
 def test_items_are_handed_on_before_the_file_is_read():
     text = "items:\n" + "- kind: Pod\n  metadata: {name: a}\n" * 10_000 + "kind: List\n"
-    source = sources.Source("a.yaml", text.encode())
+    source = documents.Source("a.yaml", text.encode())
     next(yaml_documents.read(source))
     assert source.position < source.size / 4
 

@@ -6,7 +6,7 @@ import msgspec
 
 from bayplan.enforcing.quota import NO_LIMITS
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.mapping import nodes, pods
+from bayplan.mapping import pods, targets
 from bayplan.model.semantics import UPSTREAM
 from bayplan.webhook import reviews
 from bayplan.wire.nodes import Node
@@ -100,7 +100,7 @@ class View:
         self.pending_pods = []
         for name in ("n1", "n2"):
             written = {"metadata": {"name": name, "labels": {HOSTNAME: name}}, "status": {"allocatable": {"cpu": "4"}}}
-            self.index.add_target(nodes.target_of(msgspec.convert(written, Node)))
+            self.index.add_target(targets.target_of_node(msgspec.convert(written, Node)))
 
     def put(self, obj):
         """A pod as it is seen in the cluster."""

@@ -227,17 +227,20 @@ def _read(
     sources: options.Sources, topology: Topology, losing: Losing, console: Console, *, wants_index: bool
 ) -> tuple[AuditInput, PlaceableObjects | None]:
     from bayplan.reading import audit_files, inventory
+    from bayplan.reading.files import ReadOptions
 
     placeable = audit_files.PlaceableObjects() if wants_index else None
     fetching = _fetching(sources)
     with console.progress() as line:
         given = audit_files.load(
-            sources.filename,
-            recursive=sources.recursive,
+            ReadOptions(
+                sources.filename,
+                recursive=sources.recursive,
+                progress=lambda step: line.show(lambda: f"reading {step.file}: {step.objects_read} objects"),
+                live=fetching.sources() if fetching else (),
+            ),
             scenario=topology.scenario or "",
             placeable=placeable,
-            progress=lambda step: line.show(lambda: f"reading {step.file}: {step.objects_read} objects"),
-            live=fetching.sources() if fetching else (),
             unlisted=fetching.unlisted if fetching else (),
         )
     content = inventory.load_inventory(topology.inventory, losing.named()) if topology.inventory else {}
@@ -262,6 +265,7 @@ def _fetching(sources: options.Sources) -> AuditFetching | None:
 def _labels(sources: options.Sources, topology: Topology, hash_key_file: str | None, console: Console) -> int:
     from bayplan.errors import Fault, InputError
     from bayplan.reading import audit_files, inventory
+    from bayplan.reading.files import ReadOptions
     from bayplan.writing import audit_labels
 
     if not topology.inventory:
@@ -281,7 +285,7 @@ def _labels(sources: options.Sources, topology: Topology, hash_key_file: str | N
     nodes: Sequence[ObservedNode] = ()
     if sources.filename or fetching:
         live = fetching.sources() if fetching else ()
-        nodes = audit_files.load(sources.filename, recursive=sources.recursive, live=live).nodes
+        nodes = audit_files.load(ReadOptions(sources.filename, recursive=sources.recursive, live=live)).nodes
     named = inventory.by_node(content, nodes)
     console.answer(audit_labels.commands(named, hash_key=key, keys=topology.keys()))
     return outcomes.YES

@@ -13,7 +13,7 @@ from bayplan.auditing.audit_input import Unlisted
 from bayplan.kube_api.connection import Connection
 from bayplan.kube_api.errors import ForbiddenError, NotFoundError
 from bayplan.kube_api.resources import LEASES, PODS, Resource
-from bayplan.reading.sources import Source
+from bayplan.reading.documents import Source
 from bayplan.watching.fetching import NODES, ClusterFetcher
 
 AUDITED = (

@@ -17,7 +17,8 @@ import msgspec
 
 from bayplan import schedule_binding, schedule_pod
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.mapping import bindings, clusters, nodes, pods
+from bayplan.mapping import bindings, pods
+from bayplan.mapping.targets import target_of_cluster, target_of_node
 from bayplan.model.semantics import UPSTREAM, for_fleets
 from bayplan.model.workloads import Workload
 from bayplan.placing import place_pods
@@ -79,7 +80,7 @@ class BenchmarkRun(msgspec.Struct, frozen=True):
 def of_pods(content: bytes, rules: Sequence[Rule]) -> Callable[[], BenchmarkRun]:
     """Reads the input once; each call fills a fresh index and places everything anew."""
     given = msgspec.json.decode(content, type=PodsInput)
-    targets = [nodes.target_of(node) for node in given.nodes]
+    targets = [target_of_node(node) for node in given.nodes]
     running = [(pods.workload_of(pod), pod.spec.node_name) for pod in given.init]
     waiting = [pods.workload_of(pod) for pod in given.pods]
 
@@ -98,7 +99,7 @@ def of_fleet(content: bytes, rules: Sequence[Rule]) -> Callable[[], BenchmarkRun
     """As for pods; what is placed is not subtracted from what clusters report, as karmada-scheduler would not."""
     del rules  # a KubeSchedulerConfiguration says nothing about fleets
     given = msgspec.json.decode(content, type=FleetInput)
-    targets = [clusters.target_of(cluster) for cluster in given.clusters]
+    targets = [target_of_cluster(cluster) for cluster in given.clusters]
     placed = [(bindings.workload_of(binding), bindings.shares_of(binding)) for binding in given.bindings]
     waiting = [bindings.workload_of(binding) for binding in given.pending]
 

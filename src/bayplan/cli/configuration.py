@@ -130,12 +130,12 @@ def load(path: str, known: dict[str, list[str]]) -> Configuration:
 def _document(path: str) -> Document:
     import io
 
-    from bayplan.reading import files, sources
+    from bayplan.reading import files
 
-    source = sources.open_source(path, io.BytesIO())
+    source = files.open_source(path, io.BytesIO())
     if isinstance(source, Fault):
         raise InputError(source)
-    found = list(files.read(source))
+    found = list(files.documents_of(source))
     faults = [item for item in found if isinstance(item, Fault)]
     documents = [item for item in found if not isinstance(item, Fault)]
     if faults or len(documents) != 1:

@@ -16,9 +16,8 @@ if TYPE_CHECKING:
     from bayplan.model.semantics import Semantics
     from bayplan.reading import files
     from bayplan.reading.cluster import LoadedCluster, PodSink
-    from bayplan.reading.collecting import Sink
+    from bayplan.reading.collecting import Inputs, Sink
     from bayplan.reading.fleet import Fleet
-    from bayplan.reading.inputs import Inputs
     from bayplan.watching.fetching import ClusterFetcher, ObjectToFetch
 
 
@@ -33,8 +32,8 @@ def load(
     semantics = deciding.parsed_semantics()
     from bayplan.reading import cluster, fleet
 
-    also = None if pods is None else {"Pod": pods}
-    inputs, sink = read(sources, scope.for_unnamed, semantics, console, also=also)
+    sinks = None if pods is None else {"Pod": pods}
+    inputs, sink = read(sources, scope.for_unnamed, semantics, console, sinks=sinks)
     note_namespace(scope.namespace, inputs, console)
     sink = pods or sink
     found: LoadedCluster | Fleet
@@ -55,7 +54,7 @@ def load(
                 semantics=semantics,
                 seed=deciding.seed,
                 sink=sink,
-                tell=lambda text: line.show(lambda: text),
+                progress=lambda text: line.show(lambda: text),
             )
     for note in found.notes:
         console.note(note)
@@ -68,28 +67,31 @@ def read(
     semantics: Semantics,
     console: Console,
     *,
-    also: Mapping[str, Sink] | None = None,
+    sinks: Mapping[str, Sink] | None = None,
     objects: Sequence[ObjectToFetch] = (),
 ) -> tuple[Inputs, PodSink]:
     """
     Everything in the files and in the cluster, if one was named; what could not be listed is said.
 
-    `also` has sinks for further kinds, `objects` those single objects that a cluster is asked for besides.
+    A sink receives the objects of its kind. `objects` are single objects to fetch from the cluster in addition.
     """
     sources.check()
     from bayplan.reading import cluster
+    from bayplan.reading.files import ReadOptions
 
     fetching = _fetching(sources, objects)
     with console.progress() as line:
         found = cluster.read(
-            sources.filename,
-            semantics=semantics,
-            recursive=sources.recursive,
-            namespace=namespace,
-            stdin=sys.stdin.buffer,
-            progress=lambda step: _show(line, step),
-            also=also,
-            live=() if fetching is None else fetching.sources(),
+            ReadOptions(
+                sources.filename,
+                recursive=sources.recursive,
+                namespace=namespace,
+                semantics=semantics,
+                stdin=sys.stdin.buffer,
+                progress=lambda step: _show(line, step),
+                sinks=sinks or {},
+                live=() if fetching is None else fetching.sources(),
+            )
         )
     for note in () if fetching is None else fetching.notes:
         console.note(note)

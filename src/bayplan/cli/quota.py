@@ -112,8 +112,8 @@ def _read(
     where = charging.config_map()
     sink = LimitsSink("/".join(where))
     asked_for = ObjectToFetch(Resource("", "v1", "configmaps"), *where)
-    unnamed, also = namespace or "default", {"ConfigMap": sink}
-    inputs, pods = loading.read(sources, unnamed, semantics, console, also=also, objects=(asked_for,))
+    unnamed, sinks = namespace or "default", {"ConfigMap": sink}
+    inputs, pods = loading.read(sources, unnamed, semantics, console, sinks=sinks, objects=(asked_for,))
     if namespace not in sink.limits.by_namespace:
         loading.note_namespace(namespace, inputs, console)
     if not sink.found:

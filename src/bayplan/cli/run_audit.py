@@ -116,11 +116,12 @@ def once(connecting: Connecting, profile: str) -> Findings:
     from bayplan.cli.audit_live import AuditFetching
     from bayplan.errors import BayplanError
     from bayplan.reading import audit_files
+    from bayplan.reading.files import ReadOptions
     from bayplan.writing import audit_metrics
 
     try:
         fetching = AuditFetching(connecting.open())
-        given = audit_files.load((), live=fetching.sources(), unlisted=fetching.unlisted)
+        given = audit_files.load(ReadOptions(live=fetching.sources()), unlisted=fetching.unlisted)
     except BayplanError as error:
         return [], str(error)
     layout = surveying.layout_of(given)

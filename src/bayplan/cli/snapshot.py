@@ -66,7 +66,7 @@ def snapshot(
 
     pods: list[Pod] = []
     # By the rules that refuse least: what some rules can decide on must be possible to report.
-    inputs, _ = loading.read(sources, namespace, DESIGN, console, also={"Pod": pods.append})
+    inputs, _ = loading.read(sources, namespace, DESIGN, console, sinks={"Pod": pods.append})
     taken = making.snapshot_of(inputs, pods)
     hides = hash_names or bool(hash_key_file)
     console.answer(taken.text(Renaming(key) if hides else None))

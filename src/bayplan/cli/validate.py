@@ -78,12 +78,12 @@ def _judge(settings: GuardSettings, asking: guarding.Asking) -> Judge:
 
 def examine(given: options.Files, namespace: str, judge: Judge) -> ValidationReport:
     """Everything wrong with the structure and the content of all objects."""
-    from bayplan.reading import files, sources
+    from bayplan.reading import files
     from bayplan.reading.collecting import Collector
     from bayplan.wire import kinds
     from bayplan.writing.findings import UNREADABLE, WARNED, WARNING, ValidationFinding, ValidationReport
 
-    paths, faults = sources.find(given.filename, recursive=given.recursive)
+    paths, faults = files.find(given.filename, recursive=given.recursive)
     # Nothing is kept: what counts is whether an object is the first of its name, and the faults.
     sinks = dict.fromkeys((*kinds.BUILT_IN, *kinds.KARMADA), _drop)
     collector = Collector(namespace=namespace, strict=True, sinks=sinks)
@@ -91,11 +91,11 @@ def examine(given: options.Files, namespace: str, judge: Judge) -> ValidationRep
     findings = [ValidationFinding(fault, UNREADABLE) for fault in faults]
     n_objects, unchecked = 0, Counter[str]()
     for path in paths:
-        source = sources.open_source(path, sys.stdin.buffer)
+        source = files.open_source(path, sys.stdin.buffer)
         if isinstance(source, Fault):
             findings.append(ValidationFinding(source, UNREADABLE))
             continue
-        items = list(files.read(source)) or [source.fault("the file holds no object")]
+        items = list(files.documents_of(source)) or [source.fault("the file holds no object")]
         for item in items:
             findings.extend(_of_item(item, collector, judge))
             clusters.add(item)

@@ -1,18 +1,31 @@
-"""The objects of a cluster or a fleet by kind, as controllers read them. Does not know where they came from."""
+"""
+The objects of a cluster or a fleet by kind, and which pods belong to which controller.
+
+Controllers compare the two to find which pods are missing. Does not know where the objects came from.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
 
-from bayplan.controllers.pod_ownership import PodInventory
 from bayplan.errors import Fault
+from bayplan.mapping import selectors
+from bayplan.model import labels as label_model
+from bayplan.model.node_selectors import NAME_FIELD
 from bayplan.wire import kinds
-from bayplan.wire.controllers import AnyController, PriorityClass, Service
-from bayplan.wire.disruption import PodDisruptionBudget
+from bayplan.wire.controllers import (
+    AnyController,
+    Controller,
+    PodDisruptionBudget,
+    PriorityClass,
+    ReplicationController,
+    Service,
+)
 from bayplan.wire.fleets import Cluster, ResourceBinding, WorkloadRebalancer
-from bayplan.wire.meta import ApiObject
+from bayplan.wire.meta import ApiObject, ObjectMeta, OwnerReference
 from bayplan.wire.nodes import Namespace, Node
 from bayplan.wire.placements import PropagationPolicy
 from bayplan.wire.pods import Pod
@@ -26,65 +39,10 @@ from bayplan.wire.storage import (
     WireStorageClass,
 )
 
-
-def _no_controllers() -> dict[str, list[AnyController]]:
-    return {kind: [] for kind in kinds.CONTROLLERS}
-
-
-class DesiredState(msgspec.Struct, kw_only=True):
-    """
-    Objects by kind, each list in the order given.
-
-    `controllers` has a list for each kind of controller. `policies` and `bindings` hold both the namespaced and the
-    cluster-scoped kind. `templates` are objects of any other kind, which only a fleet reads, by their metadata.
-    `inventory` records which pods exist, including pods that a sink has consumed.
-    """
-
-    nodes: list[Node] = msgspec.field(default_factory=list)
-    pods: list[Pod] = msgspec.field(default_factory=list)
-    namespaces: list[Namespace] = msgspec.field(default_factory=list)
-    services: list[Service] = msgspec.field(default_factory=list)
-    controllers: dict[str, list[AnyController]] = msgspec.field(default_factory=_no_controllers)
-    volumes: list[PersistentVolume] = msgspec.field(default_factory=list)
-    claims: list[PersistentVolumeClaim] = msgspec.field(default_factory=list)
-    storage_classes: list[WireStorageClass] = msgspec.field(default_factory=list)
-    csi_nodes: list[CsiNode] = msgspec.field(default_factory=list)
-    volume_attachments: list[VolumeAttachment] = msgspec.field(default_factory=list)
-    csi_drivers: list[CsiDriver] = msgspec.field(default_factory=list)
-    storage_capacities: list[CsiStorageCapacity] = msgspec.field(default_factory=list)
-    priority_classes: list[PriorityClass] = msgspec.field(default_factory=list)
-    disruption_budgets: list[PodDisruptionBudget] = msgspec.field(default_factory=list)
-    clusters: list[Cluster] = msgspec.field(default_factory=list)
-    policies: list[PropagationPolicy] = msgspec.field(default_factory=list)
-    bindings: list[ResourceBinding] = msgspec.field(default_factory=list)
-    rebalancers: list[WorkloadRebalancer] = msgspec.field(default_factory=list)
-    templates: list[ApiObject] = msgspec.field(default_factory=list)
-    inventory: PodInventory = msgspec.field(default_factory=PodInventory)
-
-    def list_of(self, kind: str) -> list[Any]:
-        """Where objects of this kind are kept."""
-        if kind in self.controllers:
-            return self.controllers[kind]
-        found: list[Any] = getattr(self, _FIELDS[kind])
-        return found
-
-    def fault(self, owner: ApiObject, message: str, path: str) -> Fault:
-        """A fault of one object, naming the object."""
-        meta = owner.metadata
-        return Fault(message, subject=f"{owner.kind} {meta.namespace}/{meta.name}", path=path)
-
-    def namespace_names(self) -> set[str]:
-        """Every namespace that the input has, or that something in it is in."""
-        lists: tuple[list[Any], ...] = (
-            self.services, self.claims, self.storage_capacities, self.disruption_budgets, self.policies, self.bindings,
-            self.templates, *self.controllers.values(),
-        )  # fmt: skip
-        found = {one.metadata.namespace for objects in lists for one in objects}
-        found |= {name.partition("/")[0] for name in self.inventory.names}
-        return (found | {namespace.metadata.name for namespace in self.namespaces}) - {""}
-
-
-_FIELDS = {
+SUCCEEDED = "Succeeded"
+FINISHED = (SUCCEEDED, "Failed")
+INDEX_KEY = "batch.kubernetes.io/job-completion-index"
+_FIELD_OF_KIND = {
     "Node": "nodes",
     "Pod": "pods",
     "Namespace": "namespaces",
@@ -105,3 +63,185 @@ _FIELDS = {
     "ClusterResourceBinding": "bindings",
     "WorkloadRebalancer": "rebalancers",
 }
+
+
+class PodEntry(msgspec.Struct, frozen=True, gc=False):
+    """
+    The little that controllers need to know of one pod, so that dumps of any size can be counted.
+
+    `node` is where a DaemonSet's pod runs or must run, `index` the completion index of a Job's pod.
+    """
+
+    name: str
+    owner_uid: str = ""
+    active: bool = True
+    succeeded: bool = False
+    node: str = ""
+    index: str = ""
+
+
+class PodInventory(msgspec.Struct):
+    """Pods by their controller (namespace, kind, name); pods without one by namespace, with their labels."""
+
+    owned: dict[tuple[str, str, str], list[PodEntry]] = msgspec.field(default_factory=dict)
+    orphans: dict[str, list[tuple[dict[str, str], PodEntry]]] = msgspec.field(default_factory=dict)
+    names: set[str] = msgspec.field(default_factory=set)
+
+    def add(self, pod: Pod) -> None:
+        """Record one pod, which has its namespace already."""
+        meta, phase = pod.metadata, pod.status.phase
+        owner = controller_of(meta)
+        entry = PodEntry(
+            name=meta.name,
+            owner_uid=owner.uid if owner else "",
+            active=phase not in FINISHED and meta.deletion_timestamp is None,
+            succeeded=phase == SUCCEEDED,
+            node=_required_node(pod) if owner is None or owner.kind == "DaemonSet" else "",
+            index=(meta.labels or {}).get(INDEX_KEY, (meta.annotations or {}).get(INDEX_KEY, "")),
+        )
+        self.names.add(f"{meta.namespace}/{meta.name}")
+        if owner is None:
+            self.orphans.setdefault(meta.namespace, []).append((meta.labels or {}, entry))
+        else:
+            self.owned.setdefault((meta.namespace, owner.kind, owner.name), []).append(entry)
+
+
+def controller_of(metadata: ObjectMeta) -> OwnerReference | None:
+    """The owner that manages the object, as `metav1.GetControllerOf`."""
+    for owner in metadata.owner_references or ():
+        if owner.controller:
+            return owner
+    return None
+
+
+def _required_node(pod: Pod) -> str:
+    """The node of a DaemonSet's pod, or the only one that its affinity allows."""
+    if pod.spec.node_name:
+        return pod.spec.node_name
+    affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
+    required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
+    for term in (required.node_selector_terms if required else None) or ():
+        for field in term.match_fields or ():
+            if field.key == NAME_FIELD and field.values:
+                return field.values[0]
+    return ""
+
+
+class DesiredState(msgspec.Struct, kw_only=True):
+    """
+    Objects by kind, each list in the order given.
+
+    `controllers` has a list for each kind of controller. `policies` and `bindings` hold both the namespaced and the
+    cluster-scoped kind. `templates` are objects of any other kind, which only a fleet reads, by their metadata.
+    `inventory` records which pods exist, including pods that a sink has consumed.
+    """
+
+    nodes: list[Node] = msgspec.field(default_factory=list)
+    pods: list[Pod] = msgspec.field(default_factory=list)
+    namespaces: list[Namespace] = msgspec.field(default_factory=list)
+    services: list[Service] = msgspec.field(default_factory=list)
+    controllers: dict[str, list[AnyController]] = msgspec.field(
+        default_factory=lambda: {kind: [] for kind in kinds.CONTROLLERS}
+    )
+    volumes: list[PersistentVolume] = msgspec.field(default_factory=list)
+    claims: list[PersistentVolumeClaim] = msgspec.field(default_factory=list)
+    storage_classes: list[WireStorageClass] = msgspec.field(default_factory=list)
+    csi_nodes: list[CsiNode] = msgspec.field(default_factory=list)
+    volume_attachments: list[VolumeAttachment] = msgspec.field(default_factory=list)
+    csi_drivers: list[CsiDriver] = msgspec.field(default_factory=list)
+    storage_capacities: list[CsiStorageCapacity] = msgspec.field(default_factory=list)
+    priority_classes: list[PriorityClass] = msgspec.field(default_factory=list)
+    disruption_budgets: list[PodDisruptionBudget] = msgspec.field(default_factory=list)
+    clusters: list[Cluster] = msgspec.field(default_factory=list)
+    policies: list[PropagationPolicy] = msgspec.field(default_factory=list)
+    bindings: list[ResourceBinding] = msgspec.field(default_factory=list)
+    rebalancers: list[WorkloadRebalancer] = msgspec.field(default_factory=list)
+    templates: list[ApiObject] = msgspec.field(default_factory=list)
+    inventory: PodInventory = msgspec.field(default_factory=PodInventory)
+
+    def list_of(self, kind: str) -> list[Any]:
+        """The list that holds objects of this kind."""
+        if kind in self.controllers:
+            return self.controllers[kind]
+        found: list[Any] = getattr(self, _FIELD_OF_KIND[kind])
+        return found
+
+    def fault(self, owner: ApiObject, message: str, path: str) -> Fault:
+        """A fault of one object, naming the object."""
+        meta = owner.metadata
+        return Fault(message, subject=f"{owner.kind} {meta.namespace}/{meta.name}", path=path)
+
+    def namespace_names(self) -> set[str]:
+        """Every namespace that the input defines or uses."""
+        lists: tuple[list[Any], ...] = (
+            self.services, self.claims, self.storage_capacities, self.disruption_budgets, self.policies, self.bindings,
+            self.templates, *self.controllers.values(),
+        )  # fmt: skip
+        found = {one.metadata.namespace for objects in lists for one in objects}
+        found |= {name.partition("/")[0] for name in self.inventory.names}
+        return (found | {namespace.metadata.name for namespace in self.namespaces}) - {""}
+
+
+class PodOwnership:
+    """Finds pods by owner reference, else by selector. A pod without an owner is adopted by one controller only."""
+
+    def __init__(self, inventory: PodInventory, replica_sets: Iterable[AnyController]) -> None:
+        self._inventory = inventory
+        self._adopted_pods: set[tuple[str, str]] = set()
+        self._replica_sets = [s for s in replica_sets if isinstance(s, Controller)]
+        known = {(s.metadata.namespace, s.metadata.name) for s in self._replica_sets}
+        # ReplicaSets that only their pods mention, by the Deployment from whose name theirs is derived.
+        self._missing_sets: dict[tuple[str, str], list[str]] = {}
+        for namespace, kind, name in inventory.owned:
+            if kind == "ReplicaSet" and (namespace, name) not in known:
+                self._missing_sets.setdefault((namespace, name.rpartition("-")[0]), []).append(name)
+
+    def members(self, controller: AnyController) -> list[PodEntry]:
+        """The controller's own pods, finished ones included, and the pods without an owner that it would adopt."""
+        meta = controller.metadata
+        owned = self._inventory.owned.get((meta.namespace, controller.kind, meta.name), ())
+        return [m for m in owned if _may_be_same(m.owner_uid, meta.uid)] + list(self._adopted(controller))
+
+    def members_by_set(self, deployment: Controller) -> dict[str, list[PodEntry]]:
+        """The Deployment's pods by the name of a ReplicaSet that is not in the input; pods without one under ""."""
+        meta = deployment.metadata
+        found = {
+            name: self._inventory.owned[meta.namespace, "ReplicaSet", name]
+            for name in self._missing_sets.get((meta.namespace, meta.name), ())
+        }
+        return {**found, "": list(self._adopted(deployment))}
+
+    def replica_sets(self, deployment: Controller) -> list[Controller]:
+        """The ReplicaSets of the input that belong to the Deployment, by owner, else by selector."""
+        return [candidate for candidate in self._replica_sets if _belongs_to(candidate, deployment)]
+
+    def _adopted(self, controller: AnyController) -> Iterator[PodEntry]:
+        selector = selector_of(controller)
+        namespace = controller.metadata.namespace
+        for labels, entry in self._inventory.orphans.get(namespace, ()):
+            if (namespace, entry.name) not in self._adopted_pods and label_model.matches(selector, labels):
+                self._adopted_pods.add((namespace, entry.name))
+                yield entry
+
+
+def _belongs_to(replica_set: Controller, deployment: Controller) -> bool:
+    meta = deployment.metadata
+    if replica_set.metadata.namespace != meta.namespace:
+        return False
+    owner = controller_of(replica_set.metadata)
+    if owner is not None:
+        return owner.kind == "Deployment" and owner.name == meta.name and _may_be_same(owner.uid, meta.uid)
+    return label_model.matches(selector_of(deployment), replica_set.spec.template.metadata.labels or {})
+
+
+def selector_of(controller: AnyController) -> label_model.Selector | None:
+    """Selects the pods that the controller would adopt; None, which matches nothing, if it has no selector."""
+    if isinstance(controller, ReplicationController):
+        chosen = controller.spec.selector or controller.spec.template.metadata.labels
+        return label_model.equals(chosen) if chosen else None
+    return selectors.selector_of(controller.spec.selector)
+
+
+def _may_be_same(uid: str, other: str) -> bool:
+    """Whether two uids may belong to one object: hand-written objects have none."""
+    return not uid or not other or uid == other

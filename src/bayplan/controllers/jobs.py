@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from bayplan.controllers.pod_ownership import PodEntry
+from bayplan.controllers.desired_state import PodEntry
 from bayplan.wire.controllers import Controller
 
 INDEXED = "Indexed"

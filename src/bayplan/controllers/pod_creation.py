@@ -1,74 +1,78 @@
 """
-The pods that controllers in the input would make and that are not in it yet, pending, named as they would be.
+The pods that the controllers of the input would create and that it does not contain, pending and with generated names.
 
-A Deployment makes a ReplicaSet and that the pods; where the input has the ReplicaSets, they speak for the Deployment.
-Knows nothing of where pods go.
+A Deployment creates a ReplicaSet, which creates the pods; ReplicaSets in the input take the Deployment's place.
+Does not schedule the pods.
 """
 
 from __future__ import annotations
 
+import itertools
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from bayplan.controllers import daemon_sets, generated_names, jobs
-from bayplan.controllers.desired_state import DesiredState
-from bayplan.controllers.pod_ownership import INDEX_KEY, PodEntry, PodOwnership
+from bayplan.controllers import daemon_sets, jobs
+from bayplan.controllers.desired_state import INDEX_KEY, DesiredState, PodEntry, PodOwnership
 from bayplan.errors import InputError
 from bayplan.wire.controllers import AnyController, Controller, ControllerSpec, PodTemplateSpec
 from bayplan.wire.meta import LabelSelector, ObjectMeta, OwnerReference
-from bayplan.wire.nodes import Node
 from bayplan.wire.pods import ClaimSource, Pod, PodSpec, PodStatus, WireVolume
 from bayplan.wire.storage import PersistentVolumeClaim
 
 TEMPLATE_HASH = "pod-template-hash"
 REVISION_HASH = "controller-revision-hash"
-MOST_MADE = 1_000_000  # several times what a cluster of Kubernetes may hold; a typing error asks for more
-TELL_EVERY = 1000
+MAX_CREATED_PODS = 1_000_000  # several times what a Kubernetes cluster supports; only a typing error requests more
+PODS_PER_PROGRESS_REPORT = 1000
 _API_VERSION = {"Job": "batch/v1", "ReplicationController": "v1"}
+# apimachinery/pkg/util/rand/rand.go: no vowels and no look-alikes, so that no name forms a word.
+_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+_SUFFIX_LENGTH = 5
+MAX_BASE_LENGTH = 63 - _SUFFIX_LENGTH  # apiserver/pkg/storage/names/generate.go
 
 
 class CreatedObjects(msgspec.Struct):
-    """What controllers would add: pods, the ReplicaSets between Deployments and pods, the claims of StatefulSets."""
+    """What controllers would create: pods, the ReplicaSets of Deployments, the claims of StatefulSets."""
 
     pods: list[Pod] = msgspec.field(default_factory=list)
     replica_sets: list[Controller] = msgspec.field(default_factory=list)
     claims: list[PersistentVolumeClaim] = msgspec.field(default_factory=list)
 
 
-def expand(
-    inputs: DesiredState, nodes: Sequence[Node] | None = None, *, tell: Callable[[int], None] | None = None
-) -> CreatedObjects:
+def expand(inputs: DesiredState, *, progress: Callable[[int], None] | None = None) -> CreatedObjects:
     """
-    Everything that the input's controllers would still make; the input stays as it is.
+    Everything that the input's controllers would still create; the input is not changed.
 
-    DaemonSets look at `nodes`, else at those of the input. `tell` hears now and then how many pods there are. Raises
-    InputError rather than make more pods than any cluster could hold.
+    `progress` receives the number of pods now and then. Raises InputError instead of creating more pods than any
+    cluster supports.
     """
-    maker = _PodFactory(inputs, inputs.nodes if nodes is None else nodes, tell)
-    for kind, make in (
-        ("DaemonSet", maker.daemon_set),
-        # A ReplicaSet's own pods are counted before a Deployment may look for pods without an owner.
-        ("ReplicaSet", maker.replica_set),
-        ("Deployment", maker.deployment),
-        ("StatefulSet", maker.stateful_set),
-        ("Job", maker.job),
+    factory = _PodFactory(inputs, progress)
+    for kind, create in (
+        ("DaemonSet", factory.daemon_set),
+        # ReplicaSets adopt pods without an owner before Deployments do.
+        ("ReplicaSet", factory.replica_set),
+        ("Deployment", factory.deployment),
+        ("StatefulSet", factory.stateful_set),
+        ("Job", factory.job),
     ):
         for controller in inputs.controllers[kind]:
             if controller.metadata.deletion_timestamp is None:
                 assert isinstance(controller, Controller)
-                make(controller)
+                create(controller)
     for controller in inputs.controllers["ReplicationController"]:
         if controller.metadata.deletion_timestamp is None:
-            maker.replicas(controller, maker.ownership.members(controller))
-    return maker.made
+            factory.replicas(controller, factory.ownership.members(controller))
+    return factory.created
 
 
 class _PodFactory:
-    def __init__(self, inputs: DesiredState, nodes: Sequence[Node], tell: Callable[[int], None] | None) -> None:
-        self.made = CreatedObjects()
+    """Creates the missing pods of one controller after another in `created`."""
+
+    def __init__(self, inputs: DesiredState, progress: Callable[[int], None] | None) -> None:
+        self.created = CreatedObjects()
         self.ownership = PodOwnership(inputs.inventory, inputs.controllers["ReplicaSet"])
-        self._inputs, self._nodes, self._tell = inputs, nodes, tell
+        self._inputs, self._progress = inputs, progress
         self._taken = set(inputs.inventory.names)
         self._claims = {(claim.metadata.namespace, claim.metadata.name) for claim in inputs.claims}
 
@@ -76,36 +80,36 @@ class _PodFactory:
         self.replicas(controller, self.ownership.members(controller))
 
     def replicas(self, controller: AnyController, members: Sequence[PodEntry]) -> None:
-        """Pods that are all alike, as many as are missing."""
+        """Identical pods, as many as are missing."""
         n_missing = _n_replicas(controller) - sum(member.active for member in members)
-        self._check_room(controller, n_missing)
-        self._alike(controller, n_missing)
+        self._check_limit(controller, n_missing)
+        self._add_identical(controller, n_missing)
 
     def deployment(self, deployment: Controller) -> None:
         sets = self.ownership.replica_sets(deployment)
         if sets:
             newest = max(sets, key=lambda s: s.metadata.creation_timestamp or "")
             n_missing = _n_replicas(deployment) - sum(_n_replicas(s) for s in sets)
-            self._check_room(deployment, n_missing)
-            self._alike(newest, n_missing)
+            self._check_limit(deployment, n_missing)
+            self._add_identical(newest, n_missing)
             return
         found = self.ownership.members_by_set(deployment)
         n_active = sum(member.active for members in found.values() for member in members)
-        # A paused Deployment scales the ReplicaSets that it has but makes no first one.
+        # A paused Deployment scales its ReplicaSets but does not create the first one.
         if deployment.spec.paused and not n_active:
             return
         n_missing = _n_replicas(deployment) - n_active
-        self._check_room(deployment, n_missing)
+        self._check_limit(deployment, n_missing)
         largest = max(found, key=lambda name: (name != "", len(found[name])))
         replica_set = _replica_set_of(deployment, largest)
-        self.made.replica_sets.append(replica_set)
-        self._alike(replica_set, n_missing)
+        self.created.replica_sets.append(replica_set)
+        self._add_identical(replica_set, n_missing)
 
     def stateful_set(self, controller: Controller) -> None:
         meta, spec = controller.metadata, controller.spec
-        revision = f"{meta.name}-{generated_names.template_hash(spec.template)}"
+        revision = f"{meta.name}-{template_hash(spec.template)}"
         start = (spec.ordinals or {}).get("start", 0)
-        self._check_room(controller, _n_replicas(controller))
+        self._check_limit(controller, _n_replicas(controller))
         for ordinal in range(start, start + _n_replicas(controller)):
             name = f"{meta.name}-{ordinal}"
             if f"{meta.namespace}/{name}" in self._taken:
@@ -115,12 +119,13 @@ class _PodFactory:
                 "statefulset.kubernetes.io/pod-name": name,
                 "apps.kubernetes.io/pod-index": str(ordinal),
             }
-            self._add(_pod(controller, name, labels, spec=self._with_claims(controller, name)))
+            pod_spec = self._with_claims(controller, name) if spec.volume_claim_templates else spec.template.spec
+            self._add(_pod(controller, name, labels, spec=pod_spec))
 
     def job(self, job: Controller) -> None:
         members = self.ownership.members(job)
-        n_missing, uid = jobs.n_missing(job, members), _uid(job)
-        self._check_room(job, n_missing, "spec.parallelism")
+        n_missing, uid = jobs.n_missing(job, members), _owner_reference(job).uid
+        self._check_limit(job, n_missing, "spec.parallelism")
         labels = {
             "batch.kubernetes.io/controller-uid": uid,
             "batch.kubernetes.io/job-name": job.metadata.name,
@@ -128,49 +133,49 @@ class _PodFactory:
             "job-name": job.metadata.name,
         }
         if not jobs.is_indexed(job):
-            self._alike(job, n_missing, labels)
+            self._add_identical(job, n_missing, labels)
             return
         for index in jobs.missing_indexes(job, members):
             mark = {INDEX_KEY: str(index)}
             middle = f"-{index}-"
-            base = job.metadata.name[: generated_names.LONGEST_BASE - len(middle)] + middle
-            name = next(generated_names.unique(base, self._taken, job.metadata.namespace))
+            base = job.metadata.name[: MAX_BASE_LENGTH - len(middle)] + middle
+            name = next(unique_names(base, self._taken, job.metadata.namespace))
             self._add(_pod(job, name, {**labels, **mark}, annotations=mark))
 
     def daemon_set(self, controller: Controller) -> None:
         spec = daemon_sets.with_tolerations(controller.spec.template.spec)
         served = {member.node for member in self.ownership.members(controller) if member.active}
-        labels = {REVISION_HASH: generated_names.template_hash(controller.spec.template)}
+        labels = {REVISION_HASH: template_hash(controller.spec.template)}
         names = self._names(controller)
-        for node in self._nodes:
+        for node in self._inputs.nodes:
             if node.metadata.name not in served and daemon_sets.runs_on(spec, node):
                 bound = daemon_sets.bound_to(spec, node.metadata.name)
                 self._add(_pod(controller, next(names), labels, spec=bound))
 
-    def _alike(self, controller: AnyController, n_missing: int, labels: Mapping[str, str] | None = None) -> None:
+    def _add_identical(
+        self, controller: AnyController, n_missing: int, labels: Mapping[str, str] | None = None
+    ) -> None:
         names = self._names(controller)
         for _ in range(n_missing):
             self._add(_pod(controller, next(names), labels or {}))
 
     def _add(self, pod: Pod) -> None:
-        self.made.pods.append(pod)
-        if self._tell is not None and len(self.made.pods) % TELL_EVERY == 0:
-            self._tell(len(self.made.pods))
+        self.created.pods.append(pod)
+        if self._progress is not None and len(self.created.pods) % PODS_PER_PROGRESS_REPORT == 0:
+            self._progress(len(self.created.pods))
 
-    def _check_room(self, controller: AnyController, n_missing: int, path: str = "spec.replicas") -> None:
-        n_all = len(self.made.pods) + n_missing
-        if n_all > MOST_MADE:
-            message = f"expected at most {MOST_MADE:,} pods to be made from controllers in all, got {n_all:,}"
+    def _check_limit(self, controller: AnyController, n_missing: int, path: str = "spec.replicas") -> None:
+        n_all = len(self.created.pods) + n_missing
+        if n_all > MAX_CREATED_PODS:
+            message = f"expected at most {MAX_CREATED_PODS:,} pods to be made from controllers in all, got {n_all:,}"
             raise InputError(self._inputs.fault(controller, message, path))
 
     def _names(self, controller: AnyController) -> Iterator[str]:
-        return generated_names.unique(f"{controller.metadata.name}-", self._taken, controller.metadata.namespace)
+        return unique_names(f"{controller.metadata.name}-", self._taken, controller.metadata.namespace)
 
     def _with_claims(self, controller: Controller, pod_name: str) -> PodSpec:
-        """The template's spec with a volume per claim template; claims that are not in the input are made."""
+        """The template's spec with a volume per claim template; claims that are not in the input are created."""
         spec, templates = controller.spec.template.spec, controller.spec.volume_claim_templates or []
-        if not templates:
-            return spec
         replaced = {template.metadata.name for template in templates}
         volumes = [volume for volume in spec.volumes or () if volume.name not in replaced]
         for template in templates:
@@ -178,7 +183,7 @@ class _PodFactory:
             source = ClaimSource(claim_name=claim)
             volumes.append(WireVolume(name=template.metadata.name, persistent_volume_claim=source))
             if (controller.metadata.namespace, claim) not in self._claims:
-                self.made.claims.append(_claim(template, controller, claim))
+                self.created.claims.append(_claim(template, controller, claim))
         return msgspec.structs.replace(spec, volumes=volumes)
 
 
@@ -186,16 +191,16 @@ def _n_replicas(controller: AnyController) -> int:
     return 1 if controller.spec.replicas is None else controller.spec.replicas
 
 
-def _uid(controller: AnyController) -> str:
-    meta = controller.metadata
-    return meta.uid or generated_names.uid(controller.kind, meta.namespace, meta.name)
-
-
-def _owned_by(controller: AnyController) -> list[OwnerReference]:
-    version = _API_VERSION.get(controller.kind, "apps/v1")
-    owner = OwnerReference(api_version=version, kind=controller.kind, name=controller.metadata.name, controller=True)
-    owner.uid = _uid(controller)
-    return [owner]
+def _owner_reference(controller: AnyController) -> OwnerReference:
+    """The reference to a pod's controller, whose uid is derived from its name if it has none yet."""
+    kind, meta = controller.kind, controller.metadata
+    return OwnerReference(
+        api_version=_API_VERSION.get(kind, "apps/v1"),
+        kind=kind,
+        name=meta.name,
+        uid=meta.uid or str(uuid.uuid5(uuid.NAMESPACE_OID, f"{kind}/{meta.namespace}/{meta.name}")),
+        controller=True,
+    )
 
 
 def _pod(
@@ -206,14 +211,14 @@ def _pod(
     annotations: Mapping[str, str] | None = None,
     spec: PodSpec | None = None,
 ) -> Pod:
-    """A pending pod of the controller's template; equal pods share their spec."""
+    """A pending pod from the controller's template; identical pods share their spec."""
     template = controller.spec.template
     metadata = ObjectMeta(
         name=name,
         namespace=controller.metadata.namespace,
         labels={**(template.metadata.labels or {}), **labels},
         annotations={**(template.metadata.annotations or {}), **(annotations or {})} or None,
-        owner_references=_owned_by(controller),
+        owner_references=[_owner_reference(controller)],
         creation_timestamp=controller.metadata.creation_timestamp,
     )
     return Pod(
@@ -222,9 +227,9 @@ def _pod(
 
 
 def _replica_set_of(deployment: Controller, name: str) -> Controller:
-    """The Deployment's ReplicaSet: the one called `name`, of which only pods are known, else a new one."""
+    """The Deployment's ReplicaSet: the one called `name` if only its pods are in the input, else a new one."""
     spec, meta = deployment.spec, deployment.metadata
-    stamp = name.rpartition("-")[2] or generated_names.template_hash(spec.template)
+    stamp = name.rpartition("-")[2] or template_hash(spec.template)
     labels = {**(spec.template.metadata.labels or {}), TEMPLATE_HASH: stamp}
     written = spec.selector or LabelSelector(match_labels=spec.template.metadata.labels)
     selector = LabelSelector(
@@ -238,7 +243,7 @@ def _replica_set_of(deployment: Controller, name: str) -> Controller:
             name=name or f"{meta.name}-{stamp}",
             namespace=meta.namespace,
             labels=labels,
-            owner_references=_owned_by(deployment),
+            owner_references=[_owner_reference(deployment)],
             creation_timestamp=meta.creation_timestamp,
         ),
         spec=ControllerSpec(
@@ -259,3 +264,33 @@ def _claim(template: PersistentVolumeClaim, controller: Controller, name: str) -
         annotations=template.metadata.annotations,
     )
     return PersistentVolumeClaim(api_version="v1", kind="PersistentVolumeClaim", metadata=metadata, spec=template.spec)
+
+
+def unique_names(base: str, taken: set[str], namespace: str) -> Iterator[str]:
+    """
+    Unused names that begin with `base`, as for `generateName`; each is added to `taken` as `namespace/name`.
+
+    Unlike an API server's, the names depend only on the input.
+    """
+    base = base[:MAX_BASE_LENGTH]
+    for attempt in itertools.count():
+        number, suffix = fnv32(f"{namespace}/{base}/{attempt}".encode()), ""
+        for _ in range(_SUFFIX_LENGTH):
+            number, position = divmod(number, len(_ALPHABET))
+            suffix += _ALPHABET[position]
+        if f"{namespace}/{base}{suffix}" not in taken:
+            taken.add(f"{namespace}/{base}{suffix}")
+            yield base + suffix
+
+
+def template_hash(template: object) -> str:
+    """The hash of a pod template in names and labels: equal templates have equal hashes."""
+    return "".join(_ALPHABET[ord(digit) % len(_ALPHABET)] for digit in str(fnv32(msgspec.json.encode(template))))
+
+
+def fnv32(data: bytes) -> int:
+    """FNV-1a of 32 bits, the hash that controllers use for templates."""
+    value = 0x811C9DC5
+    for byte in data:
+        value = (value ^ byte) * 0x01000193 & 0xFFFFFFFF
+    return value

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from bayplan.errors import InputError
-from bayplan.mapping import clusters, placements, workload_terms
+from bayplan.mapping import placements, targets, workload_terms
 from bayplan.model import bindings as model
 from bayplan.model.clusters import Amounts
 from bayplan.model.placements import Placement
@@ -125,7 +125,7 @@ def _demand(written: ReplicaRequirements | None) -> model.ReplicaDemand | None:
 
 
 def _requests(written: ReplicaRequirements | None) -> Amounts | None:
-    return None if written is None else clusters.amounts_of(written.resource_request)
+    return None if written is None else targets.amounts_of(written.resource_request)
 
 
 def triggered_after(triggered: str | None, scheduled: str | None) -> bool:

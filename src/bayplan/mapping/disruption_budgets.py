@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bayplan.mapping import selectors
 from bayplan.model.disruption_budgets import DisruptionBudget
-from bayplan.wire.disruption import PodDisruptionBudget
+from bayplan.wire.controllers import PodDisruptionBudget
 
 
 def budget_of(written: PodDisruptionBudget) -> DisruptionBudget:

@@ -1,72 +1,63 @@
 """
-What an audit reads from files: the cluster's own dump and, on request, that of the cluster which hosts its control
-plane.
+The input of an audit: the objects of a cluster and, on request, of the cluster that hosts its control plane.
 
-The same objects also become an index where displaced pods are to be placed again. Knows nothing of checks.
+The same objects can also be loaded into an index in which displaced pods are placed again. Does not know the checks.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import BinaryIO
 
 from bayplan.auditing import component_survey
 from bayplan.auditing.audit_input import AuditInput, Hosting, ObservedPod, Unlisted
 from bayplan.errors import Fault, InputError
-from bayplan.reading import audit_objects, cluster, collecting, files, sources
+from bayplan.reading import audit_objects, cluster, collecting, files
 from bayplan.reading.cluster import LoadedCluster, PodSink
-from bayplan.reading.documents import Document
-from bayplan.reading.files import ReadProgress
-from bayplan.reading.sources import Source
+from bayplan.reading.documents import Document, Source
+from bayplan.reading.files import OBJECTS_PER_PROGRESS_REPORT, ReadOptions, ReadProgress
 
-# What decides where a pod may go.
-_PLACING = frozenset({
+# The kinds that decide on which nodes a pod fits.
+_KINDS_FOR_PLACING = frozenset({
     "Node", "Pod", "Namespace", "Service", "ReplicaSet", "StatefulSet", "ReplicationController", "PersistentVolume",
     "PersistentVolumeClaim", "StorageClass", "PriorityClass",
 })  # fmt: skip
-_REPORT_EVERY = 500
 OWN_CONTROL_PLANE = ("kube-system", "openshift-")
 
 
 class PlaceableObjects:
-    """Takes the objects that decide where pods may go, and makes an index of them."""
+    """Collects the objects that decide on which nodes pods fit, and loads them into an index."""
 
     def __init__(self) -> None:
         self._sink = PodSink()
         self._collector = collecting.Collector(namespace="default", strict=False, sinks={"Pod": self._sink})
 
     def add(self, document: Document) -> None:
-        if document.kind in _PLACING:
+        if document.kind in _KINDS_FOR_PLACING:
             self._collector.add(document)
 
     def cluster(self) -> LoadedCluster:
-        """The cluster as a scheduler sees it; raises InputError with all that it cannot read."""
+        """The loaded cluster; raises InputError with everything that cannot be read."""
         if self._collector.faults:
             raise InputError(self._collector.faults)
         return cluster.cluster_of(self._collector.inputs, sink=self._sink)
 
 
 def load(
-    paths: Sequence[str],
+    options: ReadOptions,
     *,
-    recursive: bool = False,
     scenario: str = "",
-    stdin: BinaryIO | None = None,
     placeable: PlaceableObjects | None = None,
-    progress: Callable[[ReadProgress], None] | None = None,
-    live: Iterable[Source] = (),
     unlisted: Sequence[Unlisted] = (),
 ) -> AuditInput:
     """
-    All objects of all paths that an audit can use; raises InputError with everything that is wrong.
+    All objects of the input that an audit can use; raises InputError with everything that is wrong.
 
-    `live` is what a cluster has, and `unlisted`, which may fill while that is read, what it would not tell. An object
-    of a file takes the place of the cluster's.
+    `unlisted`, which may grow while the live cluster is read, names the resources that it did not allow to list.
     """
-    gathered = audit_objects.Gathered()
-    names, faults = sources.find(paths, recursive=recursive)
-    found = (sources.open_source(name, stdin or sys.stdin.buffer) for name in names)
+    gathered = audit_objects.AuditObjects()
+    names, faults = files.find(options.paths, recursive=options.recursive)
+    found = (files.open_source(name, options.stdin or sys.stdin.buffer) for name in names)
 
     def take(items: Iterable[Document | Fault]) -> None:
         for item in items:
@@ -74,9 +65,9 @@ def load(
                 placeable.add(item)
 
     take(faults)
-    take(_documents(found, progress))
+    take(_documents(found, options.progress))
     gathered.begin_live()
-    take(_documents(live, progress))
+    take(_documents(options.live, options.progress))
     return gathered.finish(scenario, unlisted, ", ".join(names))
 
 
@@ -84,10 +75,10 @@ def load_hosting(paths: Sequence[str], namespaces: Sequence[str], *, recursive: 
     """
     The nodes of the hosting cluster, and the pods of one control plane on it.
 
-    Which one is told by namespaces; where only one has parts of a control plane, besides the hosting cluster's own, it
-    is that.
+    `namespaces` choose the control plane. They may be empty if, besides the hosting cluster's own, only one namespace
+    has parts of a control plane.
     """
-    given = load(paths, recursive=recursive)
+    given = load(ReadOptions(paths, recursive=recursive))
     by_namespace: dict[str, list[ObservedPod]] = {}
     for pod in given.pods or ():
         if component_survey.components_of(pod):
@@ -112,8 +103,8 @@ def _documents(
         if isinstance(source, Fault):
             yield source
             continue
-        for item in files.read(source):
+        for item in files.documents_of(source):
             yield item
             n_objects += 1
-            if progress is not None and n_objects % _REPORT_EVERY == 0:
+            if progress is not None and n_objects % OBJECTS_PER_PROGRESS_REPORT == 0:
                 progress(ReadProgress(source.name, source.position, source.size, n_objects))

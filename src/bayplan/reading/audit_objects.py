@@ -15,10 +15,10 @@ from bayplan.auditing import audit_input
 from bayplan.auditing.audit_input import AuditInput, FileLine, Unlisted
 from bayplan.errors import Fault, InputError
 from bayplan.mapping import disruption_budgets
-from bayplan.reading import decoding, json_documents
+from bayplan.reading import collecting, json_documents
 from bayplan.reading.documents import Document
 from bayplan.reading.label_scenarios import Scenarios
-from bayplan.wire import disruption, storage
+from bayplan.wire import controllers, storage
 from bayplan.wire.meta import ApiObject
 
 _KINDS: dict[tuple[str, str], Any] = {
@@ -32,7 +32,7 @@ _KINDS: dict[tuple[str, str], Any] = {
     ("coordination.k8s.io", "Lease"): audit_input.ObservedLease,
     ("discovery.k8s.io", "EndpointSlice"): audit_input.ObservedEndpointSlice,
     ("storage.k8s.io", "CSINode"): audit_input.ObservedCsiNode,
-    ("policy", "PodDisruptionBudget"): disruption.PodDisruptionBudget,
+    ("policy", "PodDisruptionBudget"): controllers.PodDisruptionBudget,
     ("cluster.x-k8s.io", "Machine"): audit_input.ObservedMachine,
 }
 _CLUSTER_WIDE = frozenset({
@@ -44,7 +44,7 @@ _LEASE_SECONDS = 3600  # as API servers write into the lease that says who they 
 _SHOWN = 3
 
 
-class Gathered:
+class AuditObjects:
     """Takes raw objects as they come; `finish` makes the input of them."""
 
     def __init__(self) -> None:
@@ -83,12 +83,12 @@ class Gathered:
 
     def _decoded(self, item: Document, wire_type: Any) -> Any:
         try:
-            decoded = decoding.decode(item, wire_type)
+            decoded = collecting.decode(item, wire_type)
         except json_documents.UNDECODABLE as error:
             decoded = [item.fault(json_documents.invalid(error))]
         if not isinstance(decoded, list) and not item.name:
             decoded = [item.fault("expected a name", "metadata.name")]
-        if isinstance(decoded, disruption.PodDisruptionBudget):
+        if isinstance(decoded, controllers.PodDisruptionBudget):
             decoded = list(_misread_shares(item, decoded)) or decoded
         if isinstance(decoded, list):
             self.faults.extend(decoded)
@@ -160,7 +160,7 @@ class Gathered:
             yield f"pods on {noun} ({shown}) are not counted"
 
 
-def _misread_shares(item: Document, budget: disruption.PodDisruptionBudget) -> Iterator[Fault]:
+def _misread_shares(item: Document, budget: controllers.PodDisruptionBudget) -> Iterator[Fault]:
     written = {"minAvailable": budget.spec.min_available, "maxUnavailable": budget.spec.max_unavailable}
     for field, value in written.items():
         if isinstance(value, str) and not _SHARE.fullmatch(value):

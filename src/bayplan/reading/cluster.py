@@ -1,32 +1,35 @@
-"""Files → a cluster: an index of what runs, and what waits for a place."""
+"""
+The input loaded as a cluster: an index of what runs, and the pods that wait for a node.
+
+Controllers' missing pods are created first. Does not schedule anything.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, BinaryIO
+from collections.abc import Callable
 
 import msgspec
 
 from bayplan.controllers import pod_creation
-from bayplan.errors import InputError
+from bayplan.errors import Fault, InputError
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.mapping import disruption_budgets, nodes, pods, storage
+from bayplan.mapping import disruption_budgets, pods, storage, targets
 from bayplan.model.disruption_budgets import DisruptionBudget
 from bayplan.model.semantics import UPSTREAM, Semantics
 from bayplan.model.workloads import Workload
 from bayplan.reading import files
-from bayplan.reading import inputs as admitting
-from bayplan.reading.collecting import Sink
-from bayplan.reading.files import ReadProgress
-from bayplan.reading.inputs import Inputs
-from bayplan.reading.sources import Source
+from bayplan.reading.collecting import Inputs
+from bayplan.reading.files import ReadOptions
+from bayplan.validating import admission
 from bayplan.wire.pods import Pod
 
 IS_DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
+_EMPTY_TOPOLOGY_KEY = ('Invalid value: "":', "Required value: can not be empty")
+_MAX_NAMES_SHOWN = 3
 
 
 class PodSink:
-    """Takes pods as they are read: those that run are reduced at once, those that wait are kept as written."""
+    """Receives pods as they are read. Running pods are reduced at once, pending pods are kept as written."""
 
     def __init__(self) -> None:
         self.running: list[tuple[Workload, str]] = []
@@ -42,7 +45,7 @@ class PodSink:
 
 
 class LoadedCluster(msgspec.Struct):
-    """`pending` is in the order in which a scheduler would take them; `notes` say what was left out or made up."""
+    """`pending` is in the order of the scheduling queue; `notes` say what was skipped or created."""
 
     index: PlacementIndex
     pending: list[Workload]
@@ -51,105 +54,98 @@ class LoadedCluster(msgspec.Struct):
     disruption_budgets: list[DisruptionBudget] = []
 
 
-@files.collector_paused()
-def read(
-    paths: Sequence[str],
-    *,
-    semantics: Semantics = UPSTREAM,
-    recursive: bool = False,
-    namespace: str = "default",
-    stdin: BinaryIO | None = None,
-    progress: Callable[[ReadProgress], None] | None = None,
-    strict: bool = True,
-    also: Mapping[str, Sink] | None = None,
-    live: Iterable[Source] = (),
-) -> tuple[Inputs, PodSink]:
-    """Everything in the files, however large: pods are reduced as they are read. `also` has sinks for other kinds."""
+def load(options: ReadOptions, seed: str = "") -> LoadedCluster:
+    """The cluster that the input describes."""
+    inputs, sink = read(options)
+    return cluster_of(inputs, semantics=options.semantics, seed=seed, sink=sink)
+
+
+@files.gc_paused()
+def read(options: ReadOptions) -> tuple[Inputs, PodSink]:
+    """
+    The whole input. Pods are reduced as they are read, unless the options have a sink for them.
+
+    Raises InputError for all that an API server would reject in hand-written objects; objects of a dump were admitted.
+    """
     sink = PodSink()
-    inputs = files.load(
-        paths,
-        recursive=recursive,
-        namespace=namespace,
-        stdin=stdin,
-        progress=progress,
-        strict=strict,
-        sinks={"Pod": sink, **(also or {})},
-        live=live,
-    )
-    refused = admitting.faults(inputs, semantics) if strict else []
-    if refused:
-        raise InputError(refused)
+    inputs = files.load(msgspec.structs.replace(options, sinks={"Pod": sink, **options.sinks}))
+    rejected = admission_faults(inputs, options.semantics) if options.strict else []
+    if rejected:
+        raise InputError(rejected)
     return inputs, sink
 
 
-def load(paths: Sequence[str], *, semantics: Semantics = UPSTREAM, seed: str = "", **how: Any) -> LoadedCluster:
-    """The cluster that the files describe; `how` is as for `read`."""
-    inputs, sink = read(paths, semantics=semantics, **how)
-    return cluster_of(inputs, semantics=semantics, seed=seed, sink=sink)
+def admission_faults(inputs: Inputs, semantics: Semantics) -> list[Fault]:
+    """What an API server would reject in hand-written objects, except what only the semantics allow."""
+    found = []
+    for document in inputs.documents.values():
+        # Decoding JSON without lines is enough here: locating fields is slow and rarely needed.
+        content = msgspec.json.decode(document.text) if document.root is None else dict(document.root)
+        for cause in (*admission.causes_of(content), *admission.schema_causes(content)):
+            is_empty_key = cause.field.endswith(".topologyKey") and cause.message.startswith(_EMPTY_TOPOLOGY_KEY)
+            if not (is_empty_key and semantics.empty_topology_key_means_any):
+                found.append(document.fault(cause.message, cause.field))
+    return found
 
 
-def _nobody(_: str) -> None:
-    """Nobody waits at a terminal."""
-
-
-@files.collector_paused()
+@files.gc_paused()
 def cluster_of(
     inputs: Inputs,
     *,
     semantics: Semantics = UPSTREAM,
     seed: str = "",
     sink: PodSink | None = None,
-    tell: Callable[[str], None] = _nobody,
+    progress: Callable[[str], None] = lambda _: None,
 ) -> LoadedCluster:
     """
-    An index of the inputs' nodes and running pods, and everything that waits, controllers' missing pods included.
+    An index of the nodes and running pods, and everything pending, including the missing pods of controllers.
 
-    `tell` hears now and then how far it is.
+    `progress` receives a line of text now and then.
     """
     sink = sink or PodSink()
     for pod in inputs.pods:
         sink(pod)
-    made = pod_creation.expand(inputs, tell=lambda n_pods: tell(f"making pods from controllers: {n_pods}"))
-    spread_context = _spread_context(inputs, made)
+    created = pod_creation.expand(inputs, progress=lambda n_pods: progress(f"making pods from controllers: {n_pods}"))
+    spread_context = _spread_context(inputs, created)
     index = PlacementIndex(semantics, seed)
     for namespace in inputs.namespaces:
         index.set_namespace(namespace.metadata.name, namespace.metadata.labels or {})
-    _add_storage(inputs, made, index)
+    _add_storage(inputs, created, index)
     for node in inputs.nodes:
-        index.add_target(nodes.target_of(node))
+        index.add_target(targets.target_of_node(node))
     for workload, target in sink.running:
         index.add(workload, target)
-    waiting: list[Workload] = []
-    for pod in (*sink.waiting, *made.pods):
-        waiting.append(pods.workload_of(pod, spread_context))
-        if len(waiting) % pod_creation.TELL_EVERY == 0:
-            tell(f"reading what pods need: {len(waiting)} of {len(sink.waiting) + len(made.pods)}")
-    pending, notes = sorted(waiting, key=queue_order), _notes(inputs, made, sink, index)
-    return LoadedCluster(
-        index, pending, spread_context, notes, [disruption_budgets.budget_of(one) for one in inputs.disruption_budgets]
-    )
+    pending: list[Workload] = []
+    for pod in (*sink.waiting, *created.pods):
+        pending.append(pods.workload_of(pod, spread_context))
+        if len(pending) % pod_creation.PODS_PER_PROGRESS_REPORT == 0:
+            progress(f"reading what pods need: {len(pending)} of {len(sink.waiting) + len(created.pods)}")
+    pending.sort(key=queue_order)
+    notes = _notes(inputs, created, sink, index)
+    budgets = [disruption_budgets.budget_of(budget) for budget in inputs.disruption_budgets]
+    return LoadedCluster(index, pending, spread_context, notes, budgets)
 
 
 def queue_order(workload: Workload) -> tuple[int, str, str, str]:
-    """Higher priority first, then the older one, then by name, so that equal inputs give equal plans."""
+    """Sort key: higher priority first, then older, then by name, so that equal inputs give equal placements."""
     return -workload.priority, workload.created or "9999", workload.namespace, workload.name
 
 
-def _spread_context(inputs: Inputs, made: pod_creation.CreatedObjects) -> pods.SpreadContext:
-    around = pods.SpreadContext(services={}, controllers={}, priorities={})
+def _spread_context(inputs: Inputs, created: pod_creation.CreatedObjects) -> pods.SpreadContext:
+    context = pods.SpreadContext(services={}, controllers={}, priorities={})
     for service in inputs.services:
-        around.add_service(service)
+        context.add_service(service)
     for kind in ("ReplicaSet", "StatefulSet", "ReplicationController"):
         for controller in inputs.controllers.get(kind, ()):
-            around.add_controller(controller)
-    for controller in made.replica_sets:
-        around.add_controller(controller)
+            context.add_controller(controller)
+    for controller in created.replica_sets:
+        context.add_controller(controller)
     for priority_class in inputs.priority_classes:
-        around.add_priority_class(priority_class)
-    return around
+        context.add_priority_class(priority_class)
+    return context
 
 
-def _add_storage(inputs: Inputs, made: pod_creation.CreatedObjects, index: PlacementIndex) -> None:
+def _add_storage(inputs: Inputs, created: pod_creation.CreatedObjects, index: PlacementIndex) -> None:
     default = next(
         (
             c.metadata.name
@@ -160,7 +156,7 @@ def _add_storage(inputs: Inputs, made: pod_creation.CreatedObjects, index: Place
     )
     for volume in inputs.volumes:
         index.set_volume(volume.metadata.name, storage.volume_of(volume))
-    for written in (*inputs.claims, *made.claims):
+    for written in (*inputs.claims, *created.claims):
         claim = storage.claim_of(written, default)
         index.set_claim(claim.key, claim)
     for storage_class in inputs.storage_classes:
@@ -175,15 +171,15 @@ def _add_storage(inputs: Inputs, made: pod_creation.CreatedObjects, index: Place
         index.set_stored("space", f"{space.metadata.namespace}/{space.metadata.name}", storage.space_of(space))
 
 
-def _notes(inputs: Inputs, made: pod_creation.CreatedObjects, sink: PodSink, index: PlacementIndex) -> list[str]:
+def _notes(inputs: Inputs, created: pod_creation.CreatedObjects, sink: PodSink, index: PlacementIndex) -> list[str]:
     notes = list(inputs.hints)
-    if made.pods:
-        made_up = "1 pod was" if len(made.pods) == 1 else f"{len(made.pods)} pods were"
-        notes.append(f"{made_up} made from controllers whose pods are not in the input")
-    adrift = sorted({target for _, target in sink.running if target not in index.slots.by_name})
-    if adrift:
-        shown = ", ".join(adrift[:3]) + (" …" if len(adrift) > 3 else "")
-        noun = "an unknown node" if len(adrift) == 1 else f"{len(adrift)} unknown nodes"
+    if created.pods:
+        counted = "1 pod was" if len(created.pods) == 1 else f"{len(created.pods)} pods were"
+        notes.append(f"{counted} made from controllers whose pods are not in the input")
+    unknown = sorted({target for _, target in sink.running if target not in index.slots.by_name})
+    if unknown:
+        shown = ", ".join(unknown[:_MAX_NAMES_SHOWN]) + (" …" if len(unknown) > _MAX_NAMES_SHOWN else "")
+        noun = "an unknown node" if len(unknown) == 1 else f"{len(unknown)} unknown nodes"
         notes.append(f"pods on {noun} ({shown}) are not counted")
     if inputs.clusters:
         notes.append("clusters, policies and bindings are left aside: this answer is about nodes")

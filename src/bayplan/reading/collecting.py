@@ -1,31 +1,68 @@
 """
-Puts documents in their place: refuses what is wrong, settles namespaces, finds doubles, hands objects on.
+Documents, one by one, decoded into the objects of one cluster or fleet.
 
-Knows nothing of files beyond their names.
+Rejects what cannot be read, assigns namespaces and generated names, reports objects that are given twice, and stores
+each object by its kind. Does not know files beyond their names.
 """
 
 from __future__ import annotations
 
+import functools
+import re
+from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
-from bayplan import errors
-from bayplan.controllers import generated_names
-from bayplan.errors import Fault
-from bayplan.reading import checking, decoding, json_documents
+import msgspec
+
+from bayplan.controllers import pod_creation
+from bayplan.controllers.desired_state import DesiredState
+from bayplan.errors import Fault, InputError
+from bayplan.reading import checking, json_documents
 from bayplan.reading.documents import Document
-from bayplan.reading.inputs import Inputs, ObjectKey
-from bayplan.wire import kinds, meta
+from bayplan.wire import conversion, kinds
+from bayplan.wire.meta import ApiObject
 
 Sink = Callable[[Any], None]
-_READ_OF_TEMPLATES = ("bayplan.io/", "propagationpolicy.karmada.io/", "clusterpropagationpolicy.karmada.io/")
+_ANNOTATIONS_READ_OF_TEMPLATES = (
+    "bayplan.io/", "propagationpolicy.karmada.io/", "clusterpropagationpolicy.karmada.io/",
+)  # fmt: skip
+_MSGSPEC_ERROR = re.compile(r"(?P<message>.*?)(?: - at `\$\.?(?P<path>.*)`)?$", re.DOTALL)
+
+
+class ObjectKey(NamedTuple):
+    """The identity of an object: no two objects of the input share it."""
+
+    kind: str
+    namespace: str
+    name: str
+
+
+class Inputs(DesiredState, kw_only=True):
+    """
+    The objects of the whole input.
+
+    `documents` holds the hand-written objects, for the line of each field. `misread` lists the faults of objects that
+    only a fleet reads. `skipped` counts objects of kinds that no decision depends on. `hints` are notes for the user.
+    """
+
+    misread: list[Fault] = msgspec.field(default_factory=list)
+    documents: dict[ObjectKey, Document] = msgspec.field(default_factory=dict)
+    skipped: Counter[str] = msgspec.field(default_factory=Counter)
+    hints: list[str] = msgspec.field(default_factory=list)
+
+    def fault(self, owner: ApiObject, message: str, path: str) -> Fault:
+        """A fault of one object, with its file and line if the object is hand-written."""
+        meta = owner.metadata
+        document = self.documents.get(ObjectKey(owner.kind, meta.namespace, meta.name))
+        return super().fault(owner, message, path) if document is None else document.fault(message, path)
 
 
 class Collector:
     """
-    Objects go into `inputs` or to the sink for their kind; what is wrong gathers in `faults`.
+    Stores objects in `inputs` or passes them to the sink for their kind; faults are appended to `faults`.
 
-    A sink for a kind that nobody else reads gets the document.
+    A sink for a kind that is not decoded receives the document.
     """
 
     def __init__(self, *, namespace: str, strict: bool, sinks: Mapping[str, Sink]) -> None:
@@ -37,108 +74,93 @@ class Collector:
         self._live = False
 
     def begin_live(self) -> None:
-        """What follows is a cluster's: nobody typed it, and where a file had the same object, the file's counts."""
+        """Treat all further objects as a live cluster's: not hand-written, and replaced by those of the files."""
         self._live = True
 
     def add(self, item: Document | Fault) -> None:
-        """Take in what a reader found."""
+        """Store one object, or record one fault."""
         if isinstance(item, Fault):
             self.faults.append(item)
             return
-        if item.typed is not None:
-            self._take_typed(item)
+        if item.typed is not None:  # a pod of a dump, already decoded and with nothing to check
+            item.namespace = item.typed.metadata.namespace = item.namespace or self._namespace
+            if self._is_first(item):
+                self._store(item, item.typed)
             return
-        reading = kinds.handling_of(item.api_version, item.kind)
-        if reading.problem:
-            self.faults.append(item.fault(reading.problem, reading.path))
-        elif reading.wire_type is None:
-            self._skip(item)
-            if reading.template and item.name:
-                self._keep_template(item)
-            if item.kind in self._sinks:
-                self._pour(self._sinks[item.kind], item, item)
+        handling = kinds.handling_of(item.api_version, item.kind)
+        if handling.problem:
+            self.faults.append(item.fault(handling.problem, handling.path))
+        elif handling.wire_type is None:
+            self._skip(item, handling)
         else:
-            self._settle_namespace(item, template=False)
-            self._take(item, reading.wire_type)
+            item.namespace = "" if item.kind in kinds.CLUSTER_WIDE else item.namespace or self._namespace
+            self._decode(item, handling.wire_type)
 
-    def _skip(self, document: Document) -> None:
-        if document.kind not in self._sinks:
+    def _skip(self, document: Document, handling: kinds.KindHandling) -> None:
+        sink = self._sinks.get(document.kind)
+        if sink is None:
             self.inputs.skipped[document.kind] += 1
-        # A CronJob makes no pods yet, but a misspelt field in it is worth knowing all the same.
+        # The pods of a CronJob are not created, but its misspelt fields are reported.
         if document.kind == "CronJob" and self._is_handwritten(document):
             self.faults.extend(checking.check(document))
+        if handling.template and document.name:
+            self._keep_template(document)
+        if sink is not None:
+            self._send(sink, document, document)
 
     def _keep_template(self, document: Document) -> None:
-        """Keep what a fleet would want to know; only there do its faults count."""
-        self._settle_namespace(document, template=True)
+        """Keep the metadata, which only a fleet reads; its faults count only there."""
+        if document.kind in kinds.CLUSTER_WIDE_TEMPLATES:
+            document.namespace = ""
+        elif not document.server_made:  # an object that a server returns without a namespace is cluster-wide
+            document.namespace = document.namespace or self._namespace
         try:
-            found = decoding.decode(document, meta.ApiObject)
+            found = decode(document, ApiObject)
         except json_documents.UNDECODABLE as error:
             found = [document.fault(json_documents.invalid(error))]
         if isinstance(found, list):
             self.inputs.misread.extend(found)
-        else:
-            annotations = found.metadata.annotations or {}
-            # They may be long, and most say nothing to us.
-            kept = {key: text for key, text in annotations.items() if key.startswith(_READ_OF_TEMPLATES)}
-            found.metadata.annotations = kept or None
-            found.api_version, found.kind = document.api_version, document.kind
-            found.metadata.name, found.metadata.namespace = document.name, document.namespace
-            self.inputs.templates.append(found)
-
-    def _settle_namespace(self, document: Document, *, template: bool) -> None:
-        if kinds.is_cluster_wide(document.kind, template=template):
-            document.namespace = ""
-        elif not (template and document.server_made):  # what a server knows without a namespace has none
-            document.namespace = document.namespace or self._namespace
+            return
+        annotations = found.metadata.annotations or {}
+        # Annotations may be long, and most are never read.
+        kept = {key: text for key, text in annotations.items() if key.startswith(_ANNOTATIONS_READ_OF_TEMPLATES)}
+        found.metadata.annotations = kept or None
+        found.api_version, found.kind = document.api_version, document.kind
+        found.metadata.name, found.metadata.namespace = document.name, document.namespace
+        self.inputs.templates.append(found)
 
     def _is_handwritten(self, document: Document) -> bool:
         return self._strict and not document.server_made and not self._live
 
-    def _take(self, document: Document, wire_type: kinds.WireType) -> None:
-        found = self._checked(document, wire_type)
+    def _decode(self, document: Document, wire_type: kinds.WireType) -> None:
+        """Decode the object, give it the name and namespace that it will have in the cluster, and store it."""
+        try:
+            found = (self._is_handwritten(document) and checking.check(document)) or decode(document, wire_type)
+        except json_documents.UNDECODABLE as error:
+            found = [document.fault(json_documents.invalid(error))]
+        if not document.name and not isinstance(found, list):
+            found = [document.fault("expected a name", "metadata.name")]
         if isinstance(found, list):
             self.faults.extend(found)
-        elif self._name(document, found) and self._is_first(document):
-            self._hand_on(document, found)
-
-    def _take_typed(self, document: Document) -> None:
-        """A pod that a server made and that is read already: nobody typed it, so nothing is to be checked."""
-        found = document.typed
-        assert found is not None
-        document.namespace = found.metadata.namespace = document.namespace or self._namespace
-        if self._is_first(document):
-            self._hand_on(document, found)
-
-    def _checked(self, document: Document, wire_type: kinds.WireType) -> Any:
-        """The typed object, or a list of what is wrong with it."""
-        try:
-            wrong = checking.check(document) if self._is_handwritten(document) else []
-            return wrong or decoding.decode(document, wire_type)
-        except json_documents.UNDECODABLE as error:
-            return [document.fault(json_documents.invalid(error))]
-
-    def _name(self, document: Document, found: Any) -> bool:
-        """Give the object the name and namespace that it will have in the cluster; false if it has no name."""
-        if not document.name:
-            self.faults.append(document.fault("expected a name", "metadata.name"))
-            return False
+            return
         metadata = found.metadata
         if not metadata.name:
             taken = self.inputs.inventory.names
-            metadata.name = document.name = next(generated_names.unique(document.name, taken, document.namespace))
+            metadata.name = document.name = next(pod_creation.unique_names(document.name, taken, document.namespace))
         metadata.namespace = document.namespace
-        # The items of a typed list do not say what they are.
+        # The items of a typed list name neither version nor kind.
         found.api_version, found.kind = document.api_version, document.kind
-        return True
+        if self._is_first(document):
+            self._store(document, found)
 
     def _is_first(self, document: Document) -> bool:
+        """Whether no earlier object has this identity; in files a second one is a fault."""
         key = f"{document.kind}/{document.namespace}/{document.name}"
         if not self._files or self._files[-1] != document.file:
             self._files.append(document.file)
         first = self._places.get(key)
         if first is None:
-            line = document.begins if isinstance(document.begins, int) else 0  # not worth counting yet
+            line = document.begins if isinstance(document.begins, int) else 0  # counting lines is not worth it yet
             self._places[key] = (len(self._files) - 1) << 32 | line
             return True
         if self._live:
@@ -148,7 +170,7 @@ class Collector:
         self.faults.append(document.fault(f"the same object is given twice, first in {where}"))
         return False
 
-    def _hand_on(self, document: Document, found: Any) -> None:
+    def _store(self, document: Document, found: Any) -> None:
         if self._is_handwritten(document):
             self.inputs.documents[ObjectKey(document.kind, document.namespace, document.name)] = document
         if document.kind == "Pod":
@@ -157,17 +179,39 @@ class Collector:
         if sink is None:
             self.inputs.list_of(document.kind).append(found)
         else:
-            self._pour(sink, found, document)
+            self._send(sink, found, document)
 
-    def _pour(self, sink: Sink, found: Any, document: Document) -> None:
+    def _send(self, sink: Sink, found: Any, document: Document) -> None:
         try:
             sink(found)
-        except errors.InputError as error:
-            self.faults.extend(_placed(document, fault) for fault in error.faults)
+        except InputError as error:  # a sink does not know the place in the file
+            self.faults.extend(f if f.file else document.fault(f.message, f.path) for f in error.faults)
 
 
-def _placed(document: Document, fault: Fault) -> Fault:
-    """A sink's fault with the place in the file, which a sink cannot know."""
-    if fault.file:
-        return fault
-    return document.fault(fault.message, fault.path)
+@functools.cache
+def _decoder(wire_type: Any) -> Callable[[Any], Any]:
+    return msgspec.json.Decoder(wire_type).decode
+
+
+def decode(document: Document, wire_type: Any) -> Any:
+    """The object in its wire type, or a list of all faults that prevent it."""
+    if isinstance(document.typed, wire_type):
+        return document.typed
+    try:
+        if document.root is None:
+            return _decoder(wire_type)(document.text)
+        return msgspec.convert(document.root, wire_type)
+    except (msgspec.ValidationError, UnicodeDecodeError):
+        pass
+    root = document.root if document.root is not None else json_documents.root_of(document)
+    try:
+        return msgspec.convert(conversion.without_nulls(root), wire_type)
+    except msgspec.ValidationError as error:
+        # msgspec stops at the first fault; the checker finds all of them, with clearer messages.
+        return checking.wrong_types(document) or [_decoding_fault(document, error)]
+
+
+def _decoding_fault(document: Document, error: Exception) -> Fault:
+    found = _MSGSPEC_ERROR.fullmatch(str(error))
+    assert found is not None
+    return document.fault(found["message"].replace("`", ""), found["path"] or "")

@@ -1,7 +1,13 @@
-"""One object as it stands in a file, and on which line each of its fields does. Knows nothing of kinds or types."""
+"""
+The bytes of one file, and one object as it is written in a file with the line of each of its fields.
+
+Does not know kinds or wire types.
+"""
 
 from __future__ import annotations
 
+import codecs
+import mmap
 import re
 from collections.abc import Callable
 from typing import Any
@@ -11,18 +17,49 @@ import msgspec
 from bayplan.errors import Fault
 from bayplan.wire.meta import ApiObject
 
-Mapping = dict[str, Any]
-# Of each container, by its id: the line of each key or item. The containers live as long as the root does.
+JsonObject = dict[str, Any]
+# The line of each key or item, by the id of its container. The containers live as long as the root.
 Lines = dict[int, dict[str, int] | list[int]]
 
-_WITHOUT_STATUS = frozenset({"StorageClass", "PriorityClass", "PropagationPolicy", "ClusterPropagationPolicy"})
-_STEP = re.compile(r"\[([^\]]*)\]|([^.\[\]]+)")
+SNIFFED_BYTES = 8192
+_UTF8_BOM_BYTES = len(codecs.BOM_UTF8)
+_KINDS_WITHOUT_STATUS = frozenset({"StorageClass", "PriorityClass", "PropagationPolicy", "ClusterPropagationPolicy"})
+_PATH_STEP = re.compile(r"\[([^\]]*)\]|([^.\[\]]+)")
+
+
+class Source:
+    """
+    The bytes of one file, mapped rather than read where possible.
+
+    `is_json` is kubectl's guess: the text begins with a brace. `position` is how far a reader has come, `n_documents`
+    how many documents it has found: a list without items is one.
+    """
+
+    def __init__(self, name: str, data: bytes | mmap.mmap) -> None:
+        self.name, self.data, self.size = name, data, len(data)
+        self.position = _UTF8_BOM_BYTES if data[:_UTF8_BOM_BYTES] == codecs.BOM_UTF8 else 0
+        self.is_json = data[self.position : self.position + SNIFFED_BYTES].lstrip()[:1] == b"{"
+        self.n_documents = 0
+
+    def read(self, size: int) -> bytes:
+        """The next bytes, in the form in which a YAML parser requests them."""
+        chunk = bytes(self.data[self.position : self.position + size])
+        self.position += len(chunk)
+        return chunk
+
+    def line_at(self, offset: int) -> int:
+        """The line of a byte, counted from 1."""
+        return self.data[:offset].count(b"\n") + 1
+
+    def fault(self, message: str, line: int = 0) -> Fault:
+        """A fault of the file itself."""
+        return Fault(message, file=self.name, line=line)
 
 
 class Located(msgspec.Struct, frozen=True):
-    """An object as plain values with the lines of everything in it."""
+    """An object as plain values, with the lines of all its fields."""
 
-    root: Mapping
+    root: JsonObject
     lines: Lines
 
 
@@ -30,10 +67,10 @@ class Document(msgspec.Struct, kw_only=True, eq=False):
     """
     One object of a file: `text` if it is JSON, `root` if it is YAML.
 
-    `begins` is its first line, or counts up to it: in a dump nobody asks for most of them. `typed` is the object in its
-    wire type, where that is known already. `locate` gives its values with their lines; for JSON that is a second, slow
-    reading, which only people's mistakes are worth. `server_made` objects come from a dump: nobody typed them, and they
-    may carry fields newer than ours.
+    `begins` is its first line, or a function that counts up to it: in a dump most lines are never needed. `typed` is
+    the object in its wire type, if it is decoded already. `locate` returns its values with their lines; for JSON that
+    is a second, slow parse, made only to report a fault. `server_made` objects come from a dump: they were admitted by
+    an API server and may carry fields that Bayplan does not know.
     """
 
     file: str
@@ -43,32 +80,32 @@ class Document(msgspec.Struct, kw_only=True, eq=False):
     namespace: str = ""
     name: str = ""
     server_made: bool = False
-    root: Mapping | None = None
+    root: JsonObject | None = None
     text: bytes = b""
     typed: ApiObject | None = None
     locate: Callable[[], Located]
 
     @property
     def line(self) -> int:
-        """The line where it begins. To be asked while its file is read."""
+        """The line where the object begins. Valid only while its file is being read."""
         if not isinstance(self.begins, int):
             self.begins = self.begins()
         return self.begins
 
     @property
     def subject(self) -> str:
-        """How messages call it: `Pod shop/web-1`."""
+        """The object's name in messages: `Pod shop/web-1`."""
         name = f"{self.namespace}/{self.name}" if self.namespace else self.name
         return f"{self.kind} {name}".strip()
 
     def fault(self, message: str, path: str = "") -> Fault:
-        """What is wrong with it, with the place in the file."""
+        """A fault of the object, with its place in the file."""
         return Fault(message, file=self.file, line=line_of(self, path), subject=self.subject, path=path)
 
 
 def line_of(document: Document, path: str) -> int:
     """
-    The line of the field, or of the nearest thing around it that the document has.
+    The line of the field, or of the nearest enclosing field that the document has.
 
     The path is written as the API server writes it: `spec.containers[0].resources.limits[nvidia.com/gpu]`.
     """
@@ -76,7 +113,7 @@ def line_of(document: Document, path: str) -> int:
         return document.line
     located = document.locate()
     line, value = document.line, located.root
-    for step in _STEP.finditer(path):
+    for step in _PATH_STEP.finditer(path):
         key: str | int = step[1] if step[1] is not None else step[2]
         if isinstance(value, list):
             key = int(key) if isinstance(key, str) and key.isdigit() else -1
@@ -90,38 +127,36 @@ def line_of(document: Document, path: str) -> int:
 
 
 def from_root(file: str, line: int, located: Located) -> Document:
-    """The document of an object that is at hand as plain values."""
+    """The document of an object that is available as plain values."""
     root = located.root
     metadata = root.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
+    identity = (*map(root.get, ("apiVersion", "kind")), *map(metadata.get, ("namespace", "name", "generateName")))
+    api_version, kind, namespace, name, generate_name = [text if isinstance(text, str) else "" for text in identity]
     return Document(
         file=file,
         begins=line,
-        api_version=_text(root.get("apiVersion")),
-        kind=_text(root.get("kind")),
-        namespace=_text(metadata.get("namespace")),
-        name=_text(metadata.get("name")) or _text(metadata.get("generateName")),
-        server_made=is_server_made(_text(root.get("kind")), metadata, has_status="status" in root),
+        api_version=api_version,
+        kind=kind,
+        namespace=namespace,
+        name=name or generate_name,
+        server_made=is_server_made(kind, metadata, has_status="status" in root),
         root=root,
         locate=lambda: located,
     )
 
 
-def is_server_made(kind: str, metadata: Mapping, *, has_status: bool) -> bool:
-    """Whether an API server wrote the object. Edited by hand, a dump mostly loses its status first."""
+def is_server_made(kind: str, metadata: JsonObject, *, has_status: bool) -> bool:
+    """Whether an API server wrote the object. A dump that is edited by hand mostly loses its status first."""
     stamped = bool(metadata.get("uid") or metadata.get("resourceVersion"))
-    return stamped and (has_status or kind in _WITHOUT_STATUS)
+    return stamped and (has_status or kind in _KINDS_WITHOUT_STATUS)
 
 
-def is_list(kind: str, root: Mapping) -> bool:
-    """Whether the object is but a wrapping for others."""
+def is_list(kind: str, root: JsonObject) -> bool:
+    """Whether the object only wraps others."""
     return kind.endswith("List") and isinstance(root.get("items", False), list | None)
 
 
 def kind_of_items(kind: str) -> str:
-    """What the items of a typed list are: `PodList` holds Pods; the items of a `List` speak for themselves."""
+    """The kind of a typed list's items: `PodList` holds Pods; the items of a `List` name their own kinds."""
     return kind.removesuffix("List")
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""

@@ -1,14 +1,19 @@
 """
-The way in: everything that files, directories and standard input hold, as typed objects.
+Files, directories, standard input and the lists of a live cluster, read into typed objects.
 
-All that is wrong with all of it comes as one `InputError`. Knows nothing of what objects mean.
+`load` is the entry point. Everything wrong with the whole input is raised as one `InputError`. Does not know what the
+objects mean for scheduling.
 """
 
 from __future__ import annotations
 
+import codecs
 import gc
 import itertools
+import mmap
 import os
+import pathlib
+import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,19 +22,22 @@ from typing import BinaryIO
 import msgspec
 
 from bayplan.errors import Fault, InputError
-from bayplan.reading import json_documents, sources, yaml_documents
-from bayplan.reading.collecting import Collector, Sink
-from bayplan.reading.documents import Document
-from bayplan.reading.inputs import Inputs
-from bayplan.reading.sources import Source
+from bayplan.model.semantics import UPSTREAM, Semantics
+from bayplan.reading import json_documents, yaml_documents
+from bayplan.reading.collecting import Collector, Inputs, Sink
+from bayplan.reading.documents import SNIFFED_BYTES, Document, Source
 
-BIG_YAML = 20_000_000
-_SMALL = 1_000_000
-_REPORT_EVERY = 500
+EXTENSIONS = (".json", ".yaml", ".yml")
+STANDARD_INPUT = "-"
+MIN_SLOW_YAML_BYTES = 20_000_000
+OBJECTS_PER_PROGRESS_REPORT = 500
+_MAX_FLOW_YAML_BYTES = 1_000_000
+_MIN_OBJECTS_TO_FREEZE = 500_000
+_CHUNK_BYTES = 1 << 20
 
 
 class ReadProgress(msgspec.Struct, frozen=True):
-    """How far reading has come. A `hint` is said once, to the person waiting."""
+    """How far reading has come. Each `hint` for the user is reported once."""
 
     file: str
     bytes_read: int
@@ -38,45 +46,90 @@ class ReadProgress(msgspec.Struct, frozen=True):
     hint: str = ""
 
 
-def load(
-    paths: Sequence[str],
-    *,
-    recursive: bool = False,
-    namespace: str = "default",
-    stdin: BinaryIO | None = None,
-    progress: Callable[[ReadProgress], None] | None = None,
-    strict: bool = True,
-    sinks: Mapping[str, Sink] | None = None,
-    live: Iterable[Source] = (),
-) -> Inputs:
+class ReadOptions(msgspec.Struct, frozen=True):
     """
-    The objects of all paths; raises InputError with everything that is wrong.
+    What to read, and how.
 
-    `namespace` is for objects that name none. A sink, by kind, gets each object instead of the list in `Inputs`, so
-    that a caller may reduce and drop it at once. Not `strict`, misspelt fields pass. `live` is what a cluster has: an
-    object of a file takes the place of the cluster's.
+    Objects that name no namespace are in `namespace`. If `strict`, misspelt fields are faults, and so is what an API
+    server would reject in hand-written objects, given `semantics`. A sink, by kind, receives each object instead of the
+    list in `Inputs`, so that the caller can reduce and drop it at once. `live` is what an API server returned: an
+    object in a file replaces it.
     """
-    files, faults = sources.find(paths, recursive=recursive)
-    collector = Collector(namespace=namespace, strict=strict, sinks=sinks or {})
+
+    paths: Sequence[str] = ()
+    recursive: bool = False
+    namespace: str = "default"
+    semantics: Semantics = UPSTREAM
+    strict: bool = True
+    stdin: BinaryIO | None = None
+    progress: Callable[[ReadProgress], None] | None = None
+    sinks: Mapping[str, Sink] = {}
+    live: Iterable[Source] = ()
+
+
+class _ProgressReporter(msgspec.Struct):
+    report_to: Callable[[ReadProgress], None] | None
+    bytes_total: int
+    bytes_of_earlier_files: int = 0
+    n_objects: int = 0
+
+    def report(self, source: Source, hint: str = "") -> None:
+        if self.report_to is not None:
+            n_read = self.bytes_of_earlier_files + source.position
+            self.report_to(ReadProgress(source.name, n_read, max(self.bytes_total, n_read), self.n_objects, hint))
+
+
+def load(options: ReadOptions) -> Inputs:
+    """The objects of all files and of the live cluster; raises InputError with everything that is wrong."""
+    files, faults = find(options.paths, recursive=options.recursive)
+    collector = Collector(namespace=options.namespace, strict=options.strict, sinks=options.sinks)
     collector.faults.extend(faults)
-    reporter = _Reporter(files, progress)
+    n_bytes = sum(os.path.getsize(file) for file in files if os.path.isfile(file))  # noqa: PTH113, PTH202
+    reporter = _ProgressReporter(options.progress, n_bytes)
     for file in files:
-        source = sources.open_source(file, stdin or sys.stdin.buffer)
+        source = open_source(file, options.stdin or sys.stdin.buffer)
         if isinstance(source, Fault):
             collector.add(source)
         else:
             _collect(source, collector, reporter)
     collector.begin_live()
-    for source in live:
+    for source in options.live:
         _collect(source, collector, reporter)
     if collector.faults:
         raise InputError(collector.faults)
     return collector.inputs
 
 
-def read(source: Source) -> Iterator[Document | Fault]:
+def _collect(source: Source, collector: Collector, reporter: _ProgressReporter) -> None:
+    """Hand every object of one file to the collector, and report progress."""
+    hints = []
+    if source.size > MIN_SLOW_YAML_BYTES and not source.is_json:
+        size = source.size // 1_000_000
+        hints.append(
+            f"{source.name} is {size} MB of YAML; JSON (kubectl get -o json) is read about thirty times faster"
+        )
+    if not yaml_documents.HAS_LIBYAML and not source.is_json:
+        hints.append(yaml_documents.SLOW_WARNING)
+    for hint in hints:
+        if hint not in collector.inputs.hints:
+            collector.inputs.hints.append(hint)
+            reporter.report(source, hint)
+    n_faults = len(collector.faults)
+    for item in documents_of(source):
+        collector.add(item)
+        reporter.n_objects += 1
+        if reporter.n_objects % OBJECTS_PER_PROGRESS_REPORT == 0:
+            reporter.report(source)
+    if not source.n_documents and len(collector.faults) == n_faults:
+        collector.add(source.fault("the file holds no object"))
+    source.position = source.size
+    reporter.report(source)
+    reporter.bytes_of_earlier_files += source.size
+
+
+def documents_of(source: Source) -> Iterator[Document | Fault]:
     """Each object of one file in order, and what is wrong with the file."""
-    if not source.starts_with_brace():
+    if not source.is_json:
         yield from yaml_documents.read(source)
         return
     documents = json_documents.read(source)
@@ -86,78 +139,114 @@ def read(source: Source) -> Iterator[Document | Fault]:
 
 
 def _flow_yaml(source: Source) -> list[Document | Fault]:
-    """The documents of a file that starts like JSON but is YAML in braces; none if it is not that either."""
-    if source.size > _SMALL or source.name.endswith(".json"):
+    """The documents of a file that begins like JSON but is YAML in flow style; none if it is neither."""
+    if source.size > _MAX_FLOW_YAML_BYTES or source.name.endswith(".json"):
         return []
     found = list(yaml_documents.read(Source(source.name, source.data)))
     return [] if any(isinstance(item, Fault) for item in found) else found
 
 
-def _collect(source: Source, collector: Collector, reporter: _Reporter) -> None:
-    reporter.start(source, collector.inputs.hints)
-    n_before = len(collector.faults)
-    for item in read(source):
-        collector.add(item)
-        reporter.count(source)
-    if not source.n_documents and len(collector.faults) == n_before:
-        collector.add(source.fault("the file holds no object"))
-    reporter.finish(source)
+def find(paths: Iterable[str], *, recursive: bool) -> tuple[list[str], list[Fault]]:
+    """Every file that the paths name, each once and in a fixed order, and what is wrong with the other paths."""
+    found: dict[str, str] = {}
+    faults: list[Fault] = []
+    for path in paths:
+        files, wrong = _files_of(path, recursive=recursive)
+        faults.extend(wrong)
+        for file in files:
+            found.setdefault(file if file == STANDARD_INPUT else os.path.realpath(file), file)
+    return list(found.values()), faults
 
 
-class _Reporter:
-    """Tells the caller how far reading has come, now and then."""
-
-    def __init__(self, files: Sequence[str], tell: Callable[[ReadProgress], None] | None) -> None:
-        self._tell = tell
-        self._total = sum(os.path.getsize(file) for file in files if os.path.isfile(file))  # noqa: PTH113, PTH202
-        self._before = self._n_objects = 0
-
-    def start(self, source: Source, hints: list[str]) -> None:
-        for hint in _hints(source):
-            if hint not in hints:
-                hints.append(hint)
-                self._report(source, hint)
-
-    def count(self, source: Source) -> None:
-        self._n_objects += 1
-        if self._n_objects % _REPORT_EVERY == 0:
-            self._report(source)
-
-    def finish(self, source: Source) -> None:
-        source.position = source.size
-        self._report(source)
-        self._before += source.size
-
-    def _report(self, source: Source, hint: str = "") -> None:
-        if self._tell is not None:
-            read = self._before + source.position
-            self._tell(ReadProgress(source.name, read, max(self._total, read), self._n_objects, hint))
+def _files_of(path: str, *, recursive: bool) -> tuple[Sequence[str], list[Fault]]:
+    if path == STANDARD_INPUT:
+        return [path], []
+    if path.startswith(("http://", "https://")):
+        return [], [Fault("addresses are not read; fetch it first and give the file", file=path)]
+    try:
+        if not pathlib.Path(path).exists():
+            return [], [Fault("no such file or directory", file=path)]
+        if not pathlib.Path(path).is_dir():
+            return [path], []
+        files, faults = _in_directory(path, recursive=recursive)
+        if files or faults:
+            return files, faults
+        message = "the directory holds no .yaml, .yml or .json file"
+        if not recursive and _in_directory(path, recursive=True)[0]:
+            message += "; its subdirectories do: add -R"
+        return [], [Fault(message, file=path)]
+    except OSError as error:
+        return [], [_cannot_be_read(path, error)]
 
 
-def _hints(source: Source) -> Iterator[str]:
-    if source.starts_with_brace():
-        return
-    if source.size > BIG_YAML:
-        size = source.size // 1_000_000
-        yield f"{source.name} is {size} MB of YAML; JSON (kubectl get -o json) is read about thirty times faster"
-    if not yaml_documents.HAS_LIBYAML:
-        yield yaml_documents.SLOW_WARNING
+def _in_directory(path: str, *, recursive: bool) -> tuple[list[str], list[Fault]]:
+    """The files to read, and a fault for each folder that cannot be listed: it may hold some."""
+    unlisted: list[OSError] = []
+    if recursive:
+        walked = os.walk(path, onerror=unlisted.append)
+        found = [str(pathlib.Path(folder, name)) for folder, _, names in walked for name in names]
+    else:
+        found = [entry.path for entry in os.scandir(path) if entry.is_file()]
+    faults = [_cannot_be_read(str(error.filename), error) for error in unlisted]
+    return sorted(file for file in found if file.endswith(EXTENSIONS)), faults
 
 
-# RF merged from reading.pausing: Reading without Python's collector of cycles: it would walk all that was read, again
-# and again, and find none.
+def _cannot_be_read(path: str, error: OSError) -> Fault:
+    return Fault(f"cannot be read: {error.strerror or error}", file=path)
 
-MANY = 500_000  # objects that would be walked once more as soon as the collector is back
+
+def open_source(path: str, standard_input: BinaryIO) -> Source | Fault:
+    """The file's bytes, or why they cannot be parsed as text."""
+    try:
+        if path == STANDARD_INPUT:
+            source = Source("standard input", standard_input.read())
+        else:
+            with pathlib.Path(path).open("rb") as file:
+                status = os.fstat(file.fileno())
+                # A pipe, as in `-f <(kubectl get …)`, has no size and cannot be mapped.
+                is_mappable = stat.S_ISREG(status.st_mode) and status.st_size
+                mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if is_mappable else None
+                source = Source(path, file.read() if mapped is None else mapped)
+    except OSError as error:
+        return _cannot_be_read(path, error)
+    return _not_text(source) or source
+
+
+def _not_text(source: Source) -> Fault | None:
+    head = bytes(source.data[:SNIFFED_BYTES])
+    if not head.strip() and source.size <= SNIFFED_BYTES:
+        return source.fault("the file is empty")
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return source.fault("the text is UTF-16, expected UTF-8; save it again as UTF-8")
+    if b"\0" in head:
+        return source.fault("a binary file, expected YAML or JSON")
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    for start in range(0, source.size, _CHUNK_BYTES):
+        chunk, held = source.data[start : start + _CHUNK_BYTES], len(decoder.getstate()[0])
+        if not held and chunk.isascii():
+            continue
+        try:
+            decoder.decode(chunk, final=start + _CHUNK_BYTES >= source.size)
+        except UnicodeDecodeError as error:
+            offset = start - held + error.start
+            byte = source.data[offset]
+            return source.fault(f"not UTF-8: byte 0x{byte:02x} at offset {offset}", source.line_at(offset))
+    return None
 
 
 @contextmanager
-def collector_paused() -> Iterator[None]:
+def gc_paused() -> Iterator[None]:
+    """
+    Pause Python's garbage collector while reading: it would walk everything read so far, repeatedly, and find no cycle.
+
+    If many objects were made meanwhile, they are frozen, as the collector would walk them all once it is back.
+    """
     was_on = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if was_on:
-            if gc.get_count()[0] > MANY:
+            if gc.get_count()[0] > _MIN_OBJECTS_TO_FREEZE:
                 gc.freeze()
             gc.enable()

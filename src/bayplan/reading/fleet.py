@@ -12,7 +12,7 @@ from bayplan.controllers import binding_detector, binding_triggers, resource_int
 from bayplan.controllers.resource_interpreter import Template
 from bayplan.errors import Fault, InputError
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.mapping import bindings, clusters
+from bayplan.mapping import bindings, targets
 from bayplan.mapping.workload_terms import LabelKeys
 from bayplan.model.clusters import FIELD_KEYS
 from bayplan.model.semantics import UPSTREAM, Semantics, for_fleets
@@ -20,7 +20,7 @@ from bayplan.model.terms import TARGET
 from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.placing import place_bindings
 from bayplan.reading.cluster import queue_order
-from bayplan.reading.inputs import Inputs, ObjectKey
+from bayplan.reading.collecting import Inputs, ObjectKey
 from bayplan.validating import placements
 from bayplan.wire.fleets import RebalancedWorkload, ResourceBinding
 from bayplan.wire.pods import Pod
@@ -65,7 +65,7 @@ def fleet_of(
     for namespace in inputs.namespaces:
         index.set_namespace(namespace.metadata.name, namespace.metadata.labels or {})
     for cluster in inputs.clusters:
-        index.add_target(clusters.target_of(cluster))
+        index.add_target(targets.target_of_cluster(cluster))
     how = bindings.BindingContext(semantics, keys)
     pending, left_alone = [], []
     for key, binding in survey.bindings.items():

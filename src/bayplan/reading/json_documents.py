@@ -18,8 +18,16 @@ from typing import Any
 import msgspec
 
 from bayplan.errors import Fault
-from bayplan.reading.documents import Document, Lines, Located, Mapping, from_root, is_server_made, kind_of_items
-from bayplan.reading.sources import Source
+from bayplan.reading.documents import (
+    Document,
+    JsonObject,
+    Lines,
+    Located,
+    Source,
+    from_root,
+    is_server_made,
+    kind_of_items,
+)
 from bayplan.wire.pods import Pod
 
 _TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
@@ -86,9 +94,9 @@ def duplicate_keys(document: Document) -> Iterator[Fault]:
             yield Fault(message, file=document.file, line=again, subject=document.subject)
 
 
-def root_of(document: Document) -> Mapping:
+def root_of(document: Document) -> JsonObject:
     """The JSON object as plain values."""
-    root: Mapping = msgspec.json.decode(document.text)
+    root: JsonObject = msgspec.json.decode(document.text)
     return root
 
 

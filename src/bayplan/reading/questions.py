@@ -8,7 +8,7 @@ import msgspec
 
 from bayplan.errors import InputError
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.mapping import bindings, clusters, disruption_budgets, nodes, pods, storage
+from bayplan.mapping import bindings, disruption_budgets, pods, storage, targets
 from bayplan.mapping.workload_terms import LabelKeys
 from bayplan.model import timestamps
 from bayplan.model.semantics import PRESETS, Semantics, for_fleets
@@ -17,8 +17,7 @@ from bayplan.placing import place_bindings
 from bayplan.preempting.disruption_budgets import DisruptionBudgets
 from bayplan.reading import scheduler_config
 from bayplan.rules.profiles import SchedulerProfile
-from bayplan.wire.controllers import Controller, PriorityClass, ReplicationController, Service
-from bayplan.wire.disruption import PodDisruptionBudget
+from bayplan.wire.controllers import Controller, PodDisruptionBudget, PriorityClass, ReplicationController, Service
 from bayplan.wire.fleets import Cluster, ResourceBinding
 from bayplan.wire.nodes import Namespace, Node
 from bayplan.wire.pods import Pod
@@ -85,7 +84,7 @@ def situation_of(question: PodQuestion) -> Situation:
         index.set_namespace(namespace.metadata.name, namespace.metadata.labels or {})
     spread_context = _objects(question.objects, index)
     for node in question.nodes:
-        index.add_target(nodes.target_of(node))
+        index.add_target(targets.target_of_node(node))
     for pod in question.pods:
         if pod.spec.node_name and not pods.finished(pod):
             index.add(pods.workload_of(pod, spread_context), pod.spec.node_name)
@@ -160,7 +159,7 @@ def fleet_situation_of(question: FleetQuestion) -> FleetSituation:
             metadata = resource.get("metadata") or {}
             index.set_namespace(metadata.get("name") or "", metadata.get("labels") or {})
     for cluster in question.clusters:
-        index.add_target(clusters.target_of(cluster))
+        index.add_target(targets.target_of_cluster(cluster))
     asked = question.binding
     own = {
         (asked.spec.resource.namespace, bindings.binding_name(asked)),

@@ -17,8 +17,7 @@ from typing import Any
 import yaml
 
 from bayplan.errors import Fault
-from bayplan.reading.documents import Document, Lines, Located, Mapping, from_root, is_list, kind_of_items
-from bayplan.reading.sources import Source
+from bayplan.reading.documents import Document, JsonObject, Lines, Located, Source, from_root, is_list, kind_of_items
 
 HAS_LIBYAML: bool = yaml.__with_libyaml__
 SLOW_WARNING = "PyYAML is installed without its C part: YAML is read about ten times slower"
@@ -99,7 +98,7 @@ class _Composer:
     def _root(self, start: Any) -> Iterator[Document | Fault]:
         """The object, or its items if it turns out to be a list: kubectl writes `kind` only after them."""
         self._source.n_documents += 1
-        root: Mapping = {}
+        root: JsonObject = {}
         lines: dict[str, int] = {}
         self._lines[id(root)] = lines
         line, located = start.start_mark.line + 1, Located(root, self._lines)
@@ -167,8 +166,8 @@ class _Composer:
             self._anchors[event.anchor] = (value, self._n_nodes - before)
         return value
 
-    def _mapping(self, depth: int) -> Mapping:
-        value: Mapping = {}
+    def _mapping(self, depth: int) -> JsonObject:
+        value: JsonObject = {}
         lines: dict[str, int] = {}
         self._lines[id(value)] = lines
         self._fill(value, lines, depth)
@@ -183,7 +182,7 @@ class _Composer:
             value.append(self._node(event, depth))
         return value
 
-    def _fill(self, value: Mapping, lines: dict[str, int], depth: int, stop_at: str | None = None) -> bool:
+    def _fill(self, value: JsonObject, lines: dict[str, int], depth: int, stop_at: str | None = None) -> bool:
         """Read entries into the mapping: true if it stopped behind the key `stop_at`, false at the mapping's end."""
         own: set[str] = set()  # a merged key may be given again, a written one may not
         while type(event := self._next()) is not yaml.MappingEndEvent:
@@ -201,7 +200,7 @@ class _Composer:
             value[key] = self._node(self._next(), depth)
         return False
 
-    def _merge(self, value: Mapping, lines: dict[str, int], merged: Any, line: int) -> None:
+    def _merge(self, value: JsonObject, lines: dict[str, int], merged: Any, line: int) -> None:
         """As kubectl merges: where it stands, so over what stands before it; of several mappings the first wins."""
         parts = merged if isinstance(merged, list) else [merged]
         if not all(isinstance(part, dict) for part in parts):

@@ -11,7 +11,7 @@ import re
 from bayplan.validating import causes, go_structs, go_text, metadata, names, selectors, shapes
 from bayplan.validating.causes import Cause
 from bayplan.validating.fields import Field
-from bayplan.wire.disruption import PodDisruptionBudgetSpec
+from bayplan.wire.controllers import PodDisruptionBudgetSpec
 from bayplan.wire.meta import LabelSelector
 
 BOTH = "minAvailable and maxUnavailable cannot be both set"

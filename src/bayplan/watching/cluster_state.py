@@ -13,7 +13,7 @@ import msgspec
 
 from bayplan.enforcing.quota import NO_LIMITS
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.mapping import disruption_budgets, nodes, pods, storage
+from bayplan.mapping import disruption_budgets, pods, storage, targets
 from bayplan.mapping.pods import DEFAULT_NAMESPACE, SpreadContext
 from bayplan.model.labels import Selector
 from bayplan.model.workloads import Workload, WorkloadKey
@@ -24,8 +24,7 @@ from bayplan.queueing.pending_pod import PendingPod, QueueStage
 from bayplan.queueing.queue import SchedulingQueue
 from bayplan.queueing.unschedulable_pods import UnschedulablePods
 from bayplan.reading import quota_limits
-from bayplan.wire.controllers import Service
-from bayplan.wire.disruption import PodDisruptionBudget
+from bayplan.wire.controllers import PodDisruptionBudget, Service
 from bayplan.wire.meta import ApiObject
 from bayplan.wire.nodes import Node
 from bayplan.wire.pods import Pod
@@ -242,7 +241,7 @@ class ClusterState:
     # Everything else
 
     def put_node(self, node: Node) -> None:
-        target = nodes.target_of(node)
+        target = targets.target_of_node(node)
         if target.name in self.index.slots.by_name:
             self.index.update_target(target)
         else:

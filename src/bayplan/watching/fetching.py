@@ -15,7 +15,7 @@ from bayplan.kube_api.connection import Connection
 from bayplan.kube_api.decoding import DECODE_ERRORS
 from bayplan.kube_api.errors import ForbiddenError, GoneError, NotFoundError, WrongServerError
 from bayplan.kube_api.resources import PODS, Resource
-from bayplan.reading.sources import Source
+from bayplan.reading.documents import Source
 
 PAGE_SIZE = 500
 MAX_PAGED_LIST_ATTEMPTS = 4

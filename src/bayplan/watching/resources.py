@@ -17,8 +17,7 @@ from bayplan.model import labels
 from bayplan.model.workloads import WorkloadKey
 from bayplan.reading.quota_limits import CONFIG_MAP
 from bayplan.watching.cluster_state import ClusterState, QuotaConfigMap
-from bayplan.wire.controllers import Service
-from bayplan.wire.disruption import PodDisruptionBudget
+from bayplan.wire.controllers import PodDisruptionBudget, Service
 from bayplan.wire.meta import ApiObject, LabelSelector, WireObject
 from bayplan.wire.nodes import Node
 from bayplan.wire.pods import Pod

@@ -1,4 +1,8 @@
-"""Which kinds of objects are read, as what, and which are namespaced. Knows nothing of files or fields."""
+"""
+The registry of kinds: which are read, in which version and wire type, and which are cluster-wide.
+
+Does not know files or fields.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from functools import lru_cache
 
 import msgspec
 
-from bayplan.wire import controllers, disruption, fleets, meta, nodes, placements, pods, storage
+from bayplan.wire import controllers, fleets, meta, nodes, placements, pods, storage
 
 WireType = type[meta.ApiObject]
 
@@ -31,7 +35,7 @@ BUILT_IN: dict[str, tuple[str, WireType]] = {
     "CSIDriver": ("storage.k8s.io/v1", storage.CsiDriver),
     "CSIStorageCapacity": ("storage.k8s.io/v1", storage.CsiStorageCapacity),
     "PriorityClass": ("scheduling.k8s.io/v1", controllers.PriorityClass),
-    "PodDisruptionBudget": ("policy/v1", disruption.PodDisruptionBudget),
+    "PodDisruptionBudget": ("policy/v1", controllers.PodDisruptionBudget),
 }
 KARMADA: dict[str, tuple[str, WireType]] = {
     "Cluster": ("cluster.karmada.io/v1alpha1", fleets.Cluster),
@@ -46,24 +50,26 @@ CLUSTER_WIDE = frozenset({
     "Node", "Namespace", "PersistentVolume", "StorageClass", "PriorityClass", "CSINode", "CSIDriver",
     "VolumeAttachment", "Cluster", "ClusterPropagationPolicy", "ClusterResourceBinding", "WorkloadRebalancer",
 })  # fmt: skip
-# Of the kinds that are only ever passed on to clusters; a kind that nobody knows is taken to be namespaced.
-_CLUSTER_WIDE_TEMPLATES = frozenset({
+# Of the kinds that a fleet only propagates. Unknown kinds count as namespaced.
+CLUSTER_WIDE_TEMPLATES = frozenset({
     "APIService", "CSIDriver", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "DeviceClass",
     "FlowSchema", "GatewayClass", "IngressClass", "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding",
     "MutatingWebhookConfiguration", "PriorityLevelConfiguration", "RuntimeClass", "ValidatingAdmissionPolicy",
     "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration", "VolumeAttributesClass",
 })  # fmt: skip
-# What a cluster makes by itself, in numbers: nobody propagates it.
+# Objects that a cluster creates by itself, in large numbers. They are never propagated.
 _TRANSIENT = frozenset({"ControllerRevision", "Endpoints", "EndpointSlice", "Event", "Lease"})
-# Where Kubernetes itself keeps kinds; a group with a dot of its own is somebody else's and may reuse any name.
+# The API groups of Kubernetes' own kinds; another group may reuse any of their names.
 _OWN_GROUPS = frozenset({"", "apps", "batch", "policy", "extensions", "storage.k8s.io", "scheduling.k8s.io"})
+# Real kinds whose names are close to those of kinds that are read.
+_LOOKALIKES = frozenset({"CronJob", "PodTemplate"})
 
 
 class KindHandling(msgspec.Struct, frozen=True):
     """
-    What to do with an object: read it as `wire_type`, refuse it for `problem`, or (neither) pass it over.
+    What to do with objects of a kind: decode them as `wire_type`, reject them for `problem`, or (neither) skip them.
 
-    What is passed over may still be a `template` that a fleet propagates.
+    A skipped object may still be a `template` that a fleet propagates.
     """
 
     wire_type: WireType | None = None
@@ -72,58 +78,34 @@ class KindHandling(msgspec.Struct, frozen=True):
     template: bool = False
 
 
-PASSED_OVER = KindHandling()
-
-
 @lru_cache(maxsize=1024)
 def handling_of(api_version: str, kind: str) -> KindHandling:
-    """What becomes of objects of this kind."""
+    """How objects of this version and kind are handled."""
     if not kind or not api_version:
         missing = "kind" if not kind else "apiVersion"
         return KindHandling(problem="expected an object with apiVersion and kind", path=missing)
-    group = _group(api_version)
-    # Whoever reads the file has opened the lists in it; what is left of them has no items to read.
-    if kind.endswith("List") and (group in _OWN_GROUPS or group.endswith(".karmada.io")):
+    group = api_version.rpartition("/")[0]
+    is_karmada = group.endswith(".karmada.io")
+    # Readers unpack lists before this point; a list that is left has no items.
+    if kind.endswith("List") and (group in _OWN_GROUPS or is_karmada):
         return KindHandling(problem="expected a list", path="items")
-    if group.endswith(".karmada.io"):
-        return _known(api_version, kind, KARMADA) if kind in KARMADA else _unknown(kind, KARMADA)
-    if group not in _OWN_GROUPS:
-        return _template(kind)
-    if kind in BUILT_IN:
-        return _known(api_version, kind, BUILT_IN)
-    return _unknown(kind, BUILT_IN, _template(kind))
+    template = KindHandling(template=kind not in _TRANSIENT)
+    if group not in _OWN_GROUPS and not is_karmada:
+        return template
+    registry = KARMADA if is_karmada else BUILT_IN
+    if kind not in registry:
+        return _misspelt(kind, registry) or (KindHandling() if is_karmada else template)
+    expected, wire_type = registry[kind]
+    # Every version of a Kubernetes kind has the fields that are read; the versions of Karmada's kinds differ.
+    if api_version == expected or (not is_karmada and group == expected.rpartition("/")[0]):
+        return KindHandling(wire_type=wire_type)
+    return KindHandling(problem=f"expected {expected} for a {kind}, got {api_version}", path="apiVersion")
 
 
-def is_cluster_wide(kind: str, *, template: bool) -> bool:
-    """Whether objects of the kind stand in no namespace."""
-    return kind in (_CLUSTER_WIDE_TEMPLATES if template else CLUSTER_WIDE)
-
-
-def _template(kind: str) -> KindHandling:
-    return KindHandling(template=kind not in _TRANSIENT)
-
-
-def _known(api_version: str, kind: str, known: Mapping[str, tuple[str, WireType]]) -> KindHandling:
-    expected, wire_type = known[kind]
-    # Of Kubernetes's own kinds every version has what we read; Karmada's differ.
-    same = api_version == expected if known is KARMADA else _group(api_version) == _group(expected)
-    if not same:
-        return KindHandling(problem=f"expected {expected} for a {kind}, got {api_version}", path="apiVersion")
-    return KindHandling(wire_type=wire_type)
-
-
-def _group(api_version: str) -> str:
-    return api_version.rpartition("/")[0]
-
-
-def _unknown(kind: str, known: Mapping[str, object], otherwise: KindHandling = PASSED_OVER) -> KindHandling:
-    """Most kinds that we do not read are fine, but `pod` and `Deploymnet` would be missed in silence."""
-    by_folded = {name.casefold(): name for name in known}
+def _misspelt(kind: str, registry: Mapping[str, object]) -> KindHandling | None:
+    """Most unknown kinds may be skipped, but `pod` and `Deploymnet` would be left out without notice."""
+    by_folded = {name.casefold(): name for name in registry}
     near = difflib.get_close_matches(kind.casefold(), by_folded, n=1, cutoff=0.85)
     if near and kind not in _LOOKALIKES:
         return KindHandling(problem=f"unknown kind {kind}, did you mean {by_folded[near[0]]}?", path="kind")
-    return otherwise
-
-
-# Real kinds whose names come close to ones that are read.
-_LOOKALIKES = frozenset({"CronJob", "PodTemplate"})
+    return None

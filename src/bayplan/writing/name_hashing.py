@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from bayplan.controllers.binding_triggers import APPLIED
-from bayplan.controllers.pod_ownership import INDEX_KEY
+from bayplan.controllers.desired_state import INDEX_KEY
 from bayplan.mapping.bindings import LABELS
 from bayplan.rules.volume_zone import SEPARATOR, TOPOLOGY_LABELS
 from bayplan.validating import yaml_text
@@ -160,7 +160,7 @@ class Renaming:
 
     def kind(self, text: str) -> str:
         """Kinds that only one company has are names, too."""
-        public = text in KINDS or kinds.is_cluster_wide(text, template=True) or not text
+        public = text in KINDS or text in kinds.CLUSTER_WIDE_TEMPLATES or not text
         return text if public else self._token(text).capitalize()
 
     def label_key(self, text: str) -> str:

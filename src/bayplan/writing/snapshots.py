@@ -13,11 +13,11 @@ from typing import Any
 import msgspec
 
 from bayplan.controllers.binding_triggers import APPLIED
-from bayplan.controllers.pod_ownership import INDEX_KEY
+from bayplan.controllers.desired_state import INDEX_KEY
 from bayplan.errors import Fault, InputError
 from bayplan.mapping.storage import BIND_COMPLETED, CLASS_ANNOTATION, SELECTED_NODE
 from bayplan.reading.cluster import IS_DEFAULT_CLASS
-from bayplan.reading.inputs import Inputs, ObjectKey
+from bayplan.reading.collecting import Inputs, ObjectKey
 from bayplan.reading.quota_limits import CONFIG_MAP
 from bayplan.wire import conversion, kinds
 from bayplan.wire.meta import ApiObject
