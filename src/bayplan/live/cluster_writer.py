@@ -1,8 +1,9 @@
 """
-What the scheduler does to the world, as an interface: the API server in earnest, memory in simulations and tests.
+Every write of the scheduler, as an interface with two implementations: the API server and a dry run.
 
-Every method names the pod or the claim by its uid too: one that was deleted and made anew is not the one that was
-decided about.
+Each method identifies a pod or claim by its uid as well, so that an object which was deleted and recreated under the
+same name is never mistaken for the one that the decision was about. Simulations and tests implement the interface in
+memory.
 """
 
 from __future__ import annotations
@@ -24,25 +25,32 @@ from bayplan.model.volumes import Claim
 from bayplan.model.workloads import Workload
 from bayplan.wire.pods import Pod
 
+CLAIMS = Resource("", "v1", "persistentvolumeclaims")
+VOLUMES = Resource("", "v1", "persistentvolumes", namespaced=False)
+BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
+log = logging.getLogger("bayplan.dry_run")
+
+_pod = msgspec.json.Decoder(Pod)
+
 
 class PodGoneError(ClusterError):
-    """The pod is no longer there."""
+    """The object no longer exists."""
 
 
 class RejectedError(ClusterError):
-    """The API server says no and would say so again: the pod has changed, or rights are missing."""
+    """The API server rejects the write and would reject it again: the object has changed, or rights are missing."""
 
 
 class UnknownOutcomeError(ClusterError):
-    """No answer, or none to rely on: it may have happened or not."""
+    """There is no reliable response: the write may or may not have happened."""
 
 
 class ServerFailureError(UnknownOutcomeError):
-    """The API server answered that it failed, as when a webhook does not work: it is not still at it."""
+    """The API server reports an internal error, as when a webhook fails: the request is no longer in progress."""
 
 
 class PodRef(msgspec.Struct, frozen=True):
-    """One pod, and not another of the same name."""
+    """Identifies one pod, as opposed to another pod of the same name."""
 
     namespace: str
     name: str
@@ -54,7 +62,7 @@ class PodRef(msgspec.Struct, frozen=True):
 
 
 class ClaimRef(msgspec.Struct, frozen=True):
-    """One claim, and not another of the same name."""
+    """Identifies one claim, as opposed to another claim of the same name."""
 
     namespace: str
     name: str
@@ -67,12 +75,12 @@ class ClaimRef(msgspec.Struct, frozen=True):
 
 
 class ClusterWriter(Protocol):
-    """Raises GoneError, RefusedError or UnclearError where it cannot be done."""
+    """Every method raises PodGoneError, RejectedError or UnknownOutcomeError if the write does not succeed."""
 
     async def bind(self, pod: PodRef, node: str) -> None: ...
 
     async def node_of(self, pod: PodRef) -> str:
-        """Where the pod is bound to, empty if nowhere: for when a bind was unclear."""
+        """Return the node that the pod is bound to, or an empty string. Called when the outcome of a bind is unknown."""
         ...
 
     async def patch_status(self, pod: PodRef, status: dict[str, Any]) -> None: ...
@@ -80,15 +88,15 @@ class ClusterWriter(Protocol):
     async def delete(self, pod: PodRef) -> None: ...
 
     async def evict(self, pod: PodRef) -> None:
-        """Ask for the pod to go, as its disruption budgets allow; RefusedError if they do not."""
+        """Evict the pod; RejectedError if a disruption budget does not allow it."""
         ...
 
     async def select_node(self, claim: ClaimRef, node: str) -> None:
-        """Tell the provisioner of a claim where its volume is needed."""
+        """Set the node for which the provisioner of a claim must create the volume."""
         ...
 
     async def reserve_volume(self, volume: str, version: str, claim: ClaimRef) -> None:
-        """Tie an existing volume to a claim; RefusedError if it is not as it was in that version any more."""
+        """Bind an existing volume to a claim; RejectedError if the volume has changed since that version."""
         ...
 
     async def post_event(self, event: dict[str, Any]) -> None: ...
@@ -96,64 +104,12 @@ class ClusterWriter(Protocol):
     async def patch_event(self, namespace: str, name: str, patch: dict[str, Any]) -> None: ...
 
 
-# RF merged from live.dry_run: An outside that changes nothing: decisions are made and told, and the cluster stays as
-# it is.
-
-
-log = logging.getLogger("bayplan.dry_run")
-
-
-class DryRunWriter:
-    """Says what would be written; every write succeeds."""
-
-    async def bind(self, pod: PodRef, node: str) -> None:
-        _would("bind", pod, node=node)
-
-    async def node_of(self, pod: PodRef) -> str:
-        del pod
-        return ""
-
-    async def patch_status(self, pod: PodRef, status: dict[str, Any]) -> None:
-        told = [condition["message"] for condition in status.get("conditions", ())]
-        _would("patch the status", pod, message_text=" ".join(told))
-
-    async def delete(self, pod: PodRef) -> None:
-        _would("delete", pod)
-
-    async def evict(self, pod: PodRef) -> None:
-        _would("evict", pod)
-
-    async def select_node(self, claim: ClaimRef, node: str) -> None:
-        log.info("would select a node for the claim", extra={"claim": f"{claim.namespace}/{claim.name}", "node": node})
-
-    async def reserve_volume(self, volume: str, version: str, claim: ClaimRef) -> None:
-        del version
-        log.info("would reserve the volume", extra={"volume": volume, "claim": f"{claim.namespace}/{claim.name}"})
-
-    async def post_event(self, event: dict[str, Any]) -> None:
-        log.debug("would post an event", extra={"reason": event["reason"], "note": event["note"]})
-
-    async def patch_event(self, namespace: str, name: str, patch: dict[str, Any]) -> None:
-        log.debug("would count an event", extra={"event": f"{namespace}/{name}", "series": patch["series"]})
-
-
-def _would(what: str, pod: PodRef, **facts: str) -> None:
-    log.info("would %s", what, extra={"pod": f"{pod.namespace}/{pod.name}", **facts})
-
-
-# RF merged from live.api_server_writer: The API server as the scheduler's outside: each write is one request, and
-# each error one of the three that matter.
-
-
-CLAIMS = Resource("", "v1", "persistentvolumeclaims")
-VOLUMES = Resource("", "v1", "persistentvolumes", namespaced=False)
-BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
-
-_pod = msgspec.json.Decoder(Pod)
-
-
 class ApiServerWriter:
-    """Writes through one connection, as long as `may_write` says so: from then on another replica may."""
+    """
+    Sends each write as one request over one connection.
+
+    Objects are written only while `may_write` is true: after that another replica may lead.
+    """
 
     def __init__(self, connection: Connection, may_write: Callable[[], bool] = lambda: True) -> None:
         self._connection = connection
@@ -164,14 +120,14 @@ class ApiServerWriter:
             await writes.bind(self._connection, pod.namespace, pod.name, pod.uid, node)
 
     async def node_of(self, pod: PodRef) -> str:
-        with _told_apart():
+        with _translated_errors():
             found = _pod.decode(await self._connection.get(PODS.path(pod.namespace, pod.name)))
         if found.metadata.uid != pod.uid:
             raise PodGoneError(f"{pod.namespace}/{pod.name} is another pod by now")
         return found.spec.node_name
 
     async def patch_status(self, pod: PodRef, status: dict[str, Any]) -> None:
-        # With the uid, so that a pod made anew under the name is left alone.
+        # The uid is a precondition: a pod recreated under the same name is not patched.
         body = {"metadata": {"uid": pod.uid}, "status": status}
         with self._writing():
             await writes.patch_status(self._connection, PODS, pod.namespace, pod.name, body)
@@ -185,7 +141,7 @@ class ApiServerWriter:
             with self._writing():
                 await writes.evict(self._connection, pod.namespace, pod.name, pod.uid)
         except UnknownOutcomeError as error:
-            # 429 is how a disruption budget says no; it is an answer, not silence.
+            # 429 is the answer of a disruption budget, so the outcome is known.
             if isinstance(error.__cause__, ApiError) and error.__cause__.status == 429:
                 raise RejectedError(str(error)) from error.__cause__
             raise
@@ -203,31 +159,31 @@ class ApiServerWriter:
             "name": claim.name,
             "uid": claim.uid,
         }
-        # Of that version only: somebody else may have taken it a moment ago, and a volume has but one claim.
+        # The version is a precondition: a volume binds to one claim, and another writer may have just bound it.
         meta = {"resourceVersion": version, "annotations": {BOUND_BY_CONTROLLER: "yes"}}
         body = {"metadata": meta, "spec": {"claimRef": reference}}
         with self._writing():
             await writes.patch(self._connection, VOLUMES, None, volume, body)
 
+    async def post_event(self, event: dict[str, Any]) -> None:
+        with _translated_errors():
+            await writes.create_event(self._connection, event["metadata"]["namespace"], event)
+
+    async def patch_event(self, namespace: str, name: str, patch: dict[str, Any]) -> None:
+        with _translated_errors():
+            await writes.patch(self._connection, EVENTS, namespace, name, patch)
+
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
         if not self._may_write():
             raise UnknownOutcomeError("this replica does not lead any more")
-        with _told_apart():
+        with _translated_errors():
             yield
-
-    async def post_event(self, event: dict[str, Any]) -> None:
-        with _told_apart():
-            await writes.create_event(self._connection, event["metadata"]["namespace"], event)
-
-    async def patch_event(self, namespace: str, name: str, patch: dict[str, Any]) -> None:
-        with _told_apart():
-            await writes.patch(self._connection, EVENTS, namespace, name, patch)
 
 
 @contextlib.contextmanager
-def _told_apart() -> Iterator[None]:
-    """The client's errors as the three that the scheduler tells apart."""
+def _translated_errors() -> Iterator[None]:
+    """Raise errors of the API client as the errors that a ClusterWriter may raise."""
     try:
         yield
     except NotFoundError as error:
@@ -235,12 +191,46 @@ def _told_apart() -> Iterator[None]:
     except ConflictError as error:
         raise RejectedError(str(error)) from error
     except ApiError as error:
-        raise _kind_of(error)(str(error)) from error
+        if error.status == 500:  # unlike 503 and 504, after which the request may still succeed
+            raise ServerFailureError(str(error)) from error
+        raise (UnknownOutcomeError if error.passing else RejectedError)(str(error)) from error
     except KubeError as error:
         raise UnknownOutcomeError(str(error)) from error
 
 
-def _kind_of(error: ApiError) -> type[RejectedError | UnknownOutcomeError]:
-    if error.status == 500:  # not 503 and 504: who gave up waiting may see it happen later
-        return ServerFailureError
-    return UnknownOutcomeError if error.retriable else RejectedError
+class DryRunWriter:
+    """Logs what would be written. Every write succeeds and the cluster is not changed."""
+
+    async def bind(self, pod: PodRef, node: str) -> None:
+        _log_pod_write("bind", pod, node=node)
+
+    async def node_of(self, pod: PodRef) -> str:
+        del pod
+        return ""
+
+    async def patch_status(self, pod: PodRef, status: dict[str, Any]) -> None:
+        messages = [condition["message"] for condition in status.get("conditions", ())]
+        _log_pod_write("patch the status", pod, message_text=" ".join(messages))
+
+    async def delete(self, pod: PodRef) -> None:
+        _log_pod_write("delete", pod)
+
+    async def evict(self, pod: PodRef) -> None:
+        _log_pod_write("evict", pod)
+
+    async def select_node(self, claim: ClaimRef, node: str) -> None:
+        log.info("would select a node for the claim", extra={"claim": f"{claim.namespace}/{claim.name}", "node": node})
+
+    async def reserve_volume(self, volume: str, version: str, claim: ClaimRef) -> None:
+        del version
+        log.info("would reserve the volume", extra={"volume": volume, "claim": f"{claim.namespace}/{claim.name}"})
+
+    async def post_event(self, event: dict[str, Any]) -> None:
+        log.debug("would post an event", extra={"reason": event["reason"], "note": event["note"]})
+
+    async def patch_event(self, namespace: str, name: str, patch: dict[str, Any]) -> None:
+        log.debug("would update an event series", extra={"event": f"{namespace}/{name}", "series": patch["series"]})
+
+
+def _log_pod_write(what: str, pod: PodRef, **facts: str) -> None:
+    log.info("would %s", what, extra={"pod": f"{pod.namespace}/{pod.name}", **facts})

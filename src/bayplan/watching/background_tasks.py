@@ -1,4 +1,4 @@
-"""Tasks in the background of which none may fail in silence."""
+"""Background tasks whose failures reach the code that started them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any, Self
 
 class BackgroundTasks:
     """
-    An async context manager: tasks started in the block end with it.
+    An async context manager that cancels its tasks at the end of the block.
 
-    If one of them fails, the block is cancelled and its failure is what the block raises.
+    If a task fails, the block is cancelled and raises the failure of that task.
     """
 
     def __init__(self) -> None:
@@ -23,10 +23,10 @@ class BackgroundTasks:
     def start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._task_done)
         return task
 
-    def _ended(self, task: asyncio.Task[Any]) -> None:
+    def _task_done(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and task.exception() is not None and self._failure is None:
             self._failure = task.exception()
@@ -38,7 +38,7 @@ class BackgroundTasks:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, error_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         owner, self._owner = self._owner, None
         tasks = list(self._tasks)

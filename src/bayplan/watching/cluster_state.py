@@ -1,8 +1,8 @@
 """
-What is watched, brought into the index and the queue: one method for each thing that may happen in the cluster.
+Applies watched objects to the placement index and the scheduling queue: one method for each kind of change.
 
-Objects come decoded; a pod that runs is reduced at once and dropped. Pods that this scheduler has just placed are in
-the index before the API server says so; `assume` and `forget` are for that.
+Objects arrive decoded. Of a bound pod only its `Workload` is kept. A pod that this scheduler has just placed is in the
+index before the API server reports it: `assume` puts it there and `forget` removes it again.
 """
 
 from __future__ import annotations
@@ -31,19 +31,55 @@ from bayplan.wire.pods import Pod
 from bayplan.wire.storage import PersistentVolume
 
 RESOURCE_CLAIMS_UNSUPPORTED = "pods with spec.resourceClaims (dynamic resource allocation) are left to kube-scheduler"
-OUTDATED_GENERATION = -1  # of no generation of the surroundings
+OUTDATED_GENERATION = -1  # equals no generation of the spread context
 
 
 class QuotaConfigMap(ApiObject):
     data: dict[str, str] = msgspec.field(default_factory=dict)
 
 
+class LiveSpreadContext:
+    """
+    Services and controllers, from which the selector of default spread constraints is derived.
+
+    Pending pods are read with `current`. `generation` rises with every change that may alter the reading of a pod.
+    """
+
+    def __init__(self) -> None:
+        self.current = SpreadContext(services={}, controllers={}, priorities={})
+        self.generation = 0
+
+    def put_service(self, service: Service) -> None:
+        before = self._take_service(service.metadata.namespace or DEFAULT_NAMESPACE, service.metadata.name)
+        self.current.add_service(service)
+        self.generation += (before.spec.selector if before else None) != service.spec.selector
+
+    def drop_service(self, namespace: str, name: str) -> None:
+        self.generation += self._take_service(namespace, name) is not None
+
+    def put_controller(self, kind: str, namespace: str, name: str, selector: Selector | None) -> None:
+        """Set the selector of a ReplicaSet, StatefulSet or ReplicationController; None removes the controller."""
+        key = (kind, namespace, name)
+        before = self.current.controllers.pop(key, None)
+        if selector is not None:
+            self.current.controllers[key] = selector
+        self.generation += selector != before
+
+    def _take_service(self, namespace: str, name: str) -> Service | None:
+        services = self.current.services.get(namespace, [])
+        found = next((service for service in services if service.metadata.name == name), None)
+        if found is not None:
+            services.remove(found)
+        return found
+
+
 class ClusterState:
     """
     The cluster as this scheduler knows it.
 
-    `is_responsible` says whether a pending pod is this scheduler's to place. `assumed` are pods that it has placed and whose
-    binding the API server has not confirmed yet.
+    `is_responsible` says by scheduler name whether this scheduler places a pending pod. `assumed` holds the pods that
+    it has placed and whose binding the API server has not confirmed yet. `on_binding_pod_removed` is called when a pod
+    is removed or bound while its binding is in progress.
     """
 
     def __init__(
@@ -62,36 +98,34 @@ class ClusterState:
         self.budgets = DisruptionBudgets()
         self.quota_limits = NO_LIMITS
         self.assumed: dict[WorkloadKey, str] = {}
-        self.volume_versions: dict[str, str] = {}  # by name, for whoever writes a volume over what it has seen
+        self.volume_versions: dict[str, str] = {}  # resourceVersion by volume name, the precondition of a write
         self.on_pending: Callable[[], None] = lambda: None
-        self.on_binding_pod_removed: Callable[[PendingPod], None] = lambda _pending: (
-            None
-        )  # it went while it was being bound
+        self.on_binding_pod_removed: Callable[[PendingPod], None] = lambda _pending: None
         self._is_responsible = is_responsible
         self._clock = clock
 
     # Pods
 
     def put_pod(self, pod: Pod) -> None:
-        """A pod is new or changed."""
-        key = WorkloadKey(f"{pod.metadata.namespace or pods.DEFAULT_NAMESPACE}/{pod.metadata.name}")
+        """Apply a pod that is new or changed."""
+        key = WorkloadKey(f"{pod.metadata.namespace or DEFAULT_NAMESPACE}/{pod.metadata.name}")
         if pods.finished(pod):
             self._drop(key)
         elif pod.spec.node_name:
-            self._put_running(key, pod)
+            self._put_bound(key, pod)
         elif self._is_responsible(pod.spec.scheduler_name):
             self._put_pending(key, pod)
         else:
             self._drop(key)
 
     def drop_pod(self, key: WorkloadKey, uid: str) -> None:
-        """A pod is gone; one of the same name that came after it stays."""
+        """Remove a deleted pod. A later pod of the same name stays."""
         record, pending = self.index.records.get(key), self.queue.pods.get(key)
         known = record.workload.uid if record is not None else pending.uid if pending is not None else ""
         if not uid or not known or known == uid:
             self._drop(key)
 
-    def _put_running(self, key: WorkloadKey, pod: Pod) -> None:
+    def _put_bound(self, key: WorkloadKey, pod: Pod) -> None:
         self._remove_pending(key)
         self.assumed.pop(key, None)
         workload = pods.workload_of(pod)
@@ -103,7 +137,7 @@ class ClusterState:
                 self.index.replace(workload)
             return
         if record is not None:
-            self.index.remove(key)  # another pod of the same name, or placed by somebody else after all
+            self.index.remove(key)  # another pod of the same name, or bound to another node by another scheduler
         self.index.add(workload, pod.spec.node_name)
 
     def _put_pending(self, key: WorkloadKey, pod: Pod) -> None:
@@ -114,7 +148,7 @@ class ClusterState:
                 return
             self.forget(key)
         elif key in self.index.records:
-            self.index.remove(key)  # deleted and made anew between two looks
+            self.index.remove(key)  # deleted and recreated between two reports
         workload = self._read(pod)
         known = self.queue.pods.get(key)
         if known is not None and known.uid != workload.uid:
@@ -122,14 +156,15 @@ class ClusterState:
             known = None
         self._sync_nomination(workload, known)
         if known is None:
-            fresh = PendingPod(pod, workload, self._clock(), self.spread_context.generation)
-            self.queue.add(fresh, _first_stage(workload))
+            # A pod that is deleted before it was placed is kept only until its deletion is reported.
+            stage = QueueStage.GATED if workload.gates or workload.terminating else QueueStage.ACTIVE
+            self.queue.add(PendingPod(pod, workload, self._clock(), self.spread_context.generation), stage)
         else:
             self._update_pending(known, pod, workload)
         self.on_pending()
 
     def _update_while_binding(self, key: WorkloadKey, pod: Pod) -> None:
-        """The pod as it was before its binding: of no interest unless the binding fails, and then to be read anew."""
+        """Keep the unbound pod as reported. It matters only if the binding fails, and is then read again."""
         pending = self.queue.pods.get(key)
         if pending is not None:
             pending.pod, pending.context_generation = pod, OUTDATED_GENERATION
@@ -146,7 +181,7 @@ class ClusterState:
             self.queue.move(known, QueueStage.ACTIVE, self._clock())
 
     def _sync_nomination(self, workload: Workload, known: PendingPod | None) -> None:
-        """Follow what the API server says of the nominated node once it says something else: ours may be on its way."""
+        """Adopt the nominated node of the API server when it changes; until then our own write may be in progress."""
         target = self.nominations.target_of(workload.key)
         if workload.terminating:
             target = ""
@@ -157,7 +192,7 @@ class ClusterState:
         else:
             self.clear_nomination(workload.key)
         if known is not None and known.workload.nominated_target and not workload.nominated_target:
-            self.unschedulable.mark_all_for_retry()  # it waits for nobody to go any more, so it may ask others to
+            self.unschedulable.mark_all_for_retry()  # the pod no longer waits for victims, so it may preempt again
 
     def _read(self, pod: Pod) -> Workload:
         workload = pods.workload_of(pod, self.spread_context.current)
@@ -166,7 +201,7 @@ class ClusterState:
         return msgspec.structs.replace(workload, unplaceable=RESOURCE_CLAIMS_UNSUPPORTED)
 
     def refresh(self, pending: PendingPod) -> None:
-        """Read a pending pod again if what it is read with has changed."""
+        """Read a pending pod again if the spread context has changed since."""
         if pending.context_generation != self.spread_context.generation:
             pending.workload = self._read(pending.pod)
             pending.context_generation = self.spread_context.generation
@@ -185,23 +220,23 @@ class ClusterState:
         self.clear_nomination(key)
 
     def nominate(self, workload: Workload, target: str) -> None:
-        """Promise a node to a pod, in place of any other that it was promised."""
+        """Nominate a node for a pod, in place of any other node nominated for it."""
         if self.nominations.target_of(workload.key) != target:
             self.clear_nomination(workload.key)
         self.nominations.nominate(workload, target)
 
     def clear_nomination(self, key: WorkloadKey) -> None:
-        """Whatever node was promised to a pod, it needs the promise no longer: others may have what it does not use."""
+        """Clear the nomination of a pod, if it has one. Other pods may then use the room."""
         if self.nominations.target_of(key):
             self.nominations.forget(key)
             self.unschedulable.mark_all_for_retry()
 
     def is_unplaced(self, pending: PendingPod) -> bool:
-        """Whether the pod is still there and nobody has a node for it."""
+        """Whether the pod still exists and no node has been chosen for it."""
         return self.queue.pods.get(pending.key) is pending and pending.stage is not QueueStage.BINDING
 
     def activate(self, key: WorkloadKey, uid: str) -> None:
-        """Have a sleeper tried again, although nothing has happened that lets it fit."""
+        """Requeue an unschedulable pod although no change has made it schedulable."""
         pending = self.queue.pods.get(key)
         if pending is not None and pending.uid == uid and pending.stage is QueueStage.WAITING:
             self.unschedulable.remove(key)
@@ -211,19 +246,19 @@ class ClusterState:
     # Pods that this scheduler places
 
     def assume(self, pending: PendingPod, slot: int) -> None:
-        """Count a pod on a node before the API server does."""
+        """Count a pod on a node before the API server reports it there."""
         target = self.index.slots.at(slot)
         self.index.add(place_pods.bound(pending.workload, target.labels), target.name)
         self.assumed[pending.key] = target.name
         self.queue.move(pending, QueueStage.BINDING)
 
     def forget(self, key: WorkloadKey) -> None:
-        """Take back an assumption that the API server did not share."""
+        """Remove an assumed pod that the API server did not confirm."""
         if self.assumed.pop(key, None) is not None:
             self.index.remove(key)
 
     def requeue(self, pending: PendingPod) -> None:
-        """A pod that could not be bound is pending again, as it is by now."""
+        """Make a pod whose binding failed pending again, as it was last reported."""
         self.forget(pending.key)
         self.refresh(pending)
         if pending.workload.terminating:
@@ -233,12 +268,12 @@ class ClusterState:
         self.on_pending()
 
     def is_bound(self, uid: str, key: WorkloadKey, target: str) -> bool:
-        """Whether the API server has said that this very pod is on that node."""
+        """Whether the API server has reported the pod with this uid on this node."""
         record = self.index.records.get(key)
         found = record is not None and record.workload.uid == uid and record.shares == ((target, 1),)
         return found and key not in self.assumed
 
-    # Everything else
+    # Other objects
 
     def put_node(self, node: Node) -> None:
         target = targets.target_of_node(node)
@@ -254,9 +289,6 @@ class ClusterState:
     def put_namespace(self, namespace: ApiObject) -> None:
         self.index.set_namespace(namespace.metadata.name, namespace.metadata.labels or {})
 
-    def drop_namespace(self, name: str) -> None:
-        self.index.set_namespace(name, None)
-
     def put_volume(self, written: PersistentVolume) -> None:
         name = written.metadata.name
         self.index.set_volume(name, storage.volume_of(written))
@@ -270,82 +302,35 @@ class ClusterState:
         self.budgets.put(disruption_budgets.budget_of(written))
 
     def put_quota(self, written: QuotaConfigMap) -> None:
-        """The limits of the quota; those that cannot be read leave the last ones as they were."""
+        """Set the quota limits. Limits that cannot be read leave the previous ones in force."""
         self.quota_limits = quota_limits.limits_of(written.data)
 
     def drop_quota(self) -> None:
         self.quota_limits = NO_LIMITS
 
-    def drop_budget(self, namespace: str, name: str) -> None:
-        self.budgets.drop(namespace, name)
 
-
-def _first_stage(workload: Workload) -> QueueStage:
-    # A pod that is being deleted before it was ever placed is of no interest, but for its end.
-    return QueueStage.GATED if workload.gates or workload.terminating else QueueStage.ACTIVE
-
-
-# RF merged from watching.spread_context: Services and controllers as they come and go: what the selector of default
-# spread constraints is made from. A pending pod is read with those there are; `generation` says whether it must be
-# read again.
-
-
-class LiveSpreadContext:
-    """`current` is for reading pods; `generation` moves with every change that could matter to them."""
-
-    def __init__(self) -> None:
-        self.current = SpreadContext(services={}, controllers={}, priorities={})
-        self.generation = 0
-
-    def put_service(self, service: Service) -> None:
-        before = self._take_service(service.metadata.namespace or DEFAULT_NAMESPACE, service.metadata.name)
-        self.current.add_service(service)
-        self.generation += (before.spec.selector if before else None) != service.spec.selector
-
-    def drop_service(self, namespace: str, name: str) -> None:
-        self.generation += self._take_service(namespace, name) is not None
-
-    def put_controller(self, kind: str, namespace: str, name: str, selector: Selector | None) -> None:
-        """A ReplicaSet, StatefulSet or ReplicationController and whom it selects; None takes it away."""
-        key = (kind, namespace, name)
-        before = self.current.controllers.pop(key, None)
-        if selector is not None:
-            self.current.controllers[key] = selector
-        self.generation += selector != before
-
-    def _take_service(self, namespace: str, name: str) -> Service | None:
-        here = self.current.services.get(namespace, [])
-        found = next((service for service in here if service.metadata.name == name), None)
-        if found is not None:
-            here.remove(found)
-        return found
-
-
-# RF merged from watching.pod_changes: Two readings of the same pod: whether what matters of it has changed.
-
-
-def bound_pod_unchanged(one: Workload, other: Workload) -> bool:
-    """Whether two readings of a running pod are equal in everything that is counted of it."""
+def bound_pod_unchanged(before: Workload, after: Workload) -> bool:
+    """Whether two reports of a bound pod are equal in everything that the index counts."""
     return (
-        one.uid == other.uid
-        and one.labels == other.labels
-        and (one.needs is other.needs or _weighs(one) == _weighs(other))
-        and one.terminating == other.terminating
-        and one.priority == other.priority
+        before.uid == after.uid
+        and before.labels == after.labels
+        and (before.needs is after.needs or _indexed_needs(before) == _indexed_needs(after))
+        and before.terminating == after.terminating
+        and before.priority == after.priority
     )
 
 
-def _weighs(workload: Workload) -> tuple[object, ...]:
+def _indexed_needs(workload: Workload) -> tuple[object, ...]:
     needs = workload.needs
     return needs.requests, needs.affinity, needs.host_ports, needs.claims
 
 
-def pending_pod_unchanged(one: Workload, other: Workload) -> bool:
-    """Whether two readings of a pending pod are equal in everything that a decision reads."""
+def pending_pod_unchanged(before: Workload, after: Workload) -> bool:
+    """Whether two reports of a pending pod are equal in everything that a decision reads."""
     return (
-        one.labels == other.labels
-        and one.needs == other.needs
-        and one.priority == other.priority
-        and one.gates == other.gates
-        and one.unplaceable == other.unplaceable
+        before.labels == after.labels
+        and before.needs == after.needs
+        and before.priority == after.priority
+        and before.gates == after.gates
+        and before.unplaceable == after.unplaceable
     )

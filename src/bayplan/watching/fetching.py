@@ -1,7 +1,7 @@
 """
-A live cluster read once, as files are: page after page of what the API server lists, for commands that look and go.
+Reads a live cluster once, page by page, for commands that do not watch.
 
-The pages go through the same reader as dumps, so a cluster and its dump give the same answers.
+The pages are read by the same code as dumps, so a cluster and its dump give the same answers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from bayplan.reading.documents import Source
 PAGE_SIZE = 500
 MAX_PAGED_LIST_ATTEMPTS = 4
 NODES = Resource("", "v1", "nodes", namespaced=False)
-# Without these there is nothing to decide; without the others the answer is only less exact, and says so.
+# A decision needs these. Without an optional resource the answer is less exact, and a note says so.
 REQUIRED_RESOURCES = (NODES, PODS)
 OPTIONAL_RESOURCES = (
     Resource("", "v1", "namespaces", namespaced=False),
@@ -62,7 +62,7 @@ _envelope = msgspec.json.Decoder(_Envelope)
 
 
 class ObjectToFetch(msgspec.Struct, frozen=True):
-    """A single object that is asked for by name."""
+    """One object to fetch by name."""
 
     resource: Resource
     namespace: str
@@ -70,7 +70,7 @@ class ObjectToFetch(msgspec.Struct, frozen=True):
 
 
 class ClusterFetcher:
-    """The cluster's objects as sources to read; `notes` say what could not be listed."""
+    """Fetches the objects of a cluster as sources; `notes` lists what could not be read."""
 
     def __init__(self, connection: Connection, objects: Sequence[ObjectToFetch] = ()) -> None:
         self._connection = connection
@@ -78,7 +78,7 @@ class ClusterFetcher:
         self.notes: list[str] = []
 
     def sources(self) -> Iterator[Source]:
-        """All that decisions depend on; of a Karmada API the fleet as well."""
+        """Yield every object that decisions depend on; from a Karmada API also those of the fleet."""
         with asyncio.Runner() as runner:
             runner.run(self._connection.__aenter__())
             try:
@@ -95,7 +95,7 @@ class ClusterFetcher:
         except ForbiddenError:
             if self._is_fleet(runner):
                 raise
-            clusters = []  # who may not ask for a kind is told so, whether or not it exists
+            clusters = []  # 403 comes before 404: the resource need not exist
         yield from clusters
         for resource in (*REQUIRED_RESOURCES, *(FLEET_RESOURCES if clusters else ())):
             yield from self._list(resource, runner)
@@ -104,13 +104,14 @@ class ClusterFetcher:
                 yield from self._list(resource, runner)
             except (ForbiddenError, NotFoundError) as error:
                 self.notes.append(f"judged without {resource}: {error}")
-
-        for one in self._objects:
+        for requested in self._objects:
             try:
-                path = one.resource.path(one.namespace, one.name)
-                yield Source(f"{self._connection.server} {one.resource}", runner.run(self._connection.get(path)))
+                path = requested.resource.path(requested.namespace, requested.name)
+                yield Source(f"{self._connection.server} {requested.resource}", runner.run(self._connection.get(path)))
             except (ForbiddenError, NotFoundError) as error:
-                self.notes.append(f"judged without {one.resource} {one.namespace}/{one.name}: {error}")
+                self.notes.append(
+                    f"judged without {requested.resource} {requested.namespace}/{requested.name}: {error}"
+                )
 
     def _is_fleet(self, runner: asyncio.Runner) -> bool:
         try:
@@ -120,7 +121,7 @@ class ClusterFetcher:
         return True
 
     def _list(self, resource: Resource, runner: asyncio.Runner) -> Iterator[Source]:
-        """The pages of one resource. They are held back until the last one has come: a list may have to start again."""
+        """Return the pages of one resource, all at once: an expired continue token makes the list start again."""
         name = f"{self._connection.context_name or self._connection.server} {resource}"
         for _ in range(MAX_PAGED_LIST_ATTEMPTS):
             try:
@@ -133,14 +134,14 @@ class ClusterFetcher:
         query = {"limit": str(PAGE_SIZE)}
         while True:
             page = runner.run(self._connection.get(resource.path(), query=query))
-            rest = self._rest(resource, page)
+            continue_token = self._continue_token(resource, page)
             yield page
-            if not rest:
+            if not continue_token:
                 return
-            query["continue"] = rest
+            query["continue"] = continue_token
 
-    def _rest(self, resource: Resource, page: bytes) -> str:
-        """Where the next page begins, as the server calls it; empty after the last one."""
+    def _continue_token(self, resource: Resource, page: bytes) -> str:
+        """Return the continue token of a page, empty for the last page."""
         try:
             return _envelope.decode(page).metadata.continue_
         except DECODE_ERRORS as error:

@@ -1,4 +1,4 @@
-"""The pods of some namespaces, followed while others wait for what becomes of them."""
+"""The pods of selected namespaces, watched while a caller waits for evicted pods to be replaced."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class _PodPhase(WireObject):
 
 
 class WatchedPod(ApiObject):
-    """A pod, as far as its coming and going is concerned."""
+    """A pod with only the fields that say where it runs and whether it ends."""
 
     spec: _PodNode = msgspec.field(default_factory=_PodNode)
     status: _PodPhase = msgspec.field(default_factory=_PodPhase)
 
 
 class PodWatch:
-    """`pods` are those of the namespaces that were asked for; `changed` is set whenever one comes, changes or goes."""
+    """`pods` holds the pods of the followed namespaces; `changed` is set when one is added, changed or deleted."""
 
     def __init__(
         self, connection: Connection, background_tasks: BackgroundTasks, on_trouble: Callable[[str], None]
@@ -46,7 +46,7 @@ class PodWatch:
         self._reflectors: dict[str, Reflector[WatchedPod]] = {}
 
     async def follow(self, namespaces: Iterable[str]) -> None:
-        """Return once all pods there are known; from then on they are followed."""
+        """Start to watch these namespaces and return when all their pods are listed."""
         for namespace in sorted(set(namespaces) - self._reflectors.keys()):
             selection = Selection(namespace=namespace)
             reflector = Reflector(self._connection, PODS, WatchedPod, self, selection, on_trouble=self._on_trouble)
@@ -54,7 +54,7 @@ class PodWatch:
             self._background_tasks.start(reflector.run())
             await reflector.synced.wait()
 
-    # What the reflectors find
+    # Called by the reflectors
 
     def upsert(self, pod: WatchedPod) -> None:
         meta = pod.metadata

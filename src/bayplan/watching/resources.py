@@ -1,4 +1,4 @@
-"""What is watched, and what each kind of object means to the scheduler's state. One row for each resource."""
+"""The watched resources: one row for each, with the type of its objects and the change that an object makes."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from bayplan.kube_api.listing import ALL, Selection
 from bayplan.kube_api.resources import PODS, Resource
 from bayplan.mapping import selectors, storage
 from bayplan.model import labels
+from bayplan.model.labels import Selector
 from bayplan.model.workloads import WorkloadKey
 from bayplan.reading.quota_limits import CONFIG_MAP
 from bayplan.watching.cluster_state import ClusterState, QuotaConfigMap
@@ -39,7 +40,7 @@ class WatchedSelectorSpec(WireObject):
 
 
 class SelectorController(ApiObject):
-    """A ReplicaSet or StatefulSet: only whom it selects matters."""
+    """A ReplicaSet or StatefulSet, of which only the selector is read."""
 
     spec: WatchedSelectorSpec = msgspec.field(default_factory=WatchedSelectorSpec)
 
@@ -49,13 +50,13 @@ class WatchedSelectorMapSpec(WireObject):
 
 
 class SelectorMapController(ApiObject):
-    """A ReplicationController, whose selector is older."""
+    """A ReplicationController, whose selector is a map of labels."""
 
     spec: WatchedSelectorMapSpec = msgspec.field(default_factory=WatchedSelectorMapSpec)
 
 
 class WatchedResource(msgspec.Struct, frozen=True):
-    """A resource, the type of its objects, and what to do when one comes, changes or goes."""
+    """A resource, the type of its objects, and what to call when an object is added or changed (`put`) or deleted."""
 
     resource: Resource
     item_type: type[Any]
@@ -66,9 +67,9 @@ class WatchedResource(msgspec.Struct, frozen=True):
 
 def scheduling_resources(state: ClusterState) -> tuple[WatchedResource, ...]:
     """
-    Everything that a decision about a pod may depend on, in the order in which it should be known.
+    Return every resource that a decision about a pod may read, in the order in which it is listed.
 
-    Nodes and namespaces come before pods, so that pods are counted where they are at once.
+    Nodes and namespaces precede pods, so that each pod is counted on its node when it is added.
     """
     index = state.index
     return (
@@ -76,7 +77,7 @@ def scheduling_resources(state: ClusterState) -> tuple[WatchedResource, ...]:
             Resource("", "v1", "namespaces", namespaced=False),
             ApiObject,
             state.put_namespace,
-            lambda key, _uid: state.drop_namespace(key.name),
+            lambda key, _uid: index.set_namespace(key.name, None),
         ),
         WatchedResource(
             Resource("", "v1", "nodes", namespaced=False),
@@ -132,7 +133,7 @@ def scheduling_resources(state: ClusterState) -> tuple[WatchedResource, ...]:
             Resource("policy", "v1", "poddisruptionbudgets"),
             PodDisruptionBudget,
             state.put_budget,
-            lambda key, _uid: state.drop_budget(key.namespace, key.name),
+            lambda key, _uid: state.budgets.drop(key.namespace, key.name),
         ),
         WatchedResource(
             Resource("", "v1", "services"),
@@ -142,13 +143,19 @@ def scheduling_resources(state: ClusterState) -> tuple[WatchedResource, ...]:
         ),
         _controller("ReplicaSet", Resource("apps", "v1", "replicasets"), state),
         _controller("StatefulSet", Resource("apps", "v1", "statefulsets"), state),
-        _replication_controllers(state),
+        _controller(
+            "ReplicationController",
+            Resource("", "v1", "replicationcontrollers"),
+            state,
+            SelectorMapController,
+            lambda selector: labels.equals(selector or {}),
+        ),
         WatchedResource(PODS, Pod, state.put_pod, lambda key, uid: state.drop_pod(WorkloadKey(str(key)), uid)),
     )
 
 
 def quota_resource(state: ClusterState) -> WatchedResource:
-    """The one ConfigMap that has the limits of the quota; no other is ever read."""
+    """Return the single ConfigMap that holds the quota limits; no other ConfigMap is read."""
     namespace, _, name = CONFIG_MAP.partition("/")
     return WatchedResource(
         Resource("", "v1", "configmaps"),
@@ -159,28 +166,21 @@ def quota_resource(state: ClusterState) -> WatchedResource:
     )
 
 
-def _controller(kind: str, resource: Resource, state: ClusterState) -> WatchedResource:
-    def put(written: SelectorController) -> None:
-        key, selector = _key(written), selectors.selector_of(written.spec.selector)
-        state.spread_context.put_controller(kind, key.namespace, key.name, selector)
+def _controller(
+    kind: str,
+    resource: Resource,
+    state: ClusterState,
+    item_type: type[Any] = SelectorController,
+    read_selector: Callable[[Any], Selector | None] = selectors.selector_of,
+) -> WatchedResource:
+    def put(written: SelectorController | SelectorMapController) -> None:
+        key = _key(written)
+        state.spread_context.put_controller(kind, key.namespace, key.name, read_selector(written.spec.selector))
 
     def drop(key: Key, _uid: str) -> None:
         state.spread_context.put_controller(kind, key.namespace, key.name, None)
 
-    return WatchedResource(resource, SelectorController, put, drop)
-
-
-def _replication_controllers(state: ClusterState) -> WatchedResource:
-    kind = "ReplicationController"
-
-    def put(written: SelectorMapController) -> None:
-        key, selector = _key(written), labels.equals(written.spec.selector or {})
-        state.spread_context.put_controller(kind, key.namespace, key.name, selector)
-
-    def drop(key: Key, _uid: str) -> None:
-        state.spread_context.put_controller(kind, key.namespace, key.name, None)
-
-    return WatchedResource(Resource("", "v1", "replicationcontrollers"), SelectorMapController, put, drop)
+    return WatchedResource(resource, item_type, put, drop)
 
 
 def _key(written: ApiObject) -> Key:
@@ -188,34 +188,38 @@ def _key(written: ApiObject) -> Key:
 
 
 class ResourceHandler:
-    """A reflector's handler: passes on what it finds, and tells the scheduler that something is new."""
+    """
+    Handles what a reflector reports: applies it and then calls `on_change`.
+
+    `on_unreadable` receives the resource of each object that cannot be read.
+    """
 
     def __init__(
-        self, watched: WatchedResource, changed: Callable[[], None], unreadable: Callable[[str], None]
+        self, watched: WatchedResource, on_change: Callable[[], None], on_unreadable: Callable[[str], None]
     ) -> None:
         self._watched = watched
-        self._changed = changed
-        self._unreadable = unreadable
+        self._on_change = on_change
+        self._on_unreadable = on_unreadable
 
     def upsert(self, obj: Any) -> None:
         try:
             self._watched.put(obj)
-        except InputError as error:  # such as a quantity that no computer can hold
-            self._tell(_key(obj), str(error))
-        self._changed()
+        except InputError as error:  # such as a quantity that is out of range
+            self._report_unreadable(_key(obj), str(error))
+        self._on_change()
 
     def delete(self, key: Key, uid: str) -> None:
         self._watched.drop(key, uid)
-        self._changed()
+        self._on_change()
 
     def undecodable(self, found: Undecodable) -> None:
-        self._tell(found.key, found.error)
+        self._report_unreadable(found.key, found.error)
 
-    def _tell(self, key: Key, error: str) -> None:
-        """One object that we cannot read: said once, and the others go on. What was known of it stays."""
+    def _report_unreadable(self, key: Key, error: str) -> None:
+        """Count and log one unreadable object. Its last readable state stays, and other objects are not affected."""
         resource = str(self._watched.resource)
-        self._unreadable(resource)
+        self._on_unreadable(resource)
         log.error("unreadable object", extra={"resource": resource, "object": str(key), "error": error})
 
     def synced(self) -> None:
-        self._changed()
+        self._on_change()
