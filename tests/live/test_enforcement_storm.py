@@ -72,7 +72,7 @@ async def all_bound(admin, namespace):
 
 def turns_held(scheduler):
     """How long the event loop was at work without a pause, as far as the scheduler found it worth a line."""
-    found = re.findall(r"the event loop was held .*worked=(\S+)", log_of(scheduler))
+    found = re.findall(r"event loop blocked .*worked=(\S+)", log_of(scheduler))
     return [float(seconds) for seconds in found]
 
 

@@ -67,7 +67,7 @@ def test_a_turn_that_worked_too_long_is_told(turns, clocks, caplog, what, second
     logging.getLogger("bayplan").propagate = True
     turns.run(work)
     assert max(turns.seen) == pytest.approx(seconds)
-    assert [record.message for record in caplog.records] == ["the event loop was held"] * told
+    assert [record.message for record in caplog.records] == ["event loop blocked"] * told
 
 
 class Kept:

@@ -1,4 +1,4 @@
-"""How a scheduler is run: what the flags of `bayplan run` come down to."""
+"""The settings of a scheduler and the parts it is built from: the same against an API server and in simulations."""
 
 from __future__ import annotations
 
@@ -28,6 +28,8 @@ from bayplan.queueing.unschedulable_pods import UnschedulablePods
 from bayplan.watching.cluster_state import ClusterState
 from bayplan.writing.recordings import Recorder
 
+VOLUME_RESOURCES = frozenset({"persistentvolumeclaims", "persistentvolumes"})
+
 
 class ServerAddress(msgspec.Struct, frozen=True):
     host: str
@@ -38,7 +40,7 @@ class ServerAddress(msgspec.Struct, frozen=True):
 
 
 class Election(msgspec.Struct, frozen=True, kw_only=True):
-    """Of the replicas of one scheduler, who may write; times in seconds."""
+    """The lease by which the replicas of one scheduler elect their leader; times in seconds."""
 
     namespace: str = "kube-system"
     name: str = "bayplan"
@@ -49,9 +51,11 @@ class Election(msgspec.Struct, frozen=True, kw_only=True):
 
 class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """
-    `election` is None for a single replica that needs none; `record` is a file, empty for no recording. `scheduler` is
-    the KubeSchedulerConfiguration that the rules were made from, for the recording's sake. Without `enforcement`
-    nothing is enforced; with `quota` the limits of the quota are followed.
+    The options of `bayplan run`, parsed.
+
+    `election` is None for a single replica without leader election; `record` is the file to record into, empty for
+    none. `scheduler` is the KubeSchedulerConfiguration of the rules, which recordings repeat. `enforcement` is None if
+    execution-time rules are not enforced. With `quota`, the limits of the quota are watched.
     """
 
     identity: str
@@ -70,15 +74,8 @@ class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
     max_backoff: float = 10.0
 
 
-# RF merged from live.assembly: The parts of a scheduler put together: the same for a real API server, a dry run and a
-# simulation.
-
-
-VOLUME_RESOURCES = frozenset({"persistentvolumeclaims", "persistentvolumes"})
-
-
 class SchedulerAssembly:
-    """`profiles` are the rules by scheduler name: pods that name another scheduler are not ours."""
+    """Builds the parts of one scheduler. `profiles` has the rules by scheduler name; other pods are ignored."""
 
     def __init__(
         self,
@@ -95,7 +92,9 @@ class SchedulerAssembly:
         self.metrics = Metrics()
         index = PlacementIndex(settings.semantics, settings.seed)
         queue = SchedulingQueue(settings.initial_backoff, settings.max_backoff)
-        unschedulable = UnschedulablePods(index, self._fits, self._judge, self._helped, self._nominated)
+        unschedulable = UnschedulablePods(
+            index, self._fits, self._evaluate, self._pod_helped_by_preemption, self._nominated
+        )
         self.state = ClusterState(index, queue, unschedulable, profiles.__contains__, clock)
         binds_in_flight = InFlightBinds()
         self.volumes = VolumeBinder(self.state, writer, binds_in_flight)
@@ -104,12 +103,11 @@ class SchedulerAssembly:
             writer, settings.identity, clock=clock, wall=wall, per_second=settings.events_per_second
         )
         self.preemptor = Preemptor(self.state, writer, self.events, self.metrics, wall=wall)
-        binder = Binder(self.state, writer, self.events, self.metrics, self.volumes, clock=clock)
         self.scheduler = Scheduler(
             self.state,
             profiles,
             writer=writer,
-            binder=binder,
+            binder=Binder(self.state, writer, self.events, self.metrics, self.volumes, clock=clock),
             volumes=self.volumes,
             binds_in_flight=binds_in_flight,
             preemptor=self.preemptor,
@@ -117,7 +115,7 @@ class SchedulerAssembly:
             metrics=self.metrics,
             clock=clock,
             wall=wall,
-            on_decision=self._decided,
+            on_decision=self._record_decision,
             on_step=self._record_changes,
         )
         self.enforcement = self._enforcement(writer, clock)
@@ -138,21 +136,21 @@ class SchedulerAssembly:
         )
 
     def change_handler(self, resource: Resource) -> Callable[[], None]:
-        """Whom to tell when an object of this resource has changed."""
-        concerned = [self.scheduler.changed]
+        """Return what to call after an object of this resource has changed."""
+        handlers = [self.scheduler.changed]
         if resource.plural in VOLUME_RESOURCES:
-            concerned.append(self.volumes.changed)
+            handlers.append(self.volumes.changed)
         if self.enforcement is not None:
-            concerned.append(self.enforcement.changed)
+            handlers.append(self.enforcement.changed)
 
         def changed() -> None:
-            for tell in concerned:
-                tell()
+            for handler in handlers:
+                handler()
 
-        return concerned[0] if len(concerned) == 1 else changed
+        return handlers[0] if len(handlers) == 1 else changed
 
     def recording_header(self) -> dict[str, Any]:
-        """What a recording says of how the scheduler was set."""
+        """Return the settings that a recording repeats."""
         return {
             "semantics": self.settings.semantics,
             "seed": self.settings.seed,
@@ -160,21 +158,25 @@ class SchedulerAssembly:
             "scheduler": self.settings.scheduler,
         }
 
+    # What the unschedulable pods ask of the engine
+
     def _fits(self, workload: Workload) -> bool:
         state, rules = self.state, self.profiles[workload.scheduler_name]
         return deciding.choose(workload, state.index, rules, state.nominations).slot >= 0
 
-    def _helped(self, alike: Mapping[WorkloadKey, PendingPod]) -> PendingPod | None:
-        scheduler = next(iter(alike.values())).workload.scheduler_name
-        return self.preemptor.pod_helped_by_preemption(alike, self.profiles[scheduler])
+    def _evaluate(self, workload: Workload) -> filtering.Verdicts:
+        return filtering.run(self.profiles[workload.scheduler_name], workload, self.state.index)
+
+    def _pod_helped_by_preemption(self, equivalent: Mapping[WorkloadKey, PendingPod]) -> PendingPod | None:
+        scheduler = next(iter(equivalent.values())).workload.scheduler_name
+        return self.preemptor.pod_helped(equivalent, self.profiles[scheduler])
 
     def _nominated(self) -> Sequence[tuple[Workload, str]]:
         return self.state.nominations.all()
 
-    def _judge(self, workload: Workload) -> filtering.Verdicts:
-        return filtering.run(self.profiles[workload.scheduler_name], workload, self.state.index)
+    # Recording and metrics
 
-    def _decided(self, workload: Workload, node: str, message: str) -> None:
+    def _record_decision(self, workload: Workload, node: str, message: str) -> None:
         if self.recorder is not None:
             self.recorder.changed()
             self.recorder.decided(workload, node, message, self.state.nominations.beside(workload))
@@ -187,13 +189,13 @@ class SchedulerAssembly:
         state, events = self.state, self.events
         self.metrics.gauge(
             "scheduler_pending_pods",
-            "Pending pods, by the queue that they are in.",
+            "Number of pending pods, by the queue that holds them.",
             lambda: [((stage.value,), float(state.queue.sizes[stage])) for stage in QueueStage],
             ("queue",),
         )
         self.metrics.gauge(
             "scheduler_cache_size",
-            "Nodes, pods and assumed pods that the scheduler knows.",
+            "Number of nodes, pods and assumed pods in the scheduler cache.",
             lambda: [
                 (("nodes",), float(len(state.index.slots))),
                 (("pods",), float(len(state.index.records))),
@@ -202,10 +204,12 @@ class SchedulerAssembly:
             ("type",),
         )
         self.metrics.gauge(
-            "bayplan_events_dropped", "Events that were not written.", lambda: [((), float(events.dropped))]
+            "bayplan_events_dropped",
+            "Number of Events that were not written to the API server.",
+            lambda: [((), float(events.dropped))],
         )
-        self.metrics.gauge(
-            "bayplan_sleepers_asked",
-            "Decisions made to find out who can be woken.",
+        self.metrics.counter(
+            "bayplan_requeue_evaluations",
+            "Number of evaluations made to decide whether an unschedulable pod is requeued.",
             lambda: [((), float(state.unschedulable.asked))],
         )

@@ -1,7 +1,7 @@
 """
-The conditions that a scheduler writes into a pod's status: as patches, and written until the API server has them.
+The conditions that the scheduler writes into the status of a pod, as patches that are retried until they are written.
 
-Autoscalers make nodes for pods that are said to be unschedulable, so one that got lost would leave a pod waiting.
+Autoscalers add nodes for pods with the condition PodScheduled=False, so a lost condition would leave a pod pending.
 """
 
 from __future__ import annotations
@@ -19,13 +19,17 @@ from bayplan.wire.pods import Pod
 
 UNSCHEDULABLE, SCHEDULER_ERROR = "Unschedulable", "SchedulerError"
 POD_SCHEDULED, NOMINATED = "PodScheduled", "nominatedNodeName"
-MAX_CONCURRENT_WRITES = 32  # conditions on their way, so that they leave room for binds
+MAX_CONCURRENT_WRITES = 32  # leaves capacity for binds
 MAX_RETRY_PAUSE_SECONDS = 30.0
 log = logging.getLogger("bayplan.conditions")
 
 
 class ConditionWriter:
-    """Writes what was last said of a pending pod; `is_current` is asked right before, as a pod may be placed by then."""
+    """
+    Writes the latest status of a pending pod.
+
+    `is_current` is asked immediately before each write, because the pod may have been placed meanwhile.
+    """
 
     def __init__(
         self,
@@ -39,7 +43,7 @@ class ConditionWriter:
         self._write_slots = asyncio.Semaphore(MAX_CONCURRENT_WRITES)
 
     async def write(self, pending: PendingPod) -> None:
-        """Until it is written, or no longer so, or something else is to be said."""
+        """Retry until the status is written, is no longer true, or is replaced by a newer one."""
         status, pod, pause = pending.unwritten, PodRef.of(pending.workload), 1.0
         while True:
             async with self._write_slots:
@@ -62,10 +66,10 @@ class ConditionWriter:
 def not_scheduled(
     message: str, at: datetime, pod: Pod, *, reason: str = UNSCHEDULABLE, nominated: str | None
 ) -> dict[str, Any]:
-    """PodScheduled is false, and why; `nominated` is the node promised to the pod, "" to take that back."""
+    """Return the patch for PodScheduled=False; `nominated` is the nominated node, "" to clear it, None to keep it."""
     condition = _condition(POD_SCHEDULED, "False", reason, message, at)
     if any((known.type, known.status) == (POD_SCHEDULED, "False") for known in pod.status.conditions or ()):
-        del condition["lastTransitionTime"]  # it is so since long ago
+        del condition["lastTransitionTime"]  # the status of the condition does not change
     status: dict[str, Any] = {"conditions": [condition]}
     if nominated is not None:
         status[NOMINATED] = nominated or None
@@ -73,14 +77,14 @@ def not_scheduled(
 
 
 def preempted(scheduler_name: str, at: datetime) -> dict[str, Any]:
-    """The pod must go, and not by its own fault."""
+    """Return the status patch that marks a preemption victim as a disruption target."""
     message = f"{scheduler_name}: preempting to accommodate a higher priority pod"
     return {"conditions": [_condition("DisruptionTarget", "True", "PreemptionByScheduler", message, at)]}
 
 
-def _condition(kind: str, status: str, reason: str, message: str, at: datetime) -> dict[str, Any]:
+def _condition(condition_type: str, status: str, reason: str, message: str, at: datetime) -> dict[str, Any]:
     return {
-        "type": kind,
+        "type": condition_type,
         "status": status,
         "reason": reason,
         "message": message,

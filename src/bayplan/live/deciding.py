@@ -1,7 +1,7 @@
 """
-One decision of the running scheduler: where a pod goes, leaving the room that was promised to others.
+One decision of the running scheduler: the node for a pod, with room left for nominated pods.
 
-The same line as everywhere (`schedule_pod.py`); only the promises are added here.
+It is the decision of `schedule_pod`; only the nominations are added here.
 """
 
 from __future__ import annotations
@@ -22,31 +22,34 @@ from bayplan.queueing import nominations
 from bayplan.queueing.nominations import Nominations
 from bayplan.rules.rule import Rule
 
-MAX_BLOCKERS_NAMED = 3  # pods named in an event; more belong into `bayplan explain`
+MAX_BLOCKERS_NAMED = 3  # pods named in an event; `bayplan explain` lists all
 
 
 class NodeChoice(msgspec.Struct, frozen=True):
-    """`slot` is -1 if the pod fits nowhere."""
+    """`slot` is -1 if no node is feasible."""
 
     slot: int
     total: int = 0
 
 
 class Diagnosis(msgspec.Struct, frozen=True):
-    """Why a pod fits nowhere: the sentence, the rules behind it, and pods that stand in the way, by name."""
+    """Why no node is feasible: the message, and the names of pods that block the placement."""
 
     message: str
-    rules: tuple[str, ...]
     blockers: tuple[str, ...] = ()
 
 
 def choose(workload: Workload, index: PlacementIndex, rules: Sequence[Rule], nominated: Nominations) -> NodeChoice:
-    """Where the pod goes. A node promised to it is taken without looking at others, as kube-scheduler does."""
-    nominations = nominated.beside(workload) if len(nominated) else []
+    """Return the node for a pod. Its nominated node, if feasible, is taken at once, as kube-scheduler does."""
+    others = nominated.beside(workload) if len(nominated) else []
     own = index.slots.by_name.get(nominated.target_of(workload.key), -1)
-    if not nominations and own < 0:
+    if not others and own < 0:
         return NodeChoice(*schedule_pod.choose(workload, index, rules))
-    verdicts = _filter_beside_nominated(workload, index, rules, nominations)
+    # A node must be feasible both with the nominated pods and without them, as they may never be bound there.
+    with nominations.kept(others, index):
+        allowed = filtering.run(rules, workload, index).feasible.copy()
+    verdicts = filtering.run(rules, workload, index)
+    verdicts = msgspec.structs.replace(verdicts, feasible=verdicts.feasible & allowed)
     if not verdicts.feasible.any():
         return NodeChoice(-1)
     totals = scoring.run(verdicts, index).totals
@@ -55,49 +58,29 @@ def choose(workload: Workload, index: PlacementIndex, rules: Sequence[Rule], nom
     return NodeChoice(own, int(totals[own]))
 
 
-def _filter_beside_nominated(
-    workload: Workload, index: PlacementIndex, rules: Sequence[Rule], nominated: Sequence[tuple[Workload, str]]
-) -> Verdicts:
-    """What fits with the promised pods on their nodes and without them: nobody knows yet whether they will come."""
-    with nominations.kept(nominated, index):
-        allowed = filtering.run(rules, workload, index).feasible.copy()
-    verdicts = filtering.run(rules, workload, index)
-    return msgspec.structs.replace(verdicts, feasible=verdicts.feasible & allowed)
-
-
 def diagnose(workload: Workload, index: PlacementIndex, rules: Sequence[Rule], nominated: Nominations) -> Diagnosis:
-    """Why the pod fits nowhere, told as kube-scheduler would, with who stands in the way."""
+    """Return why the pod fits no node, in the words of kube-scheduler, with the pods that block it."""
     with nominations.kept(nominated.beside(workload), index):
         verdicts = filtering.run(rules, workload, index)
-        return Diagnosis(
-            fit_error.sentence(verdicts, index), _rejecting_rules(verdicts), _blockers(verdicts, workload, index)
-        )
-
-
-def _rejecting_rules(verdicts: Verdicts) -> tuple[str, ...]:
-    """The rules that are against at least one node."""
-    if verdicts.refusal is not None:
-        return (verdicts.refusal[0].name,)
-    found = [one for one in verdicts.results if (refused := one.rejected()) is not None and refused.any()]
-    return tuple(one.rule.name for one in found)
+        return Diagnosis(fit_error.sentence(verdicts, index), _blockers(verdicts, workload, index))
 
 
 def _blockers(verdicts: Verdicts, workload: Workload, index: PlacementIndex) -> tuple[str, ...]:
-    """Pods that stand in the way where nothing else does: on nodes that one rule alone refuses."""
+    """Return pods that block the placement on nodes which a single rule rejects."""
     if verdicts.refusal is not None:
         return ()
-    refusals = np.zeros(index.slots.capacity, np.int64)
-    for one in verdicts.results:
-        refused = one.rejected()
-        if refused is not None:
-            refusals += refused
-    nearly = index.slots.alive & (refusals == 1)
+    rejections = np.zeros(index.slots.capacity, np.int64)
+    for one in verdicts.judged:
+        rejected = one.refused()
+        if rejected is not None:
+            rejections += rejected
+    rejected_once = index.slots.alive & (rejections == 1)
     peers: dict[str, None] = {}
-    for one in verdicts.results:
-        refused = one.rejected()
-        if refused is None:
+    for one in verdicts.judged:
+        rejected = one.refused()
+        if rejected is None:
             continue
-        for slot in np.flatnonzero(nearly & refused)[:MAX_BLOCKERS_NAMED].tolist():
+        for slot in np.flatnonzero(rejected_once & rejected)[:MAX_BLOCKERS_NAMED].tolist():
             for failure in one.rule.evidence(one.state, workload, slot, index):
                 peers.update(dict.fromkeys(failure.peers))
     return tuple(peers)[:MAX_BLOCKERS_NAMED]

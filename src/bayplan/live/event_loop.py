@@ -1,10 +1,13 @@
 """
-Garbage collection in small, regular portions.
+Keeps the iterations of the event loop short: measures them, and collects garbage in small, regular portions.
 
-Left to itself, Python collects when it has made many more objects than it has given back. A scheduler gives back about
-as many as it makes, so that comes late and all at once: hundreds of milliseconds in which nothing else happens. Here a
-little is collected many times a second, and what survives two collections is never looked at again. Reference counts
-give it back: neither the index nor requests and watches leave cycles behind.
+By default Python collects when many more objects were allocated than freed. A scheduler frees about as many as it
+allocates, so a collection comes late and takes hundreds of milliseconds, in which nothing else runs. Here a little is
+collected many times a second, and objects that survive two collections are never examined again. Reference counts free
+them: neither the index nor requests and watches leave reference cycles.
+
+An iteration is what runs between two calls of the selector; every other request, timer or lease renewal that is due
+waits that long. Each iteration is measured, at the cost of two clock readings.
 """
 
 from __future__ import annotations
@@ -19,81 +22,70 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
-COLLECT_INTERVAL_SECONDS = 0.05  # seconds
-OLDER_GENERATION_EVERY = 4  # turns
+COLLECT_INTERVAL_SECONDS = 0.05
+OLDER_GENERATION_EVERY = 4  # collections
+MAX_ITERATION_SECONDS = 0.05
+log = logging.getLogger("bayplan.loop")
 
 
 @contextlib.contextmanager
 def without_collection() -> Iterator[None]:
-    """For a block that only makes objects, and makes them to stay: nothing is collected, then or later."""
+    """Suspend garbage collection for a block that allocates long-lived objects, and exempt them from it afterwards."""
     gc.disable()
     try:
         yield
-        gc.freeze()  # before collecting is allowed again, which would begin with a look at all of them
+        gc.freeze()  # before collection is enabled again, which would start by examining all of them
     finally:
         gc.enable()
 
 
 async def collect_periodically(sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
-    """Collect for ever, a little at a time."""
+    """Collect a little garbage at regular intervals, until cancelled."""
     gc.disable()
     try:
-        for turn in itertools.count(1):
+        for number in itertools.count(1):
             await sleep(COLLECT_INTERVAL_SECONDS)
-            collect(turn)
+            collect(number)
     finally:
         gc.enable()
 
 
-def collect(turn: int) -> None:
-    """The collection of one turn: of what is new; every few turns of what survived that, and the rest then stays."""
-    if turn % OLDER_GENERATION_EVERY:
+def collect(number: int) -> None:
+    """Collect the youngest generation; every few calls the next one too, and exempt what survives."""
+    if number % OLDER_GENERATION_EVERY:
         gc.collect(0)
     else:
         gc.collect(1)
         gc.freeze()
 
 
-# RF merged from live.loop_turns: How long each turn of the event loop takes: who else has a request, a timer or a
-# renewal due waits that long. A turn is what happens between two looks at the network. All of them are measured, not
-# samples: it is two readings of a clock each. Knows nothing of what was done in the turn.
-
-MAX_ITERATION_SECONDS = 0.05  # seconds
-log = logging.getLogger("bayplan.loop")
-
-OnIteration = Callable[[float], None]  # is told the seconds of a turn
-
-
 class IterationTimer(selectors.DefaultSelector):
     """
-    The selector of an event loop that tells how long its turns are.
+    The selector of an event loop, which measures the iterations of the loop.
 
-    `on_iteration` is told of each. One in which this thread was at work for more than 50 ms is logged; in others that took
-    so long, the machine was busy with something else.
+    `on_iteration` receives the seconds of each. An iteration in which this thread used the processor for more than
+    50 ms is logged; other long iterations are due to load on the machine.
     """
 
     def __init__(
-        self, clock: Callable[[], float] = time.monotonic, worked: Callable[[], float] = time.thread_time
+        self, clock: Callable[[], float] = time.monotonic, thread_clock: Callable[[], float] = time.thread_time
     ) -> None:
         super().__init__()
-        self.on_iteration: OnIteration = lambda _seconds: None
-        self._clock, self._worked = clock, worked
-        self._began = self._work_began = 0.0
+        self.on_iteration: Callable[[float], None] = lambda _seconds: None
+        self._clock, self._thread_clock = clock, thread_clock
+        self._began = self._thread_began = 0.0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         if self._began:
-            seconds = self._clock() - self._began
+            seconds, limit = self._clock() - self._began, MAX_ITERATION_SECONDS
             self.on_iteration(seconds)
-            if (
-                seconds > MAX_ITERATION_SECONDS
-                and (worked := self._worked() - self._work_began) > MAX_ITERATION_SECONDS
-            ):
-                log.warning("the event loop was held", extra={"seconds": round(seconds, 3), "worked": round(worked, 3)})
+            if seconds > limit and (worked := self._thread_clock() - self._thread_began) > limit:
+                log.warning("event loop blocked", extra={"seconds": round(seconds, 3), "worked": round(worked, 3)})
         found = super().select(timeout)
-        self._began, self._work_began = self._clock(), self._worked()
+        self._began, self._thread_began = self._clock(), self._thread_clock()
         return found
 
     def run(self, work: Callable[[], Any]) -> None:
-        """Run a coroutine, as `asyncio.run` does, in a loop whose turns are measured."""
+        """Run a coroutine, as `asyncio.run` does, in a loop whose iterations are measured."""
         with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(self)) as runner:
             runner.run(work())

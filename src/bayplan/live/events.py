@@ -1,8 +1,9 @@
 """
-What happened to a pod, as events that `kubectl describe` shows: kube-scheduler's words, and ours after them.
+Events about pods, as `kubectl describe` shows them: the texts of kube-scheduler, followed by details of our own.
 
-Repetitions are counted in the first event's series and not posted again. Events come after binds: they are sent by a
-few workers from a bounded list, at a bounded pace, and what does not fit is dropped and counted.
+Repetitions are counted in the series of the first event instead of being posted again. Events have a lower priority
+than binds: a few workers send them from a bounded queue at a bounded rate; events that exceed it are dropped and
+counted.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ from bayplan.errors import ClusterError
 from bayplan.live.cluster_writer import ClusterWriter, PodGoneError, PodRef
 
 REPORTER = "bayplan"
-MAX_NOTE_BYTES = 1024  # bytes; the API server refuses longer ones
+MAX_NOTE_BYTES = 1024  # limit of the API server
 TRUNCATION_MARK = " ..."
-MAX_TRACKED_EVENTS = 4096  # events whose repetitions are still counted
-MAX_CONCURRENT_WRITES = 8  # events on their way at once
-SERIES_UPDATE_SECONDS = 60.0  # seconds between two updates of a series
+MAX_TRACKED_EVENTS = 4096  # events whose repetitions are counted
+MAX_CONCURRENT_WRITES = 8
+SERIES_UPDATE_SECONDS = 60.0  # minimum interval between two updates of a series
 
 
 class _PostedEvent:
-    """An event that was posted: its name, how often it happened, when that was last written."""
+    """A posted event: its name, the number of occurrences, and when that number was last written."""
 
     __slots__ = ("count", "name", "namespace", "written")
 
@@ -41,16 +42,16 @@ class _NewEvent(msgspec.Struct, frozen=True):
 
 
 class _SeriesUpdate(msgspec.Struct, frozen=True):
-    """`anew` is for servers that have thrown the first event away by now: they keep them for an hour."""
+    """`replacement` is posted if the first event no longer exists: API servers keep events for an hour."""
 
     namespace: str
     name: str
     count: int
-    anew: _NewEvent
+    replacement: _NewEvent
 
 
 class EventRecorder:
-    """Takes what happened at once and sends it in its own time. `clock` counts seconds, `wall` tells the time."""
+    """Accepts events immediately and sends them later. `clock` counts seconds, `wall` is the time of day."""
 
     def __init__(
         self,
@@ -71,13 +72,13 @@ class EventRecorder:
         self._on_trouble = on_trouble
         self._posted: OrderedDict[tuple[str, str, str], _PostedEvent] = OrderedDict()
         self._unsent: deque[_NewEvent | _SeriesUpdate] = deque()
-        self._more = asyncio.Event()
+        self._available = asyncio.Event()
         self._serial = 0
-        self._next = 0.0  # when the next event may be sent
+        self._next_send = 0.0
         self.dropped = 0
 
     def record(self, pod: PodRef, reason: str, note: str, *, action: str, warning: bool = False) -> None:
-        """Something happened to a pod."""
+        """Queue an event about a pod, or count it in the series of an equal event."""
         note = _truncated(note)
         key = (pod.uid or f"{pod.namespace}/{pod.name}", reason, note)
         known = self._posted.get(key)
@@ -86,69 +87,69 @@ class EventRecorder:
             known.count += 1
             if self._clock() - known.written >= SERIES_UPDATE_SECONDS:
                 known.written = self._clock()
-                anew = _NewEvent(key, self._body(pod, known.name, reason, note, action, warning=warning))
-                self._enqueue(_SeriesUpdate(known.namespace, known.name, known.count, anew))
+                replacement = _NewEvent(key, self._body(pod, known.name, reason, note, action, warning=warning))
+                self._enqueue(_SeriesUpdate(known.namespace, known.name, known.count, replacement))
             return
-        name = self._name(pod)
+        name = self._unique_name(pod)
         self._posted[key] = _PostedEvent(pod.namespace, name, self._clock())
         while len(self._posted) > MAX_TRACKED_EVENTS:
             self._posted.popitem(last=False)
         self._enqueue(_NewEvent(key, self._body(pod, name, reason, note, action, warning=warning)))
 
     async def run(self) -> None:
-        """Send for ever, a few at a time, no faster than allowed."""
+        """Send events until cancelled, a few at a time and within the rate."""
         async with asyncio.TaskGroup() as group:
             for _ in range(MAX_CONCURRENT_WRITES):
-                group.create_task(self._work())
+                group.create_task(self._send_queued())
 
-    async def _work(self) -> None:
+    async def _send_queued(self) -> None:
         while True:
-            await self._more.wait()
+            await self._available.wait()
             while self._unsent:
                 now = self._clock()
-                self._next = max(self._next + self._pause, now)
-                one = self._unsent.popleft()
-                if self._next > now:
-                    await asyncio.sleep(self._next - now)
-                await self._send(one)
-            self._more.clear()
+                self._next_send = max(self._next_send + self._pause, now)
+                event = self._unsent.popleft()
+                if self._next_send > now:
+                    await asyncio.sleep(self._next_send - now)
+                await self._send(event)
+            self._available.clear()
 
     async def flush(self) -> None:
-        """Send what is there, at once."""
+        """Send all queued events without a limit of the rate."""
         while self._unsent:
             await self._send(self._unsent.popleft())
 
-    async def _send(self, one: _NewEvent | _SeriesUpdate) -> None:
+    async def _send(self, event: _NewEvent | _SeriesUpdate) -> None:
         try:
-            if isinstance(one, _NewEvent):
-                await self._writer.post_event(one.body)
+            if isinstance(event, _NewEvent):
+                await self._writer.post_event(event.body)
             else:
-                series = {"count": one.count, "lastObservedTime": _micro(self._wall())}
-                await self._writer.patch_event(one.namespace, one.name, {"series": series})
+                series = {"count": event.count, "lastObservedTime": _micro_time(self._wall())}
+                await self._writer.patch_event(event.namespace, event.name, {"series": series})
         except PodGoneError:
-            if isinstance(one, _SeriesUpdate):
-                await self._send(one.anew)
+            if isinstance(event, _SeriesUpdate):
+                await self._send(event.replacement)
             else:
-                self._drop(one, "its namespace is gone")
+                self._drop(event, "its namespace is gone")
         except ClusterError as error:
-            # Events are a courtesy: a pod is placed whether or not its owner could be told.
-            self._drop(one, str(error))
+            # Placement does not depend on events.
+            self._drop(event, str(error))
 
-    def _drop(self, one: _NewEvent | _SeriesUpdate, why: str) -> None:
+    def _drop(self, event: _NewEvent | _SeriesUpdate, why: str) -> None:
         self.dropped += 1
-        if isinstance(one, _NewEvent):
-            self._posted.pop(one.key, None)
+        if isinstance(event, _NewEvent):
+            self._posted.pop(event.key, None)
         self._on_trouble(f"event not written: {why}")
 
-    def _enqueue(self, one: _NewEvent | _SeriesUpdate) -> None:
+    def _enqueue(self, event: _NewEvent | _SeriesUpdate) -> None:
         if len(self._unsent) >= self._backlog:
             self._unsent.popleft()
             self.dropped += 1
-        self._unsent.append(one)
-        self._more.set()
+        self._unsent.append(event)
+        self._available.set()
 
-    def _name(self, pod: PodRef) -> str:
-        # Unique over restarts, as the instance and its start are part of it.
+    def _unique_name(self, pod: PodRef) -> str:
+        # The time keeps names unique across restarts.
         self._serial += 1
         stamp = int(self._wall().timestamp() * 1_000_000)
         return f"{pod.name[:200]}.{stamp:x}{self._serial:04x}"
@@ -158,7 +159,7 @@ class EventRecorder:
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
             "metadata": {"namespace": pod.namespace, "name": name},
-            "eventTime": _micro(self._wall()),
+            "eventTime": _micro_time(self._wall()),
             "reportingController": REPORTER,
             "reportingInstance": self._instance[:128],
             "action": action,
@@ -182,5 +183,5 @@ def _truncated(note: str) -> str:
     return encoded[: MAX_NOTE_BYTES - len(TRUNCATION_MARK)].decode(errors="ignore") + TRUNCATION_MARK
 
 
-def _micro(at: datetime) -> str:
+def _micro_time(at: datetime) -> str:
     return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

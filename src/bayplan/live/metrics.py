@@ -1,7 +1,7 @@
 """
-What the scheduler counts: under kube-scheduler's names where the meaning is the same, under ours otherwise.
+The metrics of the scheduler: under kube-scheduler's names where the meaning is the same, else under names of ours.
 
-Gauges are read when asked for, so that nothing is counted twice.
+Values that another part keeps are read when the metrics are collected, so nothing is counted twice.
 """
 
 from __future__ import annotations
@@ -9,107 +9,145 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 LATENCY_BUCKETS = tuple(0.00002 * 2**i for i in range(20))  # 20 µs to 10 s
 SLI_BUCKETS = tuple(0.01 * 2**i for i in range(16))  # 10 ms to 5 min
 SCHEDULED, UNSCHEDULABLE, ERROR = "scheduled", "unschedulable", "error"
+# Old name → new name. The old name is exported with the same value for one release.
+DEPRECATED_NAMES = {
+    "bayplan_sleepers_asked": "bayplan_requeue_evaluations_total",
+    "bayplan_missed_wakeups_total": "bayplan_missed_requeues_total",
+}
 
-Reading = Callable[[], Iterable[tuple[tuple[str, ...], float]]]
+Reading = Callable[[], Iterable[tuple[tuple[str, ...], float]]]  # label values and value of each sample
+_Family = type[GaugeMetricFamily] | type[CounterMetricFamily]
 
 
-class _Gauges(Collector):
-    """Values that somebody else keeps, read when they are asked for."""
+class _ReadValues(Collector):
+    """Metrics whose values are read from another part on collection."""
 
     def __init__(self) -> None:
-        self.read: list[tuple[str, str, tuple[str, ...], Reading]] = []
+        self.sources: list[tuple[_Family, str, str, tuple[str, ...], Reading]] = []
 
-    def collect(self) -> Iterable[GaugeMetricFamily]:
-        for name, text, labels, reading in self.read:
-            family = GaugeMetricFamily(name, text, labels=labels)
+    def collect(self) -> Iterable[Metric]:
+        for family_type, name, text, labels, reading in self.sources:
+            family = family_type(name, text, labels=labels)
             for values, value in reading():
                 family.add_metric(values, value)
             yield family
 
 
+class _WithDeprecatedNames(Collector):
+    """A registry whose renamed metrics also appear under their deprecated names."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
+
+    def collect(self) -> Iterable[Metric]:
+        for family in self._registry.collect():
+            yield family
+            for old, new in DEPRECATED_NAMES.items():
+                samples = [sample._replace(name=old) for sample in family.samples if sample.name == new]
+                if samples:
+                    metric_type = "counter" if old.endswith("_total") else "gauge"
+                    copy = Metric(old.removesuffix("_total"), f"Deprecated, use {new} instead.", metric_type)
+                    copy.samples = samples
+                    yield copy
+
+
 class Metrics:
-    """One registry for one scheduler, so that several can live in one process."""
+    """The metrics of one scheduler, in a registry of its own: several schedulers may run in one process."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self._gauges = _Gauges()
-        self.registry.register(self._gauges)
+        self._read_values = _ReadValues()
+        self.registry.register(self._read_values)
         own = self.registry
         self.attempts = Counter(
-            "scheduler_schedule_attempts", "Attempts to schedule pods, by result.", ["result", "profile"], registry=own
+            "scheduler_schedule_attempts",
+            "Number of attempts to schedule pods, by the result.",
+            ["result", "profile"],
+            registry=own,
         )
         self.attempt_seconds = Histogram(
             "scheduler_scheduling_attempt_duration_seconds",
-            "Scheduling attempt latency: from the decision to the bind.",
+            "Scheduling attempt latency in seconds (scheduling algorithm + binding).",
             ["result", "profile"],
             buckets=LATENCY_BUCKETS,
             registry=own,
         )
         self.algorithm_seconds = Histogram(
             "scheduler_scheduling_algorithm_duration_seconds",
-            "Latency of the decision alone.",
+            "Scheduling algorithm latency in seconds.",
             buckets=LATENCY_BUCKETS,
             registry=own,
         )
         self.sli_seconds = Histogram(
             "scheduler_pod_scheduling_sli_duration_seconds",
-            "From when a pod could first be tried to its bind.",
+            "Latency in seconds from when a pod is first ready to be scheduled until it is bound.",
             ["attempts"],
             buckets=SLI_BUCKETS,
             registry=own,
         )
         self.attempts_per_pod = Histogram(
             "scheduler_pod_scheduling_attempts",
-            "Attempts until a pod was placed.",
+            "Number of attempts to successfully schedule a pod.",
             buckets=(1, 2, 4, 8, 16),
             registry=own,
         )
         self.preemption_attempts = Counter(
-            "scheduler_preemption_attempts", "Preemption attempts in the cluster till now.", registry=own
+            "scheduler_preemption_attempts", "Total preemption attempts in the cluster till now.", registry=own
         )
         self.preemption_victims = Histogram(
-            "scheduler_preemption_victims", "Pods preempted at a time.", buckets=(1, 2, 4, 8, 16, 32, 64), registry=own
+            "scheduler_preemption_victims",
+            "Number of selected preemption victims.",
+            buckets=(1, 2, 4, 8, 16, 32, 64),
+            registry=own,
         )
         self.bind_failures = Counter(
-            "bayplan_bind_failures", "Binds that did not happen, by cause.", ["cause"], registry=own
+            "bayplan_bind_failures", "Number of binds that did not succeed, by cause.", ["cause"], registry=own
         )
         self.missed_requeues = Counter(
-            "bayplan_missed_wakeups",
-            "Pods that the sweep found room for and no event had woken: a bug each.",
+            "bayplan_missed_requeues",
+            "Number of schedulable pods that the periodic sweep found and no change had requeued; each is a bug.",
             registry=own,
         )
         self.evictions = Counter(
             "bayplan_evictions",
-            "Evictions for the sake of execution-time rules, by outcome.",
+            "Number of evictions requested to enforce execution-time rules, by outcome.",
             ["outcome"],
             registry=own,
         )
         self.reviews = Histogram(
             "bayplan_admission_review_duration_seconds",
-            "Reviews of the webhook, by path and answer.",
+            "Admission review latency in seconds, by path and answer.",
             ["path", "answer"],
             buckets=LATENCY_BUCKETS,
             registry=own,
         )
         self.loop_iterations = Histogram(
             "bayplan_loop_held_seconds",
-            "Turns of the event loop: how long whatever else was due had to wait.",
+            "Duration of each event loop iteration in seconds: other callbacks that are due wait this long.",
             buckets=(0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1),
             registry=own,
         )
         self.undecodable_objects = Counter(
-            "bayplan_undecodable_objects", "Objects that could not be read, by resource.", ["resource"], registry=own
+            "bayplan_undecodable_objects",
+            "Number of objects that could not be decoded, by resource.",
+            ["resource"],
+            registry=own,
         )
 
     def gauge(self, name: str, text: str, reading: Reading, labels: tuple[str, ...] = ()) -> None:
-        """Offer values that somebody else keeps."""
-        self._gauges.read.append((name, text, labels, reading))
+        """Add a gauge whose values are read on collection."""
+        self._read_values.sources.append((GaugeMetricFamily, name, text, labels, reading))
+
+    def counter(self, name: str, text: str, reading: Reading, labels: tuple[str, ...] = ()) -> None:
+        """Add a counter whose values are read on collection; it is exported as `name` with `_total`."""
+        self._read_values.sources.append((CounterMetricFamily, name, text, labels, reading))
 
     def text(self) -> bytes:
-        return generate_latest(self.registry)
+        """Return all metrics in the Prometheus text format."""
+        return generate_latest(_WithDeprecatedNames(self.registry))

@@ -83,9 +83,7 @@ class Preemptor:
             return PreemptionAttempt(found.message, "")
         return PreemptionAttempt(found.message)
 
-    def pod_helped_by_preemption(
-        self, alike: Mapping[WorkloadKey, PendingPod], rules: Sequence[Rule]
-    ) -> PendingPod | None:
+    def pod_helped(self, alike: Mapping[WorkloadKey, PendingPod], rules: Sequence[Rule]) -> PendingPod | None:
         """Of pods that no rule tells apart one that somebody would be asked to go for, if it were tried again now."""
         sample, nominated = next(iter(alike.values())).workload, self._state.nominations
         if not sample.preempts or not self._has_lesser(sample):
