@@ -193,7 +193,7 @@ def _translated_errors() -> Iterator[None]:
     except ApiError as error:
         if error.status == 500:  # unlike 503 and 504, after which the request may still succeed
             raise ServerFailureError(str(error)) from error
-        raise (UnknownOutcomeError if error.passing else RejectedError)(str(error)) from error
+        raise (UnknownOutcomeError if error.retriable else RejectedError)(str(error)) from error
     except KubeError as error:
         raise UnknownOutcomeError(str(error)) from error
 

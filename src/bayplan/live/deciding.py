@@ -70,14 +70,14 @@ def _blockers(verdicts: Verdicts, workload: Workload, index: PlacementIndex) -> 
     if verdicts.refusal is not None:
         return ()
     rejections = np.zeros(index.slots.capacity, np.int64)
-    for one in verdicts.judged:
-        rejected = one.refused()
+    for one in verdicts.results:
+        rejected = one.rejected()
         if rejected is not None:
             rejections += rejected
     rejected_once = index.slots.alive & (rejections == 1)
     peers: dict[str, None] = {}
-    for one in verdicts.judged:
-        rejected = one.refused()
+    for one in verdicts.results:
+        rejected = one.rejected()
         if rejected is None:
             continue
         for slot in np.flatnonzero(rejected_once & rejected)[:MAX_BLOCKERS_NAMED].tolist():
