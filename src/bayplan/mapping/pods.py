@@ -1,4 +1,9 @@
-"""Pods as written → workloads."""
+"""
+Pods, mapped to workloads.
+
+Pods of one template share one `Needs`, found by the bytes it is computed from. Requests are summed as kube-scheduler
+sums them. Does not know nodes or the index.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +28,8 @@ from bayplan.model.workloads import (
     SpreadRequirements,
     Workload,
 )
-from bayplan.validating import affinity_annotation as checking
+from bayplan.validating import affinity_annotation
+from bayplan.validating.affinity_annotation import AFFINITY, AnnotatedAffinity
 from bayplan.validating.fields import Field
 from bayplan.wire.controllers import Controller, PriorityClass, ReplicationController, Service
 from bayplan.wire.meta import OwnerReference, Quantities
@@ -32,7 +38,6 @@ from bayplan.wire.pods import (
     Container,
     ContainerStatus,
     Pod,
-    PodAffinity,
     PodAffinityTerm,
     PodSpec,
     PodStatus,
@@ -46,11 +51,20 @@ ANY_ADDRESS = "0.0.0.0"  # noqa: S104 (compared, never bound)
 EXECUTION = "requiredDuringSchedulingRequiredDuringExecution"
 SCHEDULING = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
-OWN_LABELS = b"atchLabelKeys"  # matchLabelKeys or mismatchLabelKeys: terms that look at the pod's own labels
+# The controllers whose selector default spread constraints use: pkg/scheduler/framework/plugins/helper/spread.go.
+_SPREAD_BY_DEFAULT = (("v1", "ReplicationController"), ("apps/v1", "ReplicaSet"), ("apps/v1", "StatefulSet"))
+_READS_OWN_LABELS = b"atchLabelKeys"  # matchLabelKeys or mismatchLabelKeys
+_MAX_CACHED_ANNOTATION_LENGTH = 4096  # longer ones are rare, and caching them would take memory
+
+ResourceAmounts = dict[str, Fraction]
+# What a container counts in scores where it requests nothing: pkg/scheduler/util/pod_resources.go.
+ASSUMED: ResourceAmounts = {"cpu": Fraction(1, 10), "memory": Fraction(200 * 2**20)}
+MAX_AMOUNT = 2**62  # of one resource; leaves room in 64 bits to compute how much is missing
+POD_LEVEL = ("cpu", "memory")
 
 
 class SpreadContext(msgspec.Struct):
-    """What the selector of default spread constraints is made from, and what priority classes are worth."""
+    """The selectors of Services and controllers, which default spread constraints use, and the priority classes."""
 
     services: dict[str, list[Service]] = {}
     controllers: dict[tuple[str, str, str], label_model.Selector] = {}  # (kind, namespace, name) → its selector
@@ -58,7 +72,7 @@ class SpreadContext(msgspec.Struct):
     default_priority: int = 0
 
     def add_service(self, service: Service) -> None:
-        if service.spec.selector:  # without one it selects nothing, not everything
+        if service.spec.selector:  # a Service without a selector selects nothing
             self.services.setdefault(service.metadata.namespace or DEFAULT_NAMESPACE, []).append(service)
 
     def add_controller(self, written: Controller | ReplicationController) -> None:
@@ -77,31 +91,30 @@ class SpreadContext(msgspec.Struct):
 
 
 EMPTY_SPREAD_CONTEXT = SpreadContext()
-NO_CLAIMS = Claims()
 
 
 def finished(pod: Pod) -> bool:
-    """Whether the pod has ended: then it counts nowhere."""
+    """Whether the pod has terminated and no longer counts anywhere."""
     return pod.status.phase in FINISHED
 
 
 def workload_of(pod: Pod, spread_context: SpreadContext | None = None) -> Workload:
-    """The pod as a workload. Its node, if it has one, is the caller's business."""
+    """The pod as a workload. Its node, if it has one, is not part of it."""
     meta, spec = pod.metadata, pod.spec
     labels = meta.labels or {}
     namespace = meta.namespace or DEFAULT_NAMESPACE
-    around = spread_context or EMPTY_SPREAD_CONTEXT
+    context = spread_context or EMPTY_SPREAD_CONTEXT
     needs, fault = _needs(_shape(pod))
-    claims = _claims(pod)
-    if claims.names:
+    claims = _claims(pod) if spec.volumes else None
+    if claims is not None:
         needs = msgspec.structs.replace(needs, claims=claims)
     if not needs.spread.constraints:
-        selector = default_selector(labels, namespace, meta.owner_references, around)
+        selector = default_selector(labels, namespace, meta.owner_references, context)
         if selector is not None:
             needs = msgspec.structs.replace(needs, spread=SpreadRequirements(default_selector=selector))
     priority = spec.priority
     if priority is None:
-        priority = around.priorities.get(spec.priority_class_name, around.default_priority)
+        priority = context.priorities.get(spec.priority_class_name, context.default_priority)
     return Workload(
         namespace=namespace,
         name=meta.name,
@@ -112,7 +125,7 @@ def workload_of(pod: Pod, spread_context: SpreadContext | None = None) -> Worklo
         created=meta.creation_timestamp or "",
         started=pod.status.start_time or "",
         terminating=meta.deletion_timestamp is not None,
-        preempted=_is_preempted(pod),
+        preempted=meta.deletion_timestamp is not None and _is_preempted(pod),
         nominated_target=pod.status.nominated_node_name,
         preempts=spec.preemption_policy != "Never",
         gates=tuple([gate.name for gate in spec.scheduling_gates or ()]),
@@ -122,28 +135,56 @@ def workload_of(pod: Pod, spread_context: SpreadContext | None = None) -> Worklo
 
 
 def _is_preempted(pod: Pod) -> bool:
-    """Whether a scheduler asked the pod to make room and it is on its way out."""
-    if pod.metadata.deletion_timestamp is None:
-        return False
+    """Whether the terminating pod was chosen as a preemption victim."""
     target = next((each for each in pod.status.conditions or () if each.type == DISRUPTION_TARGET), None)
     return target is not None and (target.status, target.reason) == ("True", PREEMPTION)
 
 
+def _claims(pod: Pod) -> Claims | None:
+    named, ephemeral = [], []
+    for volume in pod.spec.volumes or ():
+        if volume.persistent_volume_claim is not None:
+            named.append(volume.persistent_volume_claim.claim_name)
+        if volume.ephemeral is not None:
+            ephemeral.append(f"{pod.metadata.name}-{volume.name}")
+    return Claims((*named, *ephemeral), tuple(ephemeral)) if named or ephemeral else None
+
+
+def default_selector(
+    labels: label_model.Labels, namespace: str, owners: list[OwnerReference] | None, context: SpreadContext
+) -> label_model.Selector | None:
+    """The selector of default spread constraints, from the pod's Services and its controller; None without either."""
+    if not context.services and not context.controllers:
+        return None
+    merged: dict[str, str] = {}
+    for service in context.services.get(namespace, ()):
+        selector = service.spec.selector or {}
+        if all(labels.get(key) == value for key, value in selector.items()):
+            merged.update(selector)
+    found = label_model.equals(merged)
+    owner = next((owner for owner in owners or () if owner.controller), None)
+    if owner is not None and (owner.api_version, owner.kind) in _SPREAD_BY_DEFAULT:
+        selected = context.controllers.get((owner.kind, namespace, owner.name))
+        if selected is not None:
+            found = found.and_also(selected.requirements)
+    return found if found.requirements else None
+
+
 def _shape(pod: Pod) -> bytes:
     """
-    Everything that the pod's needs are read from, as bytes: pods of one template have the same.
+    Everything that the pod's needs are computed from, as bytes: equal for the pods of one template.
 
-    Encoding them costs a tenth of reading them again. What tells pods of a template apart is left out, unless their
-    rules look at it.
+    Encoding takes a tenth of the time of computing the needs. Fields in which pods of a template differ are left out,
+    except labels if the pod's terms read them.
     """
-    noted = (pod.metadata.annotations or {}).get(AFFINITY)
-    # Nearly every pod has a volume that no other has, the one with its token; only images are of interest here.
+    annotation = (pod.metadata.annotations or {}).get(AFFINITY)
+    # Nearly every pod has a volume of its own, with its token; only image volumes matter here.
     volumes = [volume for volume in pod.spec.volumes or () if volume.image is not None] or None
     spec = msgspec.structs.replace(pod.spec, node_name="", priority=None, scheduling_gates=None, volumes=volumes)
     status = pod.status
-    shape = (spec, status.container_statuses, status.init_container_statuses, noted)
+    shape = (spec, status.container_statuses, status.init_container_statuses, annotation)
     encoded = _encode((*shape, None))
-    return _encode((*shape, pod.metadata.labels)) if OWN_LABELS in encoded else encoded
+    return _encode((*shape, pod.metadata.labels)) if _READS_OWN_LABELS in encoded else encoded
 
 
 _Statuses = list[ContainerStatus] | None
@@ -153,80 +194,42 @@ _decode_shape = msgspec.json.Decoder(tuple[PodSpec, _Statuses, _Statuses, str | 
 
 @lru_cache(maxsize=16384)
 def _needs(shape: bytes) -> tuple[Needs, str]:
-    """What pods of this shape need but for claims and default spread; and what is wrong with their annotation."""
-    spec, statuses, init_statuses, noted, own_labels = _decode_shape(shape)
+    """The needs of pods of this shape, without claims and default spread, and what is wrong with their annotation."""
+    spec, statuses, init_statuses, annotation, own_labels = _decode_shape(shape)
     pod = Pod(spec=spec, status=PodStatus(container_statuses=statuses, init_container_statuses=init_statuses))
     labels = own_labels or {}
-    annotations = None if noted is None else {AFFINITY: noted}
-    annotated, fault = annotated_affinity(annotations, labels)
+    annotated, fault = (None, "") if annotation is None else annotated_affinity({AFFINITY: annotation}, labels)
+    containers = [*(spec.init_containers or ()), *(spec.containers or ())]
+    images = [*(c.image for c in containers), *(v.image.reference for v in spec.volumes or () if v.image is not None)]
     needs = Needs(
         requests=requests_of(pod),
         tolerations=tuple(Toleration(t.key, t.operator, t.value, t.effect) for t in spec.tolerations or ()),
         node_affinity=selectors.node_affinity_of(
             spec.affinity.node_affinity if spec.affinity else None, spec.node_selector
         ),
-        host_ports=_host_ports(pod),
-        images=_images(pod),
+        host_ports=_host_ports(spec),
+        # Nodes report images with a tag.
+        images=Images(
+            tuple(name if name.rfind(":") > name.rfind("/") else f"{name}:latest" for name in images), len(containers)
+        ),
         spread=SpreadRequirements(tuple(spread_constraint(c, labels) for c in spec.topology_spread_constraints or ())),
         affinity=affinity_terms(spec.affinity, annotated, labels),
     )
     return needs, fault
 
 
-def affinity_terms(written: Affinity | None, annotated: Annotated | None, labels: label_model.Labels) -> AffinityTerms:
-    """All terms of the pod: those of its spec, then those of its annotation."""
-    sources = [("spec.affinity", written), (f"metadata.annotations[{AFFINITY}]", annotated)]
-    found: dict[str, list[PodTerm]] = {"required": [], "anti_required": [], "preferred": [], "anti_preferred": []}
-    for path, affinity in sources:
-        if affinity is None:
-            continue
-        for sign, side, name in (
-            ("", affinity.pod_affinity, "podAffinity"),
-            ("anti_", affinity.pod_anti_affinity, "podAntiAffinity"),
-        ):
-            if side is not None:
-                found[f"{sign}required"] += _required(side, f"{path}.{name}", labels)
-                found[f"{sign}preferred"] += _preferred(side, f"{path}.{name}", labels)
-    if not any(found.values()):
-        return NO_TERMS
-    return AffinityTerms(**{role: tuple(terms) for role, terms in found.items()})
-
-
-def _required(side: PodAffinity, path: str, labels: label_model.Labels) -> list[PodTerm]:
-    execution = side.required_during_scheduling_required_during_execution or ()
-    scheduling = side.required_during_scheduling_ignored_during_execution or ()
-    return [
-        *(_term(t, f"{path}.{EXECUTION}[{i}]", labels, during_execution=True) for i, t in enumerate(execution)),
-        *(_term(t, f"{path}.{SCHEDULING}[{i}]", labels) for i, t in enumerate(scheduling)),
-    ]
-
-
-def _preferred(side: PodAffinity, path: str, labels: label_model.Labels) -> list[PodTerm]:
-    wishes = side.preferred_during_scheduling_ignored_during_execution or ()
-    return [
-        _term(w.pod_affinity_term, f"{path}.{PREFERRED}[{i}].podAffinityTerm", labels, weight=w.weight)
-        for i, w in enumerate(wishes)
-    ]
-
-
-def _term(
-    term: PodAffinityTerm, path: str, labels: label_model.Labels, *, weight: int = 0, during_execution: bool = False
-) -> PodTerm:
-    selector = selectors.selector_of(term.label_selector)
-    return PodTerm(
-        selectors.with_label_keys(selector, labels, term.match_label_keys, term.mismatch_label_keys),
-        term.topology_key,
-        None if term.namespaces is None else tuple(term.namespaces),
-        selectors.selector_of(term.namespace_selector),
-        tuple(term.tolerate_namespaces or ()),
-        weight,
-        term.limit or 0,
-        during_execution,
-        path,
+def _host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
+    sidecars = [container for container in spec.init_containers or () if container.restart_policy == "Always"]
+    return tuple(
+        HostPort(port.protocol or "TCP", port.host_port, port.host_ip or ANY_ADDRESS)
+        for container in (*(spec.containers or ()), *sidecars)
+        for port in container.ports or ()
+        if port.host_port > 0
     )
 
 
 def spread_constraint(written: TopologySpreadConstraint, labels: label_model.Labels) -> SpreadConstraint:
+    """The constraint of a pod with these labels, which `matchLabelKeys` reads."""
     selector = selectors.selector_of(written.label_selector)
     return SpreadConstraint(
         written.max_skew,
@@ -239,167 +242,127 @@ def spread_constraint(written: TopologySpreadConstraint, labels: label_model.Lab
     )
 
 
-def default_selector(
-    labels: label_model.Labels, namespace: str, owners: list[OwnerReference] | None, around: SpreadContext
-) -> label_model.Selector | None:
-    """Whom default spread constraints count: the Services that select the pod and its controller; None if nobody."""
-    if not around.services and not around.controllers:
-        return None
-    merged: dict[str, str] = {}
-    for service in around.services.get(namespace, ()):
-        selector = service.spec.selector or {}
-        if all(labels.get(key) == value for key, value in selector.items()):
-            merged.update(selector)
-    found = label_model.equals(merged)
-    owner = next((owner for owner in owners or () if owner.controller), None)
-    if owner is not None and _is_spread_by(owner):
-        selected = around.controllers.get((owner.kind, namespace, owner.name))
-        if selected is not None:
-            found = found.and_also(selected.requirements)
-    return found if found.requirements else None
+def affinity_terms(
+    written: Affinity | None, annotated: AnnotatedAffinity | None, labels: label_model.Labels
+) -> AffinityTerms:
+    """All terms of the pod: those of its spec, then those of its annotation."""
+    required: list[PodTerm] = []
+    anti_required: list[PodTerm] = []
+    preferred: list[PodTerm] = []
+    anti_preferred: list[PodTerm] = []
+    for source, affinity in (("spec.affinity", written), (f"metadata.annotations[{AFFINITY}]", annotated)):
+        if affinity is None:
+            continue
+        for name, side, hard, soft in (
+            ("podAffinity", affinity.pod_affinity, required, preferred),
+            ("podAntiAffinity", affinity.pod_anti_affinity, anti_required, anti_preferred),
+        ):
+            if side is None:
+                continue
+            path = f"{source}.{name}"
+            for i, term in enumerate(side.required_during_scheduling_required_during_execution or ()):
+                hard.append(_term(term, f"{path}.{EXECUTION}[{i}]", labels, during_execution=True))
+            for i, term in enumerate(side.required_during_scheduling_ignored_during_execution or ()):
+                hard.append(_term(term, f"{path}.{SCHEDULING}[{i}]", labels))
+            for i, weighted in enumerate(side.preferred_during_scheduling_ignored_during_execution or ()):
+                at = f"{path}.{PREFERRED}[{i}].podAffinityTerm"
+                soft.append(_term(weighted.pod_affinity_term, at, labels, weight=weighted.weight))
+    found = AffinityTerms(tuple(required), tuple(anti_required), tuple(preferred), tuple(anti_preferred))
+    return found or NO_TERMS
 
 
-def _is_spread_by(owner: OwnerReference) -> bool:
-    return (owner.api_version, owner.kind) in (
-        ("v1", "ReplicationController"),
-        ("apps/v1", "ReplicaSet"),
-        ("apps/v1", "StatefulSet"),
+def _term(
+    term: PodAffinityTerm, path: str, labels: label_model.Labels, *, weight: int = 0, during_execution: bool = False
+) -> PodTerm:
+    selector = selectors.selector_of(term.label_selector)
+    if term.match_label_keys or term.mismatch_label_keys:
+        selector = selectors.with_label_keys(selector, labels, term.match_label_keys, term.mismatch_label_keys)
+    return PodTerm(
+        selector,
+        term.topology_key,
+        None if term.namespaces is None else tuple(term.namespaces),
+        selectors.selector_of(term.namespace_selector),
+        tuple(term.tolerate_namespaces or ()),
+        weight,
+        term.limit or 0,
+        during_execution,
+        path,
     )
-
-
-def _host_ports(pod: Pod) -> tuple[HostPort, ...]:
-    sidecars = [c for c in pod.spec.init_containers or () if c.restart_policy == "Always"]
-    return tuple(
-        HostPort(port.protocol or "TCP", port.host_port, port.host_ip or ANY_ADDRESS)
-        for container in (*(pod.spec.containers or ()), *sidecars)
-        for port in container.ports or ()
-        if port.host_port > 0
-    )
-
-
-def _images(pod: Pod) -> Images:
-    containers: list[Container] = [*(pod.spec.init_containers or ()), *(pod.spec.containers or ())]
-    volumes = [v.image.reference for v in pod.spec.volumes or () if v.image is not None]
-    names = [*(c.image for c in containers), *volumes]
-    return Images(tuple(_tagged(name) for name in names), len(containers))
-
-
-def _tagged(image: str) -> str:
-    """The image's name with a tag, as nodes report it."""
-    return image if image.rfind(":") > image.rfind("/") else f"{image}:latest"
-
-
-def _claims(pod: Pod) -> Claims:
-    named, ephemeral = [], []
-    for volume in pod.spec.volumes or ():
-        if volume.persistent_volume_claim is not None:
-            named.append(volume.persistent_volume_claim.claim_name)
-        if volume.ephemeral is not None:
-            ephemeral.append(f"{pod.metadata.name}-{volume.name}")
-    return Claims((*named, *ephemeral), tuple(ephemeral)) if named or ephemeral else NO_CLAIMS
-
-
-# RF merged from reading.annotated_rules: Rules that Kubernetes has no field for, read from annotations.
-
-AFFINITY = checking.AFFINITY
-Annotated = checking.AnnotatedAffinity
-_SHORT = 4096  # characters; longer ones are rare, and remembering them would take room
 
 
 def annotated_affinity(
     annotations: dict[str, str] | None, labels: dict[str, str] | None
-) -> tuple[Annotated | None, str]:
-    """The terms that the annotation adds, and what is wrong with it; a faulty one is never read in part."""
+) -> tuple[AnnotatedAffinity | None, str]:
+    """The terms that the annotation adds, and what is wrong with it; a faulty annotation is not read in part."""
     if not annotations or AFFINITY not in annotations:
         return None, ""
     text = annotations[AFFINITY]
-    read = _read if len(text) <= _SHORT else _read.__wrapped__
+    read = _read_annotation if len(text) <= _MAX_CACHED_ANNOTATION_LENGTH else _read_annotation.__wrapped__
     return read(text, tuple(sorted((labels or {}).items())))
 
 
 @lru_cache(maxsize=4096)
-def _read(text: str, labels: tuple[tuple[str, str], ...]) -> tuple[Annotated | None, str]:
-    """Pods of one template have the same text, and reading YAML takes longer than all else about a pod."""
-    causes = checking.causes_of(Field("metadata", {"annotations": {AFFINITY: text}}), dict(labels))
+def _read_annotation(text: str, labels: tuple[tuple[str, str], ...]) -> tuple[AnnotatedAffinity | None, str]:
+    """Cached, as pods of one template have the same text, and YAML takes longer than everything else about a pod."""
+    field = Field("metadata", {"annotations": {AFFINITY: text}})
+    causes = affinity_annotation.causes_of(field, dict(labels))
     if causes:
         return None, "; ".join(str(cause) for cause in causes)
-    return checking.read(text), ""
-
-
-# RF merged from mapping.requests: What a pod asks of resources, summed as kube-scheduler sums it.
-
-ResourceAmounts = dict[str, Fraction]
-# What a container weighs in scores if it does not say: pkg/scheduler/util/pod_resources.go.
-ASSUMED: ResourceAmounts = {"cpu": Fraction(1, 10), "memory": Fraction(200 * 2**20)}
-MOST = 2**62  # of a resource: less than 64 bits hold, so that what is missing of it can be computed
-POD_LEVEL = ("cpu", "memory")
+    return affinity_annotation.read(text), ""
 
 
 def requests_of(pod: Pod) -> Requests:
     """The pod's requests for fitting and for scoring."""
-    pod_level = _pod_level(pod)
-    real = _with_overhead(pod, {**_sum(pod, {}), **pod_level})
-    # The allocation score of an incoming pod does not look at pod-level requests: an oversight upstream, and kept.
-    scored = _with_overhead(pod, _sum(pod, ASSUMED))
+    level = _parsed(pod.spec.resources.requests if pod.spec.resources else None)
+    level = {name: amount for name, amount in level.items() if name in POD_LEVEL or name.startswith("hugepages-")}
+    fitting = _total(pod, {}, level)
+    # The allocation score of an incoming pod ignores pod-level requests: an oversight upstream, kept here.
+    scored = _total(pod, ASSUMED, {})
     counted = scored
-    if pod_level:  # once it runs, such a pod has defaults only for what it leaves out
-        missing = {name: amount for name, amount in ASSUMED.items() if name not in real}
-        counted = _with_overhead(pod, {**_sum(pod, missing), **pod_level})
-    return _requests(_frozen(real), _frozen(scored), _frozen({r: counted.get(r, Fraction()) for r in ASSUMED}))
+    if level:  # once it runs, such a pod has defaults only for what it leaves out
+        counted = _total(pod, {name: amount for name, amount in ASSUMED.items() if name not in fitting}, level)
+    counted = {name: counted.get(name, Fraction()) for name in ASSUMED}
+    whole = (
+        tuple([(name, min(quantities.rounded(name, amount), MAX_AMOUNT)) for name, amount in sorted(part.items())])
+        for part in (fitting, scored, counted)
+    )
+    return _shared_requests(*whole)
 
 
-@lru_cache(maxsize=65536)
-def _requests(real: _Frozen, scored: _Frozen, counted: _Frozen) -> Requests:
-    return Requests(*(tuple((r, _whole(r, a)) for r, a in part) for part in (real, scored, counted)))
+_shared_requests = lru_cache(maxsize=65536)(Requests)
 
 
-_Frozen = tuple[tuple[str, Fraction], ...]
+def _total(pod: Pod, assumed: ResourceAmounts, pod_level: ResourceAmounts) -> ResourceAmounts:
+    """
+    The sum over the pod, with pod-level requests in place of the containers' and the overhead added.
 
-
-def _frozen(amounts: ResourceAmounts) -> _Frozen:
-    return tuple(sorted(amounts.items()))
-
-
-def _whole(resource: str, amount: Fraction) -> int:
-    scaled = amount * 1000 if resource == "cpu" else amount
-    return min(-(-scaled.numerator // scaled.denominator), MOST)
-
-
-def _sum(pod: Pod, assumed: ResourceAmounts) -> ResourceAmounts:
-    """Containers run together; init containers one by one, with the restartable ones before them still running."""
+    Containers run together; init containers one by one, while the restartable ones before them keep running.
+    """
     status = pod.status
     running = _added(_container(c, status.container_statuses, assumed) for c in pod.spec.containers or ())
     sidecars: ResourceAmounts = {}
     peak: ResourceAmounts = {}
     for container in pod.spec.init_containers or ():
-        asked = _container(container, status.init_container_statuses, assumed)
+        requested = _container(container, status.init_container_statuses, assumed)
         if container.restart_policy == "Always":
-            running = _added((running, asked))
-            sidecars = _added((sidecars, asked))
+            running = _added((running, requested))
+            sidecars = _added((sidecars, requested))
             peak = _larger(peak, sidecars)
         else:
-            peak = _larger(peak, _added((sidecars, asked)))
-    return _larger(running, peak)
+            peak = _larger(peak, _added((sidecars, requested)))
+    total = {**_larger(running, peak), **pod_level}
+    return _added((total, _parsed(pod.spec.overhead))) if pod.spec.overhead else total
 
 
 def _container(
     container: Container, statuses: list[ContainerStatus] | None, assumed: ResourceAmounts
 ) -> ResourceAmounts:
-    asked = {**assumed, **_parsed(container.resources.requests if container.resources else None)}
+    requested = {**assumed, **_parsed(container.resources.requests if container.resources else None)}
     for status in statuses or ():
-        if status.name == container.name:  # resized in place: whatever is larger is what the node must hold
-            asked = _larger(asked, _parsed(status.allocated_resources))
-            asked = _larger(asked, _parsed(status.resources.requests if status.resources else None))
-    return asked
-
-
-def _pod_level(pod: Pod) -> ResourceAmounts:
-    level = _parsed(pod.spec.resources.requests if pod.spec.resources else None)
-    return {name: amount for name, amount in level.items() if name in POD_LEVEL or name.startswith("hugepages-")}
-
-
-def _with_overhead(pod: Pod, amounts: ResourceAmounts) -> ResourceAmounts:
-    return _added((amounts, _parsed(pod.spec.overhead))) if pod.spec.overhead else amounts
+        if status.name == container.name:  # resized in place: the node must hold the larger amount
+            requested = _larger(requested, _parsed(status.allocated_resources))
+            requested = _larger(requested, _parsed(status.resources.requests if status.resources else None))
+    return requested
 
 
 def _parsed(written: Quantities | None) -> ResourceAmounts:
