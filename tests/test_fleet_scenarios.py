@@ -46,7 +46,7 @@ def called():
 @pytest.mark.parametrize("call", list(called()))
 def test_changes_call_for_a_decision_or_do_not(call):
     written = msgspec.convert(call.binding, ResourceBinding)
-    assert binding_triggers.is_due(written, call.leaving) is call.due
+    assert binding_triggers.needs_scheduling(written, call.leaving) is call.due
 
 
 def test_what_is_missing_is_the_name_of_a_scenario():

@@ -13,11 +13,11 @@ TWO = {"clusterAffinities": [{"affinityName": "a", "clusterNames": ["x"]}, {"aff
 
 
 def binding(placement=WEIGHTED, applied=..., replicas=4, clusters=(("x", 4),), status=None, **spec):
-    annotations = {} if applied is None else {binding_triggers.APPLIED: applied}
+    annotations = {} if applied is None else {binding_triggers.APPLIED_PLACEMENT: applied}
     if applied is ...:
-        annotations = {binding_triggers.APPLIED: json.dumps(placement)}
+        annotations = {binding_triggers.APPLIED_PLACEMENT: json.dumps(placement)}
     elif isinstance(applied, dict):
-        annotations = {binding_triggers.APPLIED: json.dumps(applied)}
+        annotations = {binding_triggers.APPLIED_PLACEMENT: json.dumps(applied)}
     return msgspec.convert(
         {
             "kind": "ResourceBinding",
@@ -63,7 +63,7 @@ CHANGED = {**TWO, "clusterAffinities": [TWO["clusterAffinities"][0], {"affinityN
     (binding(rescheduleTriggeredAt="2026-01-01T00:00:00Z"), False),
 ])  # fmt: skip
 def test_what_makes_a_binding_due(written, due):
-    assert binding_triggers.is_due(written, {"gone"}) is due
+    assert binding_triggers.needs_scheduling(written, {"gone"}) is due
 
 
 @pytest.mark.parametrize("written, why", [
@@ -74,11 +74,11 @@ def test_what_makes_a_binding_due(written, due):
     (binding(suspension={"dispatching": True}), ""),
 ])  # fmt: skip
 def test_which_bindings_are_left_alone(written, why):
-    assert binding_triggers.left_alone(written, handwritten=True) == why
+    assert binding_triggers.reason_to_skip(written, handwritten=True) == why
 
 
 def test_a_dumped_binding_without_a_policy_is_a_dependency():
     written = binding()
-    assert binding_triggers.left_alone(written, handwritten=False) == binding_triggers.DEPENDENCY
-    written.metadata.labels = {binding_triggers.OWNED[2]: "x"}
-    assert binding_triggers.left_alone(written, handwritten=False) == ""
+    assert binding_triggers.reason_to_skip(written, handwritten=False) == binding_triggers.DEPENDENCY
+    written.metadata.labels = {binding_triggers.POLICY_LABELS[2]: "x"}
+    assert binding_triggers.reason_to_skip(written, handwritten=False) == ""

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from bayplan.enforcing.tracking import ViolationTracker
 from bayplan.mapping import bindings, targets
 from bayplan.mapping.workload_terms import LabelKeys
-from bayplan.model.workloads import LEAVING
+from bayplan.model.workloads import LEAVING_SUFFIX
 from bayplan.placing import place_bindings
 from bayplan.reading import questions
 from bayplan.reading.questions import FleetQuestion
@@ -65,7 +65,7 @@ class ChangingFleet:
     def remove_bindings(self, manifest):
         meta = manifest["metadata"]
         name = f"{meta['namespace']}/{meta['name']}"
-        for key in [key for key in self.index.records if key.partition(LEAVING)[0] == name]:
+        for key in [key for key in self.index.records if key.partition(LEAVING_SUFFIX)[0] == name]:
             self.index.remove(key)
 
     def by_loops(self):

@@ -109,4 +109,4 @@ def exact(text):
 def rounded(resource, value: Fraction):
     """As the scheduler counts: cpu in thousandths, everything else whole, rounded up."""
     scaled = value * 1000 if resource == "cpu" else value
-    return min(-int(-scaled // 1), quantities.LARGEST)
+    return min(-int(-scaled // 1), quantities.MAX_VALUE)

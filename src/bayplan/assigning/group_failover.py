@@ -17,12 +17,12 @@ from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.bindings import AFFINITY_GROUP
 from bayplan.model.labels import equals
 from bayplan.model.terms import PeerTerm, TermPart, resolve
-from bayplan.model.workloads import LEAVING, Workload, WorkloadKey
+from bayplan.model.workloads import LEAVING_SUFFIX, Workload, WorkloadKey
 
 
 def draining_copy(workload: Workload) -> Workload:
     """The workload as one that is on its way out; several may be, in different places."""
-    return msgspec.structs.replace(workload, name=workload.name + LEAVING, terminating=True)
+    return msgspec.structs.replace(workload, name=workload.name + LEAVING_SUFFIX, terminating=True)
 
 
 @contextmanager

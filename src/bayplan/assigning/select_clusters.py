@@ -38,7 +38,7 @@ def select_clusters(binding: Binding, candidates: Candidates, index: PlacementIn
 
 def _choose(binding: Binding, candidates: Candidates, need: int, index: PlacementIndex) -> Candidates:
     placement = binding.placement
-    if not placement.spread or not placement.division.heeds_spread:
+    if not placement.spread or not placement.division.honors_spread:
         return candidates
     if index.semantics.spread_by_every_field and has_other_fields(placement):
         return choose_by_every_field(placement, candidates, index)

@@ -114,7 +114,7 @@ def _of_fleet(fleet: Fleet, limits: DisruptionLimits) -> Rebalancing:
     index, rules = fleet.index, profiles.fleet_rules()
 
     def movable(workload: Workload) -> bool:
-        return workload.key not in fleet.left_alone and limits.movable(workload)
+        return workload.key not in fleet.not_scheduled and limits.movable(workload)
 
     def again(workload: Workload) -> Shares:
         placement = place_bindings.place(failback.as_unplaced(workload), index, rules)

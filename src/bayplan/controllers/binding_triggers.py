@@ -16,9 +16,9 @@ from bayplan.mapping import bindings
 from bayplan.wire import placements as wire
 from bayplan.wire.fleets import ResourceBinding
 
-SCHEDULER = "default-scheduler"
-APPLIED = "policy.karmada.io/applied-placement"
-OWNED = (
+SCHEDULER_NAME = "default-scheduler"
+APPLIED_PLACEMENT = "policy.karmada.io/applied-placement"
+POLICY_LABELS = (
     "propagationpolicy.karmada.io/permanent-id",
     "clusterpropagationpolicy.karmada.io/permanent-id",
     "binding.karmada.io/managed-by",
@@ -33,21 +33,21 @@ DELETED, SUSPENDED, OTHERS, DEPENDENCY, NO_PLACEMENT = (
 )
 
 
-def left_alone(binding: ResourceBinding, *, handwritten: bool) -> str:
+def reason_to_skip(binding: ResourceBinding, *, handwritten: bool) -> str:
     """Why the scheduler does not look at the binding; empty if it does. People leave out labels that Karmada sets."""
     spec, meta = binding.spec, binding.metadata
-    if (spec.scheduler_name or SCHEDULER) != SCHEDULER:
+    if (spec.scheduler_name or SCHEDULER_NAME) != SCHEDULER_NAME:
         return OTHERS
     if spec.suspension is not None and spec.suspension.scheduling:
         return SUSPENDED
-    if not handwritten and not any((meta.labels or {}).get(key) for key in OWNED):
+    if not handwritten and not any((meta.labels or {}).get(key) for key in POLICY_LABELS):
         return DEPENDENCY
     if meta.deletion_timestamp is not None:
         return DELETED
     return NO_PLACEMENT if spec.placement is None else ""
 
 
-def is_due(binding: ResourceBinding, terminating: Collection[str]) -> bool:
+def needs_scheduling(binding: ResourceBinding, terminating: Collection[str]) -> bool:
     """Whether something calls for a decision; `terminating` are the clusters that are being deleted."""
     spec = binding.spec
     placement = _typed(spec.placement or {})
@@ -57,7 +57,7 @@ def is_due(binding: ResourceBinding, terminating: Collection[str]) -> bool:
     return (
         _placement_changed(binding, placement)
         or (strategy is not None and _replicas_changed(binding, kind))
-        or bindings.triggered_after(spec.reschedule_triggered_at, binding.status.last_scheduled_time)
+        or bindings.rebalance_requested_since(spec.reschedule_triggered_at, binding.status.last_scheduled_time)
         or ((not is_workload or kind == DUPLICATED) and not _kept_by_tiers(binding, placement))
         or any(target.name in terminating for target in spec.clusters or ())
     )
@@ -76,7 +76,7 @@ def _kept_by_tiers(binding: ResourceBinding, placement: wire.WirePlacement) -> b
     return tiered and bool(binding.spec.clusters) and not _replicas_changed(binding, DUPLICATED)
 
 
-def has_rested(binding: ResourceBinding, hold_down: int, now: datetime | None) -> bool:
+def hold_down_is_over(binding: ResourceBinding, hold_down: int, now: datetime | None) -> bool:
     """Whether the binding was scheduled at least so many seconds ago, so that it may go back to a better place."""
     scheduled = binding.status.last_scheduled_time
     if not hold_down or now is None or not scheduled or not binding.spec.clusters:
@@ -86,7 +86,7 @@ def has_rested(binding: ResourceBinding, hold_down: int, now: datetime | None) -
 
 def _placement_changed(binding: ResourceBinding, now: wire.WirePlacement) -> bool:
     """A change of a group other than the observed one is none; text that is no placement hides every change."""
-    text = (binding.metadata.annotations or {}).get(APPLIED)
+    text = (binding.metadata.annotations or {}).get(APPLIED_PLACEMENT)
     if not text:
         return True
     try:

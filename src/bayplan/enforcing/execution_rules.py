@@ -27,9 +27,9 @@ from bayplan.model.terms import (
     AffinityTerms,
     PeerTerm,
     PodTerm,
+    ResolvedTerm,
     ResolvedTerms,
     TermPart,
-    Use,
     resolve,
 )
 from bayplan.model.workloads import Workload, WorkloadKey
@@ -114,7 +114,7 @@ def _with_topology(terms: tuple[PodTerm, ...], semantics: Semantics) -> tuple[Po
     return tuple(term for term in terms if term.topology_key or semantics.empty_topology_key_means_any)
 
 
-def _affinity_rule(use: Use, near: ResolvedTerms, whole: ResolvedTerms, semantics: Semantics) -> ExecutionRule:
+def _affinity_rule(use: ResolvedTerm, near: ResolvedTerms, whole: ResolvedTerms, semantics: Semantics) -> ExecutionRule:
     if semantics.first_pod_per_term:
         lone_member_sets: tuple[tuple[MatchingSet, ...], ...] = ((MatchingSet(use.term),),)
     else:
@@ -127,12 +127,12 @@ def _affinity_rule(use: Use, near: ResolvedTerms, whole: ResolvedTerms, semantic
     )
 
 
-def _met_by(use: Use, resolved: ResolvedTerms, semantics: Semantics) -> PeerTerm:
+def _met_by(use: ResolvedTerm, resolved: ResolvedTerms, semantics: Semantics) -> PeerTerm:
     """Who meets the term: upstream wants one peer that meets all of them."""
     return use.term if semantics.affinity_terms_met_apart or resolved.conjunction is None else resolved.conjunction
 
 
-def _anti_affinity_rule(use: Use) -> ExecutionRule:
+def _anti_affinity_rule(use: ResolvedTerm) -> ExecutionRule:
     # Whoever is on the way out ends the conflict by himself.
     term = msgspec.structs.replace(use.term, counts_terminating=False)
     return ExecutionRule(RuleType.ANTI_AFFINITY, term, use.keys, use.limit, use.source.path, show_term(use.source))

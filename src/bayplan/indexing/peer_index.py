@@ -17,8 +17,8 @@ from bayplan.indexing.slots import ValueColumn
 from bayplan.indexing.term_table import Anchor, Counter, OwnerRule, Reach, Role, TermEntry, TermTable
 from bayplan.model.labels import Labels
 from bayplan.model.semantics import Semantics
-from bayplan.model.terms import TARGET, AffinityTerms, PeerTerm, Use, resolve
-from bayplan.model.workloads import LEAVING, Workload, WorkloadKey
+from bayplan.model.terms import TARGET, AffinityTerms, PeerTerm, ResolvedTerm, resolve
+from bayplan.model.workloads import LEAVING_SUFFIX, Workload, WorkloadKey
 
 NO_LABELS: Labels = {}
 MAX_VISIBLE_ENTRIES = 8192  # label sets of which it is remembered what terms see of them
@@ -43,7 +43,7 @@ class PlacedWorkload(msgspec.Struct):
 class _Owned(msgspec.Struct):
     """The terms that workloads of one namespace and one affinity hold, kept in use as long as a class has them."""
 
-    entries: list[tuple[Role, Use, TermEntry]]
+    entries: list[tuple[Role, ResolvedTerm, TermEntry]]
     classes: int = 0
 
 
@@ -276,7 +276,7 @@ class PeerIndex:
                 self.n_owner_rules -= 1
                 self.generation += 1
 
-    def _owner_rule(self, cls: WorkloadClass, role: Role, use: Use, entry: TermEntry) -> OwnerRule:
+    def _owner_rule(self, cls: WorkloadClass, role: Role, use: ResolvedTerm, entry: TermEntry) -> OwnerRule:
         self_matching = self.class_matches(entry.term, cls)
         key = (role, use.keys, use.weight, use.limit, self_matching)
         rule = entry.owner_rules.get(key)
@@ -376,4 +376,4 @@ def _members(classes: Iterable[WorkloadClass], slots: Iterable[int]) -> tuple[Wo
 
 def _named(keys: Iterable[WorkloadKey]) -> tuple[WorkloadKey, ...]:
     """The workloads by name, each once: a copy on its way out goes by the name of the whole."""
-    return tuple(sorted({WorkloadKey(key.replace(LEAVING, "")) for key in keys}))
+    return tuple(sorted({WorkloadKey(key.replace(LEAVING_SUFFIX, "")) for key in keys}))

@@ -134,7 +134,7 @@ class PlacementIndex:
             return
         self.slots.targets[slot] = target
         change = Change(ChangeType.TARGET_CHANGED, (slot,), target=target, before=before)
-        if before.differs_in_room_alone(target):  # what clusters report all the time, and most rules never look at
+        if before.differs_only_in_capacity(target):  # what clusters report all the time, and most rules never look at
             self.cluster_capacity.take(slot)
             self.cluster_capacity.put(slot, target)
             self.journal.append(change)

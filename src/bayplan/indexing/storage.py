@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.indexing.slots import TargetSlots, grown
-from bayplan.model.volumes import Attachment, AvailableSpace, Claim, Handle, StorageClass, Volume
+from bayplan.model.volumes import Attachment, AvailableSpace, Claim, StorageClass, Volume, VolumeHandle
 from bayplan.model.workloads import Workload
 
 Groups = defaultdict[str, set[str]]
@@ -98,26 +98,26 @@ class Storage:
     def attachments_of(self, volume: str) -> Collection[str]:
         return self._attachments_by_volume.get(volume, ())
 
-    def handle_of(self, key: str) -> Handle | None:
+    def handle_of(self, key: str) -> VolumeHandle | None:
         """What would be attached for a claim; a volume that is yet to be made goes by the claim's name."""
         claim = self.claims.get(key)
         if claim is None:
             return None
         volume = self.volumes.get(claim.volume)
         if volume is not None:
-            return Handle(volume.driver, volume.handle) if volume.driver else None
+            return VolumeHandle(volume.driver, volume.handle) if volume.driver else None
         storage_class = self.classes.get(claim.storage_class)
         if storage_class is None or not storage_class.provisioner:
             return None
-        return Handle(storage_class.provisioner, key)
+        return VolumeHandle(storage_class.provisioner, key)
 
-    def attached_handle(self, name: str) -> Handle | None:
+    def attached_handle(self, name: str) -> VolumeHandle | None:
         """What a VolumeAttachment says is attached; None if that is not known or no volume of a driver."""
         attachment = self.attachments.get(name)
         volume = self.volumes.get(attachment.volume) if attachment is not None else None
         if attachment is None or volume is None or not volume.driver or not attachment.driver:
             return None
-        return Handle(attachment.driver, volume.handle)
+        return VolumeHandle(attachment.driver, volume.handle)
 
 
 # RF merged from indexing.attachments: Which volumes are attached to which target, counted by driver, and how many a
@@ -127,7 +127,7 @@ class Storage:
 
 
 Amounts = NDArray[np.int64]
-Uses = defaultdict[Handle, Counter[int]]  # how often a volume is there, by slot
+Uses = defaultdict[VolumeHandle, Counter[int]]  # how often a volume is there, by slot
 UNLIMITED = 1 << 40
 
 
@@ -136,10 +136,10 @@ class Attachments:
 
     def __init__(self, storage: Storage, slots: TargetSlots) -> None:
         self._storage, self._slots = storage, slots
-        self._claims: dict[str, tuple[Handle | None, Counter[int]]] = {}  # what it stands for, its users by slot
+        self._claims: dict[str, tuple[VolumeHandle | None, Counter[int]]] = {}  # what it stands for, its users by slot
         self._used: Uses = defaultdict(Counter)  # by workloads
         self._told: Uses = defaultdict(Counter)  # by VolumeAttachments
-        self._telling: dict[str, tuple[Handle, int]] = {}  # what each VolumeAttachment counts as
+        self._telling: dict[str, tuple[VolumeHandle, int]] = {}  # what each VolumeAttachment counts as
         self._counts: dict[str, Amounts] = {}
         self._limits: dict[str, Amounts] = {}
         for node in storage.attach_limits:
@@ -158,7 +158,7 @@ class Attachments:
         """How many it can attach to each target, shape (capacity,); None if no target says."""
         return self._limits.get(driver)
 
-    def users(self, handle: Handle) -> Mapping[int, int]:
+    def users(self, handle: VolumeHandle) -> Mapping[int, int]:
         """The slots where workloads use the volume."""
         return self._used.get(handle, {})
 
@@ -246,11 +246,11 @@ class Attachments:
         for driver, most in self._limits.items():
             most[slot] = limits.get(driver, UNLIMITED)
 
-    def _use(self, handle: Handle | None, slot: int, times: int) -> None:
+    def _use(self, handle: VolumeHandle | None, slot: int, times: int) -> None:
         if handle is not None:
             self._mark(handle, slot, times, self._used, self._told)
 
-    def _mark(self, handle: Handle, slot: int, times: int, here: Uses, there: Uses) -> None:
+    def _mark(self, handle: VolumeHandle, slot: int, times: int, here: Uses, there: Uses) -> None:
         """Note in one book that the volume is on the slot so many times more; it counts once, in whichever book."""
         uses = here[handle]
         before = uses[slot]
@@ -264,7 +264,7 @@ class Attachments:
             if slot not in there.get(handle, ()):
                 self._count(handle, slot, -1)
 
-    def _count(self, handle: Handle, slot: int, sign: int) -> None:
+    def _count(self, handle: VolumeHandle, slot: int, sign: int) -> None:
         counts = self._counts.get(handle.driver)
         if counts is None:
             counts = self._counts[handle.driver] = np.zeros(self._slots.capacity, np.int64)

@@ -49,7 +49,7 @@ def workload_of(
         previous=tuple((target.name, target.replicas) for target in spec.clusters or ()),
         evicted_from=tuple(task.from_cluster for task in spec.graceful_eviction_tasks or ()),
         observed=written.status.scheduler_observing_affinity_name,
-        fresh=triggered_after(spec.reschedule_triggered_at, written.status.last_scheduled_time),
+        fresh=rebalance_requested_since(spec.reschedule_triggered_at, written.status.last_scheduled_time),
         affinity_group=groups.affinity_group if groups else "",
         anti_affinity_group=groups.anti_affinity_group if groups else "",
     )
@@ -128,7 +128,7 @@ def _requests(written: ReplicaRequirements | None) -> Amounts | None:
     return None if written is None else targets.amounts_of(written.resource_request)
 
 
-def triggered_after(triggered: str | None, scheduled: str | None) -> bool:
+def rebalance_requested_since(triggered: str | None, scheduled: str | None) -> bool:
     """Whether a rebalance was asked for since the last scheduling; both must be known."""
     if not triggered or not scheduled:
         return False

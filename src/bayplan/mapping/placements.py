@@ -164,7 +164,7 @@ def _division(written: Mapping[str, Any] | None) -> model.Division:
         kind,
         preference,
         tuple((cluster_affinity(rule.get("targetCluster") or {}), rule.get("weight") or 0) for rule in listed),
-        heeds_spread=strategy != model.STATIC_WEIGHT or (weights is not None and not listed),
+        honors_spread=strategy != model.STATIC_WEIGHT or (weights is not None and not listed),
         counts_capacity=kind != model.DUPLICATED,
     )
 

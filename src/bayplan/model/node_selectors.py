@@ -66,7 +66,7 @@ class NodeAffinity(msgspec.Struct, frozen=True, cache_hash=True):
     preferred: tuple[PreferredNodeTerm, ...] | None = None
 
 
-ANYWHERE = NodeAffinity()
+ANY_NODE = NodeAffinity()
 
 
 def _integer(text: str) -> int | None:

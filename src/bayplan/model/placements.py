@@ -52,14 +52,14 @@ class SpreadField(msgspec.Struct, frozen=True):
 class Division(msgspec.Struct, frozen=True):
     """
     How replicas are divided. `strategy` is empty for a combination that nobody knows; `type` and `preference` are as
-    written, for the message. `heeds_spread` is false where static weights ignore spread constraints.
+    written, for the message. `honors_spread` is false where static weights ignore spread constraints.
     """
 
     strategy: str = DUPLICATED
     type: str = ""
     preference: str = ""
     weights: tuple[tuple[ClusterAffinity, int], ...] | None = None
-    heeds_spread: bool = True
+    honors_spread: bool = True
     counts_capacity: bool = False
 
 

@@ -17,8 +17,8 @@ _SCALE = {
     **{suffix: Fraction(1000**power) for power, suffix in enumerate(("k", "M", "G", "T", "P", "E"), 1)},
     **{suffix: Fraction(1024**power) for power, suffix in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"), 1)},
 }
-LARGEST = 2**63 - 1
-LARGEST_EXPONENT = 100  # beyond it nothing fits into 64 bits, and computing it would take for ever
+MAX_VALUE = 2**63 - 1
+MAX_EXPONENT = 100  # beyond it nothing fits into 64 bits, and computing it would take for ever
 
 
 class QuantityError(InputError, ValueError):
@@ -32,7 +32,7 @@ def parse(text: str | float) -> Fraction:
     if found is None:
         raise QuantityError(f"expected a quantity such as 500m, 2 or 1.5Gi, got {text!r}")
     digits, exponent, suffix = found.groups()
-    if exponent and abs(int(exponent[1:])) > LARGEST_EXPONENT:
+    if exponent and abs(int(exponent[1:])) > MAX_EXPONENT:
         raise QuantityError(f"expected a quantity of at most 64 bits, got {text!r}")
     scale = Fraction(10) ** int(exponent[1:]) if exponent else _SCALE[suffix or ""]
     return Fraction(digits) * scale
@@ -41,13 +41,13 @@ def parse(text: str | float) -> Fraction:
 @lru_cache(maxsize=65536)
 def units(text: str | float) -> int:
     """Whole units, rounded up and capped at 64 bits, as `Quantity.Value()`."""
-    return min(-int(-parse(text) // 1), LARGEST)
+    return min(-int(-parse(text) // 1), MAX_VALUE)
 
 
 @lru_cache(maxsize=65536)
 def milli(text: str | float) -> int:
     """Thousandths, rounded up and capped at 64 bits, as `Quantity.MilliValue()`."""
-    return min(-int(-parse(text) * 1000 // 1), LARGEST)
+    return min(-int(-parse(text) * 1000 // 1), MAX_VALUE)
 
 
 def amount(resource: str, text: str | float) -> int:

@@ -28,7 +28,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     images: tuple[tuple[str, int], ...] = ()
     cluster: ClusterFacts | None = None
 
-    def differs_in_room_alone(self, other: Target) -> bool:
+    def differs_only_in_capacity(self, other: Target) -> bool:
         """Whether both are clusters that differ, if at all, in nothing but the resources they report."""
         here, there = self.cluster, other.cluster
         if here is None or there is None:

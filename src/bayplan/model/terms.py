@@ -124,7 +124,7 @@ def topology_keys(term: PodTerm, semantics: Semantics) -> tuple[str, ...]:
 # differently: as the incoming workload's own, or as one that a placed workload holds against newcomers.
 
 
-class Use(msgspec.Struct, frozen=True):
+class ResolvedTerm(msgspec.Struct, frozen=True):
     """One term in use: who is meant, in which topologies, how much it weighs, how many are allowed."""
 
     term: PeerTerm
@@ -143,23 +143,25 @@ class Use(msgspec.Struct, frozen=True):
 class ResolvedTerms(msgspec.Struct, frozen=True):
     """`conjunction` selects the peers that meet all required terms at once; None without required terms."""
 
-    required: tuple[Use, ...] = ()
+    required: tuple[ResolvedTerm, ...] = ()
     conjunction: PeerTerm | None = None
-    anti_required: tuple[Use, ...] = ()
-    preferred: tuple[Use, ...] = ()
-    anti_preferred: tuple[Use, ...] = ()
+    anti_required: tuple[ResolvedTerm, ...] = ()
+    preferred: tuple[ResolvedTerm, ...] = ()
+    anti_preferred: tuple[ResolvedTerm, ...] = ()
 
 
 @lru_cache(maxsize=16384)
 def resolve(affinity: AffinityTerms, namespace: str, semantics: Semantics, *, incoming: bool) -> ResolvedTerms:
     """The terms of a workload in `namespace`, as it asks on its way in or as it holds them once placed."""
 
-    def use(term: PodTerm, keys: tuple[str, ...] | None = None, *, hard_anti: bool = False) -> Use:
+    def use(term: PodTerm, keys: tuple[str, ...] | None = None, *, hard_anti: bool = False) -> ResolvedTerm:
         part = scope(term, namespace, semantics, excluding=semantics.daemon_namespaces if hard_anti else ())
         if incoming and semantics.negative_namespace_selector_matches_all:
             part = _as_seen_by_kube_scheduler(part)
         lasting = not hard_anti and not semantics.terminating_peers_satisfy
-        return Use(PeerTerm((part,), counts_terminating=not lasting), keys or topology_keys(term, semantics), term)
+        return ResolvedTerm(
+            PeerTerm((part,), counts_terminating=not lasting), keys or topology_keys(term, semantics), term
+        )
 
     required = tuple(use(term) for term in affinity.required)
     # Pods of daemon namespaces neither block nor are blocked, so their own hard anti-affinity says nothing either.

@@ -10,7 +10,7 @@ from bayplan.model.labels import Selector
 from bayplan.model.node_selectors import NodeTerm
 
 
-class Handle(NamedTuple):
+class VolumeHandle(NamedTuple):
     """What a driver knows a volume by, whoever claims it."""
 
     driver: str

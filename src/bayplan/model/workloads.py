@@ -9,12 +9,12 @@ import msgspec
 
 from bayplan.model.bindings import Binding
 from bayplan.model.labels import Selector
-from bayplan.model.node_selectors import ANYWHERE, NodeAffinity
+from bayplan.model.node_selectors import ANY_NODE, NodeAffinity
 from bayplan.model.taints import Toleration
 from bayplan.model.terms import NO_TERMS, AffinityTerms
 
 WorkloadKey = NewType("WorkloadKey", str)  # namespace/name
-LEAVING = "\0leaving"  # ends the name of a copy that is on its way out of a target
+LEAVING_SUFFIX = "\0leaving"  # ends the name of a copy that is on its way out of a target
 
 
 class Requests(msgspec.Struct, frozen=True, cache_hash=True):
@@ -74,7 +74,7 @@ class Needs(msgspec.Struct, frozen=True, cache_hash=True, kw_only=True):
 
     requests: Requests = Requests()
     tolerations: tuple[Toleration, ...] = ()
-    node_affinity: NodeAffinity = ANYWHERE
+    node_affinity: NodeAffinity = ANY_NODE
     host_ports: tuple[HostPort, ...] = ()
     images: Images = Images()
     spread: SpreadRequirements = SpreadRequirements()

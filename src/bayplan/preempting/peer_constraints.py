@@ -19,7 +19,7 @@ from bayplan.indexing.pod_table import FREE_ROW
 from bayplan.indexing.slots import ABSENT, ALL
 from bayplan.indexing.term_table import OwnerRule, TermEntry
 from bayplan.model.reasons import Mask
-from bayplan.model.terms import PeerTerm, Use, resolve
+from bayplan.model.terms import PeerTerm, ResolvedTerm, resolve
 from bayplan.model.workloads import Workload
 from bayplan.preempting.capacity_constraints import Amounts, CapacityConstraint, FixedConstraint
 from bayplan.preempting.preemption_case import PreemptionCase
@@ -128,7 +128,7 @@ class NominatedAntiAffinity(FixedConstraint):
             self.left[slot] = -sum(len(anti_affinity_against(case, nominated, slot)) for nominated in nominated_pods)
 
 
-def anti_affinity_against(case: PreemptionCase, nominated: Workload, slot: int) -> list[Use]:
+def anti_affinity_against(case: PreemptionCase, nominated: Workload, slot: int) -> list[ResolvedTerm]:
     """The required anti-affinity of a guest that selects the workload, as far as the target is in a domain of it."""
     workload, index = case.workload, case.index
     terms = resolve(nominated.needs.affinity, nominated.namespace, index.semantics, incoming=False).anti_required

@@ -35,13 +35,13 @@ class Fleet(msgspec.Struct):
     """
     `pending` is in the order in which a scheduler would take them; `notes` say what was left out or made up.
 
-    `left_alone` are bindings that count where they are but that no scheduler of ours decides on.
+    `not_scheduled` are bindings that count where they are but that no scheduler of ours decides on.
     """
 
     index: PlacementIndex
     pending: list[Workload]
     notes: list[str]
-    left_alone: frozenset[WorkloadKey] = frozenset()
+    not_scheduled: frozenset[WorkloadKey] = frozenset()
 
 
 def fleet_of(
@@ -67,21 +67,21 @@ def fleet_of(
     for cluster in inputs.clusters:
         index.add_target(targets.target_of_cluster(cluster))
     how = bindings.BindingContext(semantics, keys)
-    pending, left_alone = [], []
+    pending, not_scheduled = [], []
     for key, binding in survey.bindings.items():
         template = survey.template_of(binding)
         workload = bindings.workload_of(binding, template.as_written() if template else None, how)
-        rested = binding_triggers.has_rested(binding, semantics.fail_back_after, now)
+        rested = binding_triggers.hold_down_is_over(binding, semantics.fail_back_after, now)
         if survey.is_pending(key) or (rested and survey.is_ours(key)):
             pending.append(_with(workload, fresh=key in survey.rebalanced, may_fail_back=rested))
         if not survey.is_ours(key):
-            left_alone.append(workload.key)
+            not_scheduled.append(workload.key)
         place_bindings.put_on(index, workload, bindings.shares_of(binding), bindings.draining_from(binding))
     unknown = [fault for workload in pending for fault in _unknown_topologies(workload, index)]
     if unknown:
         raise InputError(unknown)
     notes = [*inputs.hints, *survey.notes()]
-    return Fleet(index, sorted(pending, key=queue_order), notes, frozenset(left_alone))
+    return Fleet(index, sorted(pending, key=queue_order), notes, frozenset(not_scheduled))
 
 
 def _unknown_topologies(workload: Workload, index: PlacementIndex) -> Iterator[Fault]:
@@ -136,7 +136,7 @@ class _Survey:
         """Whether the scheduler would decide on the binding now."""
         if not self.is_ours(key):
             return False
-        return key in self.rebalanced or binding_triggers.is_due(self.bindings[key], self._leaving)
+        return key in self.rebalanced or binding_triggers.needs_scheduling(self.bindings[key], self._leaving)
 
     def notes(self) -> Iterator[str]:
         """What was made up, what was left alone, and what the input names but does not hold."""
@@ -186,13 +186,13 @@ class _Survey:
         """Whether the scheduler has not heeded the rebalancer yet; one without a date is about to be created."""
         scheduled = binding.status.last_scheduled_time
         return bool(binding.spec.clusters) and (
-            not created or not scheduled or bindings.triggered_after(created, scheduled)
+            not created or not scheduled or bindings.rebalance_requested_since(created, scheduled)
         )
 
     def _left_alone(self, key: Key) -> str:
         binding = self.bindings[key]
         written = ObjectKey(binding.kind, *key) in self._inputs.documents
-        return binding_triggers.left_alone(binding, handwritten=written)
+        return binding_triggers.reason_to_skip(binding, handwritten=written)
 
     def _unknown_clusters(self) -> Iterator[str]:
         known = {cluster.metadata.name for cluster in self._inputs.clusters}

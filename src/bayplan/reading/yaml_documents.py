@@ -22,8 +22,8 @@ from bayplan.reading.documents import Document, JsonObject, Lines, Located, Sour
 HAS_LIBYAML: bool = yaml.__with_libyaml__
 SLOW_WARNING = "PyYAML is installed without its C part: YAML is read about ten times slower"
 
-DEEPEST = 200
-MOST_EXPANDED = 200_000  # nodes that aliases may add to one document
+MAX_DEPTH = 200
+MAX_EXPANDED_NODES = 200_000  # nodes that aliases may add to one document
 
 _Parser = yaml.CSafeLoader if HAS_LIBYAML else yaml.SafeLoader
 
@@ -158,8 +158,8 @@ class _Composer:
         self._n_nodes += 1
         if kind is yaml.ScalarEvent:
             value = self._scalar(event)
-        elif depth > DEEPEST:
-            raise _UnreadableError(f"nested more than {DEEPEST} levels deep", event.start_mark.line + 1)
+        elif depth > MAX_DEPTH:
+            raise _UnreadableError(f"nested more than {MAX_DEPTH} levels deep", event.start_mark.line + 1)
         else:
             value = self._mapping(depth + 1) if kind is yaml.MappingStartEvent else self._sequence(depth + 1)
         if event.anchor is not None:
@@ -239,8 +239,8 @@ class _Composer:
         value, size = self._anchors[event.anchor]
         self._n_nodes += size
         self._n_expanded += size
-        if self._n_expanded > MOST_EXPANDED:
-            raise _UnreadableError(f"aliases expand the document by more than {MOST_EXPANDED:,} nodes", line)
+        if self._n_expanded > MAX_EXPANDED_NODES:
+            raise _UnreadableError(f"aliases expand the document by more than {MAX_EXPANDED_NODES:,} nodes", line)
         return value
 
     def _complain(self, message: str, line: int) -> None:

@@ -21,7 +21,7 @@ from bayplan.indexing.slots import ALL, At, ValueColumn
 from bayplan.indexing.term_table import OwnerRule, Reach, Role, TermEntry
 from bayplan.model.reasons import Codes, Mask, Reason, Scores, StatusCode
 from bayplan.model.semantics import Semantics
-from bayplan.model.terms import AffinityTerms, PeerTerm, ResolvedTerms, Use, resolve
+from bayplan.model.terms import AffinityTerms, PeerTerm, ResolvedTerm, ResolvedTerms, resolve
 from bayplan.model.workloads import Workload, label_keys
 from bayplan.rules.rule import MAX_REMEMBERED_CLASSES, MAX_SCORE, Failure, Rule, Scaling, common_column
 
@@ -52,7 +52,7 @@ class RequiredAffinity(msgspec.Struct, frozen=True):
     this term alone, where the first pod of a set is judged by that.
     """
 
-    use: Use
+    use: ResolvedTerm
     term: PeerTerm
     reach: Reach
     self_matching: bool
@@ -63,7 +63,7 @@ class CountedTerm(msgspec.Struct, frozen=True):
     """A term of the pod's own, hard or soft, with its matches counted."""
 
     reach: Reach
-    use: Use
+    use: ResolvedTerm
 
 
 class ExistingPodTerm(msgspec.Struct, frozen=True):

@@ -16,7 +16,7 @@ from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ABSENT, ALL, At, ValueColumn
 from bayplan.indexing.term_table import Counter, TermEntry
 from bayplan.model.labels import EVERYTHING
-from bayplan.model.node_selectors import ANYWHERE, NodeAffinity
+from bayplan.model.node_selectors import ANY_NODE, NodeAffinity
 from bayplan.model.reasons import Codes, Mask, Reason, Scores, StatusCode
 from bayplan.model.taints import Toleration
 from bayplan.model.terms import HOSTNAME, TARGET, ZONE, PeerTerm, TermPart
@@ -62,7 +62,7 @@ class TopologySpread(Rule):
             workload.namespace,
             constraints,
             selves,
-            msgspec.structs.replace(workload.needs.node_affinity, preferred=None) if honors_affinity else ANYWHERE,
+            msgspec.structs.replace(workload.needs.node_affinity, preferred=None) if honors_affinity else ANY_NODE,
             workload.needs.tolerations if any(c.honors_taints for c in constraints) else (),
             bool(spread.constraints) or not self.system,
         )

@@ -14,14 +14,14 @@ from bayplan.indexing.journal import Change, ChangeType
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ALL, At
 from bayplan.model.reasons import Codes, Mask, Reason, StatusCode
-from bayplan.model.volumes import Attachment, Handle
+from bayplan.model.volumes import Attachment, VolumeHandle
 from bayplan.model.workloads import Workload
 from bayplan.rules.rule import Failure
 from bayplan.rules.volume_claims import ClaimPart, ClaimRule, has_claims, is_affected
 
 TOO_MANY = Reason("volume-limits", "node(s) exceed max volume count", StatusCode.UNSCHEDULABLE)
 
-Handles = dict[str, set[Handle]]  # by driver
+Handles = dict[str, set[VolumeHandle]]  # by driver
 
 
 class VolumeLimits(ClaimRule):
@@ -80,7 +80,7 @@ def slots_sharing_volumes(state: ClaimPart, index: PlacementIndex) -> list[int]:
     return [slot for handle in handles for slot in index.attachments.users(handle)]
 
 
-def _crowded(driver: str, handles: set[Handle], index: PlacementIndex) -> Mask | None:
+def _crowded(driver: str, handles: set[VolumeHandle], index: PlacementIndex) -> Mask | None:
     """Where the driver could not attach these too, shape (capacity,); None if it has no limit anywhere."""
     limits = index.attachments.limits(driver)
     if limits is None:

@@ -13,7 +13,7 @@ import msgspec
 
 from bayplan.model import terms
 from bayplan.model.semantics import Semantics
-from bayplan.model.terms import NO_TERMS, AffinityTerms, PodTerm, Use, resolve
+from bayplan.model.terms import NO_TERMS, AffinityTerms, PodTerm, ResolvedTerm, resolve
 from bayplan.validating import causes, go_text
 from bayplan.validating.causes import Cause
 
@@ -87,14 +87,14 @@ def _wherever(term: PodTerm) -> PodTerm:
     return msgspec.structs.replace(term, path="", tolerate_namespaces=())
 
 
-def _restricted(use: Use, settings: GuardSettings) -> bool:
+def _restricted(use: ResolvedTerm, settings: GuardSettings) -> bool:
     if settings.restrict == EVERYTHING:
         return True
     wider = any(key not in settings.node_topology_keys for key in use.keys)
     return wider and (settings.restrict == WIDER_THAN_NODE or terms.covers_all_namespaces(use.term.parts[0]))
 
 
-def _cause(use: Use, settings: GuardSettings) -> Cause:
+def _cause(use: ResolvedTerm, settings: GuardSettings) -> Cause:
     if settings.restrict == EVERYTHING:
         return causes.forbidden(use.source.path, _ONLY_THE_EXEMPT)
     key, allowed = go_text.quoted(use.source.topology_key), " or ".join(settings.node_topology_keys)

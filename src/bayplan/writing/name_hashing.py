@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from bayplan.controllers.binding_triggers import APPLIED
+from bayplan.controllers.binding_triggers import APPLIED_PLACEMENT
 from bayplan.controllers.desired_state import INDEX_KEY
 from bayplan.mapping.bindings import LABELS
 from bayplan.rules.volume_zone import SEPARATOR, TOPOLOGY_LABELS
@@ -39,7 +39,7 @@ _COUNTED = re.compile(r"(.+)-([0-9]+)")
 _ANY_ADDRESS = ("", "0.0.0.0", "::", "127.0.0.1")  # noqa: S104 (compared, not bound)
 _COMPARING = ("Gt", "Lt")
 _INDEX_KEYS = (INDEX_KEY, "apps.kubernetes.io/pod-index")
-_DOCUMENTS = (AFFINITY, PLACEMENT, APPLIED)  # annotations with a structure of their own
+_DOCUMENTS = (AFFINITY, PLACEMENT, APPLIED_PLACEMENT)  # annotations with a structure of their own
 _LABEL_MAPS = ("labels", "matchLabels", "nodeSelector", "selector", LABELS)
 _AMOUNTS = (
     "allocatable", "allocated", "allocatedResources", "allocating", "capacity", "limits", "overhead", "requests",

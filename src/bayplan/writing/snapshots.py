@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from bayplan.controllers.binding_triggers import APPLIED
+from bayplan.controllers.binding_triggers import APPLIED_PLACEMENT
 from bayplan.controllers.desired_state import INDEX_KEY
 from bayplan.errors import Fault, InputError
 from bayplan.mapping.storage import BIND_COMPLETED, CLASS_ANNOTATION, SELECTED_NODE
@@ -28,7 +28,7 @@ from bayplan.writing.name_hashing import Encoded, Renaming
 NEVER = ("Secret", "ConfigMap")
 _READ_PREFIXES = ("bayplan.io/", "propagationpolicy.karmada.io/", "clusterpropagationpolicy.karmada.io/")
 _READ = frozenset({
-    BIND_COMPLETED, CLASS_ANNOTATION, SELECTED_NODE, IS_DEFAULT_CLASS, INDEX_KEY, APPLIED,
+    BIND_COMPLETED, CLASS_ANNOTATION, SELECTED_NODE, IS_DEFAULT_CLASS, INDEX_KEY, APPLIED_PLACEMENT,
     "kubernetes.io/config.mirror", "cluster.x-k8s.io/cluster-name", "cluster.x-k8s.io/machine",
     "cluster.x-k8s.io/owner-kind", "cluster.x-k8s.io/owner-name",
 })  # fmt: skip
@@ -148,7 +148,7 @@ def _is_read(annotation: str) -> bool:
 
 def _text(annotation: str, text: str) -> str:
     """What Karmada applied last, in our fields; text that is no placement stays, as it means something to be none."""
-    if annotation != APPLIED or not text:
+    if annotation != APPLIED_PLACEMENT or not text:
         return text
     try:
         return msgspec.json.encode(msgspec.json.decode(text, type=WirePlacement)).decode()
