@@ -39,8 +39,7 @@ def schedule(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -
     if not verdicts.feasible.any():
         return Decision(verdicts)
     ranking = scoring.run(verdicts, index)
-    candidates = best_target.best(ranking.totals, verdicts.feasible)
-    return Decision(verdicts, ranking, best_target.pick(candidates, index))
+    return Decision(verdicts, ranking, int(best_target.best(ranking.totals, verdicts.feasible, index)[0]))
 
 
 def choose(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""Pick the one target with the highest total; among equals the one whose seeded rank comes first."""
+"""Choose the one target with the highest total; ties break by the seeded rank."""
 
 from __future__ import annotations
 
@@ -8,12 +8,8 @@ from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.reasons import Mask, Scores, Slots
 
 
-def best(totals: Scores, feasible: Mask) -> Slots:
-    """All feasible targets of the highest total."""
+def best(totals: Scores, feasible: Mask, index: PlacementIndex) -> Slots:
+    """The feasible targets of the highest total, in the order of their ranks: the first one is chosen."""
     highest = totals.max(where=feasible, initial=np.iinfo(np.int64).min)
-    return np.flatnonzero(feasible & (totals == highest))
-
-
-def pick(candidates: Slots, index: PlacementIndex) -> int:
-    """The slot of the one that is taken."""
-    return int(candidates[index.slots.rank[candidates].argmin()]) if len(candidates) > 1 else int(candidates[0])
+    candidates = np.flatnonzero(feasible & (totals == highest))
+    return candidates[index.slots.rank[candidates].argsort(kind="stable")]

@@ -94,7 +94,7 @@ def split(rules: Rules) -> tuple[Rules, Rules]:
     leading = tuple(takewhile(lambda rule: not rule.follows_workloads, rules))
     following = rules[len(leading) :]
     for rule in following:
-        by_codes = type(rule).refuse is Rule.refuse and type(rule).candidates is Rule.candidates
+        by_codes = type(rule).pre_filter is Rule.pre_filter
         assert by_codes, f"{rule.id} comes after rules about peers, so it must say by codes what it refuses"
     return leading, following
 

@@ -46,10 +46,7 @@ class EquivalenceClass:
         self._rules = rules  # the signature contains their id, which must not be reused
         self.results = tuple(results)
         self._prefiltering = [
-            one
-            for one in results
-            if one.rule.filters
-            and (type(one.rule).refuse is not Rule.refuse or type(one.rule).candidates is not Rule.candidates)
+            one for one in results if one.rule.filters and type(one.rule).pre_filter is not Rule.pre_filter
         ]
         self._following = [(one.evaluation, one.rule) for one in results if one.rule.follows_workloads]
         self._needs_all_scores = any(
@@ -83,10 +80,8 @@ class EquivalenceClass:
         """
         if self._needs_all_scores:
             return False
-        for one in self._prefiltering:
-            if one.rule.refuse(one.state, index) or one.rule.candidates(one.state, index) is not None:
-                return False
-        return True
+        some = self._prefiltering
+        return not some or all(one.rule.pre_filter(one.state, index) is None for one in some)
 
 
 def equivalence_class_of(rules: Sequence[Rule], workload: Workload, index: PlacementIndex) -> EquivalenceClass:

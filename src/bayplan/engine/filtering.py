@@ -68,10 +68,9 @@ def verdicts_of(results: Sequence[RuleResult], index: PlacementIndex) -> Verdict
     candidates, by = None, []
     for one in results:
         if one.rule.filters:
-            refusal = one.rule.refuse(one.state, index)
-            if refusal is not None:
-                return Verdicts(results, np.zeros(index.slots.capacity, np.bool_), (one.rule, refusal))
-            only = one.rule.candidates(one.state, index)
+            only = one.rule.pre_filter(one.state, index)
+            if isinstance(only, Reason):
+                return Verdicts(results, np.zeros(index.slots.capacity, np.bool_), (one.rule, only))
             if only is not None:
                 candidates = only if candidates is None else candidates & only
                 by.append(one.rule.name)
@@ -91,8 +90,18 @@ def evaluate_rules(rules: Sequence[Rule], workload: Workload, index: PlacementIn
         part = rule.part(workload, index)
         if part is not None:
             evaluation = index.evaluations.get(rule, part, index)
-            results.append(RuleResult(rule, evaluation, rule.exempt_slots(workload, index)))
+            exempt = _assigned_slots(workload, index) if rule.exempts_assigned else None
+            results.append(RuleResult(rule, evaluation, exempt))
     return results
+
+
+def _assigned_slots(workload: Workload, index: PlacementIndex) -> Slots | None:
+    """The clusters that hold the workload already: some rules apply only while scheduling, not while it runs."""
+    if workload.binding is None or not workload.binding.previous:
+        return None
+    known = index.slots.by_name
+    slots = [known[name] for name, _ in workload.binding.previous if name in known]
+    return np.array(slots, np.intp) if slots else None
 
 
 def first_failures(verdicts: Verdicts) -> NDArray[np.int64]:

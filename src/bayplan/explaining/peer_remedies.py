@@ -21,18 +21,18 @@ def for_affinity(
 ) -> list[Alternatives]:
     """One list of alternatives for each thing that affinity has against the target."""
     at, found = np.array([slot]), []
-    for near, first in zip(state.near, inter_pod_affinity.first_by_term(state), strict=True):
-        if not inter_pod_affinity.meets_affinity(near, at, first=first)[0]:
+    for required, first in zip(state.required_affinity, inter_pod_affinity.first_by_term(state), strict=True):
+        if not inter_pod_affinity.meets_affinity(required, at, first=first)[0]:
             # Where one pod must meet all terms, dropping another term may be what helps.
-            terms = (near.use.source,) if near.term == near.use.term else workload.needs.affinity.required
-            found.append([*_dropping(terms), *_label_for(near.reach, slot, index)])
-    for wish in state.apart:
-        if wish.reach.counts(at)[0] > wish.use.limit:
-            peers = index.peer_index.peers(wish.use.term, wish.reach.slots_sharing_domains(slot).tolist())
-            found.append([*_dropping((wish.use.source,)), *_raising(wish, len(peers)), *moving(peers)])
-    for neighbours in state.refusing:
-        if inter_pod_affinity.rejected_by_existing(neighbours, at)[0]:
-            rule = neighbours.rule
+            terms = (required.use.source,) if required.term == required.use.term else workload.needs.affinity.required
+            found.append([*_dropping(terms), *_label_for(required.reach, slot, index)])
+    for own in state.required_anti_affinity:
+        if own.reach.counts(at)[0] > own.use.limit:
+            peers = index.peer_index.peers(own.use.term, own.reach.slots_sharing_domains(slot).tolist())
+            found.append([*_dropping((own.use.source,)), *_raising(own, len(peers)), *moving(peers)])
+    for existing in state.existing_anti_affinity:
+        if inter_pod_affinity.rejected_by_existing(existing, at)[0]:
+            rule = existing.rule
             owners = index.peer_index.owners(rule, rule.reach.slots_sharing_domains(slot).tolist())
             found.append([*moving(owners), _disarming(owners, rule.source)])
     return found
@@ -45,8 +45,8 @@ def _dropping(terms: tuple[PodTerm, ...]) -> Alternatives:
     return [*one_by_one, Remedy("drop all required pod affinity", _without_terms(terms))]
 
 
-def _raising(wish: inter_pod_affinity.CountedTerm, n_peers: int) -> Alternatives:
-    term = wish.use.source
+def _raising(own: inter_pod_affinity.CountedTerm, n_peers: int) -> Alternatives:
+    term = own.use.source
     if not term.limit:
         return []
     raised = msgspec.structs.replace(term, limit=n_peers)
@@ -111,15 +111,15 @@ def for_spread(
     state: topology_spread.SpreadState, workload: Workload, slot: int, index: PlacementIndex
 ) -> list[Alternatives]:
     found = []
-    for spreading in state.hard:
-        constraint, column = spreading.constraint, spreading.column
+    for counted in state.hard:
+        constraint, column = counted.constraint, counted.column
         drop = Remedy(f"drop the spread constraint on {constraint.topology_key}", _spread_without(constraint, None))
         if not column.domains(slot):
             values = sorted(map(str, column.by_value))
             found.append([drop, *(labelling(slot, column.key, value, index) for value in values[:1])])
             continue
-        counts = spreading.count_by_domain()
-        skew = int(counts[column.domains(slot)[0]]) + spreading.counts_self - spreading.smallest(counts)
+        counts = counted.count_by_domain()
+        skew = int(counts[column.domains(slot)[0]]) + counted.self_matching - counted.global_minimum(counts)
         if skew > constraint.max_skew:
             wider = msgspec.structs.replace(constraint, max_skew=skew)
             text = f"raise maxSkew on {constraint.topology_key} from {constraint.max_skew} to {skew}"

@@ -45,13 +45,13 @@ class Evaluable(Protocol):
     follows_workloads: ClassVar[bool]
 
     def prepare(self, part: Any, index: PlacementIndex) -> Any: ...
-    def stale(self, state: Any, index: PlacementIndex) -> bool: ...
+    def is_stale(self, state: Any, index: PlacementIndex) -> bool: ...
     def release(self, state: Any, index: PlacementIndex) -> None: ...
-    def judges_by(self, state: Any, index: PlacementIndex) -> ValueColumn | None: ...
+    def domain_column(self, state: Any, index: PlacementIndex) -> ValueColumn | None: ...
     def reject(self, state: Any, index: PlacementIndex, at: At) -> Codes | None: ...
     def score(self, state: Any, index: PlacementIndex, at: At) -> Scores | None: ...
     def touched(self, state: Any, change: Change, index: PlacementIndex) -> Touched: ...
-    def at_one(self, state: Any, index: PlacementIndex, slot: int) -> tuple[int, int] | None: ...
+    def evaluate_one(self, state: Any, index: PlacementIndex, slot: int) -> tuple[int, int] | None: ...
 
 
 class Evaluation:
@@ -177,12 +177,12 @@ class EvaluationCache:
         self, found: Evaluation, rule: Evaluable, changes: list[Change] | None, index: PlacementIndex
     ) -> None:
         few, wide, anew = _touched(found, rule, changes, index)
-        if rule.stale(found.state, index):
+        if rule.is_stale(found.state, index):
             before, found.state = found.state, rule.prepare(found.key[1], index)
             rule.release(before, index)
             # The new plan may have something to say where the old one had nothing, or say it about other places.
             unsaid = found.codes_by_place is None or found.raw_by_place is None
-            anew = anew or unsaid or rule.judges_by(found.state, index) is not found.column
+            anew = anew or unsaid or rule.domain_column(found.state, index) is not found.column
         if anew:
             self._fill(found, rule, index)
         elif few or wide:
@@ -191,7 +191,7 @@ class EvaluationCache:
 
     def _fill(self, found: Evaluation, rule: Evaluable, index: PlacementIndex) -> None:
         state = found.state
-        column = found.column = rule.judges_by(state, index)
+        column = found.column = rule.domain_column(state, index)
         if column is None:
             self.n_full += 1
             at: At = ALL
@@ -276,7 +276,7 @@ def _correct_singly(found: Evaluation, rule: Evaluable, index: PlacementIndex, f
     """By plain integers, where the rule can: NumPy's price per call is far above theirs, and most changes touch one."""
     codes, raw = found.codes_by_place, found.raw_by_place
     for place, slot in few.items():
-        one = rule.at_one(found.state, index, slot)
+        one = rule.evaluate_one(found.state, index, slot)
         if one is None:
             return False
         if codes is not None:

@@ -54,7 +54,7 @@ def choose(workload: Workload, index: PlacementIndex, rules: Sequence[Rule], nom
         return NodeChoice(-1)
     totals = scoring.run(verdicts, index).totals
     if own < 0 or not verdicts.feasible[own]:
-        own = best_target.pick(best_target.best(totals, verdicts.feasible), index)
+        own = int(best_target.best(totals, verdicts.feasible, index)[0])
     return NodeChoice(own, int(totals[own]))
 
 

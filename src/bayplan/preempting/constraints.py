@@ -145,10 +145,10 @@ def constraints_of(case: PreemptionCase) -> PlacementConstraints:
 def _add_affinity(limits: PlacementConstraints, position: int, judged: RuleResult) -> None:
     """What of InterPodAffinity is no allowance."""
     state, case = judged.state, limits.case
-    if state.near:
+    if state.required_affinity:
         limits.nearness = AffinityConstraint(position, state, case)
         limits.entangled[limits.nearness.half_met] = True
-    unsure = any(one.matches is not None for one in state.refusing)
+    unsure = any(one.matches is not None for one in state.existing_anti_affinity)
     unsure = unsure or (limits.nearness is not None and limits.nearness.judged_apart)
     for slot, nominated_pods in case.nominated_pods.items():
         if unsure or any(

@@ -147,9 +147,9 @@ def inter_pod_constraints(judged: RuleResult, position: int, case: PreemptionCas
         ExistingAntiAffinity(position, one.rule, case.index)
         if one.matches is None
         else LimitedExistingAntiAffinity(position, one, case.index)
-        for one in state.refusing
+        for one in state.existing_anti_affinity
     ]
-    found += [OwnAntiAffinity(position, wish, case.index) for wish in state.apart]
+    found += [OwnAntiAffinity(position, wish, case.index) for wish in state.required_anti_affinity]
     return found
 
 
@@ -168,10 +168,10 @@ class SkewConstraint(PeerConstraint):
             lowest = domains[counts[domains].argmin()]
             others = counts[domains[domains != lowest]]
             fewest[lowest] = others.min() if len(others) else UNLIMITED
-        most = constraint.max_skew - spreading.counts_self
+        most = constraint.max_skew - spreading.self_matching
         here = column.of_slot
         # Nobody on a target that does not count can make a difference, so its own domain is one of the others.
-        smallest = np.where(spreading.eligible, fewest[here], spreading.smallest(counts))
+        smallest = np.where(spreading.eligible, fewest[here], spreading.global_minimum(counts))
         left = np.where(here == ABSENT, 0, most + smallest - counts[here])
         super().__init__(position, code, left, index)
         self.term, self.eligible = spreading.term, spreading.eligible
@@ -217,17 +217,18 @@ class AffinityConstraint:
 
     def __init__(self, position: int, state: InterPodAffinityState, case: PreemptionCase) -> None:
         self.position, self.index = position, case.index
-        self.near = state.near
-        self.judged_apart = any(near.kind is not None for near in state.near)
+        self.near = state.required_affinity
+        self.judged_apart = any(near.own_reach is not None for near in state.required_affinity)
         self.now: Mask = np.ones(case.index.slots.capacity, np.bool_)
         self.present: Mask = self.now.copy()
-        for near, first in zip(state.near, inter_pod_affinity.first_by_term(state), strict=True):
+        for near, first in zip(state.required_affinity, inter_pod_affinity.first_by_term(state), strict=True):
             self.now &= inter_pod_affinity.meets_affinity(near, ALL, first=first)
             self.present &= near.reach.present(ALL)
         self.by_nominated, self.half_met = np.zeros_like(self.now), list[int]()
         for slot, nominated_pods in case.nominated_pods.items():
             met = [
-                any(selects(near.term, nominated, case.index) for nominated in nominated_pods) for near in state.near
+                any(selects(near.term, nominated, case.index) for nominated in nominated_pods)
+                for near in state.required_affinity
             ]
             self.by_nominated[slot] = all(met) and self.present[slot]
             if any(met) and not all(met):

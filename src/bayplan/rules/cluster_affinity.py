@@ -31,6 +31,7 @@ class ClusterAffinityPart(msgspec.Struct, frozen=True):
 class ClusterAffinityRule(Rule):
     name = "ClusterAffinity"
     id = "cluster-affinity"
+    reasons_by_code = (NOT_MATCHED,)
     follows_workloads = False
 
     def part(self, workload: Workload, index: PlacementIndex) -> ClusterAffinityPart | None:
@@ -43,10 +44,6 @@ class ClusterAffinityRule(Rule):
     def reject(self, state: ClusterAffinityPart, index: PlacementIndex, at: At) -> Codes:
         nowhere: Mask = tier_by_target(state.tiers, index)[at] == NO_TIER
         return nowhere.astype(np.int64)
-
-    def reasons(self, state: ClusterAffinityPart, code: int) -> tuple[Reason, ...]:
-        del state, code
-        return (NOT_MATCHED,)
 
     def evidence(
         self, state: ClusterAffinityPart, workload: Workload, slot: int, index: PlacementIndex

@@ -12,7 +12,7 @@ from bayplan.model.clusters import FIELD_KEYS, PROVIDER, REGION, ZONE, ClusterFa
 from bayplan.model.reasons import Codes, Reason, StatusCode
 from bayplan.model.taints import Toleration
 from bayplan.model.workloads import Workload
-from bayplan.rules.rule import Failure, Rule, assigned_slots
+from bayplan.rules.rule import Failure, Rule
 from bayplan.rules.taint_toleration import first_untolerated
 
 LEAVING = Reason("cluster-leaving", "cluster(s) is being deleted", StatusCode.UNRESOLVABLE)
@@ -32,6 +32,7 @@ class ClusterLeaving(Rule):
 
     name = "ClusterLeaving"
     id = "cluster-leaving"
+    reasons_by_code = (LEAVING,)
     follows_workloads = False
     silent = True
 
@@ -43,10 +44,6 @@ class ClusterLeaving(Rule):
         del state
         return codes_of(index, at, lambda facts: int(facts.terminating))
 
-    def reasons(self, state: str, code: int) -> tuple[Reason, ...]:
-        del state, code
-        return (LEAVING,)
-
     def evidence(self, state: str, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
         del state, workload, slot, index
         return [Failure(self.id, LEAVING.text)]
@@ -55,8 +52,9 @@ class ClusterLeaving(Rule):
 class ApiEnablementRule(Rule):
     name = "APIEnablement"
     id = "api-missing"
+    reasons_by_code = (NO_API,)
     follows_workloads = False
-    exempt_slots = staticmethod(assigned_slots)
+    exempts_assigned = True
 
     def part(self, workload: Workload, index: PlacementIndex) -> tuple[str, str]:
         del index
@@ -67,10 +65,6 @@ class ApiEnablementRule(Rule):
 
     def reject(self, state: tuple[str, str], index: PlacementIndex, at: At) -> Codes:
         return codes_of(index, at, lambda facts: int(state not in facts.apis))
-
-    def reasons(self, state: tuple[str, str], code: int) -> tuple[Reason, ...]:
-        del state, code
-        return (NO_API,)
 
     def evidence(self, state: tuple[str, str], workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
         del workload, slot, index
@@ -83,7 +77,7 @@ class ClusterTaints(Rule):
     name = "TaintToleration"
     id = "cluster-taint"
     follows_workloads = False
-    exempt_slots = staticmethod(assigned_slots)
+    exempts_assigned = True
 
     def part(self, workload: Workload, index: PlacementIndex) -> tuple[Toleration, ...]:
         del index
@@ -167,6 +161,7 @@ class SpreadProperty(Rule):
 class ClusterEviction(Rule):
     name = "ClusterEviction"
     id = "cluster-evicting"
+    reasons_by_code = (EVICTING,)
     follows_workloads = False
 
     def part(self, workload: Workload, index: PlacementIndex) -> tuple[str, ...] | None:
@@ -178,10 +173,6 @@ class ClusterEviction(Rule):
         codes = np.zeros(index.slots.capacity, np.int64)
         codes[[index.slots.by_name[name] for name in state if name in index.slots.by_name]] = 1
         return codes[at]
-
-    def reasons(self, state: tuple[str, ...], code: int) -> tuple[Reason, ...]:
-        del state, code
-        return (EVICTING,)
 
     def evidence(self, state: tuple[str, ...], workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
         del state, workload, slot, index

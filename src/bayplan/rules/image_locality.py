@@ -1,4 +1,4 @@
-"""ImageLocality: nodes that hold the pod's images already are liked better, the more so the larger the images."""
+"""ImageLocality: nodes that already hold the pod's images score higher, the more so the larger the images."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from bayplan.model.workloads import Images, Workload
 from bayplan.rules.rule import MAX_SCORE, Rule
 
 MIB = 1024 * 1024
-LEAST = 23 * MIB  # kube-scheduler: pkg/scheduler/framework/plugins/imagelocality/image_locality.go
-MOST_PER_CONTAINER = 1000 * MIB
+MIN_BYTES = 23 * MIB  # kube-scheduler: pkg/scheduler/framework/plugins/imagelocality/image_locality.go
+MAX_BYTES_PER_CONTAINER = 1000 * MIB
 
 
 class ImageLocality(Rule):
@@ -34,8 +34,8 @@ class ImageLocality(Rule):
             share = len(sizes) / len(index.slots) if sizes else 0.0
             for slot, size in sizes.items():
                 total[slot] += int(size * share)
-        most = MOST_PER_CONTAINER * max(state.n_containers, 1)
-        return MAX_SCORE * (np.clip(total[at], LEAST, most) - LEAST) // (most - LEAST)
+        most = MAX_BYTES_PER_CONTAINER * max(state.n_containers, 1)
+        return MAX_SCORE * (np.clip(total[at], MIN_BYTES, most) - MIN_BYTES) // (most - MIN_BYTES)
 
     def touched(self, state: Images, change: Change, index: PlacementIndex) -> Touched:
         # One node more or less changes what share of the nodes holds an image.

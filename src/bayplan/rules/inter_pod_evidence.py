@@ -1,4 +1,4 @@
-"""Who stands in the way of a pod's affinity on one target, term by term: for people, on demand."""
+"""Which pods make a node fail a pod's affinity, term by term: for people, on demand."""
 
 from __future__ import annotations
 
@@ -22,46 +22,55 @@ from bayplan.rules.inter_pod_affinity import (
 from bayplan.rules.rule import Failure
 
 RULE = "pod-affinity"
+MAX_DOMAINS_NAMED = 3
 
 
 def failures(state: InterPodAffinityState, slot: int, index: PlacementIndex) -> list[Failure]:
-    """Everything that affinity and anti-affinity have against the target, in kube-scheduler's order of checks."""
+    """Every term that the target fails, in kube-scheduler's order of checks."""
     at = np.array([slot])
-    not_near = [
-        _not_near(near, state, slot)
-        for near, first in zip(state.near, first_by_term(state), strict=True)
-        if not meets_affinity(near, at, first=first)[0]
+    affinity = [
+        _affinity_failure(required, state, slot)
+        for required, first in zip(state.required_affinity, first_by_term(state), strict=True)
+        if not meets_affinity(required, at, first=first)[0]
     ]
-    too_near = [_too_near(wish, slot, index) for wish in state.apart if wish.reach.counts(at)[0] > wish.use.limit]
-    unwelcome = [_unwelcome(others, slot, index) for others in state.refusing if rejected_by_existing(others, at)[0]]
-    # In no order of their own, so the same question would be explained in different words.
-    return [*not_near, *too_near, *sorted(unwelcome, key=lambda failure: failure.detail)]
+    anti_affinity = [
+        _anti_affinity_failure(term, slot, index)
+        for term in state.required_anti_affinity
+        if term.reach.counts(at)[0] > term.use.limit
+    ]
+    existing = [
+        _existing_failure(term, slot, index)
+        for term in state.existing_anti_affinity
+        if rejected_by_existing(term, at)[0]
+    ]
+    # Terms of existing pods have no order, so they are sorted: the same question gets the same text.
+    return [*affinity, *anti_affinity, *sorted(existing, key=lambda failure: failure.detail)]
 
 
-def _not_near(near: RequiredAffinity, state: InterPodAffinityState, slot: int) -> Failure:
-    shown = show_term(near.use.source)
-    if near.term != near.use.term:
-        shown = f"all of {' and '.join(show_term(n.use.source) for n in state.near)} at once"
-    domain = _domain(near.reach, slot)
+def _affinity_failure(required: RequiredAffinity, state: InterPodAffinityState, slot: int) -> Failure:
+    shown = show_term(required.use.source)
+    if required.term != required.use.term:
+        shown = f"all of {' and '.join(show_term(one.use.source) for one in state.required_affinity)} at once"
+    domain = _domain(required.reach, slot)
     if not domain:
-        detail = f"the node has no label {' or '.join(near.reach.keys)}"
-    elif near.reach.counter.anywhere == 0:
+        detail = f"the node has no label {' or '.join(required.reach.keys)}"
+    elif required.reach.counter.anywhere == 0:
         detail = f"no placed pod matches {shown}"
     else:
-        detail = f"no pod in {domain} matches {shown}; they are in {_elsewhere(near.reach)}"
-    return Failure(RULE, AFFINITY_NOT_MATCHED.text, detail=detail, term=near.use.source.path, domain=domain)
+        detail = f"no pod in {domain} matches {shown}; they are in {_elsewhere(required.reach)}"
+    return Failure(RULE, AFFINITY_NOT_MATCHED.text, detail=detail, term=required.use.source.path, domain=domain)
 
 
-def _too_near(wish: CountedTerm, slot: int, index: PlacementIndex) -> Failure:
-    domain, term = _domain(wish.reach, slot), wish.use.source
-    peers = index.peer_index.peers(wish.use.term, wish.reach.slots_sharing_domains(slot).tolist())
+def _anti_affinity_failure(counted: CountedTerm, slot: int, index: PlacementIndex) -> Failure:
+    domain, term = _domain(counted.reach, slot), counted.use.source
+    peers = index.peer_index.peers(counted.use.term, counted.reach.slots_sharing_domains(slot).tolist())
     allowed = f", more than the {term.limit} allowed" if term.limit else ""
     detail = f"{_count(peers)} in {domain} match{'es' if len(peers) == 1 else ''} {show_term(term)}{allowed}"
     return Failure(RULE, ANTI_AFFINITY_NOT_MATCHED.text, detail=detail, term=term.path, domain=domain, peers=peers)
 
 
-def _unwelcome(neighbours: ExistingPodTerm, slot: int, index: PlacementIndex) -> Failure:
-    rule = neighbours.rule
+def _existing_failure(existing: ExistingPodTerm, slot: int, index: PlacementIndex) -> Failure:
+    rule = existing.rule
     domain = _domain(rule.reach, slot)
     owners = index.peer_index.owners(rule, rule.reach.slots_sharing_domains(slot).tolist())
     allowed = f" more than {rule.limit} of" if rule.limit else ""
@@ -97,13 +106,14 @@ def _domain(reach: Reach, slot: int) -> str:
     return ", ".join(pairs)
 
 
-def _elsewhere(reach: Reach, most: int = 3) -> str:
+def _elsewhere(reach: Reach) -> str:
+    """The first domains that hold a match, by name."""
     column = reach.counter.column
     names = sorted(str(column.values[domain]) for domain in reach.counter.by_domain)
     if not names:
         return f"nodes without {column.key}"
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+    n_more = len(names) - MAX_DOMAINS_NAMED
+    return ", ".join(names[:MAX_DOMAINS_NAMED]) + (f" and {n_more} more" if n_more > 0 else "")
 
 
 def _count(peers: tuple[str, ...]) -> str:

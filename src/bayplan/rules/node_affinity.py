@@ -13,7 +13,7 @@ from bayplan.indexing.slots import ALL, At
 from bayplan.model.node_selectors import NAME_FIELD, NodeAffinity, NodeRequirement, NodeTerm, PreferredNodeTerm
 from bayplan.model.reasons import Codes, Mask, Reason, Scores, StatusCode
 from bayplan.model.workloads import Workload
-from bayplan.rules.rule import Failure, Rule, Scaling, share_of_highest
+from bayplan.rules.rule import MAX_SCORE, Failure, Rule, Scaling
 
 NOT_MATCHED = Reason("node-affinity", "node(s) didn't match Pod's node affinity/selector", StatusCode.UNRESOLVABLE)
 NOT_ENFORCED = Reason(
@@ -23,7 +23,7 @@ CONFLICT = Reason("node-affinity-conflict", "pod affinity terms conflict", Statu
 
 
 class NodeAffinityState(msgspec.Struct, frozen=True):
-    """`names` are the only nodes that any required term allows; None if they allow nodes by label."""
+    """`names` are the only nodes that the required terms allow by name; None if a term allows nodes by label."""
 
     asked: NodeAffinity
     names: frozenset[str] | None
@@ -32,6 +32,7 @@ class NodeAffinityState(msgspec.Struct, frozen=True):
 class NodeAffinityRule(Rule):
     name = "NodeAffinity"
     id = "node-affinity"
+    reasons_by_code = (NOT_MATCHED, NOT_ENFORCED)
     follows_workloads = False
     scaling = Scaling.BY_EXTREMES
 
@@ -49,13 +50,11 @@ class NodeAffinityRule(Rule):
         del index
         return NodeAffinityState(part, _named_nodes(part.required))
 
-    def refuse(self, state: NodeAffinityState, index: PlacementIndex) -> Reason | None:
-        del index
-        return CONFLICT if state.names is not None and not state.names else None
-
-    def candidates(self, state: NodeAffinityState, index: PlacementIndex) -> Mask | None:
+    def pre_filter(self, state: NodeAffinityState, index: PlacementIndex) -> Reason | Mask | None:
         if state.names is None:
             return None
+        if not state.names:
+            return CONFLICT
         mask = np.zeros(index.slots.capacity, np.bool_)
         mask[[index.slots.by_name[name] for name in state.names if name in index.slots.by_name]] = True
         return mask
@@ -66,7 +65,7 @@ class NodeAffinityRule(Rule):
             return None
         codes = np.where(matching(asked, index, at), 0, 1)
         if added is not None:
-            codes[~_any_term(added, index, at)] = 2
+            codes[~matching_terms(added, index, at)] = 2
         return codes
 
     def score(self, state: NodeAffinityState, index: PlacementIndex, at: At) -> Scores | None:
@@ -76,18 +75,15 @@ class NodeAffinityRule(Rule):
         if not preferred:
             return None
         raw = np.zeros(len(index.slots.alive[at]), np.int64)
-        for wish in preferred:
-            if wish.weight and (wish.term.expressions or wish.term.fields):
-                raw += wish.weight * _term(wish.term, index, at)
+        for one in preferred:
+            if one.weight and (one.term.expressions or one.term.fields):
+                raw += one.weight * _term(one.term, index, at)
         return raw
 
     def scaled(self, raw: Any, lowest: int, highest: int) -> Any:
+        """The share of the highest (kube-scheduler: DefaultNormalizeScore)."""
         del lowest
-        return share_of_highest(raw, highest)
-
-    def reasons(self, state: NodeAffinityState, code: int) -> tuple[Reason, ...]:
-        del state
-        return (NOT_MATCHED,) if code == 1 else (NOT_ENFORCED,)
+        return raw * MAX_SCORE // highest if highest else raw
 
     def evidence(self, state: NodeAffinityState, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
         del workload
@@ -115,16 +111,12 @@ def matching(asked: NodeAffinity, index: PlacementIndex, at: At = ALL) -> Mask:
     for key, value in asked.selector:
         mask &= _requirement(NodeRequirement(key, "In", (value,)), index, at)
     if asked.required is not None:
-        mask &= _any_term(asked.required, index, at)
+        mask &= matching_terms(asked.required, index, at)
     return mask
 
 
-def matching_terms(terms: tuple[NodeTerm, ...], index: PlacementIndex) -> Mask:
-    """Which targets meet at least one of the terms, shape (capacity,)."""
-    return _any_term(terms, index, ALL)
-
-
-def _any_term(terms: Sequence[NodeTerm], index: PlacementIndex, at: At) -> Mask:
+def matching_terms(terms: Sequence[NodeTerm], index: PlacementIndex, at: At = ALL) -> Mask:
+    """Which targets meet at least one of the terms."""
     # Terms are OR-ed, so an empty list of terms matches no node rather than every node.
     mask = np.zeros(len(index.slots.alive[at]), np.bool_)
     for term in terms:
@@ -134,15 +126,22 @@ def _any_term(terms: Sequence[NodeTerm], index: PlacementIndex, at: At) -> Mask:
 
 
 def _term(term: NodeTerm, index: PlacementIndex, at: At) -> Mask:
+    """Which targets meet every requirement of the term."""
     mask = np.ones(len(index.slots.alive[at]), np.bool_)
     for requirement in term.expressions:
         mask &= _requirement(requirement, index, at)
     for requirement in term.fields:
-        mask &= _named(requirement, index, at)
+        named = np.zeros(index.slots.capacity, np.bool_)
+        if requirement.key == NAME_FIELD:
+            named[[index.slots.by_name[name] for name in requirement.values if name in index.slots.by_name]] = True
+            if requirement.operator == "NotIn":
+                named = ~named
+        mask &= named[at]
     return mask
 
 
 def _requirement(requirement: NodeRequirement, index: PlacementIndex, at: At) -> Mask:
+    """Which targets have a label value that meets the requirement."""
     column = index.column(requirement.key)
     by_value = np.zeros(column.n_domains, np.int64)
     if requirement.operator in ("In", "NotIn"):
@@ -152,15 +151,6 @@ def _requirement(requirement: NodeRequirement, index: PlacementIndex, at: At) ->
     else:
         by_value[:] = [requirement.matches(value) for value in column.values]  # type: ignore[arg-type]
     return column.gather(by_value, at) > 0
-
-
-def _named(requirement: NodeRequirement, index: PlacementIndex, at: At) -> Mask:
-    mask = np.zeros(index.slots.capacity, np.bool_)
-    if requirement.key == NAME_FIELD:
-        mask[[index.slots.by_name[name] for name in requirement.values if name in index.slots.by_name]] = True
-        if requirement.operator == "NotIn":
-            mask = ~mask
-    return mask[at]
 
 
 def _named_nodes(terms: tuple[NodeTerm, ...] | None) -> frozenset[str] | None:
@@ -181,6 +171,7 @@ def _has(key: str, labels: dict[str, str]) -> str:
 
 
 def _missing(term: NodeTerm, name: str, labels: dict[str, str]) -> str:
+    """The first requirement of the term that the node does not meet."""
     for requirement in term.expressions:
         if not requirement.matches(labels.get(requirement.key)):
             return f"{requirement} does not hold: {_has(requirement.key, labels)}"

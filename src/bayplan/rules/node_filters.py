@@ -1,4 +1,4 @@
-"""NodeUnschedulable: cordoned nodes take only pods that tolerate it."""
+"""The plain filters of a node: is it cordoned, is it the one that the pod names, are its ports free?"""
 
 from __future__ import annotations
 
@@ -14,11 +14,19 @@ from bayplan.model.workloads import HostPort, Workload
 from bayplan.rules.rule import Failure, Rule
 
 CORDONED = Reason("node-unschedulable", "node(s) were unschedulable", StatusCode.UNRESOLVABLE)
+OTHER_NODE = Reason("node-name", "node(s) didn't match the requested node name", StatusCode.UNRESOLVABLE)
+TAKEN = Reason("node-ports", "node(s) didn't have free ports for the requested pod ports", StatusCode.UNSCHEDULABLE)
+ANY_ADDRESS = "0.0.0.0"  # noqa: S104 (compared, never bound)
+
+Ports = tuple[HostPort, ...]
 
 
 class NodeUnschedulable(Rule):
+    """A cordoned node accepts only pods that tolerate the unschedulable taint."""
+
     name = "NodeUnschedulable"
     id = "node-unschedulable"
+    reasons_by_code = (CORDONED,)
     follows_workloads = False
 
     def part(self, workload: Workload, index: PlacementIndex) -> str | None:
@@ -31,23 +39,17 @@ class NodeUnschedulable(Rule):
         cordoned = np.fromiter((value is not None and value[0] for value in column.values), np.int64)  # type: ignore[index]
         return column.gather(cordoned, at)
 
-    def reasons(self, state: str, code: int) -> tuple[Reason, ...]:
-        del state, code
-        return (CORDONED,)
-
     def evidence(self, state: str, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
         del state, workload, slot, index
         return [Failure(self.id, CORDONED.text, detail="the node is cordoned (spec.unschedulable)")]
 
 
-# RF merged from rules.node_name: NodeName: a pod that names its node goes there or nowhere.
-
-OTHER_NODE = Reason("node-name", "node(s) didn't match the requested node name", StatusCode.UNRESOLVABLE)
-
-
 class NodeName(Rule):
+    """A pod that names its node fits on that node only."""
+
     name = "NodeName"
     id = "node-name"
+    reasons_by_code = (OTHER_NODE,)
     follows_workloads = False
 
     def part(self, workload: Workload, index: PlacementIndex) -> str | None:
@@ -61,26 +63,17 @@ class NodeName(Rule):
             codes[slot] = 0
         return codes[at]
 
-    def reasons(self, state: str, code: int) -> tuple[Reason, ...]:
-        del state, code
-        return (OTHER_NODE,)
-
     def evidence(self, state: str, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
         del workload, slot, index
         return [Failure(self.id, OTHER_NODE.text, detail=f"spec.nodeName asks for {state}")]
 
 
-# RF merged from rules.node_ports: NodePorts: two pods cannot have the same port of the same address.
-
-TAKEN = Reason("node-ports", "node(s) didn't have free ports for the requested pod ports", StatusCode.UNSCHEDULABLE)
-ANY_ADDRESS = "0.0.0.0"  # noqa: S104 (compared, never bound)
-
-Ports = tuple[HostPort, ...]
-
-
 class NodePorts(Rule):
+    """Two pods of a node cannot have the same port of the same address."""
+
     name = "NodePorts"
     id = "node-ports"
+    reasons_by_code = (TAKEN,)
 
     def part(self, workload: Workload, index: PlacementIndex) -> Ports | None:
         del index
@@ -99,27 +92,20 @@ class NodePorts(Rule):
             return change.slots
         return super().touched(state, change, index)
 
-    def reasons(self, state: Ports, code: int) -> tuple[Reason, ...]:
-        del state, code
-        return (TAKEN,)
-
     def evidence(self, state: Ports, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
         del workload
+        held = {key: index.records[key].workload.needs.host_ports for key in index.workloads_on(slot)}
         failures = []
         for port in state:
-            holders = tuple(key for key in index.workloads_on(slot) if _holds(index, key, port))
+            holders = tuple(key for key, ports in held.items() if any(ports_conflict(port, other) for other in ports))
             if holders:
                 detail = f"{port.protocol} port {port.port} of {port.ip} is taken"
                 failures.append(Failure(self.id, TAKEN.text, detail=detail, peers=holders))
         return failures
 
 
-def _holds(index: PlacementIndex, key: str, wanted: HostPort) -> bool:
-    return any(ports_conflict(wanted, held) for held in index.records[key].workload.needs.host_ports)  # type: ignore[index]
-
-
 def ports_conflict(one: HostPort, other: HostPort) -> bool:
-    """Whether two workloads cannot have these ports of one target."""
+    """Whether two workloads cannot both have these ports on one target."""
     if (one.protocol, one.port) != (other.protocol, other.port):
         return False
     return one.ip == other.ip or ANY_ADDRESS in (one.ip, other.ip)

@@ -1,4 +1,4 @@
-"""A workload whose own rules cannot be read goes nowhere: a broken rule is never ignored."""
+"""A workload whose own rules cannot be read is rejected everywhere: a broken rule is never ignored."""
 
 from __future__ import annotations
 
@@ -14,18 +14,14 @@ class Placeable(Rule):
     follows_workloads = False
 
     def part(self, workload: Workload, index: PlacementIndex) -> str | None:
-        return workload.unplaceable or _without_topology(workload, index) or None
+        """The fault, if there is one: API servers reject a term without a topology key, an annotation may hold it."""
+        affinity = workload.needs.affinity
+        if workload.unplaceable or index.semantics.empty_topology_key_means_any or not affinity:
+            return workload.unplaceable or None
+        terms = (*affinity.required, *affinity.anti_required, *affinity.preferred, *affinity.anti_preferred)
+        path = next((term.path for term in terms if not term.topology_key), None)
+        return None if path is None else f"{path}.topologyKey: Required value: can not be empty"
 
-    def refuse(self, state: str, index: PlacementIndex) -> Reason | None:
+    def pre_filter(self, state: str, index: PlacementIndex) -> Reason:
         del index
         return Reason("unreadable-rule", state, StatusCode.UNRESOLVABLE)
-
-
-def _without_topology(workload: Workload, index: PlacementIndex) -> str:
-    """A term without a topology key, where that means nothing: API servers refuse it, an annotation may hold it."""
-    affinity = workload.needs.affinity
-    if index.semantics.empty_topology_key_means_any or not affinity:
-        return ""
-    terms = (*affinity.required, *affinity.anti_required, *affinity.preferred, *affinity.anti_preferred)
-    path = next((term.path for term in terms if not term.topology_key), None)
-    return "" if path is None else f"{path}.topologyKey: Required value: can not be empty"

@@ -1,4 +1,4 @@
-"""NodeResourcesFit: there must be room, and how full a node becomes is a score."""
+"""NodeResourcesFit: a node needs free resources for the pod, and its utilisation with the pod is scored."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from bayplan.indexing.capacity import NONZERO_RESOURCES, PODS, Capacity
-from bayplan.indexing.evaluations import Touched
-from bayplan.indexing.journal import Change, ChangeType
+from bayplan.indexing.capacity import NONZERO_RESOURCES, PODS
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import At
 from bayplan.model import quantities
@@ -27,7 +25,7 @@ LEAST, MOST, RATIO = "LeastAllocated", "MostAllocated", "RequestedToCapacityRati
 
 
 class ScoringStrategy(msgspec.Struct, frozen=True):
-    """How fullness is scored; `shape` holds (utilisation, score 0..100) points for the ratio."""
+    """How utilisation is scored; `shape` holds (utilisation, score 0..100) points for RequestedToCapacityRatio."""
 
     type: str = LEAST
     resources: tuple[tuple[str, int], ...] = (("cpu", 1), ("memory", 1))
@@ -49,6 +47,7 @@ class ResourcesFitState(msgspec.Struct, frozen=True):
 class ResourcesFit(Rule):
     name = "NodeResourcesFit"
     id = "resources"
+    follows_requests = True
 
     def __init__(
         self,
@@ -59,8 +58,7 @@ class ResourcesFit(Rule):
         self.strategy = strategy or ScoringStrategy()
         self.ignored = ignored
         self.ignored_groups = ignored_groups
-        self._score_of = _scorer(self.strategy)
-        self._score_of_one = _scorer_of_one(self.strategy)
+        self._score_of, self._score_of_one = _scorers(self.strategy)
 
     def part(self, workload: Workload, index: PlacementIndex) -> Requests:
         del index
@@ -81,7 +79,7 @@ class ResourcesFit(Rule):
         return ResourcesFitState(part.amounts, fitted, scored)
 
     def reject(self, state: ResourcesFitState, index: PlacementIndex, at: At) -> Codes:
-        """Bit 0: no room for one more pod; bit i+1: too little of the i-th resource asked for; bit 62: ever."""
+        """Bit 0: no capacity for one more pod; bit i+1: too little of the i-th request is free; bit 62: or exists."""
         capacity = index.capacity
         pods = capacity.rows[PODS]
         codes = (capacity.requested[pods, at] + 1 > capacity.allocatable[pods, at]).astype(np.int64)
@@ -109,7 +107,7 @@ class ResourcesFit(Rule):
             return np.floor(total / weights_or_one + 0.5).astype(np.int64)
         return total // weights_or_one
 
-    def at_one(self, state: ResourcesFitState, index: PlacementIndex, slot: int) -> tuple[int, int]:
+    def evaluate_one(self, state: ResourcesFitState, index: PlacementIndex, slot: int) -> tuple[int, int]:
         capacity = index.capacity
         offered, requested = capacity.allocatable_at, capacity.requested_at
         pods = capacity.rows[PODS]
@@ -120,26 +118,18 @@ class ResourcesFit(Rule):
                 code |= bit
             if amount > whole:
                 code |= UNRESOLVABLE_BIT
-        return code, self._score_one(state, capacity, slot)
-
-    def _score_one(self, state: ResourcesFitState, capacity: Capacity, slot: int) -> int:
         total = weights = 0
         for resource, row, amount, weight in state.scored:
-            offered = capacity.allocatable_at[row][slot]
-            if offered > 0:
-                taken = capacity.nonzero_requested_at if resource in NONZERO_RESOURCES else capacity.requested_at
-                scored = self._score_of_one(taken[row][slot] + amount, offered)
+            whole = offered[row][slot]
+            if whole > 0:
+                taken = capacity.nonzero_requested_at if resource in NONZERO_RESOURCES else requested
+                scored = self._score_of_one(taken[row][slot] + amount, whole)
                 if self.strategy.type != RATIO or scored > 0:
                     total += weight * scored
                     weights += weight
         if self.strategy.type == RATIO:
-            return math.floor(total / max(weights, 1) + 0.5)
-        return total // (weights or 1)
-
-    def touched(self, state: ResourcesFitState, change: Change, index: PlacementIndex) -> Touched:
-        if change.type in (ChangeType.WORKLOAD_ADDED, ChangeType.WORKLOAD_REMOVED):
-            return change.slots
-        return super().touched(state, change, index)
+            return code, math.floor(total / max(weights, 1) + 0.5)
+        return code, total // (weights or 1)
 
     def reasons(self, state: ResourcesFitState, code: int) -> tuple[Reason, ...]:
         status = StatusCode.UNRESOLVABLE if code & UNRESOLVABLE_BIT else StatusCode.UNSCHEDULABLE
@@ -168,36 +158,36 @@ class ResourcesFit(Rule):
         return failures
 
     def is_ignored(self, resource: str) -> bool:
-        """Whether the configuration says that this resource is not looked at."""
-        return may_be_ignored(resource) and (
-            resource in self.ignored or resource.partition("/")[0] in self.ignored_groups
-        )
+        """Whether the configuration excludes this resource from the filter."""
+        listed = resource in self.ignored or resource.partition("/")[0] in self.ignored_groups
+        return listed and may_be_ignored(resource)
 
 
 Array = NDArray[np.int64]
 
 
-def _scorer(strategy: ScoringStrategy) -> Callable[[Array, Array], Array]:
-    """A function of what would be taken and what is offered (at least 1), each 0..100 in return."""
+def _scorers(strategy: ScoringStrategy) -> tuple[Callable[[Array, Array], Array], Callable[[int, int], int]]:
+    """The score 0..100 from what would be requested and what is offered (at least 1): for arrays, and for integers."""
     if strategy.type == MOST:
-        return lambda taken, offered: np.minimum(taken, offered) * MAX_SCORE // offered
+        return (
+            lambda taken, offered: np.minimum(taken, offered) * MAX_SCORE // offered,
+            lambda taken, offered: min(taken, offered) * MAX_SCORE // offered,
+        )
     if strategy.type == RATIO:
-        table = np.array([_broken_line(strategy.shape, u) for u in range(101)], np.int64)
-        return lambda taken, offered: table[np.where(taken > offered, 100, taken * MAX_SCORE // offered)]
-    return lambda taken, offered: np.where(taken > offered, 0, (offered - taken) * MAX_SCORE // offered)
-
-
-def _scorer_of_one(strategy: ScoringStrategy) -> Callable[[int, int], int]:
-    """The same function for plain integers."""
-    if strategy.type == MOST:
-        return lambda taken, offered: min(taken, offered) * MAX_SCORE // offered
-    if strategy.type == RATIO:
-        table = [_broken_line(strategy.shape, u) for u in range(101)]
-        return lambda taken, offered: table[100 if taken > offered else taken * MAX_SCORE // offered]
-    return lambda taken, offered: 0 if taken > offered else (offered - taken) * MAX_SCORE // offered
+        scores = [_broken_line(strategy.shape, utilisation) for utilisation in range(101)]
+        table = np.array(scores, np.int64)
+        return (
+            lambda taken, offered: table[np.where(taken > offered, 100, taken * MAX_SCORE // offered)],
+            lambda taken, offered: scores[100 if taken > offered else taken * MAX_SCORE // offered],
+        )
+    return (
+        lambda taken, offered: np.where(taken > offered, 0, (offered - taken) * MAX_SCORE // offered),
+        lambda taken, offered: 0 if taken > offered else (offered - taken) * MAX_SCORE // offered,
+    )
 
 
 def _broken_line(shape: tuple[tuple[int, int], ...], at: int) -> int:
+    """The score at one utilisation, linear between the points of the shape."""
     for i, (x, y) in enumerate(shape):
         if at <= x:
             if i == 0:
@@ -210,6 +200,6 @@ def _broken_line(shape: tuple[tuple[int, int], ...], at: int) -> int:
 
 
 def may_be_ignored(resource: str) -> bool:
-    """Whether a configuration can say so: of extended resources, those of a domain that is not Kubernetes' own."""
+    """Whether a configuration can exclude the resource: an extended one whose domain is not Kubernetes' own."""
     group, slash, _ = resource.partition("/")
     return bool(slash) and not group.endswith("kubernetes.io")

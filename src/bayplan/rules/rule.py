@@ -1,8 +1,9 @@
 """
-What a rule is: one file, one subclass, overriding what it needs.
+The interface of a rule: one rule is one subclass, which overrides what it needs.
 
-`part` picks the hashable piece of the workload that the rule reads, so that workloads equal in it share one evaluation.
-`prepare` turns a part into a plan: counters and columns of the index, looked up once. Everything after works on plans.
+`part` picks the hashable piece of the workload that the rule reads, so that workloads with an equal part share one
+evaluation. `prepare` turns a part into a state (kube-scheduler: the preFilter state): counters and columns of the
+index, looked up once. Every later method works on the state.
 """
 
 from __future__ import annotations
@@ -13,21 +14,20 @@ from collections.abc import Hashable, Iterable
 from typing import Any, ClassVar
 
 import msgspec
-import numpy as np
 
 from bayplan.indexing.evaluations import Touched
 from bayplan.indexing.journal import Change, ChangeType
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import At, ValueColumn
-from bayplan.model.reasons import Codes, Mask, Reason, Scores, Slots
+from bayplan.model.reasons import Codes, Mask, Reason, Scores
 from bayplan.model.workloads import Workload
 
-MAX_SCORE = 100  # the top of a normalised score
-MAX_REMEMBERED_CLASSES = 1024  # classes that a plan remembers something of: they come and go for as long as it lives
+MAX_SCORE = 100  # of a normalised score (kube-scheduler: MaxNodeScore)
+MAX_REMEMBERED_CLASSES = 1024  # of which a state keeps the effects; classes come and go while it exists
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """Why a rule refuses one target, with names: evidence for people."""
+    """Why a rule rejects one target, with names: evidence for people."""
 
     rule: str
     reason: str
@@ -38,71 +38,84 @@ class Failure(msgspec.Struct, frozen=True):
 
 
 class Scaling(enum.Enum):
-    """What a rule's normalised score of a target depends on beside its raw score."""
+    """What the normalised score of a target depends on beside its raw score."""
 
     NONE = enum.auto()  # nothing: raw scores are in range already
-    BY_EXTREMES = enum.auto()  # the lowest and the highest raw score of feasible targets
-    BY_ALL = enum.auto()  # more than that: the rule overrides `normalise`
+    BY_EXTREMES = enum.auto()  # the lowest and the highest raw score of the feasible targets
+    BY_ALL = enum.auto()  # more than the extremes: the rule overrides `normalise`
+
+
+class StateSource(enum.Enum):
+    """What a state is prepared from beside the part; the state is stale when that has changed since."""
+
+    NONE = enum.auto()
+    TARGETS = enum.auto()  # the targets with their labels and taints
+    TERMS = enum.auto()  # the terms of placed workloads
 
 
 class Rule(ABC):
-    """`name` is kube-scheduler's, `id` ours. `weight` multiplies its normalised score, `filters` lets it refuse."""
+    """
+    `name` is kube-scheduler's, `id` ours. `weight` multiplies the normalised score; `filters` enables `reject`.
+
+    `reasons_by_code` holds the reason for each code from 1 on, where a code always means the same.
+    """
 
     name: ClassVar[str]
     id: ClassVar[str]
     weight: int = 0
     filters: bool = True
     scaling: ClassVar[Scaling] = Scaling.NONE
-    follows_workloads: ClassVar[bool] = True  # False: only targets matter, whoever runs on them
-    silent: ClassVar[bool] = False  # left out of the sentence that counts reasons
+    reasons_by_code: ClassVar[tuple[Reason, ...]] = ()
+    state_source: ClassVar[StateSource] = StateSource.NONE  # if another one, the state has its `generation`
+    follows_workloads: ClassVar[bool] = True  # False: placed workloads do not matter, only targets do
+    follows_requests: ClassVar[bool] = False  # True: a workload that comes or leaves matters on its own targets
+    exempts_assigned: ClassVar[bool] = False  # True: clusters that hold the workload already are not rejected
+    silent: ClassVar[bool] = False  # left out of the message that counts reasons
 
     @abstractmethod
     def part(self, workload: Workload, index: PlacementIndex) -> Hashable | None:
-        """The piece of the workload this rule reads; None if it has nothing to say about this workload."""
+        """The piece of the workload that this rule reads; None if the rule does not apply to the workload."""
 
     def prepare(self, part: Any, index: PlacementIndex) -> Any:
-        """The part with everything looked up that does not change from target to target."""
+        """The state: the part with everything looked up that does not differ between targets."""
         del index
         return part
 
-    def stale(self, state: Any, index: PlacementIndex) -> bool:
-        """Whether the plan must be prepared anew, beyond what `touched` reports."""
-        del state, index
-        return False
+    def is_stale(self, state: Any, index: PlacementIndex) -> bool:
+        """Whether the state must be prepared again, beyond what `touched` reports."""
+        if self.state_source is StateSource.NONE:
+            return False
+        current = index.targets_generation if self.state_source is StateSource.TARGETS else index.peer_index.generation
+        stale: bool = state.generation != current
+        return stale
 
     def release(self, state: Any, index: PlacementIndex) -> None:
-        """Let go of what `prepare` took hold of."""
+        """Release the terms that `prepare` holds."""
         del state, index
 
-    def exempt_slots(self, workload: Workload, index: PlacementIndex) -> Slots | None:
-        """Targets that pass for this workload whatever the rule says; None if there are none."""
-        del workload, index
-        return None
+    def pre_filter(self, state: Any, index: PlacementIndex) -> Reason | Mask | None:
+        """
+        What is decided before any target is looked at: a reason to reject all, or the only targets to look at.
 
-    def refuse(self, state: Any, index: PlacementIndex) -> Reason | None:
-        """A reason against every target at once, found before any is looked at."""
-        del state, index
-        return None
-
-    def candidates(self, state: Any, index: PlacementIndex) -> Mask | None:
-        """The only targets worth looking at, shape (capacity,); None for all."""
+        A mask has shape (capacity,); None leaves all targets (kube-scheduler: PreFilter and its PreFilterResult).
+        """
         del state, index
         return None
 
-    def judges_by(self, state: Any, index: PlacementIndex) -> ValueColumn | None:
-        """The column whose domains get one code and one score as wholes; None if each target is judged by itself."""
+    def domain_column(self, state: Any, index: PlacementIndex) -> ValueColumn | None:
+        """The column whose domains have one code and one score each; None if targets of a domain may differ."""
         del state, index
         return None
 
     def reject(self, state: Any, index: PlacementIndex, at: At) -> Codes | None:
-        """A code per target, 0 where the rule has nothing against it; None if it never rejects."""
+        """A code per target, 0 where the rule accepts it; None if it rejects no target."""
         del state, index, at
         return None
 
     def reasons(self, state: Any, code: int) -> tuple[Reason, ...]:
-        """What a code stands for; only called with codes that `reject` gave."""
-        del state, code
-        raise AssertionError(f"{self.name} refuses nothing")
+        """The reasons that a code given by `reject` stands for."""
+        del state
+        return (self.reasons_by_code[code - 1],)
 
     def score(self, state: Any, index: PlacementIndex, at: At) -> Scores | None:
         """The raw score per target, shape (..., n); None if the rule does not score this workload."""
@@ -110,12 +123,12 @@ class Rule(ABC):
         return None
 
     def scaled(self, raw: Any, lowest: int, highest: int) -> Any:
-        """A raw score, or an array of them, brought to 0..100; asked only if the rule is scaled `BY_EXTREMES`."""
+        """A raw score, or an array of them, brought to 0..100; called only if the rule is scaled `BY_EXTREMES`."""
         del lowest, highest
         return raw
 
     def normalise(self, state: Any, raw: Scores, feasible: Mask, index: PlacementIndex) -> Scores:
-        """Raw scores brought to 0..100 by looking at the feasible targets; what it says of others means nothing."""
+        """Raw scores brought to 0..100 over the feasible targets; the result is undefined for the others."""
         del state, index
         if self.scaling is Scaling.NONE:
             return raw
@@ -126,43 +139,26 @@ class Rule(ABC):
     def touched(self, state: Any, change: Change, index: PlacementIndex) -> Touched:
         """Where a change may alter codes or raw scores. The default: on the changed target only."""
         del state, index
+        if change.type in (ChangeType.WORKLOAD_ADDED, ChangeType.WORKLOAD_REMOVED):
+            return change.slots if self.follows_requests else None
         if change.type in (ChangeType.TARGET_ADDED, ChangeType.TARGET_REMOVED, ChangeType.TARGET_CHANGED):
             return change.slots
         return None
 
-    def at_one(self, state: Any, index: PlacementIndex, slot: int) -> tuple[int, int] | None:
-        """Code and raw score of a single target, the same as `reject` and `score` give; None to have them asked."""
+    def evaluate_one(self, state: Any, index: PlacementIndex, slot: int) -> tuple[int, int] | None:
+        """Code and raw score of one target as `reject` and `score` give them; None to have those called instead."""
         del state, index, slot
         return None
 
     def evidence(self, state: Any, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
-        """Why this target is refused, one entry per thing in the way; only called where `reject` gave a code."""
+        """Why this target is rejected, one entry per obstacle; only called where `reject` gave a code."""
         del state, workload, slot, index
-        raise AssertionError(f"{self.name} refuses nothing")
+        raise AssertionError(f"{self.name} rejects no target")
 
 
 def common_column(columns: Iterable[ValueColumn], index: PlacementIndex) -> ValueColumn | None:
-    """The one column that all of a rule's reasons hang on, if judging its domains is less work than its targets."""
+    """The one column that a rule depends on, if evaluating its domains is less work than evaluating targets."""
     first, *others = {id(column): column for column in columns}.values() or (None,)
     if first is None or others or first.further or first.n_domains > len(index.slots):
         return None
     return first
-
-
-def assigned_slots(workload: Workload, index: PlacementIndex) -> Slots | None:
-    """Where the workload is already: what must hold while scheduling may fail while it runs."""
-    if workload.binding is None or not workload.binding.previous:
-        return None
-    known = index.slots.by_name
-    slots = [known[name] for name, _ in workload.binding.previous if name in known]
-    return np.array(slots, np.intp) if slots else None
-
-
-def share_of_highest(raw: Any, highest: int) -> Any:
-    """Scores as shares of the highest one (upstream: DefaultNormalizeScore)."""
-    return raw * MAX_SCORE // highest if highest else raw
-
-
-def short_of_highest(raw: Any, highest: int) -> Any:
-    """The less the better: what is missing to the highest one."""
-    return MAX_SCORE - raw * MAX_SCORE // highest if highest else raw * 0 + MAX_SCORE

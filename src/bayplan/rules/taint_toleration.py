@@ -1,4 +1,4 @@
-"""TaintToleration: hard taints keep pods off, soft ones make a node less liked."""
+"""TaintToleration: untolerated NoSchedule and NoExecute taints reject a node, PreferNoSchedule lowers its score."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.indexing.slots import ALL, TAINTS, At, Value
+from bayplan.indexing.slots import ALL, TAINTS, At
 from bayplan.model.reasons import Codes, Mask, Reason, Scores, StatusCode
 from bayplan.model.taints import HARD_EFFECTS, PREFER_NO_SCHEDULE, Taint, Toleration, tolerated
 from bayplan.model.workloads import Workload
-from bayplan.rules.rule import Failure, Rule, Scaling, short_of_highest
+from bayplan.rules.rule import MAX_SCORE, Failure, Rule, Scaling
 
 UNTOLERATED = Reason("taint", "node(s) had untolerated taint(s)", StatusCode.UNRESOLVABLE)
 
@@ -21,6 +21,7 @@ Tolerations = tuple[Toleration, ...]
 class TaintToleration(Rule):
     name = "TaintToleration"
     id = "taint"
+    reasons_by_code = (UNTOLERATED,)
     follows_workloads = False
     scaling = Scaling.BY_EXTREMES
 
@@ -30,27 +31,28 @@ class TaintToleration(Rule):
 
     def reject(self, state: Tolerations, index: PlacementIndex, at: At) -> Codes:
         column = index.column(TAINTS)
-        kept_off = np.fromiter(
-            (first_untolerated(_taints(value), state) is not None for value in column.values), np.int64
-        )
-        return column.gather(kept_off, at)
-
-    def score(self, state: Tolerations, index: PlacementIndex, at: At) -> Scores:
-        column = index.column(TAINTS)
-        soft = tuple(toleration for toleration in state if toleration.effect in ("", PREFER_NO_SCHEDULE))
-        disliked = (
-            sum(t.effect == PREFER_NO_SCHEDULE and not tolerated(t, soft) for t in _taints(value))
+        rejected = (
+            isinstance(value, tuple) and any(t.effect in HARD_EFFECTS and not tolerated(t, state) for t in value[1])
             for value in column.values
         )
-        return column.gather(np.fromiter(disliked, np.int64), at)
+        return column.gather(np.fromiter(rejected, np.int64), at)
+
+    def score(self, state: Tolerations, index: PlacementIndex, at: At) -> Scores:
+        """The number of untolerated PreferNoSchedule taints."""
+        column = index.column(TAINTS)
+        soft = tuple(toleration for toleration in state if toleration.effect in ("", PREFER_NO_SCHEDULE))
+        untolerated = (
+            sum(t.effect == PREFER_NO_SCHEDULE and not tolerated(t, soft) for t in value[1])
+            if isinstance(value, tuple)
+            else 0
+            for value in column.values
+        )
+        return column.gather(np.fromiter(untolerated, np.int64), at)
 
     def scaled(self, raw: Any, lowest: int, highest: int) -> Any:
+        """The fewer the better: 100 less the share of the highest (kube-scheduler: DefaultNormalizeScore, reversed)."""
         del lowest
-        return short_of_highest(raw, highest)
-
-    def reasons(self, state: Tolerations, code: int) -> tuple[Reason, ...]:
-        del state, code
-        return (UNTOLERATED,)
+        return MAX_SCORE - raw * MAX_SCORE // highest if highest else raw * 0 + MAX_SCORE
 
     def evidence(self, state: Tolerations, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
         del workload
@@ -60,16 +62,12 @@ class TaintToleration(Rule):
         ]
 
 
-def _taints(value: Value) -> tuple[Taint, ...]:
-    return value[1] if isinstance(value, tuple) else ()
-
-
 def first_untolerated(taints: tuple[Taint, ...], tolerations: Tolerations) -> Taint | None:
-    """The first taint that keeps the pod off, if any."""
+    """The first NoSchedule or NoExecute taint that is not tolerated, if any."""
     return next((t for t in taints if t.effect in HARD_EFFECTS and not tolerated(t, tolerations)), None)
 
 
 def tolerated_mask(tolerations: Tolerations, index: PlacementIndex) -> Mask:
-    """Which targets have no hard taint that these tolerations leave, shape (capacity,)."""
+    """Which targets have every NoSchedule and NoExecute taint tolerated, shape (capacity,)."""
     mask: Mask = TaintToleration().reject(tolerations, index, ALL) == 0
     return mask

@@ -1,15 +1,18 @@
-"""PodTopologySpread: keep the number of a pod's peers even over the domains of a topology key."""
+"""
+PodTopologySpread: keep the number of matching pods even over the domains of a topology key.
+
+A constraint counts the pods that its selector matches, by domain, on the targets that its node inclusion policies
+(`nodeAffinityPolicy`, `nodeTaintsPolicy`) admit.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from bayplan.indexing.classes import WorkloadClass
 from bayplan.indexing.evaluations import SharedDomains, Touched
 from bayplan.indexing.journal import Change, ChangeType
 from bayplan.indexing.placement_index import PlacementIndex
@@ -22,7 +25,7 @@ from bayplan.model.taints import Toleration
 from bayplan.model.terms import HOSTNAME, TARGET, ZONE, PeerTerm, TermPart
 from bayplan.model.workloads import SpreadConstraint, Workload
 from bayplan.rules import node_affinity, taint_toleration
-from bayplan.rules.rule import MAX_REMEMBERED_CLASSES, MAX_SCORE, Failure, Rule, Scaling, common_column
+from bayplan.rules.rule import MAX_REMEMBERED_CLASSES, MAX_SCORE, Failure, Rule, Scaling, StateSource, common_column
 
 CONSTRAINTS_NOT_MATCHED = Reason(
     "topology-spread", "node(s) didn't match pod topology spread constraints", StatusCode.UNSCHEDULABLE
@@ -37,12 +40,95 @@ SYSTEM_DEFAULTS = (
     SpreadConstraint(3, HOSTNAME, hard=False, selector=None),
     SpreadConstraint(5, ZONE, hard=False, selector=None),
 )
+MAX_DOMAINS_AS_INTEGERS = 16  # up to which plain integers are quicker than arrays
+
+
+class SpreadPart(msgspec.Struct, frozen=True):
+    """`self_matching[i]`: the i-th constraint counts the pod itself; `strict`: only nodes with all keys are scored."""
+
+    namespace: str
+    constraints: tuple[SpreadConstraint, ...]
+    self_matching: tuple[bool, ...]
+    affinity: NodeAffinity
+    tolerations: tuple[Toleration, ...]
+    strict: bool
+
+
+class CountedConstraint(msgspec.Struct, frozen=True):
+    """
+    One constraint with its counts: matching pods on eligible targets, over the domains that those are in.
+
+    `peers` counts by domain (`counts_domains`) where every target that has the label is eligible, else by target.
+    `scores_targets`: the score counts the pods on each target, whatever its labels (upstream, soft and by hostname).
+    """
+
+    constraint: SpreadConstraint
+    self_matching: bool
+    column: ValueColumn
+    term: PeerTerm | None
+    peers: Counter | None
+    eligible: Mask
+    domains: tuple[int, ...]
+    counts_domains: bool
+    scores_targets: bool
+
+    def count_by_domain(self) -> NDArray[np.int64]:
+        """Matching pods on eligible targets per domain, shape (n_domains,)."""
+        n_domains = self.column.n_domains
+        if self.peers is None or not self.peers.by_domain:
+            return np.zeros(n_domains, np.int64)
+        if self.counts_domains:
+            return self.peers.array()
+        here = np.where(self.eligible, self.peers.column.gather(self.peers.array(), ALL), 0)
+        counts = np.bincount(self.column.of_slot, weights=here, minlength=n_domains).astype(np.int64)
+        for slot, domains in self.column.further.items():  # a target in several domains counts in each
+            for domain in domains:
+                counts[domain] += here[slot]
+        return counts
+
+    def eligible_domains(self) -> NDArray[np.intp]:
+        """The domains over which the global minimum is taken."""
+        return np.array(self.domains, np.intp)
+
+    def global_minimum(self, counts: NDArray[np.int64]) -> int:
+        """The fewest matching pods in one of the domains; 0 if there are fewer domains than `minDomains`."""
+        return 0 if len(self.domains) < self.constraint.min_domains else int(counts[self.eligible_domains()].min())
+
+    def current_minimum(self) -> int:
+        """The global minimum without an array of all counts, where that is quicker."""
+        if self.peers is None or not self.counts_domains or len(self.domains) > MAX_DOMAINS_AS_INTEGERS:
+            return self.global_minimum(self.count_by_domain())
+        if len(self.domains) < self.constraint.min_domains:
+            return 0
+        by_domain = self.peers.by_domain
+        return min([by_domain.get(domain, 0) for domain in self.domains])
+
+
+class SpreadState(msgspec.Struct):
+    """
+    `domain_column` is the only column that the codes depend on, if there is one; `representatives` a slot per domain.
+
+    `scorable` are the targets that have all keys of the soft constraints, None if that is not required. `effects` maps
+    a class id to the topology keys in whose domains its members count, `minimums` holds the global minimum of each
+    hard constraint when targets were last evaluated.
+    """
+
+    hard: tuple[CountedConstraint, ...]
+    soft: tuple[CountedConstraint, ...]
+    scorable: Mask | None
+    terms: tuple[TermEntry, ...]
+    generation: int
+    domain_column: ValueColumn | None
+    representatives: tuple[int, ...]
+    effects: dict[int, tuple[str, ...]]
+    minimums: tuple[int, ...] = ()
 
 
 class TopologySpread(Rule):
     name = "PodTopologySpread"
     id = "topology-spread"
     scaling = Scaling.BY_ALL
+    state_source = StateSource.TARGETS
 
     def __init__(self, defaults: tuple[SpreadConstraint, ...] = SYSTEM_DEFAULTS, *, system: bool = True) -> None:
         self.defaults = defaults
@@ -56,82 +142,101 @@ class TopologySpread(Rule):
             constraints = tuple(msgspec.structs.replace(d, selector=spread.default_selector) for d in self.defaults)
         if not constraints:
             return None
-        selves = tuple(c.selector is not None and c.selector.matches(workload.labels) for c in constraints)
+        self_matching = tuple(c.selector is not None and c.selector.matches(workload.labels) for c in constraints)
         honors_affinity = any(c.honors_affinity for c in constraints)
         return SpreadPart(
             workload.namespace,
             constraints,
-            selves,
+            self_matching,
             msgspec.structs.replace(workload.needs.node_affinity, preferred=None) if honors_affinity else ANY_NODE,
             workload.needs.tolerations if any(c.honors_taints for c in constraints) else (),
             bool(spread.constraints) or not self.system,
         )
 
     def prepare(self, part: SpreadPart, index: PlacementIndex) -> SpreadState:
-        return spread_state(part, index)
+        terms: list[TermEntry] = []
+        pairs = tuple(zip(part.constraints, part.self_matching, strict=True))
+        hard, soft = [pair for pair in pairs if pair[0].hard], [pair for pair in pairs if not pair[0].hard]
+        every = np.ones(index.slots.capacity, np.bool_)
+        has_key = {c.topology_key: index.column(c.topology_key).present(ALL) for c in part.constraints}
+        complete: Mask = np.logical_and.reduce([every, *(has_key[c.topology_key] for c, _ in hard)])
+        scorable: Mask | None = None
+        if part.strict:
+            scorable = np.logical_and.reduce([every, *(has_key[c.topology_key] for c, _ in soft)])
+        counted_hard = tuple(_counted(pair, complete, part, index, terms) for pair in hard)
+        counted_soft = tuple(_counted(pair, scorable, part, index, terms) for pair in soft)
+        column = None if soft else common_column((counted.column for counted in counted_hard), index)
+        representatives = () if column is None else tuple(column.representatives().tolist())
+        generation = index.targets_generation
+        return SpreadState(counted_hard, counted_soft, scorable, tuple(terms), generation, column, representatives, {})
 
-    def judges_by(self, state: SpreadState, index: PlacementIndex) -> ValueColumn | None:
+    def domain_column(self, state: SpreadState, index: PlacementIndex) -> ValueColumn | None:
         del index
         return state.domain_column
-
-    def stale(self, state: SpreadState, index: PlacementIndex) -> bool:
-        return state.generation != index.targets_generation
 
     def release(self, state: SpreadState, index: PlacementIndex) -> None:
         for entry in state.terms:
             index.peer_index.release(entry)
 
     def reject(self, state: SpreadState, index: PlacementIndex, at: At) -> Codes | None:
-        """Code 2i+1: skewed by the i-th hard constraint; 2i+2: its label is missing. The first to fail counts."""
+        """Code 2i+1: the i-th hard constraint is skewed; 2i+2: its label is missing. The first failure counts."""
         if not state.hard:
             return None
         codes = np.zeros(len(index.slots.alive[at]), np.int64)
-        state.fewest = fewest(state)
-        for i, (spreading, lowest) in enumerate(zip(state.hard, state.fewest, strict=True)):
-            skewed = spreading.column.gather(spreading.count_by_domain(), at) > most(spreading, lowest)
-            found = np.where(spreading.column.present(at), np.where(skewed, 2 * i + 1, 0), 2 * i + 2)
+        state.minimums = tuple([counted.current_minimum() for counted in state.hard])
+        for i, (counted, minimum) in enumerate(zip(state.hard, state.minimums, strict=True)):
+            most = counted.constraint.max_skew + minimum - counted.self_matching
+            skewed = counted.column.gather(counted.count_by_domain(), at) > most
+            found = np.where(counted.column.present(at), np.where(skewed, 2 * i + 1, 0), 2 * i + 2)
             codes = np.where(codes == 0, found, codes)
         return codes
 
-    def at_one(self, state: SpreadState, index: PlacementIndex, slot: int) -> tuple[int, int] | None:
+    def evaluate_one(self, state: SpreadState, index: PlacementIndex, slot: int) -> tuple[int, int] | None:
         del index
-        if state.domain_column is None or not all(spreading.counts_domains for spreading in state.hard):
+        if state.domain_column is None or not all(counted.counts_domains for counted in state.hard):
             return None
-        state.fewest = fewest(state)
+        state.minimums = tuple([counted.current_minimum() for counted in state.hard])
         domain = state.domain_column.at[slot]
-        for i, (spreading, lowest) in enumerate(zip(state.hard, state.fewest, strict=True)):
+        for i, (counted, minimum) in enumerate(zip(state.hard, state.minimums, strict=True)):
             if domain == ABSENT:
                 return 2 * i + 2, 0
-            assert spreading.peers is not None
-            if spreading.peers.by_domain.get(domain, 0) > most(spreading, lowest):
+            assert counted.peers is not None
+            if counted.peers.by_domain.get(domain, 0) > counted.constraint.max_skew + minimum - counted.self_matching:
                 return 2 * i + 1, 0
         return 0, 0
 
     def score(self, state: SpreadState, index: PlacementIndex, at: At) -> Scores | None:
-        """The peers that each soft constraint sees from each target, shape (n_soft, n)."""
-        del index
+        """The pods that each soft constraint counts for each target, shape (n_soft, n)."""
         if not state.soft:
             return None
-        return np.stack([seen_from(spreading, at) for spreading in state.soft])
+        raw = np.zeros((len(state.soft), len(index.slots.alive[at])), np.int64)
+        for i, counted in enumerate(state.soft):
+            if not counted.scores_targets:
+                raw[i] = counted.column.gather(counted.count_by_domain(), at)
+            elif counted.peers is not None:
+                raw[i] = counted.peers.column.gather(counted.peers.array(), at)
+        return raw
 
     def normalise(self, state: SpreadState, raw: Scores, feasible: Mask, index: PlacementIndex) -> Scores:
-        ignored = np.zeros(index.slots.capacity, np.bool_)
-        if state.strict:
-            ignored = ~with_all_keys([spreading.column for spreading in state.soft], index)
-        scored = feasible & ~ignored
+        scored = feasible if state.scorable is None else feasible & state.scorable
         if not scored.any():
             return np.zeros(index.slots.capacity, np.int64)
         total = np.zeros(index.slots.capacity, np.float64)
-        for spreading, counts in zip(state.soft, raw, strict=True):
-            weight = math.log(_size(spreading, scored) + 2)
+        for counted, counts in zip(state.soft, raw, strict=True):
+            # By hostname each scored target is a domain.
+            by_hostname = counted.constraint.topology_key == HOSTNAME
+            n_domains = scored.sum() if by_hostname else np.count_nonzero(np.bincount(counted.column.of_slot[scored]))
+            weight = math.log(int(n_domains) + 2)
             # A node without the label gets nothing from this constraint, neither count nor skew.
-            there = spreading.column.present(ALL)
-            total += np.where(there, counts * weight + (spreading.constraint.max_skew - 1), 0.0)
-        rounded = _round_half_up(total)
+            there = counted.column.present(ALL)
+            total += np.where(there, counts * weight + (counted.constraint.max_skew - 1), 0.0)
+        whole = np.floor(total)
+        rounded = (whole + (total - whole >= 0.5)).astype(np.int64)  # half up
         highest, lowest = int(rounded[scored].max()), int(rounded[scored].min())
-        if highest == 0:
-            return np.where(ignored, 0, MAX_SCORE)
-        return np.where(ignored, 0, MAX_SCORE * (highest + lowest - rounded) // highest)
+        scores: Scores = (
+            MAX_SCORE * (highest + lowest - rounded) // highest if highest else np.full_like(rounded, MAX_SCORE)
+        )
+        return scores if state.scorable is None else np.where(state.scorable, scores, 0)
 
     def touched(self, state: SpreadState, change: Change, index: PlacementIndex) -> Touched:
         cls = change.member_of
@@ -143,13 +248,16 @@ class TopologySpread(Rule):
         if keys is None:
             if len(state.effects) == MAX_REMEMBERED_CLASSES:
                 state.effects.clear()
-            keys = state.effects[cls.id] = effects(state, cls, index)
+            matches = index.peer_index.class_matches
+            counting = [c for c in (*state.hard, *state.soft) if c.term and matches(c.term, cls)]
+            keys = tuple(sorted({TARGET if c.scores_targets else c.column.key for c in counting}))
+            state.effects[cls.id] = keys
         if not keys:
             return None
-        if state.fewest == fewest(state):
+        if state.minimums == tuple([counted.current_minimum() for counted in state.hard]):
             return SharedDomains(keys, change.slots)
-        # The smallest count decides everywhere.
-        return ALL if state.domain_column is None else SharedDomains(keys, state.one_of_each)
+        # The global minimum decides everywhere.
+        return ALL if state.domain_column is None else SharedDomains(keys, state.representatives)
 
     def reasons(self, state: SpreadState, code: int) -> tuple[Reason, ...]:
         del state
@@ -158,248 +266,68 @@ class TopologySpread(Rule):
     def evidence(self, state: SpreadState, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
         del workload
         failures = []
-        for spreading in state.hard:
-            constraint, column = spreading.constraint, spreading.column
+        for counted in state.hard:
+            constraint, column = counted.constraint, counted.column
+            key, max_skew = constraint.topology_key, constraint.max_skew
+            term = f"topologySpreadConstraints {key} maxSkew={max_skew} of {constraint.selector}"
             if not column.domains(slot):
-                detail = f"the node has no label {constraint.topology_key}"
-                failures.append(Failure(self.id, LABEL_MISSING.text, detail=detail, term=_show(constraint)))
+                failures.append(Failure(self.id, LABEL_MISSING.text, detail=f"the node has no label {key}", term=term))
                 continue
-            counts = spreading.count_by_domain()
-            smallest, domain = spreading.smallest(counts), column.domains(slot)[0]
-            would_hold = int(counts[domain]) + spreading.counts_self
-            if would_hold - smallest > constraint.max_skew:
-                failures.append(self._skew(spreading, domain, would_hold, smallest, index))
+            counts = counted.count_by_domain()
+            minimum, domain = counted.global_minimum(counts), column.domains(slot)[0]
+            would_hold = int(counts[domain]) + counted.self_matching
+            if would_hold - minimum <= max_skew:
+                continue
+            least, n_domains = f"the fewest elsewhere is {minimum}", len(counted.domains)
+            if n_domains < constraint.min_domains:
+                least = f"only {n_domains} of {constraint.min_domains} domains exist, so the fewest counts as 0"
+            name = f"{key}={column.values[domain]}"
+            detail = f"{name} would hold {would_hold} while {least}; maxSkew is {max_skew}"
+            peers = index.peer_index.peers(counted.term, column.slots_in(domain)) if counted.term else ()
+            failures.append(
+                Failure(self.id, CONSTRAINTS_NOT_MATCHED.text, detail=detail, term=term, domain=name, peers=peers)
+            )
         return failures
 
-    def _skew(
-        self, spreading: CountedConstraint, domain: int, would_hold: int, smallest: int, index: PlacementIndex
-    ) -> Failure:
-        constraint, column = spreading.constraint, spreading.column
-        domains = spreading.domains
-        least = f"the fewest elsewhere is {smallest}"
-        if len(domains) < constraint.min_domains:
-            least = f"only {len(domains)} of {constraint.min_domains} domains exist, so the fewest counts as 0"
-        name = f"{constraint.topology_key}={column.values[domain]}"
-        return Failure(
-            self.id,
-            CONSTRAINTS_NOT_MATCHED.text,
-            detail=f"{name} would hold {would_hold} while {least}; maxSkew is {constraint.max_skew}",
-            term=_show(constraint),
-            domain=name,
-            peers=index.peer_index.peers(spreading.term, column.slots_in(domain)) if spreading.term else (),
-        )
 
-
-def _size(spreading: CountedConstraint, scored: Mask) -> int:
-    """How many domains the scored targets are in; for the hostname, how many they are."""
-    if spreading.constraint.topology_key == HOSTNAME:
-        return int(scored.sum())
-    return int(np.count_nonzero(np.bincount(spreading.column.of_slot[scored])))
-
-
-def _round_half_up(values: NDArray[np.float64]) -> NDArray[np.int64]:
-    whole = np.floor(values)
-    return (whole + (values - whole >= 0.5)).astype(np.int64)
-
-
-def _show(constraint: SpreadConstraint) -> str:
-    return f"topologySpreadConstraints {constraint.topology_key} maxSkew={constraint.max_skew} of {constraint.selector}"
-
-
-# RF merged from rules.spread_plans: What topology spread constraints count: a pod's peers, by the domains of a key,
-# on the targets that policies let in. Knows nothing of what is refused or scored.
-
-MAX_DOMAINS_AS_INTEGERS = 16  # domains up to which plain integers are quicker than arrays
-
-
-class SpreadPart(msgspec.Struct, frozen=True):
-    """`selves[i]`: the pod counts in its own i-th constraint; `strict`: a node needs all keys to be scored."""
-
-    namespace: str
-    constraints: tuple[SpreadConstraint, ...]
-    selves: tuple[bool, ...]
-    affinity: NodeAffinity
-    tolerations: tuple[Toleration, ...]
-    strict: bool
-
-
-class CountedConstraint(msgspec.Struct, frozen=True):
-    """
-    One constraint with what it counts: peers on the targets its policies let in, over the domains those are in.
-
-    `peers` counts by domain where the policies let in every target that has the label, else by target.
-    """
-
-    constraint: SpreadConstraint
-    counts_self: bool
-    column: ValueColumn
-    term: PeerTerm | None
-    peers: Counter | None
-    eligible: Mask
-    domains: tuple[int, ...]
-
-    @property
-    def counts_domains(self) -> bool:
-        return self.peers is not None and self.peers.column is self.column
-
-    def count_by_domain(self) -> NDArray[np.int64]:
-        """Peers on eligible targets per domain, shape (n_domains,)."""
-        n_domains = self.column.n_domains
-        if self.peers is None or not self.peers.by_domain:
-            return np.zeros(n_domains, np.int64)
-        if self.counts_domains:
-            return self.peers.array()
-        here = np.where(self.eligible, self.count_by_target(ALL), 0)
-        counts = np.bincount(self.column.of_slot, weights=here, minlength=n_domains).astype(np.int64)
-        for slot, domains in self.column.further.items():  # a target in several domains counts in each
-            for domain in domains:
-                counts[domain] += here[slot]
-        return counts
-
-    def eligible_domains(self) -> NDArray[np.intp]:
-        """The domains that the smallest count is taken over."""
-        return np.array(self.domains, np.intp)
-
-    def smallest(self, counts: NDArray[np.int64]) -> int:
-        """The fewest peers that one of the domains holds."""
-        return 0 if len(self.domains) < self.constraint.min_domains else int(counts[self.eligible_domains()].min())
-
-    def fewest(self) -> int:
-        """The same without the others."""
-        if self.peers is None or not self.counts_domains or len(self.domains) > MAX_DOMAINS_AS_INTEGERS:
-            return self.smallest(self.count_by_domain())
-        if len(self.domains) < self.constraint.min_domains:
-            return 0
-        by_domain = self.peers.by_domain
-        return min([by_domain.get(domain, 0) for domain in self.domains])
-
-    def count_by_target(self, at: At) -> NDArray[np.int64]:
-        if self.peers is None:
-            return np.zeros(len(self.column.of_slot[at]), np.int64)
-        return self.peers.column.gather(self.peers.array(), at)
-
-
-class SpreadState(msgspec.Struct):
-    """
-    Everything looked up. `domain_column` is a column that all depends on, if there is one; `one_of_each` a slot per domain.
-
-    `effects` remembers per class in which topology keys its comings and goings matter, `fewest` the smallest count of
-    each hard constraint when targets were last judged.
-    """
-
-    hard: tuple[CountedConstraint, ...]
-    soft: tuple[CountedConstraint, ...]
-    strict: bool
-    terms: tuple[TermEntry, ...]
-    generation: int
-    domain_column: ValueColumn | None
-    one_of_each: tuple[int, ...]
-    effects: dict[int, tuple[str, ...]]
-    fewest: tuple[int, ...] = ()
-
-
-def spread_state(part: SpreadPart, index: PlacementIndex) -> SpreadState:
-    """The constraints of a part with everything looked up."""
-    terms: list[TermEntry] = []
-    both = tuple(zip(part.constraints, part.selves, strict=True))
-    hard = _spreadings([one for one in both if one[0].hard], part, index, terms, strict=True)
-    soft = _spreadings([one for one in both if not one[0].hard], part, index, terms, strict=part.strict)
-    column = None if soft else common_column((spreading.column for spreading in hard), index)
-    one_of_each = () if column is None else tuple(column.representatives().tolist())
-    return SpreadState(hard, soft, part.strict, tuple(terms), index.targets_generation, column, one_of_each, {})
-
-
-def _spreadings(
-    constraints: Sequence[tuple[SpreadConstraint, bool]],
+def _counted(
+    one: tuple[SpreadConstraint, bool],
+    complete: Mask | None,
     part: SpreadPart,
     index: PlacementIndex,
     terms: list[TermEntry],
-    *,
-    strict: bool,
-) -> tuple[CountedConstraint, ...]:
-    """The hard or the soft constraints together: where `strict`, a target counts only if it has all of their keys."""
-    columns = [index.column(constraint.topology_key) for constraint, _ in constraints]
-    complete = with_all_keys(columns, index) if strict else None
-    found = []
-    for constraint, counts_self in constraints:
-        eligible = _eligible(constraint, part, complete, index)
-        entry = _entry(constraint, part.namespace, index)
-        if entry is not None:
-            terms.append(entry)
-        found.append(_spreading(constraint, eligible, entry, index, counts_self=counts_self))
-    return tuple(found)
+) -> CountedConstraint:
+    """
+    A constraint, given with whether it matches the pod itself, and its counts; the term is held and added to `terms`.
 
-
-def _eligible(constraint: SpreadConstraint, part: SpreadPart, complete: Mask | None, index: PlacementIndex) -> Mask:
-    """The targets that the constraint's policies let in, shape (capacity,)."""
+    `complete` are the targets with all keys, None if others count too.
+    """
+    constraint, self_matching = one
+    column, term, peers = index.column(constraint.topology_key), None, None
     eligible = index.slots.alive.copy()
-    if constraint.honors_affinity:
+    if constraint.honors_affinity and part.affinity != ANY_NODE:
         eligible &= node_affinity.matching(part.affinity, index)
     if constraint.honors_taints:
         eligible &= taint_toleration.tolerated_mask(part.tolerations, index)
     if complete is not None:
         eligible &= complete
-    return eligible
-
-
-def _entry(constraint: SpreadConstraint, namespace: str, index: PlacementIndex) -> TermEntry | None:
-    """Whom the constraint counts, held; None for nobody."""
-    # kube-scheduler counts nobody for an empty selector, which elsewhere means everybody.
-    if constraint.selector is None or constraint.selector == EVERYTHING:
-        return None
-    return index.peer_index.hold(PeerTerm((TermPart(constraint.selector, (namespace,)),), counts_terminating=False))
-
-
-def _spreading(
-    constraint: SpreadConstraint, eligible: Mask, entry: TermEntry | None, index: PlacementIndex, *, counts_self: bool
-) -> CountedConstraint:
-    column, term, peers = index.column(constraint.topology_key), None, None
-    if entry is not None:
+    scores_targets = not constraint.hard and constraint.topology_key == HOSTNAME
+    # kube-scheduler counts no pod for an empty selector, which elsewhere selects every pod.
+    if constraint.selector is not None and constraint.selector != EVERYTHING:
+        term = PeerTerm((TermPart(constraint.selector, (part.namespace,)),), counts_terminating=False)
+        entry = index.peer_index.hold(term)
+        terms.append(entry)
         everywhere = bool(eligible[column.present(ALL)].all())
-        counted_by = TARGET if _sees_targets(constraint) or not everywhere else column.key
+        counted_by = TARGET if scores_targets or not everywhere else column.key
         term, peers = entry.term, index.peer_index.match_reach(entry, (counted_by,)).counter
-    return CountedConstraint(constraint, counts_self, column, term, peers, eligible, _domains(column, eligible))
-
-
-def _domains(column: ValueColumn, eligible: Mask) -> tuple[int, ...]:
-    """The domains that the smallest count is taken over."""
     present = np.zeros(column.n_domains, np.bool_)
     present[column.of_slot[eligible]] = True
-    for slot, domains in column.further.items():
+    for slot, further in column.further.items():
         if eligible[slot]:
-            present[list(domains)] = True
+            present[list(further)] = True
     present[ABSENT] = False
-    return tuple(np.flatnonzero(present).tolist())
-
-
-def _sees_targets(constraint: SpreadConstraint) -> bool:
-    """Whether its score is of the peers on each target, whatever the targets' labels say."""
-    return not constraint.hard and constraint.topology_key == HOSTNAME
-
-
-def effects(state: SpreadState, cls: WorkloadClass, index: PlacementIndex) -> tuple[str, ...]:
-    """The topology keys in whose domains members of the class are counted."""
-    counting = [s for s in (*state.hard, *state.soft) if s.term and index.peer_index.class_matches(s.term, cls)]
-    return tuple(sorted({TARGET if _sees_targets(s.constraint) else s.column.key for s in counting}))
-
-
-def fewest(state: SpreadState) -> tuple[int, ...]:
-    return tuple([spreading.fewest() for spreading in state.hard])
-
-
-def most(spreading: CountedConstraint, fewest: int) -> int:
-    """How many peers a domain may hold already."""
-    return spreading.constraint.max_skew + fewest - spreading.counts_self
-
-
-def with_all_keys(columns: Sequence[ValueColumn], index: PlacementIndex) -> Mask:
-    complete = np.ones(index.slots.capacity, np.bool_)
-    for column in columns:
-        complete &= column.present(ALL)
-    return complete
-
-
-def seen_from(spreading: CountedConstraint, at: At) -> NDArray[np.int64]:
-    if _sees_targets(spreading.constraint):
-        return spreading.count_by_target(at)
-    return spreading.column.gather(spreading.count_by_domain(), at)
+    domains = tuple(np.flatnonzero(present).tolist())
+    counts_domains = peers is not None and peers.column is column
+    return CountedConstraint(
+        constraint, self_matching, column, term, peers, eligible, domains, counts_domains, scores_targets
+    )

@@ -37,7 +37,7 @@ class VolumeBinding(ClaimRule):
     name = "VolumeBinding"
     id = "volume-binding"
 
-    def refuse(self, state: ClaimPart, index: PlacementIndex) -> Reason | None:
+    def pre_filter(self, state: ClaimPart, index: PlacementIndex) -> Reason | None:
         missing = missing_claim(state, index)
         if missing is not None:
             return missing

@@ -54,7 +54,7 @@ class ClaimRule(Rule):
 
     def part(self, workload: Workload, index: PlacementIndex) -> ClaimPart | None:
         del index
-        return claim_part(workload) if has_claims(workload) else None
+        return claim_part(workload) if workload.needs.claims.names else None
 
     def touched(self, state: ClaimPart, change: Change, index: PlacementIndex) -> Touched:
         if change.type is ChangeType.STORAGE_CHANGED:

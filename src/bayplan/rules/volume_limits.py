@@ -27,6 +27,7 @@ Handles = dict[str, set[VolumeHandle]]  # by driver
 class VolumeLimits(ClaimRule):
     name = "NodeVolumeLimits"
     id = "volume-limits"
+    reasons_by_code = (TOO_MANY,)
 
     def reject(self, state: ClaimPart, index: PlacementIndex, at: At) -> Codes:
         codes = np.zeros(index.slots.capacity, np.int64)
@@ -42,10 +43,6 @@ class VolumeLimits(ClaimRule):
         if change.type is ChangeType.STORAGE_CHANGED:
             return self._touched_by_storage(state, change, index)
         return super().touched(state, change, index)
-
-    def reasons(self, state: ClaimPart, code: int) -> tuple[Reason, ...]:
-        del state, code
-        return (TOO_MANY,)
 
     def evidence(self, state: ClaimPart, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
         del workload

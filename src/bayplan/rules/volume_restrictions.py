@@ -24,8 +24,9 @@ ONE_POD = "ReadWriteOncePod"
 class VolumeRestrictions(ClaimRule):
     name = "VolumeRestrictions"
     id = "volume-restrictions"
+    reasons_by_code = (IN_USE,)
 
-    def refuse(self, state: ClaimPart, index: PlacementIndex) -> Reason | None:
+    def pre_filter(self, state: ClaimPart, index: PlacementIndex) -> Reason | None:
         return missing_claim(state, index)
 
     def reject(self, state: ClaimPart, index: PlacementIndex, at: At) -> Codes:
@@ -35,10 +36,6 @@ class VolumeRestrictions(ClaimRule):
         if change.workload is not None and has_claims(change.workload):
             return ALL
         return super().touched(state, change, index)
-
-    def reasons(self, state: ClaimPart, code: int) -> tuple[Reason, ...]:
-        del state, code
-        return (IN_USE,)
 
     def evidence(self, state: ClaimPart, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
         del workload, slot

@@ -24,8 +24,9 @@ SEPARATOR = "__"  # a volume in several zones names them all in one label
 class VolumeZone(ClaimRule):
     name = "VolumeZone"
     id = "volume-zone"
+    reasons_by_code = (ELSEWHERE,)
 
-    def refuse(self, state: ClaimPart, index: PlacementIndex) -> Reason | None:
+    def pre_filter(self, state: ClaimPart, index: PlacementIndex) -> Reason | None:
         missing = missing_claim(state, index)
         if missing is not None:
             return missing
@@ -59,10 +60,6 @@ class VolumeZone(ClaimRule):
             allowed &= _in(key, values, index)
         # A node that says nothing of zones is not held to them: kube-scheduler's single-zone clusters.
         return np.where(labelled & ~allowed, 1, 0)[at]
-
-    def reasons(self, state: ClaimPart, code: int) -> tuple[Reason, ...]:
-        del state, code
-        return (ELSEWHERE,)
 
     def evidence(self, state: ClaimPart, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
         del workload

@@ -22,7 +22,7 @@ from bayplan.model.labels import equals
 from bayplan.model.reasons import Codes, Reason, StatusCode
 from bayplan.model.terms import TARGET, PeerTerm, TermPart
 from bayplan.model.workloads import Workload
-from bayplan.rules.rule import Failure, Rule, assigned_slots
+from bayplan.rules.rule import Failure, Rule
 
 APART = Reason(
     "workload-affinity",
@@ -53,7 +53,7 @@ class _GroupRule(Rule):
     label: str
     reason: Reason
     counts_leaving: bool  # whether copies on their way out are peers
-    exempt_slots = staticmethod(assigned_slots)
+    exempts_assigned = True
 
     def part(self, workload: Workload, index: PlacementIndex) -> GroupPart | None:
         del index
@@ -125,7 +125,7 @@ class WorkloadGroupAntiAffinity(_GroupRule):
         del index
         return (state.peers.counts(at) > 0).astype(np.int64)
 
-    def at_one(self, state: GroupState, index: PlacementIndex, slot: int) -> tuple[int, int]:
+    def evaluate_one(self, state: GroupState, index: PlacementIndex, slot: int) -> tuple[int, int]:
         del index
         counter = state.peers.counter
         return int(int(counter.column.of_slot[slot]) in counter.by_domain), 0

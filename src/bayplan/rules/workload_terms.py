@@ -1,8 +1,9 @@
 """
 The seed's workload affinity: terms over peers in a fleet, in domains of clusters, zones, regions, providers or labels.
 
-The same counters as for pods, read by the seed: every affinity term perhaps through another peer, the first of its set
-anywhere, anti-affinity in both directions. Clusters that hold the workload already pass.
+The counters are the same as for pods, with the seed's semantics: each affinity term may be met by another peer, the
+first workload of a set fits anywhere, anti-affinity applies in both directions. Clusters that hold the workload already
+are exempt.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from bayplan.rules.inter_pod_affinity import (
     meets_affinity,
     rejected_by_existing,
 )
-from bayplan.rules.rule import MAX_SCORE, Failure, Rule, assigned_slots
+from bayplan.rules.rule import MAX_SCORE, Failure, Rule
 
 NO_PEER = Reason("workload-terms", "cluster(s) did not match workload affinity rules", StatusCode.UNRESOLVABLE)
 PEER = Reason("workload-anti-terms", "cluster(s) did not match workload anti-affinity rules", StatusCode.UNSCHEDULABLE)
@@ -33,27 +34,39 @@ OWNER = Reason(
     "cluster(s) did not satisfy existing workloads anti-affinity rules",
     StatusCode.UNSCHEDULABLE,
 )
-REASONS = (NO_PEER, PEER, OWNER)
 
 
 class _WorkloadTerms(InterPodAffinity):
-    """What both signs share; a rule of one sign sees only its own terms."""
+    """What affinity and anti-affinity share; each of the two rules sees only its own terms."""
 
-    exempt_slots = staticmethod(assigned_slots)
-    judges_by = Rule.judges_by  # a cluster may be in several domains
-    at_one = Rule.at_one  # scores are other ones here
-
-    def reasons(self, state: InterPodAffinityState, code: int) -> tuple[Reason, ...]:
-        del state
-        return (REASONS[code - 1],)
+    reasons_by_code = (NO_PEER, PEER, OWNER)
+    exempts_assigned = True
+    domain_column = Rule.domain_column  # a cluster may be in several domains
+    evaluate_one = Rule.evaluate_one  # the scores differ from those for pods
 
     def evidence(
         self, state: InterPodAffinityState, workload: Workload, slot: int, index: PlacementIndex
     ) -> list[Failure]:
-        # RF  # which reads our reasons, so it cannot be imported above
-
         del workload
-        return term_failures(self.id, state, slot, index)
+        at, peer_index = np.array([slot]), index.peer_index
+        found = []
+        for required, first in zip(state.required_affinity, first_by_term(state), strict=True):
+            if not meets_affinity(required, at, first=first)[0]:
+                peers = peer_index.all_peers(required.term)
+                found.append(Failure(self.id, NO_PEER.text, term=required.use.source.path, peers=peers))
+        for term in state.required_anti_affinity:
+            if term.reach.counts(at)[0] > term.use.limit:
+                peers = peer_index.peers(term.use.term, term.reach.slots_sharing_domains(slot).tolist())
+                domain = _domain(term.reach, slot)
+                found.append(Failure(self.id, PEER.text, term=term.use.source.path, domain=domain, peers=peers))
+        of_existing = []
+        for existing in state.existing_anti_affinity:
+            if rejected_by_existing(existing, at)[0]:
+                rule, reach = existing.rule, existing.rule.reach
+                peers = peer_index.owners(rule, reach.slots_sharing_domains(slot).tolist())
+                domain = _domain(reach, slot)
+                of_existing.append(Failure(self.id, OWNER.text, term=rule.source.path, domain=domain, peers=peers))
+        return found + sorted(of_existing, key=lambda failure: (failure.domain, failure.peers))
 
 
 class WorkloadTermAffinity(_WorkloadTerms):
@@ -68,19 +81,19 @@ class WorkloadTermAffinity(_WorkloadTerms):
 
     def prepare(self, part: InterPodAffinityPart, index: PlacementIndex) -> InterPodAffinityState:
         state = super().prepare(part, index)
-        state.refusing = state.pulling = ()
+        state.existing_anti_affinity = state.existing_scores = ()
         return state
 
     def score(self, state: InterPodAffinityState, index: PlacementIndex, at: At) -> Scores | None:
-        """100 times the weight of the wishes that a cluster meets over the weight of all; neighbours have no say."""
-        total = sum(wish.use.weight for wish in (*state.liked, *state.disliked))
+        """The weight of the preferred terms that a cluster meets, in percent of all; existing terms do not count."""
+        total = sum(term.use.weight for term in (*state.preferred_affinity, *state.preferred_anti_affinity))
         if total <= 0:
             return None
         met = np.zeros(len(index.slots.alive[at]), np.int64)
-        for wish in state.liked:
-            met += wish.use.weight * (wish.reach.counts(at) > 0)
-        for wish in state.disliked:
-            met += wish.use.weight * (wish.reach.counts(at) == 0)
+        for term in state.preferred_affinity:
+            met += term.use.weight * (term.reach.counts(at) > 0)
+        for term in state.preferred_anti_affinity:
+            met += term.use.weight * (term.reach.counts(at) == 0)
         return MAX_SCORE * met // total
 
 
@@ -89,14 +102,14 @@ class WorkloadTermAntiAffinity(_WorkloadTerms):
     id = "workload-anti-terms"
 
     def part(self, workload: Workload, index: PlacementIndex) -> InterPodAffinityPart | None:  # type: ignore[override]
-        refused = workload.needs.affinity.anti_required
-        if not refused and not index.peer_index.n_owner_rules:  # neither it nor anybody placed keeps others away
+        terms = workload.needs.affinity.anti_required
+        if not terms and not index.peer_index.n_owner_rules:  # neither the workload nor a placed one has terms
             return None
-        return super().part(_with(workload, AffinityTerms(anti_required=refused)), index)
+        return super().part(_with(workload, AffinityTerms(anti_required=terms)), index)
 
     def prepare(self, part: InterPodAffinityPart, index: PlacementIndex) -> InterPodAffinityState:
         state = super().prepare(part, index)
-        state.pulling = ()
+        state.existing_scores = ()
         return state
 
     def score(self, state: InterPodAffinityState, index: PlacementIndex, at: At) -> Scores | None:
@@ -107,33 +120,6 @@ class WorkloadTermAntiAffinity(_WorkloadTerms):
 def _with(workload: Workload, affinity: AffinityTerms) -> Workload:
     needs = msgspec.structs.replace(workload.needs, affinity=affinity)
     return msgspec.structs.replace(workload, needs=needs)
-
-
-# RF merged from rules.workload_evidence: Which workloads stand in the way of a workload's terms on one cluster: for
-# people, on demand.
-
-
-def term_failures(rule: str, state: InterPodAffinityState, slot: int, index: PlacementIndex) -> list[Failure]:
-    """Everything that the terms of one sign have against the cluster."""
-    at, peer_index = np.array([slot]), index.peer_index
-    found = []
-    for near, first in zip(state.near, first_by_term(state), strict=True):
-        if not meets_affinity(near, at, first=first)[0]:
-            peers = peer_index.all_peers(near.term)
-            found.append(Failure(rule, NO_PEER.text, term=near.use.source.path, peers=peers))
-    for wish in state.apart:
-        if wish.reach.counts(at)[0] > wish.use.limit:
-            peers = peer_index.peers(wish.use.term, wish.reach.slots_sharing_domains(slot).tolist())
-            reason, domain = PEER.text, _domain(wish.reach, slot)
-            found.append(Failure(rule, reason, term=wish.use.source.path, domain=domain, peers=peers))
-    unwelcome = []
-    for neighbours in state.refusing:
-        if rejected_by_existing(neighbours, at)[0]:
-            held, reach = neighbours.rule, neighbours.rule.reach
-            peers = peer_index.owners(held, reach.slots_sharing_domains(slot).tolist())
-            reason, domain = OWNER.text, _domain(reach, slot)
-            unwelcome.append(Failure(rule, reason, term=held.source.path, domain=domain, peers=peers))
-    return found + sorted(unwelcome, key=lambda failure: (failure.domain, failure.peers))
 
 
 def _domain(reach: Reach, slot: int) -> str:

@@ -22,7 +22,7 @@ def pod_answer(name: str, decision: Decision, index: PlacementIndex) -> dict[str
     """The answer to one question of `decide pods`: every node with its verdict, the best ones, the sentence."""
     verdicts, ranking = decision.verdicts, decision.ranking
     nodes = {target: _node(verdicts, ranking, slot) for target, slot in sorted(index.slots.by_name.items())}
-    best = best_target.best(ranking.totals, verdicts.feasible).tolist() if ranking is not None else []
+    best = best_target.best(ranking.totals, verdicts.feasible, index).tolist() if ranking is not None else []
     return {
         "name": name,
         "message": "" if decision.placed else fit_error.sentence(verdicts, index),
