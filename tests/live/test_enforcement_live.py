@@ -24,7 +24,7 @@ async def test_a_pod_relabelled_into_a_conflict_is_evicted(kube_server, cluster)
         await wait_for(lambda: cluster.gone("other"))
         assert await cluster.names() == ["quiet"]
         (note,) = await wait_for(lambda: cluster.notes("RuleBroken"))
-        assert "quiet refuses app=loud" in note
+        assert "quiet rejects app=loud" in note
         assert await wait_for(lambda: cluster.notes("NeighbourEvicted"))  # told to the cause
 
 

@@ -68,7 +68,7 @@ async def test_a_pod_relabelled_into_a_conflict_goes_after_the_grace_time():
     await enforce(cluster, 2)
     assert cluster.deleted == ["other"], "the lower priority goes"
     (note,) = cluster.notes("other", "RuleBroken")
-    assert note.endswith(f"web/quiet refuses app=loud in {HOST}=one")
+    assert note.endswith(f"web/quiet rejects app=loud in {HOST}=one")
     assert cluster.notes("quiet", "NeighbourEvicted")
 
 

@@ -1,8 +1,7 @@
 """
-Making room: whom to ask to go so that a more important pod fits, and asking them.
+Carries out preemption: nominates the node for the pod and deletes its victims.
 
-The search is `preempting`; here its answer is carried out: the victims are told why and deleted, and the pod is
-promised the node meanwhile.
+`preempting` searches for the node and the victims. The victims get the condition DisruptionTarget and an event.
 """
 
 from __future__ import annotations
@@ -27,14 +26,15 @@ from bayplan.queueing.pending_pod import PendingPod
 from bayplan.rules.rule import Rule
 from bayplan.watching.cluster_state import ClusterState
 
-MAX_PODS_SEARCHED = 4  # searches that are no more than a moment's work
+MAX_NOMINATED_PODS_SEARCHED = 4  # per evaluation of an equivalence class, to keep it short
 log = logging.getLogger("bayplan.preemption")
 
 
 class PreemptionAttempt(msgspec.Struct, frozen=True):
     """
-    What came of the search. `nominated` is the node promised now, "" if an earlier promise is taken back, None if
-    nothing changes. `displaced` are less important pods that had been promised the same node.
+    The result of a search. `nominated` is the newly nominated node, "" if the nomination is cleared, None if it stays.
+
+    `displaced` are pods of lower priority for which the same node had been nominated.
     """
 
     message: str = ""
@@ -44,7 +44,7 @@ class PreemptionAttempt(msgspec.Struct, frozen=True):
 
 
 class Preemptor:
-    """Searches for victims when a pod fits nowhere, and carries out what was found."""
+    """Searches for victims when a pod is unschedulable, and deletes them."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class Preemptor:
         self._wall = wall
 
     def attempt(self, workload: Workload, rules: Sequence[Rule]) -> PreemptionAttempt:
-        """Look for room that less important pods could make. Changes nothing but what is promised to whom."""
+        """Search for victims of lower priority. Only nominations are changed here."""
         self._metrics.preemption_attempts.inc()
         state = self._state
         found = self._search(workload, rules)
@@ -70,37 +70,39 @@ class Preemptor:
             displaced = state.nominations.displaced_by(workload, found.target)
             for other in displaced:
                 state.clear_nomination(other.key)
-                state.activate(other.key, other.uid)  # it may find another place, or make room elsewhere
+                state.activate(other.key, other.uid)  # it may fit another node, or preempt pods there
             victims = self._victims(found)
             state.nominate(workload, found.target)
             state.nominations.note_victims(workload.key, frozenset(victim.uid for victim in victims))
             self._metrics.preemption_victims.observe(len(victims))
-            # Those that are on their way out already are only waited for.
-            going = tuple(victim for victim in victims if not victim.terminating)
-            return PreemptionAttempt(found.message, found.target, going, displaced)
+            # Victims that terminate already need no deletion.
+            to_delete = tuple(victim for victim in victims if not victim.terminating)
+            return PreemptionAttempt(found.message, found.target, to_delete, displaced)
         if found.clears_nomination and (state.nominations.target_of(workload.key) or workload.nominated_target):
             state.clear_nomination(workload.key)
             return PreemptionAttempt(found.message, "")
         return PreemptionAttempt(found.message)
 
-    def pod_helped(self, alike: Mapping[WorkloadKey, PendingPod], rules: Sequence[Rule]) -> PendingPod | None:
-        """Of pods that no rule tells apart one that somebody would be asked to go for, if it were tried again now."""
-        sample, nominated = next(iter(alike.values())).workload, self._state.nominations
-        if not sample.preempts or not self._has_lesser(sample):
+    def pod_helped(self, equivalent: Mapping[WorkloadKey, PendingPod], rules: Sequence[Rule]) -> PendingPod | None:
+        """Return one of these equivalent pods that would preempt new victims if it were scheduled now, else None."""
+        sample, nominations = next(iter(equivalent.values())).workload, self._state.nominations
+        if not sample.preempts or not self._has_lower_priority_pod(sample):
             return None
-        # Of those without a promise all would be told the same; a few of the others will do for one look.
-        without = (pending for key, pending in alike.items() if not nominated.target_of(key))
-        having = (alike[one.key] for one, _ in nominated.all() if one.key in alike)
-        asking = itertools.chain(itertools.islice(without, 1), itertools.islice(having, MAX_PODS_SEARCHED))
-        return next((pending for pending in asking if self._would_help(pending.workload, rules)), None)
+        # Pods without a nomination all have the same answer. Of the nominated ones a few are enough for one evaluation.
+        without = (pending for key, pending in equivalent.items() if not nominations.target_of(key))
+        nominated = (equivalent[one.key] for one, _ in nominations.all() if one.key in equivalent)
+        candidates = itertools.chain(
+            itertools.islice(without, 1), itertools.islice(nominated, MAX_NOMINATED_PODS_SEARCHED)
+        )
+        return next((pending for pending in candidates if self._has_new_victims(pending.workload, rules)), None)
 
-    def _would_help(self, workload: Workload, rules: Sequence[Rule]) -> bool:
-        """Whether somebody would be asked to go for the pod who was not asked before."""
+    def _has_new_victims(self, workload: Workload, rules: Sequence[Rule]) -> bool:
+        """Whether the pod would preempt pods that are not its victims yet."""
         found = self._search(workload, rules)
-        asked = self._state.nominations.victims_of(workload.key)
-        return bool(found.target) and not {victim.uid for victim in self._victims(found)} <= asked
+        known = self._state.nominations.victims_of(workload.key)
+        return bool(found.target) and not {victim.uid for victim in self._victims(found)} <= known
 
-    def _has_lesser(self, workload: Workload) -> bool:
+    def _has_lower_priority_pod(self, workload: Workload) -> bool:
         pod_table = self._state.index.pod_table
         return bool(((pod_table.slot != FREE_ROW) & (pod_table.priority < workload.priority)).any())
 
@@ -113,25 +115,25 @@ class Preemptor:
 
     async def carry_out(self, workload: Workload, attempt: PreemptionAttempt) -> None:
         """
-        Tell the victims and delete them; those that are gone already have saved us the trouble.
+        Clear the nominations of displaced pods in the API server and delete the victims that still exist.
 
-        If one could not be deleted, nothing will happen that wakes the pod: it is tried again.
+        If a victim cannot be deleted, no change will requeue the pod, so it is activated here.
         """
         for other in attempt.displaced:
             if self._state.nominations.target_of(other.key):
-                continue  # it was promised another node meanwhile, and will say so itself
-            with contextlib.suppress(ClusterError):  # its status will be written again when it is tried again
+                continue  # another node was nominated meanwhile, and that status is written separately
+            with contextlib.suppress(ClusterError):  # the next attempt of the pod writes its status again
                 await self._writer.patch_status(PodRef.of(other), {"nominatedNodeName": None})
         for victim in attempt.victims:
             try:
-                await self._end(victim, workload, attempt.nominated or "")
+                await self._delete_victim(victim, workload, attempt.nominated or "")
             except PodGoneError:
                 continue
             except ClusterError as error:
                 log.warning("victim not deleted", extra={"pod": victim.key, "for": workload.key, "error": str(error)})
                 self._state.activate(workload.key, workload.uid)
 
-    async def _end(self, victim: Workload, workload: Workload, node: str) -> None:
+    async def _delete_victim(self, victim: Workload, workload: Workload, node: str) -> None:
         pod = PodRef.of(victim)
         await self._writer.patch_status(pod, conditions.preempted(workload.scheduler_name, self._wall()))
         await self._writer.delete(pod)

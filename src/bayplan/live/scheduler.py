@@ -1,8 +1,8 @@
 """
-The loop: take the next pod, decide, count it in, bind it in the background, and go on with the next.
+The scheduling loop: take the next pod, decide, assume it on its node, bind it in the background, continue.
 
-One thread owns the index; deciding and counting in happen without a pause between them. What takes longer than a
-moment (the API server) happens in tasks. A step ends after a few milliseconds, so that watching goes on.
+One thread owns the index; deciding and assuming happen without an `await` between them. Requests to the API server run
+in tasks. A step ends after a few milliseconds, so that watches and requests continue.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from bayplan.queueing.pending_pod import PendingPod, QueueStage
 from bayplan.rules.rule import Rule
 from bayplan.watching.cluster_state import ClusterState
 
-MAX_STEP_SECONDS = 0.008  # seconds of deciding before others may run
-MAX_REQUEUE_SECONDS = 0.004  # of them, seconds for finding out who can be woken
-IDLE_POLL_SECONDS = 0.05  # seconds until it is looked again who of the busy has begun to wait for something
+MAX_STEP_SECONDS = 0.008  # of scheduling, before other tasks run
+MAX_REQUEUE_SECONDS = 0.004  # of a step, for evaluating unschedulable pods
+IDLE_POLL_SECONDS = 0.05  # between two checks whether a busy task has begun to wait for its volumes
 SWEEP_INTERVAL_SECONDS = 300.0
 log = logging.getLogger("bayplan.scheduler")
 
 Profiles = Mapping[str, Sequence[Rule]]  # scheduler name → its rules
-OnDecision = Callable[[Workload, str, str], None]  # the pod, its node or "", and why not
+OnDecision = Callable[[Workload, str, str], None]  # the pod, its node or "", and why it has none
 
 
 class Scheduler:
-    """Places what is pending in `state`, while `leading`."""
+    """Schedules the pending pods of `state`. `on_decision` and `on_step` are for recordings."""
 
     def __init__(
         self,
@@ -70,15 +70,15 @@ class Scheduler:
         self._tasks: set[asyncio.Task[None]] = set()
         self._conditions = ConditionWriter(writer, state.is_unplaced)
         self._activity = asyncio.Event()
-        self._swept = clock()
-        self.longest_step = 0.0  # seconds of this thread that a step has taken at most
+        self._last_sweep = clock()
+        self.longest_step = 0.0  # seconds of processor time of this thread
         self._failure: BaseException | None = None
         state.on_pending = binds_in_flight.on_free = self._activity.set
 
     # The loop
 
     async def run(self) -> None:
-        """Schedule for ever."""
+        """Schedule until cancelled."""
         while True:
             self._activity.clear()
             if self._failure is not None:
@@ -89,31 +89,31 @@ class Scheduler:
                 await self._wait()
 
     def changed(self) -> None:
-        """Something in the cluster is other than it was: perhaps a sleeper fits now."""
+        """Note a change in the cluster: an unschedulable pod may be schedulable now."""
         self._activity.set()
 
     async def idle(self) -> None:
-        """Until every write that is under way has come to its end; those that wait for volumes may take for ever."""
+        """Wait until all writes in progress have ended, except binds that wait for volumes."""
         while busy := self._tasks - self._binds_in_flight.waiting_tasks:
             await asyncio.wait(busy, timeout=IDLE_POLL_SECONDS, return_when=asyncio.FIRST_COMPLETED)
 
     def step(self) -> bool:
-        """Decide about as many pods as a moment allows; whether there was anything to do."""
-        began, spent = self._clock(), time.thread_time()
+        """Decide about as many pods as the time of a step allows. Return whether there was anything to do."""
+        began, thread_began = self._clock(), time.thread_time()
         self._on_step()
         self._requeue_unschedulable(began)
         worked = self._state.unschedulable.has_candidates
         while not self._binds_in_flight.is_full and (pending := self._state.queue.pop(self._clock())) is not None:
             self._attempt(pending)
-            worked = True  # at least once, however late it is: nobody calls again for those who are ready already
+            worked = True  # at least one pod per step, however late: ready pods cause no further activity
             if self._clock() - began >= MAX_STEP_SECONDS:
                 break
-        self.longest_step = max(self.longest_step, time.thread_time() - spent)
+        self.longest_step = max(self.longest_step, time.thread_time() - thread_began)
         return worked
 
     async def _wait(self) -> None:
-        """Until something happens, a back-off ends or the sweep is due."""
-        until = self._swept + SWEEP_INTERVAL_SECONDS
+        """Wait for activity, the end of a backoff or the next sweep."""
+        until = self._last_sweep + SWEEP_INTERVAL_SECONDS
         next_retry = self._state.queue.ready_at()
         if next_retry is not None and not self._binds_in_flight.is_full:
             until = min(until, next_retry)
@@ -124,20 +124,20 @@ class Scheduler:
             return
 
     def _requeue_unschedulable(self, now: float) -> None:
-        def enough() -> bool:
+        def out_of_time() -> bool:
             return self._clock() - now >= MAX_REQUEUE_SECONDS
 
         state = self._state
-        for pending in state.unschedulable.wake(enough):
+        for pending in state.unschedulable.wake(out_of_time):
             state.queue.retry(pending, now)
-        if now - self._swept >= SWEEP_INTERVAL_SECONDS:
-            self._swept = now
+        if now - self._last_sweep >= SWEEP_INTERVAL_SECONDS:
+            self._last_sweep = now
             state.unschedulable.mark_all_for_sweep()
-        if enough():
+        if out_of_time():
             return
-        for pending in state.unschedulable.sweep(enough):
+        for pending in state.unschedulable.sweep(out_of_time):
             self._metrics.missed_requeues.inc()
-            log.error("woken by the sweep, not by an event", extra={"pod": pending.key})
+            log.error("requeued by the sweep, not by a change", extra={"pod": pending.key})
             state.queue.retry(pending, now)
 
     # One pod
@@ -154,31 +154,28 @@ class Scheduler:
                 diagnosis = deciding.diagnose(workload, state.index, rules, state.nominations)
                 attempt = self._preemptor.attempt(workload, rules)
         except Exception:
-            # A bug of ours: told as what it is, loudly, and the other pods go on.
+            # A bug in Bayplan: it is reported as such, and the other pods are still scheduled.
             log.exception("internal error while deciding", extra={"pod": pending.key})
             self._handle_internal_error(pending)
             return
         self._metrics.algorithm_seconds.observe(decided - began)
         if choice.slot >= 0:
             node = state.index.slots.at(choice.slot).name
-            log.debug("placed", extra={"pod": pending.key, "node": node, "total": choice.total})
+            log.debug("scheduled", extra={"pod": pending.key, "node": node, "total": choice.total})
             self._on_decision(workload, node, "")
             self._volumes.assume(workload, choice.slot)
             state.assume(pending, choice.slot)
             state.unschedulable.placed(workload)
-            self._bind(pending, node, began)
+            self._binds_in_flight.enter()
+            self._start_task(self._bind(pending, node, began))
         else:
             self._handle_unschedulable(pending, diagnosis, attempt, began)
 
-    def _bind(self, pending: PendingPod, node: str, began: float) -> None:
-        async def bind() -> None:
-            try:
-                await self._binder.bind(pending, node, began)
-            finally:
-                self._binds_in_flight.leave()
-
-        self._binds_in_flight.enter()
-        self._start_task(bind())
+    async def _bind(self, pending: PendingPod, node: str, began: float) -> None:
+        try:
+            await self._binder.bind(pending, node, began)
+        finally:
+            self._binds_in_flight.leave()
 
     def _handle_unschedulable(
         self, pending: PendingPod, diagnosis: Diagnosis, attempt: PreemptionAttempt, began: float
@@ -188,9 +185,12 @@ class Scheduler:
         profile = workload.scheduler_name
         self._metrics.attempts.labels(UNSCHEDULABLE, profile).inc()
         self._metrics.attempt_seconds.labels(UNSCHEDULABLE, profile).observe(self._clock() - began)
-        log.debug("refused", extra={"pod": pending.key, "message_text": message})
+        log.debug("unschedulable", extra={"pod": pending.key, "message_text": message})
         self._on_decision(workload, "", message)
-        self._record_unschedulable(pending, message, diagnosis, attempt.nominated)
+        note = f"{message} Blocked by {', '.join(diagnosis.blockers)}." if diagnosis.blockers else message
+        self._events.record(PodRef.of(workload), "FailedScheduling", note, action="Scheduling", warning=True)
+        if message != pending.message or attempt.nominated is not None:
+            self._update_condition(pending, message, conditions.UNSCHEDULABLE, nominated=attempt.nominated)
         if attempt.victims or attempt.displaced:
             self._start_task(self._preemptor.carry_out(workload, attempt))
         state.queue.move(pending, QueueStage.WAITING)
@@ -199,25 +199,13 @@ class Scheduler:
             state.unschedulable.placed(workload)
 
     def _handle_internal_error(self, pending: PendingPod) -> None:
-        """Tell the owner of a pod that it is us, not the pod, and try again later."""
+        """Report that the scheduler, not the pod, is at fault, and retry later."""
         self._metrics.attempts.labels(ERROR, pending.workload.scheduler_name).inc()
         pod, message = PodRef.of(pending.workload), "internal error of the scheduler; its log has the details"
         self._events.record(pod, "FailedScheduling", message, action="Scheduling", warning=True)
         self._update_condition(pending, message, conditions.SCHEDULER_ERROR, nominated=None)
         self._state.unschedulable.remove(pending.key)
         self._state.queue.retry(pending, self._clock())
-
-    def _record_unschedulable(
-        self, pending: PendingPod, message: str, diagnosis: Diagnosis, nominated: str | None
-    ) -> None:
-        """The event and the condition; the condition only if it says something new."""
-        pod = PodRef.of(pending.workload)
-        note = message
-        if diagnosis.blockers:
-            note = f"{message} Blocked by {', '.join(diagnosis.blockers)}."
-        self._events.record(pod, "FailedScheduling", note, action="Scheduling", warning=True)
-        if message != pending.message or nominated is not None:
-            self._update_condition(pending, message, conditions.UNSCHEDULABLE, nominated=nominated)
 
     def _update_condition(self, pending: PendingPod, message: str, reason: str, *, nominated: str | None) -> None:
         status = conditions.not_scheduled(message, self._wall(), pending.pod, reason=reason, nominated=nominated)
@@ -234,5 +222,5 @@ class Scheduler:
     def _task_done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and task.exception() is not None:
-            self._failure = task.exception()  # a bug of ours: the loop ends with it, loudly
+            self._failure = task.exception()  # a bug in Bayplan: it ends the loop
             self._activity.set()
