@@ -24,19 +24,19 @@ def moves():
 def test_what_went_as_planned_gained_what_was_planned(moves):
     plan = moves.plan(ANY)
     assert len(plan.moves) == 2
-    gains = moves.reached([(move.workload, move.after[0][0]) for move in plan.moves])
+    gains = moves.gains_of([(move.workload, move.after[0][0]) for move in plan.moves])
     assert gains == tuple(sum(move.gain.values()) for move in plan.moves)
     assert moves.plan(ANY) == plan  # nothing was changed by asking
 
 
 def test_whoever_came_back_to_where_it_was_gained_nothing(moves):
     plan = moves.plan(ANY)
-    assert moves.reached([(move.workload, move.before[0][0]) for move in plan.moves]) == (0, 0)
+    assert moves.gains_of([(move.workload, move.before[0][0]) for move in plan.moves]) == (0, 0)
 
 
 def test_a_node_that_came_after_the_look_is_no_trouble(moves):
     (api, _) = moves.plan(ANY).moves
-    assert moves.reached([(api.workload, "a-new-node")]) == (100,)  # one less too many where it was
+    assert moves.gains_of([(api.workload, "a-new-node")]) == (100,)  # one less too many where it was
 
 
 def test_pods_without_a_controller_are_named(moves):

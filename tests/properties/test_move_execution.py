@@ -71,7 +71,7 @@ def test_undisturbed_it_reaches_what_was_planned(preset, seed, n_nodes, n_pods, 
         (move,) = step.evict
         target = world.evict(move.workload)
         assert ((target, 1),) == move.after
-        gained += sum(view.reached([(move.workload, target)]))
+        gained += sum(view.gains_of([(move.workload, target)]))
         carrying.evicted(move.workload, 0.0)
         made += 1
     assert step.dropped == ()

@@ -1,8 +1,8 @@
 """
-A plan of moves carried out on a live cluster: look, evict what may be evicted, wait until it is replaced, look again.
+Carries out a plan of moves on a live cluster: read it, evict what may be evicted, wait for replacements, read again.
 
-What to do next is told by `enforcing.move_execution`; here it is done, through the Eviction API. Ends between two moves
-when interrupted, and says what was done however it ends.
+`enforcing.move_execution` decides the next step; here it is done through the Eviction API. An interrupt ends the run
+between two moves, and the outcome is reported however the run ends.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from bayplan.live.cluster_writer import (
 )
 from bayplan.live.pod_moves import PodMoves
 from bayplan.model.workloads import WorkloadKey
-from bayplan.watching.background_tasks import BackgroundTasks
+from bayplan.watching.background_tasks import BackgroundTasks, wait_for_any
 from bayplan.watching.pod_watch import PodWatch
 
 NOT_OBSERVED = "it was listed, but has not been seen since"
@@ -52,9 +52,9 @@ NOT_AUTHORIZED = (ForbiddenError, UnauthorizedError)
 
 class Mover:
     """
-    `read_cluster` reads the cluster anew; `report` is told of everything that happens. `outcome` is what was done so far.
+    Moves pods by evicting them. `outcome` is what was done so far; `interrupt`, once set, ends the run before a move.
 
-    `interrupt`, once set, ends it before the next move.
+    `read_cluster` reads the current state of the cluster; `report` receives every event of the run.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Mover:
         self._settings, self._on_trouble, self._clock = settings, on_trouble, clock
 
     async def run(self) -> MovesOutcome:
-        """Until nothing is left to do, or nothing can be done, or interrupted."""
+        """Run until all moves are made, none can be made, or `interrupt` is set."""
         try:
             async with BackgroundTasks() as background_tasks:
                 await self._carry_out(PodWatch(self._connection, background_tasks, self._on_trouble))
@@ -88,7 +88,7 @@ class Mover:
         return self.outcome
 
     async def _carry_out(self, watch: PodWatch) -> None:
-        patience_ends = self._clock() + self._settings.timeout
+        deadline = self._clock() + self._settings.timeout
         while not self.interrupt.is_set() and not self.outcome.stopped:
             view = await asyncio.to_thread(self._read_cluster)
             if self.interrupt.is_set():
@@ -97,14 +97,14 @@ class Mover:
             for dropped in step.dropped:
                 self._drop(dropped)
             if step.evict:
-                if await self._move(step.evict, view, watch):
-                    patience_ends = self._clock() + self._settings.timeout
+                if await self._evict_and_wait(step.evict, view, watch):
+                    deadline = self._clock() + self._settings.timeout
             elif not step.waiting:
                 return
-            elif not step.in_time and self._clock() >= patience_ends:
+            elif not step.in_time and self._clock() >= deadline:
                 self.outcome.stopped = f"{step.waiting}; waited for {self._settings.timeout:g} s"
             else:
-                until = step.until if step.in_time else min(step.until, patience_ends)
+                until = step.until if step.in_time else min(step.until, deadline)
                 await self._wait(MoveWaiting(step.waiting, max(until - self._clock(), 0.0)))
 
     async def _wait(self, waiting: MoveWaiting) -> None:
@@ -113,10 +113,8 @@ class Mover:
             async with asyncio.timeout(waiting.seconds):
                 await self.interrupt.wait()
 
-    # Moving
-
-    async def _move(self, moves: Sequence[WorkloadMove], view: PodMoves, watch: PodWatch) -> bool:
-        """Evict these and wait for their replacements; whether any of them could be evicted."""
+    async def _evict_and_wait(self, moves: Sequence[WorkloadMove], view: PodMoves, watch: PodWatch) -> bool:
+        """Evict these pods and wait for their replacements. Return whether any pod was evicted."""
         refs = {move.workload: _ref(view, move.workload) for move in moves}
         await watch.follow(ref.namespace for ref in refs.values())
         known = {pod.uid: pod for pod in watch.pods.values()}
@@ -130,14 +128,15 @@ class Mover:
             elif await self._evict(move, ref):
                 evicted.append(move)
         old = [known[refs[move.workload].uid] for move in evicted]
-        became = await self._settled(old, frozenset(known), watch)
-        self._note(evicted, became, view)
+        replacements = await self._wait_for_replacements(old, frozenset(known), watch)
+        self._note_completed(evicted, replacements, view)
         return bool(evicted)
 
     async def _evict(self, move: WorkloadMove, pod: PodRef) -> bool:
-        """Whether the pod is on its way out now."""
+        """Evict a pod. Return whether the API server accepted the eviction."""
         key = move.workload
-        self._report(Evicting(move, self._number(), len(self.outcome.plan.moves)))
+        total = len(self.outcome.plan.moves)
+        self._report(Evicting(move, total - len(self._execution.left) + 1, total))
         try:
             await self._writer.evict(pod)
         except PodGoneError:
@@ -147,35 +146,34 @@ class Mover:
         except (RejectedError, UnknownOutcomeError) as error:
             if isinstance(error.__cause__, NOT_AUTHORIZED):
                 raise error.__cause__ from None
-            self._execution.refused(key, _why(error), self._clock())
-            self._report(Refused(key, _why(error)))
+            self._execution.refused(key, _reason(error), self._clock())
+            self._report(Refused(key, _reason(error)))
             return False
         self._execution.evicted(key, self._clock())
         return True
 
-    def _number(self) -> int:
-        return len(self.outcome.plan.moves) - len(self._execution.left) + 1
-
-    async def _settled(
+    async def _wait_for_replacements(
         self, evicted: Sequence[SeenPod], before: frozenset[str], watch: PodWatch
     ) -> tuple[Replacement, ...]:
-        """What became of the evicted pods, once it is over or nobody wants to wait any longer."""
+        """Return the replacements of the evicted pods when all are complete, on timeout or on interrupt."""
         deadline = self._clock() + self._settings.timeout
         while True:
             watch.changed.clear()
-            became = move_execution.find_replacements(evicted, before, watch.pods.values())
+            found = move_execution.find_replacements(evicted, before, watch.pods.values())
             left = deadline - self._clock()
-            if all(one.is_over for one in became) or self.interrupt.is_set() or left <= 0:
-                return became
-            await _either(watch.changed, self.interrupt, left)
+            if all(one.is_over for one in found) or self.interrupt.is_set() or left <= 0:
+                return found
+            await wait_for_any(watch.changed, self.interrupt, timeout=left)
 
-    def _note(self, moves: Sequence[WorkloadMove], became: Sequence[Replacement], view: PodMoves) -> None:
-        """Take note of moves that were made, and end it all where going on would do harm."""
-        made = [MoveCompleted(move, replacement) for move, replacement in zip(moves, became, strict=True)]
-        landed = [one for one in made if one.target]
-        gains = view.reached([(one.move.workload, one.target) for one in landed])
+    def _note_completed(
+        self, moves: Sequence[WorkloadMove], replacements: Sequence[Replacement], view: PodMoves
+    ) -> None:
+        """Record completed moves, and stop the run if further moves would do harm."""
+        completed = [MoveCompleted(move, replacement) for move, replacement in zip(moves, replacements, strict=True)]
+        landed = [one for one in completed if one.target]
+        gains = view.gains_of([(one.move.workload, one.target) for one in landed])
         gained = dict(zip((one.move.workload for one in landed), gains, strict=True))
-        for one in made:
+        for one in completed:
             known = msgspec.structs.replace(one, gain=gained.get(one.move.workload, 0))
             self.outcome.made.append(known)
             self._report(known)
@@ -183,7 +181,7 @@ class Mover:
                 missing = f"{one.move.workload} was evicted, but {one.replacement.missing}"
                 self.outcome.stopped = f"{missing} within {self._settings.timeout:g} s"
             elif one.target and not known.as_planned and known.gain <= 0:
-                # More of the same would disturb for nothing.
+                # Further moves would disrupt pods without a gain.
                 self.outcome.stopped = (
                     f"the scheduler put {one.move.workload} elsewhere than planned, and nothing was gained"
                 )
@@ -197,19 +195,9 @@ def _ref(view: PodMoves, key: WorkloadKey) -> PodRef:
     return PodRef.of(view.cluster.index.records[key].workload)
 
 
-def _why(error: ClusterError) -> str:
-    """In the API server's own words, if it said anything: disruption budgets are named in the causes."""
-    said = error.__cause__
-    if not isinstance(said, ApiError):
+def _reason(error: ClusterError) -> str:
+    """Return the message of the API server with its causes, which name disruption budgets; else the error itself."""
+    cause = error.__cause__
+    if not isinstance(cause, ApiError):
         return str(error)
-    return " ".join([said.message, *(cause.message for cause in said.details.causes or () if cause.message)])
-
-
-async def _either(one: asyncio.Event, other: asyncio.Event, seconds: float) -> None:
-    """Until one of the two is set, or so many seconds have passed."""
-    waits = [asyncio.ensure_future(event.wait()) for event in (one, other)]
-    try:
-        await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for wait in waits:
-            wait.cancel()
+    return " ".join([cause.message, *(one.message for one in cause.details.causes or () if one.message)])

@@ -1,4 +1,10 @@
-"""Pods as they are read from a cluster, with who made each of them: only those will come back when they are evicted."""
+"""
+Moves of pods within one state of a cluster: what a plan would gain, and what it gained once the new nodes are known.
+
+Only pods with a controller are recreated when they are evicted. A moved pod is placed as its replacement would be: as a
+new pod, so that the selectors of its Services and of its controller count, as for every pending pod. Needs no network:
+the state may come from files.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +25,11 @@ from bayplan.rules.rule import Rule
 from bayplan.wire.meta import OwnerReference
 from bayplan.wire.pods import Pod
 
-NODE = "Node"  # owns the mirrors of static pods, which its kubelet runs whatever the API server says
+NODE = "Node"  # the owner of mirror pods, which the kubelet runs regardless of the API server
 
 
 class OwnedPods(PodSink):
-    """`controllers` has the controlling owner of each pod that has one and would be made anew elsewhere."""
+    """Collects the pods of a cluster; `controllers` has the controlling owner of each pod that would be recreated."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -37,13 +43,8 @@ class OwnedPods(PodSink):
             self.controllers[WorkloadKey(f"{meta.namespace or pods.DEFAULT_NAMESPACE}/{meta.name}")] = owner
 
 
-# RF merged from live.pod_moves: Moves of pods in one view of a cluster: what a plan would gain, and what it gained
-# once it is known where pods went. A pod that moves is placed as its replacement would be: new, so that what its
-# Services and its controller select counts, as for every pending pod. Needs no network: files do as well.
-
-
 class PodMoves:
-    """`controllers` has the controlling owner of every pod that would come back."""
+    """One state of a cluster; `controllers` has the controlling owner of every pod that would be recreated."""
 
     def __init__(
         self, cluster: LoadedCluster, controllers: Mapping[WorkloadKey, OwnerReference], rules: Sequence[Rule]
@@ -57,24 +58,24 @@ class PodMoves:
         return self.cluster.disruption_budgets
 
     def workload(self, key: WorkloadKey) -> Workload | None:
-        """A pod that runs; None if there is none of that name."""
+        """Return a bound pod, or None if there is none of that name."""
         record = self.cluster.index.records.get(key)
         return None if record is None else record.workload
 
     def is_recreated(self, key: WorkloadKey) -> bool:
-        """Whether somebody would make the pod again."""
+        """Whether a controller would recreate the pod."""
         return key in self.controllers
 
     def plan(self, limits: DisruptionLimits) -> Rebalancing:
-        """The fewest moves that gain most within the limits."""
+        """Return the fewest moves with the highest gain within the limits."""
         with self._preferences() as preferences:
             return rebalancing.plan_moves(self.cluster.index, self._place_recreated, preferences, limits)
 
-    def reached(self, landings: Sequence[tuple[WorkloadKey, str]]) -> tuple[int, ...]:
-        """What each move gained, now that it is known where the pods went."""
+    def gains_of(self, landings: Sequence[tuple[WorkloadKey, str]]) -> tuple[int, ...]:
+        """Return what each move gained, given the nodes on which the pods landed."""
         targets = dict(landings)
 
-        def where_it_went(workload: Workload) -> Shares:
+        def place_as_landed(workload: Workload) -> Shares:
             index, target = self.cluster.index, targets[workload.key]
             slot = index.slots.by_name.get(target)
             labels = {} if slot is None else index.slots.at(slot).labels
@@ -83,13 +84,13 @@ class PodMoves:
             return ((target, 1),)
 
         with self._preferences() as preferences:
-            return rebalancing.gains_of_moves(self.cluster.index, where_it_went, preferences, list(targets))
+            return rebalancing.gains_of_moves(self.cluster.index, place_as_landed, preferences, list(targets))
 
     def orphans(self, movable: Callable[[Workload], bool]) -> list[WorkloadKey]:
-        """Of the movable pods those that might have it better elsewhere, but that nobody would make again."""
+        """Return the movable pods that another node might suit better but that no controller would recreate."""
         with self._preferences() as preferences:
-            uneasy = sorted(preferences.improvable() - self.controllers.keys())
-        return [key for key in uneasy if movable(self.cluster.index.records[key].workload)]
+            improvable = sorted(preferences.improvable() - self.controllers.keys())
+        return [key for key in improvable if movable(self.cluster.index.records[key].workload)]
 
     @contextmanager
     def _preferences(self) -> Iterator[PodPreferences]:
@@ -108,8 +109,9 @@ class PodMoves:
         if needs.spread.constraints:
             return workload
         owner = self.controllers.get(workload.key)
-        owners, around = None if owner is None else [owner], self.cluster.spread_context
-        selector = pods.default_selector(workload.labels, workload.namespace, owners, around)
+        owners = None if owner is None else [owner]
+        context = self.cluster.spread_context
+        selector = pods.default_selector(workload.labels, workload.namespace, owners, context)
         if selector is None:
             return workload
         spread = SpreadRequirements(default_selector=selector)

@@ -1,7 +1,7 @@
 """
-A scheduler from beginning to end: watch until everything is known, stand for election, schedule, hand over.
+The life of a scheduler process: sync all watches, become leader, schedule, and release the lease when stopped.
 
-Whatever this process knows it has from the API server, so it may be killed at any moment.
+All state comes from the API server, so the process may be killed at any moment.
 """
 
 from __future__ import annotations
@@ -11,12 +11,11 @@ import contextlib
 import logging
 import pathlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import IO, Any
 
 import msgspec
-from aiohttp import web
 
 from bayplan.errors import ClusterError, Fault, InputError
 from bayplan.kube_api.connection import Connection
@@ -30,27 +29,30 @@ from bayplan.live.cluster_writer import ApiServerWriter, DryRunWriter
 from bayplan.live.enforcement import Enforcement
 from bayplan.live.metrics import Reading
 from bayplan.live.scheduler import Profiles
+from bayplan.live.serving import StatusServer
 from bayplan.mapping import pods
 from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.watching import resources
-from bayplan.watching.background_tasks import BackgroundTasks
+from bayplan.watching.background_tasks import BackgroundTasks, wait_for_any
 from bayplan.watching.cluster_state import ClusterState
-from bayplan.watching.resources import ResourceHandler
+from bayplan.watching.resources import ResourceHandler, WatchedResource
 from bayplan.wire.pods import Pod
 from bayplan.writing.recordings import Recorder
 
 log = logging.getLogger("bayplan")
-SHUTDOWN_TIMEOUT_SECONDS = 5.0  # seconds for binds under way and unsent events when told to stop
+SHUTDOWN_TIMEOUT_SECONDS = 5.0  # for binds in progress and unsent events
 
 
 class LeadershipLostError(ClusterError):
-    """Another replica may write now; whoever started us starts us again."""
+    """Another replica may write now. The process must exit and be started again."""
 
 
 class RunningScheduler:
     """
-    One scheduler process. `synced` once everything is known, `scheduling` is set while it places pods; `stop` ends it
-    in good order.
+    One scheduler process.
+
+    `synced` is true once every watch has listed its objects; `scheduling` is set while pods are scheduled. `stop` ends
+    the process in an orderly way.
     """
 
     def __init__(
@@ -61,17 +63,17 @@ class RunningScheduler:
         wall: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._connection = connection
-        # Renewals of the lease must not queue behind binds that a slow server does not answer.
+        # Lease renewals must not queue behind binds that a slow server does not answer.
         self._election_connection = connection.separate()
         self._settings = settings
         self._wall = wall
-        self._elector = self._candidate()
+        self._elector = self._make_elector()
         writer = DryRunWriter() if settings.dry_run else ApiServerWriter(connection, self._may_write)
         self._parts = SchedulerAssembly(writer, profiles, settings, clock=time.monotonic, wall=wall)
-        followed = resources.scheduling_resources(self._parts.state)
+        watched = resources.scheduling_resources(self._parts.state)
         if settings.quota:
-            followed = (resources.quota_resource(self._parts.state), *followed)
-        self._reflectors = [self._reflector(one) for one in followed]
+            watched = (resources.quota_resource(self._parts.state), *watched)
+        self._reflectors = [self._reflector(one) for one in watched]
         self._stopping = asyncio.Event()
         self.scheduling = asyncio.Event()
         self.synced = False
@@ -80,7 +82,7 @@ class RunningScheduler:
 
     @property
     def state(self) -> ClusterState:
-        """The cluster as it is known, for whoever else serves in this process. To be read on the loop's thread only."""
+        """The known state of the cluster, for other parts of this process. Read it on the thread of the loop only."""
         return self._parts.state
 
     @property
@@ -93,19 +95,19 @@ class RunningScheduler:
             self.enforcement.switch(on=not self.enforcement.on)
 
     def add_gauge(self, name: str, text: str, reading: Reading, labels: tuple[str, ...] = ()) -> None:
-        """Let whoever else works in this process add a gauge to /metrics."""
+        """Add a gauge of another part of this process to /metrics."""
         self._parts.metrics.gauge(name, text, reading, labels)
 
     def observe_review(self, path: str, allowed: bool, seconds: float) -> None:
-        """Count a review of the webhook that serves in this process."""
+        """Count an admission review that the webhook in this process has answered."""
         self._parts.metrics.reviews.labels(path, "allowed" if allowed else "refused").observe(seconds)
 
     def observe_loop_iteration(self, seconds: float) -> None:
-        """Count a turn of the event loop that this process runs in."""
+        """Count an iteration of the event loop of this process."""
         self._parts.metrics.loop_iterations.observe(seconds)
 
     async def pod(self, namespace: str, name: str) -> Workload | None:
-        """One pod, as the index has it or as the API server tells; None if there is none."""
+        """Return a pod from the index, else from the API server; None if there is none."""
         record = self.state.index.records.get(WorkloadKey(f"{namespace}/{name}"))
         if record is not None:
             return record.workload
@@ -119,42 +121,41 @@ class RunningScheduler:
         self._stopping.set()
 
     async def run(self) -> None:
-        """Until stopped; raises what ended it otherwise."""
+        """Run until stopped; raise whatever else ends the run."""
         async with contextlib.AsyncExitStack() as stack:
-            recording = self._recording(stack)
+            recording = self._open_recording(stack)
             version = await self._connection.version()
             log.info("connected", extra={"server": self._connection.server, "version": version})
-            for server in self._servers():
-                await stack.enter_async_context(server)
+            for address in self._settings.addresses:
+                app = serving.application(self._unready, self._parts.metrics.text)
+                server = await stack.enter_async_context(StatusServer(app, address.host, address.port))
                 self.ports.append(server.port)
             await stack.enter_async_context(self._election_connection)
             background_tasks = await stack.enter_async_context(BackgroundTasks())
-            if not await self._knows_everything(background_tasks):
+            if not await self._sync_unless_stopped(background_tasks):
                 return
             if recording is not None:
                 self._parts.recorder = Recorder(recording, self.state.index, self._parts.recording_header(), self._wall)
                 stack.callback(self._parts.recorder.close)
             await self._lead(background_tasks)
 
-    # Knowing
+    # Watching
 
-    async def _knows_everything(self, background_tasks: BackgroundTasks) -> bool:
-        """Return when all is known; false if told to stop before."""
-        knowing, told = (
-            background_tasks.start(self._know_everything(background_tasks)),
-            asyncio.ensure_future(self._stopping.wait()),
-        )
+    async def _sync_unless_stopped(self, background_tasks: BackgroundTasks) -> bool:
+        """Return true when all watches are synced, false if stopped before."""
+        syncing = background_tasks.start(self._sync(background_tasks))
+        stopping = asyncio.ensure_future(self._stopping.wait())
         try:
-            await asyncio.wait({knowing, told}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({syncing, stopping}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            told.cancel()
+            stopping.cancel()
         return self.synced
 
-    async def _know_everything(self, background_tasks: BackgroundTasks) -> None:
-        """Start watching and return when all is known; pods come last, as they are counted where their nodes are."""
+    async def _sync(self, background_tasks: BackgroundTasks) -> None:
+        """Start all watches and return when they are synced. Pods come last: they are counted on known nodes."""
         began = time.monotonic()
         index, queue = self._parts.state.index, self._parts.state.queue
-        _ = index.pod_table, index.attachments  # kept from now on: made later, each would take one look at all pods
+        _ = index.pod_table, index.attachments  # maintained from the start: built later, each would scan all pods
         with event_loop.without_collection():
             for last in (False, True):
                 batch = [one for one in self._reflectors if (one.resource == PODS) is last]
@@ -166,16 +167,17 @@ class RunningScheduler:
         facts = {"nodes": len(index.slots), "pods": len(index.records), "pending": len(queue)}
         log.info("synced", extra={**facts, "seconds": round(time.monotonic() - began, 2)})
 
-    def _reflector(self, one: resources.WatchedResource) -> Reflector[Any]:
-        unreadable = self._parts.metrics.undecodable_objects
-        listener = ResourceHandler(
-            one, self._parts.change_handler(one.resource), lambda name: unreadable.labels(name).inc()
+    def _reflector(self, watched: WatchedResource) -> Reflector[Any]:
+        undecodable = self._parts.metrics.undecodable_objects
+        on_change = self._parts.change_handler(watched.resource)
+        handler = ResourceHandler(watched, on_change, lambda name: undecodable.labels(name).inc())
+        return Reflector(
+            self._connection, watched.resource, watched.item_type, handler, watched.selection, on_trouble=log.warning
         )
-        return Reflector(self._connection, one.resource, one.item_type, listener, one.selection, on_trouble=log.warning)
 
-    # Leading
+    # Leader election
 
-    def _candidate(self) -> LeaderElector | None:
+    def _make_elector(self) -> LeaderElector | None:
         election = self._settings.election
         if election is None or self._settings.dry_run:
             return None
@@ -196,48 +198,39 @@ class RunningScheduler:
         return self._elector is None or self._elector.may_write()
 
     async def _lead(self, background_tasks: BackgroundTasks) -> None:
-        """Schedule while we lead. Told to stop, finish what is under way and let the next one lead at once."""
+        """Schedule while this replica leads. When stopped, finish the writes in progress and release the lease."""
         elector = self._elector
-        standing = None if elector is None else background_tasks.start(elector.run())
+        electing = None if elector is None else background_tasks.start(elector.run())
         if elector is not None:
-            await _any_of(elector.leading, self._stopping)
+            await wait_for_any(elector.leading, self._stopping)
         if not self._stopping.is_set():
             background_tasks.start(self._parts.events.run())
             scheduling = background_tasks.start(self._parts.scheduler.run())
             enforcing = None if self.enforcement is None else background_tasks.start(self.enforcement.run())
             self.scheduling.set()
             log.info("scheduling", extra={"schedulers": ", ".join(sorted(self._parts.profiles))})
-            await _any_of(self._stopping, *([] if elector is None else [elector.lost]))
+            await wait_for_any(self._stopping, *([] if elector is None else [elector.lost]))
             scheduling.cancel()
             if enforcing is not None:
                 enforcing.cancel()
             if not self._stopping.is_set():
                 raise LeadershipLostError("leadership was lost: another replica may schedule now")
-            await self._finish()
-        if standing is not None:
-            standing.cancel()
-            await asyncio.wait([standing])
+            log.info("stopping")
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(SHUTDOWN_TIMEOUT_SECONDS):
+                    await self._parts.scheduler.idle()
+                    await self._parts.events.flush()
+        if electing is not None:
+            electing.cancel()
+            await asyncio.wait([electing])
 
-    async def _finish(self) -> None:
-        log.info("stopping")
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(SHUTDOWN_TIMEOUT_SECONDS):
-                await self._parts.scheduler.idle()
-                await self._parts.events.flush()
-
-    # Telling
-
-    def _servers(self) -> list[serving.StatusServer]:
-        def app() -> web.Application:
-            return serving.application(lambda: "", self._unready, self._parts.metrics.text)
-
-        return [serving.StatusServer(app(), address.host, address.port) for address in self._settings.addresses]
+    # Status, metrics and recording
 
     def _unready(self) -> str:
-        return "" if self.synced else "not everything is known yet"
+        return "" if self.synced else "not all watches are synced yet"
 
-    def _recording(self, stack: contextlib.AsyncExitStack) -> IO[bytes] | None:
-        """The file to record into, opened before there is anything to record: a mistake is told at once."""
+    def _open_recording(self, stack: contextlib.AsyncExitStack) -> IO[bytes] | None:
+        """Open the file to record into, before anything else, so that a wrong path is reported at once."""
         if not self._settings.record:
             return None
         try:
@@ -248,29 +241,19 @@ class RunningScheduler:
 
     def _add_gauges(self) -> None:
         gauge = self._parts.metrics.gauge
-        gauge("bayplan_leading", "1 while this replica may write.", lambda: [((), float(self._leads()))])
+        gauge(
+            "bayplan_leading",
+            "1 while this replica is the leader and may write, else 0.",
+            lambda: [((), float(self.synced and self._may_write()))],
+        )
         counts: tuple[tuple[str, str, Callable[[Reflector[Any]], int]], ...] = (
-            ("bayplan_watch_lists", "Lists made, by resource.", lambda one: one.lists),
-            ("bayplan_watch_relists", "Lists made because a watch could not go on.", lambda one: one.relists),
-            ("bayplan_watch_restarts", "Watches begun again where the last one ended.", lambda one: one.restarts),
-            ("bayplan_watch_events", "Events seen, by resource.", lambda one: one.events),
+            ("bayplan_watch_lists", "Number of LIST requests, by resource.", lambda one: one.lists),
+            ("bayplan_watch_relists", "Number of LIST requests after a watch expired.", lambda one: one.relists),
+            ("bayplan_watch_restarts", "Number of watches resumed from the last version.", lambda one: one.restarts),
+            ("bayplan_watch_events", "Number of watch events received, by resource.", lambda one: one.events),
         )
         for name, text, read in counts:
             gauge(name, text, self._by_resource(read), ("resource",))
 
-    def _leads(self) -> bool:
-        return self.synced and self._may_write()
-
-    def _by_resource(
-        self, read: Callable[[Reflector[Any]], int]
-    ) -> Callable[[], Sequence[tuple[tuple[str, ...], float]]]:
+    def _by_resource(self, read: Callable[[Reflector[Any]], int]) -> Reading:
         return lambda: [((str(one.resource),), float(read(one))) for one in self._reflectors]
-
-
-async def _any_of(*events: asyncio.Event) -> None:
-    waits = [asyncio.ensure_future(event.wait()) for event in events]
-    try:
-        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for wait in waits:
-            wait.cancel()

@@ -1,10 +1,10 @@
-"""The small HTTP server of a running scheduler: is it alive, is it ready, what does it count."""
+"""The HTTP server of a running scheduler: health, readiness and metrics."""
 
 from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import Self
 
 from aiohttp import web
@@ -12,36 +12,32 @@ from aiohttp import web
 from bayplan.errors import InputError
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-Check = Callable[[], str]  # what is wrong, empty if nothing is
+Check = Callable[[], str]  # why the check fails, empty if it passes
 
 
-def application(
-    healthy: Check, ready: Check, metrics: Callable[[], bytes], further: Mapping[str, Handler] | None = None
-) -> web.Application:
-    """`/healthz`, `/livez`, `/readyz`, `/metrics`, and what else the caller offers, by path."""
+def application(ready: Check, metrics: Callable[[], bytes]) -> web.Application:
+    """Serve `/healthz`, `/livez`, `/readyz` and `/metrics`. A process that answers is healthy."""
 
     def probe(check: Check) -> Handler:
         async def answer(_request: web.Request) -> web.Response:
-            wrong = check()
-            return web.Response(text=wrong or "ok", status=503 if wrong else 200)
+            failure = check()
+            return web.Response(text=failure or "ok", status=503 if failure else 200)
 
         return answer
 
-    async def counted(_request: web.Request) -> web.Response:
+    async def write_metrics(_request: web.Request) -> web.Response:
         return web.Response(body=metrics(), headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
 
     app = web.Application(client_max_size=4 * 2**20)
-    app.router.add_get("/healthz", probe(healthy))
-    app.router.add_get("/livez", probe(healthy))
+    app.router.add_get("/healthz", probe(lambda: ""))
+    app.router.add_get("/livez", probe(lambda: ""))
     app.router.add_get("/readyz", probe(ready))
-    app.router.add_get("/metrics", counted)
-    for path, handler in (further or {}).items():
-        app.router.add_route("*", path, handler)
+    app.router.add_get("/metrics", write_metrics)
     return app
 
 
 class StatusServer:
-    """Serves one application on one address, as an async context manager; `port` is the real one if 0 was asked."""
+    """Serves one application on one address, as an async context manager; port 0 is replaced by the chosen port."""
 
     def __init__(self, app: web.Application, host: str, port: int) -> None:
         self._runner = web.AppRunner(app, access_log=None)
@@ -63,7 +59,7 @@ class StatusServer:
 
 
 def _cause(error: OSError) -> str:
-    """The cause alone: the text of a failed bind repeats the address."""
+    """Return the cause alone: the message of a failed bind repeats the address."""
     if error.errno and not isinstance(error, socket.gaierror):
         return os.strerror(error.errno)
     return error.strerror or str(error)

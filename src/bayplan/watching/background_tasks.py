@@ -1,4 +1,4 @@
-"""Background tasks whose failures reach the code that started them."""
+"""Background tasks whose failures reach the code that started them, and a wait for the first of several events."""
 
 from __future__ import annotations
 
@@ -49,3 +49,13 @@ class BackgroundTasks:
             if owner is not None and error is not None:
                 owner.uncancel()
             raise self._failure
+
+
+async def wait_for_any(*events: asyncio.Event, timeout: float | None = None) -> None:  # noqa: ASYNC109
+    """Return when one of the events is set, or after `timeout` seconds."""
+    waits = [asyncio.ensure_future(event.wait()) for event in events]
+    try:
+        await asyncio.wait(waits, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for wait in waits:
+            wait.cancel()
