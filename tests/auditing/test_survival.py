@@ -173,7 +173,7 @@ def test_what_finds_no_room_is_told_with_what_is_missing():
     result, _ = played(THREE, replicas("web", "worker-0", "worker-1", "worker-2"), cpu=3000)
     found = finding(result, "fd-room-host")
     assert found.verdict == "WARN"
-    assert found.message == "losing host a leaves 1 pod without a place; 3 of 3 hosts leave some"
+    assert found.message == "losing host a leaves 1 pod unschedulable; 3 of 3 hosts leave at least one"
     assert found.fix == "add room for 3 cpu and 1 pod slot"
     loss = result.survival.at(HOST).losses["a"]
     assert (loss.stranded[0].nearest, loss.stranded[0].missing) == ("worker-1", (("cpu", 2000),))
@@ -199,7 +199,7 @@ def test_placing_again_may_mend_a_budget():
     result, _ = played(THREE, replicas("web", "worker-0", "worker-1"), budgets=[budget])
     found = finding(result, "fd-need-workloads-host")
     assert found.verdict == "WARN"
-    assert found.message.endswith("; placing again mends 1 of them")
+    assert found.message.endswith("; rescheduling repairs 1 of them")
     full, _ = played(THREE, replicas("web", "worker-0", "worker-1", "worker-2"), cpu=3000, budgets=[
         msgspec.structs.replace(budget, min_available=3)
     ])  # fmt: skip

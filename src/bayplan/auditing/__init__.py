@@ -1,1 +1,1 @@
-"""Where nodes really sit, which rules that meets, and what survives a loss. No files, no clock, no network."""
+"""Where nodes are, which requirements of a standard they meet, and what survives a loss. No files, clock, network."""

@@ -1,25 +1,32 @@
-"""The audit: every check of a profile on a layout, weighed. Reads no files and writes nothing."""
+"""
+The audit of a layout: every check of a profile with its verdict, and the stage that the control plane has reached.
+
+Reads no files and writes nothing. The checks themselves are in `checks`, their weights in `profiles`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from bayplan.auditing import checks, profiles, spread
 from bayplan.auditing.catalogue import HOST_KEY, REGION_KEY, ZONE_KEY
-from bayplan.auditing.layout import COMPONENTS, DECLARED, ETCD, STAGES, AuditNode, Layout
-from bayplan.auditing.outcomes import BROKEN, HIDDEN, HOLDS, NOT_APPLICABLE, OPEN, CheckOutcome, Facts, state_of
+from bayplan.auditing.layout import COMPONENTS, DECLARED, ETCD, STAGES, Layout
+from bayplan.auditing.outcomes import BROKEN, HOLDS, NOT_APPLICABLE, OPEN, CheckOutcome, Facts, hidden, state_of
 from bayplan.auditing.profiles import FAIL, FAIL_IF_SHOWN, INFO, AuditProfile
 from bayplan.auditing.survival import Survival
 from bayplan.auditing.workload_groups import Workloads
 
 PASS, FAILED, WARN, UNDECIDED, NA = "PASS", "FAIL", "WARN", "UNDECIDED", "N/A"
-STAGE_ID = "stage"
+STAGE_ID, SCRIPT_CHECK_ID = "stage", "node-distribution-check"
+NO_STAGE = "none"
+DISTRIBUTED, LOSS_SAFE = "distributed", "loss-safe"
+_CONTROL_PLANE_LABEL = "node-role.kubernetes.io/control-plane"
 
 
 class Result(msgspec.Struct, frozen=True):
-    """One check's verdict. `required` ones decide the whole; `gates` says whether this one stands in the way."""
+    """The verdict of one check. Only `required` checks decide whether the cluster passes."""
 
     id: str
     title: str
@@ -35,12 +42,34 @@ class Result(msgspec.Struct, frozen=True):
 
     @property
     def gates(self) -> bool:
-        """Whether the cluster does not pass because of it."""
+        """Whether the cluster does not pass because of this check."""
         return self.required and self.verdict in (FAILED, UNDECIDED)
 
 
+class StageRange(msgspec.Struct, frozen=True):
+    """The largest stage that is certain, and the largest that is possible given the missing labels."""
+
+    at_least: str
+    at_most: str
+
+
+class RedundancyStage(msgspec.Struct, frozen=True):
+    """
+    The stage of SCS-0213 that the control plane has reached, in two senses.
+
+    `distributed`: the domains that it is distributed over. `loss_safe`: the domains of which it survives any one loss.
+    """
+
+    distributed: StageRange
+    loss_safe: StageRange
+
+    def __str__(self) -> str:
+        texts = (("distributed", "over", self.distributed), ("loss-safe", "for", self.loss_safe))
+        return ", ".join(_stage_text(*text) for text in texts)
+
+
 class Audit(msgspec.Struct, frozen=True):
-    """All verdicts of a profile; no stage where the profile knows none."""
+    """All verdicts of a profile; `stage` is None where the profile has no stages."""
 
     profile: AuditProfile
     layout: Layout
@@ -50,7 +79,7 @@ class Audit(msgspec.Struct, frozen=True):
     workloads: Workloads | None = None
 
     def passed(self, *, allow_undecided: bool = False) -> bool:
-        """Whether every required check is PASS or N/A; undecided ones may be let through."""
+        """Whether every required check is PASS or N/A; with `allow_undecided`, or UNDECIDED."""
         return not any(r.gates and not (allow_undecided and r.verdict == UNDECIDED) for r in self.results)
 
 
@@ -62,9 +91,9 @@ def audit(
     workloads: Workloads | None = None,
     survival: Survival | None = None,
 ) -> Audit:
-    """Judge the layout; `required_stages` are (sense, stage)."""
+    """Run the checks of the profile on the layout; `required_stages` are (sense, stage)."""
     if profile.name in profiles.LEGACY:
-        found = judge_like_upstream_script(layout, profile.name.partition("=")[2])
+        found = _judge_like_upstream_script(layout, profile.name.partition("=")[2])
         result = _result(SCRIPT_CHECK_ID, "Upstream's node distribution check", "upstream script", FAIL, found)
         return Audit(profile, layout, (result,), None)
     facts = Facts(layout, workloads, survival)
@@ -73,9 +102,9 @@ def audit(
         for check in checks.ALL.values()
         if check.id in profile.weights
     ]
-    stage = stage_of(facts)
+    stage = _stage_of(facts)
     for sense, name in required_stages:
-        found = required_stage_outcome(facts, name, sense)
+        found = _required_stage_outcome(facts, stage, name, sense)
         results.append(_result(STAGE_ID, f"Control plane {sense} at stage {name}", "SCS-0213, stages", FAIL, found))
     if not required_stages:
         found = CheckOutcome(NOT_APPLICABLE, f"none is required; the control plane is {stage}")
@@ -85,7 +114,7 @@ def audit(
 
 def _result(check_id: str, title: str, source: str, weight: str, found: CheckOutcome) -> Result:
     broken = FAILED if weight in (FAIL, FAIL_IF_SHOWN) else WARN
-    # What only counts if it is shown asks for nothing as long as it is not.
+    # A check that fails only if shown is not required as long as it is undecided.
     required = weight == FAIL or (weight == FAIL_IF_SHOWN and found.state != OPEN)
     verdicts = {HOLDS: PASS, BROKEN: broken, OPEN: UNDECIDED, NOT_APPLICABLE: NA}
     return Result(
@@ -103,16 +132,15 @@ def _result(check_id: str, title: str, source: str, weight: str, found: CheckOut
     )
 
 
-# RF merged from auditing.legacy: The verdict of the retired upstream script, in both of its states, weaknesses
-# included. It mirrors scs_0214_node_distribution_RETIRED/k8s_node_distribution_check.py of
-# SovereignCloudStack/standards.
-
-SCRIPT_CHECK_ID = "node-distribution-check"
-_CONTROL_PLANE_LABEL = "node-role.kubernetes.io/control-plane"
+# The retired upstream script
 
 
-def judge_like_upstream_script(layout: Layout, state: str) -> CheckOutcome:
-    """What the script would have said of the nodes; `state` is `old` or `head`."""
+def _judge_like_upstream_script(layout: Layout, state: str) -> CheckOutcome:
+    """
+    The verdict of the retired upstream script, weaknesses included; `state` is `old` or `head`.
+
+    Mirrors scs_0214_node_distribution_RETIRED/k8s_node_distribution_check.py of SovereignCloudStack/standards.
+    """
     nodes, old = layout.nodes, state == "old"
     if len(nodes) < 2:
         return CheckOutcome(BROKEN, "fewer than two nodes", tuple(node.name for node in nodes), DECLARED)
@@ -122,70 +150,40 @@ def judge_like_upstream_script(layout: Layout, state: str) -> CheckOutcome:
     missing = tuple(node.name for node in (*control, *workers) if any(key not in node.labels for key in keys))
     if missing:
         return CheckOutcome(BROKEN, "a label is missing", missing, DECLARED)
-    if old and not _differ_in_a_label(control, keys):
+    # From large to small, the first label with two values decides: hosts are never compared once zones differ.
+    if old and not any(len({node.labels[key] for node in control}) > 1 for key in keys):
         return CheckOutcome(BROKEN, "no label of the control plane varies", tuple(n.name for n in control), DECLARED)
     return CheckOutcome(HOLDS, "the script would have passed it", (), DECLARED)
 
 
-def _differ_in_a_label(nodes: Sequence[AuditNode], keys: Sequence[str]) -> bool:
-    """From large to small, the first label with two values settles it: hosts are never compared once zones differ."""
-    return any(len({node.labels[key] for node in nodes}) > 1 for key in keys)
+# The stage reached
 
 
-# RF merged from auditing.staging: The stage a control plane has reached, in two senses: over what it is distributed,
-# and the loss of what it survives. Knows nothing of profiles.
-
-NO_STAGE = "none"
-DISTRIBUTED, LOSS_SAFE = "distributed", "loss-safe"
-
-
-class StageRange(msgspec.Struct, frozen=True):
-    """The largest stage that is certain, and the largest that missing labels leave possible."""
-
-    at_least: str
-    at_most: str
-
-
-class RedundancyStage(msgspec.Struct, frozen=True):
-    distributed: StageRange
-    loss_safe: StageRange
-
-    def __str__(self) -> str:
-        return (
-            f"{_stage_text('distributed', 'over', self.distributed)}, {_stage_text('loss-safe', 'for', self.loss_safe)}"
-        )
-
-
-def _stage_text(word: str, over: str, reached: StageRange) -> str:
-    sure = f"not {word}" if reached.at_least == NO_STAGE else f"{word} {over} {reached.at_least}"
-    return sure if reached.at_least == reached.at_most else f"{sure} (perhaps {over} {reached.at_most})"
-
-
-def stage_of(facts: Facts) -> RedundancyStage:
-    """Both stages; `none` where not even machines are reached."""
+def _stage_of(facts: Facts) -> RedundancyStage:
+    """Both stages; `none` where the control plane is not even distributed over machines."""
     return RedundancyStage(_stage_range(facts, DISTRIBUTED), _stage_range(facts, LOSS_SAFE))
 
 
 def _stage_range(facts: Facts, sense: str) -> StageRange:
-    sure = possible = NO_STAGE
+    certain = possible = NO_STAGE
     for stage in STAGES:
-        holds = reaches_stage(facts, stage, sense)
-        sure = stage if holds else sure
+        holds = _reaches_stage(facts, stage, sense)
+        certain = stage if holds else certain
         possible = possible if holds is False else stage
-    return StageRange(sure, possible)
+    return StageRange(certain, possible)
 
 
-def reaches_stage(facts: Facts, stage: str, sense: str) -> bool | None:
+def _reaches_stage(facts: Facts, stage: str, sense: str) -> bool | None:
     """Whether every component is distributed over, or survives the loss of any one of, the domains of the stage."""
     if stage == NO_STAGE:
         return True
     if facts.hidden or not facts.layout.members:
         return None
-    answers = list(_answers(facts, STAGES[stage], sense))
+    answers = list(_component_answers(facts, STAGES[stage], sense))
     return False if False in answers else None if None in answers else True
 
 
-def _answers(facts: Facts, level: str, sense: str) -> Iterator[bool | None]:
+def _component_answers(facts: Facts, level: str, sense: str) -> Iterator[bool | None]:
     for component in COMPONENTS:
         if component not in facts.layout.members:
             yield None
@@ -193,24 +191,21 @@ def _answers(facts: Facts, level: str, sense: str) -> Iterator[bool | None]:
         rule = spread.half
         if sense == LOSS_SAFE:
             rule = spread.quorum if component == ETCD else spread.separate
-        yield _judged(facts, component, level, rule)
+        yield facts.spread(facts.layout.nodes_of(component), level).judge(rule)
 
 
-def _judged(facts: Facts, component: str, level: str, rule: Callable[[int, int], bool]) -> bool | None:
-    return facts.spread(facts.layout.nodes_of(component), level).judge(rule)
-
-
-def required_stage_outcome(facts: Facts, stage: str, sense: str) -> CheckOutcome:
-    """Whether the stage that is asked for is reached."""
+def _required_stage_outcome(facts: Facts, reached: RedundancyStage, stage: str, sense: str) -> CheckOutcome:
+    """Whether the required stage is reached."""
     if facts.hidden:
-        return CheckOutcome(OPEN, HIDDEN)
-    state = state_of(reaches_stage(facts, stage, sense))
+        return hidden()
+    state = state_of(_reaches_stage(facts, stage, sense))
     words = {HOLDS: "is", BROKEN: "is not", OPEN: "may or may not be"}
     over = "distributed over" if sense == DISTRIBUTED else "loss-safe for"
-    message = f"the control plane {words[state]} {over} {stage}; it is {stage_of(facts)}"
+    message = f"the control plane {words[state]} {over} {stage}; it is {reached}"
     names = tuple(node.name for node in facts.layout.control_plane)
-    return CheckOutcome(state, message, names, _evidence(facts))
+    return CheckOutcome(state, message, names, next(iter(facts.layout.component_evidence.values()), ""))
 
 
-def _evidence(facts: Facts) -> str:
-    return next(iter(facts.layout.component_evidence.values()), "")
+def _stage_text(word: str, over: str, reached: StageRange) -> str:
+    certain = f"not {word}" if reached.at_least == NO_STAGE else f"{word} {over} {reached.at_least}"
+    return certain if reached.at_least == reached.at_most else f"{certain} (perhaps {over} {reached.at_most})"

@@ -1,7 +1,8 @@
 """
-Everything an audit is given, as one value: the objects, where they stand in files, and what could not be had.
+Everything an audit is given, as one value: API objects, their lines in files, and what could not be listed.
 
-Where they come from is not known here: files, or a live cluster.
+The API objects have the fields that say where a node is and what runs on it: more than `wire.nodes` and `wire.pods`
+about machines and owners, less about everything else. Whether they come from files or a live cluster is not known here.
 """
 
 from __future__ import annotations
@@ -15,68 +16,8 @@ from bayplan.wire.meta import ApiObject, WireObject
 from bayplan.wire.nodes import WireTaint
 from bayplan.wire.storage import PersistentVolume
 
-FileLine = tuple[str, int]  # file and line
-Inventory = Mapping[str, Mapping[str, str]]  # by node or by the server's UUID: the domain of each level
-
-
-class Hosting(msgspec.Struct, frozen=True, kw_only=True):
-    """The cluster that a control plane runs on as pods: its nodes, and the pods of this control plane."""
-
-    nodes: Sequence[ObservedNode] = ()
-    pods: Sequence[ObservedPod] = ()
-
-
-class Unlisted(msgspec.Struct, frozen=True):
-    """What could not be listed: `pods` of one namespace or, with an empty one, of all; and what was said instead."""
-
-    resource: str
-    namespace: str = ""
-    reason: str = "forbidden"
-
-
-def unlisted_text(unlisted: Sequence[Unlisted]) -> list[str]:
-    """What is said of it: one line for each reason, however many resources that are."""
-    by_reason: dict[str, list[str]] = {}
-    for one in unlisted:
-        by_reason.setdefault(one.reason, []).append(one.resource + (f" of {one.namespace}" if one.namespace else ""))
-    return [
-        f"{', '.join(names)} could not be listed ({reason}): what depends on them is left undecided"
-        for reason, names in by_reason.items()
-    ]
-
-
-class AuditInput(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    Only nodes are needed. `pods` are None where none were given or none could be listed.
-
-    `warnings` is what is odd about the objects, one line each. What could not be listed (`unlisted`) is not the same
-    as what is not there.
-    """
-
-    nodes: Sequence[ObservedNode]
-    pods: Sequence[ObservedPod] | None = None
-    leases: Sequence[ObservedLease] = ()
-    machines: Sequence[ObservedMachine] = ()
-    config_maps: Sequence[ObservedConfigMap] = ()
-    endpoint_slices: Sequence[ObservedEndpointSlice] = ()
-    csi_nodes: Sequence[ObservedCsiNode] = ()
-    volumes: Sequence[PersistentVolume] = ()
-    controllers: Sequence[ObservedController] = ()
-    budgets: Sequence[DisruptionBudget] = ()
-    hosting: Hosting | None = None
-    inventory: Inventory = msgspec.field(default_factory=dict)
-    place_by_node: Mapping[str, FileLine] = msgspec.field(default_factory=dict)
-    warnings: tuple[str, ...] = ()
-    unlisted: tuple[Unlisted, ...] = ()
-
-    def may_list(self, resource: str, namespace: str) -> bool:
-        """Whether objects that are not among these are not there either."""
-        return not any(one.resource == resource and one.namespace in ("", namespace) for one in self.unlisted)
-
-
-# RF merged from auditing.objects: The API objects an audit reads, with the fields that tell where a node sits and
-# what runs on it. Richer than `wire.nodes` and `wire.pods` in what tells machines and owners apart, poorer in
-# everything else. Knows nothing of files.
+FileLine = tuple[str, int]
+Inventory = Mapping[str, Mapping[str, str]]  # the domain of each level, by node name or server UUID
 
 
 class ObservedCondition(WireObject):
@@ -129,7 +70,7 @@ class ObservedPodVolume(WireObject):
 
 
 class ObservedPodAffinity(WireObject):
-    """Whether pods are kept apart by their spec at all; what exactly it says is the scheduler's business."""
+    """Only whether the pod has anti-affinity at all; the terms are read by the scheduler."""
 
     pod_anti_affinity: dict[str, object] | None = None
 
@@ -174,7 +115,7 @@ class ObservedLeaseSpec(WireObject):
 
 
 class ObservedLease(ApiObject):
-    """One per running API server, and one per leader of everything else."""
+    """Each running API server has one, and so does the leader of every other component."""
 
     spec: ObservedLeaseSpec = msgspec.field(default_factory=ObservedLeaseSpec)
 
@@ -194,7 +135,7 @@ class ObservedMachineStatus(WireObject):
 
 
 class ObservedMachine(ApiObject):
-    """Of Cluster API: the zone a node was meant for, and how its part of the control plane is."""
+    """A Machine of Cluster API: the zone intended for a node, and the health of its control-plane components."""
 
     spec: ObservedMachineSpec = msgspec.field(default_factory=ObservedMachineSpec)
     status: ObservedMachineStatus = msgspec.field(default_factory=ObservedMachineStatus)
@@ -210,7 +151,7 @@ class ObservedEndpoint(WireObject):
 
 
 class ObservedEndpointSlice(ApiObject):
-    """Of the Service `default/kubernetes`: one address per API server, or one for all of them."""
+    """Of the Service `default/kubernetes`: one address per API server, or one address for all."""
 
     endpoints: list[ObservedEndpoint] | None = None
 
@@ -225,6 +166,60 @@ class ObservedCsiNodeSpec(WireObject):
 
 
 class ObservedCsiNode(ApiObject):
-    """Which labels of the node its storage drivers wrote."""
+    """The labels of the node that its storage drivers wrote."""
 
     spec: ObservedCsiNodeSpec = msgspec.field(default_factory=ObservedCsiNodeSpec)
+
+
+class Hosting(msgspec.Struct, frozen=True, kw_only=True):
+    """The cluster that a control plane runs on as pods: its nodes, and the pods of this control plane."""
+
+    nodes: Sequence[ObservedNode] = ()
+    pods: Sequence[ObservedPod] = ()
+
+
+class Unlisted(msgspec.Struct, frozen=True):
+    """A resource that could not be listed, in one namespace or, if that is empty, in all; `reason` is the error."""
+
+    resource: str
+    namespace: str = ""
+    reason: str = "forbidden"
+
+
+def unlisted_text(unlisted: Sequence[Unlisted]) -> list[str]:
+    """One line for each reason, with all resources that it concerns."""
+    by_reason: dict[str, list[str]] = {}
+    for one in unlisted:
+        by_reason.setdefault(one.reason, []).append(one.resource + (f" of {one.namespace}" if one.namespace else ""))
+    return [
+        f"{', '.join(names)} could not be listed ({reason}): what depends on them is left undecided"
+        for reason, names in by_reason.items()
+    ]
+
+
+class AuditInput(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    Only `nodes` are required. `pods` are None where none were given or none could be listed.
+
+    `warnings` are oddities of the objects, one line each. Resources that could not be listed (`unlisted`) may exist.
+    """
+
+    nodes: Sequence[ObservedNode]
+    pods: Sequence[ObservedPod] | None = None
+    leases: Sequence[ObservedLease] = ()
+    machines: Sequence[ObservedMachine] = ()
+    config_maps: Sequence[ObservedConfigMap] = ()
+    endpoint_slices: Sequence[ObservedEndpointSlice] = ()
+    csi_nodes: Sequence[ObservedCsiNode] = ()
+    volumes: Sequence[PersistentVolume] = ()
+    controllers: Sequence[ObservedController] = ()
+    budgets: Sequence[DisruptionBudget] = ()
+    hosting: Hosting | None = None
+    inventory: Inventory = msgspec.field(default_factory=dict)
+    line_by_node: Mapping[str, FileLine] = msgspec.field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    unlisted: tuple[Unlisted, ...] = ()
+
+    def may_list(self, resource: str, namespace: str) -> bool:
+        """Whether the list is complete: an object of the resource that is not in the input does not exist."""
+        return not any(one.resource == resource and one.namespace in ("", namespace) for one in self.unlisted)

@@ -1,4 +1,4 @@
-"""Which label says which level, in order of trust, and how it may be changed. Knows nothing of nodes."""
+"""The label keys that name a node's domain at each level, the most trusted first."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ZONE_KEY = "topology.kubernetes.io/zone"
 REGION_KEY = "topology.kubernetes.io/region"
 CSI_ZONE_KEY = "topology.cinder.csi.openstack.org/zone"
 
-# `kubernetes.io/hostname` is missing on purpose: it names the virtual machine.
+# `kubernetes.io/hostname` is left out deliberately: it names the virtual machine.
 KEYS: dict[str, tuple[str, ...]] = {
     HOST: (
         HOST_KEY,
@@ -30,18 +30,18 @@ KEYS: dict[str, tuple[str, ...]] = {
 # Providers whose zone label names the hypervisor, and those whose nodes are the machines themselves.
 ZONE_IS_HOST = ("proxmox", "xenorchestra")
 BARE_METAL = ("metal3",)
-# What OpenStack calls the zone of those who made none.
+# The zone name of OpenStack where no zone was configured.
 DEFAULT_ZONE = "nova"
 
 
 class Catalogue(msgspec.Struct, frozen=True):
-    """The keys of each level, best first; whether zones are hosts, and nodes are machines, whatever the provider."""
+    """The keys of each level, most trusted first; whether zones are hosts, or nodes machines, for every provider."""
 
     keys: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=lambda: dict(KEYS))
     zone_is_host: bool = False
     bare_metal: bool = False
 
     def preferring(self, level: str, key: str) -> Catalogue:
-        """The catalogue with a key of the user's before all others of the level."""
+        """The catalogue with this key before all others of the level."""
         others = tuple(other for other in self.keys[level] if other != key)
         return msgspec.structs.replace(self, keys={**self.keys, level: (key, *others)})

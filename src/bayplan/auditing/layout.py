@@ -1,7 +1,7 @@
 """
-Where every node sits, level by level, what of the control plane runs on it, and how each of these is known.
+The failure domain of every node at every level, the control-plane components on it, and the evidence for both.
 
-Knows nothing of rules: `spread` counts, `checks` judge.
+Holds facts only: `spread` counts them, `checks` judges them.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from collections.abc import Mapping
 import msgspec
 
 HOST, RACK, ZONE, REGION, CLOUD = "host", "rack", "zone", "region", "cloud"
-# From small to large. A region is what the record calls a site.
+# From small to large. A region is a site in the terms of SCS-0213.
 LEVELS = (HOST, RACK, ZONE, REGION, CLOUD)
-# The stages of the record, by the level whose loss they are about.
+# The stages of SCS-0213, by the level whose loss they are about.
 STAGES = {"machines": HOST, "zones": ZONE, "sites": REGION, "clouds": CLOUD}
 STAGE_OF = {HOST: "machines", RACK: "racks", ZONE: "zones", REGION: "sites", CLOUD: "clouds"}
 
-# How a fact is known: a label says so, it follows from other facts, or a second source has seen it.
+# The evidence for a fact: a label declares it, it is inferred from other facts, or a second source observed it.
 DECLARED, INFERRED, OBSERVED = "declared", "inferred", "observed"
 
 CONTROL_PLANE, ETCD_ROLE, WORKER = "control-plane", "etcd", "worker"
@@ -28,14 +28,14 @@ COMPONENTS = (APISERVER, CONTROLLER_MANAGER, SCHEDULER, ETCD)
 
 class AuditNode(msgspec.Struct, frozen=True, kw_only=True):
     """
-    One node. `domains` has a value or None for every level; `evidence` says of each value how it is known.
+    One node. `domains` has a value or None for every level; `evidence` is the evidence for each value.
 
-    `components` are those that run on it, or are taken to (`Layout.component_evidence` says which); None where
-    nothing can be said. `keys` are the labels that the values came from. `other_sources` are values of other sources, as
-    (source, level, value). A `vacuous` host value names the virtual machine itself and is therefore no domain.
+    `components` run on it, or are assumed to (see `Layout.component_evidence`); None where nothing is known. `keys` are
+    the labels that the values come from. `other_sources` are values of other sources, as (source, level, value). A
+    `vacuous` host value names the virtual machine itself and is therefore no domain.
 
-    `shares` is what else it may have in common with others, by name: a kernel version, a power feed. `holds` is what
-    only this node has at the moment, such as a leader's lease or a local volume.
+    `shares` are other things that it may have in common with nodes, by name: a kernel version, a power feed. `holds`
+    is what only this node has at the moment, such as a leader's lease or a local volume.
     """
 
     name: str
@@ -62,17 +62,17 @@ class AuditNode(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_control_plane(self) -> bool:
-        """Whether it carries the role or runs a part of it; a node with etcd alone does not count."""
+        """Whether it has the role or runs a component; a node with only etcd does not count."""
         return CONTROL_PLANE in self.roles
 
     @property
     def is_worker(self) -> bool:
-        """Whether it is there for workloads."""
+        """Whether it runs workloads."""
         return WORKER in self.roles
 
 
 class ComponentInstance(msgspec.Struct, frozen=True):
-    """One instance of a component and its node; unhealthy ones still count as members."""
+    """One instance of a component and its node. An unhealthy instance is still a member."""
 
     node: str
     healthy: bool = True
@@ -83,9 +83,9 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
     All nodes, and the members of every component.
 
     `component_evidence` is `observed` (pods), `declared` (endpoints) or `inferred` (one per control-plane node) by
-    component; a component that nothing can be said of is in neither mapping. `external` are machines outside the
-    cluster that parts of its control plane run on: etcd members of whom only the address is known, or the nodes of a
-    hosting cluster. `api_servers` says how many API servers other sources count, by source.
+    component; a component of which nothing is known is in neither mapping. `external` are machines outside the cluster
+    that run parts of its control plane: etcd members known only by address, or the nodes of a hosting cluster.
+    `api_servers` is the number of API servers according to other sources, by source.
     """
 
     nodes: tuple[AuditNode, ...]
@@ -108,11 +108,11 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def workers(self) -> tuple[AuditNode, ...]:
-        """The nodes for workloads."""
+        """The nodes that run workloads."""
         return tuple(node for node in self.nodes if node.is_worker)
 
     def by_name(self) -> dict[str, AuditNode]:
-        """Every node, etcd members outside the cluster included, by its name."""
+        """Every node by name, `external` ones included."""
         return {node.name: node for node in (*self.nodes, *self.external)}
 
     def nodes_of(self, component: str) -> list[AuditNode]:

@@ -1,4 +1,4 @@
-"""What a check may find, before a profile weighs it, and what it is given to find it. Knows no check."""
+"""The outcome of a check before a profile weighs it, the facts a check reads, and the texts checks share."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from bayplan.auditing.workload_groups import Workloads, by_namespace
 HOLDS, BROKEN, OPEN, NOT_APPLICABLE = "holds", "broken", "open", "not applicable"
 HIDDEN = "no control plane is visible; give a dump of the cluster that hosts it"
 UNKNOWN_COMPONENTS = "which components run where is not known; give the pods of kube-system too"
-UNKNOWN_HOSTED = "not among the pods given of the hosting cluster; if it lives there, add its --hosting-namespace"
-# As the ids of checks call the components.
+UNKNOWN_HOSTED = "not among the given pods of the hosting cluster; if it runs there, add its --hosting-namespace"
+# Components by the name that check ids use.
 SHORT_NAMES = {
     "apiserver": APISERVER,
     "controller-manager": CONTROLLER_MANAGER,
@@ -41,7 +41,7 @@ PLURALS = {"host": "hosts", "rack": "racks", "zone": "zones", "region": "regions
 
 
 class CheckOutcome(msgspec.Struct, frozen=True):
-    """What was found, on which nodes or workloads, how that is known, and what would mend it."""
+    """What was found, on which nodes or workloads, on what evidence, and what would fix it."""
 
     state: str
     message: str
@@ -51,12 +51,15 @@ class CheckOutcome(msgspec.Struct, frozen=True):
     workloads: tuple[str, ...] = ()
 
 
+NO_PODS = CheckOutcome(NOT_APPLICABLE, "no pods were given")
+
+
 class Facts:
-    """A layout with its places worked out once for all checks, and what else is known; None where nothing is."""
+    """A layout with its locations computed once for all checks; `workloads` and `survival` are None where unknown."""
 
     def __init__(self, layout: Layout, workloads: Workloads | None = None, survival: Survival | None = None) -> None:
         self.layout = layout
-        self.places = Locations(layout)
+        self.locations = Locations(layout)
         self.workloads = workloads
         self.survival = survival
         self.known = layout.by_name()
@@ -66,16 +69,16 @@ class Facts:
         return len({domain for node in self.known.values() if (domain := node.at(level))})
 
     def spread(self, nodes: Sequence[AuditNode], level: str = HOST) -> DomainSpread:
-        return spreading.spread(self.layout, nodes, level, self.places)
+        return spreading.spread(self.layout, nodes, level, self.locations)
 
     @property
     def hidden(self) -> bool:
-        """Whether nothing of the control plane is to be seen."""
+        """Whether the input shows no part of the control plane."""
         return not self.layout.control_plane and not any(self.layout.members.values())
 
 
 class Check(msgspec.Struct, frozen=True):
-    """One rule: its id, what it asks, where that stands, and the function that decides it."""
+    """One check: its id, what it requires, the standard that says so, and the function that decides it."""
 
     id: str
     title: str
@@ -84,7 +87,7 @@ class Check(msgspec.Struct, frozen=True):
 
 
 def state_of(holds: bool | None) -> str:
-    """The state that a three-valued answer stands for."""
+    """The state of a three-valued answer."""
     return OPEN if holds is None else HOLDS if holds else BROKEN
 
 
@@ -93,25 +96,25 @@ def hidden() -> CheckOutcome:
 
 
 def not_in_use(facts: Facts, level: str) -> CheckOutcome | None:
-    """What to say of a level that few clusters spread over, where this one does not; None where it does."""
+    """The outcome at a level that few clusters spread over, where this cluster does not; None where it does."""
     if level in _OPTIONAL and facts.n_domains(level) < 2:
         return CheckOutcome(NOT_APPLICABLE, f"fewer than two {PLURALS[level]} are known to be in use")
     return None
 
 
 def unknown_members(facts: Facts, component: str) -> CheckOutcome | None:
-    """What to say where the members of a component are not known; None where they are."""
+    """The outcome where the members of a component are not known; None where they are."""
     if facts.hidden:
         counted = [f"{n} by {source}" for source, n in facts.layout.api_servers.items()]
-        told = f"; API servers: {', '.join(counted)}" if counted and component == APISERVER else ""
-        return CheckOutcome(OPEN, HIDDEN + told)
+        known = f"; API servers: {', '.join(counted)}" if counted and component == APISERVER else ""
+        return CheckOutcome(OPEN, HIDDEN + known)
     if component in facts.layout.members:
         return None
     return CheckOutcome(OPEN, UNKNOWN_HOSTED if facts.layout.is_hosted else UNKNOWN_COMPONENTS)
 
 
 def workloads_text(names: Sequence[str]) -> str:
-    """`2 workloads: shop (web, api), db (pg)`, with a few names of each of a few namespaces."""
+    """`2 workloads: shop (web, api), db (pg)`, with the first names of each of the first namespaces."""
     grouped = by_namespace(names)
     texts = []
     for namespace, found in list(grouped.items())[:_MAX_SHOWN_NAMESPACES]:
@@ -124,7 +127,7 @@ def workloads_text(names: Sequence[str]) -> str:
 
 
 def layout_text(found: DomainSpread) -> str:
-    """The members per domain, e.g. `2+1 over 2 hosts`, with what is unknown."""
+    """The members per domain, for example `2+1 over 2 hosts`, with the number of unlabelled nodes."""
     if not found.unknown:
         counts = found.counts
         shown = (

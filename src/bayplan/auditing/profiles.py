@@ -1,4 +1,4 @@
-"""How strictly each standard takes each check. Knows nothing of how checks decide."""
+"""The weight of each check in each standard. Knows nothing of how checks decide."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class AuditProfile(msgspec.Struct, frozen=True):
     """
     The checks of a standard and the weight of each.
 
-    `fail` must hold; `fail-if-shown` may stay undecided, for lack of a second source or of pods, but not be broken;
-    `warn` and `info` never count against the cluster.
+    A `fail` check must hold. A `fail-if-shown` check may stay undecided, for lack of a second source or of pods, but
+    must not be broken. `warn` and `info` checks never make the cluster fail.
     """
 
     name: str
@@ -35,7 +35,7 @@ def _at_each(prefix: str, weight: str) -> dict[str, str]:
 
 
 def requiring(profile: AuditProfile, check_ids: Iterable[str]) -> AuditProfile:
-    """The profile with these checks required, whatever it thinks of them."""
+    """The profile with these checks required, whatever their weight in it."""
     return msgspec.structs.replace(profile, weights={**profile.weights, **dict.fromkeys(check_ids, FAIL)})
 
 
@@ -64,7 +64,7 @@ _COMMON = {
     "lbl-zone-uninformative": INFO,
     "cp-role-mismatch": WARN,
 }
-# What each version asks beyond, or less than, the one in force.
+# The differences of each version from the one in force.
 _DRAFT = {"scs-0214-cp-each-zone": FAIL, "lbl-host-present": FAIL}
 _V1 = {"scs-0214-cp-each-zone": FAIL, "scs-0214-labels-zone": WARN, "scs-0214-labels-region": WARN}
 _V1 |= {"scs-0214-labels-current": WARN, "lbl-host-one-zone": WARN, "lbl-zone-one-region": WARN}
@@ -77,7 +77,7 @@ _HA |= dict.fromkeys(
 _BSI = {"bsi-cp-three-nodes": FAIL, "bsi-cp-three-zones": FAIL, "bsi-worker-two-zones": FAIL}
 _BSI |= {"bsi-infra-two-zones": FAIL, "bsi-every-role-twice": FAIL, "fd-n1-workloads-zone": FAIL_IF_SHOWN}
 _BSI |= {"fd-quorum-etcd-zone": FAIL, "fd-n1-component-zone": FAIL, "scs-0214-labels-region": WARN}
-# A stanza is a wish, and every cluster has many without: where pods really are is judged above.
+# Every cluster has many workloads without a stanza; where pods actually run is judged by the checks above.
 _BSI |= {"bsi-stanza-deployment": WARN, "bsi-stanza-statefulset": WARN}
 
 PROFILES = {

@@ -1,9 +1,9 @@
 """
-How the members of a group spread over the domains of a level, as an interval where labels are missing.
+The distribution of a group's members over the domains of a level, as an interval where labels are missing.
 
-A machine stands in one rack, a rack in one zone, and so on: what is known of a larger level limits what an unlabelled
-member may share. Every rule asked here depends on the fullest domain alone and gets no better as that grows, so the
-two ends of the interval decide it exactly. Knows nothing of rules' names or of severities.
+A machine is in one rack, a rack in one zone, and so on, so the known larger domains limit which members an unlabelled
+member may share a domain with. Every rule judged here depends only on the number of members in the fullest domain and
+gets no better as that grows, so the two ends of the interval decide it exactly. Knows nothing of checks and weights.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ import msgspec
 
 from bayplan.auditing.layout import DECLARED, HOST, INFERRED, LEVELS, OBSERVED, AuditNode, Layout
 
-Location = tuple[str | None, ...]  # the domain at each level above the one asked about
-_STRENGTH = (INFERRED, DECLARED, OBSERVED)
+Location = tuple[str | None, ...]  # the domain at each level, or at each level above the one in question
+_WEAKEST_FIRST = (INFERRED, DECLARED, OBSERVED)
 
 
 class DomainSpread(msgspec.Struct, frozen=True, kw_only=True):
     """
-    `n` members: how many each known domain holds, who has none, and what that leaves open.
+    `n` members: the nodes in each known domain, and those whose domain is unknown.
 
     The fullest domain holds `lo` to `hi` members, and there are `fewest` to `most` domains. `blocks` are the sizes of
-    the sets of unlabelled members that certainly share a domain, whichever.
+    the sets of unlabelled members that certainly share one domain.
     """
 
     level: str
@@ -50,7 +50,7 @@ class DomainSpread(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def separate(n: int, fullest: int) -> bool:
-    """Whether they stand in at least two domains."""
+    """Whether the members are in at least two domains."""
     return fullest < n
 
 
@@ -65,11 +65,15 @@ def quorum(n: int, fullest: int) -> bool:
 
 
 class Locations:
-    """Every node's domains as ids that tell same names in different parents apart, completed by what others tell."""
+    """
+    Every node's domains as ids. Equal names in different parents are different ids.
+
+    Unknown larger domains are completed from other nodes of the same smaller domain.
+    """
 
     def __init__(self, layout: Layout) -> None:
         nodes = (*layout.nodes, *layout.external)
-        self._ids = {node.name: _raw_ids(node) for node in nodes}
+        self._ids = {node.name: [node.at(level) or None for level in LEVELS] for node in nodes}
         self._merged: dict[tuple[int, str], str] = {}
         for index in range(len(LEVELS) - 2, 0, -1):
             self._qualify(index)
@@ -86,11 +90,11 @@ class Locations:
         return tuple(None if value is None else self._find(index, value) for index, value in enumerate(found))
 
     def contested(self, level: int, value: str) -> bool:
-        """Whether a smaller domain stands in this one and in another at once, so that its name proves nothing."""
+        """Whether a smaller domain is in this one and in another at once, so that its name proves nothing."""
         return value in self._pools[level]
 
     def _qualify(self, index: int) -> None:
-        """A name under several parents is as many domains, and none where the parent is unknown."""
+        """Make a name under several parents as many domains, and none where the parent is unknown."""
         parents: dict[str, set[str]] = {}
         for ids in self._ids.values():
             here, above = ids[index], ids[index + 1]
@@ -102,14 +106,14 @@ class Locations:
                 ids[index] = None if above is None else f"{above}/{here}"
 
     def _complete(self, index: int) -> None:
-        """What one node of a domain tells of the larger levels holds for all; contradictions make one pool."""
+        """Copy the larger domains of one node to all nodes of its domain; contradictory ones are merged into one."""
         above = range(index + 1, len(LEVELS))
-        told: dict[str, list[str | None]] = {}
+        known_by_domain: dict[str, list[str | None]] = {}
         for ids in self._ids.values():
             here = ids[index]
             if here is None:
                 continue
-            known = told.setdefault(here, [None] * len(LEVELS))
+            known = known_by_domain.setdefault(here, [None] * len(LEVELS))
             for level in above:
                 value, before = ids[level], known[level]
                 if value is not None and before is not None and value != before:
@@ -119,7 +123,7 @@ class Locations:
             here = ids[index]
             if here is not None:
                 for level in above:
-                    ids[level] = ids[level] if ids[level] is not None else told[here][level]
+                    ids[level] = ids[level] if ids[level] is not None else known_by_domain[here][level]
 
     def _find(self, level: int, value: str) -> str:
         while (level, value) in self._merged:
@@ -132,31 +136,27 @@ class Locations:
             self._merged[level, other] = one
 
 
-def _raw_ids(node: AuditNode) -> list[str | None]:
-    return [node.at(level) or None for level in LEVELS]
-
-
 def spread(
-    layout: Layout, members: Sequence[AuditNode], level: str = HOST, places: Locations | None = None
+    layout: Layout, members: Sequence[AuditNode], level: str = HOST, locations: Locations | None = None
 ) -> DomainSpread:
-    """How the members (nodes, once for each member on them) spread over the level's domains."""
-    places = places or Locations(layout)
+    """The distribution of members over the level's domains; a node is listed once for each member on it."""
+    locations = locations or Locations(layout)
     index = LEVELS.index(level)
-    found = [(node.name, places.of(node.name)) for node in members]
+    found = [(node.name, locations.of(node.name)) for node in members]
     nodes_by_domain: dict[str, list[str]] = {}
-    place_by_domain: dict[str, Location] = {}
+    location_by_domain: dict[str, Location] = {}
     unknown = []
-    for name, place in found:
-        domain = place[index]
-        if domain is None or places.contested(index, domain):
-            unknown.append((name, place))
+    for name, location in found:
+        domain = location[index]
+        if domain is None or locations.contested(index, domain):
+            unknown.append((name, location))
         else:
             nodes_by_domain.setdefault(domain, []).append(name)
-            place_by_domain[domain] = place[index + 1 :]
+            location_by_domain[domain] = location[index + 1 :]
     blocks = _blocks(unknown, index)
     sizes = {domain: len(names) for domain, names in nodes_by_domain.items()}
-    hi = _fullest(blocks, [(place_by_domain[domain], size) for domain, size in sizes.items()])
-    fewest = _fewest(blocks, list(place_by_domain.values()))
+    hi = _fullest(blocks, [(location_by_domain[domain], size) for domain, size in sizes.items()])
+    fewest = _fewest(blocks, list(location_by_domain.values()))
     return DomainSpread(
         level=level,
         n=len(found),
@@ -172,13 +172,13 @@ def spread(
 
 
 def _evidence(members: Iterable[AuditNode], level: str) -> str:
-    """How well it is known at best: by the weakest of its parts."""
-    kinds = {node.evidence.get(level, INFERRED) for node in members}
-    return min(kinds, key=_STRENGTH.index, default=INFERRED)
+    """The weakest evidence among the members."""
+    found = {node.evidence.get(level, INFERRED) for node in members}
+    return min(found, key=_WEAKEST_FIRST.index, default=INFERRED)
 
 
 def _blocks(unknown: Sequence[tuple[str, Location]], index: int) -> list[tuple[Location, int]]:
-    """Unlabelled members that certainly stand together, as they share a node or something larger: place and size."""
+    """Unlabelled members that certainly share a domain, as they share a node or a smaller domain: location and size."""
     group = list(range(len(unknown)))
 
     def root(i: int) -> int:
@@ -187,13 +187,13 @@ def _blocks(unknown: Sequence[tuple[str, Location]], index: int) -> list[tuple[L
         return i
 
     first: dict[tuple[int, str], int] = {}
-    for i, (name, place) in enumerate(unknown):
-        for smaller, value in enumerate((name, *place[:index])):
+    for i, (name, location) in enumerate(unknown):
+        for smaller, value in enumerate((name, *location[:index])):
             if value is not None:
                 group[root(i)] = root(first.setdefault((smaller, value), i))
     found: dict[int, tuple[Location, int]] = {}
-    for i, (_, place) in enumerate(unknown):
-        above = place[index + 1 :]
+    for i, (_, location) in enumerate(unknown):
+        above = location[index + 1 :]
         before, size = found.get(root(i), (above, 0))
         found[root(i)] = (tuple(a if a is not None else b for a, b in zip(before, above, strict=True)), size + 1)
     return list(found.values())
@@ -206,48 +206,50 @@ def _compatible(one: Location, other: Location) -> bool:
 def _fullest(blocks: Sequence[tuple[Location, int]], domains: Iterable[tuple[Location, int]]) -> int:
     """The most members that one domain can hold, whatever the missing labels are."""
     weights: Counter[Location] = Counter()
-    for place, size in blocks:
-        weights[place] += size
+    for location, size in blocks:
+        weights[location] += size
     largest: dict[Location, int] = {}
-    for place, size in domains:
-        largest[place] = max(size, largest.get(place, 0))
+    for location, size in domains:
+        largest[location] = max(size, largest.get(location, 0))
     hi = _joinable(dict(weights))
     for domain, size in largest.items():
-        hi = max(hi, size + _joinable({place: w for place, w in weights.items() if _compatible(domain, place)}))
+        hi = max(
+            hi, size + _joinable({location: w for location, w in weights.items() if _compatible(domain, location)})
+        )
     return hi
 
 
 def _joinable(weights: Mapping[Location, int], level: int = 0) -> int:
-    """The heaviest set of places that one domain can satisfy: at every level it stands in one domain."""
+    """The heaviest set of locations that one domain can be in: at every level, it has one parent."""
     if not weights or level == len(next(iter(weights))):
         return sum(weights.values())
-    options = {place[level] for place in weights} - {None}
+    options = {location[level] for location in weights} - {None}
     if not options:
         return _joinable(weights, level + 1)
     return max(
-        _joinable({place: w for place, w in weights.items() if place[level] in (None, option)}, level + 1)
+        _joinable({location: w for location, w in weights.items() if location[level] in (None, option)}, level + 1)
         for option in options
     )
 
 
 def _fewest(blocks: Iterable[tuple[Location, int]], domains: Sequence[Location]) -> int:
-    """The fewest domains there can be: the known ones, and one for each place that none of them can serve."""
+    """The fewest possible domains: the known ones, and one for each location that none of them can be in."""
     free = Counter(domains)
     taken: list[Location] = []
     n_new = 0
-    for place in sorted({place for place, _ in blocks}, key=lambda place: place.count(None)):
-        if any(_compatible(place, other) for other in taken) or any(_within(domain, place) for domain in free):
+    for location in sorted({location for location, _ in blocks}, key=lambda location: location.count(None)):
+        if any(_compatible(location, other) for other in taken) or any(_within(domain, location) for domain in free):
             continue
-        # A domain of which less is known may stand there; but then it stands nowhere else.
-        match = next((domain for domain, n in free.items() if n and _compatible(domain, place)), None)
+        # A domain with unknown parents may be at this location, but then at no other.
+        match = next((domain for domain, n in free.items() if n and _compatible(domain, location)), None)
         if match is None:
             n_new += 1
         else:
             free[match] -= 1
-        taken.append(place)
+        taken.append(location)
     return len(domains) + n_new
 
 
-def _within(domain: Location, place: Location) -> bool:
-    """Whether the domain certainly stands in the place."""
-    return all(wanted is None or have == wanted for have, wanted in zip(domain, place, strict=True))
+def _within(domain: Location, location: Location) -> bool:
+    """Whether the domain is certainly at the location."""
+    return all(required is None or have == required for have, required in zip(domain, location, strict=True))

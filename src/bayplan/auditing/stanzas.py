@@ -1,5 +1,5 @@
 """
-Which stanza would keep the replicas of a workload apart, tried on the index before it is proposed.
+A stanza for a pod template that spreads the replicas of a workload, tried on the index before it is proposed.
 
 Knows nothing of layouts: a topology key is a label of nodes.
 """
@@ -22,7 +22,7 @@ from bayplan.model.terms import REGION, ZONE, PodTerm
 from bayplan.model.workloads import Needs, SpreadConstraint, SpreadRequirements, Workload, WorkloadKey
 from bayplan.rules.rule import Rule
 
-# Labels that controllers and binding write, different from one revision, replica or place to the next.
+# Labels that controllers and binding write; they differ between revisions, replicas or nodes.
 VOLATILE_LABELS = frozenset({
     "pod-template-hash", "controller-revision-hash", "statefulset.kubernetes.io/pod-name",
     "apps.kubernetes.io/pod-index", ZONE, REGION,
@@ -31,7 +31,7 @@ SPREAD, ANTI_AFFINITY, SOFT_SPREAD = "spread", "anti-affinity", "soft spread"
 
 
 def group_on_index(name: str, keys: Sequence[WorkloadKey], index: PlacementIndex, *, at_least: int = 1) -> Group:
-    """A group of workloads where they are now; those that are leaving or nowhere are members, but not healthy."""
+    """A group of workloads on their current nodes; terminating and unplaced ones are unhealthy members."""
     members = []
     for key in keys:
         record = index.records.get(key)
@@ -43,10 +43,10 @@ def group_on_index(name: str, keys: Sequence[WorkloadKey], index: PlacementIndex
 
 class Stanza(msgspec.Struct, frozen=True):
     """
-    A stanza for the pod template that keeps replicas apart, as a strategic merge patch of their controller.
+    A stanza for the pod template that spreads replicas, as a strategic merge patch of their controller.
 
-    It `works` if the engine, placing all replicas anew with it, finds room for each and no domain is a single point.
-    Otherwise `single_points` and `stranded` say what is left.
+    It `works` if the engine can place all replicas again with it and no domain is a single point of failure. Otherwise
+    `single_points` and `stranded` are the remaining problems.
     """
 
     group: str
@@ -69,18 +69,20 @@ def find_stanza(
     kinds: Sequence[str] = (SPREAD, ANTI_AFFINITY, SOFT_SPREAD),
 ) -> Stanza | None:
     """
-    The first of the kinds that leaves no domain of the key a single point of the group, else the first that was tried.
+    The first of the kinds of stanza that leaves no single point of failure, else the first one that was tried.
 
-    `selected` are the labels that the replicas share; by default those that all of them have. None if there are none,
-    or if no spreading helps because too few replicas may be lost: one replica, or as many needed as there are.
+    `selected` are the labels of the selector; by default those that all replicas have. None if there are none, or if
+    spreading cannot help because no replica may be lost.
     """
     workloads = [index.records[key].workload for key in one.keys if key in index.records]
     labels = dict(_shared_labels(workloads) if selected is None else selected)
     if not labels or len(workloads) - one.group.need < 1:
         return None
     tried: list[Stanza] = []
-    for made in sorted(_candidates(labels, topology_key, workloads, kinds), key=lambda made: kinds.index(made.kind)):
-        attempt = _attempt(made, one, topology_key, index, rules)
+    for candidate in sorted(
+        _candidates(labels, topology_key, workloads, kinds), key=lambda candidate: kinds.index(candidate.kind)
+    ):
+        attempt = _attempt(candidate, one, topology_key, index, rules)
         if attempt.works:
             return attempt
         tried.append(attempt)
@@ -99,11 +101,13 @@ def _candidates(
     selector, written = label_model.equals(labels), {"matchLabels": labels}
     if SPREAD in kinds:
         yield _spread(key, selector, written, hard=True)
-    # A patch replaces the whole list of required terms, so it is proposed only to those that have none.
+    # A patch replaces the whole list of required terms, so it is proposed only where there is none.
     if ANTI_AFFINITY in kinds and not any(workload.needs.affinity.anti_required for workload in workloads):
         term = {"topologyKey": key, "labelSelector": written}
         required = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-        yield _Candidate(ANTI_AFFINITY, {"affinity": required}, lambda needs: _apart(needs, PodTerm(selector, key)))
+        yield _Candidate(
+            ANTI_AFFINITY, {"affinity": required}, lambda needs: _with_anti_affinity(needs, PodTerm(selector, key))
+        )
     if SOFT_SPREAD in kinds:
         yield _spread(key, selector, written, hard=False)
 
@@ -112,7 +116,7 @@ def _spread(key: str, selector: Selector, written: dict[str, Any], *, hard: bool
     constraint = SpreadConstraint(1, key, hard, selector)
 
     def edit(needs: Needs) -> Needs:
-        # A patch finds the entry to replace by its topology key.
+        # A patch identifies the entry to replace by its topology key.
         others = tuple(c for c in needs.spread.constraints if c.topology_key != key)
         return msgspec.structs.replace(needs, spread=SpreadRequirements((*others, constraint)))
 
@@ -121,39 +125,43 @@ def _spread(key: str, selector: Selector, written: dict[str, Any], *, hard: bool
     return _Candidate(SPREAD if hard else SOFT_SPREAD, {"topologySpreadConstraints": [entry]}, edit)
 
 
-def _apart(needs: Needs, term: PodTerm) -> Needs:
+def _with_anti_affinity(needs: Needs, term: PodTerm) -> Needs:
     return msgspec.structs.replace(needs, affinity=msgspec.structs.replace(needs.affinity, anti_required=(term,)))
 
 
-def _attempt(made: _Candidate, one: ReplicaGroup, key: str, index: PlacementIndex, rules: Sequence[Rule]) -> Stanza:
-    """Place all replicas anew with the stanza, as after a rollout, and look where they are."""
+def _attempt(
+    candidate: _Candidate, one: ReplicaGroup, key: str, index: PlacementIndex, rules: Sequence[Rule]
+) -> Stanza:
+    """Place all replicas again with the stanza, as in a rollout, and judge the result."""
     events = label_events(key, {name: index.slots.at(slot).labels for name, slot in index.slots.by_name.items()})
     placed: list[tuple[WorkloadKey, str]] = []
     stranded: list[StrandedPod] = []
     with index.tentatively():
-        renewed = []
+        recreated = []
         for name in one.keys:
             if name not in index.records:
                 continue
             slots = index.records[name].slots
             node_labels = index.slots.at(slots[0]).labels if slots else {}
             workload = as_recreated(index.remove(name), node_labels)
-            renewed.append(msgspec.structs.replace(workload, needs=made.edit(workload.needs), terminating=False))
-        for workload in sorted(renewed, key=queue_order):
+            recreated.append(msgspec.structs.replace(workload, needs=candidate.edit(workload.needs), terminating=False))
+        for workload in sorted(recreated, key=queue_order):
             found = place_again(workload, index, rules)
             if isinstance(found, StrandedPod):
                 stranded.append(found)
             else:
                 placed.append((workload.key, found))
         after = group_on_index(one.group.name, one.keys, index, at_least=one.group.need)
-    left = group_tolerance(after, domains_of_events(events))
-    works = not stranded and not left.unknown and after.meets_need and left.tolerance >= 1
-    patch = {"spec": {"template": {"spec": made.pod_spec}}}
-    return Stanza(one.group.name, made.kind, key, patch, works, tuple(placed), left.single_points, tuple(stranded))
+    tolerance = group_tolerance(after, domains_of_events(events))
+    works = not stranded and not tolerance.unknown and after.meets_need and tolerance.tolerance >= 1
+    patch = {"spec": {"template": {"spec": candidate.pod_spec}}}
+    return Stanza(
+        one.group.name, candidate.kind, key, patch, works, tuple(placed), tolerance.single_points, tuple(stranded)
+    )
 
 
 def _shared_labels(workloads: Sequence[Workload]) -> dict[str, str]:
-    """What all replicas have in common and keep through a rollout."""
+    """The labels that all replicas have and keep through a rollout."""
     first, *others = [workload.labels for workload in workloads] or [{}]
     return {
         key: value

@@ -1,7 +1,8 @@
 """
-What a failure takes with it: tolerance, single points and blast vector of groups of instances, all exact integers.
+The effect of failures on groups of instances: tolerance, single points of failure and blast vector, as exact integers.
 
-Counts and compares; what passes is decided elsewhere.
+A failure event takes the nodes of one domain, or any other set of nodes that share something. Counts and compares;
+whether the result passes is decided by `checks`.
 """
 
 from __future__ import annotations
@@ -15,15 +16,62 @@ import msgspec
 from bayplan.auditing.layout import ETCD, LEVELS, ComponentInstance, Layout
 from bayplan.auditing.spread import DomainSpread, Locations
 
+NODE = "node"  # the smallest level: every node is a domain of its own
 UNTOUCHED, DEGRADED, BELOW_NEED, DOWN = "untouched", "degraded", "below need", "down"
+
+Bounds = Callable[[Sequence[str]], DomainSpread]
+
+
+# Failure events
+
+
+class FailureEvent(msgspec.Struct, frozen=True):
+    """A failure: all nodes of a domain of a level, or any named set of nodes, are lost at once."""
+
+    level: str
+    domain: str
+    nodes: frozenset[str]
+
+
+def events(level: str, domain_by_node: Mapping[str, str | None]) -> list[FailureEvent]:
+    """One event per domain of a level, or per value of anything nodes share: a power feed, a kernel version."""
+    nodes: dict[str, set[str]] = {}
+    for node, domain in domain_by_node.items():
+        if domain:
+            nodes.setdefault(domain, set()).add(node)
+    return [FailureEvent(level, domain, frozenset(names)) for domain, names in sorted(nodes.items())]
+
+
+def label_events(key: str, labels_by_node: Mapping[str, Mapping[str, str]]) -> list[FailureEvent]:
+    """One event per value of a node label."""
+    return events(key, {node: labels.get(key) for node, labels in labels_by_node.items()})
+
+
+def level_events(layout: Layout, level: str, locations: Locations | None = None) -> list[FailureEvent]:
+    """The failures of a level, of anything else that nodes share by name, or of a label key, over all nodes."""
+    nodes = layout.by_name().values()
+    if level == NODE:
+        return events(NODE, {node.name: node.name for node in nodes})
+    if level in layout.levels:
+        return events(level, domains_at(layout, level, locations))
+    return events(level, {node.name: node.shares.get(level) or node.labels.get(level) for node in nodes})
+
+
+def domains_at(layout: Layout, level: str, locations: Locations | None = None) -> dict[str, str | None]:
+    """Every node's domain at the level, None where unknown; the same name under two parents is two domains."""
+    locations, position = locations or Locations(layout), LEVELS.index(level)
+    return {name: locations.of(name)[position] for name in layout.by_name()}
+
+
+# Groups
 
 
 class Group(msgspec.Struct, frozen=True):
     """
-    Instances that stand in for each other.
+    Instances that can replace each other.
 
-    With `quorum` a majority of the membership must be left, healthy or not at the moment; otherwise `at_least` members.
-    Survivors are the healthy members that are not hit.
+    With `quorum`, a majority of all members, healthy or not, must remain; otherwise `at_least` members. Survivors are
+    the healthy members that are not hit.
     """
 
     name: str
@@ -33,6 +81,7 @@ class Group(msgspec.Struct, frozen=True):
 
     @property
     def need(self) -> int:
+        """The number of healthy members that must remain."""
         return majority(len(self.members)) if self.quorum else self.at_least
 
     @property
@@ -41,30 +90,42 @@ class Group(msgspec.Struct, frozen=True):
 
     @property
     def meets_need(self) -> bool:
-        """Whether it has what it needs while nothing fails."""
+        """Whether it has the members it needs while nothing fails."""
         return self.n_healthy >= self.need
 
     def survivors(self, lost: frozenset[str]) -> int:
         return sum(member.healthy and member.node not in lost for member in self.members)
 
 
-class Blast(msgspec.Struct, frozen=True):
-    """What one event does to each group: names of the groups, and how many are untouched."""
+def majority(n: int) -> int:
+    return n // 2 + 1
 
-    event: FailureEvent
-    down: tuple[str, ...] = ()
-    below_need: tuple[str, ...] = ()
-    degraded: tuple[str, ...] = ()
-    untouched: int = 0
-    members_lost: int = 0
+
+def components(members_by_component: Mapping[str, Iterable[ComponentInstance]]) -> list[Group]:
+    """The control-plane components as groups: a majority of etcd, at least one instance of every other component."""
+    return [
+        Group(name, tuple(members), quorum=name == ETCD or name.startswith(f"{ETCD}-"))
+        for name, members in sorted(members_by_component.items())
+    ]
+
+
+def as_designed(groups: Iterable[Group]) -> list[Group]:
+    """The groups with every member healthy: what the layout tolerates by design."""
+    return [
+        msgspec.structs.replace(group, members=tuple(ComponentInstance(member.node) for member in group.members))
+        for group in groups
+    ]
+
+
+# Tolerance
 
 
 class GroupTolerance(msgspec.Struct, frozen=True):
     """
-    How a group stands against the failures of one level.
+    How many failures of one level a group tolerates.
 
     `tolerance` is how many domains may fail, whichever they are. Members whose domain is not known (`unknown`) may all
-    sit in the fullest one or each in its own: the first gives `tolerance`, the second `at_most`.
+    be in the fullest one or each in its own: the first gives `tolerance`, the second `at_most`.
     """
 
     group: str
@@ -79,46 +140,50 @@ class GroupTolerance(msgspec.Struct, frozen=True):
     meets_need: bool = True
 
 
-class LevelReport(msgspec.Struct, frozen=True):
-    """All groups against all failures of one level, the worst failure first."""
+class LevelDomains:
+    """
+    The domain of each node at a level, prepared once for all groups.
 
-    level: str
-    tolerances: tuple[GroupTolerance, ...]
-    blasts: tuple[Blast, ...]
-    vector: tuple[int, ...]
+    `within` gives nodes a larger domain. A domain is in one larger domain only, so a member whose own domain is unknown
+    can share one only with members of the same larger domain. Where a domain is seen in two larger ones, or the larger
+    one is unknown, that argument does not hold: such larger domains are merged under the empty name. `bounds`, if
+    given, computes exactly how full the fullest domain may be, and which members certainly share a domain.
+    """
 
-    @property
-    def tolerance(self) -> int:
-        """How many domains may fail with every group still meeting its need."""
-        return min((standing.tolerance for standing in self.tolerances), default=0)
+    def __init__(
+        self, domain_of: Mapping[str, str], within: Mapping[str, str] | None = None, bounds: Bounds | None = None
+    ) -> None:
+        within = within or {}
+        self.domain_of = domain_of
+        self.bounds = bounds
+        larger: dict[str, set[str]] = {}
+        for node, domain in self.domain_of.items():
+            larger.setdefault(domain, set()).add(within.get(node, ""))
+        ambiguous = set().union(*(parents for parents in larger.values() if len(parents) > 1), {""})
+        self._parent_of_domain = {d: "" if parents & ambiguous else min(parents) for d, parents in larger.items()}
+        self.parent_of = {node: parent for node, parent in within.items() if parent not in ambiguous}
 
-    @property
-    def at_most(self) -> int:
-        return min((standing.at_most for standing in self.tolerances), default=0)
+    def fullest(self, counts: Mapping[str, int], unknown: Iterable[str]) -> list[int]:
+        """
+        The worst way to complete the counts: members of unknown domain join the fullest domain they can be in.
 
-    @property
-    def single_points(self) -> tuple[str, ...]:
-        return tuple(sorted({domain for standing in self.tolerances for domain in standing.single_points}))
-
-
-def majority(n: int) -> int:
-    return n // 2 + 1
-
-
-def components(members_by_component: Mapping[str, Iterable[ComponentInstance]]) -> list[Group]:
-    """The control plane's parts as groups: a majority of etcd, at least one of everything else."""
-    return [
-        Group(name, tuple(members), quorum=name == ETCD or name.startswith(f"{ETCD}-"))
-        for name, members in sorted(members_by_component.items())
-    ]
+        It majorises every other way, and tolerance only falls in that order, so this end is exact.
+        """
+        by_parent: dict[str, list[int]] = {}
+        for domain, count in counts.items():
+            by_parent.setdefault(self._parent_of_domain[domain], []).append(count)
+        joining = Counter(self.parent_of.get(node, "") for node in unknown)
+        found = by_parent.pop("", [])
+        for parent in by_parent.keys() | joining.keys() - {""}:
+            here = sorted(by_parent.get(parent, ()), reverse=True) or [0]
+            found += [here[0] + joining[parent], *here[1:]]
+        found = sorted(found, reverse=True) or [0]
+        return [found[0] + joining[""], *found[1:]]
 
 
-def as_designed(groups: Iterable[Group]) -> list[Group]:
-    """The groups with every member at work: what the layout is good for, whatever is down at the moment."""
-    return [
-        msgspec.structs.replace(group, members=tuple(ComponentInstance(member.node) for member in group.members))
-        for group in groups
-    ]
+def domains_of_events(disjoint: Iterable[FailureEvent], within: Mapping[str, str] | None = None) -> LevelDomains:
+    """The domains of the nodes according to the disjoint events of one level."""
+    return LevelDomains({node: event.domain for event in disjoint for node in event.nodes}, within)
 
 
 def tolerance(counts: Iterable[int], healthy: int, need: int) -> int:
@@ -136,70 +201,21 @@ def tolerance(counts: Iterable[int], healthy: int, need: int) -> int:
     return survived if healthy >= need else 0
 
 
-Bounds = Callable[[Sequence[str]], DomainSpread]
-
-
-class LevelDomains:
-    """
-    Where each node is at a level, made once for all groups.
-
-    `within` gives nodes a larger domain. A domain lies in one larger domain only, so a member whose own is unknown can
-    share one with members of the same larger domain alone. Where a domain is seen in two larger ones, or the larger one
-    is unknown, that argument is void: such places are one, the empty name. `bounds`, if given, knows exactly how full
-    the fullest domain may be, and who stands together in any case.
-    """
-
-    def __init__(
-        self, domain_of: Mapping[str, str], within: Mapping[str, str] | None = None, bounds: Bounds | None = None
-    ) -> None:
-        within = within or {}
-        self.domain_of = domain_of
-        self.bounds = bounds
-        larger: dict[str, set[str]] = {}
-        for node, domain in self.domain_of.items():
-            larger.setdefault(domain, set()).add(within.get(node, ""))
-        void = set().union(*(places for places in larger.values() if len(places) > 1), {""})
-        self.place_of_domain = {d: "" if places & void else min(places) for d, places in larger.items()}
-        self.place_of = {node: place for node, place in within.items() if place not in void}
-
-    def fullest(self, counts: Mapping[str, int], unknown: Iterable[str]) -> list[int]:
-        """
-        The worst way to complete the counts: members of unknown domain join the fullest they can be in.
-
-        It majorises every other way, and tolerance only falls in that order, so this end is exact.
-        """
-        pools: dict[str, list[int]] = {}
-        for domain, count in counts.items():
-            pools.setdefault(self.place_of_domain[domain], []).append(count)
-        joining = Counter(self.place_of.get(node, "") for node in unknown)
-        found = pools.pop("", [])
-        for place in pools.keys() | joining.keys() - {""}:
-            here = sorted(pools.get(place, ()), reverse=True) or [0]
-            found += [here[0] + joining[place], *here[1:]]
-        found = sorted(found, reverse=True) or [0]
-        return [found[0] + joining[""], *found[1:]]
-
-
-def domains_of_events(level_events: Iterable[FailureEvent], within: Mapping[str, str] | None = None) -> LevelDomains:
-    """Where the disjoint events of one level put the nodes."""
-    return LevelDomains({node: event.domain for event in level_events for node in event.nodes}, within)
-
-
-def group_tolerance(group: Group, at: LevelDomains, level: str = "") -> GroupTolerance:
-    """The group against the failures of one level, whose domains are disjoint."""
+def group_tolerance(group: Group, domains: LevelDomains, level: str = "") -> GroupTolerance:
+    """The tolerance of the group to failures of one level, whose domains are disjoint."""
     healthy = [member.node for member in group.members if member.healthy]
-    counts = Counter(at.domain_of[node] for node in healthy if node in at.domain_of)
-    unknown = [node for node in healthy if node not in at.domain_of]
+    counts = Counter(domains.domain_of[node] for node in healthy if node in domains.domain_of)
+    unknown = [node for node in healthy if node not in domains.domain_of]
     n, need = len(healthy), group.need
-    worst = tolerance(at.fullest(counts, unknown), n, need)
+    worst = tolerance(domains.fullest(counts, unknown), n, need)
     best = worst
     if unknown:
-        held = at.bounds(healthy) if at.bounds is not None else None
+        bounds = domains.bounds(healthy) if domains.bounds is not None else None
         # At best each node of unknown domain has its own, unless it certainly shares one.
-        alone = held.blocks if held is not None else Counter(unknown).values()
-        best = tolerance([*counts.values(), *alone], n, need)
-        if held is not None and group.meets_need:
-            worst = max(worst, 1) if n - held.hi >= need else 0
+        separate = bounds.blocks if bounds is not None else Counter(unknown).values()
+        best = tolerance([*counts.values(), *separate], n, need)
+        if bounds is not None and group.meets_need:
+            worst = max(worst, 1) if n - bounds.hi >= need else 0
     return GroupTolerance(
         group=group.name,
         level=level,
@@ -214,9 +230,23 @@ def group_tolerance(group: Group, at: LevelDomains, level: str = "") -> GroupTol
     )
 
 
+# The effect of each event
+
+
+class Blast(msgspec.Struct, frozen=True):
+    """The effect of one event: the names of the groups that it hits, and how many groups are untouched."""
+
+    event: FailureEvent
+    down: tuple[str, ...] = ()
+    below_need: tuple[str, ...] = ()
+    degraded: tuple[str, ...] = ()
+    untouched: int = 0
+    members_lost: int = 0
+
+
 def effect(group: Group, event: FailureEvent) -> str:
     """
-    What the event does to the group: nothing, fewer members, fewer than it needs, or none left.
+    The effect of the event on the group: untouched, degraded, below need or down.
 
     A group that the event does not hit is untouched, even if it lacks members already.
     """
@@ -231,17 +261,17 @@ def _effect(left: int, need: int) -> str:
 
 
 def blasts(groups: Sequence[Group], all_events: Iterable[FailureEvent]) -> list[Blast]:
-    """What each event takes with it, the worst first. Costs as much as there are members, not events times members."""
+    """The effect of each event, the worst first. The cost grows with the members, not with events times members."""
     on_node: dict[str, list[tuple[int, bool]]] = {}
     for position, group in enumerate(groups):
         for member in group.members:
             on_node.setdefault(member.node, []).append((position, member.healthy))
-    tolerances = [(group.name, group.n_healthy, group.need) for group in groups]
-    return sorted((_blast(event, tolerances, on_node) for event in all_events), key=_severity)
+    sizes = [(group.name, group.n_healthy, group.need) for group in groups]
+    return sorted((_blast(event, sizes, on_node) for event in all_events), key=_severity)
 
 
 def _blast(
-    event: FailureEvent, tolerances: Sequence[tuple[str, int, int]], on_node: Mapping[str, Sequence[tuple[int, bool]]]
+    event: FailureEvent, sizes: Sequence[tuple[str, int, int]], on_node: Mapping[str, Sequence[tuple[int, bool]]]
 ) -> Blast:
     lost: Counter[int] = Counter()
     hit = [member for node in event.nodes for member in on_node.get(node, ())]
@@ -249,10 +279,10 @@ def _blast(
         lost[position] += healthy
     by_effect: dict[str, list[str]] = {DOWN: [], BELOW_NEED: [], DEGRADED: []}
     for position in sorted(lost):
-        name, n_healthy, need = tolerances[position]
+        name, n_healthy, need = sizes[position]
         by_effect[_effect(n_healthy - lost[position], need)].append(name)
-    down, below, degraded = (tuple(by_effect[kind]) for kind in (DOWN, BELOW_NEED, DEGRADED))
-    return Blast(event, down, below, degraded, len(tolerances) - len(lost), len(hit))
+    down, below, degraded = (tuple(by_effect[one]) for one in (DOWN, BELOW_NEED, DEGRADED))
+    return Blast(event, down, below, degraded, len(sizes) - len(lost), len(hit))
 
 
 def _severity(blast: Blast) -> tuple[int, int, int, int, str, str]:
@@ -278,78 +308,17 @@ def blast_vector(groups: Sequence[Group], all_events: Sequence[FailureEvent]) ->
     return tuple(lost[m] for m in range(largest, 0, -1))
 
 
-def level_report(
-    groups: Sequence[Group], level: str, level_events: Sequence[FailureEvent], at: LevelDomains | None = None
-) -> LevelReport:
-    """All groups against the disjoint events of one level; `at` where more is known of the nodes than the events."""
-    at = at or domains_of_events(level_events)
-    return LevelReport(
-        level,
-        tuple(group_tolerance(group, at, level) for group in groups),
-        tuple(blasts(groups, level_events)),
-        blast_vector(groups, level_events),
-    )
-
-
-# RF merged from auditing.failure_events: What may fail at once: the nodes of a domain of a level, or any other set of
-# nodes that shares something.
-
-NODE = "node"  # the smallest level: every node is a domain of its own
-
-
-class FailureEvent(msgspec.Struct, frozen=True):
-    """A failure: all nodes of a domain of a level, or any named set of nodes, are gone at once."""
-
-    level: str
-    domain: str
-    nodes: frozenset[str]
-
-
-def events(level: str, domain_by_node: Mapping[str, str | None]) -> list[FailureEvent]:
-    """One event per domain of a level, or per value of anything nodes share: a power feed, a kernel version."""
-    nodes: dict[str, set[str]] = {}
-    for node, domain in domain_by_node.items():
-        if domain:
-            nodes.setdefault(domain, set()).add(node)
-    return [FailureEvent(level, domain, frozenset(names)) for domain, names in sorted(nodes.items())]
-
-
-def label_events(key: str, labels_by_node: Mapping[str, Mapping[str, str]]) -> list[FailureEvent]:
-    """One event per value of a node label."""
-    return events(key, {node: labels.get(key) for node, labels in labels_by_node.items()})
-
-
-def level_events(layout: Layout, level: str, places: Locations | None = None) -> list[FailureEvent]:
-    """The failures of a level, of anything else that nodes share by name, or of a label key, over all nodes."""
-    nodes = layout.by_name().values()
-    if level == NODE:
-        return events(NODE, {node.name: node.name for node in nodes})
-    if level in layout.levels:
-        return events(level, domains_at(layout, level, places))
-    return events(level, {node.name: node.shares.get(level) or node.labels.get(level) for node in nodes})
-
-
-def domains_at(layout: Layout, level: str, places: Locations | None = None) -> dict[str, str | None]:
-    """Every node's domain, None where unknown; the same name under two parents is two domains."""
-    places, position = places or Locations(layout), LEVELS.index(level)
-    return {name: places.of(name)[position] for name in layout.by_name()}
-
-
-# RF merged from auditing.risk_groups: Which few failures of any levels break a group together. Knows nothing of
-# layouts.
-
-
 def breaking_sets(
-    group: Group, all_events: Sequence[FailureEvent], most: int = 2
+    group: Group, all_events: Sequence[FailureEvent], max_size: int = 2
 ) -> Iterator[tuple[FailureEvent, ...]]:
     """
-    The minimal sets of at most so many events, of any levels, that break the group together; smallest first.
+    The minimal sets of at most `max_size` events, of any levels, that together break the group; smallest first.
 
-    One of size 1 is a single point. Costs a look at every combination: give `most` with care.
+    A set of size 1 is a single point of failure. Looks at every combination, so the cost grows fast with `max_size`.
     """
     hitting = [event for event in all_events if any(member.node in event.nodes for member in group.members)]
     found: list[frozenset[int]] = []
-    for size in range(1, most + 1):
+    for size in range(1, max_size + 1):
         for chosen in itertools.combinations(range(len(hitting)), size):
             if any(smaller <= frozenset(chosen) for smaller in found):
                 continue
@@ -357,3 +326,41 @@ def breaking_sets(
             if group.survivors(lost) < group.need:
                 found.append(frozenset(chosen))
                 yield tuple(hitting[i] for i in chosen)
+
+
+# One level
+
+
+class LevelReport(msgspec.Struct, frozen=True):
+    """All groups against all failures of one level, the worst failure first."""
+
+    level: str
+    tolerances: tuple[GroupTolerance, ...]
+    blasts: tuple[Blast, ...]
+    vector: tuple[int, ...]
+
+    @property
+    def tolerance(self) -> int:
+        """How many domains may fail with every group still meeting its need."""
+        return min((one.tolerance for one in self.tolerances), default=0)
+
+    @property
+    def at_most(self) -> int:
+        return min((one.at_most for one in self.tolerances), default=0)
+
+    @property
+    def single_points(self) -> tuple[str, ...]:
+        return tuple(sorted({domain for one in self.tolerances for domain in one.single_points}))
+
+
+def level_report(
+    groups: Sequence[Group], level: str, disjoint: Sequence[FailureEvent], domains: LevelDomains | None = None
+) -> LevelReport:
+    """All groups against the disjoint events of one level; `domains` where more is known than the events say."""
+    domains = domains or domains_of_events(disjoint)
+    return LevelReport(
+        level,
+        tuple(group_tolerance(group, domains, level) for group in groups),
+        tuple(blasts(groups, disjoint)),
+        blast_vector(groups, disjoint),
+    )

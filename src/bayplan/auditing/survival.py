@@ -1,8 +1,8 @@
 """
-What is left after each failure: every event of every level against the control plane and the workloads, and whether
-the scheduler finds room for what was displaced.
+What remains after each failure: every event of every level against the control plane and the workloads, and whether
+the scheduler can place the displaced pods again.
 
-Puts `survivability` (counting) and `workload_loss` (placing again) together for one layout. Judges nothing.
+Combines `survivability` (counting) and `workload_loss` (placing again) for one layout. Judges nothing.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from bayplan.model.workloads import WorkloadKey
 from bayplan.rules.rule import Rule
 
 ALL_LEVELS = (NODE, *LEVELS)
-MAX_PODS_WITH_FIXES = 20  # pods that find no room for which changes are tried, over all failures; each takes a while
+MAX_PODS_WITH_FIXES = 20  # stranded pods for which fixes are searched, over all failures; each search is slow
 _MAX_RISKS = 100
 
 OnStep = Callable[[int, int, FailureEvent], None]
 
 
 class Aftermath(msgspec.Struct, frozen=True):
-    """One failure: what it takes of the control plane and of workloads, and what became of those it displaced."""
+    """One failure: its effect on the control plane and on workloads, and where displaced pods were placed."""
 
     event: FailureEvent
     control_plane: Blast
@@ -46,7 +46,7 @@ class Aftermath(msgspec.Struct, frozen=True):
     loss: Loss | None = None
 
     def severity(self) -> tuple[int, ...]:
-        """The smaller, the worse: broken parts of the control plane count first, then pods without a place."""
+        """A sort key, the worst first: broken control-plane components, then stranded pods, then broken workloads."""
         worst = [-len(self.control_plane.down), -len(self.control_plane.below_need)]
         worst.append(-len(self.loss.stranded) if self.loss else 0)
         hit = self.workloads
@@ -54,7 +54,7 @@ class Aftermath(msgspec.Struct, frozen=True):
 
     @property
     def hurts(self) -> bool:
-        """Whether something is below its need, or without a place."""
+        """Whether a group is below its need or a pod is stranded."""
         broken = [self.control_plane.down, self.control_plane.below_need]
         broken += [self.workloads.down, self.workloads.below_need] if self.workloads else []
         return any(broken) or bool(self.loss and self.loss.stranded)
@@ -64,8 +64,8 @@ class LevelSurvival(msgspec.Struct, frozen=True, kw_only=True):
     """
     One level, or one thing that nodes share by name (`named`): all its failures against all groups.
 
-    `by_design` is what the control plane would tolerate with all its members at work. `losses` are by domain; none
-    where nothing was placed again, or where nothing would be left to place it on.
+    `by_design` is what the control plane would tolerate with all its members healthy. `losses` are by domain; there is
+    none where displaced pods were not placed again, or where no node would be left.
     """
 
     level: str
@@ -80,7 +80,7 @@ class LevelSurvival(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(blast.event for blast in self.control_plane.blasts)
 
     def aftermaths(self) -> list[Aftermath]:
-        """Every failure with all that it does, the worst first."""
+        """Every failure with all its effects, the worst first."""
         workloads = {blast.event.domain: blast for blast in (self.workloads.blasts if self.workloads else ())}
         found = [
             Aftermath(blast.event, blast, workloads.get(blast.event.domain), self.losses.get(blast.event.domain))
@@ -93,8 +93,8 @@ class Survival(msgspec.Struct, frozen=True, kw_only=True):
     """
     All levels that were `asked` for and of which anything is known.
 
-    `risks` are the smallest sets of failures that break a part of the control plane together. `rescheduled` says
-    whether displaced pods were placed again; if not, `note` says why.
+    `risks` are the smallest sets of failures that together break a control-plane component. `rescheduled`: displaced
+    pods were placed again; if not, `note` says why.
     """
 
     asked: tuple[str, ...]
@@ -108,7 +108,7 @@ class Survival(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Rescheduling(msgspec.Struct, frozen=True, kw_only=True):
-    """What placing again needs: the index, the rules, and the pods that are lost with their node."""
+    """The input of rescheduling: the index, the rules, and the pods that are lost with their node."""
 
     index: PlacementIndex
     rules: Sequence[Rule]
@@ -118,77 +118,81 @@ class Rescheduling(msgspec.Struct, frozen=True, kw_only=True):
 def survey(
     layout: Layout, replicas: Sequence[ReplicaGroup] | None = None, levels: Sequence[str] = ALL_LEVELS
 ) -> list[LevelSurvival]:
-    """Count what each failure of each level takes; a level that nothing is known of is left out."""
-    places = Locations(layout)
+    """Count the effect of each failure of each level; a level of which nothing is known is left out."""
+    locations = Locations(layout)
     parts = survivability.components(layout.members)
     designed = survivability.as_designed(parts)
     found = []
     for level in dict.fromkeys(levels):
-        happening = level_events(layout, level, places)
-        at = _level_domains(layout, level, places) if level in LEVELS else survivability.domains_of_events(happening)
-        # Hosts that nobody labelled can still be told apart by what is known of zones.
-        if not happening and not (level == HOST and at.place_of):
+        events = level_events(layout, level, locations)
+        domains = (
+            _level_domains(layout, level, locations) if level in LEVELS else survivability.domains_of_events(events)
+        )
+        # Unlabelled hosts can still be distinguished by their zones.
+        if not events and not (level == HOST and domains.parent_of):
             continue
         workloads = None
         if replicas is not None:
-            workloads = survivability.level_report([one.group for one in replicas], level, happening, at)
+            workloads = survivability.level_report([one.group for one in replicas], level, events, domains)
         found.append(
             LevelSurvival(
                 level=level,
                 named=level not in ALL_LEVELS,
-                control_plane=survivability.level_report(parts, level, happening, at),
-                by_design=min((survivability.group_tolerance(one, at, level).tolerance for one in designed), default=0),
+                control_plane=survivability.level_report(parts, level, events, domains),
+                by_design=min(
+                    (survivability.group_tolerance(one, domains, level).tolerance for one in designed), default=0
+                ),
                 workloads=workloads,
             )
         )
     return found
 
 
-def _level_domains(layout: Layout, level: str, places: Locations) -> LevelDomains:
+def _level_domains(layout: Layout, level: str, locations: Locations) -> LevelDomains:
     """
-    Where the nodes stand at a level, and in what larger domain: the smallest level that is known of all of them.
+    The nodes' domains at a level, and their larger domains: those of the smallest larger level known for all of them.
 
-    A domain that contradictory labels leave in doubt is none.
+    A domain with contradictory labels counts as unknown.
     """
     position, known = LEVELS.index(level), layout.by_name()
     domains = {
         name: domain
-        for name, domain in domains_at(layout, level, places).items()
-        if domain and not places.contested(position, domain)
+        for name, domain in domains_at(layout, level, locations).items()
+        if domain and not locations.contested(position, domain)
     }
     within: dict[str, str] = {}
     for larger in LEVELS[position + 1 :]:
-        there = {name: domain for name, domain in domains_at(layout, larger, places).items() if domain}
-        within = within if len(within) >= len(there) else there
-        if len(there) == len(known):
+        at_larger = {name: domain for name, domain in domains_at(layout, larger, locations).items() if domain}
+        within = within if len(within) >= len(at_larger) else at_larger
+        if len(at_larger) == len(known):
             break
 
     def bounds(names: Sequence[str]) -> DomainSpread:
-        return spread(layout, [known[name] for name in names], level, places)
+        return spread(layout, [known[name] for name in names], level, locations)
 
     return LevelDomains(domains, within, bounds)
 
 
 def risks(layout: Layout, levels: Iterable[LevelSurvival]) -> tuple[tuple[str, tuple[FailureEvent, ...]], ...]:
-    """Up to two failures, of whichever levels, that together break a part of the control plane; single ones first."""
+    """Up to two failures, of any levels, that together break a control-plane component; single failures first."""
     counted = {one.level: one for one in levels}
     if any(event.domain for event in (counted[HOST].events if HOST in counted else ())):
-        counted.pop(NODE, None)  # a machine's failure says it all
-    happening = [event for one in counted.values() for event in one.events]
+        counted.pop(NODE, None)  # the failure of a machine includes it
+    events = [event for one in counted.values() for event in one.events]
     found: list[tuple[str, tuple[FailureEvent, ...]]] = []
     for group in survivability.components(layout.members):
-        for chosen in survivability.breaking_sets(group, _distinct(happening, group)):
+        for chosen in survivability.breaking_sets(group, _distinct(events, group)):
             found.append((group.name, chosen))
             if len(found) >= _MAX_RISKS:
                 return tuple(found)
     return tuple(found)
 
 
-def _distinct(happening: Iterable[FailureEvent], group: Group) -> list[FailureEvent]:
-    """One event for each set of the group's members that it takes: the smallest level's."""
+def _distinct(events: Iterable[FailureEvent], group: Group) -> list[FailureEvent]:
+    """One event for each set of members of the group that events take: that of the smallest level."""
     nodes = {member.node for member in group.members}
     first: dict[frozenset[str], FailureEvent] = {}
-    for event in happening:
+    for event in events:
         first.setdefault(event.nodes & nodes, event)
     first.pop(frozenset(), None)
     return list(first.values())
@@ -198,32 +202,37 @@ def reschedule(
     levels: Sequence[LevelSurvival], replicas: Sequence[ReplicaGroup], how: Rescheduling, on_step: OnStep | None = None
 ) -> list[LevelSurvival]:
     """
-    Play every failure through: take its nodes away and place what ran there again.
+    Simulate every failure: remove its nodes and place the pods that ran there again.
 
-    Failures that take the same nodes are one. A failure that takes all nodes leaves nothing to place on. `on_step` is
-    told how many of how many are done, and which was the last.
+    Failures that take the same nodes are simulated once. A failure that takes all nodes is skipped. `on_step` is called
+    with the number of failures done, their total, and the last event.
     """
-    everything = frozenset(how.index.slots.by_name)
-    wanted: dict[frozenset[str], FailureEvent] = {}
+    all_nodes = frozenset(how.index.slots.by_name)
+    distinct: dict[frozenset[str], FailureEvent] = {}
     for event in (event for one in levels for event in one.events):
-        nodes = event.nodes & everything
-        if nodes and nodes != everything:
-            wanted.setdefault(nodes, event)
+        nodes = event.nodes & all_nodes
+        if nodes and nodes != all_nodes:
+            distinct.setdefault(nodes, event)
     losses: dict[frozenset[str], Loss] = {}
-    played = workload_loss.simulate_losses(
-        wanted.values(), how.index, how.rules, replicas, not_recreated=how.lost_with_node, max_fixes=MAX_PODS_WITH_FIXES
+    simulated = workload_loss.simulate_losses(
+        distinct.values(),
+        how.index,
+        how.rules,
+        replicas,
+        not_recreated=how.lost_with_node,
+        max_fixes=MAX_PODS_WITH_FIXES,
     )
-    for nodes, loss in zip(wanted, played, strict=True):
+    for nodes, loss in zip(distinct, simulated, strict=True):
         losses[nodes] = loss
         if on_step is not None:
-            on_step(len(losses), len(wanted), loss.event)
+            on_step(len(losses), len(distinct), loss.event)
     return [
         msgspec.structs.replace(
             one,
             losses={
-                event.domain: msgspec.structs.replace(losses[event.nodes & everything], event=event)
+                event.domain: msgspec.structs.replace(losses[event.nodes & all_nodes], event=event)
                 for event in one.events
-                if event.nodes & everything in losses
+                if event.nodes & all_nodes in losses
             },
         )
         for one in levels

@@ -1,7 +1,7 @@
 """
-Pods that stand in for each other: the replicas of one owner, the pods that one disruption budget counts.
+Groups of pods that can replace each other: the replicas of one owner, the pods that one disruption budget counts.
 
-Knows nothing of failures, nor of where pods could go instead.
+Knows nothing of failures, nor of other nodes for the pods.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ AUDIT_ANNOTATION = (
 IGNORE, QUORUM = "ignore", "quorum"
 OWNER, BUDGET = "owner", "budget"
 _REPLICATED = frozenset({"ReplicaSet", "StatefulSet", "ReplicationController"})
-# Nobody makes such pods again on another node.
+# Pods of these owners are not recreated on another node.
 _BOUND_TO_NODE = frozenset({"DaemonSet", "Node"})
 _MIRROR = "kubernetes.io/config.mirror"
 
-_LookupKey = tuple[str, str, str]  # namespace, and a label that narrows it down
+_LookupKey = tuple[str, str, str]  # namespace, and the key and value of a label or two empty strings
 
 
 class ReplicaGroup(msgspec.Struct, frozen=True):
-    """A group and the workloads that are its members, in the same order; `source` says what its need comes from."""
+    """A group and the workloads that are its members, in the same order; `source` is the origin of its need."""
 
     group: Group
     keys: tuple[WorkloadKey, ...]
@@ -41,7 +41,7 @@ class ReplicaGroup(msgspec.Struct, frozen=True):
 
 
 class ReplicaPreferences(msgspec.Struct, frozen=True):
-    """Whom to leave out, and who needs a majority, by patterns on `namespace/name` of the owner."""
+    """Which workloads to exclude, and which need a majority, by patterns on `namespace/name` of the owner."""
 
     excluded: re.Pattern[str] | None = None
     quorum: re.Pattern[str] | None = None
@@ -55,14 +55,15 @@ def key_of(pod: ObservedPod) -> WorkloadKey:
 
 
 def runs(pod: ObservedPod) -> bool:
-    """Whether it holds a place on a node."""
+    """Whether it occupies a node."""
     return bool(pod.spec.node_name) and pod.status.phase not in ("Succeeded", "Failed")
 
 
 def owner_of(pod: ObservedPod) -> OwnerReference | None:
     """
-    Who makes the pod again: its controller. A Deployment is known from its ReplicaSet's name, which ends in the hash
-    that the pod carries as a label.
+    The controller that recreates the pod; None if it has none.
+
+    A Deployment is recognised by its ReplicaSet's name, which ends in the hash that the pod has as a label.
     """
     owner = next((owner for owner in pod.metadata.owner_references or () if owner.controller is not False), None)
     template = (pod.metadata.labels or {}).get("pod-template-hash")
@@ -74,13 +75,13 @@ def owner_of(pod: ObservedPod) -> OwnerReference | None:
 
 
 def is_lost_with_its_node(pod: ObservedPod) -> bool:
-    """Whether nothing makes it again elsewhere: mirror pods, pods of DaemonSets, pods without an owner."""
+    """Whether it is not recreated on another node: mirror pods, pods of DaemonSets, pods without an owner."""
     owner = owner_of(pod)
     return owner is None or owner.kind in _BOUND_TO_NODE or _MIRROR in (pod.metadata.annotations or {})
 
 
 def pods_lost_with_node(pods: Iterable[ObservedPod]) -> frozenset[WorkloadKey]:
-    """The pods that are lost with their node."""
+    """The running pods that are not recreated on another node."""
     return frozenset(key_of(pod) for pod in pods if runs(pod) and is_lost_with_its_node(pod))
 
 
@@ -88,9 +89,9 @@ def by_owner(
     pods: Iterable[ObservedPod], preferences: ReplicaPreferences = NO_PREFERENCES
 ) -> dict[str, list[ObservedPod]]:
     """
-    The running pods of every owner whose replicas stand in for each other, by `Deployment shop/web`.
+    The running pods of every owner whose replicas can replace each other, by `Deployment shop/web`.
 
-    Pods of DaemonSets and Jobs, mirror pods and bare pods are no replicas of each other.
+    Pods of DaemonSets and Jobs, mirror pods and bare pods are not replicas of each other.
     """
     found: dict[str, list[ObservedPod]] = {}
     for pod in pods:
@@ -109,7 +110,7 @@ def by_owner(
 def owner_groups(
     owned: Mapping[str, Sequence[ObservedPod]], ready: Mapping[str, bool], preferences: ReplicaPreferences
 ) -> list[ReplicaGroup]:
-    """Each owner's replicas: at least one must be left, or a majority. `ready` says which nodes are."""
+    """Each owner's replicas, of which one or a majority must remain. `ready` says which nodes are ready."""
     found = []
     for name, pods in sorted(owned.items()):
         path = name.partition(" ")[2]
@@ -122,21 +123,21 @@ def owner_groups(
 def budget_groups(
     pods: Iterable[ObservedPod], budgets: Sequence[DisruptionBudget], ready: Mapping[str, bool]
 ) -> list[ReplicaGroup]:
-    """Each budget with the running pods that it counts; one that counts none is left out."""
-    by_place: dict[_LookupKey, list[ObservedPod]] = {}
-    wanted = {_lookup_key(budget) for budget in budgets}
+    """Each budget with the running pods that it counts; a budget that counts none is left out."""
+    by_key: dict[_LookupKey, list[ObservedPod]] = {}
+    used = {_lookup_key(budget) for budget in budgets}
     for pod in pods:
         if runs(pod):
             namespace = pod.metadata.namespace or "default"
-            for place in ((namespace, "", ""), *((namespace, *label) for label in (pod.metadata.labels or {}).items())):
-                if place in wanted:
-                    by_place.setdefault(place, []).append(pod)
+            for key in ((namespace, "", ""), *((namespace, *label) for label in (pod.metadata.labels or {}).items())):
+                if key in used:
+                    by_key.setdefault(key, []).append(pod)
     found = []
     for budget in budgets:
-        # The disruption controller takes an empty selector for everything, unlike the scheduler; null is nothing.
+        # For the disruption controller an empty selector selects everything, unlike for the scheduler; null nothing.
         counted = [
             pod
-            for pod in by_place.get(_lookup_key(budget), ())
+            for pod in by_key.get(_lookup_key(budget), ())
             if budget.selector is not None and budget.selector.matches(pod.metadata.labels or {})
         ]
         if counted:
@@ -146,7 +147,7 @@ def budget_groups(
 
 
 def _lookup_key(budget: DisruptionBudget) -> _LookupKey:
-    """Where its pods are to be looked for: a namespace, and a label that all of them must have if there is one."""
+    """Where to look up its pods: the namespace, and a label that all of them must have, if there is one."""
     for requirement in budget.selector.requirements if budget.selector is not None else ():
         if requirement.operator == "In" and len(requirement.values) == 1:
             return budget.namespace, requirement.key, requirement.values[0]
@@ -170,7 +171,7 @@ def _healthy(pod: ObservedPod) -> bool:
 
 
 def need_of(budget: DisruptionBudget, n: int) -> int:
-    """How many of its n pods must be healthy; shares are rounded up, as the disruption controller does."""
+    """How many of its n pods must be healthy; percentages are rounded up, as in the disruption controller."""
     expected = max(n, budget.expected)
     if budget.max_unavailable is not None:
         return max(expected - _scaled(budget.max_unavailable, expected), 0)
@@ -185,9 +186,10 @@ def _scaled(value: int | str, n: int) -> int:
 
 class Workloads(msgspec.Struct, frozen=True, kw_only=True):
     """
-    Everything the input says of workloads: replicas by owner and by budget, and who is lost with its node.
+    The workloads of the input: replicas by owner and by budget, and the pods that are lost with their node.
 
-    `unspread` are the Deployments and StatefulSets of several replicas whose pods ask for no spreading at all.
+    `unspread` are the Deployments and StatefulSets of several replicas that have neither anti-affinity nor spread
+    constraints.
     """
 
     owners: tuple[ReplicaGroup, ...] = ()
@@ -219,28 +221,28 @@ def workloads_of(
 def _unspread(
     given: AuditInput, owned: Mapping[str, Sequence[ObservedPod]], preferences: ReplicaPreferences
 ) -> Iterator[str]:
-    """By what controllers say where they are in the input, else by their pods."""
+    """By the pod template of controllers that are in the input, else by their pods."""
     seen = set()
     for one in given.controllers:
         path = f"{one.metadata.namespace or 'default'}/{one.metadata.name}"
         name = f"{one.kind} {path}"
         seen.add(name)
         excluded = preferences.excluded is not None and preferences.excluded.fullmatch(path)
-        if (one.spec.replicas or 1) > 1 and not excluded and not _asks_for_spreading(one.spec.template.spec):
+        if (one.spec.replicas or 1) > 1 and not excluded and not _has_spreading(one.spec.template.spec):
             yield name
     for name, pods in owned.items():
-        of_a_controller = name.startswith(("Deployment ", "StatefulSet "))
-        if name not in seen and of_a_controller and len(pods) > 1 and not _asks_for_spreading(pods[0].spec):
+        checked = name.startswith(("Deployment ", "StatefulSet "))
+        if name not in seen and checked and len(pods) > 1 and not _has_spreading(pods[0].spec):
             yield name
 
 
-def _asks_for_spreading(spec: ObservedPodSpec) -> bool:
-    apart = spec.affinity is not None and spec.affinity.pod_anti_affinity
-    return bool(apart or spec.topology_spread_constraints)
+def _has_spreading(spec: ObservedPodSpec) -> bool:
+    anti_affinity = spec.affinity is not None and spec.affinity.pod_anti_affinity
+    return bool(anti_affinity or spec.topology_spread_constraints)
 
 
 def by_namespace(names: Iterable[str]) -> dict[str, list[str]]:
-    """Names such as `Deployment shop/web` under their namespaces, in order."""
+    """Names such as `Deployment shop/web` by namespace, both sorted."""
     found: dict[str, list[str]] = {}
     for name in sorted(names):
         found.setdefault(name.partition(" ")[2].partition("/")[0], []).append(name)

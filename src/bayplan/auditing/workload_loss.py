@@ -1,7 +1,7 @@
 """
-What an event does to workloads: which needs break, where the scheduler puts what was displaced, and what is missing.
+The effect of a failure on workloads: which needs break, where the scheduler places displaced pods, and what is missing.
 
-Everything happens on the index and is taken back. Nothing is preempted: who finds no room waits.
+Everything is simulated on the index and undone. Nothing is preempted: a displaced pod that does not fit is stranded.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from bayplan.rules.resources_fit import ResourcesFit
 from bayplan.rules.rule import Rule
 
 Amounts = tuple[tuple[str, int], ...]  # resource → amount, cpu in thousandths
-MAX_UNRANKED_REPLICAS = 8  # pods of one kind, up to which a look at all nodes for each costs less than to rank these
+MAX_UNRANKED_REPLICAS = 8  # of one template, up to which evaluating all nodes for each is cheaper than ranking them
 GATED = "Scheduling is blocked due to non-empty scheduling gates"
 
 
 class StrandedPod(msgspec.Struct, frozen=True):
     """
-    A displaced workload that fits nowhere: the scheduler's sentence, and what is missing.
+    A displaced pod that is unschedulable on the remaining nodes: the scheduler's message, and what is missing.
 
-    `missing` is the smallest shortage: that of node `nearest`, where nothing but resources is in the way. Both are
-    empty if there is no such node, and the sentence then says what else is.
+    `missing` is the smallest shortage: that of node `nearest`, which only lacks resources. Both are empty if there is
+    no such node; the message then has the other reasons.
     """
 
     key: WorkloadKey
@@ -50,10 +50,10 @@ class StrandedPod(msgspec.Struct, frozen=True):
 
 class Loss(msgspec.Struct, frozen=True):
     """
-    What an event does. `gone` dies with its node: daemons, mirror pods, pods that were leaving anyway.
+    The effect of an event. `gone` are the pods lost with their node: daemons, mirror pods, terminating pods.
 
-    `broken` are the groups below their need at once, `still_broken` those that rescheduling does not mend. `shortage`
-    is all that the stranded ones ask for together.
+    `broken` are the groups below their need right after the event, `still_broken` those that remain so after
+    rescheduling. `shortage` is the sum of the requests of the stranded pods.
     """
 
     event: FailureEvent
@@ -79,9 +79,9 @@ def simulate_losses(
     max_fixes: int = 0,
 ) -> Iterator[Loss]:
     """
-    One loss after another, each from the same start; `not_recreated` as for `lose`.
+    The loss of each event, all from the same initial state; `not_recreated` as in `simulate_loss`.
 
-    Over all of them so many of the stranded are looked at for fixes, one of each loss.
+    Fixes are searched for at most `max_fixes` stranded pods in total, one per loss.
     """
     on_node: dict[str, list[int]] = {}
     for position, one in enumerate(groups):
@@ -111,10 +111,11 @@ def simulate_loss(
     max_fixes: int = 0,
 ) -> Loss:
     """
-    Take the event's nodes away and place what ran there anew, in the order of the scheduling queue.
+    Remove the event's nodes and place the pods that ran there again, in the order of the scheduling queue.
 
-    `not_recreated` are the pods that nobody makes again elsewhere: mirror pods and the like; daemons are found by their node
-    affinity. For so many of the stranded the smallest fixes are looked for. The index is left as it was.
+    `not_recreated` are the pods that no controller recreates on another node, such as mirror pods; pods of DaemonSets
+    are recognised by their node affinity. Fixes are searched for at most `max_fixes` stranded pods. The index is left
+    unchanged.
     """
     broken = [one for one in groups if effect(one.group, event) in (DOWN, BELOW_NEED)]
     lost = sorted(node for node in event.nodes if node in index.slots.by_name)
@@ -122,14 +123,14 @@ def simulate_loss(
     stranded: list[StrandedPod] = []
     shortage: Counter[str] = Counter()
     with index.tentatively():
-        displaced, gone = _take_away(lost, index, not_recreated)
-        alike = Counter(id(workload.needs) for workload in displaced)  # pods of one template share their needs
+        displaced, gone = _remove_nodes(lost, index, not_recreated)
+        by_template = Counter(id(workload.needs) for workload in displaced)  # pods of one template share their needs
         for workload in sorted(displaced, key=queue_order):
-            ranked = alike[id(workload.needs)] > MAX_UNRANKED_REPLICAS
+            ranked = by_template[id(workload.needs)] > MAX_UNRANKED_REPLICAS
             found = place_again(workload, index, rules, with_fixes=len(stranded) < max_fixes, ranked=ranked)
             if isinstance(found, StrandedPod):
                 stranded.append(found)
-                shortage.update(_asked(workload))
+                shortage.update(_requests(workload))
             else:
                 placed.append((workload.key, found))
         still = [one.group.name for one in broken if _below_need(one, index)]
@@ -138,7 +139,7 @@ def simulate_loss(
 
 
 def is_pinned_to_node(workload: Workload) -> bool:
-    """Whether its node affinity names one node in every term, as the pods of a DaemonSet do."""
+    """Whether every term of its node affinity names one node, as in pods of a DaemonSet."""
     terms = workload.needs.node_affinity.required
     return bool(terms) and all(
         any(f.key == NAME_FIELD and f.operator == "In" for f in term.fields) for term in terms or ()
@@ -146,7 +147,7 @@ def is_pinned_to_node(workload: Workload) -> bool:
 
 
 def missing_text(stranded: StrandedPod) -> str:
-    """`500m cpu and 1Gi memory on n3`; empty if nothing but resources is not what is missing."""
+    """`500m cpu and 1Gi memory on n3`; empty if no node lacks only resources."""
     return f"{amounts_text(stranded.missing)} on {stranded.nearest}" if stranded.missing else ""
 
 
@@ -160,10 +161,10 @@ def amounts_text(amounts: Amounts) -> str:
     )
 
 
-def _take_away(
+def _remove_nodes(
     lost: Sequence[str], index: PlacementIndex, not_recreated: frozenset[WorkloadKey]
 ) -> tuple[list[Workload], list[WorkloadKey]]:
-    """Remove the nodes and what runs on them; returns what has to be placed again, as new, and what has not."""
+    """Remove the nodes and their pods; returns the pods to place again, as recreated, and those lost with the node."""
     displaced, gone = [], []
     for name in lost:
         slot = index.slots.by_name[name]
@@ -179,7 +180,7 @@ def _take_away(
 
 
 def as_recreated(workload: Workload, node_labels: Mapping[str, str]) -> Workload:
-    """The pod as its controller makes it again: not yet started, and without the place that binding wrote into it."""
+    """The pod as its controller recreates it: not started, and without the labels that binding copied from the node."""
     copied = {key for key in (ZONE, REGION) if key in node_labels and workload.labels.get(key) == node_labels[key]}
     labels = {key: value for key, value in workload.labels.items() if key not in copied}
     return msgspec.structs.replace(workload, labels=labels, started="", nominated_target="", requested_target="")
@@ -189,9 +190,9 @@ def place_again(
     workload: Workload, index: PlacementIndex, rules: Sequence[Rule], *, with_fixes: bool = False, ranked: bool = False
 ) -> str | StrandedPod:
     """
-    The node that it is put on, or what keeps it from all of them.
+    Place the pod on the index; returns the node, or why it is unschedulable.
 
-    A ranking of all nodes, which the next of the kind can use again, pays only where many of a kind are to come.
+    A ranking of all nodes (`ranked`) is reused by the next pod of the equivalence class, so it pays only for many pods.
     """
     if workload.gates:
         return StrandedPod(workload.key, f"{GATED}: {', '.join(workload.gates)}")
@@ -215,45 +216,45 @@ def _bound(workload: Workload, node_labels: Mapping[str, str]) -> Workload:
 
 
 def _smallest_shortage(verdicts: Verdicts, workload: Workload, index: PlacementIndex) -> tuple[str, Amounts]:
-    """The node where only resources are in the way and least of what is asked for is missing, and how much that is."""
+    """The node that lacks only resources and lacks the least of the requests, and how much it lacks."""
     if verdicts.refusal is not None:
         return "", ()
-    open_but_full = index.slots.alive.copy()
+    lacks_only_resources = index.slots.alive.copy()
     if verdicts.excluded is not None:
-        open_but_full &= ~verdicts.excluded
+        lacks_only_resources &= ~verdicts.excluded
     for one in verdicts.results:
         refused = one.rejected()
         if refused is not None and not isinstance(one.rule, ResourcesFit):
-            open_but_full &= ~refused
-    slots = np.flatnonzero(open_but_full)
+            lacks_only_resources &= ~refused
+    slots = np.flatnonzero(lacks_only_resources)
     if not len(slots):
         return "", ()
-    asked, capacity = _asked(workload), index.capacity
-    rows = [capacity.row(resource) for resource in asked]
-    wanted = np.array(list(asked.values()), np.int64)[:, None]
+    requests, capacity = _requests(workload), index.capacity
+    rows = [capacity.row(resource) for resource in requests]
+    requested = np.array(list(requests.values()), np.int64)[:, None]
     free = capacity.allocatable[rows][:, slots] - capacity.requested[rows][:, slots]
-    short = np.maximum(wanted - free, 0)  # (n_resources, n_slots)
-    # Shares of what is asked for make resources comparable; the name decides between equals.
-    worst = (short / np.maximum(wanted, 1)).sum(axis=0)
+    short = np.maximum(requested - free, 0)  # (n_resources, n_slots)
+    # Fractions of the request make resources comparable; the name breaks ties.
+    worst = (short / np.maximum(requested, 1)).sum(axis=0)
     names = {index.slots.at(int(slots[i])).name: int(i) for i in np.flatnonzero(worst == worst.min())}
     nearest, best = min(names.items())
-    found = zip(asked, np.take(short, best, axis=1).tolist(), strict=True)
+    found = zip(requests, np.take(short, best, axis=1).tolist(), strict=True)
     return nearest, tuple((resource, amount) for resource, amount in found if amount)
 
 
-def _asked(workload: Workload) -> dict[str, int]:
+def _requests(workload: Workload) -> dict[str, int]:
     return {**{r: amount for r, amount in workload.needs.requests.amounts if amount}, PODS: 1}
 
 
 def _below_need(one: ReplicaGroup, index: PlacementIndex) -> bool:
     known = index.slots.by_name
-    there = (index.records.get(key) for key in one.keys)
+    records = (index.records.get(key) for key in one.keys)
     left = sum(
-        record is not None and not record.workload.terminating and record.shares[0][0] in known for record in there
+        record is not None and not record.workload.terminating and record.shares[0][0] in known for record in records
     )
     return left < one.group.need
 
 
 def queue_order(workload: Workload) -> tuple[int, str, str, str]:
-    """As a scheduler takes them: higher priority first, then the older one, then by name."""
+    """The order of the scheduling queue: higher priority first, then older, then by name."""
     return -workload.priority, workload.created or "9999", workload.namespace, workload.name

@@ -118,7 +118,7 @@ def audit(
         subject=subject,
         exit_code=code,
         notes=found.notes,
-        places=found.given.place_by_node,
+        places=found.given.line_by_node,
     )
     console.answer(audit_answer.written(result, output, context, console, mended))
     return code

@@ -133,7 +133,7 @@ class AuditObjects:
             volumes=self._found["PersistentVolume"],
             controllers=[*self._found["Deployment"], *self._found["StatefulSet"]],
             budgets=[disruption_budgets.budget_of(one) for one in self._found["PodDisruptionBudget"]],
-            place_by_node=places,
+            line_by_node=places,
             warnings=tuple(self._oddities(nodes, self._found["Pod"])),
             unlisted=tuple(unlisted),
         )

@@ -78,12 +78,12 @@ def _quoted(text: str) -> str:
     return xml.sax.saxutils.quoteattr(untrusted.clean(text))
 
 
-def sarif(audit: Audit, version: str, place_by_node: Mapping[str, Place], file: str) -> dict[str, Any]:
+def sarif(audit: Audit, version: str, line_by_node: Mapping[str, Place], file: str) -> dict[str, Any]:
     """SARIF 2.1.0: a rule per check, a result for each that is not PASS or N/A, at the nodes it is about."""
     shown = [result for result in audit.results if result.verdict not in (PASS, NA)]
     rules = {result.id: _rule(result) for result in audit.results}
     driver = {"name": "bayplan", "version": version, "rules": list(rules.values())}
-    results = [_sarif_result(result, list(rules), place_by_node, file) for result in shown]
+    results = [_sarif_result(result, list(rules), line_by_node, file) for result in shown]
     return {
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
@@ -109,7 +109,7 @@ def _rule(result: Result) -> dict[str, Any]:
     }
 
 
-def _sarif_result(result: Result, rule_ids: list[str], place_by_node: Mapping[str, Place], file: str) -> dict[str, Any]:
+def _sarif_result(result: Result, rule_ids: list[str], line_by_node: Mapping[str, Place], file: str) -> dict[str, Any]:
     level = _LEVELS.get(result.verdict, "warning" if result.required else "note")
     verdict = "" if result.verdict != UNDECIDED else "undecided: "
     mark = hashlib.sha256(f"{result.id} {' '.join(sorted(result.nodes))}".encode()).hexdigest()
@@ -118,7 +118,7 @@ def _sarif_result(result: Result, rule_ids: list[str], place_by_node: Mapping[st
         "ruleIndex": rule_ids.index(result.id),
         "level": level,
         "message": {"text": untrusted.clean(verdict + told(result) + (f"; {result.fix}" if result.fix else ""))},
-        "locations": [_location(name, place_by_node.get(name, (file, 1))) for name in result.nodes[:_SHOWN]]
+        "locations": [_location(name, line_by_node.get(name, (file, 1))) for name in result.nodes[:_SHOWN]]
         or [_location("", (file, 1))],
         "partialFingerprints": {"bayplanAudit/v1": mark[:32]},
     }

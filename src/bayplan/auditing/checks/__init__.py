@@ -1,62 +1,37 @@
-"""The table of checks, one rule per module, in the order reports have them."""
+"""The table of checks, in the order in which reports list them. Each module holds the checks of one subject."""
 
 from __future__ import annotations
 
-from bayplan.auditing.checks import (
-    bsi_every_role_twice,
-    bsi_stanza,
-    bsi_three_nodes,
-    bsi_zones,
-    cp_each_zone,
-    cp_hidden,
-    cp_machines,
-    cp_role_mismatch,
-    cp_zones,
-    duplicated,
-    half,
-    host_vacuous,
-    labels_current,
-    labels_present,
-    mixed_keys,
-    n1_component,
-    n1_workloads,
-    need_workloads,
-    odd_etcd,
-    one_parent,
-    quorum_etcd,
-    room,
-    worker_spread,
-    zone_uninformative,
-)
+from bayplan.auditing.checks import bsi, control_plane, etcd, labels, workloads
 from bayplan.auditing.outcomes import Check
 
 ALL: dict[str, Check] = {
     check.id: check
-    for module in (
-        cp_hidden,
-        cp_role_mismatch,
-        cp_machines,
-        labels_present,
-        labels_current,
-        cp_zones,
-        worker_spread,
-        cp_each_zone,
-        bsi_three_nodes,
-        bsi_zones,
-        bsi_every_role_twice,
-        bsi_stanza,
-        duplicated,
-        half,
-        quorum_etcd,
-        odd_etcd,
-        n1_component,
-        n1_workloads,
-        need_workloads,
-        room,
-        one_parent,
-        host_vacuous,
-        mixed_keys,
-        zone_uninformative,
+    for group in (
+        control_plane.VISIBLE,
+        control_plane.ROLE_MISMATCH,
+        control_plane.MACHINES,
+        labels.PRESENT,
+        labels.CURRENT,
+        control_plane.ZONES,
+        control_plane.WORKER_SPREAD,
+        control_plane.EACH_ZONE,
+        bsi.THREE_NODES,
+        bsi.ZONES,
+        bsi.EVERY_ROLE_TWICE,
+        bsi.STANZA,
+        control_plane.DUPLICATED,
+        control_plane.HALF,
+        etcd.QUORUM,
+        etcd.ODD,
+        control_plane.N1_COMPONENT,
+        workloads.N1_WORKLOADS,
+        workloads.NEED_WORKLOADS,
+        workloads.ROOM,
+        labels.ONE_PARENT,
+        labels.HOST_VACUOUS,
+        labels.MIXED_KEYS,
+        labels.ZONE_UNINFORMATIVE,
     )
-    for check in module.CHECKS
+    for check in group
 }

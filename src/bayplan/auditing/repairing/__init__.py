@@ -1,1 +1,1 @@
-"""The fewest changes after which a control plane meets what is demanded of it, and how to carry them out."""
+"""The fewest changes after which a control plane meets the demands of an audit, and how to carry them out."""
