@@ -1,13 +1,13 @@
 """
-Where a workload goes in a fleet: the groups of its placement, tried in order from the one observed last.
+Schedule a binding: which clusters it is placed on, and with how many replicas.
 
-Each attempt is the same line as for pods: filter, score, then select clusters and divide replicas among them.
+The terms of `clusterAffinities` are tried in order, beginning with the one observed last. Each attempt has Karmada's
+four stages: find clusters that fit, prioritize clusters, select clusters, assign replicas.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 import msgspec
 
@@ -16,18 +16,17 @@ from bayplan.assigning.candidates import ClusterCandidate, NoClusterFit, Unassig
 from bayplan.engine.filtering import Verdicts
 from bayplan.explaining import fit_error
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.model.bindings import Binding
-from bayplan.model.placements import AffinityGroup
 from bayplan.model.workloads import Workload
 from bayplan.rules.rule import Rule
 
 
 class FleetDecision(msgspec.Struct, frozen=True):
     """
-    The shares of each cluster, or why there are none.
+    The replicas of each cluster, or why there are none.
 
-    `errors` holds one text for each group that failed, also where a later one had room; `reason` is the class of the
-    first. `verdicts` and `ranked` are those of the group that was chosen, else of the first that failed.
+    `observed` is the name of the affinity term that succeeded. `errors` holds one message per term that failed, also
+    where a later one succeeded; `reason` is the class of the first. `verdicts` and `ranked` are those of the term that
+    succeeded, else of the first that failed.
     """
 
     observed: str = ""
@@ -42,8 +41,8 @@ class FleetDecision(msgspec.Struct, frozen=True):
         return not self.reason
 
 
-class GroupAttempt(msgspec.Struct, frozen=True):
-    """One group tried: what the rules said, and the shares or the failure."""
+class AffinityAttempt(msgspec.Struct, frozen=True):
+    """The result for one affinity term: the verdicts, and the shares or the failure."""
 
     verdicts: Verdicts
     ranked: Sequence[ClusterCandidate]
@@ -58,66 +57,52 @@ def schedule(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -
     if workload.unplaceable:
         return FleetDecision(reason=Unassignable.reason, errors=(workload.unplaceable,))
     with group_failover.with_leaving_peers(workload, index):
-        decision = _in_turn(workload, index, rules)
-        if not binding.may_fail_back or not decision.placed:
-            return decision
-        other = _in_turn(failback.as_unplaced(workload), index, rules)
-        return other if _is_better(other, decision, binding, index) else decision
+        decision = _try_affinities(workload, index, rules)
+        if binding.may_fail_back and decision.placed:
+            fresh = _try_affinities(failback.as_unplaced(workload), index, rules)
+            if fresh.placed and failback.is_better(
+                binding, (fresh.observed, fresh.shares), (decision.observed, decision.shares), index
+            ):
+                return fresh
+        return decision
 
 
-def _is_better(new: FleetDecision, old: FleetDecision, binding: Binding, index: PlacementIndex) -> bool:
-    if not new.placed:
-        return False
-    return failback.is_better(binding, (new.observed, new.shares), (old.observed, old.shares), index)
-
-
-def _in_turn(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -> FleetDecision:
+def _try_affinities(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -> FleetDecision:
+    """Try the affinity terms from the one observed last on; the first that succeeds decides."""
     binding = workload.binding
     assert binding is not None
     groups = binding.placement.groups
-    if not groups:  # a list of no groups: Karmada reports success and changes nothing
+    if not groups:  # an empty list: Karmada reports success and changes nothing
         return FleetDecision(shares=binding.previous)
-    failed: list[GroupAttempt] = []
-    for group in groups[_starting_with(groups, binding.observed) :]:
+    start = next((i for i, group in enumerate(groups) if binding.observed and group.name == binding.observed), 0)
+    failed: list[AffinityAttempt] = []
+    for group in groups[start:]:
         trying = msgspec.structs.replace(workload, binding=msgspec.structs.replace(binding, group=group))
-        attempt = _attempt(trying, index, rules)
-        errors = tuple(str(one.failure) for one in failed)
+        attempt = _try_affinity(trying, index, rules)
         if attempt.failure is None:
+            errors = tuple([str(one.failure) for one in failed])
             return FleetDecision(group.name, attempt.shares, "", errors, attempt.verdicts, attempt.ranked)
         failed.append(attempt)
     first = failed[0]
     assert first.failure is not None
-    errors = tuple(str(one.failure) for one in failed)
+    errors = tuple([str(one.failure) for one in failed])
     return FleetDecision("", (), first.failure.reason, errors, first.verdicts, first.ranked)
 
 
-def _starting_with(groups: Sequence[AffinityGroup], observed: str) -> int:
-    """Where the group observed last stands; at the start if it is nowhere."""
-    return next((i for i, group in enumerate(groups) if observed and group.name == observed), 0)
-
-
-def _attempt(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -> GroupAttempt:
+def _try_affinity(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -> AffinityAttempt:
+    """The four stages for one affinity term (karmada-scheduler: genericScheduler.Schedule)."""
     binding = workload.binding
     assert binding is not None
-    standing = cluster_ranking.of(workload, index, rules)
-    verdicts = cluster_ranking.verdicts(standing, workload, index, rules)
-    ranked = cluster_ranking.ranked(standing, workload, verdicts, index)
+    fitting = cluster_ranking.find_clusters_that_fit(workload, index, rules)
+    ranked = cluster_ranking.prioritize_clusters(workload, fitting, index)
+    if not len(ranked):
+        message = fit_error.sentence(fitting.verdicts, index, noun="clusters")
+        return AffinityAttempt(fitting.verdicts, ranked, failure=NoClusterFit(message))
+    step = "failed to select clusters"
     try:
-        if not len(ranked):
-            raise NoClusterFit(fit_error.sentence(verdicts, index, noun="clusters"))
-        with _during("failed to select clusters"):
-            selected = select_clusters.select_clusters(binding, ranked, index)
-        with _during("failed to assign replicas"):
-            shares = divide_replicas.assign_replicas(binding, selected, index)
+        selected = select_clusters.select_clusters(binding, ranked, index)
+        step = "failed to assign replicas"
+        shares = divide_replicas.assign_replicas(binding, selected, index)
     except Unassignable as failure:
-        return GroupAttempt(verdicts, ranked, failure=failure)
-    return GroupAttempt(verdicts, ranked, tuple(shares))
-
-
-@contextmanager
-def _during(step: str) -> Iterator[None]:
-    """A failure inside is told as part of this step."""
-    try:
-        yield
-    except Unassignable as failure:
-        raise failure.during(step) from None
+        return AffinityAttempt(fitting.verdicts, ranked, failure=failure.during(step))
+    return AffinityAttempt(fitting.verdicts, ranked, tuple(shares))

@@ -1,4 +1,4 @@
-"""What a decision about a fleet costs: counted in looks, estimates and sortings, never in seconds."""
+"""The cost of scheduling a binding, counted in evaluations, estimates and sorts, never in seconds."""
 
 import msgspec
 import pytest
@@ -53,19 +53,19 @@ def fleet(n_clusters=40, n_bindings=0):
 
 
 class Costs:
-    """How often something was done, counted while a test runs."""
+    """Counts calls while a test runs."""
 
     def __init__(self, monkeypatch):
         self.estimates = self._counted(monkeypatch, estimating, "estimate_replicas")
-        self.sortings = self._counted(monkeypatch, candidates, "ordered_candidates")
+        self.sorts = self._counted(monkeypatch, candidates, "ordered_candidates")
 
     @staticmethod
     def _counted(monkeypatch, module, name):
-        calls, genuine = [], getattr(module, name)
+        calls, original = [], getattr(module, name)
 
         def counting(*arguments):
             calls.append(arguments)
-            return genuine(*arguments)
+            return original(*arguments)
 
         monkeypatch.setattr(module, name, counting)
         return calls
@@ -84,41 +84,41 @@ def decide(index, *workloads):
 
 
 @pytest.mark.parametrize("n_bindings", [0, 50, 1000])
-def test_bindings_of_one_kind_are_looked_at_once_however_full_the_fleet_is(costs, n_bindings):
+def test_equivalent_bindings_are_evaluated_once_however_full_the_fleet_is(costs, n_bindings):
     index = fleet(n_bindings=n_bindings)
     decide(index, *(binding(f"new-{i}") for i in range(60)))
-    assert (len(costs.estimates), len(costs.sortings)) == (1, 1)
-    assert (index.evaluations.n_full, index.evaluations.n_corrected) == (4, 0)  # one for each rule about clusters
+    assert (len(costs.estimates), len(costs.sorts)) == (1, 1)
+    assert (index.evaluations.n_full, index.evaluations.n_corrected) == (4, 0)  # one for each rule about clusters alone
 
 
-def test_what_rules_say_is_shared_by_bindings_that_ask_for_different_amounts(costs):
+def test_verdicts_are_shared_by_bindings_with_different_requests(costs):
     index = fleet()
     decide(index, *(binding(f"new-{i}", cpu=f"{i + 1}m") for i in range(30)))
-    assert len(costs.estimates) == len(costs.sortings) == 30
+    assert len(costs.estimates) == len(costs.sorts) == 30
     assert index.evaluations.n_full == 4
 
 
-def test_other_room_means_other_order_and_nothing_else(costs):
+def test_changed_capacity_changes_the_order_and_nothing_else(costs):
     index = fleet()
     decide(index, binding("a"))
-    looked = (index.evaluations.n_full, index.evaluations.n_corrected)
+    evaluated = (index.evaluations.n_full, index.evaluations.n_corrected)
     index.update_target(cluster("m007", cpu="4000"))
     decide(index, binding("b"), binding("c"))
     assert index.records["default/b-deployment"].shares == (("m007", 2),)
-    assert (len(costs.estimates), len(costs.sortings)) == (2, 2)
-    assert (index.evaluations.n_full, index.evaluations.n_corrected) == looked
+    assert (len(costs.estimates), len(costs.sorts)) == (2, 2)
+    assert (index.evaluations.n_full, index.evaluations.n_corrected) == evaluated
 
 
-def test_a_cluster_with_other_labels_is_looked_at_alone(costs):
+def test_only_the_cluster_with_changed_labels_is_evaluated_again(costs):
     index = fleet()
     decide(index, binding("a"))
     index.update_target(cluster("m007", env="prod"))
     decide(index, binding("b"))
     assert (index.evaluations.n_full, index.evaluations.n_corrected) == (4, 4)
-    assert len(costs.sortings) == 2
+    assert len(costs.sorts) == 2
 
 
-def test_the_second_of_a_pair_looks_only_where_the_first_went():
+def test_the_second_of_a_pair_is_evaluated_only_on_the_cluster_of_the_first():
     index = fleet()
     pair = [binding(name, ONE, workloadAffinityGroups={"antiAffinityGroup": "ha=x"}) for name in "ab"]
     decide(index, pair[0])
@@ -128,22 +128,24 @@ def test_the_second_of_a_pair_looks_only_where_the_first_went():
     assert index.records["default/a-deployment"].shares != index.records["default/b-deployment"].shares
 
 
-def test_placing_changes_the_room_of_clusters_and_nothing_that_rules_look_at(costs):
+def test_placing_changes_the_capacity_of_clusters_and_nothing_that_rules_read(costs):
     index = fleet()
     for i in range(20):
         place_bindings.place(binding(f"new-{i}"), index, RULES)
     assert (index.evaluations.n_full, index.evaluations.n_corrected) == (4, 0)
-    assert len(costs.sortings) == 20
+    assert len(costs.sorts) == 20
 
 
-def test_standings_do_not_grow_with_every_binding(monkeypatch):
+def test_cached_rankings_are_bounded(monkeypatch):
     index = fleet()
-    monkeypatch.setattr(cluster_ranking, "MEMORY", 20 * cluster_ranking.BYTES * index.slots.capacity)
+    monkeypatch.setattr(
+        cluster_ranking, "MAX_CACHED_BYTES", 20 * cluster_ranking.BYTES_PER_CLUSTER * index.slots.capacity
+    )
     decide(index, *(binding(f"new-{i}", cpu=f"{i + 1}m") for i in range(60)))
     assert len(index.cluster_rankings) == 20
 
 
 def test_rules_about_clusters_alone_come_first():
-    leading, following = cluster_ranking.split(RULES)
-    assert all(rule.follows_workloads for rule in following)
-    assert [rule.id for rule in leading][-1] == "cluster-evicting"
+    about_clusters, about_peers = cluster_ranking.split_rules(RULES)
+    assert all(rule.follows_workloads for rule in about_peers)
+    assert [rule.id for rule in about_clusters][-1] == "cluster-evicting"

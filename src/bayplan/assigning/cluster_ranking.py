@@ -1,9 +1,10 @@
 """
-How clusters stand for a kind of workload, before peers are looked at: which are let through, and in what order.
+Karmada's first two stages: which clusters fit a binding, and in what order it prefers them.
 
-Workloads that no rule about clusters alone tells apart and that prefer the same tiers have the same clusters in
-question; those that also ask for the same share one standing. If only the room of clusters changes, only their order is
-found anew. What depends on peers, or on where the workload is already, is added for each workload.
+Most of the answer is cached, because many bindings differ only in what depends on peers. Bindings for which the rules
+about clusters alone have equal parts, and whose affinity term has the same tiers, share one `ClusterFilter`; those that
+also request the same share one `ClusterRanking`. If only the capacity of clusters changes, only the order is computed
+again. What depends on peers, or on where the workload is already, is added for each binding.
 """
 
 from __future__ import annotations
@@ -25,20 +26,20 @@ from bayplan.engine import filtering
 from bayplan.engine.filtering import Verdicts
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.bindings import Binding
-from bayplan.model.reasons import Scores
 from bayplan.model.workloads import Workload
 from bayplan.rules.cluster_affinity import tier_by_target
 from bayplan.rules.rule import Rule
 
-ALREADY_THERE = 100  # the score of a cluster that holds the workload
-MEMORY = 64 * 2**20  # bytes of arrays kept; the least recently used standings go first
-BYTES = 64  # that one cluster takes in one standing
+ASSIGNED_SCORE = 100  # of a cluster that holds the workload (Karmada: the ClusterLocality plugin)
+MAX_CACHED_BYTES = 64 * 2**20  # of arrays; the least recently used rankings are dropped first
+BYTES_PER_CLUSTER = 64  # that one ranking takes
+MIN_CACHED_RANKINGS = 16
 
 Rules = tuple[Rule, ...]
 
 
-class InQuestion(msgspec.Struct, frozen=True):
-    """What the rules about clusters alone say, and the tier of each cluster by slot. Holds for one `generation`."""
+class ClusterFilter(msgspec.Struct, frozen=True):
+    """The verdicts of the rules about clusters alone, and the tier of each cluster by slot, for one `generation`."""
 
     verdicts: Verdicts
     tiers: NDArray[np.int64]
@@ -47,132 +48,121 @@ class InQuestion(msgspec.Struct, frozen=True):
 
 class ClusterRanking(msgspec.Struct, frozen=True):
     """
-    The clusters in question that are let through, as candidates.
+    The clusters that pass the filter, in order.
 
-    `allocatable` is by slot, shape (capacity,). `replicas` is the number that it holds for, None where it holds for
-    any; `generation` is that of the room it was made from.
+    `allocatable` is by slot, shape (capacity,). `replicas` is the number of replicas that it is valid for, None if for
+    any; `generation` is that of the cluster capacity that it was computed from.
     """
 
-    in_question: InQuestion
+    filter: ClusterFilter
     allocatable: NDArray[np.int64]
     candidates: Candidates
     replicas: int | None
     generation: int
 
 
-def of(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -> ClusterRanking:
-    """How clusters stand for the workload, its peers and its places aside."""
-    binding = workload.binding
-    assert binding is not None
-    leading, _ = split(tuple(rules))
-    who = (leading, tuple([rule.part(workload, index) for rule in leading]), binding.group.tiers)
-    key = (who, _counts_room(binding), binding.demand)
-    kept: OrderedDict[Hashable, Any] = index.cluster_rankings
-    found: ClusterRanking | None = kept.get(key)
-    if found is None or not _holds(found, binding, index):
-        among: InQuestion | None = kept.get(who)
-        if among is None or among.generation != index.targets_generation:
-            among = kept[who] = _in_question(leading, workload, index)
-        found = kept[key] = _standing(among, binding, index)
-        while len(kept) > max(16, MEMORY // (BYTES * index.slots.capacity)):
-            kept.popitem(last=False)
-    kept.move_to_end(key)
-    return found
+class FittingClusters(msgspec.Struct, frozen=True, gc=False):
+    """The verdicts of all rules for one binding, and the cached ranking that they were taken from."""
+
+    verdicts: Verdicts
+    ranking: ClusterRanking
 
 
-def _holds(standing: ClusterRanking, binding: Binding, index: PlacementIndex) -> bool:
-    return (
-        standing.in_question.generation == index.targets_generation
-        and standing.generation == index.cluster_capacity.generation
-        and standing.replicas in (None, binding.replicas)
-    )
-
-
-@lru_cache(maxsize=64)
-def split(rules: Rules) -> tuple[Rules, Rules]:
-    """The rules about clusters alone, which come first, and those after them."""
-    leading = tuple(takewhile(lambda rule: not rule.follows_workloads, rules))
-    following = rules[len(leading) :]
-    for rule in following:
-        by_codes = type(rule).pre_filter is Rule.pre_filter
-        assert by_codes, f"{rule.id} comes after rules about peers, so it must say by codes what it refuses"
-    return leading, following
-
-
-def _counts_room(binding: Binding) -> bool:
-    """Whether room matters at all; of things without replicas any number fits."""
-    return bool(binding.replicas or binding.components)
-
-
-def _in_question(leading: Rules, workload: Workload, index: PlacementIndex) -> InQuestion:
-    """Of clusters that do not have the workload yet; rules spare those that have."""
+def find_clusters_that_fit(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -> FittingClusters:
+    """The verdicts of all rules on the clusters (karmada-scheduler: findClustersThatFit)."""
     assert workload.binding is not None
-    judged = [
-        msgspec.structs.replace(one, exempt_slots=None) for one in filtering.evaluate_rules(leading, workload, index)
-    ]
-    tiers = tier_by_target(workload.binding.group.tiers, index)
-    return InQuestion(filtering.verdicts_of(judged, index), tiers, index.targets_generation)
+    about_clusters, about_peers = split_rules(tuple(rules))
+    ranking = _cached_ranking(workload, index, about_clusters)
+    if workload.binding.previous:  # clusters that hold the workload are exempt from some rules
+        return FittingClusters(filtering.run(rules, workload, index), ranking)
+    verdicts = ranking.filter.verdicts
+    for result in filtering.evaluate_rules(about_peers, workload, index):
+        rejected = result.rejected()
+        feasible = verdicts.feasible if rejected is None else verdicts.feasible & ~rejected
+        verdicts = msgspec.structs.replace(verdicts, results=(*verdicts.results, result), feasible=feasible)
+    return FittingClusters(verdicts, ranking)
 
 
-def _standing(among: InQuestion, binding: Binding, index: PlacementIndex) -> ClusterRanking:
-    allocatable, replicas = _room(binding, index)
-    slots = np.flatnonzero(among.verdicts.feasible)
-    room = allocatable[slots]
-    rows = CandidateRows(slots, among.tiers[slots], np.zeros(len(slots), np.int64), room, room)
-    ordered = candidates.ordered_candidates(index.slots, rows)
-    return ClusterRanking(among, allocatable, ordered, replicas, index.cluster_capacity.generation)
-
-
-def _room(binding: Binding, index: PlacementIndex) -> tuple[NDArray[np.int64], int | None]:
-    """The replicas that fit beside everything present by slot, and for how many replicas wanted that is so."""
-    if not _counts_room(binding):
-        return np.full(index.slots.capacity, MAX_INT32, np.int64), None
-    estimate = estimating.estimate_replicas(binding.demand, index)
-    # "No limit known" and "cannot tell" mean that what is wanted fits.
-    unknown = (estimate == MAX_INT32) | (estimate == -1)
-    if unknown.any():
-        return np.where(unknown, binding.replicas, estimate), binding.replicas
-    return estimate, None
-
-
-# For one workload
-
-
-def verdicts(standing: ClusterRanking, workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -> Verdicts:
-    """What all rules say of the clusters for this workload."""
-    assert workload.binding is not None
-    if workload.binding.previous:
-        return filtering.run(rules, workload, index)
-    found = standing.in_question.verdicts
-    for one in filtering.evaluate_rules(split(tuple(rules))[1], workload, index):
-        refused = one.rejected()
-        feasible = found.feasible if refused is None else found.feasible & ~refused
-        found = msgspec.structs.replace(found, results=(*found.results, one), feasible=feasible)
-    return found
-
-
-def ranked(standing: ClusterRanking, workload: Workload, verdicts: Verdicts, index: PlacementIndex) -> Candidates:
-    """The clusters that all rules let through, in the order in which the workload prefers them."""
-    binding = workload.binding
+def prioritize_clusters(workload: Workload, fitting: FittingClusters, index: PlacementIndex) -> Candidates:
+    """The feasible clusters in the order in which the binding prefers them (karmada-scheduler: prioritizeClusters)."""
+    binding, verdicts, ranking = workload.binding, fitting.verdicts, fitting.ranking
     assert binding is not None
-    wishes = _wishes(verdicts)
-    if wishes is None and not binding.previous:
-        if verdicts.feasible is standing.in_question.verdicts.feasible:
-            return standing.candidates
-        return standing.candidates.only(verdicts.feasible[standing.candidates.rows.slots])
+    raw = [raw for result in verdicts.results if (raw := result.evaluation.raw) is not None]
+    if not raw and not binding.previous:
+        if verdicts.feasible is ranking.filter.verdicts.feasible:
+            return ranking.candidates
+        return ranking.candidates.only(verdicts.feasible[ranking.candidates.rows.slots])
     slots = np.flatnonzero(verdicts.feasible)
-    allocatable = standing.allocatable[slots]
-    scores = np.zeros(len(slots), np.int64) if wishes is None else wishes[slots]
+    allocatable = ranking.allocatable[slots]
+    scores = np.zeros(len(slots), np.int64)
+    for one in raw:
+        scores += one[slots]
     available = allocatable.copy()
     for name, replicas in binding.assigned.items():
         here = slots == index.slots.by_name.get(name, -1)
         available[here] += replicas
-        scores[here] += ALREADY_THERE
-    rows = CandidateRows(slots, standing.in_question.tiers[slots], scores, allocatable, available)
+        scores[here] += ASSIGNED_SCORE
+    rows = CandidateRows(slots, ranking.filter.tiers[slots], scores, allocatable, available)
     return candidates.ordered_candidates(index.slots, rows)
 
 
-def _wishes(verdicts: Verdicts) -> Scores | None:
-    """What rules give each cluster, added up; None if none gives anything."""
-    given = [raw for one in verdicts.results if (raw := one.evaluation.raw) is not None]
-    return sum(given[1:], start=given[0]) if given else None
+@lru_cache(maxsize=64)
+def split_rules(rules: Rules) -> tuple[Rules, Rules]:
+    """The rules about clusters alone, which come first, and the rules about peers."""
+    about_clusters = tuple(takewhile(lambda rule: not rule.follows_workloads, rules))
+    about_peers = rules[len(about_clusters) :]
+    for rule in about_peers:
+        rejects_by_code = type(rule).pre_filter is Rule.pre_filter
+        assert rejects_by_code, f"{rule.id} comes after rules about peers, so it must reject by codes"
+    return about_clusters, about_peers
+
+
+def _cached_ranking(workload: Workload, index: PlacementIndex, rules: Rules) -> ClusterRanking:
+    """The ranking of the workload by the rules about clusters alone, as if it were placed nowhere."""
+    binding = workload.binding
+    assert binding is not None
+    filter_key = (rules, tuple([rule.part(workload, index) for rule in rules]), binding.group.tiers)
+    key = (filter_key, _counts_capacity(binding), binding.demand)
+    cached: OrderedDict[Hashable, Any] = index.cluster_rankings
+    ranking: ClusterRanking | None = cached.get(key)
+    if (
+        ranking is None
+        or ranking.filter.generation != index.targets_generation
+        or ranking.generation != index.cluster_capacity.generation
+        or ranking.replicas not in (None, binding.replicas)
+    ):
+        found: ClusterFilter | None = cached.get(filter_key)
+        if found is None or found.generation != index.targets_generation:
+            results = filtering.evaluate_rules(rules, workload, index)
+            results = [msgspec.structs.replace(result, exempt_slots=None) for result in results]
+            tiers = tier_by_target(binding.group.tiers, index)
+            found = ClusterFilter(filtering.verdicts_of(results, index), tiers, index.targets_generation)
+            cached[filter_key] = found
+        ranking = cached[key] = _ranking(found, binding, index)
+        while len(cached) > max(MIN_CACHED_RANKINGS, MAX_CACHED_BYTES // (BYTES_PER_CLUSTER * index.slots.capacity)):
+            cached.popitem(last=False)
+    cached.move_to_end(key)
+    return ranking
+
+
+def _ranking(found: ClusterFilter, binding: Binding, index: PlacementIndex) -> ClusterRanking:
+    """The clusters that pass the filter, ordered by the replicas of the binding that fit on them."""
+    replicas = None
+    if not _counts_capacity(binding):
+        allocatable = np.full(index.slots.capacity, MAX_INT32, np.int64)
+    else:
+        allocatable = estimating.estimate_replicas(binding.demand, index)
+        # As in Karmada, "no limit known" and "unknown" mean that all requested replicas fit.
+        unknown = (allocatable == MAX_INT32) | (allocatable == -1)
+        if unknown.any():
+            allocatable, replicas = np.where(unknown, binding.replicas, allocatable), binding.replicas
+    slots = np.flatnonzero(found.verdicts.feasible)
+    there = allocatable[slots]
+    rows = CandidateRows(slots, found.tiers[slots], np.zeros(len(slots), np.int64), there, there)
+    ordered = candidates.ordered_candidates(index.slots, rows)
+    return ClusterRanking(found, allocatable, ordered, replicas, index.cluster_capacity.generation)
+
+
+def _counts_capacity(binding: Binding) -> bool:
+    """Whether capacity matters; of a resource without replicas any number fits."""
+    return bool(binding.replicas or binding.components)
