@@ -104,7 +104,7 @@ def test_a_majority_that_hangs_by_a_thread_is_mended_first():
     found = plan_search.plan_repair(layout_of("a", "a", "b", down=("cp2",)), [LOSE_A_HOST])
     assert [move.how for move in found.moves] == [plans.NOT_YET]
     assert not found.safe
-    assert "mend the members that are down first" in found.notes[0]
+    assert "repair the members that are down first" in found.notes[0]
 
 
 @pytest.mark.parametrize("hosts, how", [
@@ -176,7 +176,7 @@ def test_duplicates_need_no_labels():
 
 def test_a_hidden_control_plane_is_said():
     layout = Layout(nodes=(AuditNode(name="w", roles=(WORKER,)),))
-    assert plan_search.plan_repair(layout, [LOSE_A_HOST]).notes == ("no control plane is visible: ask whoever runs it",)
+    assert plan_search.plan_repair(layout, [LOSE_A_HOST]).notes == ("no control plane is visible: ask its operator",)
 
 
 def test_a_search_too_large_still_finds_a_plan(monkeypatch):

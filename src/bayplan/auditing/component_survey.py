@@ -1,6 +1,8 @@
 """
-Which parts of the control plane run where: seen as pods, named by endpoints, or taken to be one per control-plane node.
+Which control-plane components run on which nodes: observed as pods, declared by endpoints, or assumed to run on every
+control-plane node; and the control plane that runs as pods of another, hosting cluster.
 
+Pods of a hosting cluster are recognised by their containers, which all hosting products name after the component.
 Knows nothing of domains.
 """
 
@@ -42,7 +44,7 @@ _KEYS = ("component", "k8s-app", "app")
 _OPENSHIFT_APPS = {"openshift-kube-apiserver", "kube-controller-manager", "openshift-kube-scheduler", "etcd"}
 _ENDPOINT = re.compile(r"https?://(\[[^\]]+\]|[^:/\s,\"']+)")
 _LOOPBACK = ("127.", "localhost", "::1")
-# The conditions by which Cluster API tells how the parts on a control-plane Machine are.
+# The conditions in which Cluster API reports the health of the components on a control-plane Machine.
 _HEALTH = {
     "APIServerPodHealthy": APISERVER,
     "ControllerManagerPodHealthy": CONTROLLER_MANAGER,
@@ -51,23 +53,25 @@ _HEALTH = {
     "EtcdMemberHealthy": ETCD,
 }
 NO_KUBE_SYSTEM = "the pods given include none of kube-system: which components run where is not known"
+HOSTING_PREFIX = "hosting/"  # a node name has no slash, so nodes of the two clusters cannot be confused
+NOTHING_HOSTED = "no pod of the hosting cluster's dump runs a part of a control plane"
 
 Members = dict[str, list[ComponentInstance]]
 
 
 def with_components(layout: Layout, given: AuditInput, addresses: Mapping[str, str]) -> Layout:
     """
-    The layout with members of every component, as well as they are known, and the roles these give to nodes.
+    The layout with the known members of every component, and the node roles that follow from them.
 
     `addresses` are the nodes by their own addresses.
     """
     pods = given.pods or ()
     running = _observed_members(layout, pods)
-    told = running[APISERVER] or _api_servers_by_address(layout, given, addresses)
-    nodes = tuple(_with_role(node, {**running, APISERVER: told}) for node in layout.nodes)
+    api_servers = running[APISERVER] or _api_servers_by_address(layout, given, addresses)
+    nodes = tuple(_with_role(node, {**running, APISERVER: api_servers}) for node in layout.nodes)
     layout = msgspec.structs.replace(layout, nodes=nodes, api_servers=_counted(given))
-    known = _Known()
-    known.put(APISERVER, told, OBSERVED)
+    known = _KnownMembers()
+    known.put(APISERVER, api_servers, OBSERVED)
     endpoints = _endpoints(pods, given.config_maps)
     if endpoints and not running[ETCD]:
         ready = {node.name: node.ready for node in nodes}
@@ -77,15 +81,15 @@ def with_components(layout: Layout, given: AuditInput, addresses: Mapping[str, s
     listed = given.may_list("pods", "kube-system")
     if elsewhere and listed:
         layout = msgspec.structs.replace(layout, notes=(*layout.notes, NO_KUBE_SYSTEM))
-    if listed and not elsewhere:  # otherwise what is not seen may still run
-        any_seen = any(running[component] for component in COMPONENTS if component != ETCD)
+    if listed and not elsewhere:  # otherwise a component that is not observed may still run
+        any_observed = any(running[component] for component in COMPONENTS if component != ETCD)
         for component in COMPONENTS:
-            if running[component] or (component != ETCD and any_seen):
-                known.put(component, running[component], OBSERVED, even_none=True)
-            known.put(component, _assumed(layout, component), INFERRED, even_none=bool(layout.control_plane))
-    sick = _unhealthy_members(layout, given)
+            if running[component] or (component != ETCD and any_observed):
+                known.put(component, running[component], OBSERVED, even_if_empty=True)
+            known.put(component, _assumed(layout, component), INFERRED, even_if_empty=bool(layout.control_plane))
+    unhealthy = _unhealthy_members(layout, given)
     members = {
-        component: [ComponentInstance(m.node, m.healthy and (component, m.node) not in sick) for m in found]
+        component: [ComponentInstance(m.node, m.healthy and (component, m.node) not in unhealthy) for m in found]
         for component, found in known.members.items()
     }
     return with_members(
@@ -93,23 +97,25 @@ def with_components(layout: Layout, given: AuditInput, addresses: Mapping[str, s
     )
 
 
-class _Known:
-    """What is known of each component by the best source that spoke; the first to speak counts."""
+class _KnownMembers:
+    """The members of each component according to the first source that knows them."""
 
     def __init__(self) -> None:
         self.members: Members = {}
         self.evidence: dict[str, str] = {}
 
-    def put(self, component: str, members: list[ComponentInstance], evidence: str, *, even_none: bool = False) -> None:
-        if component not in self.members and (members or even_none):
+    def put(
+        self, component: str, members: list[ComponentInstance], evidence: str, *, even_if_empty: bool = False
+    ) -> None:
+        if component not in self.members and (members or even_if_empty):
             self.members[component], self.evidence[component] = members, evidence
 
 
 def _api_servers_by_address(layout: Layout, given: AuditInput, addresses: Mapping[str, str]) -> list[ComponentInstance]:
     """
-    API servers on nodes of this cluster, by their leases and by the addresses behind the Service `kubernetes`.
+    API servers on nodes of this cluster, by their leases and by the addresses of the Service `kubernetes`.
 
-    An address that is no node's may be that of a load balancer, so it proves nothing.
+    An address that belongs to no node may be that of a load balancer, so it is ignored.
     """
     ready = {node.name: node.ready for node in layout.nodes}
     by_hostname = {node.labels.get("kubernetes.io/hostname", node.name): node.name for node in layout.nodes}
@@ -130,7 +136,7 @@ def _service_addresses(given: AuditInput) -> list[str]:
 
 
 def _counted(given: AuditInput) -> dict[str, int]:
-    """How many API servers there are by sources that do not always say where."""
+    """The number of API servers by sources that do not always name their nodes."""
     counts = {
         "leases": len(second_sources.api_server_hosts(given.leases)),
         "addresses of the Service kubernetes": len(_service_addresses(given)),
@@ -139,7 +145,7 @@ def _counted(given: AuditInput) -> dict[str, int]:
 
 
 def _unhealthy_members(layout: Layout, given: AuditInput) -> set[tuple[str, str]]:
-    """Members that Cluster API knows to be unwell, as (component, node)."""
+    """Members that Cluster API reports as unhealthy, as (component, node)."""
     found = set()
     names = {node.name for node in layout.nodes}
     for machine in given.machines:
@@ -154,7 +160,7 @@ def _unhealthy_members(layout: Layout, given: AuditInput) -> set[tuple[str, str]
 def with_members(
     layout: Layout, members: Members, evidence: Mapping[str, str], external: tuple[AuditNode, ...] = ()
 ) -> Layout:
-    """The layout with these members, on the nodes too. Without a control plane nothing is said of empty components."""
+    """The layout with these members, on its nodes too. Without a control plane, empty components stay unknown."""
     known = {component: tuple(found) for component, found in members.items() if layout.control_plane or found}
     on: dict[str, list[str]] = {}
     for component, found in known.items():
@@ -174,25 +180,27 @@ def with_members(
 
 
 def _assumed(layout: Layout, component: str) -> list[ComponentInstance]:
-    """One on each control-plane node; etcd on the nodes of its own role where there are any."""
+    """One instance on each control-plane node; etcd on the nodes with its own role, if there are any."""
     of_etcd = [node for node in layout.nodes if ETCD_ROLE in node.roles]
     nodes = of_etcd if component == ETCD and of_etcd else layout.control_plane
     return [ComponentInstance(node.name, node.ready) for node in nodes]
 
 
 def _observed_members(layout: Layout, pods: Iterable[ObservedPod]) -> Members:
-    """Instances that run: the pod exists, is not going, and is in phase Running."""
+    """Instances that run: the pod is not terminating and is in phase Running. etcd members count in any phase."""
     ready = {node.name: node.ready for node in layout.nodes}
     found: Members = {component: [] for component in COMPONENTS}
     for pod in pods:
         component = component_of(pod)
         if component and pod.spec.node_name in ready and (component == ETCD or not _is_gone(pod)):
-            found[component].append(ComponentInstance(pod.spec.node_name, is_well(pod) and ready[pod.spec.node_name]))
+            found[component].append(
+                ComponentInstance(pod.spec.node_name, is_healthy(pod) and ready[pod.spec.node_name])
+            )
     return found
 
 
-def is_well(pod: ObservedPod) -> bool:
-    """Whether the instance works: it runs, stays, and is ready."""
+def is_healthy(pod: ObservedPod) -> bool:
+    """Whether the instance runs, is not terminating, and is ready."""
     ready = all(c.status == "True" for c in pod.status.conditions or () if c.type == "Ready")
     return not _is_gone(pod) and ready
 
@@ -202,7 +210,7 @@ def _is_gone(pod: ObservedPod) -> bool:
 
 
 def component_of(pod: ObservedPod) -> str:
-    """The component a pod is an instance of; empty for any other pod."""
+    """The component that the pod is an instance of; empty for any other pod."""
     namespace, labels = pod.metadata.namespace, pod.metadata.labels or {}
     if namespace not in _NAMESPACES:
         return ""
@@ -212,7 +220,7 @@ def component_of(pod: ObservedPod) -> str:
     named = next((labels[key] for key in _KEYS if labels.get(key) in COMPONENTS), "")
     if named:
         return named
-    # Mirror pods without labels are still called after their component and their node.
+    # Mirror pods without labels are still named after their component and their node.
     mirrored = "kubernetes.io/config.mirror" in (pod.metadata.annotations or {})
     stem = pod.metadata.name.removesuffix(f"-{pod.spec.node_name}")
     if stem == "etcd-manager-main":
@@ -234,7 +242,7 @@ def _with_role(node: AuditNode, seen: Members) -> AuditNode:
 
 
 def _endpoints(pods: Iterable[ObservedPod], config_maps: Iterable[ObservedConfigMap]) -> list[str]:
-    """The addresses of etcd where it is not on the control-plane nodes themselves; none if stacked or not told."""
+    """The addresses of an etcd outside the control-plane nodes; none if it is stacked or unknown."""
     texts = [
         word.partition("=")[2]
         for pod in pods
@@ -251,31 +259,22 @@ def _endpoints(pods: Iterable[ObservedPod], config_maps: Iterable[ObservedConfig
     return list(dict.fromkeys(host for host in hosts if not host.startswith(_LOOPBACK)))
 
 
-# RF merged from auditing.hosting_survey: A control plane that runs as pods of another cluster: its members there, on
-# nodes that this cluster does not have. Pods are known by their containers, which all hosting products call after the
-# component. Knows nothing of domains.
-
-
-HOSTING_PREFIX = (
-    "hosting/"  # no node's name holds a slash, so the two clusters' nodes cannot be mistaken for each other
-)
-
-NOTHING_HOSTED = "no pod of the hosting cluster's dump runs a part of a control plane"
+# Hosted control planes
 
 
 def with_hosting(layout: Layout, nodes: Sequence[AuditNode], pods: Iterable[ObservedPod]) -> Layout:
-    """The layout with the hosting cluster's nodes, and the members of the control plane on them."""
+    """The layout with the hosting cluster's nodes as external ones, and the members of the control plane on them."""
     ready = {node.name: node.ready for node in nodes}
     members: Members = {}
     for pod in pods:
         if not runs(pod) or pod.spec.node_name not in ready:
             continue
         for component in components_of(pod):
-            healthy = ready[pod.spec.node_name] and is_well(pod)
+            healthy = ready[pod.spec.node_name] and is_healthy(pod)
             members.setdefault(component, []).append(
                 ComponentInstance(f"{HOSTING_PREFIX}{pod.spec.node_name}", healthy)
             )
-    # An etcd that is not among these pods may be shared, and live elsewhere.
+    # An etcd that is not among these pods may be shared, and run elsewhere.
     shown = [component for component in COMPONENTS if component in members or (members and component != ETCD)]
     known = {component: members.get(component, []) for component in shown}
     outside = tuple(_renamed(node, known) for node in nodes)
@@ -286,7 +285,7 @@ def with_hosting(layout: Layout, nodes: Sequence[AuditNode], pods: Iterable[Obse
 
 
 def components_of(pod: ObservedPod) -> list[str]:
-    """The components that its containers are; some products run several in one pod."""
+    """The components of its containers; some products run several in one pod."""
     names = {container.name for container in pod.spec.containers or ()}
     return [component for component in COMPONENTS if component in names]
 

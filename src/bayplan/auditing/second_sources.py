@@ -1,7 +1,7 @@
 """
-What else the input says of a node besides its labels: where others think it stands, and what only this node holds.
+What the input says of a node besides its labels: its domains according to other sources, and what only it holds.
 
-Knows nothing of which of the sources is right.
+Does not decide which source is right.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from bayplan.wire.storage import PersistentVolume
 
 Statement = tuple[str, str, str]  # source, level, value
 _COPIED = {ZONE: "topology.kubernetes.io/zone", REGION: "topology.kubernetes.io/region"}
-_SUFFIXES = {"/zone": ZONE, "/region": REGION}  # how storage drivers end the keys they tell places by
+_SUFFIXES = {"/zone": ZONE, "/region": REGION}  # of the topology keys of storage drivers
 _HOSTNAME = "kubernetes.io/hostname"
 _LEADERS = ("kube-scheduler", "kube-controller-manager")
 
 
 def statements(given: AuditInput, nodes: Sequence[ObservedNode], catalogue: Catalogue) -> dict[str, list[Statement]]:
-    """Every source's word on where each node stands; one of each pod, however many it runs."""
+    """The domains of each node according to every source, each statement once."""
     found: dict[str, list[Statement]] = {node.metadata.name: [] for node in nodes}
     for source in (
         _of_machines(given.machines, nodes),
@@ -44,7 +44,7 @@ def statements(given: AuditInput, nodes: Sequence[ObservedNode], catalogue: Cata
 
 
 def _of_machines(machines: Iterable[ObservedMachine], nodes: Iterable[ObservedNode]) -> Iterator[tuple[str, Statement]]:
-    """The zone that Cluster API meant each node for."""
+    """The zone that Cluster API intended for each node."""
     for name, machine in machines_by_node(machines, nodes):
         if machine.spec.failure_domain:
             yield name, (f"Machine {machine.metadata.name}", ZONE, machine.spec.failure_domain)
@@ -63,23 +63,23 @@ def machines_by_node(
 
 
 def _of_pods(pods: Iterable[ObservedPod]) -> Iterator[tuple[str, Statement]]:
-    """Zone and region as they were when a pod was bound: Kubernetes copies them since 1.35. One of each is enough."""
-    told: set[tuple[str, str, str]] = set()
+    """Zone and region at the time a pod was bound, which Kubernetes copies since 1.35; each value once per node."""
+    seen: set[tuple[str, str, str]] = set()
     for pod in pods:
         labels, node = pod.metadata.labels or {}, pod.spec.node_name
         if not node or pod.metadata.deletion_timestamp:
             continue
         for level, key in _COPIED.items():
             value = labels.get(key)
-            if value and (node, level, value) not in told:
-                told.add((node, level, value))
+            if value and (node, level, value) not in seen:
+                seen.add((node, level, value))
                 yield node, (f"Pod {pod.metadata.namespace}/{pod.metadata.name}", level, value)
 
 
 def _of_storage_drivers(
     given: AuditInput, nodes: Iterable[ObservedNode], catalogue: Catalogue
 ) -> Iterator[tuple[str, Statement]]:
-    """Labels that a storage driver wrote when it registered: known by the CSINode, or by its key."""
+    """Labels that a storage driver wrote when it registered, recognised by the CSINode or by the key."""
     keys = {one.metadata.name: _driver_keys(one.spec.drivers or ()) for one in given.csi_nodes}
     for node in nodes:
         labels = node.metadata.labels or {}
@@ -100,7 +100,7 @@ def _level_of(key: str) -> str:
 def _of_volumes(
     given: AuditInput, nodes: Iterable[ObservedNode], catalogue: Catalogue
 ) -> Iterator[tuple[str, Statement]]:
-    """A volume that a pod has mounted is where its node is: the zones it may be in must be the node's own."""
+    """The zone and region of volumes that are mounted on the node: they must be the node's own."""
     volumes = _by_claim(given.volumes)
     if not volumes:
         return
@@ -135,7 +135,7 @@ def _mounted(pods: Iterable[ObservedPod]) -> Iterator[tuple[str, str]]:
 
 
 def _required(volume: PersistentVolume) -> Iterator[tuple[str, list[str]]]:
-    """What the volume asks of its node, where it asks for one thing: one term, a key among values."""
+    """The keys and values that the volume requires of its node, if it has a single term."""
     affinity = volume.spec.node_affinity
     terms = (affinity.required.node_selector_terms if affinity and affinity.required else None) or []
     if len(terms) == 1:
@@ -145,7 +145,7 @@ def _required(volume: PersistentVolume) -> Iterator[tuple[str, list[str]]]:
 
 
 def holdings(given: AuditInput, nodes: Sequence[ObservedNode]) -> dict[str, list[str]]:
-    """What is only there as long as the node is: a leader's lease, a local volume."""
+    """What only exists on the node: the lease of a leader, a local volume."""
     found: dict[str, list[str]] = {}
     by_hostname = {(node.metadata.labels or {}).get(_HOSTNAME, ""): node.metadata.name for node in nodes}
     names = {node.metadata.name for node in nodes}
@@ -164,7 +164,7 @@ def holdings(given: AuditInput, nodes: Sequence[ObservedNode]) -> dict[str, list
 
 
 def api_server_hosts(leases: Iterable[ObservedLease]) -> list[str]:
-    """The host name that each API server wrote into its lease; empty where it wrote none."""
+    """The host name in each API server's lease; empty where there is none."""
     found = []
     for lease in leases:
         labels = lease.metadata.labels or {}

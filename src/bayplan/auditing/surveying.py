@@ -1,4 +1,4 @@
-"""From the objects of a cluster to its layout: roles, domains, components. Knows nothing of rules or files."""
+"""From the objects of a cluster to its layout: roles, domains, components. Knows nothing of checks or files."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ _OWNER_KIND = "cluster.x-k8s.io/owner-kind"
 
 
 def layout_of(given: AuditInput, catalogue: Catalogue | None = None) -> Layout:
-    """The layout of the cluster. Of nodes given twice the first counts."""
+    """The layout of the cluster. If a node is given twice, the first one is used."""
     catalogue = catalogue or Catalogue()
-    ordered = _once(given.nodes)
-    stated = second_sources.statements(given, ordered, catalogue)
-    held = second_sources.holdings(given, ordered)
-    nodes = tuple(
+    nodes = _unique(given.nodes)
+    stated = second_sources.statements(given, nodes, catalogue)
+    held = second_sources.holdings(given, nodes)
+    surveyed = tuple(
         _node(node, catalogue, given.inventory, stated.get(node.metadata.name, ()), held.get(node.metadata.name, ()))
-        for node in ordered
+        for node in nodes
     )
-    layout = Layout(nodes=nodes, notes=_contradictions(nodes))
+    layout = Layout(nodes=surveyed, notes=_contradictions(surveyed))
     if given.hosting is not None:
-        outside = [_node(node, catalogue, given.inventory) for node in _once(given.hosting.nodes)]
+        outside = [_node(node, catalogue, given.inventory) for node in _unique(given.hosting.nodes)]
         return component_survey.with_hosting(layout, outside, given.hosting.pods)
-    return component_survey.with_components(layout, given, _addresses(ordered))
+    return component_survey.with_components(layout, given, _addresses(nodes))
 
 
-def _once(nodes: Sequence[ObservedNode]) -> list[ObservedNode]:
+def _unique(nodes: Sequence[ObservedNode]) -> list[ObservedNode]:
     first = {node.metadata.name: node for node in reversed(nodes)}
     return [node for node in nodes if first[node.metadata.name] is node]
 
@@ -79,7 +79,7 @@ def _node(
         domains[level], evidence[level] = value, INFERRED
     entry = _of_inventory(node, inventory)
     seen = {level: value for level, value in entry.items() if level in LEVELS}
-    others = [*stated, *(("inventory", level, value) for level, value in seen.items() if level in declared)]
+    other_sources = [*stated, *(("inventory", level, value) for level, value in seen.items() if level in declared)]
     for level, value in seen.items():
         domains[level], evidence[level] = value, OBSERVED
     return AuditNode(
@@ -91,25 +91,25 @@ def _node(
         domains=domains,
         evidence=evidence,
         keys=keys,
-        other_sources=tuple(others),
+        other_sources=tuple(other_sources),
         vacuous=vacuous,
         provider_id=node.spec.provider_id,
         created=node.metadata.creation_timestamp or "",
-        shares={**_facts(node), **{name: value for name, value in entry.items() if name not in LEVELS}},
+        shares={**_versions(node), **{name: value for name, value in entry.items() if name not in LEVELS}},
         holds=tuple(holds),
         ready=all(c.status == "True" for c in node.status.conditions or () if c.type == "Ready"),
         unschedulable=node.spec.unschedulable,
     )
 
 
-def _facts(node: ObservedNode) -> dict[str, str]:
+def _versions(node: ObservedNode) -> dict[str, str]:
     info = node.status.node_info
     found = {"kernel": info.kernel_version, "os-image": info.os_image, "kubelet": info.kubelet_version}
     return {name: value for name, value in found.items() if value}
 
 
 def _declared(labels: Mapping[str, str], catalogue: Catalogue) -> tuple[dict[str, str], dict[str, str]]:
-    """Value and key by level; an empty label says nothing."""
+    """Value and key by level; an empty label is ignored."""
     values: dict[str, str] = {}
     keys: dict[str, str] = {}
     for level, candidates in catalogue.keys.items():
@@ -128,7 +128,7 @@ def is_vacuous(host: str, node: ObservedNode) -> bool:
 
 
 def _inferred(node: ObservedNode, domains: Mapping[str, str | None], catalogue: Catalogue) -> dict[str, str]:
-    """What follows from the provider: machines that are nodes, zones that are hosts, the cloud."""
+    """The domains that follow from the provider: nodes that are machines, zones that are hosts, the cloud."""
     scheme, _, rest = node.spec.provider_id.partition("://")
     found: dict[str, str] = {}
     if not domains[HOST]:
@@ -151,7 +151,7 @@ def _of_inventory(node: ObservedNode, inventory: Inventory) -> dict[str, str]:
 
 
 def _roles(labels: Mapping[str, str], annotations: Mapping[str, str], node: ObservedNode) -> tuple[str, ...]:
-    """By labels, taints and Cluster API; the presence of a label decides, not its value."""
+    """Roles by labels, taints and Cluster API; a role label counts whatever its value."""
     owner = annotations.get(_OWNER_KIND, "")
     tainted = any(taint.key in CONTROL_PLANE_LABELS for taint in node.spec.taints or ())
     roles = []
@@ -163,19 +163,19 @@ def _roles(labels: Mapping[str, str], annotations: Mapping[str, str], node: Obse
 
 
 def _contradictions(nodes: Iterable[AuditNode]) -> tuple[str, ...]:
-    """Labels that no world can have: a domain that stands in two larger ones of a level. One line for all."""
+    """Labels that contradict each other: a domain that is in two larger ones of a level. One line for all."""
     seen: dict[tuple[str, str], dict[str, set[str]]] = {}
     for node in nodes:
         known = [(level, domain) for level in LEVELS if (domain := node.at(level))]
         for position, smaller in enumerate(known):
             for above, parent in known[position + 1 :]:
                 seen.setdefault(smaller, {}).setdefault(above, set()).add(parent)
-    torn = []
+    several = []
     for (level, domain), parents in sorted(seen.items()):
         above = next((above for above in LEVELS if len(parents.get(above, ())) > 1), "")
         if above:
-            torn.append(f"{level} {domain} is in {above} {' and '.join(sorted(parents[above]))}")
-    if not torn:
+            several.append(f"{level} {domain} is in {above} {' and '.join(sorted(parents[above]))}")
+    if not several:
         return ()
-    more = f", and {len(torn) - 3} more" if len(torn) > 3 else ""
-    return (f"labels contradict each other: {'; '.join(torn[:3])}{more}",)
+    more = f", and {len(several) - 3} more" if len(several) > 3 else ""
+    return (f"labels contradict each other: {'; '.join(several[:3])}{more}",)

@@ -1,4 +1,4 @@
-"""A repair plan told to people: in plain sentences, as lines for Cluster API, as lines for OpenStack."""
+"""A repair plan as text: in sentences, as commands for Cluster API, as commands for OpenStack."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bayplan.auditing.repairing.plans import LEARNER, NOT_YET, REMOVE_FIRST, Nod
 
 
 def summary(found: RepairPlan) -> list[str]:
-    """The plan in plain sentences, one per step, in order."""
+    """The plan in sentences, one per step, in order."""
     lines = [f"start {component} on {node}" for component, node in found.starts]
     lines += [f"add {move.node} ({', '.join(move.components)}) on {_where(move)}{_manner(move)}" for move in found.adds]
     lines += [
@@ -21,9 +21,9 @@ def summary(found: RepairPlan) -> list[str]:
 
 
 def cluster_api(found: RepairPlan, layout: Layout) -> list[str]:
-    """Shell lines and remarks for whoever runs the management cluster."""
+    """Shell commands and comments for the operator of the management cluster."""
     lines = [
-        "# The control plane's controller spreads over failure domains and knows no machines: before anything is",
+        "# The control-plane controller spreads over failure domains, not over machines: before anything is",
         "# replaced, list the target zones in the cluster's failure domains and give the machine template a server",
         "# group with the policy anti-affinity. The number of replicas stays odd.",
     ]
@@ -46,7 +46,7 @@ def cluster_api(found: RepairPlan, layout: Layout) -> list[str]:
 
 
 def openstack(found: RepairPlan, layout: Layout) -> list[str]:
-    """Shell lines and remarks for whoever runs the cloud; a move is a live migration, so nothing has to leave first."""
+    """Shell commands and comments for the operator of the cloud; a move is a live migration."""
     n = len(layout.control_plane) + len(found.adds)
     lines = [
         "# A group with soft anti-affinity, or servers created in parallel, may end up on one machine again.",
@@ -63,18 +63,18 @@ def openstack(found: RepairPlan, layout: Layout) -> list[str]:
         if key:
             host = move.target.get(HOST, "")
             value = _quoted(host) if host and not is_new(host) else "HOST-ID"
-            lines.append("# The label is set once, when the node joins: it has to be told.")
+            lines.append("# The label is set once, when the node joins: update it.")
             lines.append(f"kubectl label node {_quoted(move.node)} {_quoted(key)}={value} --overwrite")
     lines += [f"# create {move.node} on {_where(move)}, in the server group" for move in found.adds]
     return [*lines, "# One at a time: wait until every member is healthy, then run the audit again."]
 
 
 def _where(move: NodeMove) -> str:
-    told = [
+    texts = [
         f"a new {level} ({domain})" if level in move.new else f"{level} {domain}"
         for level, domain in move.target.items()
     ]
-    return ", ".join(told) or "any machine"
+    return ", ".join(texts) or "any machine"
 
 
 def _manner(move: NodeMove) -> str:
@@ -91,5 +91,5 @@ def _plural(level: str, n: int) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Safe in a shell, on one line: names come from whoever wrote the dump."""
+    """Quoted for a shell, on one line: names come from untrusted input."""
     return shlex.quote("".join(c for c in text if c.isprintable()))

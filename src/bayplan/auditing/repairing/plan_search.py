@@ -1,7 +1,8 @@
 """
-The assignment of nodes to places with the fewest moves, found by trying them, the fewest moves first.
+The repair plan with the fewest moves after which a control plane meets its demands, in a safe order.
 
-Knows nothing of the order in which nodes move.
+Assignments of nodes to spots are tried, those with the fewest moves first; the plan is then checked on the layout it
+leads to. Knows nothing of profiles: the caller gives the demands.
 """
 
 from __future__ import annotations
@@ -34,11 +35,77 @@ from bayplan.auditing.repairing.plans import (
 )
 from bayplan.auditing.spread import Locations
 
-MAX_TRIED_ASSIGNMENTS = 200_000  # assignments looked at before the search settles for a good plan instead of the best
+MAX_TRIED_ASSIGNMENTS = 200_000  # after which the search returns a good plan instead of the best
+HOSTED = "the control plane runs as pods of another cluster: spread them there, by constraints over its zones and hosts"
+
+
+def plan_repair(
+    layout: Layout,
+    demands: Sequence[SpreadDemand],
+    *,
+    usable: frozenset[str] | None = None,
+    keep: frozenset[str] = frozenset(),
+) -> RepairPlan:
+    """
+    The plan with the fewest moves, among those the one with the fewest new machines, then the most even one.
+
+    `usable` are the domains of the smallest level that may receive a node, by default all known ones. `keep` are nodes
+    that should not move if possible: the holder of a lease or of a local volume.
+    """
+    members = members_of(layout)
+    if not members:
+        return RepairPlan(notes=("no control plane is visible: ask its operator",))
+    if layout.is_hosted:
+        return RepairPlan(passes=meets(layout, demands), notes=(HOSTED,))
+    if meets(layout, demands):
+        return RepairPlan(passes=True, before=tolerances(layout, demands), after=tolerances(layout, demands))
+    problem = RepairProblem(layout, demands, usable, keep)
+    if problem.unknown:
+        note = "where these nodes are decides what has to move: label them first"
+        return RepairPlan(unknown=problem.unknown, notes=(note,), before=tolerances(layout, demands))
+    assignment, exact = problem.solve()
+    return _checked_plan(problem, assignment, exact=exact)
+
+
+def _checked_plan(problem: RepairProblem, assignment: Mapping[str, Spot], *, exact: bool) -> RepairPlan:
+    """The plan in a safe order, checked on the layout that it leads to."""
+    moves = {node: _node_move(problem, node, spot) for node, spot in assignment.items()}
+    adds = in_joining_order([moves[node] for node in problem.new_nodes], problem)
+    ordered, safe = in_safe_order([moves[node] for node in assignment if node not in problem.new_nodes], problem)
+    further = {
+        level: len({spot[i] for spot in assignment.values() if is_new(spot[i])})
+        for i, level in enumerate(problem.levels)
+    }
+    draft = RepairPlan(starts=tuple(problem.starts), adds=adds, moves=ordered, further=further, exact=exact, safe=safe)
+    after = plans.layout_after(problem.layout, draft)
+    notes = [] if safe else ["no order keeps the majority throughout: repair the members that are down first"]
+    if len(problem.members.get(ETCD, ())) % 2 == 0 and ETCD in problem.members:
+        notes.append("an even number of etcd members tolerates no more than one fewer would")
+    passes = meets(after, problem.demands)
+    if not passes:
+        notes.append("labels contradict each other, such as a machine in two zones: correct them first")
+    return msgspec.structs.replace(
+        draft,
+        passes=passes,
+        notes=tuple(notes),
+        before=tolerances(problem.layout, problem.demands),
+        after=tolerances(after, problem.demands),
+    )
+
+
+def _node_move(problem: RepairProblem, node: str, spot: Spot) -> NodeMove:
+    source = problem.spot_of.get(node, ())
+    target = dict(zip(problem.levels, spot, strict=True))
+    new = tuple(level for level, domain in target.items() if is_new(domain))
+    components = problem.new_nodes.get(node, ())
+    return NodeMove(node, dict(zip(problem.levels, source, strict=False)), target, new, components=components)
+
+
+# The fewest moves
 
 
 class RepairProblem:
-    """Who may go where. `spot_of` has no entry for nodes that are still to be made."""
+    """The nodes that may move, and the spots for them. `spot_of` has no entry for nodes that do not exist yet."""
 
     def __init__(
         self, layout: Layout, demands: Sequence[SpreadDemand], usable: frozenset[str] | None, keep: frozenset[str]
@@ -77,13 +144,13 @@ class RepairProblem:
         return found
 
     def _by_preference(self, nodes: Sequence[str], keep: frozenset[str]) -> list[str]:
-        """Who had better move first: those that do not work, then the youngest; at last those to keep."""
+        """The order in which to prefer nodes for moves: not working, then youngest first; nodes to keep last."""
         known = self.layout.by_name()
         youngest = sorted(nodes, key=lambda node: known[node].created, reverse=True)
         return sorted(youngest, key=lambda n: (n in keep, known[n].ready and not known[n].unschedulable))
 
     def _fill_up(self) -> None:
-        """Enough members for every demand: first on nodes that lack the component, then on new nodes."""
+        """Add members until every demand can be met: first on nodes that lack the component, then on new nodes."""
         inside = [node.name for node in self.layout.control_plane]
         full = _components_of_a_full_node(self.layout)
         missing = 0
@@ -93,17 +160,17 @@ class RepairProblem:
             short = max(demand.least(group) for demand in self.demands) - len(self.members[group])
             if group in full or group == NODES:
                 missing = max(missing, short)
-            else:  # it lives on nodes of its own
+            else:  # it runs on nodes of its own
                 self.new_nodes.update({f"new-{group}-{i + 1}": (group,) for i in range(short)})
         if missing and ETCD in full and (len(self.members[ETCD]) + missing) % 2 == 0:
-            missing += 1  # an even number of stacked members is refused, and would gain nothing
+            missing += 1  # an even number of stacked members is rejected, and would tolerate no more
         self.new_nodes.update({f"new-control-plane-{i + 1}": full for i in range(missing)})
         for node, components in self.new_nodes.items():
             for group in (*components, NODES) if components == full else components:
                 self.members.setdefault(group, []).append(node)
 
     def _start(self, group: str, lacking: list[str]) -> None:
-        """Start a component on nodes that lack it while that may help; of etcd no more members than it takes."""
+        """Start a component on nodes that lack it while that may help; of etcd no more members than necessary."""
         nodes = self.members[group]
         least = max(demand.least(group) for demand in self.demands)
         while lacking and (len(nodes) < least or (group != ETCD and not self._group_met(group, self.spot_of))):
@@ -114,7 +181,7 @@ class RepairProblem:
             self.starts.append((group, chosen))
 
     def solve(self) -> tuple[dict[str, Spot], bool]:
-        """Where every moved or new node goes; False with a plan that may not be the shortest."""
+        """The spot of every moved or new node, and whether no shorter plan exists."""
         tries = 0
         for n_moves in range(self._fewest(), len(self.spot_of) + 1):
             best: tuple[tuple[object, ...], dict[str, Spot]] | None = None
@@ -122,14 +189,14 @@ class RepairProblem:
                 for assignment in self._assignments([*self.new_nodes, *movers]):
                     tries += 1
                     if tries > MAX_TRIED_ASSIGNMENTS:
-                        return best[1] if best else self._step_by_step(), False
+                        return best[1] if best else self._solve_greedily(), False
                     if self.met(assignment):
                         cost = self._cost(assignment)
                         if best is None or cost < best[0]:
                             best = cost, assignment
             if best is not None:
                 return best[1], True
-        return self._step_by_step(), False
+        return self._solve_greedily(), False
 
     def met(self, assignment: Mapping[str, Spot]) -> bool:
         where = {**self.spot_of, **assignment}
@@ -145,7 +212,7 @@ class RepairProblem:
         return True
 
     def _fewest(self) -> int:
-        """No plan has fewer moves: what stands above the cap has to go."""
+        """A lower bound of the number of moves: the members above the cap have to move."""
         return max(self._excesses(self.spot_of), default=0)
 
     def _excesses(self, where: Mapping[str, Spot]) -> Iterator[int]:
@@ -157,7 +224,7 @@ class RepairProblem:
                 yield sum(max(count - cap, 0) for count in counts.values())
 
     def _movers(self, n: int) -> Iterator[list[str]]:
-        """Every choice of so many nodes; of nodes alike in place and components, those that had better move."""
+        """Every choice of n nodes; of nodes with equal spot and components, those preferred for moves."""
         alike: dict[object, list[str]] = {}
         for node in sorted(self.spot_of, key=self.rank.__getitem__):
             parts = tuple(group for group, nodes in sorted(self.members.items()) if node in nodes)
@@ -168,7 +235,7 @@ class RepairProblem:
                 yield [node for nodes, count in zip(classes, counts, strict=True) for node in nodes[:count]]
 
     def _assignments(self, nodes: Sequence[str], opened: tuple[Spot, ...] = ()) -> Iterator[dict[str, Spot]]:
-        """Every way to send the nodes elsewhere: to spots in use, to those opened on the way, or to one more."""
+        """Every assignment of the nodes to other spots: used ones, those opened before, or one more."""
         if not nodes:
             yield {}
             return
@@ -179,7 +246,7 @@ class RepairProblem:
                 yield {node: spot, **others}
 
     def _choices(self, node: str, opened: Sequence[Spot]) -> Iterator[Spot]:
-        """Empty spots of one larger domain are all alike, so only the next of them is offered, or else a new one."""
+        """The spots for a node. Empty spots of one larger domain are equivalent: only the next is offered, or a new one."""
         here = self.spot_of.get(node)
         yield from (spot for spot in (*self.occupied, *opened) if spot != here)
         seen = [*self.spot_of.values(), *self.empty, *opened]
@@ -192,14 +259,14 @@ class RepairProblem:
     def _cost(self, assignment: Mapping[str, Spot]) -> tuple[object, ...]:
         where = {**self.spot_of, **assignment}
         new = [len({spot[i] for spot in assignment.values() if is_new(spot[i])}) for i in range(len(self.levels))]
-        # Fewer new sites before fewer new zones before fewer new machines; then the more even placement.
+        # Fewer new sites, then fewer new zones, then fewer new machines; then the more even placement.
         uneven = [sum(n * n for n in Counter(spot[i] for spot in where.values()).values()) for i in range(len(new))]
         ranks = sorted(self.rank.get(node, -1) for node in assignment)
         crowd = sum(self.crowd[spot] for spot in assignment.values())
         return sum(new), new[::-1], uneven[::-1], ranks, crowd, sorted(assignment.items())
 
-    def _step_by_step(self) -> dict[str, Spot]:
-        """One best move after another. A new place takes from an overfull domain and overfills none, so it ends."""
+    def _solve_greedily(self) -> dict[str, Spot]:
+        """The best move, repeated. A new spot relieves an overfull domain and overfills none, so this terminates."""
         found: dict[str, Spot] = {}
         waiting = list(self.new_nodes)
         while waiting or not self.met(found):
@@ -214,17 +281,16 @@ class RepairProblem:
 
 
 def _components_of_a_full_node(layout: Layout) -> tuple[str, ...]:
-    """The components that a control-plane node like the others would run: all but an etcd that lives elsewhere."""
+    """The components that an additional control-plane node would run: all but an etcd that runs elsewhere."""
     inside = {node.name for node in layout.control_plane}
     return tuple(sorted(name for name, members in layout.members.items() if any(m.node in inside for m in members)))
 
 
-# RF merged from auditing.repairing.ordering: An order of moves that never costs the majority. Knows nothing of where
-# nodes go.
+# A safe order
 
 
 def in_joining_order(adds: Sequence[NodeMove], problem: RepairProblem) -> tuple[NodeMove, ...]:
-    """New members one by one; where the majority could not wait for one, it joins without a vote at first."""
+    """The order in which new members join; one that the majority could not wait for joins as a learner."""
     groups = {group.name: group for group in survivability.components(problem.layout.members)}
     ordered = []
     for move in adds:
@@ -239,12 +305,12 @@ def in_joining_order(adds: Sequence[NodeMove], problem: RepairProblem) -> tuple[
 
 def in_safe_order(moves: Sequence[NodeMove], problem: RepairProblem) -> tuple[tuple[NodeMove, ...], bool]:
     """
-    One after another, those that are down first: replacing one of these only adds survivors.
+    The moves in order, those of nodes that are down first: replacing one of these only adds survivors.
 
-    Whoever works is replaced one for one, so the number of survivors stays and the order among them is free.
+    Working nodes are replaced one for one, so the number of survivors does not change and their order is free.
     """
     joined = {name: [*members] for name, members in problem.layout.members.items()}
-    for node, components in problem.new_nodes.items():  # they came first
+    for node, components in problem.new_nodes.items():  # they join first
         for component in components:
             joined[component].append(ComponentInstance(node))
     groups = survivability.components(joined)
@@ -265,9 +331,9 @@ def in_safe_order(moves: Sequence[NodeMove], problem: RepairProblem) -> tuple[tu
 
 def how_to_replace(node: str, groups: Iterable[survivability.Group]) -> str:
     """
-    Whether the successor may join before the node leaves, else whether the node may leave first, else not yet.
+    Add first if the successor may join before the node is removed, else remove first if that is safe, else not yet.
 
-    A joining member counts for the majority before it works. A member that is down leaves first: that costs nothing.
+    A joining member counts for the majority before it works. A member that is down is removed first, at no cost.
     """
     hit = [group for group in groups if any(member.node == node for member in group.members)]
     down = any(not member.healthy for group in hit for member in group.members if member.node == node)
@@ -277,73 +343,3 @@ def how_to_replace(node: str, groups: Iterable[survivability.Group]) -> str:
     if may_remove and (down or not may_add):
         return REMOVE_FIRST
     return ADD_FIRST if may_add else NOT_YET
-
-
-# RF merged from auditing.repairing.repair: The fewest moves after which a control plane meets its demands, in a safe
-# order. A plan is found by trying assignments, the fewest moves first, and proven on the layout it leads to. Knows
-# nothing of profiles: the caller says what is demanded.
-
-
-HOSTED = "the control plane runs as pods of another cluster: spread them there, by constraints over its zones and hosts"
-
-
-def plan_repair(
-    layout: Layout,
-    demands: Sequence[SpreadDemand],
-    *,
-    usable: frozenset[str] | None = None,
-    keep: frozenset[str] = frozenset(),
-) -> RepairPlan:
-    """
-    The plan with the fewest moves, among those the one with the fewest new machines, then the most even one.
-
-    `usable` are the domains of the smallest level that may take a node, all known ones if not given. `keep` are nodes
-    that had better stay: the only holder of a lease, of a local volume.
-    """
-    members = members_of(layout)
-    if not members:
-        return RepairPlan(notes=("no control plane is visible: ask whoever runs it",))
-    if layout.is_hosted:
-        return RepairPlan(passes=meets(layout, demands), notes=(HOSTED,))
-    if meets(layout, demands):
-        return RepairPlan(passes=True, before=tolerances(layout, demands), after=tolerances(layout, demands))
-    problem = RepairProblem(layout, demands, usable, keep)
-    if problem.unknown:
-        note = "where these nodes sit decides what has to move: label them first"
-        return RepairPlan(unknown=problem.unknown, notes=(note,), before=tolerances(layout, demands))
-    assignment, exact = problem.solve()
-    return _proven(problem, assignment, exact=exact)
-
-
-def _proven(problem: RepairProblem, assignment: Mapping[str, Spot], *, exact: bool) -> RepairPlan:
-    """The plan in a safe order, judged on the layout that it leads to."""
-    moves = {node: _node_move(problem, node, spot) for node, spot in assignment.items()}
-    adds = in_joining_order([moves[node] for node in problem.new_nodes], problem)
-    ordered, safe = in_safe_order([moves[node] for node in assignment if node not in problem.new_nodes], problem)
-    further = {
-        level: len({spot[i] for spot in assignment.values() if is_new(spot[i])})
-        for i, level in enumerate(problem.levels)
-    }
-    draft = RepairPlan(starts=tuple(problem.starts), adds=adds, moves=ordered, further=further, exact=exact, safe=safe)
-    after = plans.layout_after(problem.layout, draft)
-    notes = [] if safe else ["no order keeps the majority all the way: mend the members that are down first"]
-    if len(problem.members.get(ETCD, ())) % 2 == 0 and ETCD in problem.members:
-        notes.append("an even number of etcd members tolerates no more than one fewer would")
-    passes = meets(after, problem.demands)
-    if not passes:
-        notes.append("labels contradict each other, as a machine in two zones does: put these right first")
-    return msgspec.structs.replace(
-        draft,
-        passes=passes,
-        notes=tuple(notes),
-        before=tolerances(problem.layout, problem.demands),
-        after=tolerances(after, problem.demands),
-    )
-
-
-def _node_move(problem: RepairProblem, node: str, spot: Spot) -> NodeMove:
-    source = problem.spot_of.get(node, ())
-    target = dict(zip(problem.levels, spot, strict=True))
-    new = tuple(level for level, domain in target.items() if is_new(domain))
-    components = problem.new_nodes.get(node, ())
-    return NodeMove(node, dict(zip(problem.levels, source, strict=False)), target, new, components=components)

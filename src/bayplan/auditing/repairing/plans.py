@@ -1,4 +1,8 @@
-"""A repair plan as a value: which nodes go where, in which order. Knows nothing of how it was found."""
+"""
+The demands of an audit on where control-plane members are, a repair plan as a value, and the layout it leads to.
+
+Knows nothing of how a plan is found: that is `plan_search`.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +23,10 @@ Spot = tuple[str, ...]  # the domain at each demanded level, the smallest first
 
 class NodeMove(msgspec.Struct, frozen=True):
     """
-    One node goes elsewhere: `source` and `target` are the domains by level, `new` the levels at which it is a new one.
+    The move of one node: `source` and `target` are its domains by level, `new` the levels with a new target domain.
 
-    `how` says whether its successor joins before it leaves or after. A node that does not exist yet has no source, and
-    `components` are what it is to run.
+    `how`: whether its successor joins before or after it is removed. A node that does not exist yet has no source, and
+    `components` are what it will run.
     """
 
     node: str
@@ -37,8 +41,8 @@ class RepairPlan(msgspec.Struct, frozen=True, kw_only=True):
     """
     `starts` are components to start on nodes that lack them, `adds` new nodes, `moves` the rest, in a safe order.
 
-    `further` counts the new domains by level: at the host level, machines. `unknown` are nodes to be labelled before
-    anything can be planned. Not `exact`: a shorter plan may exist. Not `safe`: some step would cost the majority.
+    `further` counts the new domains by level: at the host level, machines. `unknown` are nodes that must be labelled
+    before a plan can be made. Not `exact`: a shorter plan may exist. Not `safe`: some step would lose the majority.
     """
 
     starts: tuple[tuple[str, str], ...] = ()
@@ -59,7 +63,7 @@ class RepairPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def new_name(level: str, taken: Iterable[str]) -> str:
-    """A name that no label can have: it holds spaces."""
+    """A name for a new domain that no label can have, because it contains spaces."""
     return f"new {level} {1 + sum(map(is_new, taken))}"
 
 
@@ -67,8 +71,7 @@ def is_new(domain: str) -> bool:
     return domain.startswith("new ")
 
 
-# RF merged from auditing.repairing.demands: What a check asks of where the members of a group are. Knows nothing of
-# how to get there.
+# Demands
 
 TWICE, SEPARATE, HALF, LOSS = "twice", "separate", "half", "loss"
 NODES = "control plane"  # the group of the control-plane nodes themselves
@@ -78,8 +81,8 @@ class SpreadDemand(msgspec.Struct, frozen=True):
     """
     What every component must meet at a level.
 
-    TWICE: at least two instances, wherever. SEPARATE: at least two domains. HALF: no domain holds more than half,
-    rounded up. LOSS: any one domain may fail and etcd keeps its majority, everything else one instance.
+    TWICE: at least two instances, on any nodes. SEPARATE: at least two domains. HALF: no domain holds more than half,
+    rounded up. LOSS: after the loss of any one domain etcd has its majority, and every other component one instance.
     """
 
     level: str = HOST
@@ -91,11 +94,11 @@ class SpreadDemand(msgspec.Struct, frozen=True):
         return self._rule(group)(n, fullest)
 
     def cap(self, group: str, n: int) -> int:
-        """The most members that one domain may hold, at least 1 even where nothing helps."""
+        """The most members that one domain may hold; 1 even where the demand cannot be met."""
         return max((most for most in range(1, n + 1) if self.met(group, n, most)), default=1)
 
     def least(self, group: str) -> int:
-        """The fewest members that can meet it."""
+        """The fewest members with which the demand can be met."""
         return next(n for n in itertools.count(1) if self.met(group, n, 1))
 
     def _rule(self, group: str) -> Callable[[int, int], bool]:
@@ -104,7 +107,7 @@ class SpreadDemand(msgspec.Struct, frozen=True):
         return spreading.half if self.rule == HALF else spreading.separate
 
 
-# What the checks ask of a placement; the others ask for labels, or for more than moving nodes can give.
+# The demands of checks, by the start of their id. The other checks concern labels, or more than moves can achieve.
 _DEMANDS = (
     ("scs-0214-cp-machines", SpreadDemand(HOST, SEPARATE)),
     ("scs-0214-cp-zones", SpreadDemand(ZONE, SEPARATE)),
@@ -117,7 +120,7 @@ _DEMANDS = (
 
 
 def demands_of(check_ids: Iterable[str]) -> list[SpreadDemand]:
-    """What these checks ask of where the control plane is, each demand once."""
+    """The demands of these checks, each once."""
     ids = list(check_ids)
     found = [demand for start, demand in _DEMANDS if any(check_id.startswith(start) for check_id in ids)]
     return list(dict.fromkeys(found))
@@ -133,31 +136,30 @@ def members_of(layout: Layout) -> dict[str, list[str]]:
 
 
 def meets(layout: Layout, demands: Iterable[SpreadDemand]) -> bool:
-    """Whether every component certainly meets every demand, whatever the missing labels are."""
-    places, known = Locations(layout), layout.by_name()
+    """Whether every component certainly meets every demand, whatever the values of missing labels."""
+    locations, known = Locations(layout), layout.by_name()
     for demand in demands:
         for group, nodes in members_of(layout).items():
-            found = spreading.spread(layout, [known[node] for node in nodes], demand.level, places)
+            found = spreading.spread(layout, [known[node] for node in nodes], demand.level, locations)
             if not demand.met(group, found.n, found.hi):
                 return False
     return True
 
 
 def tolerances(layout: Layout, demands: Iterable[SpreadDemand]) -> dict[str, int]:
-    """How many domains of each demanded level may fail, for certain."""
+    """How many domains of each demanded level may certainly fail."""
     asked = list(dict.fromkeys(demand.level for demand in demands))
     reports = {one.level: one.control_plane.tolerance for one in survival.survey(layout, levels=asked)}
     return {level: reports.get(level, 0) for level in asked}
 
 
-# RF merged from auditing.repairing.planned_layout: The layout that a plan leads to, for the audit to judge again.
-# Knows nothing of how the plan was found.
+# The layout after a plan
 
 
 def layout_after(layout: Layout, found: RepairPlan) -> Layout:
-    """The layout once the plan is carried out, for the audit to judge again."""
+    """The layout once the plan is carried out, for the audit to judge."""
     moved, known = {move.node: move for move in found.moves}, layout.by_name()
-    settle = _NodeMover(layout)
+    place = _NodeMover(layout)
     components = {name: list(members) for name, members in layout.members.items()}
     for component, node in found.starts:
         components[component].append(ComponentInstance(node))
@@ -166,11 +168,11 @@ def layout_after(layout: Layout, found: RepairPlan) -> Layout:
         for component in move.components:
             components[component].append(ComponentInstance(move.node))
         peers = [known[m.node] for m in layout.members[move.components[0]] if m.node in known]
-        added.append(msgspec.structs.replace(settle(peers[0], move), name=move.node, components=move.components))
+        added.append(msgspec.structs.replace(place(peers[0], move), name=move.node, components=move.components))
     return msgspec.structs.replace(
         layout,
-        nodes=(*(settle(node, moved.get(node.name)) for node in layout.nodes), *added),
-        external=tuple(settle(node, moved.get(node.name)) for node in layout.external),
+        nodes=(*(place(node, moved.get(node.name)) for node in layout.nodes), *added),
+        external=tuple(place(node, moved.get(node.name)) for node in layout.external),
         members={
             name: tuple(ComponentInstance(m.node, m.healthy or m.node in moved) for m in members)
             for name, members in components.items()
@@ -180,18 +182,18 @@ def layout_after(layout: Layout, found: RepairPlan) -> Layout:
 
 class _NodeMover:
     """
-    Puts nodes where a plan wants them, labels included; other sources are taken to agree with the labels again.
+    Gives nodes the domains and labels of a plan; other sources are assumed to agree with the new labels.
 
-    Who stays keeps what was concluded from neighbours, even if these leave.
+    A node that is not moved keeps the domains that were inferred from other nodes, even if those are moved.
     """
 
     def __init__(self, layout: Layout) -> None:
-        self._places = Locations(layout)
-        self._resident: dict[tuple[str, str], AuditNode] = {}
+        self._locations = Locations(layout)
+        self._node_in: dict[tuple[str, str], AuditNode] = {}
         for node in layout.by_name().values():
-            for level, domain in zip(LEVELS, self._places.of(node.name), strict=True):
+            for level, domain in zip(LEVELS, self._locations.of(node.name), strict=True):
                 if domain and node.at(level):
-                    self._resident.setdefault((level, domain), node)
+                    self._node_in.setdefault((level, domain), node)
 
     def __call__(self, node: AuditNode, move: NodeMove | None) -> AuditNode:
         if move is None:
@@ -203,18 +205,18 @@ class _NodeMover:
         )
 
     def _known(self, node: AuditNode) -> dict[str, str | None]:
-        """The node's domains as labels would say them, those included that only its neighbours tell."""
+        """The node's domains as labels would name them, including those inferred from other nodes."""
         found = dict(node.domains)
-        for level, domain in zip(LEVELS, self._places.of(node.name), strict=True):
+        for level, domain in zip(LEVELS, self._locations.of(node.name), strict=True):
             if domain and not found.get(level):
-                found[level] = self._resident[level, domain].at(level)
+                found[level] = self._node_in[level, domain].at(level)
         return found
 
     def _domains(self, node: AuditNode, move: NodeMove) -> dict[str, str | None]:
-        """What the plan says; around that, what is known of its neighbours there, or else where it was."""
-        there = [level for level in LEVELS if level in move.target and level not in move.new]
-        neighbour = self._resident[there[0], move.target[there[0]]] if there else node
-        smallest = LEVELS.index(there[0]) if there else 1 + max(map(LEVELS.index, move.target), default=-1)
-        known = self._known(neighbour)
-        around = {level: known.get(level) for level in LEVELS[smallest:]}
-        return {**dict.fromkeys(LEVELS), **move.target, **around}
+        """The domains of the plan, and the larger ones of a node already there, or else its own."""
+        existing = [level for level in LEVELS if level in move.target and level not in move.new]
+        model = self._node_in[existing[0], move.target[existing[0]]] if existing else node
+        smallest = LEVELS.index(existing[0]) if existing else 1 + max(map(LEVELS.index, move.target), default=-1)
+        known = self._known(model)
+        larger = {level: known.get(level) for level in LEVELS[smallest:]}
+        return {**dict.fromkeys(LEVELS), **move.target, **larger}

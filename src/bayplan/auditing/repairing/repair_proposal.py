@@ -1,7 +1,7 @@
 """
-What would mend an audit: moves of control-plane nodes, judged again by the same audit, and stanzas for workloads.
+The repair of an audit: moves of control-plane nodes, judged by the same audit, and stanzas for workloads.
 
-Proposes; carries nothing out.
+A proposal only; nothing is carried out.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _HOSTNAME = "kubernetes.io/hostname"
 
 class Repair(msgspec.Struct, frozen=True, kw_only=True):
     """
-    A plan for the control plane with the audit of where it leads, and stanzas for workloads.
+    A plan for the control plane with the audit of the layout it leads to, and stanzas for workloads.
 
-    `stanzas_left` is how many more workloads would want one. `unlabelled` are those that no label of nodes could
-    spread, because the nodes do not carry their domain as a label.
+    `stanzas_left` is how many more workloads need one. `unlabelled` are workloads that cannot be spread, because the
+    nodes have no label with their domain.
     """
 
     plan: RepairPlan
@@ -49,10 +49,10 @@ def propose_repair(
     rescheduling: Rescheduling | None = None,
     on_step: Callable[[int, int], None] | None = None,
 ) -> Repair:
-    """What would let the required checks pass, and keep weak workloads apart."""
+    """The changes with which the required checks pass, and stanzas that spread weak workloads."""
     layout = found.layout
     asked = plans.demands_of(one.id for one in found.results if one.required)
-    asked = list(dict.fromkeys([*asked, *_of_stages(required_stages)]))
+    asked = list(dict.fromkeys([*asked, *_demands_of_stages(required_stages)]))
     keep = frozenset(node.name for node in layout.by_name().values() if node.holds)
     plan = plan_search.plan_repair(layout, asked, keep=keep)
     after = auditing.audit(
@@ -60,30 +60,30 @@ def propose_repair(
         found.profile,
         required_stages=required_stages,
         workloads=workloads,
-        survival=found.survival,  # of workloads: the plan moves none of them
+        survival=found.survival,  # workloads are not affected: the plan moves none of them
     )
     if rescheduling is None or workloads is None or found.survival is None:
         return Repair(plan=plan, after=after)
-    wanting = list(_unspread_workloads(layout, found.survival, workloads))
-    made, unlabelled = [], []
-    for done, (one, key) in enumerate(wanting[:MAX_STANZAS]):
+    unspread = list(_unspread_workloads(layout, found.survival, workloads))
+    found_stanzas, unlabelled = [], []
+    for done, (one, key) in enumerate(unspread[:MAX_STANZAS]):
         stanza = stanzas.find_stanza(one, key, rescheduling.index, rescheduling.rules) if key else None
         if stanza is not None:
-            made.append(stanza)
+            found_stanzas.append(stanza)
         elif not key:
             unlabelled.append(one.group.name)
         if on_step is not None:
-            on_step(done + 1, min(len(wanting), MAX_STANZAS))
+            on_step(done + 1, min(len(unspread), MAX_STANZAS))
     return Repair(
         plan=plan,
         after=after,
-        stanzas=tuple(made),
-        stanzas_left=max(0, len(wanting) - MAX_STANZAS),
+        stanzas=tuple(found_stanzas),
+        stanzas_left=max(0, len(unspread) - MAX_STANZAS),
         unlabelled=tuple(unlabelled),
     )
 
 
-def _of_stages(required: Sequence[tuple[str, str]]) -> Iterator[SpreadDemand]:
+def _demands_of_stages(required: Sequence[tuple[str, str]]) -> Iterator[SpreadDemand]:
     for sense, stage in required:
         if stage != NO_STAGE:
             yield SpreadDemand(STAGES[stage], LOSS if sense == LOSS_SAFE else HALF)
@@ -93,7 +93,7 @@ def _unspread_workloads(layout: Layout, survival: Survival, workloads: Workloads
     """
     The workloads of several replicas that one failure may take, each with the label to spread it by.
 
-    The largest level counts that the cluster has several domains of: who is spread over zones is so over machines too.
+    The largest level with several domains is used: a workload that is spread over zones is spread over machines too.
     """
     levels = [level for level in (ZONE, HOST, NODE) if (at := survival.at(level)) is not None and len(at.events) > 1]
     weak: dict[str, str] = {}
@@ -108,7 +108,7 @@ def _unspread_workloads(layout: Layout, survival: Survival, workloads: Workloads
 
 
 def _key(layout: Layout, level: str) -> str:
-    """The label that all workers tell the level by; empty if they have none in common."""
+    """The label key of the level that all workers use; empty if they have none in common."""
     if level == NODE:
         return _HOSTNAME
     nodes = layout.workers or layout.nodes
