@@ -6,7 +6,7 @@ import itertools
 
 
 class SkippedTime:
-    """Whoever sleeps wakes at once, and the clock has moved on. Remembers how long was slept."""
+    """Each sleep returns at once and moves the clock. Records how long each sleep was."""
 
     def __init__(self):
         self.now, self.slept = 1000.0, []
@@ -21,11 +21,11 @@ class SkippedTime:
 
 
 class SteppedTime:
-    """Sleepers sleep until `run_for` has moved the clock to their hour; real input and output takes no time at all."""
+    """A sleep lasts until `run_for` has moved the clock to its end; real input and output takes no time."""
 
     def __init__(self):
         self.now = 1000.0
-        self._sleepers = []
+        self._timers = []
         self._numbers = itertools.count()
         self._asleep = asyncio.Condition()
 
@@ -35,39 +35,39 @@ class SteppedTime:
     async def sleep(self, seconds):
         wake = asyncio.get_running_loop().create_future()
         entry = (self.now + seconds, next(self._numbers), wake)
-        heapq.heappush(self._sleepers, entry)
+        heapq.heappush(self._timers, entry)
         async with self._asleep:
             self._asleep.notify_all()
         try:
             await wake
         finally:
-            if entry in self._sleepers:
-                self._sleepers.remove(entry)
-                heapq.heapify(self._sleepers)
+            if entry in self._timers:
+                self._timers.remove(entry)
+                heapq.heapify(self._timers)
 
-    async def settle(self, n_sleepers):
+    async def settle(self, n_timers):
         """Until so many are asleep."""
         async with self._asleep:
-            await self._asleep.wait_for(lambda: len(self._sleepers) >= n_sleepers)
+            await self._asleep.wait_for(lambda: len(self._timers) >= n_timers)
 
-    async def run_for(self, seconds, n_sleepers, until=lambda: False):
-        """Wake whoever is due, one after another, each time waiting until all are asleep again; stop early if `until`."""
+    async def run_for(self, seconds, n_timers, until=lambda: False):
+        """Fire due timers one after another, each time waiting until every task sleeps again; stop early if `until`."""
         end = self.now + seconds
         while True:
-            await self.settle(n_sleepers)
-            if until() or self._sleepers[0][0] > end:
+            await self.settle(n_timers)
+            if until() or self._timers[0][0] > end:
                 break
-            self.now, _, wake = heapq.heappop(self._sleepers)
+            self.now, _, wake = heapq.heappop(self._timers)
             wake.set_result(None)
-            while not wake.done() or len(self._sleepers) < n_sleepers:
+            while not wake.done() or len(self._timers) < n_timers:
                 async with self._asleep:
                     await self._asleep.wait()
         if not until():
             self.now = end
 
     def wake_all(self):
-        """Move the clock to the last of the sleepers and wake them, without waiting for what they do."""
-        while self._sleepers:
-            hour, _, wake = heapq.heappop(self._sleepers)
+        """Move the clock to the last timer and fire them all, without waiting for what they do."""
+        while self._timers:
+            hour, _, wake = heapq.heappop(self._timers)
             self.now = max(self.now, hour)
             wake.set_result(None)

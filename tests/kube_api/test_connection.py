@@ -161,12 +161,12 @@ async def test_the_observer_hears_of_every_answer(server, kubeconfig_for):
     assert heard == [("GET", "200", True), ("GET", "404", True), ("GET", "<error>", True)]
 
 
-async def test_nobody_answers_in_time(server, kubeconfig_for):
+async def test_no_response_in_time(server, kubeconfig_for):
     with pytest.raises(errors.NoAnswerError, match="no response in time"):
         await ask(kubeconfig_for(server), timeout=0.05)
 
 
-async def test_nobody_is_there(kubeconfig_for):
+async def test_no_server_is_there(kubeconfig_for):
     server = ScriptedServer()
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))

@@ -193,7 +193,7 @@ async def test_a_leader_that_cannot_renew_stops_before_others_begin(server, scen
     assert a.leads
     assert a.elector.may_write()
     time.now = renewed + 10
-    assert not a.elector.may_write()  # at once, though nobody has had a turn yet
+    assert not a.elector.may_write()  # at once, before any other task has run
     time.wake_all()
     await asyncio.wait_for(a.task, 5)
     assert not a.leads
@@ -236,16 +236,16 @@ async def test_the_lease_is_renewed_while_every_connection_waits_for_something_e
     monkeypatch.setattr("bayplan.kube_api.connection._MAX_CONNECTIONS", 4)
     async with connected(kubeconfig_for(server)) as connection, connection.separate() as own:
         elector = LeaderElector(own, "kube-system", "bayplan", "a", retry_period=0.05)
-        standing = asyncio.create_task(elector.run())
+        election = asyncio.create_task(elector.run())
         await elector.leading.wait()
         binds = [asyncio.create_task(writes.bind(connection, "web", f"pod-{i}", "uid", "node")) for i in range(8)]
         await until(lambda: server.hanging == 4)
         renewed = server.version
-        await until(lambda: server.version >= renewed + 5 or standing.done())
+        await until(lambda: server.version >= renewed + 5 or election.done())
         assert elector.may_write()
-        for task in (*binds, standing):
+        for task in (*binds, election):
             task.cancel()
-        await asyncio.gather(*binds, standing, return_exceptions=True)
+        await asyncio.gather(*binds, election, return_exceptions=True)
 
 
 async def test_a_lease_taken_by_another_ends_leadership_at_once(server, scene):

@@ -12,7 +12,7 @@ from kube_api.scripted import answer, connected, gone, page, pod
 
 
 async def page_names(kubeconfig, *args, **settings):
-    """The names on each page; `again` where the list started anew."""
+    """The names on each page; `again` where the list started again."""
     async with connected(kubeconfig) as connection:
         pages = listing.pages(connection, PODS, Pod, *args, **settings)
         return [

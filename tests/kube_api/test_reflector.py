@@ -24,8 +24,8 @@ DEEP_LINE = (
 )
 
 
-class Told:
-    """What a handler was told, in order."""
+class RecordingHandler:
+    """Records the calls of a handler in order."""
 
     def __init__(self):
         self.log = []
@@ -48,12 +48,12 @@ class Told:
 
 class Scene:
     def __init__(self, connection, time, **settings):
-        self.told, self.trouble, self.time = Told(), [], time
+        self.handler, self.trouble, self.time = RecordingHandler(), [], time
         self.reflector = Reflector(
             connection,
             PODS,
             settings.pop("item_type", Pod),
-            self.told,
+            self.handler,
             on_trouble=self.trouble.append,
             clock=time.clock,
             sleep=time.sleep,
@@ -86,7 +86,7 @@ async def test_lists_then_watches_from_there(server, kubeconfig_for):
         watch(event("ADDED", pod("c", 101)), event("MODIFIED", pod("a", 102)), event("DELETED", pod("b", 103))),
     )
     async with following(server, kubeconfig_for(server), 4) as scene:
-        assert scene.told.log == ["a@1", "b@2", "synced", "c@101", "a@102", "-b uid-b"]
+        assert scene.handler.log == ["a@1", "b@2", "synced", "c@101", "a@102", "-b uid-b"]
         assert scene.reflector.synced.is_set()
         assert (scene.reflector.lists, scene.reflector.relists, scene.reflector.events) == (1, 0, 3)
         assert scene.reflector.last_resource_version == "103"
@@ -100,10 +100,10 @@ async def test_lists_then_watches_from_there(server, kubeconfig_for):
     assert scene.trouble == []
 
 
-async def test_a_bookmark_moves_the_version_on_and_tells_nobody(server, kubeconfig_for):
+async def test_a_bookmark_moves_the_version_on_without_a_call(server, kubeconfig_for):
     server.then(page(version=100), watch(bookmark(500)))
     async with following(server, kubeconfig_for(server), 3) as scene:
-        assert scene.told.log == ["synced"]
+        assert scene.handler.log == ["synced"]
     assert server.requests[2].query["resourceVersion"] == "500"
 
 
@@ -112,7 +112,7 @@ async def test_a_stream_that_dies_is_taken_up_where_it_broke(server, kubeconfig_
         page(version=100), watch(event("ADDED", pod("a", 101)), end="die"), watch(event("ADDED", pod("b", 102)))
     )
     async with following(server, kubeconfig_for(server), 4) as scene:
-        assert scene.told.log == ["synced", "a@101", "b@102"]
+        assert scene.handler.log == ["synced", "a@101", "b@102"]
         assert scene.reflector.restarts == 2
         assert scene.reflector.lists == 1
         assert "the response ended early; retrying in" in scene.trouble[0]
@@ -134,7 +134,7 @@ async def test_a_version_too_old_lists_again_and_finds_what_happened_meanwhile(s
         page(pod("stays", 1), pod("changes", 7), pod("is-replaced", 8, uid="other"), pod("comes", 9), version=200),
     )
     async with following(server, kubeconfig_for(server), 4) as scene:
-        assert scene.told.log[4:] == [
+        assert scene.handler.log[4:] == [
             "synced",
             "changes@7",
             "-is-replaced uid-is-replaced",
@@ -151,7 +151,7 @@ async def test_a_version_too_old_lists_again_and_finds_what_happened_meanwhile(s
 async def test_a_list_that_starts_again_leaves_nothing_of_its_first_pages(server, kubeconfig_for):
     server.then(page(pod("a", 1), pod("b", 2), more="x"), gone(), page(pod("b", 2), pod("c", 3)))
     async with following(server, kubeconfig_for(server), 4) as scene:
-        assert scene.told.log == ["a@1", "b@2", "c@3", "-a uid-a", "synced"]
+        assert scene.handler.log == ["a@1", "b@2", "c@3", "-a uid-a", "synced"]
 
 
 async def test_poison_in_a_list_and_in_a_watch(server, kubeconfig_for):
@@ -167,7 +167,7 @@ async def test_poison_in_a_list_and_in_a_watch(server, kubeconfig_for):
         ),
     )
     async with following(server, kubeconfig_for(server), 3) as scene:
-        assert scene.told.log == [
+        assert scene.handler.log == [
             "a@1",
             "?poison: spec.priority: expected int | null, got str",
             "b@2",
@@ -185,13 +185,13 @@ async def test_poison_in_a_list_and_in_a_watch(server, kubeconfig_for):
 async def test_poison_that_vanishes_in_a_gap_is_told_of_too(server, kubeconfig_for):
     server.then(page(pod("a", 1), POISON), gone(), page(pod("a", 1)))
     async with following(server, kubeconfig_for(server), 4) as scene:
-        assert scene.told.log[3:] == ["-poison uid-poison", "synced"]
+        assert scene.handler.log[3:] == ["-poison uid-poison", "synced"]
 
 
 async def test_unchanged_poison_is_told_of_once(server, kubeconfig_for):
     server.then(page(POISON), gone(), page(POISON))
     async with following(server, kubeconfig_for(server), 4) as scene:
-        assert [line.partition(":")[0] for line in scene.told.log] == ["?poison", "synced", "synced"]
+        assert [line.partition(":")[0] for line in scene.handler.log] == ["?poison", "synced", "synced"]
 
 
 async def test_lines_longer_than_any_buffer(server, kubeconfig_for):
@@ -199,17 +199,17 @@ async def test_lines_longer_than_any_buffer(server, kubeconfig_for):
     big["metadata"]["annotations"] = {"note": "x" * 900_000}
     server.then(page(), watch(event("ADDED", big) + event("ADDED", pod("small", 102))))
     async with following(server, kubeconfig_for(server), 3) as scene:
-        assert scene.told.log == ["synced", "big@101", "small@102"]
+        assert scene.handler.log == ["synced", "big@101", "small@102"]
 
 
 async def test_a_busy_server_is_asked_again_when_it_says(server, kubeconfig_for):
     server.then(page(), refusal(429, "TooManyRequests", Retry_After=17), watch(event("ADDED", pod("a", 101))))
     async with following(server, kubeconfig_for(server), 4) as scene:
-        assert scene.told.log == ["synced", "a@101"]
+        assert scene.handler.log == ["synced", "a@101"]
         assert 17.5 <= scene.time.slept[0] <= 18
 
 
-async def test_waits_grow_and_start_anew_after_a_success(server, kubeconfig_for):
+async def test_waits_grow_and_start_again_after_a_success(server, kubeconfig_for):
     server.then(page(), *(refusal(503, "ServiceUnavailable") for _ in range(2)), watch(bookmark(5), end="die"))
     async with following(server, kubeconfig_for(server), 5) as scene:
         first, second, third = scene.time.slept
@@ -249,7 +249,7 @@ async def test_before_the_first_list_what_will_not_pass_is_raised(server, kubeco
 async def test_before_the_first_list_what_may_pass_is_tried_again(server, kubeconfig_for):
     server.then(refusal(503, "ServiceUnavailable"), page(pod("a", 1)))
     async with following(server, kubeconfig_for(server), 3) as scene:
-        assert scene.told.log == ["a@1", "synced"]
+        assert scene.handler.log == ["a@1", "synced"]
         assert "503 ServiceUnavailable" in scene.trouble[0]
 
 
@@ -274,7 +274,7 @@ async def test_errors_are_not_kept_while_it_waits(server, kubeconfig_for, monkey
 async def test_after_the_first_list_lost_rights_are_waited_for(server, kubeconfig_for):
     server.then(page(pod("a", 1)), refusal(403, "Forbidden"), refusal(403, "Forbidden"), page(pod("a", 2)))
     async with following(server, kubeconfig_for(server), 5) as scene:
-        assert scene.told.log == ["a@1", "synced", "a@2", "synced"]
+        assert scene.handler.log == ["a@1", "synced", "a@2", "synced"]
         assert len(scene.trouble) == 2
 
 
@@ -282,16 +282,16 @@ async def test_metadata_alone(server, kubeconfig_for):
     server.then(page({"metadata": {"name": "a", "resourceVersion": "1"}}), watch(watch_error(410, "Gone")), page())
     settings = {"item_type": ApiObject, "selection": Selection(metadata_only=True)}
     async with following(server, kubeconfig_for(server), 4, **settings) as scene:
-        assert scene.told.log == ["a@1", "synced", "-a ", "synced"]
+        assert scene.handler.log == ["a@1", "synced", "-a ", "synced"]
     assert server.requests[1].headers["Accept"].startswith("application/json;as=PartialObjectMetadata;")
 
 
 async def test_others_get_the_event_loop_between_objects(server, kubeconfig_for):
-    """A handler that takes a while per object, and a clock that shows it: nobody waits for more than a few of them."""
+    """A handler that takes a while per object, and a clock that shows it: no other task waits for more than a few of them."""
     server.then(page(*(pod(f"p{number}", number + 1) for number in range(100))))
     time, turns = SkippedTime(), []
 
-    class Slow(Told):
+    class Slow(RecordingHandler):
         def upsert(self, obj):
             time.now += 0.004
             turns.append("object")
@@ -314,7 +314,7 @@ async def test_others_get_the_event_loop_between_objects(server, kubeconfig_for)
 
 
 async def test_a_handlers_own_bug_is_not_hidden(server, kubeconfig_for):
-    class Broken(Told):
+    class Broken(RecordingHandler):
         def upsert(self, obj):
             raise KeyError(obj.metadata.name)
 
@@ -347,10 +347,10 @@ async def test_others_have_the_event_loop_every_few_objects(server, kubeconfig_f
             time.now += 0.004
             by_turn[count_turns.now] += 1
 
-        scene.told.upsert = slow
+        scene.handler.upsert = slow
         tasks = [asyncio.create_task(scene.reflector.run()), asyncio.create_task(count_turns())]
         async with asyncio.timeout(10):
-            while by_turn.total() < len(pods):  # noqa: ASYNC110 (the reflector tells nobody)
+            while by_turn.total() < len(pods):  # noqa: ASYNC110 (the reflector has no event for it)
                 await asyncio.sleep(0.01)
         for task in tasks:
             task.cancel()

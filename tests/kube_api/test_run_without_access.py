@@ -57,9 +57,9 @@ async def test_an_unknown_context(server, kubeconfig_for):
 
 @pytest.mark.parametrize("address, says", [
     ("https://127.0.0.1:1", "cannot connect: Connection refused"),
-    ("https://nobody.invalid:6443", "cannot find the host"),
+    ("https://absent.invalid:6443", "cannot find the host"),
 ])  # fmt: skip
-async def test_nobody_at_the_address(server, kubeconfig_for, address, says):
+async def test_no_server_at_the_address(server, kubeconfig_for, address, says):
     path = kubeconfig_for(server, cluster={"server": address})
     line = await run("--kubeconfig", path, code=NO_ACCESS)
     assert f"{address}: {says}" in line
@@ -79,7 +79,7 @@ async def test_a_server_whose_certificate_has_expired(serve, authority, kubeconf
     assert f"{server.url}: its certificate is not trusted: certificate has expired" in line
 
 
-async def test_a_server_whose_certificate_is_by_somebody_else(serve, kubeconfig_for):
+async def test_a_server_with_a_certificate_of_another_authority(serve, kubeconfig_for):
     server = await serve(trustme.CA().issue_cert("127.0.0.1"))
     line = await run("--kubeconfig", kubeconfig_for(server), code=NO_ACCESS)
     assert "did not sign it" in line
@@ -144,8 +144,8 @@ async def test_a_port_that_is_in_use(server, kubeconfig_for):
     assert line == f"error: cannot listen on {taken}: Address already in use"
 
 
-@pytest.mark.parametrize("address", ["192.0.2.1:8080", "nobody.invalid:8080"])
-async def test_an_address_of_somebody_else(server, kubeconfig_for, address):
+@pytest.mark.parametrize("address", ["192.0.2.1:8080", "absent.invalid:8080"])
+async def test_an_address_of_another_host(server, kubeconfig_for, address):
     server.then(answer(VERSION))
     line = await run("--kubeconfig", kubeconfig_for(server), "--health-probe-bind-address", address, code=BAD_INPUT)
     assert f"cannot listen on {address}: " in line

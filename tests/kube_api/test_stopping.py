@@ -1,4 +1,4 @@
-"""A scheduler that is told to stop does so, whatever it is waiting for."""
+"""A scheduler stops when asked to, whatever it is waiting for."""
 
 import asyncio
 
