@@ -83,7 +83,7 @@ def test_classes_say_what_the_labels_of_their_members_say(seed):
                 assert reach.count_at(slot) == sum(slot in record.slots for record in found)
     for record in index.records.values():
         cls = record.member_of
-        assert peer_index.classes.find(cls.key) is cls
+        assert peer_index.classes.by_key[cls.key] is cls
         assert record.key in cls.label_sets[record.label_set]
         assert all(record.key in cls.members[slot] for slot in record.slots)
         assert record.row < 0 or scene.pod_table.class_id[record.row] == cls.id

@@ -111,7 +111,8 @@ def _has_members(matching_set: MatchingSet, workload: Workload, index: Placement
     entry = index.peer_index.hold(matching_set.term)  # labels that no term in use looks at tell nobody apart
     try:
         return any(
-            _someone_else(cls, matching_set, workload, index) for cls in index.peer_index.classes.candidates(entry)
+            _someone_else(cls, matching_set, workload, index)
+            for cls in index.peer_index.classes.candidates(entry.anchors)
         )
     finally:
         index.peer_index.release(entry)

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 import msgspec
 
-from bayplan.indexing.peer_index import PlacedWorkload
+from bayplan.indexing.classes import PlacedWorkload
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ValueColumn
 from bayplan.indexing.term_table import Counter, TermEntry

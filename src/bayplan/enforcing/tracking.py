@@ -15,8 +15,9 @@ from bayplan.enforcing import execution_rules, violations
 from bayplan.enforcing.execution_rules import Domain, ExecutionRule, RuleBreach, RuleType, TrackedRule
 from bayplan.enforcing.victims import Precedence
 from bayplan.enforcing.violations import Violation
+from bayplan.indexing.classes import PlacedWorkload
 from bayplan.indexing.journal import Change, ChangeType
-from bayplan.indexing.peer_index import NO_LABELS, PlacedWorkload
+from bayplan.indexing.peer_index import NO_LABELS
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.labels import Labels
 from bayplan.model.targets import Target

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 import msgspec
 
 from bayplan.enforcing.execution_rules import Domain, ExecutionRule, RuleBreach, RuleType, TrackedRule, TrackedSet
-from bayplan.indexing.peer_index import PlacedWorkload
+from bayplan.indexing.classes import PlacedWorkload
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.clusters import CLUSTER
 from bayplan.model.terms import TARGET

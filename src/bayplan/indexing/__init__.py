@@ -1,1 +1,6 @@
-"""The placement index: who is where, kept true change by change. The only mutable thing in the middle of the line."""
+"""
+The placement index: which workload is on which target, kept correct change by change.
+
+`placement_index` is the whole; the other modules are its parts. It is the only mutable thing between reading and
+writing: rules read it, and only its own methods change it, between decisions. Knows nothing of rules or scores.
+"""

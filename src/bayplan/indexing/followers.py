@@ -1,9 +1,9 @@
 """
 Followers: copies of an index for readers in other threads, kept up to date by its journal.
 
-The owner of the index goes on while a follower is read. Catching up applies only what is newer, so a change of one
-cluster among a thousand costs a follower one change. A follower never sees half of a change, nor one that is only
-tried. Knows nothing of what it is read for.
+The owner of the index continues to change it while a follower is read. Catching up applies only the newer changes, so a
+change of one cluster among a thousand is one change for a follower. A follower never contains half of a change, nor a
+tentative one. Knows nothing of what it is read for.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class Follower:
     """
     A copy of `leader` in `index`, as of the last `catch_up`. One thread may use it at a time.
 
-    `n_applied` counts the changes it took over one by one, `n_copied` how often it had to begin anew.
+    `n_applied` counts the changes it applied one by one, `n_copied` how often it copied the whole index.
     """
 
     def __init__(self, leader: PlacementIndex) -> None:
@@ -29,7 +29,7 @@ class Follower:
         self.catch_up()
 
     def catch_up(self) -> PlacementIndex:
-        """The copy, as new as what the leader has settled."""
+        """The copy, with everything that the leader has settled."""
         changes, position = self.leader.journal.settled_since(self._position)
         if changes is None:
             self._copy()
@@ -43,10 +43,10 @@ class Follower:
 
     def _copy(self) -> None:
         """
-        Begin anew from what the leader holds.
+        Copy the whole index of the leader.
 
-        The leader may change meanwhile, so the copy may be ahead of `before` in places; applying everything since then,
-        which is harmless to apply twice, makes it whole.
+        The leader may change meanwhile, so the copy may contain some changes after `before`. Applying all changes since
+        then makes it complete; applying a change twice is harmless.
         """
         self.n_copied += 1
         leader, before = self.leader, self.leader.journal.settled

@@ -1,14 +1,15 @@
 """
-Every change of the index, in order: what caches read to correct themselves, and what undo walks back.
+Every change of the index, in order: caches read it to correct themselves, and undo reads it backwards.
 
-Undoing appends the opposite changes rather than cutting the list, so a cache that has seen the change sees its
-reversal too. Knows nothing of what the changes mean.
+Undo appends the opposite changes and removes none, so a cache that has read a change reads its reversal too. Knows
+nothing of what the changes mean.
 """
 
 from __future__ import annotations
 
 import enum
 from bisect import bisect_left
+from dataclasses import dataclass, field
 from operator import itemgetter
 
 import msgspec
@@ -17,7 +18,7 @@ from bayplan.indexing.classes import WorkloadClass
 from bayplan.model.targets import Target
 from bayplan.model.workloads import Workload
 
-MIN_KEPT_CHANGES = 4096  # changes remembered for caches; an older cache is rebuilt
+MIN_KEPT_CHANGES = 4096  # changes that stay readable; a cache that is further behind is rebuilt
 
 
 class ChangeType(enum.Enum):
@@ -32,9 +33,9 @@ class ChangeType(enum.Enum):
 
 class Change(msgspec.Struct, frozen=True, gc=False):
     """
-    What happened. `member_of` and `slots` say who came or went where; the rest is what undoing needs.
+    One change. `member_of` and `slots` are the class and the slots of the workload; the rest is what undo needs.
 
-    `follows` marks a change that another one brings about (a node goes, and its pods with it): undo skips it.
+    `follows` marks a change that another one causes (a node is removed, and its pods with it): undo skips it.
     """
 
     type: ChangeType
@@ -51,7 +52,7 @@ class Change(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def moves_domains(self) -> bool:
-        """Whether a target left domains it was in."""
+        """Whether a target is no longer in a domain that it was in."""
         if self.type is ChangeType.TARGET_REMOVED:
             return True
         before, after = self.before, self.target
@@ -60,73 +61,72 @@ class Change(msgspec.Struct, frozen=True, gc=False):
         return (before.labels, before.further_labels) != (after.labels, after.further_labels)
 
 
-class _Log:
-    """Changes from a position on; replaced as a whole when old ones are dropped, so that readers may hold on to it."""
+class _Log(msgspec.Struct, frozen=True):
+    """The changes from a position on. Replaced as a whole when old ones are dropped, so that readers may keep it."""
 
-    __slots__ = ("changes", "start")
-
-    def __init__(self, start: int, changes: list[Change]) -> None:
-        self.start = start
-        self.changes = changes
-
-    def since(self, position: int, end: int) -> list[Change] | None:
-        return None if position < self.start else self.changes[position - self.start : end - self.start]
+    start: int = 0
+    changes: list[Change] = []
 
 
+@dataclass(slots=True, eq=False)
 class Journal:
     """
-    The changes, in order; positions never repeat.
+    The changes in order; positions are never reused.
 
-    `settled` is how far others may read: changes that belong together, or that may still be undone, are not settled
-    until the last of them is in. Other threads may read; only the index's owner appends.
+    `settled` is the position up to which other threads may read: changes that belong together, or that may still be
+    undone, are settled together with the last of them. Other threads may read; only the owner of the index appends.
     """
 
-    def __init__(self) -> None:
-        self.settled = 0
-        self.end = 0
-        self._log = _Log(0, [])
-        self._but_workloads: list[tuple[int, Change]] = []  # the others are few, and some caches follow only them
-        self._forgotten = 0
-        self._unsettled = 0
+    settled: int = 0
+    end: int = 0
+    _log: _Log = field(default_factory=_Log)
+    _but_workloads: list[tuple[int, Change]] = field(default_factory=list)  # few, and some caches follow only these
+    _but_workloads_start: int = 0
+    _n_holds: int = 0
 
     def append(self, change: Change) -> None:
-        self._log.changes.append(change)
+        changes = self._log.changes
+        changes.append(change)
         if change.workload is None:
             self._but_workloads.append((self.end, change))
         self.end += 1
-        if not self._unsettled:
-            self._settle()
+        if not self._n_holds:
+            self.settled = self.end
+            if len(changes) > 2 * MIN_KEPT_CHANGES or len(self._but_workloads) > 2 * MIN_KEPT_CHANGES:
+                self._drop_old()
 
     def since(self, position: int) -> list[Change] | None:
         """The changes from a position on; None where they are no longer known."""
-        return self._log.since(position, self.end)
+        log = self._log
+        return None if position < log.start else log.changes[position - log.start :]
 
     def but_workloads_since(self, position: int) -> list[Change] | None:
         """The changes of anything but workloads from a position on; None where they are no longer known."""
-        if self._forgotten > position:
+        if self._but_workloads_start > position:
             return None
         first = bisect_left(self._but_workloads, position, key=itemgetter(0))
         return [change for _, change in self._but_workloads[first:]]
 
     def settled_since(self, position: int) -> tuple[list[Change] | None, int]:
         """For other threads: the settled changes from a position on, and the position after them."""
-        settled = self.settled  # read first: what is settled now stays so, whatever the owner does meanwhile
-        return self._log.since(position, settled), settled
+        settled, log = self.settled, self._log  # in this order: what is settled now is in every later log or dropped
+        changes = None if position < log.start else log.changes[position - log.start : settled - log.start]
+        return changes, settled
 
     def hold(self) -> int:
-        """From here on nothing is settled, and everything stays known, until it is let go."""
-        self._unsettled += 1
+        """Settle and drop nothing from here on, until `release`; returns the position."""
+        self._n_holds += 1
         return self.end
 
     def release(self) -> None:
-        self._unsettled -= 1
-        if not self._unsettled:
-            self._settle()
+        self._n_holds -= 1
+        if not self._n_holds:
+            self.settled = self.end
+            self._drop_old()
 
-    def _settle(self) -> None:
-        self.settled = self.end
+    def _drop_old(self) -> None:
         if len(self._log.changes) > 2 * MIN_KEPT_CHANGES:
             self._log = _Log(self.end - MIN_KEPT_CHANGES, self._log.changes[-MIN_KEPT_CHANGES:])
         if len(self._but_workloads) > 2 * MIN_KEPT_CHANGES:
-            self._forgotten = self._but_workloads[-MIN_KEPT_CHANGES][0]
+            self._but_workloads_start = self._but_workloads[-MIN_KEPT_CHANGES][0]
             del self._but_workloads[:-MIN_KEPT_CHANGES]

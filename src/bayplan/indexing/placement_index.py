@@ -1,7 +1,7 @@
 """
-The placement index: everything a decision reads, kept true change by change, each change undoable.
+The placement index: everything that a decision reads, kept correct change by change; every change can be undone.
 
-One thread owns it. Nothing here decides; rules read it through the attributes below.
+One thread owns it. It makes no decision; rules read it through the attributes below.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from typing import Any
 
 from bayplan.errors import InputError
 from bayplan.indexing.capacity import Capacity, ClaimUsers, ClusterCapacity, ImageSizes, Ports
+from bayplan.indexing.classes import PlacedWorkload
 from bayplan.indexing.evaluations import BoundedCache, EvaluationCache
 from bayplan.indexing.journal import Change, ChangeType, Journal
-from bayplan.indexing.peer_index import PeerIndex, PlacedWorkload
+from bayplan.indexing.peer_index import PeerIndex
 from bayplan.indexing.pod_table import PodTable
-from bayplan.indexing.slots import TAINTS, TargetSlots, ValueColumn, next_capacity
+from bayplan.indexing.slots import TAINTS, TargetSlots, ValueColumn
 from bayplan.indexing.storage import Attachments, Storage
 from bayplan.model.labels import Labels
 from bayplan.model.semantics import UPSTREAM, Semantics
@@ -27,10 +28,10 @@ from bayplan.model.workloads import Workload, WorkloadKey
 
 
 class PlacementIndex:
-    """What is where. Add and remove through the methods; read the parts, never write to them."""
+    """Which workload is on which target. The methods change it; the parts are for reading only."""
 
     def __init__(self, semantics: Semantics = UPSTREAM, seed: str = "", *, lost_targets_count: bool = False) -> None:
-        """`lost_targets_count`: a workload on unknown targets alone still counts as being somewhere."""
+        """`lost_targets_count`: a workload on unknown targets alone still counts as placed."""
         self.semantics = semantics
         self.lost_targets_count = lost_targets_count
         self.slots = TargetSlots(seed)
@@ -42,14 +43,14 @@ class PlacementIndex:
         self.storage = Storage()
         self.journal = Journal()
         self.evaluations = EvaluationCache()
-        self.equivalence_classes: BoundedCache[Any, Any] = BoundedCache()  # kept by `filtering`
-        self.cluster_rankings: OrderedDict[Any, Any] = OrderedDict()  # kept by `assigning`
-        self.targets_generation = 0  # moves with every change of a target but that of a cluster's room
+        self.equivalence_classes: BoundedCache[Any, Any] = BoundedCache()  # owned by `engine.equivalence`
+        self.cluster_rankings: OrderedDict[Any, Any] = OrderedDict()  # owned by `assigning`
+        self.targets_generation = 0  # changes with every change of a target, except of a cluster's capacity
         self._columns: dict[str, ValueColumn] = {}
-        self.column(TAINTS)  # nearly every workload asks for it
+        self.column(TAINTS)  # nearly every workload needs it
         self.peer_index = PeerIndex(semantics, self.column)
         self._on_slot: defaultdict[int, set[WorkloadKey]] = defaultdict(set)
-        self._adrift: defaultdict[str, set[WorkloadKey]] = defaultdict(set)
+        self._on_unknown: defaultdict[str, set[WorkloadKey]] = defaultdict(set)
         self._pod_table: PodTable | None = None
         self._attachments: Attachments | None = None
 
@@ -60,7 +61,7 @@ class PlacementIndex:
         return self.peer_index.records
 
     def column(self, key: str) -> ValueColumn:
-        """The label key over all targets, from its first use on kept up to date."""
+        """The column of a label key, kept up to date from its first use on."""
         column = self._columns.get(key)
         if column is None:
             column = self._columns[key] = ValueColumn(key, self.slots.capacity)
@@ -69,7 +70,7 @@ class PlacementIndex:
 
     @property
     def pod_table(self) -> PodTable:
-        """The placed workloads by priority and age, from the first use on kept up to date."""
+        """The placed workloads by priority and age, kept up to date from the first use on."""
         if self._pod_table is None:
             self._pod_table = PodTable(self.slots.seed)
             self.peer_index.moved = self._pod_table.reclassify
@@ -80,7 +81,7 @@ class PlacementIndex:
 
     @property
     def attachments(self) -> Attachments:
-        """The volumes attached to each target, from the first use on kept up to date."""
+        """The volumes attached to each target, kept up to date from the first use on."""
         if self._attachments is None:
             self._attachments = Attachments(self.storage, self.slots)
             for record in self.records.values():
@@ -90,8 +91,8 @@ class PlacementIndex:
 
     @property
     def has_lost_workloads(self) -> bool:
-        """Whether any workload is on a target that is not known."""
-        return bool(self._adrift)
+        """Whether any workload is on an unknown target."""
+        return bool(self._on_unknown)
 
     def workloads_on(self, slot: int) -> list[WorkloadKey]:
         return sorted(self._on_slot.get(slot, ()))
@@ -99,53 +100,55 @@ class PlacementIndex:
     # Targets
 
     def add_target(self, target: Target) -> int:
-        """Give a target its slot; workloads that were waiting for a target of this name are counted on it."""
+        """Give a target a slot; workloads that are placed on a target of this name are counted on it."""
         if target.name in self.slots.by_name:
             raise InputError(f"target {target.name} exists already")
-        if self.slots.full:
+        if not self.slots.free:
             self._grow()
         slot = self.slots.put(target)
         self._put(slot, target, self._columns.values())
         if self._attachments is not None:
-            self._attachments.target_came_or_went(target.name, slot)
+            self._attachments.target_changed(target.name, slot)
         self.journal.append(Change(ChangeType.TARGET_ADDED, (slot,), target=target))
-        self._reattach(target.name)
+        for key in sorted(self._on_unknown.pop(target.name, ())):
+            self._recount(self.records[key])
         return slot
 
     def remove_target(self, name: str) -> None:
-        """Free the slot; workloads on it stay known and count again when the target comes back."""
+        """Free the slot; workloads on it stay in the index and count again when a target of this name is added."""
         slot = self.slots.by_name[name]
         target = self.slots.at(slot)
         for key in self.workloads_on(slot):
-            self._adrift[name].add(key)
-            self._resettle(self.records[key], without=slot)
-        self._take(slot, target, self._columns.values())
+            self._on_unknown[name].add(key)
+            self._recount(self.records[key], without=slot)
+        self._clear(slot, target, self._columns.values())
         self.targets_generation += 1
-        self.slots.take(slot)
+        self.slots.clear(slot)
         if self._attachments is not None:
-            self._attachments.target_came_or_went(name, slot)
+            self._attachments.target_changed(name, slot)
         self.journal.append(Change(ChangeType.TARGET_REMOVED, (slot,), target=target))
 
     def update_target(self, target: Target) -> None:
-        """Replace what is known of a target; what runs there stays."""
+        """Replace a target; the workloads on it stay."""
         slot = self.slots.by_name[target.name]
         before = self.slots.at(slot)
         if before == target:
             return
         self.slots.targets[slot] = target
         change = Change(ChangeType.TARGET_CHANGED, (slot,), target=target, before=before)
-        if before.differs_only_in_capacity(target):  # what clusters report all the time, and most rules never look at
-            self.cluster_capacity.take(slot)
-            self.cluster_capacity.put(slot, target)
+        if before.differs_only_in_capacity(target):  # reported all the time, and read by few rules
+            self.cluster_capacity.clear(slot)
+            if target.cluster is not None:
+                self.cluster_capacity.put(slot, target.cluster)
             self.journal.append(change)
             return
-        # Its workloads leave the old domains before the columns change, and enter the new ones after.
+        # Its workloads are removed from the old domains before the columns change and added to the new ones after.
         moved = [self.records[key] for key in self.workloads_on(slot)] if change.moves_domains else []
         for record in moved:
             self._uncount(record, follows=True)
-        # Only the columns whose value changes: a domain left for a moment might be given to another value.
+        # Only the columns whose value changes: a domain that is empty for a moment could be reused for another value.
         columns = [c for c in self._columns.values() if c.values_of(before) != c.values_of(target)]
-        self._take(slot, before, columns)
+        self._clear(slot, before, columns)
         self._put(slot, target, columns)
         self.journal.append(change)
         for record in moved:
@@ -158,26 +161,26 @@ class PlacementIndex:
         self.add_shares(workload, [(name, 1) for name in targets])
 
     def add_shares(self, workload: Workload, shares: Sequence[tuple[str, int]]) -> None:
-        """Place a workload with so many replicas on each target."""
+        """Place a workload; each share is the name of a target and the number of replicas on it."""
         key, records = workload.key, self.peer_index.records
         if key in records:
             raise InputError(f"workload {key} is placed already")
         record = records[key] = PlacedWorkload(key, workload, tuple(shares))
-        self._settle(record)
+        self._find_slots(record)
         self._count(record)
 
     def remove(self, key: WorkloadKey) -> Workload:
         record = self.records[key]
         self._uncount(record)
         for name, _ in record.shares:
-            self._adrift[name].discard(key)
-            if not self._adrift[name]:
-                del self._adrift[name]
+            self._on_unknown[name].discard(key)
+            if not self._on_unknown[name]:
+                del self._on_unknown[name]
         del self.records[key]
         return record.workload
 
     def replace(self, workload: Workload) -> None:
-        """The same workload with other labels, requests or state, where it was."""
+        """Replace a workload by one with other labels, requests or state, on the same targets."""
         shares = self.records[workload.key].shares
         self.journal.hold()
         self.remove(workload.key)
@@ -185,7 +188,7 @@ class PlacementIndex:
         self.journal.release()
 
     def amend(self, workload: Workload) -> None:
-        """The same workload with news of it that nothing here counts, such as when it started."""
+        """Replace a workload by one that differs only in what is not counted here, such as its start time."""
         record = self.records[workload.key]
         record.workload = workload
         if self._pod_table is not None:
@@ -210,28 +213,28 @@ class PlacementIndex:
         self.set_stored("classes", name, storage_class)
 
     def set_stored(self, table: str, name: str, value: object) -> None:
-        """Put something into one of the storage tables, or take it out with None."""
+        """Set an entry of one of the storage tables; None removes it."""
         before = self.storage.put(table, name, value)
         if self._attachments is not None:
-            self._attachments.stored(table, name)
-        if before != value:  # objects are written over and over without a change that matters here
+            self._attachments.storage_changed(table, name)
+        if before != value:  # many updates of an object change nothing that is read here
             self.journal.append(Change(ChangeType.STORAGE_CHANGED, name=name, table=table, before=before, after=value))
 
     # Undo
 
     def mark(self) -> int:
-        """A point to come back to; every mark wants one `undo_to` or `forget`."""
+        """A position to undo to; every mark is followed by one `undo_to` or `forget`."""
         return self.journal.hold()
 
     def forget(self, mark: int) -> None:
-        """Keep what happened since the mark."""
+        """Keep the changes since the mark."""
         assert mark <= self.journal.end
         self.journal.release()
 
     def undo_to(self, mark: int) -> None:
-        """Take back everything since the mark, last change first."""
+        """Undo every change since the mark, the last one first."""
         changes = self.journal.since(mark)
-        assert changes is not None, "a held mark stays known"
+        assert changes is not None, "changes since a mark are kept"
         for change in reversed(changes):
             if not change.follows:
                 self._reverse(change)
@@ -239,7 +242,7 @@ class PlacementIndex:
 
     @contextmanager
     def tentatively(self) -> Iterator[None]:
-        """What happens inside is taken back at the end."""
+        """Undo every change of the body at its end."""
         mark = self.mark()
         try:
             yield
@@ -248,7 +251,7 @@ class PlacementIndex:
 
     @contextmanager
     def without(self, key: WorkloadKey) -> Iterator[None]:
-        """The index as if one workload were not there; the same as ever if it is not placed."""
+        """The index without one workload; unchanged if the workload is not placed."""
         with self.tentatively():
             if key in self.records:
                 self.remove(key)
@@ -278,25 +281,21 @@ class PlacementIndex:
 
     # Counting
 
-    def _settle(self, record: PlacedWorkload) -> None:
-        """Find the record's slots; where a target is unknown, remember who waits for it."""
+    def _find_slots(self, record: PlacedWorkload) -> None:
+        """Find the slots of a record; note the record for every target that is unknown."""
         known = self.slots.by_name
         record.slots = tuple([known[name] for name, _ in record.shares if name in known])
         if len(record.slots) != len(record.shares):
             for name, _ in record.shares:
                 if name not in known:
-                    self._adrift[name].add(record.key)
+                    self._on_unknown[name].add(record.key)
 
-    def _resettle(self, record: PlacedWorkload, without: int | None = None) -> None:
+    def _recount(self, record: PlacedWorkload, without: int | None = None) -> None:
         self._uncount(record, follows=True)
-        self._settle(record)
+        self._find_slots(record)
         if without is not None:
             record.slots = tuple(slot for slot in record.slots if slot != without)
         self._count(record, follows=True)
-
-    def _reattach(self, name: str) -> None:
-        for key in sorted(self._adrift.pop(name, ())):
-            self._resettle(self.records[key])
 
     def _count(self, record: PlacedWorkload, *, follows: bool = False) -> None:
         workload, needs, cls = record.workload, record.workload.needs, record.member_of
@@ -341,21 +340,22 @@ class PlacementIndex:
     def _put(self, slot: int, target: Target, columns: Iterable[ValueColumn]) -> None:
         self.targets_generation += 1
         self.capacity.put(slot, target)
-        self.cluster_capacity.put(slot, target)
-        self.images.put(slot, target)
+        if target.cluster is not None:
+            self.cluster_capacity.put(slot, target.cluster)
+        if target.images:
+            self.images.put(slot, target)
         for column in columns:
             column.put(slot, target)
 
-    def _take(self, slot: int, target: Target, columns: Iterable[ValueColumn]) -> None:
-        self.capacity.take(slot)
-        self.cluster_capacity.take(slot)
-        self.images.take(slot, target)
+    def _clear(self, slot: int, target: Target, columns: Iterable[ValueColumn]) -> None:
+        self.capacity.clear(slot)
+        self.cluster_capacity.clear(slot)
+        self.images.clear(slot, target)
         for column in columns:
-            column.take(slot)
+            column.clear(slot)
 
     def _grow(self) -> None:
-        capacity = next_capacity(self.slots.capacity)
-        self.slots.grow(capacity)
+        capacity = self.slots.grow()
         self.capacity.grow(capacity)
         self.cluster_capacity.grow(capacity)
         for column in self._columns.values():

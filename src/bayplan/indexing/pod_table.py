@@ -1,8 +1,8 @@
 """
-Placed workloads as columns: who matters how much, how long it has run, what it holds. Kept from the first ask on.
+Placed pods as columns of priority, start time and requests, so that preemption compares thousands of them at once.
 
-Preemption compares thousands of them at once, which columns allow and records do not. Only workloads on one target are
-in it: pods, not bindings. Knows nothing of who may have to go.
+Only workloads on one target are in it: pods, not bindings. Kept up to date from the first use on. Knows nothing of
+which pods are evicted.
 """
 
 from __future__ import annotations
@@ -13,14 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.indexing.capacity import PODS, Capacity
-from bayplan.indexing.classes import LabelSet
-from bayplan.indexing.peer_index import PlacedWorkload
+from bayplan.indexing.classes import LabelSet, PlacedWorkload
 from bayplan.indexing.slots import grown, rank_of
 from bayplan.model import timestamps
 from bayplan.model.reasons import Mask
 
 FREE_ROW = -1  # the slot of a row that is free
-NOT_STARTED = np.iinfo(np.int64).max  # what has not started yet starts after everything that has
+NOT_STARTED = np.iinfo(np.int64).max  # later than any start time
 
 Rows = NDArray[np.intp]
 
@@ -29,8 +28,8 @@ class PodTable:
     """
     All arrays have one entry per row. `started` is in nanoseconds; `rank` is a hash of seed and name, for ties.
 
-    `amounts` has shape (n_resources, n_rows), its resources in the order of the index's capacity. `class_id` names the
-    class that terms know the workload by; `signature` says which share namespace and all labels: see `signatures`.
+    `amounts` has shape (n_resources, n_rows), its resources in the order of the index's capacity. `class_id` is the id
+    of the workload's class; rows with the same `signature` have the same namespace and labels: see `signatures`.
     """
 
     def __init__(self, seed: str) -> None:
@@ -47,7 +46,7 @@ class PodTable:
         self._seed = seed
         self._free: list[int] = []
         self._sorted: Rows = np.zeros(0, np.intp)
-        self._unsorted: set[int] = set()  # slots where somebody came, went or changed since
+        self._unsorted: set[int] = set()  # slots whose pods have changed since
 
     def __len__(self) -> int:
         """How many rows there are, free ones included."""
@@ -64,15 +63,15 @@ class PodTable:
         return there
 
     def in_order(self) -> Rows:
-        """All rows in use, target by target, on each the most important first: by priority, age and rank."""
+        """All rows in use, target by target, on each the most important first: by priority, start time and rank."""
         if self._unsorted:
             slots = np.fromiter(self._unsorted, np.intp, len(self._unsorted))
-            anew = np.zeros(max(int(slots.max()), int(self.slot.max())) + 1, np.bool_)
-            anew[slots] = True
-            kept = self._sorted[~self.on(anew)[self._sorted] & (self.slot[self._sorted] != FREE_ROW)]
-            fresh = np.flatnonzero(self.on(anew))
-            fresh = fresh[self.importance_order(self.slot[fresh], fresh)]
-            self._sorted = np.insert(kept, np.searchsorted(self.slot[kept], self.slot[fresh]), fresh)
+            changed = np.zeros(max(int(slots.max()), int(self.slot.max())) + 1, np.bool_)
+            changed[slots] = True
+            kept = self._sorted[~self.on(changed)[self._sorted] & (self.slot[self._sorted] != FREE_ROW)]
+            added = np.flatnonzero(self.on(changed))
+            added = added[self.importance_order(self.slot[added], added)]
+            self._sorted = np.insert(kept, np.searchsorted(self.slot[kept], self.slot[added]), added)
             self._unsorted.clear()
         return self._sorted
 
@@ -85,7 +84,7 @@ class PodTable:
             return
         if not self._free:
             self._grow()
-        assert record.label_set is not None, "counted by the census before"
+        assert record.label_set is not None, "counted by the peer index before"
         assert record.member_of is not None
         workload, row = record.workload, self._free.pop()
         record.row = row
@@ -94,20 +93,20 @@ class PodTable:
         self.priority[row] = workload.priority
         self.rank[row] = rank_of(self._seed, workload.key)
         self.has_ports[row] = bool(workload.needs.host_ports)
-        self.signature[row] = self.signatures.take(workload.namespace, record.label_set)
+        self.signature[row] = self.signatures.acquire(workload.namespace, record.label_set)
         self.class_id[row] = record.member_of.id
-        self._hold(row, workload.needs.requests.amounts, capacity)
+        self._set_amounts(row, workload.needs.requests.amounts, capacity)
         self.amend(record)
 
     def amend(self, record: PlacedWorkload) -> None:
-        """News of a workload that changes nothing but its age."""
+        """Update a workload of which nothing but the start time has changed."""
         if record.row >= 0:
             self._unsorted.add(record.slots[0])
             started = record.workload.started
             self.started[record.row] = timestamps.nanoseconds(started) if started else NOT_STARTED
 
     def reclassify(self, rows: list[int], class_id: int) -> None:
-        """Terms know these workloads by another class now; those without a row are -1."""
+        """Note that these workloads are in another class; those without a row are -1."""
         moved = np.array(rows, np.intp)
         self.class_id[moved[moved >= 0]] = class_id
 
@@ -120,13 +119,13 @@ class PodTable:
             self.signatures.release(int(self.signature[row]))
             self._free.append(row)
 
-    def _hold(self, row: int, amounts: tuple[tuple[str, int], ...], capacity: Capacity) -> None:
-        held = [(capacity.row(PODS), 1), *((capacity.row(resource), amount) for resource, amount in amounts)]
+    def _set_amounts(self, row: int, amounts: tuple[tuple[str, int], ...], capacity: Capacity) -> None:
+        requested = [(capacity.row(PODS), 1), *((capacity.row(resource), amount) for resource, amount in amounts)]
         if len(self.amounts) < len(capacity.rows):
             more = np.zeros((len(capacity.rows) - len(self.amounts), len(self)), np.int64)
             self.amounts = np.concatenate((self.amounts, more))
         self.amounts[:, row] = 0
-        for resource, amount in held:
+        for resource, amount in requested:
             self.amounts[resource, row] = amount
 
     def _grow(self) -> None:
@@ -146,7 +145,7 @@ class PodTable:
 
 
 class PodSignatures:
-    """Namespace and labels, each combination once while somebody has it. A number is given out again later."""
+    """Namespace and labels, each combination once while a pod has it. Numbers are reused."""
 
     def __init__(self) -> None:
         self.by_id: list[tuple[str, LabelSet] | None] = []
@@ -154,7 +153,7 @@ class PodSignatures:
         self._uses: list[int] = []
         self._free: list[int] = []
 
-    def take(self, namespace: str, labels: LabelSet) -> int:
+    def acquire(self, namespace: str, labels: LabelSet) -> int:
         key = (namespace, labels)
         found = self._ids.get(key)
         if found is None:

@@ -1,4 +1,9 @@
-"""Which target has which slot. Slots are stable and reused, so adding or removing a target is no rebuild."""
+"""
+Targets by slot: which slot each target has, and columns with one attribute (mostly a label) of all targets.
+
+Slots are stable and reused, so adding or removing a target rebuilds nothing. A column serves both as topology (its
+values are the domains) and as the index for node affinity. Knows nothing of workloads.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +21,18 @@ from bayplan.model.terms import TARGET
 
 At = slice | NDArray[np.intp]
 Scalar = TypeVar("Scalar", bound=np.generic)
+Value = Hashable
 ALL: slice = slice(None)
+ABSENT = 0  # the domain of targets without the label: one spare entry, so that gathers need no branch
+TAINTS = "\0taints"  # the key of the column whose values are (unschedulable, taints)
 
 
 class TargetSlots:
     """
-    The targets by slot. Arrays elsewhere have `capacity` entries, of which those with `alive` set mean something.
+    The targets by slot. Arrays elsewhere have `capacity` entries, of which those with `alive` set are valid.
 
-    `rank` orders targets of equal total: a hash of the seed and the name, so that neither the order of the input nor
-    the slot decides, and any decision can be made again.
+    `rank` orders targets of equal total: a hash of the seed and the name, so that the result depends neither on the
+    order of the input nor on the slot, and any decision can be repeated.
     """
 
     def __init__(self, seed: str) -> None:
@@ -34,7 +42,7 @@ class TargetSlots:
         self.by_name: dict[str, int] = {}
         self.alive: Mask = np.zeros(self.capacity, np.bool_)
         self.rank: NDArray[np.int64] = np.zeros(self.capacity, np.int64)
-        self._free = list(range(self.capacity - 1, -1, -1))
+        self.free = list(range(self.capacity - 1, -1, -1))
         self._order: NDArray[np.int64] | None = None
         self._name_order: NDArray[np.int64] | None = None
 
@@ -42,8 +50,8 @@ class TargetSlots:
         return len(self.by_name)
 
     def put(self, target: Target) -> int:
-        """Give the target a slot; the caller has made room."""
-        slot = self._free.pop()
+        """Give the target one of the free slots."""
+        slot = self.free.pop()
         self.targets[slot] = target
         self.by_name[target.name] = slot
         self.alive[slot] = True
@@ -53,49 +61,43 @@ class TargetSlots:
 
     @property
     def name_order(self) -> NDArray[np.int64]:
-        """The place of each slot in the order of names, shape (capacity,)."""
+        """The position of each slot in the order of names, shape (capacity,)."""
         if self._name_order is None:
             self._name_order = np.zeros(self.capacity, np.int64)
-            for place, name in enumerate(sorted(self.by_name)):
-                self._name_order[self.by_name[name]] = place
+            for position, name in enumerate(sorted(self.by_name)):
+                self._name_order[self.by_name[name]] = position
         return self._name_order
 
     @property
     def order(self) -> NDArray[np.int64]:
-        """The place of each slot in the order of ranks, shape (capacity,): small enough to stand beside a total."""
+        """The position of each slot in the order of ranks, shape (capacity,): it fits the low bits of a key."""
         if self._order is None:
             self._order = np.empty(self.capacity, np.int64)
             self._order[self.rank.argsort(kind="stable")] = np.arange(self.capacity)
         return self._order
 
-    def take(self, slot: int) -> None:
-        target = self.at(slot)
-        del self.by_name[target.name]
+    def clear(self, slot: int) -> None:
+        del self.by_name[self.at(slot).name]
         self.targets[slot] = None
         self.alive[slot] = False
-        self._free.append(slot)
+        self.free.append(slot)
 
     def at(self, slot: int) -> Target:
         target = self.targets[slot]
         assert target is not None, f"slot {slot} is empty"
         return target
 
-    @property
-    def full(self) -> bool:
-        return not self._free
-
-    def grow(self, capacity: int) -> None:
-        # By an eighth and not by doubling: every array operation of every decision pays for spare slots.
-        self._free = list(range(capacity - 1, self.capacity - 1, -1)) + self._free
-        self.targets.extend([None] * (capacity - self.capacity))
+    def grow(self) -> int:
+        """Add free slots; returns the new capacity."""
+        # By an eighth and not by doubling: every array operation of every decision includes the spare slots.
+        before, capacity = self.capacity, self.capacity + max(16, self.capacity >> 3)
+        self.free = list(range(capacity - 1, before - 1, -1)) + self.free
+        self.targets.extend([None] * (capacity - before))
         self._order = self._name_order = None
         self.alive = grown(self.alive, capacity)
         self.rank = grown(self.rank, capacity)
         self.capacity = capacity
-
-
-def next_capacity(capacity: int) -> int:
-    return capacity + max(16, capacity >> 3)
+        return capacity
 
 
 def grown(array: NDArray[Scalar], capacity: int) -> NDArray[Scalar]:
@@ -110,23 +112,14 @@ def rank_of(seed: str, name: str) -> int:
     return int.from_bytes(digest) >> 1
 
 
-# RF merged from indexing.slots: One property over all targets (a label, mostly): which value each has, and
-# which targets share one. The same column serves as topology (its values are domains) and as index for node affinity.
-# Knows nothing of workloads.
-
-
-ABSENT = 0  # the domain of targets without the label: one spare entry, so that gathers need no branch
-TAINTS = "\0taints"  # the key whose value is what keeps workloads off: (unschedulable, taints)
-
-Value = Hashable
-
-
 class ValueColumn:
     """
-    `of_slot[s]` is the domain of slot s, and so is `at[s]`, by which single ones are read faster. A target in several
-    domains of this key has the others in `further`.
+    One attribute of all targets: the value of each, and the targets that share a value, which are a domain.
 
-    Domain ids are reused once no target has the value, so a month of coming and going nodes does not grow them.
+    `of_slot[s]` is the domain of slot s; `at[s]` is the same memory, through which single integers are read faster. A
+    target in several domains of this key has the others in `further`. `n_domains` counts the ids in use or reusable,
+    `ABSENT` included: it is the length of arrays by domain. Ids are reused once no target has the value, so months of
+    node churn do not grow the arrays.
     """
 
     def __init__(self, key: str, capacity: int) -> None:
@@ -134,16 +127,12 @@ class ValueColumn:
         self.of_slot: NDArray[np.intp] = np.zeros(capacity, np.intp)
         self.at = self.of_slot.data
         self.further: dict[int, tuple[int, ...]] = {}
+        self.n_domains = 1
         self.values: list[Value] = [None]
         self.by_value: dict[Value, int] = {}
         self._members: list[set[int]] = [set()]
         self._slots: list[Slots | None] = [None]
         self._free: list[int] = []
-
-    @property
-    def n_domains(self) -> int:
-        """How many ids are in use or reusable, `ABSENT` included: the length of arrays by domain."""
-        return len(self.values)
 
     def values_of(self, target: Target) -> tuple[Value, ...]:
         """The target's values: none without the label, several where it spans domains."""
@@ -162,9 +151,9 @@ class ValueColumn:
         if not values:
             self.at[slot] = ABSENT
             return
-        self.at[slot] = self._enter(slot, values[0])
+        self.at[slot] = self._enter(values[0], (slot,))
         if len(values) > 1:
-            self.further[slot] = tuple([self._enter(slot, value) for value in values[1:]])
+            self.further[slot] = tuple([self._enter(value, (slot,)) for value in values[1:]])
 
     def put_all(self, targets: Iterable[tuple[int, Target]]) -> None:
         """The same for many targets at once."""
@@ -176,13 +165,11 @@ class ValueColumn:
             else:
                 self.put(slot, target)
         for value, slots in slots_by_value.items():
-            domain = self._domain(value)
-            self._members[domain].update(slots)
-            self._slots[domain] = None
+            domain = self._enter(value, slots)
             for slot in slots:
                 self.at[slot] = domain
 
-    def take(self, slot: int) -> None:
+    def clear(self, slot: int) -> None:
         for domain in self.domains(slot):
             members = self._members[domain]
             members.discard(slot)
@@ -201,7 +188,7 @@ class ValueColumn:
         return (first, *self.further[slot]) if slot in self.further else (first,)
 
     def slots_in(self, domain: int) -> Slots:
-        """The targets of one domain."""
+        """The slots of the targets of one domain, in ascending order."""
         known = self._slots[domain]
         if known is None:
             members = self._members[domain]
@@ -210,7 +197,7 @@ class ValueColumn:
         return known
 
     def representatives(self) -> Slots:
-        """One slot of each domain, `ABSENT` included; any slot for a domain that has none. Shape (n_domains,)."""
+        """One slot of each domain, `ABSENT` included; any slot for a domain without targets. Shape (n_domains,)."""
         first: Slots = np.zeros(self.n_domains, np.intp)
         first[self.of_slot[::-1]] = np.arange(len(self.of_slot) - 1, -1, -1)
         return first
@@ -219,7 +206,10 @@ class ValueColumn:
         """For each target the entry of its domain; the largest one where it is in several."""
         gathered: NDArray[np.int64] = by_domain.take(self.of_slot[at], mode="clip")
         if self.further:
-            self._widen(by_domain, at, gathered)
+            slots = range(len(self.of_slot)) if isinstance(at, slice) else at.tolist()
+            for position, slot in enumerate(slots):
+                for domain in self.further.get(slot, ()):
+                    gathered[position] = max(gathered[position], by_domain[domain])
         return gathered
 
     def present(self, at: At) -> Mask:
@@ -231,29 +221,20 @@ class ValueColumn:
         self.of_slot = grown(self.of_slot, capacity)
         self.at = self.of_slot.data
 
-    def _widen(self, by_domain: NDArray[np.int64], at: At, gathered: NDArray[np.int64]) -> None:
-        slots = range(len(self.of_slot)) if isinstance(at, slice) else at.tolist()
-        for position, slot in enumerate(slots):
-            for domain in self.further.get(slot, ()):
-                gathered[position] = max(gathered[position], by_domain[domain])
-
-    def _enter(self, slot: int, value: Value) -> int:
-        domain = self._domain(value)
-        self._members[domain].add(slot)
+    def _enter(self, value: Value, slots: Iterable[int]) -> int:
+        """Add slots to the domain of a value, which gets an id if it is new; returns the id."""
+        domain = self.by_value.get(value)
+        if domain is None:
+            if self._free:
+                domain = self._free.pop()
+                self.values[domain] = value
+            else:
+                domain = self.n_domains
+                self.n_domains += 1
+                self.values.append(value)
+                self._members.append(set())
+                self._slots.append(None)
+            self.by_value[value] = domain
+        self._members[domain].update(slots)
         self._slots[domain] = None
-        return domain
-
-    def _domain(self, value: Value) -> int:
-        known = self.by_value.get(value)
-        if known is not None:
-            return known
-        if self._free:
-            domain = self._free.pop()
-            self.values[domain] = value
-        else:
-            domain = len(self.values)
-            self.values.append(value)
-            self._members.append(set())
-            self._slots.append(None)
-        self.by_value[value] = domain
         return domain

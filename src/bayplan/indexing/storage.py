@@ -1,4 +1,9 @@
-"""Volumes, claims and storage classes by name, and what of them belongs together. Knows nothing of who uses them."""
+"""
+Volumes, claims and storage classes by name, which of them belong together, and which volumes are attached where.
+
+Every change is counted when it is made, so that a query costs the same whatever the number of volumes. Knows nothing of
+which pods need volumes next.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,26 +19,25 @@ from bayplan.indexing.slots import TargetSlots, grown
 from bayplan.model.volumes import Attachment, AvailableSpace, Claim, StorageClass, Volume, VolumeHandle
 from bayplan.model.workloads import Workload
 
-Groups = defaultdict[str, set[str]]
+Groups = dict[str, set[str]]
 
 
-class Storage:
-    """Claims by `namespace/name`, volumes and classes by name. `put` is the one way to change any of it."""
+class Storage(msgspec.Struct):
+    """Claims by `namespace/name`, volumes and classes by name. Only `put` changes any of it."""
 
-    def __init__(self) -> None:
-        self.claims: dict[str, Claim] = {}
-        self.volumes: dict[str, Volume] = {}
-        self.classes: dict[str, StorageClass] = {}
-        self.attach_limits: dict[str, dict[str, int]] = {}  # node → driver → volumes at most
-        self.attachments: dict[str, Attachment] = {}
-        self.metering_drivers: dict[str, bool] = {}  # those that tell what space they have left
-        self.space: dict[str, AvailableSpace] = {}
-        self._claims_by_volume: Groups = defaultdict(set)
-        self._reserved: Groups = defaultdict(set)  # claim → volumes that name it
-        self._unclaimed: Groups = defaultdict(set)  # class → volumes that name no claim
-        self._space_by_class: Groups = defaultdict(set)
-        self._attachments_by_node: Groups = defaultdict(set)
-        self._attachments_by_volume: Groups = defaultdict(set)
+    claims: dict[str, Claim] = {}
+    volumes: dict[str, Volume] = {}
+    classes: dict[str, StorageClass] = {}
+    attach_limits: dict[str, dict[str, int]] = {}  # node → driver → the largest number of volumes
+    attachments: dict[str, Attachment] = {}
+    metering_drivers: dict[str, bool] = {}  # those that report their available space
+    space: dict[str, AvailableSpace] = {}
+    _claims_by_volume: Groups = {}
+    _reserved: Groups = {}  # claim → volumes that name it
+    _unclaimed: Groups = {}  # class → volumes that name no claim
+    _space_by_class: Groups = {}
+    _attachments_by_node: Groups = {}
+    _attachments_by_volume: Groups = {}
 
     @property
     def tables(self) -> dict[str, dict[str, Any]]:
@@ -47,7 +52,7 @@ class Storage:
         }
 
     def put(self, table: str, name: str, value: object) -> object:
-        """Put something into a table, or take it out with None; returns what was there."""
+        """Set an entry of a table, or remove it with None; returns the previous entry."""
         stored = self.tables[table]
         before = stored.pop(name, None)
         for groups, key in self._groups(table, before):
@@ -57,11 +62,11 @@ class Storage:
         if value is not None:
             stored[name] = value
         for groups, key in self._groups(table, value):
-            groups[key].add(name)
+            groups.setdefault(key, set()).add(name)
         return before
 
     def _groups(self, table: str, value: Any) -> tuple[tuple[Groups, str], ...]:
-        """The groups that something belongs to."""
+        """The groups that an entry of a table belongs to."""
         if value is None:
             return ()
         match table:
@@ -75,7 +80,7 @@ class Storage:
                 return (self._attachments_by_node, value.node), (self._attachments_by_volume, value.volume)
         return ()
 
-    # What belongs together
+    # Queries
 
     def reserved_for(self, claim: Claim) -> Iterator[Volume]:
         """The volumes of the claim's class that name it, in the order of their names."""
@@ -99,7 +104,7 @@ class Storage:
         return self._attachments_by_volume.get(volume, ())
 
     def handle_of(self, key: str) -> VolumeHandle | None:
-        """What would be attached for a claim; a volume that is yet to be made goes by the claim's name."""
+        """The volume attached for a claim; one that is not provisioned yet has the name of the claim."""
         claim = self.claims.get(key)
         if claim is None:
             return None
@@ -112,7 +117,7 @@ class Storage:
         return VolumeHandle(storage_class.provisioner, key)
 
     def attached_handle(self, name: str) -> VolumeHandle | None:
-        """What a VolumeAttachment says is attached; None if that is not known or no volume of a driver."""
+        """The volume of a VolumeAttachment; None if it is unknown or not the volume of a CSI driver."""
         attachment = self.attachments.get(name)
         volume = self.volumes.get(attachment.volume) if attachment is not None else None
         if attachment is None or volume is None or not volume.driver or not attachment.driver:
@@ -120,34 +125,33 @@ class Storage:
         return VolumeHandle(attachment.driver, volume.handle)
 
 
-# RF merged from indexing.attachments: Which volumes are attached to which target, counted by driver, and how many a
-# driver can attach there. A volume is attached where placed workloads claim it and where a VolumeAttachment says so.
-# Kept up to date change by change, so that asking costs the same however many volumes there are. Knows nothing of who
-# wants more of them.
-
-
 Amounts = NDArray[np.int64]
-Uses = defaultdict[VolumeHandle, Counter[int]]  # how often a volume is there, by slot
+Uses = defaultdict[VolumeHandle, Counter[int]]  # how often a volume is used, by slot
 UNLIMITED = 1 << 40
 
 
 class Attachments:
-    """Claims are by `namespace/name`; what is not in use by a placed workload is nowhere here."""
+    """
+    The volumes attached to each target, counted by driver, and the number that a driver can attach there.
+
+    A volume is attached where a placed workload claims it and where a VolumeAttachment names it. Claims are by
+    `namespace/name`, and only those of placed workloads are here.
+    """
 
     def __init__(self, storage: Storage, slots: TargetSlots) -> None:
         self._storage, self._slots = storage, slots
-        self._claims: dict[str, tuple[VolumeHandle | None, Counter[int]]] = {}  # what it stands for, its users by slot
+        self._claims: dict[str, tuple[VolumeHandle | None, Counter[int]]] = {}  # its volume, its users by slot
         self._used: Uses = defaultdict(Counter)  # by workloads
-        self._told: Uses = defaultdict(Counter)  # by VolumeAttachments
-        self._telling: dict[str, tuple[VolumeHandle, int]] = {}  # what each VolumeAttachment counts as
+        self._attached: Uses = defaultdict(Counter)  # by VolumeAttachments
+        self._counted_attachments: dict[str, tuple[VolumeHandle, int]] = {}  # what each VolumeAttachment counts for
         self._counts: dict[str, Amounts] = {}
         self._limits: dict[str, Amounts] = {}
         for node in storage.attach_limits:
-            self._limit(node)
+            self._set_limits(node)
         for name in storage.attachments:
-            self._tell(name)
+            self._count_attachment(name)
 
-    # Reading
+    # Queries
 
     def counts(self, driver: str) -> Amounts:
         """How many volumes of the driver are attached to each target, shape (capacity,)."""
@@ -155,17 +159,17 @@ class Attachments:
         return np.zeros(self._slots.capacity, np.int64) if found is None else found
 
     def limits(self, driver: str) -> Amounts | None:
-        """How many it can attach to each target, shape (capacity,); None if no target says."""
+        """How many volumes of the driver each target can have, shape (capacity,); None if no target has a limit."""
         return self._limits.get(driver)
 
     def users(self, handle: VolumeHandle) -> Mapping[int, int]:
         """The slots where workloads use the volume."""
         return self._used.get(handle, {})
 
-    # Changing
+    # Changes
 
     def add(self, workload: Workload, slots: tuple[int, ...], times: int) -> None:
-        """Count the claims of a workload that came to the slots, or (`times` is -1) went."""
+        """Count the claims of a workload that is added to the slots, or (`times` is -1) removed."""
         for name in workload.needs.claims.names:
             claim = f"{workload.namespace}/{name}"
             handle, users = self._claims.get(claim) or (self._storage.handle_of(claim), Counter())
@@ -179,30 +183,30 @@ class Attachments:
             else:
                 self._claims.pop(claim, None)
 
-    def stored(self, table: str, name: str) -> None:
-        """Something in storage has changed."""
+    def storage_changed(self, table: str, name: str) -> None:
+        """Count again what depends on an entry of the storage tables."""
         match table:
             case "claims":
                 self._recount([name])
             case "volumes":
                 self._recount(self._storage.claims_bound_to(name))
                 for attachment in self._storage.attachments_of(name):
-                    self._tell(attachment)
+                    self._count_attachment(attachment)
             case "classes":
                 self._recount(self._claims)
             case "attach_limits":
-                self._limit(name)
+                self._set_limits(name)
             case "attachments":
-                self._tell(name)
+                self._count_attachment(name)
 
-    def target_came_or_went(self, name: str, slot: int) -> None:
-        """Asked once the slot has its name, or no longer has it; nobody is there."""
+    def target_changed(self, name: str, slot: int) -> None:
+        """Called after a target is added to, or removed from, a slot without workloads."""
         for limits in self._limits.values():
             limits[slot] = UNLIMITED
         if name in self._slots.by_name:
-            self._limit(name)
+            self._set_limits(name)
         for attachment in self._storage.attachments_on(name):
-            self._tell(attachment)
+            self._count_attachment(attachment)
 
     def grow(self, capacity: int) -> None:
         for driver, counts in self._counts.items():
@@ -212,7 +216,7 @@ class Attachments:
             self._limits[driver][: len(limits)] = limits
 
     def _recount(self, claims: Iterable[str]) -> None:
-        """Let the users of the claims count for what these stand for now."""
+        """Count the users of the claims for the volumes that these have now."""
         for claim in list(claims):
             if claim not in self._claims:
                 continue
@@ -224,19 +228,19 @@ class Attachments:
                     self._use(after, slot, times)
                 self._claims[claim] = after, users
 
-    def _tell(self, name: str) -> None:
-        """Let a VolumeAttachment count for what it says now."""
-        before = self._telling.pop(name, None)
+    def _count_attachment(self, name: str) -> None:
+        """Count a VolumeAttachment for the volume and the node that it names now."""
+        before = self._counted_attachments.pop(name, None)
         if before is not None:
-            self._mark(*before, -1, self._told, self._used)
+            self._add_uses(*before, -1, self._attached, self._used)
         attachment = self._storage.attachments.get(name)
         slot = self._slots.by_name.get(attachment.node) if attachment is not None else None
         handle = self._storage.attached_handle(name)
         if handle is not None and slot is not None:
-            self._mark(handle, slot, 1, self._told, self._used)
-            self._telling[name] = handle, slot
+            self._add_uses(handle, slot, 1, self._attached, self._used)
+            self._counted_attachments[name] = handle, slot
 
-    def _limit(self, node: str) -> None:
+    def _set_limits(self, node: str) -> None:
         slot = self._slots.by_name.get(node)
         if slot is None:
             return
@@ -248,10 +252,10 @@ class Attachments:
 
     def _use(self, handle: VolumeHandle | None, slot: int, times: int) -> None:
         if handle is not None:
-            self._mark(handle, slot, times, self._used, self._told)
+            self._add_uses(handle, slot, times, self._used, self._attached)
 
-    def _mark(self, handle: VolumeHandle, slot: int, times: int, here: Uses, there: Uses) -> None:
-        """Note in one book that the volume is on the slot so many times more; it counts once, in whichever book."""
+    def _add_uses(self, handle: VolumeHandle, slot: int, times: int, here: Uses, there: Uses) -> None:
+        """Add to the uses of a volume on a slot; a volume with uses `here` or `there` is attached once."""
         uses = here[handle]
         before = uses[slot]
         uses[slot] += times

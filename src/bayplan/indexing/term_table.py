@@ -1,42 +1,51 @@
-"""How many workloads of some sort each domain of one topology key holds. Knows nothing of why they are counted."""
+"""
+The terms in use, each once, with the counters of the workloads that they match or that own them.
+
+A term is in use by placed workloads that own it (`OwnerRule`) and by cached evaluations that count its matches, and is
+dropped with its last use. Terms are found from labels without a scan over all of them. Knows nothing of what the counts
+are used for.
+"""
 
 from __future__ import annotations
 
 import enum
 from collections import Counter as Tally
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.indexing.slots import ABSENT, At, ValueColumn
-from bayplan.model.labels import EXISTS, IN, Labels, Requirement
+from bayplan.model.labels import EXISTS, IN, Labels
 from bayplan.model.reasons import Mask, Slots
 from bayplan.model.terms import PeerTerm, PodTerm
 
-# A counter gets a dense mirror once one domain in this many is occupied; below that a sparse one is cheaper to keep.
-DENSE_SHARE = 16
-MAX_SINGLE_TARGETS = 16  # targets up to which one after another is quicker than arrays
+DENSE_SHARE = (
+    16  # a counter keeps a dense array once one domain in this many is occupied; below it costs more than it saves
+)
+MAX_SINGLE_TARGETS = 16  # up to so many targets, plain integers are faster than arrays
+
+Anchor = tuple[str, str | None]  # (key, value), or (key, None) for any value
+OwnerRuleKey = tuple["Role", tuple[str, ...], int, int, bool]
 
 
+@dataclass(slots=True, eq=False)
 class Counter:
     """
-    Distinct workloads per domain, and `anywhere` (those on targets without the label too).
+    Distinct workloads per domain of one topology key, and `anywhere`, which includes targets without the label.
 
-    The truth is sparse; a dense mirror exists only while the counter is well filled.
+    `by_domain` is sparse; a dense copy exists only while many domains are occupied.
     """
 
-    __slots__ = ("_dense", "anywhere", "by_domain", "column")
-
-    def __init__(self, column: ValueColumn) -> None:
-        self.column = column
-        self.by_domain: dict[int, int] = {}
-        self.anywhere = 0
-        self._dense: NDArray[np.int64] | None = None
+    column: ValueColumn
+    by_domain: dict[int, int] = field(default_factory=dict)
+    anywhere: int = 0
+    _dense: NDArray[np.int64] | None = None
 
     def add(self, slots: tuple[int, ...], change: int) -> None:
-        """One workload (or `change` of them) came to, or left, all of these targets at once."""
+        """Count one workload (or `change` of them) that is on all of these targets at once."""
         self.anywhere += change
         if len(slots) == 1:
             domain = self.column.at[slots[0]]
@@ -47,7 +56,7 @@ class Counter:
             self._bump(domain, change)
 
     def add_all(self, members: Mapping[int, Collection[object]], sign: int) -> None:
-        """Many workloads came to, or left, one target each: `members` are those of every target."""
+        """Count many workloads that are on one target each: `members` has those of every slot."""
         column, n = self.column, len(members)
         if n < MAX_SINGLE_TARGETS or column.further:
             for slot, here in members.items():
@@ -84,49 +93,39 @@ class Counter:
         return counts
 
 
-# RF merged from indexing.reach: How many of some sort of workload stand near each target: in its domain of one key,
-# or in its domain of any of several. Knows nothing of why they are counted.
-
-
-class Reach:
+class Reach(msgspec.Struct, eq=False):
     """
-    A counter seen from targets through topology columns.
+    The counter as seen from targets: how many counted workloads share a domain with each of them.
 
-    With one column, the counter counts by that column's domains. With several (the seed's empty topology key), it
-    counts by target, and "near" is the union of the target's domains, in which each workload counts once.
+    With one topology key, the counter counts by the domains of that key. With several (the seed's empty topology key),
+    it counts by target, and each workload in the union of the target's domains counts once.
     """
 
-    __slots__ = ("columns", "counter")
-
-    def __init__(self, counter: Counter, columns: tuple[ValueColumn, ...]) -> None:
-        self.counter = counter
-        self.columns = columns
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        return tuple(column.key for column in self.columns)
+    counter: Counter
+    keys: tuple[str, ...]
+    columns: tuple[ValueColumn, ...]
 
     @property
     def occupied(self) -> bool:
-        """Whether any domain holds one."""
+        """Whether any domain has a counted workload."""
         return bool(self.counter.by_domain)
 
     def counts(self, at: At, only: Mask | None = None) -> NDArray[np.int64]:
-        """How many are near each target, shape (n,); `only` counts those on some targets, shape (capacity,)."""
+        """The count for each target, shape (n,); `only` is a mask of the targets whose workloads count."""
         if len(self.columns) == 1:
             counts = self.columns[0].gather(self.counter.array(), at)
-            # Targets of one domain see the same, so what holds here holds where the counted ones stand.
+            # All targets of a domain have the same count, so the mask of this target is that of the counted ones.
             return counts if only is None else np.where(only[at], counts, 0)
-        near = np.zeros(len(self.columns[0].of_slot), np.int64)
+        by_slot = np.zeros(len(self.columns[0].of_slot), np.int64)
         targets = self.counter.column
         for domain, count in self.counter.by_domain.items():
             slot = int(targets.slots_in(domain)[0])
             if only is None or only[slot]:
-                near[self.slots_sharing_domains(slot)] += count
-        return near[at]
+                by_slot[self.slots_sharing_domains(slot)] += count
+        return by_slot[at]
 
     def count_at(self, slot: int) -> int:
-        """How many are near one target."""
+        """The count for one target."""
         if len(self.columns) > 1:
             return int(self.counts(np.array([slot]))[0])
         column, by_domain = self.columns[0], self.counter.by_domain
@@ -135,140 +134,124 @@ class Reach:
         return by_domain.get(column.at[slot], 0)
 
     def is_present(self, slot: int) -> bool:
-        """Whether one target has the topology."""
+        """Whether one target has a label of any of the keys."""
         return any(column.at[slot] for column in self.columns)
 
     def present(self, at: At) -> Mask:
-        """Which targets have the topology at all: any of its keys."""
+        """Which targets have a label of any of the keys."""
         present = self.columns[0].present(at)
         for column in self.columns[1:]:
             present = present | column.present(at)
         return present
 
     def slots_sharing_domains(self, slot: int) -> Slots:
-        """The targets near one: those that share one of its domains."""
+        """The targets that share a domain with one."""
         pieces = [column.slots_in(domain) for column in self.columns for domain in column.domains(slot)]
         if len(pieces) == 1:
             return pieces[0]
         return np.unique(np.concatenate(pieces)) if pieces else np.zeros(0, np.intp)
 
 
-# RF merged from indexing.term_table: The terms in use, each once, found from labels without looking at all of them. A
-# term is used by placed workloads that hold it against newcomers (`OwnerRule`) and by cached evaluations that count
-# its matches. It is forgotten with its last use. Knows nothing of what the counts are for.
-
-
-Anchor = tuple[str, str | None]  # (key, value), or (key, None) for any value
-
-
 class Role(enum.Enum):
-    """What a placed workload's term does to newcomers that it matches."""
+    """The field of the owner's pod spec that a term is from; it applies to incoming workloads that the term matches."""
 
-    REQUIRED = "requires"
-    ANTI_REQUIRED = "refuses"
-    PREFERRED = "prefers"
-    ANTI_PREFERRED = "avoids"
-
-
-class OwnerRule:
-    """A term as held by placed workloads: who holds it where. `self_matching`: its owners match it themselves."""
-
-    __slots__ = ("entry", "limit", "reach", "role", "self_matching", "source", "uses", "weight")
-
-    def __init__(self, role: Role, entry: TermEntry, source: PodTerm, reach: Reach, *, self_matching: bool) -> None:
-        self.role = role
-        self.entry = entry
-        self.source = source
-        self.reach = reach
-        self.weight = source.weight
-        self.limit = source.limit
-        self.self_matching = self_matching
-        self.uses = 0
+    REQUIRED = "requiredAffinity"
+    ANTI_REQUIRED = "requiredAntiAffinity"
+    PREFERRED = "preferredAffinity"
+    ANTI_PREFERRED = "preferredAntiAffinity"
 
 
-OwnerRuleKey = tuple[Role, tuple[str, ...], int, int, bool]
+class OwnerRule(msgspec.Struct, eq=False):
+    """A term of placed workloads; `reach` counts its owners. `self_matching`: the owners match their own term."""
+
+    role: Role
+    entry: TermEntry
+    source: PodTerm
+    reach: Reach
+    weight: int
+    limit: int
+    self_matching: bool
+    uses: int = 0
 
 
-class TermEntry:
-    """One term: its match counters by topology key (only those somebody asked for) and who holds it."""
+class TermEntry(msgspec.Struct, eq=False):
+    """One term: the counters of its matches by topology key, as far as they are in use, and its owners."""
 
-    __slots__ = ("anchors", "matches", "owner_rules", "term", "uses")
-
-    def __init__(self, term: PeerTerm) -> None:
-        self.term = term
-        self.uses = 0
-        self.matches: dict[str, Counter] = {}
-        self.owner_rules: dict[OwnerRuleKey, OwnerRule] = {}
-        self.anchors = anchors_of(term)
+    term: PeerTerm
+    anchors: tuple[Anchor, ...]
+    uses: int = 0
+    matches: dict[str, Counter] = {}
+    owner_rules: dict[OwnerRuleKey, OwnerRule] = {}
 
 
-class TermTable:
+class TermTable(msgspec.Struct, eq=False):
     """
-    All terms in use. `mentioned` are the label keys that any of them looks at, as (key, None), and the values of them
-    that any of them names: only these tell classes apart.
+    All terms in use.
+
+    `mentioned` are the label keys that any of them selects by, as (key, None), and the values of these keys that any of
+    them names. Only these distinguish classes.
     """
 
-    def __init__(self) -> None:
-        self._entries: dict[PeerTerm, TermEntry] = {}
-        self._posted: defaultdict[Anchor, dict[PeerTerm, TermEntry]] = defaultdict(dict)
-        self._anywhere: dict[PeerTerm, TermEntry] = {}
-        self.mentioned: Tally[Anchor] = Tally()
-        self.mentions_generation = 0  # moves whenever something is mentioned for the first time, or no longer
-        self.n_by_namespace_labels = 0  # terms that select namespaces by their labels
+    mentioned: Tally[Anchor] = msgspec.field(default_factory=Tally)
+    mentions_generation: int = 0  # changes whenever something is mentioned for the first time, or no longer
+    n_by_namespace_labels: int = 0  # terms that select namespaces by their labels
+    _entries: dict[PeerTerm, TermEntry] = {}
+    _by_anchor: dict[Anchor, dict[PeerTerm, TermEntry]] = {}
+    _without_anchor: dict[PeerTerm, TermEntry] = {}
 
     def __len__(self) -> int:
         return len(self._entries)
 
     def use(self, term: PeerTerm) -> tuple[TermEntry, list[Anchor]]:
-        """The term's entry, used once more, and what nobody has mentioned before it: of a key, the key comes first."""
+        """The entry of the term, used once more, and what is newly mentioned: a key comes before its values."""
         entry = self._entries.get(term)
-        news: list[Anchor] = []
+        new: list[Anchor] = []
         if entry is None:
-            entry = self._entries[term] = TermEntry(term)
+            entry = self._entries[term] = TermEntry(term, anchors_of(term))
             for anchor in entry.anchors:
-                self._posted[anchor][term] = entry
+                self._by_anchor.setdefault(anchor, {})[term] = entry
             if not entry.anchors:
-                self._anywhere[term] = entry
-            self.n_by_namespace_labels += _asks_for_namespace_labels(term)
+                self._without_anchor[term] = entry
+            self.n_by_namespace_labels += any(part.namespace_selector is not None for part in term.parts)
             for mention in mentions_of(term):
                 self.mentioned[mention] += 1
                 if self.mentioned[mention] == 1:
                     self.mentions_generation += 1
-                    news.append(mention)
+                    new.append(mention)
         entry.uses += 1
-        return entry, news
+        return entry, new
 
     def release(self, entry: TermEntry) -> list[Anchor] | None:
-        """Use the term once less; if that was the last use, it is gone, and this is what nobody mentions any more."""
+        """Use the term once less; with the last use it is dropped, and the result is what is no longer mentioned."""
         entry.uses -= 1
         if entry.uses:
             return None
         del self._entries[entry.term]
-        self._anywhere.pop(entry.term, None)
-        self.n_by_namespace_labels -= _asks_for_namespace_labels(entry.term)
+        self._without_anchor.pop(entry.term, None)
+        self.n_by_namespace_labels -= any(part.namespace_selector is not None for part in entry.term.parts)
         for anchor in entry.anchors:
-            del self._posted[anchor][entry.term]
-            if not self._posted[anchor]:
-                del self._posted[anchor]
-        forgotten = []
+            del self._by_anchor[anchor][entry.term]
+            if not self._by_anchor[anchor]:
+                del self._by_anchor[anchor]
+        dropped = []
         for mention in mentions_of(entry.term):
             self.mentioned[mention] -= 1
             if not self.mentioned[mention]:
                 self.mentions_generation += 1
                 del self.mentioned[mention]
-                forgotten.append(mention)
-        return forgotten
+                dropped.append(mention)
+        return dropped
 
     def candidates(self, labels: Labels) -> Iterator[TermEntry]:
-        """The terms that may match something with these labels; each once, none that matches is left out."""
-        yield from self._anywhere.values()
+        """The terms that may match a workload with these labels; each once, and every term that matches."""
+        yield from self._without_anchor.values()
         for key, value in labels.items():
-            yield from self._posted.get((key, value), {}).values()
-            yield from self._posted.get((key, None), {}).values()
+            yield from self._by_anchor.get((key, value), {}).values()
+            yield from self._by_anchor.get((key, None), {}).values()
 
 
 def mentions_of(term: PeerTerm) -> Iterable[Anchor]:
-    """The label keys that a term looks at, each before the values of it that the term names."""
+    """The label keys that a term selects by, each before the values of it that the term names."""
     found: dict[Anchor, None] = {}
     for part in term.parts:
         for requirement in part.selector.requirements if part.selector is not None else ():
@@ -277,15 +260,11 @@ def mentions_of(term: PeerTerm) -> Iterable[Anchor]:
     return found
 
 
-def _asks_for_namespace_labels(term: PeerTerm) -> bool:
-    return any(part.namespace_selector is not None for part in term.parts)
-
-
 def anchors_of(term: PeerTerm) -> tuple[Anchor, ...]:
     """
-    Labels of which whatever the term matches has at least one; none if there is no such label.
+    Labels of which every workload that the term matches has at least one; empty if there are no such labels.
 
-    One requirement is enough to find the term by: the narrowest positive one.
+    One requirement is enough to find the term by: the positive one with the fewest values.
     """
     positive = [
         requirement
@@ -295,9 +274,5 @@ def anchors_of(term: PeerTerm) -> tuple[Anchor, ...]:
     ]
     if not positive:
         return ()
-    best = min(positive, key=_breadth)
+    best = min(positive, key=lambda one: len(one.values) if one.operator == IN else 1_000_000)
     return tuple((best.key, value) for value in best.values) if best.operator == IN else ((best.key, None),)
-
-
-def _breadth(requirement: Requirement) -> int:
-    return len(requirement.values) if requirement.operator == IN else 1_000_000

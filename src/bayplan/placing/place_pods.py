@@ -59,7 +59,7 @@ def place(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -> P
         failure = fit_failure_of(workload, index, rules)
         return PodPlacement(workload, message=failure.message, reasons=failure.reasons)
     target = index.slots.at(slot)
-    index.add(bound(workload, target.labels), target.name)
+    index.add_shares(bound(workload, target.labels), ((target.name, 1),))
     return PodPlacement(workload, target.name, total)
 
 

@@ -17,7 +17,7 @@ from bayplan.indexing.classes import WorkloadClass
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.pod_table import FREE_ROW
 from bayplan.indexing.slots import ABSENT, ALL
-from bayplan.indexing.term_table import OwnerRule, TermEntry
+from bayplan.indexing.term_table import OwnerRule, anchors_of
 from bayplan.model.reasons import Mask
 from bayplan.model.terms import PeerTerm, ResolvedTerm, resolve
 from bayplan.model.workloads import Workload
@@ -37,7 +37,7 @@ UNLIMITED = 1 << 40
 def classes_matching(term: PeerTerm, index: PlacementIndex) -> list[WorkloadClass]:
     """The classes whose members a term selects. Somebody must hold the term, or classes do not know its labels."""
     peer_index = index.peer_index
-    return [cls for cls in peer_index.classes.candidates(TermEntry(term)) if peer_index.class_matches(term, cls)]
+    return [cls for cls in peer_index.classes.candidates(anchors_of(term)) if peer_index.class_matches(term, cls)]
 
 
 def classes_owning(rule: OwnerRule, index: PlacementIndex) -> list[WorkloadClass]:

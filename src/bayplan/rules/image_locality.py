@@ -25,12 +25,12 @@ class ImageLocality(Rule):
     def part(self, workload: Workload, index: PlacementIndex) -> Images | None:
         # An image that no node holds adds nothing anywhere.
         images = workload.needs.images
-        return images if any(index.images.sizes(name) for name in images.names) else None
+        return images if any(name in index.images.by_name for name in images.names) else None
 
     def score(self, state: Images, index: PlacementIndex, at: At) -> Scores:
         total = np.zeros(index.slots.capacity, np.int64)
         for name in state.names:
-            sizes = index.images.sizes(name)
+            sizes = index.images.by_name.get(name, {})
             share = len(sizes) / len(index.slots) if sizes else 0.0
             for slot, size in sizes.items():
                 total[slot] += int(size * share)
