@@ -1,4 +1,4 @@
-"""Selectors as written → selectors as matched."""
+"""Label selectors, node selectors and node affinity, mapped to the values that are matched."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bayplan.wire import meta, pods
 
 
 def selector_of(written: meta.LabelSelector | None) -> model.Selector | None:
-    """What a label selector means; None (matches nothing) where it is absent."""
+    """The label selector; None, which matches nothing, if it is absent."""
     if written is None:
         return None
     equal = (model.requirement(key, model.IN, (value,)) for key, value in (written.match_labels or {}).items())
@@ -25,9 +25,9 @@ def with_label_keys(
     other: Iterable[str] | None = None,
 ) -> model.Selector | None:
     """
-    The selector with matchLabelKeys and mismatchLabelKeys merged in, as the API server does at creation.
+    The selector with matchLabelKeys (`same`) and mismatchLabelKeys (`other`) merged in, as the API server does.
 
-    Keys that the pod lacks are passed over. Merging again changes nothing: objects from an API server stay as they are.
+    Keys that the pod lacks are ignored. Merging twice changes nothing, so objects from an API server stay as they are.
     """
     if selector is None:
         return None
@@ -36,30 +36,31 @@ def with_label_keys(
     return selector.and_also(merged) if merged else selector
 
 
-def node_term_of(written: pods.NodeSelectorTerm) -> node_selectors.NodeTerm:
+def _node_term(written: pods.NodeSelectorTerm) -> node_selectors.NodeTerm:
     return node_selectors.NodeTerm(
         _node_requirements(written.match_expressions), _node_requirements(written.match_fields)
     )
 
 
 def node_terms_of(written: pods.NodeSelector | None) -> tuple[node_selectors.NodeTerm, ...] | None:
-    """The terms of a node selector; None where there is no selector at all."""
+    """The terms of a node selector; None if there is no selector."""
     if written is None:
         return None
-    return tuple(node_term_of(term) for term in written.node_selector_terms or ())
+    return tuple(_node_term(term) for term in written.node_selector_terms or ())
 
 
 def node_affinity_of(
     written: pods.WireNodeAffinity | None, selector: dict[str, str] | None = None
 ) -> node_selectors.NodeAffinity:
-    affinity = written or pods.WireNodeAffinity()
-    preferred = affinity.preferred_during_scheduling_ignored_during_execution
+    """A pod's node affinity, together with its node selector."""
+    labels = tuple(sorted((selector or {}).items()))
+    if written is None:
+        return node_selectors.NodeAffinity(labels)
+    preferred = written.preferred_during_scheduling_ignored_during_execution or ()
     return node_selectors.NodeAffinity(
-        tuple(sorted((selector or {}).items())),
-        node_terms_of(affinity.required_during_scheduling_ignored_during_execution),
-        tuple(node_selectors.PreferredNodeTerm(wish.weight, node_term_of(wish.preference)) for wish in preferred)
-        if preferred
-        else None,
+        labels,
+        node_terms_of(written.required_during_scheduling_ignored_during_execution),
+        tuple(node_selectors.PreferredNodeTerm(p.weight, _node_term(p.preference)) for p in preferred) or None,
     )
 
 

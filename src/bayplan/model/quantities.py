@@ -1,4 +1,4 @@
-"""Kubernetes quantities as exact integers, rounded up as the scheduler does. Of resources it knows only cpu."""
+"""Kubernetes quantities as exact integers, rounded up as the scheduler does. The only resource it knows is cpu."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _SCALE = {
     **{suffix: Fraction(1024**power) for power, suffix in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"), 1)},
 }
 MAX_VALUE = 2**63 - 1
-MAX_EXPONENT = 100  # beyond it nothing fits into 64 bits, and computing it would take for ever
+MAX_EXPONENT = 100  # larger ones do not fit into 64 bits and would take too long to compute
 
 
 class QuantityError(InputError, ValueError):
-    """Text that is no quantity."""
+    """The text is not a quantity."""
 
 
 @lru_cache(maxsize=65536)
 def parse(text: str | float) -> Fraction:
-    """The exact amount; raises QuantityError on anything that is no quantity."""
+    """The exact amount; raises QuantityError if the text is not a quantity."""
     found = _FORM.fullmatch(str(text))
     if found is None:
         raise QuantityError(f"expected a quantity such as 500m, 2 or 1.5Gi, got {text!r}")
@@ -50,18 +50,19 @@ def milli(text: str | float) -> int:
     return min(-int(-parse(text) * 1000 // 1), MAX_VALUE)
 
 
+@lru_cache(maxsize=65536)
 def amount(resource: str, text: str | float) -> int:
-    """How the scheduler counts this resource: cpu in thousandths, everything else in whole units."""
-    return milli(text) if resource == "cpu" else units(text)
+    """The amount as the scheduler counts it: cpu in thousandths, everything else in whole units, capped at 64 bits."""
+    return min(rounded(resource, parse(text)), MAX_VALUE)
 
 
 def rounded(resource: str, exact: Fraction) -> int:
-    """An exact amount as the scheduler counts it, whatever its size."""
+    """An exact amount as the scheduler counts it, rounded up, of any size."""
     return -(-exact.numerator * (1000 if resource == "cpu" else 1) // exact.denominator)
 
 
 def show(resource: str, value: int) -> str:
-    """An amount as people write it."""
+    """An amount in the usual notation."""
     if resource == "cpu":
         return f"{value}m" if value % 1000 else str(value // 1000)
     for suffix in ("Ei", "Pi", "Ti", "Gi", "Mi", "Ki"):

@@ -1,32 +1,34 @@
 """
-Terms: which peers a workload wants near or far, and in which topology.
+Affinity terms: which peers a workload must or should be near to or away from, and in which topology.
 
-`PodTerm` is a term as its owner wrote it. `PeerTerm` is what is left once the owner's namespace and the semantics are
-known: who is selected, without the topology key, so that terms differing only in topology share one set of matches.
+`PodTerm` is a term as its owner wrote it. `PeerTerm` is what remains once the owner's namespace and the semantics are
+applied: which workloads are selected, without the topology key, so that terms that differ only in topology share one
+set of matches. `resolve` derives the second from the first, in one of two roles, because kube-scheduler reads them
+differently: as terms of an incoming workload, or as terms that a placed workload holds against incoming ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 
 import msgspec
 
-from bayplan.model import labels
-from bayplan.model.labels import EVERYTHING, Labels, Selector
+from bayplan.model.labels import EVERYTHING, EXISTS, Labels, Requirement, Selector
 from bayplan.model.semantics import Semantics
 
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
 REGION = "topology.kubernetes.io/region"
-TARGET = "\0target"  # the topology in which every target is a domain of its own, label or not
+TARGET = "\0target"  # the topology in which every target is a domain of its own, with or without a label
+# The API server sets this label on every namespace, so requiring it excludes none.
+_IN_EVERY_NAMESPACE = Requirement("kubernetes.io/metadata.name", EXISTS)
 
 
 class PodTerm(msgspec.Struct, frozen=True):
     """
-    A term as written; `namespaces` None is absent and () is an empty list, which mean different things in the seed.
+    A term as written. `namespaces` None is absent and () is an empty list, which differ under the `design` preset.
 
-    `path` says where the owner wrote it, for people. `during_execution` marks terms that must hold while running too.
+    `path` is where the owner wrote it, for messages. `during_execution` marks terms that must also hold while running.
     """
 
     selector: Selector | None
@@ -41,18 +43,12 @@ class PodTerm(msgspec.Struct, frozen=True):
 
 
 class AffinityTerms(msgspec.Struct, frozen=True, cache_hash=True):
-    """All that a workload says of its peers."""
+    """All terms of a workload."""
 
     required: tuple[PodTerm, ...] = ()
     anti_required: tuple[PodTerm, ...] = ()
     preferred: tuple[PodTerm, ...] = ()
     anti_preferred: tuple[PodTerm, ...] = ()
-
-    @property
-    def label_keys(self) -> frozenset[str]:
-        """The label keys of peers that any of the terms looks at."""
-        terms = (*self.required, *self.anti_required, *self.preferred, *self.anti_preferred)
-        return frozenset().union(*(term.selector.keys for term in terms if term.selector is not None))
 
     def __bool__(self) -> bool:
         return bool(self.required or self.anti_required or self.preferred or self.anti_preferred)
@@ -61,25 +57,9 @@ class AffinityTerms(msgspec.Struct, frozen=True, cache_hash=True):
 NO_TERMS = AffinityTerms()
 
 
-class PeerTerm(msgspec.Struct, frozen=True, cache_hash=True):
-    """
-    Which workloads a term selects.
-
-    A workload counts if its labels match every selector, its namespace is listed or matches the namespace selector and
-    is not excluded, and it is not terminating (unless those count). `namespaces` None means all of them. Several
-    selectors make a conjunction: upstream wants one pod that meets all required affinity terms.
-    """
-
-    parts: tuple[TermPart, ...]
-    counts_terminating: bool = True
-
-    def matches(self, labels: Labels, namespace: str, namespace_labels: Labels, *, terminating: bool) -> bool:
-        if terminating and not self.counts_terminating:
-            return False
-        return all(part.matches(labels, namespace, namespace_labels) for part in self.parts)
-
-
 class TermPart(msgspec.Struct, frozen=True):
+    """A selector with its namespaces. `namespaces` None means every namespace."""
+
     selector: Selector | None
     namespaces: tuple[str, ...] | None
     namespace_selector: Selector | None = None
@@ -91,7 +71,7 @@ class TermPart(msgspec.Struct, frozen=True):
         return self.selector.matches(labels)
 
     def in_scope(self, namespace: str, namespace_labels: Labels) -> bool:
-        """Whether the term looks into this namespace at all."""
+        """Whether the term selects workloads of this namespace at all."""
         if namespace in self.excluded_namespaces:
             return False
         if self.namespaces is None or namespace in self.namespaces:
@@ -99,45 +79,32 @@ class TermPart(msgspec.Struct, frozen=True):
         return self.namespace_selector is not None and self.namespace_selector.matches(namespace_labels)
 
 
-def scope(term: PodTerm, namespace: str, semantics: Semantics, *, excluding: Sequence[str] = ()) -> TermPart:
-    """The term's selector with its namespaces settled, for an owner in `namespace`."""
-    excluded = tuple(sorted({*term.tolerate_namespaces, *excluding}))
-    listed = term.namespaces
-    if listed == () and term.namespace_selector is None and semantics.empty_namespaces_mean_all:
-        return TermPart(term.selector, None, None, excluded)
-    if not listed and term.namespace_selector is None:
-        return TermPart(term.selector, (namespace,), None, excluded)
-    if term.namespace_selector == EVERYTHING:
-        return TermPart(term.selector, None, None, excluded)
-    return TermPart(term.selector, tuple(sorted(set(listed or ()))), term.namespace_selector, excluded)
+class PeerTerm(msgspec.Struct, frozen=True, cache_hash=True):
+    """
+    Which workloads a term selects.
 
+    A workload counts if its labels match every selector, its namespace is listed or matches the namespace selector and
+    is not excluded, and it is not terminating (unless terminating workloads count). Several parts form a conjunction:
+    kube-scheduler requires one pod that meets all required affinity terms.
+    """
 
-def topology_keys(term: PodTerm, semantics: Semantics) -> tuple[str, ...]:
-    """The keys whose domains the term speaks of; an empty key means any of the configured ones in the seed."""
-    if term.topology_key or not semantics.empty_topology_key_means_any:
-        return (term.topology_key,)
-    return semantics.default_topology_keys
+    parts: tuple[TermPart, ...]
+    counts_terminating: bool = True
 
-
-# RF merged from model.resolved_terms: A workload's terms with namespaces, topology keys and semantics settled: what
-# the index counts and the rules compare. A term is resolved in one of two roles, because upstream reads it
-# differently: as the incoming workload's own, or as one that a placed workload holds against newcomers.
+    def matches(self, labels: Labels, namespace: str, namespace_labels: Labels, *, terminating: bool) -> bool:
+        if terminating and not self.counts_terminating:
+            return False
+        return all(part.matches(labels, namespace, namespace_labels) for part in self.parts)
 
 
 class ResolvedTerm(msgspec.Struct, frozen=True):
-    """One term in use: who is meant, in which topologies, how much it weighs, how many are allowed."""
+    """One term in use: the peers it selects, the topology keys, and the weight and limit of its `source`."""
 
     term: PeerTerm
     keys: tuple[str, ...]
     source: PodTerm
-
-    @property
-    def weight(self) -> int:
-        return self.source.weight
-
-    @property
-    def limit(self) -> int:
-        return self.source.limit
+    weight: int
+    limit: int
 
 
 class ResolvedTerms(msgspec.Struct, frozen=True):
@@ -152,57 +119,63 @@ class ResolvedTerms(msgspec.Struct, frozen=True):
 
 @lru_cache(maxsize=16384)
 def resolve(affinity: AffinityTerms, namespace: str, semantics: Semantics, *, incoming: bool) -> ResolvedTerms:
-    """The terms of a workload in `namespace`, as it asks on its way in or as it holds them once placed."""
+    """The terms of a workload in `namespace`, for the time it is scheduled (`incoming`) or once it is placed."""
 
-    def use(term: PodTerm, keys: tuple[str, ...] | None = None, *, hard_anti: bool = False) -> ResolvedTerm:
-        part = scope(term, namespace, semantics, excluding=semantics.daemon_namespaces if hard_anti else ())
-        if incoming and semantics.negative_namespace_selector_matches_all:
-            part = _as_seen_by_kube_scheduler(part)
-        lasting = not hard_anti and not semantics.terminating_peers_satisfy
-        return ResolvedTerm(
-            PeerTerm((part,), counts_terminating=not lasting), keys or topology_keys(term, semantics), term
-        )
+    def resolved(term: PodTerm, keys: tuple[str, ...] | None = None, *, hard_anti: bool = False) -> ResolvedTerm:
+        daemons = semantics.daemon_namespaces if hard_anti else ()
+        part = _selected_by(term, namespace, semantics, excluded={*term.tolerate_namespaces, *daemons})
+        # kube-scheduler 1.34 to 1.36 matches the namespace selector of an incoming pod's term against no labels at all,
+        # so a selector of only negative requirements matches every namespace.
+        selector = part.namespace_selector if incoming and semantics.negative_namespace_selector_matches_all else None
+        if selector is not None and selector.matches({}):
+            part = TermPart(part.selector, None, EVERYTHING, part.excluded_namespaces)
+        peers = PeerTerm((part,), counts_terminating=hard_anti or semantics.terminating_peers_satisfy)
+        return ResolvedTerm(peers, keys or topology_keys(term, semantics), term, term.weight, term.limit)
 
-    required = tuple(use(term) for term in affinity.required)
-    # Pods of daemon namespaces neither block nor are blocked, so their own hard anti-affinity says nothing either.
+    required = tuple(resolved(term) for term in affinity.required)
+    # Pods of daemon namespaces neither block nor are blocked, so their own hard anti-affinity does not apply either.
     anti_required = () if namespace in semantics.daemon_namespaces else affinity.anti_required
     return ResolvedTerms(
         required=required,
-        conjunction=PeerTerm(tuple(part for u in required for part in u.term.parts)) if required else None,
+        conjunction=PeerTerm(tuple(part for r in required for part in r.term.parts)) if required else None,
         anti_required=tuple(
-            # A term over several topologies is broken in any of them, as if it were written once for each.
-            use(term, (key,), hard_anti=True)
+            # A term over several topologies is violated in any of them, as if it were written once for each.
+            resolved(term, (key,), hard_anti=True)
             for term in anti_required
             for key in topology_keys(term, semantics)
         ),
-        preferred=tuple(use(term) for term in affinity.preferred),
-        anti_preferred=tuple(use(term) for term in affinity.anti_preferred),
+        preferred=tuple(resolved(term) for term in affinity.preferred),
+        anti_preferred=tuple(resolved(term) for term in affinity.anti_preferred),
     )
 
 
-def _as_seen_by_kube_scheduler(part: TermPart) -> TermPart:
-    # 1.34 to 1.36 match the selector against no labels at all, so one of only negative requirements matches anywhere.
-    if part.namespace_selector is None or not part.namespace_selector.matches({}):
-        return part
-    return TermPart(part.selector, None, EVERYTHING, part.excluded_namespaces)
+def _selected_by(term: PodTerm, namespace: str, semantics: Semantics, *, excluded: set[str]) -> TermPart:
+    """The term's selector with the namespaces it means for an owner in `namespace`."""
+    listed, selector = term.namespaces, term.namespace_selector
+    means_all = listed == () and selector is None and semantics.empty_namespaces_mean_all
+    excluded_namespaces = tuple(sorted(excluded))
+    if means_all or selector == EVERYTHING:
+        return TermPart(term.selector, None, None, excluded_namespaces)
+    if not listed and selector is None:
+        return TermPart(term.selector, (namespace,), None, excluded_namespaces)
+    return TermPart(term.selector, tuple(sorted(set(listed or ()))), selector, excluded_namespaces)
 
 
-# RF merged from model.reaching_all: Terms that reach everybody: into every namespace, or at every pod. Knows nothing
-# of who may use them.
-
-
-# Every namespace has this label, put there by the API server, so asking for it asks for nothing.
-_IN_EVERY_NAMESPACE = labels.Requirement("kubernetes.io/metadata.name", labels.EXISTS)
+def topology_keys(term: PodTerm, semantics: Semantics) -> tuple[str, ...]:
+    """The keys whose domains the term is about; under the `design` preset an empty key means the configured ones."""
+    if term.topology_key or not semantics.empty_topology_key_means_any:
+        return (term.topology_key,)
+    return semantics.default_topology_keys
 
 
 def covers_all_namespaces(part: TermPart) -> bool:
-    """Whether the term looks into every namespace there is or will be, those it tolerates excepted."""
+    """Whether the term selects workloads of every present and future namespace, except those it tolerates."""
     if part.namespaces is None:
         return True
     selector = part.namespace_selector
-    return selector is not None and all(asked == _IN_EVERY_NAMESPACE for asked in selector.requirements)
+    return selector is not None and all(required == _IN_EVERY_NAMESPACE for required in selector.requirements)
 
 
 def covers_all_pods(part: TermPart) -> bool:
-    """Whether the term means every pod of every namespace, those it tolerates excepted."""
-    return part.selector == labels.EVERYTHING and covers_all_namespaces(part)
+    """Whether the term selects every pod of every namespace, except those it tolerates."""
+    return part.selector == EVERYTHING and covers_all_namespaces(part)

@@ -1,4 +1,4 @@
-"""A workload: what has to be placed, reduced to what decides where. Knows nothing of where anything is."""
+"""A workload: a pod or a binding, reduced to what decides where it is placed. Does not know where anything runs."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from bayplan.model.taints import Toleration
 from bayplan.model.terms import NO_TERMS, AffinityTerms
 
 WorkloadKey = NewType("WorkloadKey", str)  # namespace/name
-LEAVING_SUFFIX = "\0leaving"  # ends the name of a copy that is on its way out of a target
+LEAVING_SUFFIX = "\0leaving"  # ends the name of a copy that is draining from a target
 
 
 class Requests(msgspec.Struct, frozen=True, cache_hash=True):
     """
-    What it asks of each resource, cpu in thousandths.
+    The requests by resource, cpu in thousandths.
 
-    `amounts` is what must fit. `scored` is what the incoming pod brings into the allocation scores and `counted` what
-    it weighs there once it runs: cpu and memory that nobody asked for count as 100m and 200Mi in both.
+    `amounts` is what must fit. `scored` is what the incoming pod adds to the allocation scores and `counted` what it
+    counts there once it runs: in both, cpu and memory without a request count as 100m and 200Mi.
     """
 
     amounts: tuple[tuple[str, int], ...] = ()
@@ -63,14 +63,14 @@ class Images(msgspec.Struct, frozen=True):
 
 
 class Claims(msgspec.Struct, frozen=True):
-    """The claims its volumes name, in order; `ephemeral` ones are made for the pod and may still be missing."""
+    """The claims its volumes name, in order; `ephemeral` ones are created for the pod and may not exist yet."""
 
     names: tuple[str, ...] = ()
     ephemeral: tuple[str, ...] = ()
 
 
 class Needs(msgspec.Struct, frozen=True, cache_hash=True, kw_only=True):
-    """Everything that pods of one template have in common. Each field is one rule's part, so equal fields share."""
+    """Everything that pods of one template have in common. Each field is read by one rule, so equal fields share."""
 
     requests: Requests = Requests()
     tolerations: tuple[Toleration, ...] = ()
@@ -84,16 +84,19 @@ class Needs(msgspec.Struct, frozen=True, cache_hash=True, kw_only=True):
 
 @lru_cache(maxsize=16384)
 def label_keys(needs: Needs) -> frozenset[str]:
-    """The label keys that the workload's own rules look at, in peers and in itself."""
-    selectors = [constraint.selector for constraint in needs.spread.constraints] + [needs.spread.default_selector]
-    return needs.affinity.label_keys.union(*(selector.keys for selector in selectors if selector is not None))
+    """The label keys that the workload's terms and spread constraints select by."""
+    affinity, spread = needs.affinity, needs.spread
+    terms = (*affinity.required, *affinity.anti_required, *affinity.preferred, *affinity.anti_preferred)
+    selectors = [*(t.selector for t in terms), *(c.selector for c in spread.constraints), spread.default_selector]
+    return frozenset(
+        required.key for selector in selectors if selector is not None for required in selector.requirements
+    )
 
 
 class Workload(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """
-    One thing to place. `requested_target` is a node the pod itself names; `unplaceable` says why it may not be tried.
-    `preempted`: it is terminating to make room for a more important one.
-    `binding` is what only a binding has; None for a pod.
+    One workload. `requested_target` is a node that the pod itself names; `unplaceable` says why it must not be placed.
+    `preempted`: it is terminating as a preemption victim. `binding` holds what only a binding has; None for a pod.
 
     `labels` is never changed in place, only replaced.
     """
