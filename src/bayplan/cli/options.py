@@ -120,11 +120,14 @@ def configured_rules_of() -> RulesOf:
 
 def configured_rules(scheduler_name: str = "default-scheduler") -> tuple[Rule, ...]:
     """The rules of the configuration's profile for a scheduler, else of its first; else kube-scheduler's defaults."""
-    from bayplan.errors import Fault, InputError
-    from bayplan.reading import scheduler_config
     from bayplan.rules import profiles
 
     found = configuration.current()
+    if found.scheduler is None:
+        return profiles.pod_rules()
+    from bayplan.errors import Fault, InputError
+    from bayplan.reading import scheduler_config
+
     try:
         return profiles.pod_rules(scheduler_config.profile_of(found.scheduler, scheduler_name))
     except InputError as error:

@@ -185,7 +185,7 @@ def _advice(value: Any, type_name: str) -> str:
 
 @functools.cache
 def table() -> Table:
-    """Fields and their types by type: `[T]` is a list, `{T}` a map from strings; a type that is not listed is not checked."""
+    """Fields and their types by type: `[T]` is a list, `{T}` a map from strings; unlisted types are not checked."""
     folder = importlib.resources.files(__package__ or "bayplan.reading")
     fields: dict[str, dict[str, str]] = {}
     for name in _TABLES:

@@ -62,7 +62,8 @@ class Collector:
     """
     Stores objects in `inputs` or passes them to the sink for their kind; faults are appended to `faults`.
 
-    A sink for a kind that is not decoded receives the document.
+    A sink for a kind that is not decoded receives the document. Once `is_live` is set, all further objects are a live
+    cluster's: they were not written by hand, and objects of the files replace them.
     """
 
     def __init__(self, *, namespace: str, strict: bool, sinks: Mapping[str, Sink]) -> None:
@@ -71,11 +72,7 @@ class Collector:
         self._namespace, self._strict, self._sinks = namespace, strict, sinks
         self._files: list[str] = []
         self._places: dict[str, int] = {}
-        self._live = False
-
-    def begin_live(self) -> None:
-        """Treat all further objects as a live cluster's: not hand-written, and replaced by those of the files."""
-        self._live = True
+        self.is_live = False
 
     def add(self, item: Document | Fault) -> None:
         """Store one object, or record one fault."""
@@ -130,7 +127,7 @@ class Collector:
         self.inputs.templates.append(found)
 
     def _is_handwritten(self, document: Document) -> bool:
-        return self._strict and not document.server_made and not self._live
+        return self._strict and not document.server_made and not self.is_live
 
     def _decode(self, document: Document, wire_type: kinds.WireType) -> None:
         """Decode the object, give it the name and namespace that it will have in the cluster, and store it."""
@@ -163,7 +160,7 @@ class Collector:
             line = document.begins if isinstance(document.begins, int) else 0  # counting lines is not worth it yet
             self._places[key] = (len(self._files) - 1) << 32 | line
             return True
-        if self._live:
+        if self.is_live:
             return False
         file, line = self._files[first >> 32], first & 0xFFFFFFFF
         where = f"{file}:{line}" if line else file

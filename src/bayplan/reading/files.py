@@ -92,7 +92,7 @@ def load(options: ReadOptions) -> Inputs:
             collector.add(source)
         else:
             _collect(source, collector, reporter)
-    collector.begin_live()
+    collector.is_live = True
     for source in options.live:
         _collect(source, collector, reporter)
     if collector.faults:

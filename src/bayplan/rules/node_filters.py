@@ -9,7 +9,7 @@ from bayplan.indexing.journal import Change
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import TAINTS, At
 from bayplan.model.reasons import Codes, Reason, StatusCode
-from bayplan.model.taints import UNSCHEDULABLE, tolerated
+from bayplan.model.taints import UNSCHEDULABLE
 from bayplan.model.workloads import HostPort, Workload
 from bayplan.rules.rule import Failure, Rule
 
@@ -31,7 +31,7 @@ class NodeUnschedulable(Rule):
 
     def part(self, workload: Workload, index: PlacementIndex) -> str | None:
         del index
-        return None if tolerated(UNSCHEDULABLE, workload.needs.tolerations) else "not tolerated"
+        return None if any(each.tolerates(UNSCHEDULABLE) for each in workload.needs.tolerations) else "not tolerated"
 
     def reject(self, state: str, index: PlacementIndex, at: At) -> Codes:
         del state
