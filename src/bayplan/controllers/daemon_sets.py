@@ -1,11 +1,11 @@
-"""Where a DaemonSet wants a pod, and what its controller writes into it (pkg/controller/daemon). Makes no pods."""
+"""The nodes on which a DaemonSet runs a pod, and the pod's spec there (pkg/controller/daemon). Creates no pods."""
 
 from __future__ import annotations
 
 import msgspec
 
 from bayplan.mapping import selectors
-from bayplan.model import taints
+from bayplan.model.labels import HARD_EFFECTS, NO_EXECUTE, NO_SCHEDULE, Taint, Toleration, tolerated
 from bayplan.wire.nodes import Node
 from bayplan.wire.pods import (
     Affinity,
@@ -19,18 +19,18 @@ from bayplan.wire.pods import (
 
 # pkg/controller/daemon/util/daemonset_util.go, AddOrUpdateDaemonPodTolerations
 _TOLERATED = (
-    ("node.kubernetes.io/not-ready", taints.NO_EXECUTE),
-    ("node.kubernetes.io/unreachable", taints.NO_EXECUTE),
-    ("node.kubernetes.io/disk-pressure", taints.NO_SCHEDULE),
-    ("node.kubernetes.io/memory-pressure", taints.NO_SCHEDULE),
-    ("node.kubernetes.io/pid-pressure", taints.NO_SCHEDULE),
-    ("node.kubernetes.io/unschedulable", taints.NO_SCHEDULE),
+    ("node.kubernetes.io/not-ready", NO_EXECUTE),
+    ("node.kubernetes.io/unreachable", NO_EXECUTE),
+    ("node.kubernetes.io/disk-pressure", NO_SCHEDULE),
+    ("node.kubernetes.io/memory-pressure", NO_SCHEDULE),
+    ("node.kubernetes.io/pid-pressure", NO_SCHEDULE),
+    ("node.kubernetes.io/unschedulable", NO_SCHEDULE),
 )
-_TOLERATED_ON_HOST_NETWORK = ("node.kubernetes.io/network-unavailable", taints.NO_SCHEDULE)
+_TOLERATED_ON_HOST_NETWORK = ("node.kubernetes.io/network-unavailable", NO_SCHEDULE)
 
 
 def with_tolerations(spec: PodSpec) -> PodSpec:
-    """The template's spec with what every daemon tolerates; said twice, the controller's word counts."""
+    """The template's spec and the tolerations of every daemon pod, which replace its own for the same taint."""
     tolerated = (*_TOLERATED, _TOLERATED_ON_HOST_NETWORK) if spec.host_network else _TOLERATED
     own = [t for t in spec.tolerations or () if (t.key, t.effect) not in tolerated]
     added = [WireToleration(key=key, operator="Exists", effect=effect) for key, effect in tolerated]
@@ -38,7 +38,7 @@ def with_tolerations(spec: PodSpec) -> PodSpec:
 
 
 def runs_on(spec: PodSpec, node: Node) -> bool:
-    """Whether the DaemonSet wants a pod there: its node name, selector, required affinity and hard taints allow it."""
+    """Whether the DaemonSet runs a pod there: node name, selector, required affinity and hard taints allow it."""
     name, labels = node.metadata.name, node.metadata.labels or {}
     if spec.node_name and spec.node_name != name:
         return False
@@ -47,13 +47,9 @@ def runs_on(spec: PodSpec, node: Node) -> bool:
         return False
     if affinity.required is not None and not any(term.matches(name, labels) for term in affinity.required):
         return False
-    return _tolerates(spec, node)
-
-
-def _tolerates(spec: PodSpec, node: Node) -> bool:
-    said = [taints.Toleration(t.key, t.operator, t.value, t.effect) for t in spec.tolerations or ()]
-    found = (taints.Taint(t.key, t.value, t.effect) for t in node.spec.taints or ())
-    return all(taints.tolerated(taint, said) for taint in found if taint.effect in taints.HARD_EFFECTS)
+    tolerations = [Toleration(t.key, t.operator, t.value, t.effect) for t in spec.tolerations or ()]
+    found = (Taint(t.key, t.value, t.effect) for t in node.spec.taints or ())
+    return all(tolerated(taint, tolerations) for taint in found if taint.effect in HARD_EFFECTS)
 
 
 def bound_to(spec: PodSpec, node_name: str) -> PodSpec:

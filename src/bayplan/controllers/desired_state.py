@@ -13,6 +13,7 @@ import msgspec
 
 from bayplan.errors import Fault
 from bayplan.mapping import selectors
+from bayplan.mapping.pods import FINISHED
 from bayplan.model import labels as label_model
 from bayplan.model.node_selectors import NAME_FIELD
 from bayplan.wire import kinds
@@ -40,7 +41,6 @@ from bayplan.wire.storage import (
 )
 
 SUCCEEDED = "Succeeded"
-FINISHED = (SUCCEEDED, "Failed")
 INDEX_KEY = "batch.kubernetes.io/job-completion-index"
 _FIELD_OF_KIND = {
     "Node": "nodes",

@@ -15,8 +15,8 @@ import numpy as np
 from bayplan.indexing.capacity import PODS
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model import quantities
+from bayplan.model.labels import HARD_EFFECTS, Taint, Toleration, tolerated
 from bayplan.model.node_selectors import NodeAffinity
-from bayplan.model.taints import HARD_EFFECTS, Taint, Toleration, tolerated
 from bayplan.model.targets import Target, TargetName
 from bayplan.model.terms import HOSTNAME
 from bayplan.model.workloads import Needs, Workload, WorkloadKey

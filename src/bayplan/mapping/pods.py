@@ -16,7 +16,7 @@ import msgspec
 from bayplan.mapping import selectors
 from bayplan.model import labels as label_model
 from bayplan.model import quantities
-from bayplan.model.taints import Toleration
+from bayplan.model.labels import Toleration
 from bayplan.model.terms import NO_TERMS, AffinityTerms, PodTerm
 from bayplan.model.workloads import (
     Claims,
@@ -45,7 +45,7 @@ from bayplan.wire.pods import (
 )
 
 DEFAULT_NAMESPACE = "default"
-FINISHED = ("Succeeded", "Failed")
+FINISHED = ("Succeeded", "Failed")  # phases of pods that have terminated and count nowhere
 DISRUPTION_TARGET, PREEMPTION = "DisruptionTarget", "PreemptionByScheduler"
 ANY_ADDRESS = "0.0.0.0"  # noqa: S104 (compared, never bound)
 EXECUTION = "requiredDuringSchedulingRequiredDuringExecution"
@@ -91,11 +91,6 @@ class SpreadContext(msgspec.Struct):
 
 
 EMPTY_SPREAD_CONTEXT = SpreadContext()
-
-
-def finished(pod: Pod) -> bool:
-    """Whether the pod has terminated and no longer counts anywhere."""
-    return pod.status.phase in FINISHED
 
 
 def workload_of(pod: Pod, spread_context: SpreadContext | None = None) -> Workload:
@@ -161,13 +156,13 @@ def default_selector(
         selector = service.spec.selector or {}
         if all(labels.get(key) == value for key, value in selector.items()):
             merged.update(selector)
-    found = label_model.equals(merged)
+    required = [label_model.Requirement(key, label_model.IN, (value,)) for key, value in merged.items()]
     owner = next((owner for owner in owners or () if owner.controller), None)
     if owner is not None and (owner.api_version, owner.kind) in _SPREAD_BY_DEFAULT:
         selected = context.controllers.get((owner.kind, namespace, owner.name))
         if selected is not None:
-            found = found.and_also(selected.requirements)
-    return found if found.requirements else None
+            required += selected.requirements
+    return label_model.selector_of(required) if required else None
 
 
 def _shape(pod: Pod) -> bytes:

@@ -13,7 +13,7 @@ def selector_of(written: meta.LabelSelector | None) -> model.Selector | None:
     """The label selector; None, which matches nothing, if it is absent."""
     if written is None:
         return None
-    equal = (model.requirement(key, model.IN, (value,)) for key, value in (written.match_labels or {}).items())
+    equal = (model.Requirement(key, model.IN, (value,)) for key, value in (written.match_labels or {}).items())
     expressions = (model.requirement(e.key, e.operator, e.values or ()) for e in written.match_expressions or ())
     return model.selector_of((*equal, *expressions))
 

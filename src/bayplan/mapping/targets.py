@@ -6,7 +6,7 @@ from collections import Counter
 
 from bayplan.model import clusters as model
 from bayplan.model import quantities
-from bayplan.model.taints import Taint
+from bayplan.model.labels import Taint
 from bayplan.model.targets import Target, TargetName
 from bayplan.wire.fleets import Cluster, WireResourceSummary
 from bayplan.wire.meta import Quantities

@@ -1,4 +1,8 @@
-"""Labels and label selectors, as `LabelSelectorAsSelector` reads them. Knows nothing of namespaces or topology."""
+"""
+Labels and taints, and what matches them: label selectors, as `LabelSelectorAsSelector` reads them, and tolerations.
+
+Does not know namespaces, topology or nodes.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,8 @@ NEGATIVE = frozenset({NOT_IN, DOES_NOT_EXIST})
 
 
 class Requirement(msgspec.Struct, frozen=True, order=True):
+    """One expression on a label."""
+
     key: str
     operator: str
     values: tuple[str, ...] = ()
@@ -39,9 +45,9 @@ class Requirement(msgspec.Struct, frozen=True, order=True):
 
 class Selector(msgspec.Struct, frozen=True, cache_hash=True):
     """
-    Requirements that must all hold: none at all matches everything.
+    Requirements that must all hold; without any, everything matches.
 
-    A null selector, which matches nothing, is `None` wherever a `Selector | None` is taken.
+    A null selector, which matches nothing, is `None` wherever a `Selector | None` is accepted.
     """
 
     requirements: tuple[Requirement, ...] = ()
@@ -64,18 +70,55 @@ EVERYTHING = Selector()
 
 
 def selector_of(requirements: Iterable[Requirement]) -> Selector:
-    """A selector in canonical form, so that equal meanings are mostly equal values."""
+    """A selector in canonical form, so that selectors with the same meaning are mostly equal values."""
     return Selector(tuple(sorted(set(requirements))))
 
 
 def requirement(key: str, operator: str, values: Iterable[str] = ()) -> Requirement:
+    """A requirement in canonical form: its values sorted, each once."""
     return Requirement(key, operator, tuple(sorted(set(values))))
 
 
 def equals(labels: Labels) -> Selector:
-    """The selector that a plain map of labels stands for."""
+    """The selector that requires all of these labels."""
     return selector_of(Requirement(key, IN, (value,)) for key, value in labels.items())
 
 
 def matches(selector: Selector | None, labels: Labels) -> bool:
     return selector is not None and selector.matches(labels)
+
+
+NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE = "NoSchedule", "PreferNoSchedule", "NoExecute"
+HARD_EFFECTS = (NO_SCHEDULE, NO_EXECUTE)
+
+
+class Taint(msgspec.Struct, frozen=True):
+    key: str
+    value: str
+    effect: str
+
+    def __str__(self) -> str:
+        return f"{self.key}={self.value}:{self.effect}" if self.value else f"{self.key}:{self.effect}"
+
+
+class Toleration(msgspec.Struct, frozen=True):
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+
+    def tolerates(self, taint: Taint) -> bool:
+        if self.effect and self.effect != taint.effect:
+            return False
+        if self.key and self.key != taint.key:
+            return False
+        if self.operator in ("", "Equal"):
+            return self.value == taint.value
+        return self.operator == "Exists"
+
+
+UNSCHEDULABLE_TAINT = Taint("node.kubernetes.io/unschedulable", "", NO_SCHEDULE)
+
+
+def tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
+    return any(toleration.tolerates(taint) for toleration in tolerations)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from bayplan.model.clusters import CLUSTER, REGION
-from bayplan.model.labels import Selector
+from bayplan.model.labels import Selector, Toleration
 from bayplan.model.node_selectors import NodeRequirement
-from bayplan.model.taints import Toleration
 
 DUPLICATED, STATIC_WEIGHT, DYNAMIC_WEIGHT, AGGREGATED = "Duplicated", "StaticWeight", "DynamicWeight", "Aggregated"
 

@@ -7,7 +7,7 @@ from typing import NewType
 import msgspec
 
 from bayplan.model.clusters import ClusterFacts
-from bayplan.model.taints import Taint
+from bayplan.model.labels import Taint
 
 TargetName = NewType("TargetName", str)
 

@@ -8,9 +8,8 @@ from typing import NewType
 import msgspec
 
 from bayplan.model.bindings import Binding
-from bayplan.model.labels import Selector
+from bayplan.model.labels import Selector, Toleration
 from bayplan.model.node_selectors import ANY_NODE, NodeAffinity
-from bayplan.model.taints import Toleration
 from bayplan.model.terms import NO_TERMS, AffinityTerms
 
 WorkloadKey = NewType("WorkloadKey", str)  # namespace/name

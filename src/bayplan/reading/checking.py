@@ -77,23 +77,18 @@ class FieldFinding(msgspec.Struct, frozen=True):
     unknown_field: bool = False
 
 
-def check(document: Document) -> list[Fault]:
-    """Everything wrong with the structure of a hand-written document."""
-    faults = [document.fault(finding.message, finding.path) for finding in _findings(document)]
-    if document.root is None:
+def check(document: Document, *, types_only: bool = False) -> list[Fault]:
+    """
+    Everything wrong with the structure of a document.
+
+    With `types_only`, unknown fields and duplicate keys are allowed, as for objects that an API server wrote.
+    """
+    root = document.root if document.root is not None else json_documents.root_of(document)
+    found = (finding for finding in walk(root, document.kind) if not (types_only and finding.unknown_field))
+    faults = [document.fault(finding.message, finding.path) for finding in found]
+    if document.root is None and not types_only:
         faults.extend(json_documents.duplicate_keys(document))
     return faults
-
-
-def wrong_types(document: Document) -> list[Fault]:
-    """The values of the wrong type; unknown fields are allowed, since an API server wrote them."""
-    found = (finding for finding in _findings(document) if not finding.unknown_field)
-    return [document.fault(finding.message, finding.path) for finding in found]
-
-
-def _findings(document: Document) -> Iterator[FieldFinding]:
-    root = document.root if document.root is not None else json_documents.root_of(document)
-    return walk(root, document.kind)
 
 
 def walk(value: Any, type_name: str, path: str = "") -> Iterator[FieldFinding]:

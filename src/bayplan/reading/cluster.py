@@ -36,7 +36,7 @@ class PodSink:
         self.waiting: list[Pod] = []
 
     def __call__(self, pod: Pod) -> None:
-        if pods.finished(pod):
+        if pod.status.phase in pods.FINISHED:
             return
         if not pod.spec.node_name:
             self.waiting.append(pod)

@@ -88,19 +88,19 @@ class Collector:
         if handling.problem:
             self.faults.append(item.fault(handling.problem, handling.path))
         elif handling.wire_type is None:
-            self._skip(item, handling)
+            self._skip(item, keep_template=handling.template)
         else:
             item.namespace = "" if item.kind in kinds.CLUSTER_WIDE else item.namespace or self._namespace
             self._decode(item, handling.wire_type)
 
-    def _skip(self, document: Document, handling: kinds.KindHandling) -> None:
+    def _skip(self, document: Document, *, keep_template: bool) -> None:
         sink = self._sinks.get(document.kind)
         if sink is None:
             self.inputs.skipped[document.kind] += 1
         # The pods of a CronJob are not created, but its misspelt fields are reported.
-        if document.kind == "CronJob" and self._is_handwritten(document):
+        if document.kind == "CronJob" and self._strict and not document.server_made and not self.is_live:
             self.faults.extend(checking.check(document))
-        if handling.template and document.name:
+        if keep_template and document.name:
             self._keep_template(document)
         if sink is not None:
             self._send(sink, document, document)
@@ -126,13 +126,11 @@ class Collector:
         found.metadata.name, found.metadata.namespace = document.name, document.namespace
         self.inputs.templates.append(found)
 
-    def _is_handwritten(self, document: Document) -> bool:
-        return self._strict and not document.server_made and not self.is_live
-
     def _decode(self, document: Document, wire_type: kinds.WireType) -> None:
         """Decode the object, give it the name and namespace that it will have in the cluster, and store it."""
+        is_handwritten = self._strict and not document.server_made and not self.is_live
         try:
-            found = (self._is_handwritten(document) and checking.check(document)) or decode(document, wire_type)
+            found = (is_handwritten and checking.check(document)) or decode(document, wire_type)
         except json_documents.UNDECODABLE as error:
             found = [document.fault(json_documents.invalid(error))]
         if not document.name and not isinstance(found, list):
@@ -147,8 +145,11 @@ class Collector:
         metadata.namespace = document.namespace
         # The items of a typed list name neither version nor kind.
         found.api_version, found.kind = document.api_version, document.kind
-        if self._is_first(document):
-            self._store(document, found)
+        if not self._is_first(document):
+            return
+        if is_handwritten:
+            self.inputs.documents[ObjectKey(document.kind, document.namespace, document.name)] = document
+        self._store(document, found)
 
     def _is_first(self, document: Document) -> bool:
         """Whether no earlier object has this identity; in files a second one is a fault."""
@@ -168,8 +169,6 @@ class Collector:
         return False
 
     def _store(self, document: Document, found: Any) -> None:
-        if self._is_handwritten(document):
-            self.inputs.documents[ObjectKey(document.kind, document.namespace, document.name)] = document
         if document.kind == "Pod":
             self.inputs.inventory.add(found)
         sink = self._sinks.get(document.kind)
@@ -205,7 +204,7 @@ def decode(document: Document, wire_type: Any) -> Any:
         return msgspec.convert(conversion.without_nulls(root), wire_type)
     except msgspec.ValidationError as error:
         # msgspec stops at the first fault; the checker finds all of them, with clearer messages.
-        return checking.wrong_types(document) or [_decoding_fault(document, error)]
+        return checking.check(document, types_only=True) or [_decoding_fault(document, error)]
 
 
 def _decoding_fault(document: Document, error: Exception) -> Fault:

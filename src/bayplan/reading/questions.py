@@ -86,7 +86,7 @@ def situation_of(question: PodQuestion) -> Situation:
     for node in question.nodes:
         index.add_target(targets.target_of_node(node))
     for pod in question.pods:
-        if pod.spec.node_name and not pods.finished(pod):
+        if pod.spec.node_name and pod.status.phase not in pods.FINISHED:
             index.add(pods.workload_of(pod, spread_context), pod.spec.node_name)
     workload = pods.workload_of(question.pod, spread_context)
     workload = msgspec.structs.replace(workload, requested_target=question.pod.spec.node_name)
@@ -209,7 +209,7 @@ def preemption_situation_of(question: PodQuestion) -> PreemptionSituation:
     _check_times(question)
     situation = situation_of(question)
     written = [msgspec.convert(one, PodDisruptionBudget) for one in question.objects if _is_budget(one)]
-    waiting = [pod for pod in question.pods if not pod.spec.node_name and not pods.finished(pod)]
+    waiting = [pod for pod in question.pods if not pod.spec.node_name and pod.status.phase not in pods.FINISHED]
     workloads = [pods.workload_of(pod, situation.spread_context) for pod in waiting]
     return PreemptionSituation(
         situation.index,

@@ -260,9 +260,21 @@ def plain(text: str) -> Scalar:
     """The value of an unquoted scalar; raises ValueError for infinity and NaN, which JSON cannot represent."""
     if text in _WORDS:
         return _WORDS[text]
-    if text[0] in _NUMBER_STARTS:
-        return _number(text)
-    return text
+    if text[0] not in _NUMBER_STARTS:
+        return text
+    if text in _NOT_NUMBERS:
+        raise ValueError(f"{text} is no number that JSON can hold; put it in quotes if it is meant as text")
+    if text[0] == ".":
+        return _float(text) if _POINTED_FLOAT.fullmatch(text) else text
+    bare = text.replace("_", "")
+    if not _INTEGER.fullmatch(bare):
+        return _float(bare, otherwise=text) if _FLOAT.fullmatch(bare) else text
+    digits = bare.lstrip("+-")
+    is_octal = len(digits) > 1 and digits[0] == "0" and digits[1].isdigit()
+    value = int(digits, 8) if is_octal else int(digits, 0)
+    value = -value if bare[0] == "-" else value
+    # Beyond 64 bits Go has only floats.
+    return value if -(2**63) <= value < 2**64 else float(value)
 
 
 def tagged(tag: str, text: str) -> Scalar:
@@ -282,22 +294,6 @@ def tagged(tag: str, text: str) -> Scalar:
     if not isinstance(value, expected) or (isinstance(value, bool) and name != "bool"):  # type: ignore[arg-type]
         raise ValueError(f"{text!r} is no {name}")
     return value
-
-
-def _number(text: str) -> Scalar:
-    if text in _NOT_NUMBERS:
-        raise ValueError(f"{text} is no number that JSON can hold; put it in quotes if it is meant as text")
-    if text[0] == ".":
-        return _float(text) if _POINTED_FLOAT.fullmatch(text) else text
-    bare = text.replace("_", "")
-    if not _INTEGER.fullmatch(bare):
-        return _float(bare, otherwise=text) if _FLOAT.fullmatch(bare) else text
-    digits = bare.lstrip("+-")
-    is_octal = len(digits) > 1 and digits[0] == "0" and digits[1].isdigit()
-    value = int(digits, 8) if is_octal else int(digits, 0)
-    value = -value if bare[0] == "-" else value
-    # Beyond 64 bits Go has only floats.
-    return value if -(2**63) <= value < 2**64 else float(value)
 
 
 def _float(bare: str, otherwise: str = "") -> Scalar:

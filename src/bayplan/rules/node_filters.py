@@ -8,8 +8,8 @@ from bayplan.indexing.evaluations import Touched
 from bayplan.indexing.journal import Change
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import TAINTS, At
+from bayplan.model.labels import UNSCHEDULABLE_TAINT
 from bayplan.model.reasons import Codes, Reason, StatusCode
-from bayplan.model.taints import UNSCHEDULABLE
 from bayplan.model.workloads import HostPort, Workload
 from bayplan.rules.rule import Failure, Rule
 
@@ -31,7 +31,9 @@ class NodeUnschedulable(Rule):
 
     def part(self, workload: Workload, index: PlacementIndex) -> str | None:
         del index
-        return None if any(each.tolerates(UNSCHEDULABLE) for each in workload.needs.tolerations) else "not tolerated"
+        return (
+            None if any(each.tolerates(UNSCHEDULABLE_TAINT) for each in workload.needs.tolerations) else "not tolerated"
+        )
 
     def reject(self, state: str, index: PlacementIndex, at: At) -> Codes:
         del state

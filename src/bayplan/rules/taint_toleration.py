@@ -8,8 +8,8 @@ import numpy as np
 
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ALL, TAINTS, At
+from bayplan.model.labels import HARD_EFFECTS, PREFER_NO_SCHEDULE, Taint, Toleration, tolerated
 from bayplan.model.reasons import Codes, Mask, Reason, Scores, StatusCode
-from bayplan.model.taints import HARD_EFFECTS, PREFER_NO_SCHEDULE, Taint, Toleration, tolerated
 from bayplan.model.workloads import Workload
 from bayplan.rules.rule import MAX_SCORE, Failure, Rule, Scaling
 

@@ -18,10 +18,9 @@ from bayplan.indexing.journal import Change, ChangeType
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ABSENT, ALL, At, ValueColumn
 from bayplan.indexing.term_table import Counter, TermEntry
-from bayplan.model.labels import EVERYTHING
+from bayplan.model.labels import EVERYTHING, Toleration
 from bayplan.model.node_selectors import ANY_NODE, NodeAffinity
 from bayplan.model.reasons import Codes, Mask, Reason, Scores, StatusCode
-from bayplan.model.taints import Toleration
 from bayplan.model.terms import HOSTNAME, TARGET, ZONE, PeerTerm, TermPart
 from bayplan.model.workloads import SpreadConstraint, Workload
 from bayplan.rules import node_affinity, taint_toleration

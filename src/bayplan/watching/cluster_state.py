@@ -109,7 +109,7 @@ class ClusterState:
     def put_pod(self, pod: Pod) -> None:
         """Apply a pod that is new or changed."""
         key = WorkloadKey(f"{pod.metadata.namespace or DEFAULT_NAMESPACE}/{pod.metadata.name}")
-        if pods.finished(pod):
+        if pod.status.phase in pods.FINISHED:
             self._drop(key)
         elif pod.spec.node_name:
             self._put_bound(key, pod)

@@ -77,7 +77,11 @@ async def pending_pods(connection: Connection, namespace: str) -> list[Workload]
         if isinstance(page, Restarted):
             found.clear()
         else:
-            found += [pods.workload_of(pod) for pod in page.items if isinstance(pod, Pod) and not pods.finished(pod)]
+            found += [
+                pods.workload_of(pod)
+                for pod in page.items
+                if isinstance(pod, Pod) and pod.status.phase not in pods.FINISHED
+            ]
     return found
 
 

@@ -9,16 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bayplan.auditing import spread
-from bayplan.auditing.layout import (
-    COMPONENTS,
-    DECLARED,
-    ETCD,
-    HOST,
-    INFERRED,
-    LEVELS,
-    OBSERVED,
-    ZONE,
-)
+from bayplan.auditing.layout import COMPONENTS, DECLARED, ETCD, HOST, INFERRED, LEVELS, OBSERVED, ZONE
 from bayplan.auditing.outcomes import (
     BROKEN,
     HIDDEN,
