@@ -198,11 +198,12 @@ def _has(template: Field, wanted: model.Selector) -> bool:
 def _selector_of(field: Field) -> model.Selector | None:
     if not field.present:
         return None
-    listed = [
+    equal = (model.Requirement(key, model.IN, (value,)) for key, value in field["matchLabels"].labels().items())
+    listed = (
         model.requirement(one["key"].text(), one["operator"].text(), one["values"].texts())
         for one in field["matchExpressions"].items()
-    ]
-    return model.equals(field["matchLabels"].labels()).and_also(listed)
+    )
+    return model.selector_of((*equal, *listed))
 
 
 def _shown(selector: Field) -> str:
