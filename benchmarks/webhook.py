@@ -14,7 +14,7 @@ import json
 import multiprocessing
 import ssl
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import aiohttp
 import msgspec
@@ -24,7 +24,6 @@ from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.mapping import targets
 from bayplan.webhook import certificates, serving
 from bayplan.webhook.admission_handler import AdmissionHandler, AdmissionSettings
-from bayplan.webhook.certificates import CertificateRotator, Memory
 from bayplan.wire.nodes import Node
 
 HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
@@ -32,10 +31,11 @@ REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 RUNNING = "requiredDuringSchedulingRequiredDuringExecution"
 SIZE = 8000
 CONNECTIONS = 8
+LIFETIME = timedelta(days=1)  # of the certificates
 
 
 class View:
-    """A large cluster in which nothing waits."""
+    """A large cluster without pending pods."""
 
     synced = True
     limits = QuotaLimits({"shop": (("cpu", 10**9),)})
@@ -113,17 +113,13 @@ def serve(pipe, n_nodes):
 
 
 async def _serve(pipe, n_nodes):
-    told = []
-
-    async def inject(bundle):
-        told.append(bundle)
-
-    context = certificates.server_context()
-    await CertificateRotator(context, ["127.0.0.1"], Memory(), inject).rotate(datetime.now(UTC))
+    now, context = datetime.now(UTC), certificates.server_context()
+    authority = certificates.create_authority(now, LIFETIME)
+    certificates.load_into(context, certificates.create_serving_pair(authority, ["127.0.0.1"], now, LIFETIME))
     async with serving.WebhookServer(
         serving.application(AdmissionHandler(AdmissionSettings(), View(n_nodes))), context, "127.0.0.1", 0
     ) as server:
-        pipe.send((server.port, told[-1]))
+        pipe.send((server.port, authority.certificate))
         loop = asyncio.get_running_loop()
         while True:  # each word asks for the processor time so far, until none comes
             if not await loop.run_in_executor(None, pipe.recv):

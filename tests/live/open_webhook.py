@@ -11,10 +11,11 @@ from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.mapping import pods, targets
 from bayplan.webhook import certificates, manifests, serving
 from bayplan.webhook.admission_handler import AdmissionHandler, AdmissionSettings
-from bayplan.webhook.certificates import CertificateLifetimes, CertificateRotator, Memory
+from bayplan.webhook.certificates import CertificateLifetimes, CertificateRotator
 from bayplan.wire.nodes import Node
 from bayplan.wire.pods import Pod
 from live.admin import ApiError, wait_for
+from webhook.admission_reviews import MemoryStore
 
 CONFIGURATIONS = tuple(
     f"admissionregistration.k8s.io/v1/{kind}webhookconfigurations" for kind in ("validating", "mutating")
@@ -90,7 +91,9 @@ async def opened(
     )
     if shakes_hands:
         app.on_response_prepare.append(_end_connection)
-    door.rotator = CertificateRotator(context, ["127.0.0.1"], Memory(), inject, lifetimes or CertificateLifetimes())
+    door.rotator = CertificateRotator(
+        context, ["127.0.0.1"], MemoryStore(), inject, lifetimes or CertificateLifetimes()
+    )
     await door.rotator.rotate(now or datetime.now(UTC))  # so that the server has something to show
     door.server = await door._stack.enter_async_context(serving.WebhookServer(app, context, "127.0.0.1", 0))
     address = manifests.WebhookAddress(url=f"https://127.0.0.1:{door.server.port}")

@@ -272,7 +272,7 @@ async def test_no_request_is_refused_while_certificates_are_rotated(admin):
         shown, bundles = [], []
         for after in (7, 14, 20, 21.5, 22.5, 29, 40, 41.5, 42.5):
             await door.rotator.rotate(start + after * minute)
-            shown.append(door.rotator._shown)
+            shown.append(door.rotator._loaded)
             bundles.append((await door.rotator._store.load()).bundle)
             await asyncio.sleep(1.5)
         done.set()
@@ -373,7 +373,7 @@ async def test_a_secret_that_somebody_else_wrote_is_no_riddle(spoilt, kube_serve
     meta = {"name": in_cluster.SECRET, "namespace": OWN}
     await admin.create({"apiVersion": "v1", "kind": "Secret", "metadata": meta, "data": encoded})
     async with connect.from_kubeconfig(kube_server.kubeconfig()) as connection:
-        with pytest.raises(ClusterError, match="holds no certificates of ours; delete it"):
+        with pytest.raises(ClusterError, match="holds no certificates of this webhook; delete it"):
             await in_cluster.SecretStore(connection, OWN).load()
 
 

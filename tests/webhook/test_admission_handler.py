@@ -12,7 +12,18 @@ from bayplan.model.semantics import DESIGN
 from bayplan.validating.guard import Exempt, GuardSettings
 from bayplan.webhook import reviewers, reviews
 from bayplan.webhook.admission_handler import AdmissionHandler, AdmissionSettings
-from webhook.asking import HOSTNAME, RUNNING, SCHEDULING, View, anti, binding, deployment, pod, policy, request
+from webhook.admission_reviews import (
+    HOSTNAME,
+    RUNNING,
+    SCHEDULING,
+    View,
+    anti,
+    binding,
+    deployment,
+    pod,
+    policy,
+    request,
+)
 
 ZONE = "topology.kubernetes.io/zone"
 DOOR = AdmissionHandler(AdmissionSettings())

@@ -14,7 +14,7 @@ from bayplan.errors import InputError
 from bayplan.model.semantics import DESIGN
 from bayplan.webhook import reviews
 from bayplan.webhook.admission_handler import AdmissionHandler, AdmissionSettings
-from webhook.asking import HOSTNAME, RUNNING, View, anti, binding, deployment, pod, policy, review
+from webhook.admission_reviews import HOSTNAME, RUNNING, View, anti, binding, deployment, pod, policy, review
 
 RULE = json.dumps(anti(HOSTNAME, RUNNING, app="db", limit=1, tolerateNamespaces=["a"]))
 PLACEMENT = {"clusterAffinities": [{"affinityName": "a", "overflowAffinities": [{"affinityName": "b"}]}]}

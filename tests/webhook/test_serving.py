@@ -15,9 +15,9 @@ from bayplan.enforcing.quota import QuotaLimits
 from bayplan.errors import ClusterError, InputError
 from bayplan.webhook import certificates, running, serving
 from bayplan.webhook.admission_handler import AdmissionHandler, AdmissionSettings
-from bayplan.webhook.certificates import CertificateChain, CertificateLifetimes, CertificateRotator, Memory
+from bayplan.webhook.certificates import CertificateChain, CertificateLifetimes, CertificateRotator
 from bayplan.webhook.running import WebhookSettings
-from webhook.asking import View, anti, pod, review
+from webhook.admission_reviews import MemoryStore, View, anti, pod, review
 
 DEFAULT = CertificateLifetimes()
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -43,7 +43,7 @@ class Trust:
 async def opened(observe=None, now=None, lifetimes=DEFAULT, door=None):
     """A door on a port of its own, its rotator and what is trusted."""
     context, trust = certificates.server_context(), Trust()
-    rotator = CertificateRotator(context, HOSTS, Memory(), trust.inject, lifetimes)
+    rotator = CertificateRotator(context, HOSTS, MemoryStore(), trust.inject, lifetimes)
     await rotator.rotate(now or datetime.now(UTC))
     app = serving.application(door or AdmissionHandler(AdmissionSettings()), observe)
     async with serving.WebhookServer(app, context, "127.0.0.1", 0) as server:
@@ -235,7 +235,7 @@ async def test_no_request_is_refused_while_everything_is_rotated():
         for step in range(100):
             before = trust.context()
             await rotator.rotate(start + step * minute / 2)
-            shown.add(rotator._shown)
+            shown.add(rotator._loaded)
             for context in (before, trust.context()):
                 async with session.post(url, ssl=context, **how) as kept:
                     assert kept.status == 200
@@ -246,16 +246,16 @@ async def test_no_request_is_refused_while_everything_is_rotated():
 
 
 async def test_replicas_show_what_one_of_them_made():
-    store, trust = Memory(), Trust()
+    store, trust = MemoryStore(), Trust()
     first, second = (CertificateRotator(certificates.server_context(), HOSTS, store, trust.inject) for _ in range(2))
     await first.rotate(NOW)
     await second.rotate(NOW)
-    assert first._shown == second._shown
+    assert first._loaded == second._loaded
     assert len(set(trust.bundles)) == 1
 
 
 async def test_who_comes_second_takes_what_came_first():
-    class Race(Memory):
+    class Race(MemoryStore):
         """Somebody else saves between our look and our saving."""
 
         async def save(self, chain: CertificateChain, instead_of: CertificateChain | None) -> bool:
@@ -266,17 +266,17 @@ async def test_who_comes_second_takes_what_came_first():
     store, trust = Race(), Trust()
     rotator = CertificateRotator(certificates.server_context(), HOSTS, store, trust.inject)
     await rotator.rotate(NOW)
-    assert rotator._shown == (await store.load()).serving
+    assert rotator._loaded == (await store.load()).serving
 
 
 async def test_nothing_is_shown_that_the_api_server_was_not_told():
     async def refuse(_bundle):
         raise ClusterError("the API server is away")
 
-    rotator = CertificateRotator(certificates.server_context(), HOSTS, Memory(), refuse)
+    rotator = CertificateRotator(certificates.server_context(), HOSTS, MemoryStore(), refuse)
     with pytest.raises(ClusterError):
         await rotator.rotate(NOW)
-    assert rotator._shown is None
+    assert rotator._loaded is None
 
 
 async def test_a_failing_api_server_does_not_end_the_looking_after():
@@ -288,7 +288,7 @@ async def test_a_failing_api_server_does_not_end_the_looking_after():
 
     complaints = asyncio.Queue()
     rotator = CertificateRotator(
-        certificates.server_context(), HOSTS, Memory(), refuse, CertificateLifetimes(settling=timedelta())
+        certificates.server_context(), HOSTS, MemoryStore(), refuse, CertificateLifetimes(settling=timedelta())
     )
     running = asyncio.create_task(rotator.run(complaints.put_nowait))
     assert [str(await complaints.get()) for _ in range(2)] == ["away", "away"]

@@ -1,7 +1,9 @@
 """
-The daemon namespaces that every hard anti-affinity term tolerates, written into the annotation `bayplan.io/affinity`.
+Answers one AdmissionReview: which rules apply to which kind of object. Knows nothing of HTTP.
 
-Terms of `spec.affinity` have no field for it: for those there is the switch `daemonNamespaces`.
+Mutation adds the daemon namespaces, which every required anti-affinity term tolerates, to the annotation
+`bayplan.io/affinity`. Terms of `spec.affinity` have no field for them: for those there is the switch
+`daemonNamespaces`.
 """
 
 from __future__ import annotations
@@ -30,55 +32,12 @@ from bayplan.wire import conversion
 from bayplan.wire.meta import ApiObject, ObjectReference
 from bayplan.wire.pods import Pod
 
-_HARD = (pod_affinity.REQUIRED_WHILE_RUNNING, pod_affinity.REQUIRED)
-_POINTER = f"/metadata/annotations/{AFFINITY.replace('~', '~0').replace('/', '~1')}"
-
-
-def toleration_patch(annotations: dict[str, str] | None, tolerated: tuple[str, ...]) -> list[dict[str, Any]]:
-    """
-    The JSON patch that makes every hard anti-affinity term tolerate these namespaces; nothing if all do.
-
-    A malformed annotation is left as it is: whoever validates it says what is wrong.
-    """
-    text = (annotations or {}).get(AFFINITY)
-    if text is None or len(text) > LONGEST:
-        return []
-    try:
-        content = yaml_text.parse(text)
-    except ValueError:
-        return []
-    changed = [_tolerating(term, tolerated) for term in _hard_terms(content)]
-    if not any(changed):
-        return []
-    return [{"op": "replace", "path": _POINTER, "value": msgspec.json.encode(content).decode()}]
-
-
-def _hard_terms(content: object) -> list[dict[str, Any]]:
-    anti = content.get(pod_affinity.ANTI_AFFINITY) if isinstance(content, dict) else None
-    lists = [anti.get(when) for when in _HARD] if isinstance(anti, dict) else []
-    return [term for listed in lists if isinstance(listed, list) for term in listed if isinstance(term, dict)]
-
-
-def _tolerating(term: dict[str, Any], tolerated: tuple[str, ...]) -> bool:
-    """Let the term tolerate the namespaces; whether it did not before."""
-    listed = term.get("tolerateNamespaces") or []
-    if not isinstance(listed, list):
-        return False
-    missing = [namespace for namespace in tolerated if namespace not in listed]
-    if missing:
-        term["tolerateNamespaces"] = [*listed, *missing]
-    return bool(missing)
-
-
-# RF merged from webhook.admission_handler: One review in, one answer out. Knows which rules look at which kind of
-# object, and nothing of HTTP.
-
 EXEMPT_NAMESPACE = "kube-system"
-MIRROR_ANNOTATION = "kubernetes.io/config.mirror"  # the API's picture of a pod that the kubelet runs whatever we say
-# What a review may hold unnoticed until its object is decoded: text that is no UTF-8, and brackets without end.
-_NO_JSON = (UnicodeDecodeError, RecursionError)
+MIRROR_ANNOTATION = "kubernetes.io/config.mirror"  # marks a static pod, which the kubelet runs in any case
+# Errors that appear only when the object of a review is decoded: invalid UTF-8 and excessive nesting.
+_DECODE_ERRORS = (UnicodeDecodeError, RecursionError)
 KARMADA_GROUPS = ("policy.karmada.io", "work.karmada.io")
-# They make pods and ReplicaSets from templates that other people wrote (pkg/controller).
+# They create pods and ReplicaSets from templates that other users wrote (pkg/controller).
 CONTROLLERS = frozenset(
     {
         "system:kube-controller-manager",
@@ -91,10 +50,12 @@ CONTROLLERS = frozenset(
         "system:serviceaccount:kube-system:statefulset-controller",
     }
 )
+_REQUIRED_LISTS = (pod_affinity.REQUIRED_WHILE_RUNNING, pod_affinity.REQUIRED)
+_POINTER = f"/metadata/annotations/{AFFINITY.replace('~', '~0').replace('/', '~1')}"
 
 
 class AdmissionSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """`own_namespace` is where this webhook runs: what is made there is never blocked, lest it keeps itself out."""
+    """`own_namespace` is where this webhook runs: objects there are never rejected, so that it cannot block itself."""
 
     semantics: Semantics = UPSTREAM
     guard: GuardSettings = GuardSettings()
@@ -108,7 +69,7 @@ class _Binding(ApiObject):
 
 
 class AdmissionHandler:
-    """Answers reviews by the settings and, where there is a view of the cluster, by what is in it."""
+    """Answers reviews by the settings and, with a view of the cluster, by its state: binds and quota."""
 
     def __init__(self, settings: AdmissionSettings, view: ClusterView | None = None) -> None:
         self._settings, self._view = settings, view
@@ -116,76 +77,78 @@ class AdmissionHandler:
         self._quota = None if view is None else QuotaReviewer(view, settings.charge, settings.quota)
 
     async def validate(self, request: AdmissionRequest) -> AdmissionResponse:
-        """Whether the object may come in."""
-        never_blocked = request.namespace in (EXEMPT_NAMESPACE, self._settings.own_namespace)
+        """Return whether the object is admitted. In exempt namespaces a rejection becomes a warning."""
+        exempt = request.namespace in (EXEMPT_NAMESPACE, self._settings.own_namespace)
         try:
-            answer = await self._validated(request)
+            response = await self._validate(request)
         except InputError as error:
-            answer = AdmissionResponse(reviews.INVALID, str(error))
+            response = AdmissionResponse(reviews.INVALID, str(error))
         except ClusterError:
-            if never_blocked:
+            if exempt:
                 return ALLOWED
             raise
-        if answer.allowed or not never_blocked:
-            return answer
-        return AdmissionResponse(warnings=(answer.message, *answer.warnings))
+        if response.allowed or not exempt:
+            return response
+        return AdmissionResponse(warnings=(response.message, *response.warnings))
 
     async def mutate(self, request: AdmissionRequest) -> AdmissionResponse:
-        """What is to be changed in the object before it comes in."""
+        """Return the changes to make to the object before it is admitted."""
         if (request.kind.group, request.kind.kind, request.sub_resource) != ("", "Pod", ""):
             return ALLOWED
         try:
-            pod, old = _typed(request.object, Pod), _old(request, Pod)
+            pod, old = _decode(request.object, Pod), _decode_old(request, Pod)
         except InputError:
-            return ALLOWED  # which is for those to refuse who come after
+            return ALLOWED  # the validation that follows rejects it
         annotations = pod.metadata.annotations
-        # What is older than the webhook and not touched stays as it is, and so does who is on the way out.
+        # An annotation that the request does not change stays as it is; so does that of a terminating pod.
         before = None if old is None else (old.metadata.annotations or {}).get(AFFINITY)
         if pod.metadata.deletion_timestamp is not None or (annotations or {}).get(AFFINITY) == before:
             return ALLOWED
         return AdmissionResponse(patch=toleration_patch(annotations, self._settings.guard.tolerate_namespaces))
 
-    async def _validated(self, request: AdmissionRequest) -> AdmissionResponse:
+    async def _validate(self, request: AdmissionRequest) -> AdmissionResponse:
         if request.operation not in (reviews.CREATE, reviews.UPDATE):
             return ALLOWED
         group, kind = request.kind.group, request.kind.kind
         if (group, kind) == ("", "Binding"):
-            return await self._binding(request)
+            return await self._review_binding(request)
         if request.sub_resource:
             return ALLOWED
         if group in KARMADA_GROUPS:
-            return _placement(request)
+            return _review_placement(request)
         wire_type = pod_guard.wire_type(group, kind)
-        return ALLOWED if wire_type is None else await self._pods(request, wire_type)
+        return ALLOWED if wire_type is None else await self._review_pod_template(request, wire_type)
 
-    async def _pods(self, request: AdmissionRequest, wire_type: type[ApiObject]) -> AdmissionResponse:
-        written, old = _typed(request.object, wire_type), _old(request, wire_type)
+    async def _review_pod_template(self, request: AdmissionRequest, wire_type: type[ApiObject]) -> AdmissionResponse:
+        written, old = _decode(request.object, wire_type), _decode_old(request, wire_type)
         if written.metadata.deletion_timestamp is not None:
             return ALLOWED  # only finalizers can still change
-        verdict = self._guarded(written, old, request)
+        verdict = self._guard_verdict(written, old, request)
         if verdict.causes:
-            return _refused(verdict.causes, verdict.warnings)
+            return _rejected(verdict.causes, verdict.warnings)
         if isinstance(written, Pod):
             assert old is None or isinstance(old, Pod)
-            answer = await self._placed(written, old, request)
-            if not answer.allowed:
-                return msgspec.structs.replace(answer, warnings=verdict.warnings)
+            response = await self._review_cluster_state(written, old, request)
+            if not response.allowed:
+                return msgspec.structs.replace(response, warnings=verdict.warnings)
         return AdmissionResponse(warnings=verdict.warnings)
 
-    def _guarded(self, written: ApiObject, old: ApiObject | None, request: AdmissionRequest) -> pod_guard.GuardVerdict:
-        """The warnings, and of what is wrong only what was not before."""
+    def _guard_verdict(
+        self, written: ApiObject, old: ApiObject | None, request: AdmissionRequest
+    ) -> pod_guard.GuardVerdict:
+        """Return the warnings, and the causes that the object did not have before the request."""
         pod, settings = pod_guard.pod_like(written, request.namespace), self._settings
         before = None if old is None else pod_guard.pod_like(old, request.namespace)
         requester = _requester(request, written)
         verdict = pod_guard.guard_verdict(
             pod, settings.semantics, settings.guard, requester, annotated=True, before=before
         )
-        misplaced = _new(_placement_causes(written), _placement_causes(old))
+        misplaced = _new_causes(_placement_causes(written), _placement_causes(old))
         return pod_guard.GuardVerdict(verdict.causes + misplaced, verdict.warnings) if misplaced else verdict
 
-    # What needs a view of the cluster
+    # Reviews that need the state of the cluster
 
-    async def _placed(self, pod: Pod, old: Pod | None, request: AdmissionRequest) -> AdmissionResponse:
+    async def _review_cluster_state(self, pod: Pod, old: Pod | None, request: AdmissionRequest) -> AdmissionResponse:
         if self._binds is None or self._quota is None:
             return ALLOWED
         workload, dry_run = _workload(pod, request), bool(request.dry_run)
@@ -198,10 +161,10 @@ class AdmissionHandler:
         rejection = await self._quota.rejection(workload, before, dry_run=dry_run)
         return AdmissionResponse(reviews.FORBIDDEN, rejection) if rejection else ALLOWED
 
-    async def _binding(self, request: AdmissionRequest) -> AdmissionResponse:
+    async def _review_binding(self, request: AdmissionRequest) -> AdmissionResponse:
         if self._view is None or self._binds is None:
             return ALLOWED
-        binding = _typed(request.object, _Binding)
+        binding = _decode(request.object, _Binding)
         name = binding.metadata.name or request.name
         pod = await self._view.pod(request.namespace, name)
         if pod is None:
@@ -217,21 +180,21 @@ def _placement_causes(written: ApiObject | None) -> list[Cause]:
     return placement_annotation.causes_of(Field("metadata", {"annotations": annotations}))
 
 
-def _placement(request: AdmissionRequest) -> AdmissionResponse:
-    """A policy or a binding, by Karmada's rules and ours: what its schema says, its API server has checked."""
-    obj = _plain(request.object)
-    before = admission.causes_of(_plain(request.old_object)) if request.operation == reviews.UPDATE else []
-    found, warnings = _new(admission.causes_of(obj), before), policy_warnings.of_placement(obj)
-    return _refused(found, warnings) if found else AdmissionResponse(warnings=warnings)
+def _review_placement(request: AdmissionRequest) -> AdmissionResponse:
+    """Review a policy or binding by the rules of Karmada and ours; its API server has checked the schema."""
+    obj = _decode_object(request.object)
+    before = admission.causes_of(_decode_object(request.old_object)) if request.operation == reviews.UPDATE else []
+    found, warnings = _new_causes(admission.causes_of(obj), before), policy_warnings.of_placement(obj)
+    return _rejected(found, warnings) if found else AdmissionResponse(warnings=warnings)
 
 
-def _refused(found: Sequence[Cause], warnings: Sequence[str]) -> AdmissionResponse:
+def _rejected(found: Sequence[Cause], warnings: Sequence[str]) -> AdmissionResponse:
     code = reviews.FORBIDDEN if all(cause.reason == causes.FORBIDDEN for cause in found) else reviews.INVALID
     return AdmissionResponse(code, "; ".join(str(cause) for cause in found), found, warnings)
 
 
-def _new(found: list[Cause], before: list[Cause]) -> list[Cause]:
-    """What was not wrong before: an object that is already there may still be changed in other things."""
+def _new_causes(found: list[Cause], before: list[Cause]) -> list[Cause]:
+    """Return the new causes: other fields of an existing invalid object may still be changed."""
     return [cause for cause in found if cause not in before]
 
 
@@ -247,32 +210,68 @@ def _workload(pod: Pod, request: AdmissionRequest) -> Workload:
     return msgspec.structs.replace(pods.workload_of(pod), requested_target=pod.spec.node_name)
 
 
-@functools.lru_cache(maxsize=64)  # kinds of objects, of which there are few
+@functools.lru_cache(maxsize=64)  # more than there are kinds
 def _decoder(wire_type: type[ApiObject]) -> Callable[[msgspec.Raw], Any]:
     return msgspec.json.Decoder(wire_type).decode
 
 
-def _typed(raw: msgspec.Raw, wire_type: type[ApiObject]) -> Any:
+def _decode(raw: msgspec.Raw, wire_type: type[ApiObject]) -> Any:
     try:
         return _decoder(wire_type)(raw)
-    except (msgspec.ValidationError, *_NO_JSON):
-        pass  # perhaps only for a null, which is as good as nothing
+    except (msgspec.ValidationError, *_DECODE_ERRORS):
+        pass  # possibly only because of a null, which means that the field is absent
     try:
-        return conversion.converted(_plain(raw), wire_type)
+        return conversion.converted(_decode_object(raw), wire_type)
     except (msgspec.ValidationError, RecursionError) as error:
         raise InputError(f"the object cannot be read: {error}") from None
 
 
-def _old(request: AdmissionRequest, wire_type: type[ApiObject]) -> ApiObject | None:
-    found: ApiObject | None = _typed(request.old_object, wire_type) if request.operation == reviews.UPDATE else None
+def _decode_old(request: AdmissionRequest, wire_type: type[ApiObject]) -> ApiObject | None:
+    found: ApiObject | None = _decode(request.old_object, wire_type) if request.operation == reviews.UPDATE else None
     return found
 
 
-def _plain(raw: msgspec.Raw) -> dict[str, Any]:
+def _decode_object(raw: msgspec.Raw) -> dict[str, Any]:
     try:
         found = msgspec.json.decode(raw)
-    except (msgspec.DecodeError, *_NO_JSON) as error:
+    except (msgspec.DecodeError, *_DECODE_ERRORS) as error:
         raise InputError(f"the object cannot be read: {error}") from None
     if not isinstance(found, dict):
         raise InputError("the review has no object")
     return found
+
+
+def toleration_patch(annotations: dict[str, str] | None, tolerated: tuple[str, ...]) -> list[dict[str, Any]]:
+    """
+    Return the JSON patch that makes every required anti-affinity term tolerate these namespaces; empty if all do.
+
+    A malformed annotation stays as it is: the validation that follows reports what is wrong.
+    """
+    text = (annotations or {}).get(AFFINITY)
+    if text is None or len(text) > LONGEST:
+        return []
+    try:
+        content = yaml_text.parse(text)
+    except ValueError:
+        return []
+    changed = [_add_tolerations(term, tolerated) for term in _required_anti_affinity_terms(content)]
+    if not any(changed):
+        return []
+    return [{"op": "replace", "path": _POINTER, "value": msgspec.json.encode(content).decode()}]
+
+
+def _required_anti_affinity_terms(content: object) -> list[dict[str, Any]]:
+    anti = content.get(pod_affinity.ANTI_AFFINITY) if isinstance(content, dict) else None
+    lists = [anti.get(when) for when in _REQUIRED_LISTS] if isinstance(anti, dict) else []
+    return [term for listed in lists if isinstance(listed, list) for term in listed if isinstance(term, dict)]
+
+
+def _add_tolerations(term: dict[str, Any], tolerated: tuple[str, ...]) -> bool:
+    """Make the term tolerate the namespaces. Return whether it changed."""
+    listed = term.get("tolerateNamespaces") or []
+    if not isinstance(listed, list):
+        return False
+    missing = [namespace for namespace in tolerated if namespace not in listed]
+    if missing:
+        term["tolerateNamespaces"] = [*listed, *missing]
+    return bool(missing)

@@ -1,4 +1,4 @@
-"""What the webhook has the API server do: keep its certificates, trust them, and tell which pods wait."""
+"""What the webhook reads from and writes to the API server: its certificates, its configurations, pending pods."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class _Secret(msgspec.Struct):
 
 
 class SecretStore:
-    """A chain in a Secret, which all replicas share."""
+    """Stores a certificate chain in a Secret that all replicas share."""
 
     def __init__(self, connection: Connection, namespace: str, name: str = SECRET) -> None:
         self._connection, self._namespace, self._name = connection, namespace, name
-        self._seen: dict[str, Any] = {}
+        self._metadata: dict[str, Any] = {}
 
     async def load(self) -> CertificateChain | None:
         try:
@@ -45,18 +45,20 @@ class SecretStore:
         except NotFoundError:
             return None
         secret = msgspec.json.decode(answer, type=_Secret)
-        self._seen = secret.metadata
+        self._metadata = secret.metadata
         try:
             chain = msgspec.json.decode((secret.data or {})[_CHAIN], type=CertificateChain)
             for pair in (*chain.authorities, chain.serving):
                 certificates.check_pair(pair)
         except (KeyError, ValueError):
             where = f"Secret {self._namespace}/{self._name}"
-            raise ClusterError(f"{where} holds no certificates of ours; delete it to have new ones made") from None
+            raise ClusterError(
+                f"{where} holds no certificates of this webhook; delete it to have new ones created"
+            ) from None
         return chain
 
     async def save(self, chain: CertificateChain, instead_of: CertificateChain | None) -> bool:
-        metadata = self._seen if instead_of else {"namespace": self._namespace, "name": self._name}
+        metadata = self._metadata if instead_of else {"namespace": self._namespace, "name": self._name}
         data = {_CHAIN: msgspec.json.encode(chain), _BUNDLE: chain.bundle}
         encoded = {key: base64.b64encode(content).decode() for key, content in data.items()}
         body = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "Opaque", "data": encoded}
@@ -71,7 +73,7 @@ class SecretStore:
 
 
 async def pending_pods(connection: Connection, namespace: str) -> list[Workload]:
-    """The pods of a namespace that have no node yet, whoever is to place them: an index has its scheduler's only."""
+    """Return the unbound pods of a namespace for all schedulers: an index has only those of its own."""
     found: list[Workload] = []
     async for page in listing.pages(connection, PODS, Pod, Selection(namespace, field_selector=_NO_NODE)):
         if isinstance(page, Restarted):
@@ -87,9 +89,9 @@ async def pending_pods(connection: Connection, namespace: str) -> list[Workload]
 
 def configuration_patcher(connection: Connection, on_error: Callable[[ClusterError], None]) -> Patch:
     """
-    Patches webhook configurations. One that is not there is complained of once, and looked for again the next time.
+    Return a function that patches webhook configurations. A missing one is reported once and tried again next time.
 
-    Taking them away is how people get rid of a webhook in need. That must end neither this one nor the scheduler.
+    Operators delete configurations to disable a webhook in an emergency. That must end neither it nor the scheduler.
     """
     missing: set[tuple[str, str]] = set()
 
@@ -100,7 +102,7 @@ def configuration_patcher(connection: Connection, on_error: Callable[[ClusterErr
             await writes.patch(connection, where, None, name, change, content_type=writes.STRATEGIC_PATCH)
         except NotFoundError:
             if (resource, name) not in missing:
-                on_error(ClusterError(f"there is no {plural} {name}: API servers do not ask this webhook by it"))
+                on_error(ClusterError(f"there is no {plural} {name}: API servers do not call this webhook by it"))
             missing.add((resource, name))
         else:
             missing.discard((resource, name))

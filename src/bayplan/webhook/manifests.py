@@ -1,4 +1,4 @@
-"""What an API server has to be told so that it asks the door, as objects, and how it learns whom to trust."""
+"""The webhook configurations that make an API server call this webhook, and the injection of their CA bundle."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ NAME = "bayplan"
 _NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 _ANNOTATED = f"has(object.metadata.annotations) && {AFFINITY!r} in object.metadata.annotations"
 _PLACED_TOO = _ANNOTATED.replace(AFFINITY, PLACEMENT)  # a pod may be a template that Karmada places
-# A pod without any of these has nothing that the door could object to, so the API server need not ask.
+# The webhook never rejects a pod without any of these, so the API server need not call it.
 _BOUND = "request.operation == 'CREATE' && has(object.spec.nodeName)"
-_WORTH_ASKING = f"has(object.spec.affinity) || ({_BOUND}) || ({_ANNOTATED}) || ({_PLACED_TOO})"
+_CALL_CONDITION = f"has(object.spec.affinity) || ({_BOUND}) || ({_ANNOTATED}) || ({_PLACED_TOO})"
 
 # Changes an object by a strategic merge patch: its resource as in a URL, its name, the patch.
 Patch = Callable[[str, str, dict[str, Any]], Awaitable[None]]
 
 
 class WebhookAddress(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the API server finds the door: a Service, or a URL without a path, for which it needs no Service."""
+    """Where the API server reaches the webhook: a Service, or a URL without a path."""
 
     namespace: str = "bayplan-system"
     service: str = "bayplan-webhook"
@@ -39,14 +39,14 @@ class WebhookAddress(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """The names that a certificate for it must have."""
+        """The host names that the serving certificate must have."""
         if self.url:
             return (urllib.parse.urlsplit(self.url).hostname or "",)
         name = f"{self.service}.{self.namespace}.svc"
         return name, f"{name}.cluster.local", f"{self.service}.{self.namespace}"
 
     def client_config(self, path: str) -> dict[str, Any]:
-        """As it stands in a webhook; the bundle comes later."""
+        """Return the `clientConfig` of a webhook, without the CA bundle."""
         if self.url:
             return {"url": f"{self.url}{path}"}
         where = {"namespace": self.namespace, "name": self.service, "path": path, "port": self.port}
@@ -54,14 +54,14 @@ class WebhookAddress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Rule(msgspec.Struct, frozen=True):
-    """Which requests a webhook is asked about."""
+    """The requests for which a webhook is called."""
 
     groups: Sequence[str]
     versions: Sequence[str]
     resources: Sequence[str]
     operations: Sequence[str] = ("CREATE", "UPDATE")
 
-    def written(self) -> dict[str, Any]:
+    def to_object(self) -> dict[str, Any]:
         return {
             "apiGroups": list(self.groups),
             "apiVersions": list(self.versions),
@@ -88,14 +88,14 @@ def manifests(
     *,
     mutate: bool = True,
 ) -> list[dict[str, Any]]:
-    """The configurations, without a bundle; `mutate` for the one that lets terms tolerate daemons."""
+    """Return the configurations without a CA bundle; `mutate` adds the one for tolerated daemon namespaces."""
     common = {
         "admissionReviewVersions": ["v1"],
         "failurePolicy": failure_policy,
         "matchPolicy": "Equivalent",
-        "sideEffects": "NoneOnDryRun",  # the quota counts whom it has let in
+        "sideEffects": "NoneOnDryRun",  # the quota counts admitted pods
         "timeoutSeconds": 5,
-        # The door answers yes there anyway; this is for when nobody answers.
+        # The webhook allows every request there anyway; this applies while it does not answer.
         "namespaceSelector": {
             "matchExpressions": [
                 {"key": _NAMESPACE_LABEL, "operator": "NotIn", "values": sorted({EXEMPT_NAMESPACE, own_namespace})}
@@ -108,14 +108,14 @@ def manifests(
         return {
             "name": f"{name}.bayplan.io",
             "clientConfig": address.client_config(path),
-            "rules": [rule.written() for rule in rules],
+            "rules": [rule.to_object() for rule in rules],
             **conditions,
             **common,
             **more,
         }
 
     validating = [
-        webhook("pods", serving.PODS, [_PODS], _WORTH_ASKING),
+        webhook("pods", serving.PODS, [_PODS], _CALL_CONDITION),
         webhook("workloads", serving.WORKLOADS, _WORKLOADS),
         webhook("policies", serving.POLICIES, _POLICIES),
         webhook("bindings", serving.BINDINGS, _BINDINGS),
@@ -129,9 +129,9 @@ def manifests(
 
 def bundle_injector(patch: Patch, configurations: Sequence[dict[str, Any]]) -> InjectBundle:
     """
-    What makes the API server trust a bundle in all webhooks of these configurations.
+    Return a function that writes a CA bundle into all webhooks of these configurations.
 
-    It says so every time it is asked to: somebody may have written a configuration anew, and repeating costs little.
+    It writes on every call: a configuration may have been applied again without the bundle, and a patch costs little.
     """
 
     async def inject(bundle: bytes) -> None:

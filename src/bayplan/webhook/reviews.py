@@ -1,4 +1,4 @@
-"""admission.k8s.io/v1 as it goes over the wire, in both directions. Knows nothing of what is reviewed."""
+"""The wire format of admission.k8s.io/v1, requests and responses. Knows nothing of the reviewed objects."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ API_VERSION, KIND = "admission.k8s.io/v1", "AdmissionReview"
 CREATE, UPDATE = "CREATE", "UPDATE"
 NO_OBJECT = msgspec.Raw(b"null")
 
-# HTTP codes, each with the reason that a Status has for it.
+# HTTP codes, each with its reason in a Status.
 FORBIDDEN, CONFLICT, INVALID = 403, 409, 422
 _REASONS = {FORBIDDEN: "Forbidden", CONFLICT: "Conflict", INVALID: "Invalid"}
 
@@ -39,7 +39,7 @@ class UserInfo(WireObject):
 
 
 class AdmissionRequest(WireObject):
-    """`object` and `old_object` stay bytes until somebody knows what they are; `NOTHING` where there is none."""
+    """`object` and `old_object` stay encoded until their type is known; `NO_OBJECT` if there is none."""
 
     uid: str
     kind: GroupVersionKind
@@ -62,9 +62,9 @@ class _Review(WireObject):
 
 class AdmissionResponse(msgspec.Struct, frozen=True):
     """
-    Yes, or no with an HTTP code and a message, and in both cases warnings.
+    Allowed, or rejected with an HTTP code and a message; in both cases with warnings.
 
-    `causes` say which fields are at fault, where any are. `patch` are the operations of a JSON patch, for a yes.
+    `causes` name the invalid fields, if any. `patch` holds the operations of a JSON patch, if allowed.
     """
 
     code: int = 0
@@ -85,7 +85,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def read_request(body: bytes) -> AdmissionRequest:
-    """The request of a review; raises InputError for whatever is no review of this version."""
+    """Return the request of a review; InputError for anything that is not a review of this version."""
     try:
         review = _decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
@@ -100,19 +100,19 @@ def read_request(body: bytes) -> AdmissionRequest:
     return review.request
 
 
-def write_response(uid: str, answer: AdmissionResponse) -> bytes:
-    """The review that answers the request of this uid."""
-    response: dict[str, Any] = {"uid": uid, "allowed": answer.allowed}
-    if not answer.allowed:
-        response["status"] = _status(answer)
-    if answer.warnings:
-        response["warnings"] = list(answer.warnings)
-    if answer.patch:
-        response["patchType"] = "JSONPatch"
-        response["patch"] = base64.b64encode(_encode(answer.patch)).decode()
-    return _encode({"apiVersion": API_VERSION, "kind": KIND, "response": response})
+def write_response(uid: str, response: AdmissionResponse) -> bytes:
+    """Return the encoded review that answers the request with this uid."""
+    body: dict[str, Any] = {"uid": uid, "allowed": response.allowed}
+    if not response.allowed:
+        body["status"] = _status(response)
+    if response.warnings:
+        body["warnings"] = list(response.warnings)
+    if response.patch:
+        body["patchType"] = "JSONPatch"
+        body["patch"] = base64.b64encode(_encode(response.patch)).decode()
+    return _encode({"apiVersion": API_VERSION, "kind": KIND, "response": body})
 
 
-def _status(answer: AdmissionResponse) -> dict[str, Any]:
-    status = {"code": answer.code, "reason": _REASONS[answer.code], "message": answer.message}
-    return {**status, "details": {"causes": answer.causes}} if answer.causes else status
+def _status(response: AdmissionResponse) -> dict[str, Any]:
+    status = {"code": response.code, "reason": _REASONS[response.code], "message": response.message}
+    return {**status, "details": {"causes": response.causes}} if response.causes else status

@@ -1,4 +1,4 @@
-"""The whole webhook: a door that serves, with somebody who looks after its certificates."""
+"""Runs the webhook: the HTTPS server together with the task that keeps its certificates up to date."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from bayplan.webhook.admission_handler import AdmissionHandler, AdmissionSetting
 from bayplan.webhook.certificates import CertificateFiles, CertificateRotator
 from bayplan.webhook.manifests import WebhookAddress
 from bayplan.webhook.reviewers import ClusterView
-from bayplan.webhook.serving import Observe, WebhookServer
+from bayplan.webhook.serving import OnReview, WebhookServer
 
 
 class WebhookSettings(msgspec.Struct, frozen=True, kw_only=True):
     """
-    How the webhook is run: by which settings, where it listens (`host`, `port`), where API servers find it (`address`).
+    Settings of the webhook: `host` and `port` are where it listens, `address` is where API servers reach it.
 
-    With `certificate` and `key`, which are files, somebody else looks after certificates and tells the API server.
+    `certificate` and `key` are files. With them, certificates and the CA bundle are managed outside of Bayplan.
     """
 
     settings: AdmissionSettings = AdmissionSettings()
@@ -38,7 +38,7 @@ class WebhookSettings(msgspec.Struct, frozen=True, kw_only=True):
     failure_policy: Literal["Fail", "Ignore"] = "Ignore"
 
     def manifests(self) -> list[dict[str, Any]]:
-        """What the API server has to be told; without namespaces to tolerate there is nothing to mutate."""
+        """Return the webhook configurations; without namespaces to tolerate there is none for mutation."""
         mutate = bool(self.settings.guard.tolerate_namespaces)
         return manifests.manifests(self.address, self.settings.own_namespace, self.failure_policy, mutate=mutate)
 
@@ -52,18 +52,18 @@ async def serve(
     connection: Connection | None,
     on_error: OnError,
     view: ClusterView | None = None,
-    on_review: Observe | None = None,
+    on_review: OnReview | None = None,
 ) -> AsyncIterator[WebhookServer]:
     """
-    The webhook as it runs, as a context. The connection is for certificates of our own.
+    Serve the webhook inside the block. The connection is needed only for certificates that Bayplan manages.
 
-    `on_error` is told what goes wrong on the way, none of which ends the webhook.
+    `on_error` receives later errors of certificate management; none of them ends the webhook.
     """
     context = certificates.server_context()
-    look_after = await _supply(webhook, context, connection, on_error)
+    maintain_certificates = await _load_first_certificate(webhook, context, connection, on_error)
     app = serving.application(AdmissionHandler(webhook.settings, view), on_review)
     async with serving.WebhookServer(app, context, webhook.host, webhook.port) as server:
-        task = asyncio.create_task(look_after())
+        task = asyncio.create_task(maintain_certificates())
         try:
             yield server
         finally:
@@ -72,10 +72,10 @@ async def serve(
                 await task
 
 
-async def _supply(
+async def _load_first_certificate(
     webhook: WebhookSettings, context: ssl.SSLContext, connection: Connection | None, on_error: OnError
 ) -> Callable[[], Coroutine[Any, Any, None]]:
-    """Give the context its first certificate; what looks after the next ones."""
+    """Load the first certificate into the context. Return the coroutine function that maintains it from then on."""
     if bool(webhook.certificate) != bool(webhook.key):
         raise InputError("the webhook's certificate and its key belong together: give both files or none")
     if webhook.certificate:
@@ -83,7 +83,7 @@ async def _supply(
         files.reload()
         return functools.partial(files.run, on_error)
     if connection is None:
-        raise InputError("certificates of our own are kept by an API server; without one, give a certificate and a key")
+        raise InputError("managed certificates are stored in an API server; without one, give a certificate and a key")
     store = in_cluster.SecretStore(connection, webhook.settings.own_namespace)
     inject = manifests.bundle_injector(in_cluster.configuration_patcher(connection, on_error), webhook.manifests())
     rotator = CertificateRotator(context, webhook.address.hosts, store, inject)

@@ -1,8 +1,8 @@
 """
-The HTTP of the door: which path is for what, and a fitting refusal for whatever is no review.
+The HTTPS server of the webhook: its paths, and an error status for anything that is not a review.
 
-A refusal by HTTP code says that the question was wrong; what an API server does then is up to its failurePolicy. "No"
-to a good question is an answer like "yes".
+An HTTP error means that the request cannot be answered, and the failurePolicy of the API server applies. A rejected
+object is a normal response.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from bayplan.webhook import reviews
 from bayplan.webhook.admission_handler import AdmissionHandler
 from bayplan.webhook.reviews import AdmissionRequest, AdmissionResponse
 
-# An API server takes objects of up to 3 MiB, and a review may carry the old one beside the new.
+# API servers accept objects of up to 3 MiB, and a review may have both the old and the new object.
 MAX_REVIEW_BYTES = 7 * 2**20
-# Longer than Go's clients keep an idle connection (90 s), so that it is never closed under a request on its way.
+# Longer than Go clients keep an idle connection (90 s), so that no connection is closed as a request arrives.
 KEEP_ALIVE_SECONDS = 300.0
 PODS, WORKLOADS, POLICIES, BINDINGS = (f"/validate/{what}" for what in ("pods", "workloads", "policies", "bindings"))
 MUTATE = "/mutate"
 
-Observe = Callable[[str, bool, float], None]  # path, whether it was allowed, seconds
+OnReview = Callable[[str, bool, float], None]  # path, whether it was allowed, seconds
 Review = Callable[[AdmissionRequest], Awaitable[AdmissionResponse]]
 
 
-def application(handler: AdmissionHandler, on_review: Observe | None = None) -> web.Application:
-    """Everything the door answers; `on_review` is told of each review."""
+def application(handler: AdmissionHandler, on_review: OnReview | None = None) -> web.Application:
+    """Return the HTTP application; `on_review` is called after each review."""
     app = web.Application(client_max_size=MAX_REVIEW_BYTES)
     for path in (PODS, WORKLOADS, POLICIES, BINDINGS):
-        app.router.add_post(path, _reviewer(handler.validate, on_review))
-    app.router.add_post(MUTATE, _reviewer(handler.mutate, on_review))
+        app.router.add_post(path, _review_handler(handler.validate, on_review))
+    app.router.add_post(MUTATE, _review_handler(handler.mutate, on_review))
     app.router.add_get("/readyz", _ready)
     return app
 
 
-def _reviewer(judge: Review, on_review: Observe | None) -> Callable[[web.Request], Awaitable[web.Response]]:
+def _review_handler(review: Review, on_review: OnReview | None) -> Callable[[web.Request], Awaitable[web.Response]]:
     async def answer(http: web.Request) -> web.Response:
         started = time.perf_counter()
         if http.content_type != "application/json":
@@ -50,8 +50,8 @@ def _reviewer(judge: Review, on_review: Observe | None) -> Callable[[web.Request
         except InputError as error:
             return web.Response(status=400, text=f"{error}\n")
         try:
-            found = await judge(request)
-        except ClusterError as error:  # what had to be asked of the cluster is not known
+            found = await review(request)
+        except ClusterError as error:  # the state of the cluster that the review needs is not available
             return web.Response(status=503, text=f"{error}\n")
         if on_review is not None:
             on_review(http.path, found.allowed, time.perf_counter() - started)
@@ -66,9 +66,9 @@ async def _ready(_http: web.Request) -> web.Response:
 
 class WebhookServer:
     """
-    Serves an application over TLS, as an async context manager; `port` is the real one if 0 was asked for.
+    Serves an application over TLS, as an async context manager; port 0 is replaced by the chosen port.
 
-    Whoever comes without TLS gets no answer and a closed connection.
+    A client without TLS gets no answer and its connection is closed.
     """
 
     def __init__(self, app: web.Application, context: ssl.SSLContext, host: str, port: int) -> None:

@@ -1,4 +1,4 @@
-"""Reviews as an API server sends them, and a cluster to ask about."""
+"""Reviews as an API server sends them, the state of a cluster to review them by, and a store for certificates."""
 
 import json
 
@@ -50,7 +50,7 @@ def request(obj, **how):
 
 
 def anti(key=HOSTNAME, when=SCHEDULING, app=None, **more):
-    """A hard anti-affinity term; against everybody unless `app` says whom."""
+    """A required anti-affinity term; against all pods unless `app` selects some."""
     term = {"labelSelector": {}, "namespaceSelector": {}, "topologyKey": key, **more}
     if app is not None:
         term = {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": key, **more}
@@ -90,8 +90,24 @@ def workload(obj):
     return pods.workload_of(msgspec.convert(obj, Pod))
 
 
+class MemoryStore:
+    """A certificate store for a single replica, lost when it ends."""
+
+    def __init__(self):
+        self._chain = None
+
+    async def load(self):
+        return self._chain
+
+    async def save(self, chain, instead_of):
+        if self._chain != instead_of:
+            return False
+        self._chain = chain
+        return True
+
+
 class View:
-    """Two nodes of 4 cpu each, the pods that are put there, and those that wait."""
+    """Two nodes of 4 cpu each, the pods put there, and pending pods."""
 
     def __init__(self, *, limits=NO_LIMITS, semantics=UPSTREAM, synced=True):
         self.synced = synced
@@ -103,7 +119,7 @@ class View:
             self.index.add_target(targets.target_of_node(msgspec.convert(written, Node)))
 
     def put(self, obj):
-        """A pod as it is seen in the cluster."""
+        """Add a pod as the cluster reports it."""
         found = workload(obj)
         if obj["spec"].get("nodeName"):
             self.index.add(found, obj["spec"]["nodeName"])
