@@ -1,1 +1,1 @@
-"""From scores to targets: which one, or how many replicas on which."""
+"""From scores to targets: the best node, or the clusters with the replicas of each."""

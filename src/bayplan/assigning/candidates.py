@@ -1,7 +1,8 @@
 """
-The feasible clusters in the order in which they are preferred. Knows nothing of constraints or division.
+The feasible clusters in the order of preference, and why an attempt to assign a workload to them failed.
 
-Kept as arrays: most decisions look at a few of a thousand candidates, so single ones are made when asked for.
+Candidates are arrays: most decisions read a few of a thousand, so single ones are created on access. Knows nothing of
+spread constraints or of how replicas are divided.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from numpy.typing import NDArray
 from bayplan.indexing.slots import TargetSlots
 from bayplan.model.reasons import Mask, Scores, Slots
 
-NAME_BITS = 20  # room for the order of names below an amount
-SCORE_BITS = 20  # room for a score below a tier
+NAME_BITS = 20  # of a sort key, for the order of names below the available replicas
+SCORE_BITS = 20  # of a sort key, for the score below the tier
 
 
 class ClusterCandidate(msgspec.Struct, frozen=True, gc=False):
-    """`allocatable` is the room beside everything; `available` includes what the workload has there already."""
+    """`allocatable` is how many more replicas fit; `available` adds those that the workload has there already."""
 
     slot: int
     name: str
@@ -35,7 +36,7 @@ class ClusterCandidate(msgspec.Struct, frozen=True, gc=False):
 
 
 class CandidateRows(msgspec.Struct, frozen=True, gc=False):
-    """What is known of candidates: in each array one entry per candidate."""
+    """Candidates as arrays with one entry per candidate."""
 
     slots: Slots
     tiers: NDArray[np.int64]
@@ -51,7 +52,7 @@ class CandidateRows(msgspec.Struct, frozen=True, gc=False):
 
 
 class Candidates(Sequence[ClusterCandidate]):
-    """Candidates in the order of their rows. Never changed, so what is found out about them is kept."""
+    """Candidates in the order of their rows. Immutable, so derived orders are cached."""
 
     def __init__(self, targets: TargetSlots, rows: CandidateRows) -> None:
         self._targets = targets
@@ -66,22 +67,22 @@ class Candidates(Sequence[ClusterCandidate]):
     def __getitem__(self, place: slice) -> list[ClusterCandidate]: ...
     def __getitem__(self, place: int | slice) -> ClusterCandidate | list[ClusterCandidate]:
         if isinstance(place, slice):
-            return [self._made(i) for i in range(*place.indices(len(self)))]
-        return self._made(range(len(self))[place])
+            return [self._at(i) for i in range(*place.indices(len(self)))]
+        return self._at(range(len(self))[place])
 
     def __iter__(self) -> Iterator[ClusterCandidate]:
-        return (self._made(i) for i in range(len(self)))
+        return (self._at(i) for i in range(len(self)))
 
     def only(self, which: Mask | NDArray[np.intp] | slice) -> Candidates:
         """Some of the candidates, or all in another order."""
         return Candidates(self._targets, self.rows.at(which))
 
-    def with_room(self, allocatable: NDArray[np.int64]) -> Candidates:
-        """The same candidates, each with other room beside everything."""
+    def with_allocatable(self, allocatable: NDArray[np.int64]) -> Candidates:
+        """The same candidates with other allocatable replicas."""
         return Candidates(self._targets, msgspec.structs.replace(self.rows, allocatable=allocatable))
 
     def place_of(self, name: str) -> int | None:
-        """Where a cluster stands among them."""
+        """The position of a cluster among the candidates."""
         found = np.flatnonzero(self.rows.slots == self._targets.by_name.get(name, -1))
         return int(found[0]) if len(found) else None
 
@@ -97,14 +98,14 @@ class Candidates(Sequence[ClusterCandidate]):
         return [self.only(slice(start, stop)) for start, stop in pairwise(starts)]
 
     @cached_property
-    def by_room(self) -> Candidates:
-        """The same, most room beside everything first; those of equal room stay in order."""
-        room = self.rows.allocatable
-        return self if bool((room[1:] <= room[:-1]).all()) else self.only(np.argsort(-room, kind="stable"))
+    def by_allocatable(self) -> Candidates:
+        """The same candidates, most allocatable replicas first; equal ones stay in order."""
+        amounts = self.rows.allocatable
+        return self if bool((amounts[1:] <= amounts[:-1]).all()) else self.only(np.argsort(-amounts, kind="stable"))
 
     @cached_property
-    def room_up_to(self) -> NDArray[np.int64]:
-        """The room beside everything that each candidate and those before it have together."""
+    def cumulative_allocatable(self) -> NDArray[np.int64]:
+        """The allocatable replicas of each candidate and those before it together."""
         return self.rows.allocatable.cumsum()
 
     @property
@@ -114,10 +115,10 @@ class Candidates(Sequence[ClusterCandidate]):
 
     @property
     def name_order(self) -> NDArray[np.int64]:
-        """The place of each candidate's name among all names."""
+        """The position of each candidate's name among all names."""
         return self._targets.name_order[self.rows.slots]
 
-    def _made(self, i: int) -> ClusterCandidate:
+    def _at(self, i: int) -> ClusterCandidate:
         rows = self.rows
         slot = int(rows.slots[i])
         target = self._targets.at(slot)
@@ -133,16 +134,15 @@ class Candidates(Sequence[ClusterCandidate]):
 
 
 def ordered_candidates(targets: TargetSlots, rows: CandidateRows) -> Candidates:
-    """Candidates from rows in any order: earlier tier, higher score, more room, name."""
-    # Two numbers for four, because sorting by each of them in turn takes far longer.
+    """Candidates from rows in any order: earlier tier, higher score, more available replicas, name."""
+    # Two combined keys instead of four, because sorting by each of the four in turn takes far longer.
     fine = targets.name_order[rows.slots] - (rows.available << NAME_BITS)
     coarse = (rows.tiers << SCORE_BITS) - rows.scores
     order = fine.argsort(kind="stable")
     return Candidates(targets, rows.at(order[coarse[order].argsort(kind="stable")]))
 
 
-# RF merged from assigning.failing: Why an attempt to select or divide failed: answers, not errors, but raised because
-# they end the attempt.
+# Failures: answers, not errors, but raised because they end the attempt
 
 
 class Unassignable(Exception):  # noqa: N818 (an answer, not an error)
@@ -151,7 +151,7 @@ class Unassignable(Exception):  # noqa: N818 (an answer, not an error)
     reason = "SchedulerError"
 
     def during(self, step: str) -> Unassignable:
-        """The same, told as part of a larger step."""
+        """The same failure, with the step that it occurred in."""
         return type(self)(f"{step}: {self}")
 
 

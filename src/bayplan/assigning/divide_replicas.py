@@ -1,4 +1,8 @@
-"""How many replicas each selected cluster gets: by one of four strategies, tier by tier where a group has tiers."""
+"""
+Assign replicas: how many each selected cluster gets, by one of four strategies, tier by tier where a group has tiers.
+
+Replicas are divided by Webster's method: each goes to the cluster with the largest claim.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,11 @@ Shares = list[tuple[str, int]]
 
 
 def assign_replicas(binding: Binding, selected: Candidates, index: PlacementIndex) -> Shares:
-    """(cluster, replicas), none with zero; things that cannot be divided go whole to every cluster, as 0 replicas."""
+    """
+    (cluster, replicas) for each cluster that gets any (karmada-scheduler: assignReplicas).
+
+    Resources that are not divisible go to every selected cluster, with 0 replicas.
+    """
     if not len(selected):
         raise Unassignable("no clusters available to schedule")
     if not binding.is_divisible:
@@ -31,7 +39,7 @@ def assign_replicas(binding: Binding, selected: Candidates, index: PlacementInde
 
 
 def _tier_by_tier(binding: Binding, selected: Candidates, index: PlacementIndex) -> Shares:
-    """Each tier takes what it has room for, its own earlier replicas included; the next one takes what remains."""
+    """Each tier takes the replicas that it has available, its previous ones included; the next takes what remains."""
     result: Shares = []
     remaining = binding.replicas
     for tier in selected.by_tier:
@@ -50,7 +58,7 @@ def _by_strategy(binding: Binding, candidates: Candidates, replicas: int, index:
     elif division.strategy == STATIC_WEIGHT:
         shares = _by_weight(binding, candidates, replicas, index)
     elif division.strategy in (DYNAMIC_WEIGHT, AGGREGATED):
-        shares = _by_room(binding, candidates, replicas)
+        shares = _by_capacity(binding, candidates, replicas)
     else:
         raise Unassignable(
             f"unsupported replica scheduling strategy, replicaSchedulingType: {division.type}, "
@@ -63,84 +71,71 @@ def _by_strategy(binding: Binding, candidates: Candidates, replicas: int, index:
 
 
 def _by_weight(binding: Binding, candidates: Candidates, replicas: int, index: PlacementIndex) -> Shares:
-    """The largest weight of the rules that name a cluster is its own. What was assigned before plays no part."""
+    """The weight of a cluster is the largest of the rules that match it. The previous result does not matter."""
     rules = [rule for rule in binding.placement.division.weights or () if rule[1] > 0]
     weights = [1, *sorted({weight for _, weight in rules})]
     level = np.zeros(len(candidates), np.int64)
     for affinity, weight in sorted(rules, key=lambda rule: rule[1]):
-        named = cluster_affinity.matching(affinity, index)[candidates.rows.slots]
-        level[named] = weights.index(weight, 1)
-    if level.any():  # else nobody is named, so all are equal
-        named_at = np.flatnonzero(level)
-        candidates, level = candidates.only(named_at), level[named_at]
+        matched = cluster_affinity.matching(affinity, index)[candidates.rows.slots]
+        level[matched] = weights.index(weight, 1)
+    if level.any():  # else no rule matches any cluster, so all have equal weight
+        matched_at = np.flatnonzero(level)
+        candidates, level = candidates.only(matched_at), level[matched_at]
     order = np.argsort(-level, kind="stable")
-    chosen = order[_most_entitled(level[order], candidates.name_order[order], replicas, binding.uid)]
+    chosen = order[_largest_claims(level[order], candidates.name_order[order], replicas, binding.uid)]
     votes = {name: weights[i] for name, i in zip(candidates.only(chosen).names, level[chosen].tolist(), strict=True)}
     return sorted(webster_seats(replicas, votes, binding.uid).items())
 
 
-# By the room that there is
+# By available capacity
 
 
-def _by_room(binding: Binding, candidates: Candidates, replicas: int) -> Shares:
-    """By what clusters can take, keeping what is there unless a rebalance was asked for."""
+def _by_capacity(binding: Binding, candidates: Candidates, replicas: int) -> Shares:
+    """By what clusters can take, keeping the previous result unless a rebalance was requested."""
     places = [candidates.place_of(name) for name, _ in binding.previous]
     previous = [share for share, place in zip(binding.previous, places, strict=True) if place is not None]
     if binding.fresh:
-        room = candidates.rows.allocatable.copy()
+        amounts = candidates.rows.allocatable.copy()
         for place, (_, number) in zip(places, binding.previous, strict=True):
             if place is not None:
-                room[place] += number
-        room = room.astype(np.int32).astype(np.int64)  # which wraps as `int32` does
-        return _step("failed to do fresh scale", binding, replicas, candidates.with_room(room), [])
+                amounts[place] += number
+        amounts = amounts.astype(np.int32).astype(np.int64)  # which wraps as `int32` does
+        return _scale("failed to do fresh scale", binding, replicas, candidates.with_allocatable(amounts), [])
     assigned = sum_int32(number for _, number in previous)
-    if assigned > replicas:  # in proportion to what is there, whatever room there is
+    if assigned > replicas:  # scale down in proportion to the previous result, whatever the capacity
         return _added(binding, replicas, sorted(previous, key=lambda share: -share[1]), [])
     if assigned < replicas:
-        return _step("failed to scale up", binding, replicas - assigned, candidates, previous)
+        return _scale("failed to scale up", binding, replicas - assigned, candidates, previous)
     return previous
 
 
-def _step(step: str, binding: Binding, number: int, offered: Candidates, previous: Shares) -> Shares:
-    """`number` more replicas by the room that is offered, on top of the previous ones."""
-    offered = offered.by_room
-    total = int32(int(offered.room_up_to[-1]))
+def _scale(step: str, binding: Binding, number: int, offered: Candidates, previous: Shares) -> Shares:
+    """`number` more replicas by the allocatable ones, on top of the previous result."""
+    offered = offered.by_allocatable
+    total = int32(int(offered.cumulative_allocatable[-1]))
     if total < number:
         raise Unschedulable(f"{step}: Clusters available replicas {total} are not enough to schedule.")
-    asked = offered.only(_in_question(binding, number, offered, previous))
-    return _added(binding, number, list(zip(asked.names, asked.rows.allocatable.tolist(), strict=True)), previous)
+    eligible = offered.only(_eligible(binding, number, offered, previous))
+    amounts = list(zip(eligible.names, eligible.rows.allocatable.tolist(), strict=True))
+    return _added(binding, number, amounts, previous)
 
 
-def _in_question(binding: Binding, number: int, offered: Candidates, previous: Shares) -> slice | NDArray[np.intp]:
-    """The clusters that may get any of `number` replicas; no other can change who gets how many."""
-    if offered.room_up_to[-1] > MAX_INT32 or offered.rows.allocatable[-1] < 0:
-        return slice(None)  # sums wrap on the way, and each cluster may turn them
+def _eligible(binding: Binding, number: int, offered: Candidates, previous: Shares) -> slice | NDArray[np.intp]:
+    """The clusters that may get any of `number` replicas; the others do not affect the result."""
+    if offered.cumulative_allocatable[-1] > MAX_INT32 or offered.rows.allocatable[-1] < 0:
+        return slice(None)  # sums wrap on the way, so each cluster may matter
     if binding.placement.division.strategy != AGGREGATED:
-        return _most_entitled(offered.rows.allocatable, offered.name_order, number, binding.uid)
-    enough = int(np.searchsorted(offered.room_up_to, number)) + 1
+        return _largest_claims(offered.rows.allocatable, offered.name_order, number, binding.uid)
+    enough = int(np.searchsorted(offered.cumulative_allocatable, number)) + 1
     in_use = [place for name, _ in previous if (place := offered.place_of(name)) is not None]
     return np.array(sorted({*in_use, *range(enough)}), np.intp) if in_use else slice(enough)
 
 
-def _added(binding: Binding, number: int, room: Shares, previous: Shares) -> Shares:
+def _added(binding: Binding, number: int, amounts: Shares, previous: Shares) -> Shares:
+    """The previous result and `number` replicas divided by the amounts; aggregated ones on as few as possible."""
     if binding.placement.division.strategy == AGGREGATED:
-        room = _as_few_as_possible(number, room, previous)
-    return _merged(previous, webster_seats(number, dict(room), binding.uid))
-
-
-def _as_few_as_possible(number: int, room: Shares, previous: Shares) -> Shares:
-    """The shortest run of clusters with enough room, those in use first."""
-    in_use = {name for name, replicas in previous if replicas > 0}
-    room = [e for e in room if e[0] in in_use] + [e for e in room if e[0] not in in_use]
-    total = 0
-    for length, (_, free) in enumerate(room, 1):
-        total = int32(total + free)
-        if total >= number:
-            return room[:length]
-    return room
-
-
-def _merged(previous: Shares, added: dict[str, int]) -> Shares:
+        amounts = _fewest_clusters(number, amounts, previous)
+    added = webster_seats(number, dict(amounts), binding.uid)
     if not previous or not added:
         return previous or sorted(added.items())
     before = dict(previous)
@@ -148,11 +143,24 @@ def _merged(previous: Shares, added: dict[str, int]) -> Shares:
     return result + list(before.items())
 
 
-def _most_entitled(claims: NDArray[np.int64], names: NDArray[np.int64], seats: int, uid: str) -> NDArray[np.intp]:
-    """
-    Which of these clusters can get any of so many seats: as many of those with the most votes, largest first given.
+def _fewest_clusters(number: int, amounts: Shares, previous: Shares) -> Shares:
+    """The shortest run of clusters that takes `number` replicas, those in use first."""
+    in_use = {name for name, replicas in previous if replicas > 0}
+    amounts = [one for one in amounts if one[0] in in_use] + [one for one in amounts if one[0] not in in_use]
+    total = 0
+    for length, (_, free) in enumerate(amounts, 1):
+        total = int32(total + free)
+        if total >= number:
+            return amounts[:length]
+    return amounts
 
-    While seats are left, one of them has none yet, and so a better claim than any cluster with fewer votes.
+
+def _largest_claims(claims: NDArray[np.int64], names: NDArray[np.int64], seats: int, uid: str) -> NDArray[np.intp]:
+    """
+    Which clusters can get any of so many seats: the same number of clusters, those with the largest claims.
+
+    `claims` are in descending order. While seats are left, one of these clusters has no seat yet, and so a larger
+    claim than any other cluster.
     """
     if len(claims) <= seats:
         return np.arange(len(claims))
@@ -167,13 +175,12 @@ def _most_entitled(claims: NDArray[np.int64], names: NDArray[np.int64], seats: i
     return np.concatenate((np.arange(above), ties[: seats - above]))
 
 
-# RF merged from assigning.webster: Seats by votes after Webster: every replica goes to the cluster with the largest
-# claim. Knows nothing of clusters.
+# Webster's method
 
 
 def webster_seats(number: int, votes: Mapping[str, int], uid: str) -> dict[str, int]:
     """
-    Seats by name. Fewer seats win a tie, then the name, whose direction is drawn from the template's uid.
+    Seats by name. Of equal claims fewer seats win, then the name, in the direction that the template's uid gives.
 
     Claims are compared as floats, like Karmada's: claims that round to the same float are equal.
     """
@@ -193,22 +200,23 @@ def webster_seats(number: int, votes: Mapping[str, int], uid: str) -> dict[str, 
 
 
 def reverses_names(uid: str) -> bool:
-    """Whether names are taken from the last on where all else is equal."""
+    """Whether ties break by names in descending order."""
     return bool(uid) and _fnv1a(uid.encode()) & 1 == 1
 
 
 def _fnv1a(data: bytes) -> int:
-    """The 32-bit hash of that name."""
+    """The 32-bit FNV-1a hash."""
     value = 0x811C9DC5
     for byte in data:
         value = (value ^ byte) * 0x01000193 & 0xFFFFFFFF
     return value
 
 
-# RF merged from assigning.tiers: What tiers mean to a workload: filled in order, or the first one alone. Workloads
-# that clusters take by their room fill tiers in order, whatever the form. Those that are copied whole or split by
-# fixed weights fill Karmada's own form too, although its webhook refuses that; by the seed they take the first tier
-# that can hold them alone.
+# Tiers
+#
+# Workloads that are divided by capacity fill tiers in order, whatever the form. Those that are duplicated or divided by
+# static weights do so for Karmada's own form too, although its webhook rejects that; by the seed they use the first
+# tier alone that can hold them.
 
 
 def fills_tiers_in_order(binding: Binding, semantics: Semantics) -> bool:

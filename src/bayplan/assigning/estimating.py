@@ -1,7 +1,10 @@
 """
-How many more replicas each cluster can take: Karmada's general estimator, from what clusters report.
+How many more replicas each cluster can take: Karmada's general estimator, from the resource summaries of clusters.
 
-All clusters are estimated at once, from arrays of what they have left; those whose reports fit into none, one by one.
+All clusters are estimated at once, from arrays of their free resources; those whose reports do not fit into arrays, one
+by one. The second half computes the summary that a cluster will report once replicas that were just placed on it run:
+what was decided is not yet in any `resourceSummary`, and the next workload must not count on the same capacity. It
+mirrors Karmada's feature gate SchedulingOvercommitProtection (pkg/estimator/client/general.go).
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ NATIVE = ("cpu", "memory", "ephemeral-storage")
 
 
 class ReplicaRequests(msgspec.Struct, frozen=True):
-    """What one replica asks of a cluster as a whole and of a node, above 0 and in whole units."""
+    """What one replica requests of a cluster as a whole and of a node, above 0 and in whole units."""
 
     of_cluster: tuple[tuple[str, int], ...]
     of_node: tuple[tuple[str, int], ...]
@@ -31,76 +34,64 @@ class ReplicaRequests(msgspec.Struct, frozen=True):
 
 def replica_requests(requests: Amounts) -> ReplicaRequests:
     whole = tuple((name, quantities.rounded(name, amount)) for name, amount in requests if amount > 0)
-    return ReplicaRequests(whole, tuple((name, amount) for name, amount in whole if _counts(name)))
+    return ReplicaRequests(whole, tuple((name, amount) for name, amount in whole if _counts_on_nodes(name)))
 
 
-def _counts(name: str) -> bool:
-    """Whether Karmada's node arithmetic knows the resource; others are asked for in vain and given for nothing."""
+def _counts_on_nodes(name: str) -> bool:
+    """Whether Karmada's arithmetic for nodes knows the resource; it ignores requests for others."""
     if name in NATIVE or name.startswith(("hugepages-", "attachable-volumes-")) or "kubernetes.io/" in name:
         return True
     return "/" in name and not name.startswith("requests.")
 
 
 def estimate_replicas(demand: ReplicaDemand | None, index: PlacementIndex) -> NDArray[np.int64]:
-    """How many replicas that ask for so much fit beside everything present, shape (capacity,)."""
-    plan = None if demand is None or demand.requests is None else replica_requests(demand.requests)
-    room = index.cluster_capacity
-    found = _by_arrays(plan, room)
-    for slot in room.apart:
-        found[slot] = max_replicas(plan, room.reports[slot])
+    """How many more replicas with this demand fit on each cluster, shape (capacity,)."""
+    requests = None if demand is None or demand.requests is None else replica_requests(demand.requests)
+    capacity = index.cluster_capacity
+    found = capacity.pods
+    for resource, amount in requests.of_cluster if requests else ():
+        # No cluster in the arrays has more than the limit.
+        found = np.minimum(found, capacity.free(resource) // min(amount, MAX_ARRAY_AMOUNT))
+    if requests is not None and capacity.graded.any():
+        found = np.where(capacity.graded, np.minimum(capacity.pods, _on_grades(requests, capacity)), found)
+    found = found.astype(np.int32).astype(np.int64)  # which wraps as `int32` does
+    for slot in capacity.apart:
+        found[slot] = max_replicas(requests, capacity.reports[slot])
     return found
 
 
-def _by_arrays(plan: ReplicaRequests | None, room: ClusterCapacity) -> NDArray[np.int64]:
-    """`most_replicas` of all clusters at once."""
-    found = room.pods
-    for resource, amount in plan.of_cluster if plan else ():
-        found = np.minimum(found, room.free(resource) // _bounded(amount))
-    if plan is not None and room.graded.any():
-        found = np.where(room.graded, np.minimum(room.pods, _on_grades(plan, room)), found)
-    return found.astype(np.int32).astype(np.int64)  # which wraps as `int32` does
-
-
-def _on_grades(plan: ReplicaRequests, room: ClusterCapacity) -> NDArray[np.int64]:
-    """Equal replicas fill one imagined node after another, so only how many fit on each grade matters."""
-    fits = room.grade_pods
-    for resource, amount in plan.of_node:
-        fits = np.minimum(fits, room.least(resource) // _bounded(amount))
-    total: NDArray[np.int64] = (room.grade_counts * fits).sum(axis=0)
+def _on_grades(requests: ReplicaRequests, capacity: ClusterCapacity) -> NDArray[np.int64]:
+    """Equal replicas fill one modelled node after another, so only how many fit on a node of each grade matters."""
+    fits = capacity.grade_pods
+    for resource, amount in requests.of_node:
+        fits = np.minimum(fits, capacity.least(resource) // min(amount, MAX_ARRAY_AMOUNT))
+    total: NDArray[np.int64] = (capacity.grade_counts * fits).sum(axis=0)
     return np.minimum(total, MAX_INT32)
 
 
-def _bounded(amount: int) -> int:
-    """The amount, or one that arrays can hold: no cluster in them has as much of either."""
-    return min(amount, MAX_ARRAY_AMOUNT)
-
-
-def max_replicas(plan: ReplicaRequests | None, report: CapacityReport) -> int:
-    """How many replicas one cluster takes; where a request is unknown, pods alone limit it."""
-    if plan is None or not report.pods:
+def max_replicas(requests: ReplicaRequests | None, report: CapacityReport) -> int:
+    """How many replicas one cluster takes; if the requests are unknown, only its pods limit it."""
+    if requests is None or not report.pods:
         return int32(report.pods)
     if report.grades is not None:
-        total = sum(grade.count * max_replicas_on_node(grade, plan) for grade in report.grades)
+        total = sum(grade.count * max_replicas_on_node(grade, requests) for grade in report.grades)
         return int32(min(report.pods, total, MAX_INT32))
-    return int32(min([report.pods, *(report.free.get(name, 0) // amount for name, amount in plan.of_cluster)]))
+    return int32(min([report.pods, *(report.free.get(name, 0) // amount for name, amount in requests.of_cluster)]))
 
 
-def max_replicas_on_node(grade: ResourceModelGrade, plan: ReplicaRequests) -> int:
-    """How many replicas one such node takes."""
-    return min([grade.pods, *(grade.least.get(name, 0) // amount for name, amount in plan.of_node)])
+def max_replicas_on_node(grade: ResourceModelGrade, requests: ReplicaRequests) -> int:
+    """How many replicas one node of the grade takes."""
+    return min([grade.pods, *(grade.least.get(name, 0) // amount for name, amount in requests.of_node)])
 
 
-# RF merged from assigning.assuming: A cluster as it will report itself once replicas that were just placed on it are
-# there. What a plan has decided is not yet in any `resourceSummary`, and the next workload must not be promised the
-# same room. Mirrors what Karmada does behind its gate SchedulingOvercommitProtection
-# (pkg/estimator/client/general.go).
+# Assumed load
 
 
-Load = list[tuple[Amounts, int]]  # what one replica asks for, and how many of them
+Load = list[tuple[Amounts, int]]  # the requests of one replica, and the number of replicas
 
 
 def load_of(binding: Binding, replicas: int, before: int | None) -> Load:
-    """What comes to a cluster that gets so many replicas and has `before`, None if the binding was not there yet."""
+    """The load added to a cluster that gets `replicas` and had `before`, None if the binding was not placed there."""
     if binding.is_divisible:
         requests = binding.demand.requests if binding.demand else None
         return [(requests or (), max(0, replicas - (before or 0)))]
@@ -110,23 +101,20 @@ def load_of(binding: Binding, replicas: int, before: int | None) -> Load:
 
 
 def with_load(facts: ClusterFacts, load: Load) -> ClusterFacts:
-    """The cluster with the load on it; one that reports nothing stays as it is."""
+    """The cluster with the load added; one without a resource summary stays as it is."""
     for requests, count in load:
         if count and facts.summary is not None:
             grades = None if facts.grades is None else _fill(facts.grades, requests, count)
-            facts = msgspec.structs.replace(facts, summary=_assume(facts.summary, requests, count), grades=grades)
+            allocating = dict(facts.summary.allocating)
+            for resource, amount in (*requests, ("pods", Fraction(1))):
+                allocating[resource] = allocating.get(resource, Fraction()) + amount * count
+            summary = msgspec.structs.replace(facts.summary, allocating=tuple(allocating.items()))
+            facts = msgspec.structs.replace(facts, summary=summary, grades=grades)
     return facts
 
 
-def _assume(summary: ResourceSummary, requests: Amounts, count: int) -> ResourceSummary:
-    allocating = dict(summary.allocating)
-    for resource, amount in (*requests, ("pods", Fraction(1))):
-        allocating[resource] = allocating.get(resource, Fraction()) + amount * count
-    return msgspec.structs.replace(summary, allocating=tuple(allocating.items()))
-
-
 def _fill(grades: tuple[NodeGrade, ...], requests: Amounts, count: int) -> tuple[NodeGrade, ...]:
-    """The first node that has room takes what it can, then the next; what finds no room is let go."""
+    """Each node in turn takes as many replicas as fit; replicas that fit on none are dropped."""
     asked = replica_requests(requests)
     result: list[NodeGrade] = []
     for place, grade in enumerate(grades):
@@ -143,16 +131,18 @@ def _fill(grades: tuple[NodeGrade, ...], requests: Amounts, count: int) -> tuple
 
 
 def _append(grades: list[NodeGrade], grade: NodeGrade) -> None:
-    """Add nodes at the end; to those there if they are alike, so that grades do not multiply with every workload."""
+    """Add nodes at the end, merged with equal ones there, so that grades do not multiply with every workload."""
     if grades and (grades[-1].least, grades[-1].pods) == (grade.least, grade.pods):
         grade = msgspec.structs.replace(grade, count=grades.pop().count + grade.count)
     grades.append(grade)
 
 
-def _with(grade: NodeGrade, count: int, taken: int, wanted: dict[str, int]) -> NodeGrade:
-    """So many nodes of the grade with so many replicas on each."""
+def _with(grade: NodeGrade, count: int, taken: int, requests: dict[str, int]) -> NodeGrade:
+    """`count` nodes of the grade with `taken` replicas on each."""
     if not taken:
         return msgspec.structs.replace(grade, count=count)
     units = {"cpu": 1000}
-    least = [(name, amount - Fraction(taken * wanted.get(name, 0), units.get(name, 1))) for name, amount in grade.least]
+    least = [
+        (name, amount - Fraction(taken * requests.get(name, 0), units.get(name, 1))) for name, amount in grade.least
+    ]
     return NodeGrade(count, tuple(least), grade.pods - taken)

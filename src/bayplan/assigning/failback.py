@@ -1,9 +1,9 @@
 """
-Going back to a better group or tier (switch `failBackAfter`), which Karmada only does when told to.
+Fail back to an earlier affinity group or tier (switch `failBackAfter`), which Karmada does only on request.
 
-A workload that has stood for the hold-down time is decided twice: as it is, and as if it came anew. The second
-decision counts only if it is better: an earlier group, or in the same group more replicas in earlier tiers. So nothing
-moves merely because the numbers have shifted a little.
+A workload that has been placed for the hold-down time is scheduled twice: as it is, and as if it were unplaced. The
+second decision is taken only if it is better: an earlier group, or in the same group more replicas in earlier tiers. So
+small changes of capacity move nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from bayplan.rules.cluster_affinity import NO_TIER, tier_by_target
 
 
 def as_unplaced(workload: Workload) -> Workload:
-    """The workload as if it had never been placed, but for the room that it has where it is."""
+    """The workload as if it had never been placed, except that its own replicas still count as available capacity."""
     assert workload.binding is not None
     binding = msgspec.structs.replace(workload.binding, observed="", fresh=True)
     return msgspec.structs.replace(workload, binding=binding)
@@ -30,14 +30,14 @@ def is_better(
     old: tuple[str, tuple[tuple[str, int], ...]],
     index: PlacementIndex,
 ) -> bool:
-    """Whether one (group, shares) beats another."""
+    """Whether the new (group, shares) is better than the old one."""
     return _merit(binding, *new, index) > _merit(binding, *old, index)
 
 
 def _merit(
     binding: Binding, observed: str, shares: tuple[tuple[str, int], ...], index: PlacementIndex
 ) -> tuple[int, list[int]]:
-    """Earlier groups first, then replicas in earlier tiers; clusters count where there are no replicas."""
+    """A sort key: earlier groups first, then replicas in earlier tiers; a cluster without replicas counts as one."""
     groups = binding.placement.groups
     position = next((i for i, group in enumerate(groups) if group.name == observed), len(groups))
     group = groups[position] if position < len(groups) else AffinityGroup()

@@ -1,4 +1,4 @@
-"""Karmada counts replicas in 32 bits, and sums of them wrap; so do ours, where its decisions depend on it."""
+"""32-bit integers as in Go: Karmada's sums of replicas wrap, and so do ours where its decisions depend on that."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ MAX_INT32 = 2**31 - 1
 
 
 def int32(value: int) -> int:
-    """The value as 32 bits hold it."""
+    """The value wrapped to 32 bits."""
     return (value + 2**31) % 2**32 - 2**31
 
 

@@ -1,9 +1,10 @@
 """
-A co-located group moves together (switch `groupsMoveTogether`).
+Failover of a co-located group as a whole (switch `groupsMoveTogether`).
 
-Peers on a cluster that a workload has to leave would hold it back: each member would wait for the others. So where a
-workload is evicted from, where a cluster goes away or is gone, peers count as being on their way out: affinity does not
-see them there, anti-affinity still does. The first member to leave then chooses freely, and the others follow it.
+Affinity to peers on a cluster that a workload has to leave would block its failover: each member would wait for the
+others. So on clusters that the workload is evicted from, that are being deleted or that no longer exist, peers count as
+leaving: affinity does not count them there, anti-affinity still does. The first member to leave is then free to choose,
+and the others follow it.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from bayplan.model.workloads import LEAVING_SUFFIX, Workload, WorkloadKey
 
 
 def draining_copy(workload: Workload) -> Workload:
-    """The workload as one that is on its way out; several may be, in different places."""
+    """The workload as a terminating copy; there may be several, on different clusters."""
     return msgspec.structs.replace(workload, name=workload.name + LEAVING_SUFFIX, terminating=True)
 
 
 @contextmanager
 def without_workload(workload: Workload, index: PlacementIndex) -> Iterator[None]:
-    """The index as if the workload, and a copy of it that drains, were nowhere."""
+    """The index without the workload and its draining copy."""
     with index.tentatively():
         for key in (workload.key, draining_copy(workload).key):
             if key in index.records:
@@ -35,40 +36,34 @@ def without_workload(workload: Workload, index: PlacementIndex) -> Iterator[None
         yield
 
 
-def _concerns(workload: Workload, index: PlacementIndex) -> bool:
-    """Whether the workload follows anybody, and there is anywhere to be left."""
-    assert workload.binding is not None
-    follows = workload.binding.affinity_group or workload.needs.affinity.required
-    return bool(follows) and bool(workload.binding.evicted_from or index.has_lost_workloads or _going(index))
-
-
 @contextmanager
 def with_leaving_peers(workload: Workload, index: PlacementIndex) -> Iterator[None]:
-    """The index as the workload is judged by it: with peers set aside where the semantics say so."""
-    if not index.semantics.groups_move_together or not _concerns(workload, index):
+    """The index as the workload is scheduled on it: with peers marked as leaving where the semantics require it."""
+    binding = workload.binding
+    assert binding is not None
+    has_affinity = binding.affinity_group or workload.needs.affinity.required
+    if not index.semantics.groups_move_together or not has_affinity:
+        yield
+        return
+    lost = {*binding.evicted_from, *_clusters_being_deleted(index)}
+    if not lost and not index.has_lost_workloads:
         yield
         return
     with index.tentatively():
-        _set_aside(workload, index)
+        for key in _peers(workload, index):
+            record = index.records[key]
+            staying = [share for share in record.shares if share[0] in index.slots.by_name and share[0] not in lost]
+            leaving = [share for share in record.shares if share not in staying]
+            if leaving:
+                index.remove(key)
+                if staying:
+                    index.add_shares(record.workload, staying)
+                index.add_shares(draining_copy(draining_copy(record.workload)), leaving)
         yield
 
 
-def _set_aside(workload: Workload, index: PlacementIndex) -> None:
-    """Let peers be on their way out of the clusters that are to be left."""
-    assert workload.binding is not None
-    left = {*workload.binding.evicted_from, *_going(index)}
-    for key in _peers(workload, index):
-        record = index.records[key]
-        staying = [share for share in record.shares if share[0] in index.slots.by_name and share[0] not in left]
-        leaving = [share for share in record.shares if share not in staying]
-        if leaving:
-            index.remove(key)
-            if staying:
-                index.add_shares(record.workload, staying)
-            index.add_shares(draining_copy(draining_copy(record.workload)), leaving)
-
-
 def _peers(workload: Workload, index: PlacementIndex) -> set[WorkloadKey]:
+    """The placed workloads that required affinity or the affinity group selects."""
     binding = workload.binding
     assert binding is not None
     terms = [
@@ -78,7 +73,7 @@ def _peers(workload: Workload, index: PlacementIndex) -> set[WorkloadKey]:
     if binding.affinity_group:
         scope = TermPart(equals({AFFINITY_GROUP: binding.affinity_group}), (binding.namespace,))
         terms.append(PeerTerm((scope,), counts_terminating=False))
-    # Held, so that classes are told apart by the labels that the terms look at.
+    # Held, so that classes are distinguished by the labels that the terms select by.
     held = [index.peer_index.hold(term) for term in terms]
     peers = {key for term in terms for key in index.peer_index.all_peers(term)}
     for entry in held:
@@ -86,6 +81,6 @@ def _peers(workload: Workload, index: PlacementIndex) -> set[WorkloadKey]:
     return peers
 
 
-def _going(index: PlacementIndex) -> list[str]:
+def _clusters_being_deleted(index: PlacementIndex) -> list[str]:
     targets = (index.slots.at(slot) for slot in index.slots.by_name.values())
     return [target.name for target in targets if target.cluster is not None and target.cluster.terminating]

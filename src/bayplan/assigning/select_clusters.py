@@ -1,4 +1,9 @@
-"""Which candidates take part, by spread constraints on clusters and regions as Karmada knows them."""
+"""
+Select clusters: which candidates get replicas, by spread constraints.
+
+Karmada spreads by cluster and by region. It declares zone, provider and label constraints too, but ignores them; the
+switch `spreadByEveryField` honors them.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +23,12 @@ from bayplan.model.clusters import CLUSTER, FIELD_KEYS, PROVIDER, REGION, ZONE
 from bayplan.model.placements import DUPLICATED, Placement, SpreadField
 from bayplan.model.terms import TARGET
 
-ANY_CAPACITY = -1
+ANY_CAPACITY = -1  # in place of the replicas needed: capacity does not matter
+WEIGHT_UNIT = 1000  # of a region: one replica, or one cluster, outweighs any score
 
 
 def select_clusters(binding: Binding, candidates: Candidates, index: PlacementIndex) -> Candidates:
-    """The clusters that get a share, in the order that later ties follow."""
+    """The clusters that get replicas, in the order that breaks later ties (karmada-scheduler: selectClusters)."""
     if not divide_replicas.uses_first_tier_alone(binding, index.semantics):
         need = binding.replicas if binding.placement.division.counts_capacity else ANY_CAPACITY
         return _choose(binding, candidates, need, index)
@@ -37,6 +43,7 @@ def select_clusters(binding: Binding, candidates: Candidates, index: PlacementIn
 
 
 def _choose(binding: Binding, candidates: Candidates, need: int, index: PlacementIndex) -> Candidates:
+    """The candidates that the spread constraints select; by cluster, with capacity for `need` replicas."""
     placement = binding.placement
     if not placement.spread or not placement.division.honors_spread:
         return candidates
@@ -56,38 +63,40 @@ def _by_cluster(candidates: Candidates, constraint: SpreadField, need: int) -> C
     count = min(len(candidates), constraint.max_groups)
     if need == ANY_CAPACITY or (count and int(candidates.rows.available[:count].sum()) >= need):
         return candidates.only(slice(count))
-    chosen = _with_room(candidates.rows.available.tolist(), count, need)
+    chosen = _with_capacity(candidates.rows.available.tolist(), count, need)
     if not chosen:
         raise Unassignable(f"no enough resource when selecting {count} clusters")
     return candidates.only(np.array(chosen, np.intp))
 
 
-def _with_room(available: list[int], count: int, need: int) -> list[int]:
-    """The first `count`; from the last place on, each is exchanged for the roomiest of the rest while room lacks."""
+def _with_capacity(available: list[int], count: int, need: int) -> list[int]:
+    """
+    The positions of the first `count` candidates, with replacements until they have capacity for `need` replicas.
+
+    From the last position on, each is replaced by the one with the most capacity among the rest. Empty if `need`
+    cannot be met.
+    """
     places = list(range(len(available)))
     chosen, rest = places[:count], places[count:]
-    room = sum(available[:count])
+    total = sum(available[:count])
     for place in range(count - 1, -1, -1):
-        if room >= need:
+        if total >= need:
             break
         if not rest:
             continue
         where = max(range(len(rest)), key=lambda i: (available[rest[i]], -i))  # the first of equals
         gained = available[rest[where]] - available[chosen[place]]
         if gained > 0:
-            room += gained
+            total += gained
             chosen[place], rest[where] = rest[where], chosen[place]
-    return chosen if room >= need else []
+    return chosen if total >= need else []
 
 
-# RF merged from assigning.select_regions: Spread by region: first the regions, then the best cluster of each, then
-# the best of the rest.
-
-UNIT = 1000  # one replica, or one cluster, outweighs any score
+# By region: first the regions, then the best cluster of each, then the best of the rest
 
 
 class Region(msgspec.Struct, frozen=True):
-    """`members` are the places of its clusters among the candidates, in order."""
+    """`members` are the positions of its clusters among the candidates, in order."""
 
     name: str
     members: NDArray[np.intp]
@@ -98,19 +107,17 @@ class Region(msgspec.Struct, frozen=True):
         return len(self.members)
 
 
-class Weighing(msgspec.Struct, frozen=True):
-    """What the weight of a region hangs on beside its clusters: the least number of regions, and of clusters."""
-
-    binding: Binding
-    least: int
-    least_clusters: int
-
-
 def choose_by_region(
     binding: Binding, candidates: Candidates, constraint: SpreadField, by_cluster: SpreadField, index: PlacementIndex
 ) -> Candidates:
     """One cluster of each chosen region, then more of them in the order of the candidates."""
-    regions = _regions(candidates, index, Weighing(binding, constraint.min_groups, by_cluster.min_groups))
+    column = index.column(FIELD_KEYS[REGION])
+    domains = column.of_slot[candidates.rows.slots]
+    regions = []
+    for domain in np.unique(domains[domains != ABSENT]).tolist():
+        members = np.flatnonzero(domains == domain)
+        weight = _region_weight(candidates.rows.at(members), binding, constraint.min_groups, by_cluster.min_groups)
+        regions.append(Region(str(column.values[domain]), members, weight))
     if len(regions) < constraint.min_groups:
         raise Unassignable("the number of feasible region is less than spreadConstraint.MinGroups")
     best = _best_combination(regions, constraint, by_cluster.min_groups)
@@ -122,41 +129,31 @@ def choose_by_region(
     return candidates.only(np.concatenate((firsts, rest[: max(0, count - len(firsts))])))
 
 
-def _regions(candidates: Candidates, index: PlacementIndex, weighing: Weighing) -> list[Region]:
-    column = index.column(FIELD_KEYS[REGION])
-    domains = column.of_slot[candidates.rows.slots]
-    found = []
-    for domain in np.unique(domains[domains != ABSENT]).tolist():
-        members = np.flatnonzero(domains == domain)
-        found.append(Region(str(column.values[domain]), members, _weight(candidates.rows.at(members), weighing)))
-    return found
-
-
-def _weight(members: CandidateRows, weighing: Weighing) -> int:
-    binding, least = weighing.binding, weighing.least
+def _region_weight(members: CandidateRows, binding: Binding, min_regions: int, min_clusters: int) -> int:
+    """The weight of a region from its clusters and from the `minGroups` of regions and of clusters."""
     if binding.placement.division.strategy == DUPLICATED:
-        roomy = members.scores[members.available >= binding.replicas]
-        return UNIT * len(roomy) + (int(roomy.sum()) // len(roomy) if len(roomy) else 0)
-    # Without minGroups Karmada divides by zero; what comes out weighs nothing.
-    target = -(-binding.replicas // least) if least else None
-    room = members.available.cumsum()
-    enough = np.arange(1, len(room) + 1) >= max(weighing.least_clusters, least)
+        sufficient = members.scores[members.available >= binding.replicas]
+        return WEIGHT_UNIT * len(sufficient) + (int(sufficient.sum()) // len(sufficient) if len(sufficient) else 0)
+    # Without minGroups Karmada divides by zero; the result counts as a weight of 0.
+    target = -(-binding.replicas // min_regions) if min_regions else None
+    available = members.available.cumsum()
+    enough = np.arange(1, len(available) + 1) >= max(min_clusters, min_regions)
     if target is not None:
-        enough &= room >= target
-    walked = int(enough.argmax()) + 1 if enough.any() else len(room)
-    scores = int(members.scores[:walked].sum())
-    if target is not None and room[walked - 1] < target:
-        return UNIT * int(room[walked - 1]) + scores // len(room)
-    return UNIT * (target or 0) + scores // walked
+        enough &= available >= target
+    n_counted = int(enough.argmax()) + 1 if enough.any() else len(available)
+    scores = int(members.scores[:n_counted].sum())
+    if target is not None and available[n_counted - 1] < target:
+        return WEIGHT_UNIT * int(available[n_counted - 1]) + scores // len(available)
+    return WEIGHT_UNIT * (target or 0) + scores // n_counted
 
 
 def _best_combination(regions: list[Region], constraint: SpreadField, clusters_needed: int) -> list[Region]:
-    """The heaviest combination; but a shorter one that starts the same way is enough."""
+    """The combination of the highest weight, or a shorter one that it begins with."""
     found = _combinations(regions, constraint, clusters_needed)
     if not found:
         return []
     ordered = [sorted(path, key=lambda region: (-region.weight, region.name)) for path in found]
-    # Stable, so that among equals the one found first comes first.
+    # A stable sort: among equals the one found first comes first.
     ordered.sort(key=lambda path: (-sum(r.weight for r in path), -sum(r.size for r in path)))
     best = ordered[0]
     for path in ordered[1:]:
@@ -166,7 +163,7 @@ def _best_combination(regions: list[Region], constraint: SpreadField, clusters_n
 
 
 def _combinations(regions: list[Region], constraint: SpreadField, clusters_needed: int) -> list[list[Region]]:
-    """Those with enough clusters, in the order in which Karmada's search finds them; none is extended needlessly."""
+    """The combinations with enough clusters, in the order in which Karmada's search finds them; none is extended."""
     regions = sorted(regions, key=lambda region: (region.size, -region.weight, region.name))
     least, most = constraint.min_groups, constraint.max_groups
     found: list[list[Region]] = []
@@ -179,18 +176,18 @@ def _combinations(regions: list[Region], constraint: SpreadField, clusters_neede
             return
         for position in range(begin, len(regions)):
             extend([*path, regions[position]], size + regions[position].size, position + 1)
-            if len(regions) == least:  # only all of them will do
+            if len(regions) == least:  # all regions are needed
                 return
 
     extend([], 0, 0)
     return found
 
 
-# RF merged from assigning.select_spread: Spread by every field and label that is constrained (switch
-# `spreadByEveryField`), which Karmada declares but ignores. The chosen clusters span at least `minGroups` and at most
-# `maxGroups` (unset: any number of) values of each. Of all such sets the smallest is taken, of equal ones the one
-# whose clusters come first; it is then topped up in order with every cluster that keeps within all maxima. Room plays
-# no part, as in Karmada's choice of regions.
+# By every constrained field and label (switch `spreadByEveryField`)
+#
+# The chosen clusters span at least `minGroups` and at most `maxGroups` (unset: any number of) values of each. Of all
+# such sets the smallest is chosen, of equal ones the one whose clusters come first; then every further cluster is
+# added, in order, that exceeds no maximum. Capacity does not matter, as in Karmada's choice of regions.
 
 
 class SpanLimit(msgspec.Struct, frozen=True):
@@ -202,33 +199,32 @@ class SpanLimit(msgspec.Struct, frozen=True):
 
 
 def has_other_fields(placement: Placement) -> bool:
-    """Whether there is anything that Karmada does not spread by."""
+    """Whether there is a constraint that Karmada ignores."""
     return any(constraint.label or constraint.field in (ZONE, PROVIDER) for constraint in placement.spread)
 
 
 def choose_by_every_field(placement: Placement, candidates: Candidates, index: PlacementIndex) -> Candidates:
-    limits = _limits(placement, candidates, index)
-    for size in range(1, len(candidates) + 1):
-        chosen = next(_sets(size, (), 0, limits, len(candidates)), None)
-        if chosen is not None:
-            return candidates.only(np.array(_topped_up(chosen, limits, len(candidates)), np.intp))
-    raise Unassignable("no set of feasible clusters meets the spread constraints")
-
-
-def _limits(placement: Placement, candidates: Candidates, index: PlacementIndex) -> list[SpanLimit]:
+    """The smallest set of candidates that meets every constraint, and those that can be added to it."""
     by_key = {constraint.field or constraint.label or CLUSTER: constraint for constraint in placement.spread}
-    found = []
+    limits = []
     for key, constraint in by_key.items():
         column = index.column(TARGET if key == CLUSTER else FIELD_KEYS.get(key, key))
         values = tuple(frozenset(column.domains(slot)) for slot in candidates.rows.slots.tolist())
-        found.append(SpanLimit(constraint.min_groups, constraint.max_groups or math.inf, values))
-    return found
+        limits.append(SpanLimit(constraint.min_groups, constraint.max_groups or math.inf, values))
+    for size in range(1, len(candidates) + 1):
+        chosen = next(_sets(size, (), 0, limits, len(candidates)), None)
+        if chosen is not None:
+            for i in range(len(candidates)):
+                if i not in chosen and _within((*chosen, i), limits):
+                    chosen = (*chosen, i)
+            return candidates.only(np.array(sorted(chosen), np.intp))
+    raise Unassignable("no set of feasible clusters meets the spread constraints")
 
 
 def _sets(
     size: int, chosen: tuple[int, ...], begin: int, limits: list[SpanLimit], n_candidates: int
 ) -> Iterator[tuple[int, ...]]:
-    """Sets of so many candidates that meet every limit, the first in order first."""
+    """Sets of `size` candidates that meet every limit, in order."""
     if not _within(chosen, limits):
         return
     if len(chosen) == size:
@@ -237,18 +233,11 @@ def _sets(
         return
     tried = set()
     for i in range(begin, n_candidates - (size - len(chosen)) + 1):
-        # Candidates with the same values are interchangeable: if the first of them leads nowhere, so do the others.
-        alike = tuple(limit.values[i] for limit in limits)
-        if alike not in tried:
-            tried.add(alike)
+        # Candidates with the same values are interchangeable: if no set contains the first, none contains another.
+        values = tuple(limit.values[i] for limit in limits)
+        if values not in tried:
+            tried.add(values)
             yield from _sets(size, (*chosen, i), i + 1, limits, n_candidates)
-
-
-def _topped_up(chosen: tuple[int, ...], limits: list[SpanLimit], n_candidates: int) -> list[int]:
-    for i in range(n_candidates):
-        if i not in chosen and _within((*chosen, i), limits):
-            chosen = (*chosen, i)
-    return sorted(chosen)
 
 
 def _within(chosen: tuple[int, ...], limits: list[SpanLimit]) -> bool:
