@@ -1,3 +1,3 @@
 """
-The rules, one per file. `profile.py` is the table of them: which apply, in which order, with which weight.
+The rules. `profiles.py` is the table of them: which apply, in which order, with which weight.
 """

@@ -1,4 +1,4 @@
-"""ClusterAffinity: the clusters that the current group of the placement names, in any of its tiers."""
+"""ClusterAffinity: the clusters that the current affinity group of the placement selects, in any of its tiers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOT_MATCHED = Reason(
     "cluster(s) did not match the placement cluster affinity constraint",
     StatusCode.UNSCHEDULABLE,
 )
-NO_TIER = 1000  # the tier of a cluster that no affinity names: it sorts last
+NO_TIER = 1000  # the tier of a cluster that no affinity selects: it sorts last
 
 
 class ClusterAffinityPart(msgspec.Struct, frozen=True):
@@ -42,8 +42,8 @@ class ClusterAffinityRule(Rule):
         return ClusterAffinityPart(group.tiers if everything else group.tiers[:1])
 
     def reject(self, state: ClusterAffinityPart, index: PlacementIndex, at: At) -> Codes:
-        nowhere: Mask = tier_by_target(state.tiers, index)[at] == NO_TIER
-        return nowhere.astype(np.int64)
+        rejected: Mask = tier_by_target(state.tiers, index)[at] == NO_TIER
+        return rejected.astype(np.int64)
 
     def evidence(
         self, state: ClusterAffinityPart, workload: Workload, slot: int, index: PlacementIndex
@@ -55,7 +55,7 @@ class ClusterAffinityRule(Rule):
 
 
 def tier_by_target(tiers: tuple[ClusterAffinity, ...], index: PlacementIndex) -> NDArray[np.int64]:
-    """The first tier that names each cluster, `NOWHERE` if none does; shape (capacity,)."""
+    """The first tier that selects each cluster, `NO_TIER` if none does; shape (capacity,)."""
     found = np.full(index.slots.capacity, NO_TIER, np.int64)
     for number in reversed(range(len(tiers))):
         found[matching(tiers[number], index)] = number
@@ -63,7 +63,7 @@ def tier_by_target(tiers: tuple[ClusterAffinity, ...], index: PlacementIndex) ->
 
 
 def matching(affinity: ClusterAffinity, index: PlacementIndex) -> Mask:
-    """The clusters that meet all conditions, shape (capacity,); an empty affinity names every cluster."""
+    """The clusters that meet all conditions, shape (capacity,); an empty affinity selects every cluster."""
     if affinity.impossible:
         return np.zeros(index.slots.capacity, np.bool_)
     mask = _named(affinity.names, index) if affinity.names else np.ones(index.slots.capacity, np.bool_)
@@ -83,7 +83,7 @@ def _named(names: tuple[str, ...], index: PlacementIndex) -> Mask:
 
 
 def _holds(requirement: Requirement | NodeRequirement, key: str, index: PlacementIndex) -> Mask:
-    """A cluster may have several values of one key: any is enough for a positive requirement, none for a negative."""
+    """Which clusters meet the requirement. Of several values of a key, NotIn requires that none is listed."""
     column = index.column(key)
     if requirement.operator == "Exists":
         return column.present(ALL)

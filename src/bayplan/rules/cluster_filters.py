@@ -1,4 +1,4 @@
-"""The plain rules of a fleet: is the cluster going away, does it know the kind, has it the property, is it evicting?"""
+"""The plain filters of a cluster: deletion, enabled APIs, taints, properties for spread constraints, evictions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PROPERTIES = {
 
 
 class ClusterLeaving(Rule):
-    """Karmada passes such clusters over without a word; we say so to people, not in its sentence."""
+    """Clusters that are being deleted. Karmada skips them without a message, so its message does not count them."""
 
     name = "ClusterLeaving"
     id = "cluster-leaving"
@@ -42,7 +42,7 @@ class ClusterLeaving(Rule):
 
     def reject(self, state: str, index: PlacementIndex, at: At) -> Codes:
         del state
-        return codes_of(index, at, lambda facts: int(facts.terminating))
+        return _codes_of(index, at, lambda facts: int(facts.terminating))
 
     def evidence(self, state: str, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
         del state, workload, slot, index
@@ -64,7 +64,7 @@ class ApiEnablementRule(Rule):
         return "" if version.count("/") > 1 else version.removeprefix("/"), workload.binding.kind
 
     def reject(self, state: tuple[str, str], index: PlacementIndex, at: At) -> Codes:
-        return codes_of(index, at, lambda facts: int(state not in facts.apis))
+        return _codes_of(index, at, lambda facts: int(state not in facts.apis))
 
     def evidence(self, state: tuple[str, str], workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
         del workload, slot, index
@@ -72,7 +72,7 @@ class ApiEnablementRule(Rule):
 
 
 class ClusterTaints(Rule):
-    """Each taint has a reason of its own: codes are 1 + the taint's place on its cluster."""
+    """Each taint has its own reason: a code is the number of the taint's text among those found so far."""
 
     name = "TaintToleration"
     id = "cluster-taint"
@@ -104,7 +104,7 @@ class ClusterTaints(Rule):
 
 
 class TaintState:
-    """The tolerations, and the taints that were found to keep the workload off, numbered as they came."""
+    """The tolerations, and the texts of the untolerated taints, numbered in the order in which they were found."""
 
     def __init__(self, tolerations: tuple[Toleration, ...]) -> None:
         self.tolerations = tolerations
@@ -140,7 +140,7 @@ class SpreadProperty(Rule):
 
     def reject(self, state: tuple[str, ...], index: PlacementIndex, at: At) -> Codes:
         codes = np.zeros(len(index.slots.alive[at]), np.int64)
-        for position in reversed(range(len(state))):  # the first that is missing has the last word
+        for position in reversed(range(len(state))):  # the code of the first that is missing overwrites the others
             codes[~index.column(state[position]).present(at)] = position + 1
         return codes
 
@@ -179,9 +179,9 @@ class ClusterEviction(Rule):
         return [Failure(self.id, EVICTING.text, term="gracefulEvictionTasks")]
 
 
-def codes_of(index: PlacementIndex, at: At, judge: Callable[[ClusterFacts], int]) -> Codes:
-    """A code per cluster from what is known of it; 0 for empty slots."""
+def _codes_of(index: PlacementIndex, at: At, code: Callable[[ClusterFacts], int]) -> Codes:
+    """A code per cluster from its facts; 0 for empty slots."""
     targets = index.slots.targets
     slots = range(index.slots.capacity) if isinstance(at, slice) else at.tolist()
     found = (targets[slot] for slot in slots)
-    return np.fromiter((judge(t.cluster) if t is not None and t.cluster else 0 for t in found), np.int64, len(slots))
+    return np.fromiter((code(t.cluster) if t is not None and t.cluster else 0 for t in found), np.int64, len(slots))

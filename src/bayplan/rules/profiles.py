@@ -1,7 +1,9 @@
 """
-The table of rules for pods on nodes: kube-scheduler's order and weights, changeable like its profiles.
+The tables of rules: for pods on nodes and for workloads on clusters.
 
-Mirrors pkg/scheduler/apis/config/v1/default_plugins.go, without what needs a cluster to act on.
+The first has kube-scheduler's order and weights, configurable like its profiles. It mirrors
+pkg/scheduler/apis/config/v1/default_plugins.go, without the plugins that act on a cluster. Karmada calls its plugins in
+random order; the order of the second table is ours.
 """
 
 from __future__ import annotations
@@ -48,7 +50,7 @@ DEFAULT_WEIGHTS = {
 
 
 class SchedulerProfile(msgspec.Struct, frozen=True, kw_only=True):
-    """How the rules are set: what a KubeSchedulerConfiguration says, with its defaults."""
+    """The configuration of the rules: one profile of a KubeSchedulerConfiguration, with its defaults."""
 
     weights: Mapping[str, int] = msgspec.field(default_factory=lambda: DEFAULT_WEIGHTS)
     disabled: frozenset[str] = frozenset()
@@ -69,7 +71,7 @@ DEFAULT = SchedulerProfile()
 
 
 def pod_rules(profile: SchedulerProfile = DEFAULT) -> tuple[Rule, ...]:
-    """The rules in the order in which they are asked; the first that refuses a target gives the reason."""
+    """The rules in the order in which they are evaluated; the first that rejects a node gives the reason."""
     table: tuple[Rule, ...] = (
         Placeable(),
         NodeUnschedulable(),
@@ -96,12 +98,8 @@ def pod_rules(profile: SchedulerProfile = DEFAULT) -> tuple[Rule, ...]:
     return tuple(rule for rule in table if rule.name not in profile.disabled)
 
 
-# RF merged from rules.fleet_profile: The table of rules for workloads on clusters. Karmada asks its plugins in random
-# order; this order is ours.
-
-
 def fleet_rules() -> tuple[Rule, ...]:
-    """The rules in the order in which they are asked; the first that refuses a cluster gives the reason."""
+    """The rules in the order in which they are evaluated; the first that rejects a cluster gives the reason."""
     return (
         Placeable(),
         ClusterLeaving(),

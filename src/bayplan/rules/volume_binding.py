@@ -1,4 +1,9 @@
-"""VolumeBinding: bound volumes tie a pod to nodes, waiting claims to nodes where a volume can be had."""
+"""
+VolumeBinding: bound volumes must be reachable from the node, unbound claims must find or provision a volume there.
+
+Each unbound claim takes the first matching volume that is not taken, the smallest claim first, as kube-scheduler's
+binder does; but for all targets at once.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +19,7 @@ from bayplan.model import labels
 from bayplan.model.labels import IN, Selector
 from bayplan.model.node_selectors import NodeTerm
 from bayplan.model.reasons import Codes, Mask, Reason, Slots, StatusCode
-from bayplan.model.volumes import Claim, StorageClass, Volume
+from bayplan.model.volumes import Claim, Volume
 from bayplan.model.workloads import Workload
 from bayplan.rules import node_affinity
 from bayplan.rules.rule import Failure
@@ -48,26 +53,31 @@ class VolumeBinding(ClaimRule):
             if claim.terminating:
                 text = f'persistentvolumeclaim "{claim.name}" is being deleted'
                 return Reason("claim-deleted", text, StatusCode.UNRESOLVABLE)
-        immediate = any(not claim.bound and not _waits(claim, index) for claim in state.known(index))
-        return UNBOUND if immediate else None
+        # A claim waits for its pod only if its class says so, and not if it names a volume.
+        for claim in state.known(index):
+            storage_class = index.storage.classes.get(claim.storage_class)
+            waits = storage_class is not None and storage_class.binding_mode == WAIT_FOR_FIRST_CONSUMER
+            if not claim.bound and (claim.volume or not waits):
+                return UNBOUND
+        return None
 
     def reject(self, state: ClaimPart, index: PlacementIndex, at: At) -> Codes:
-        """Bits: a bound volume is elsewhere, a waiting claim finds none, a bound volume is gone."""
+        """Bits: a bound volume is elsewhere, an unbound claim finds none, a bound volume does not exist, no space."""
         codes = np.zeros(index.slots.capacity, np.int64)
-        waiting = []
+        unbound = []
         for claim in state.known(index):
             if not claim.bound:
-                waiting.append(claim)
+                unbound.append(claim)
                 continue
             volume = index.storage.volumes.get(claim.volume)
             if volume is None:
                 codes |= 4
             elif volume.required is not None:
                 codes |= np.where(_fits(volume, index), 0, 1)
-        if waiting:
-            could, spacious = can_bind(waiting, index)
-            codes |= np.where(could, 0, 2) | np.where(could & ~spacious, 8, 0)
-        # A volume that is gone is the whole answer: nothing else is looked at.
+        if unbound:
+            bindable, has_space = can_bind(unbound, index)
+            codes |= np.where(bindable, 0, 2) | np.where(bindable & ~has_space, 8, 0)
+        # A bound volume that does not exist is the only reason: kube-scheduler checks nothing else then.
         return np.where(codes & 4, 4, codes)[at]
 
     def reasons(self, state: ClaimPart, code: int) -> tuple[Reason, ...]:
@@ -81,21 +91,16 @@ class VolumeBinding(ClaimRule):
         for claim in state.known(index):
             volume = index.storage.volumes.get(claim.volume)
             if code & 1 and volume is not None and volume.required is not None and not _fits(volume, index)[slot]:
-                detail = f"claim {claim.key} is bound to {volume.name}, which wants {_either(volume.required)}"
+                terms = " or ".join(str(term) for term in volume.required)
+                detail = f"claim {claim.key} is bound to {volume.name}, which requires {terms}"
                 failures.append(Failure(self.id, ELSEWHERE.text, detail=detail, term=claim.key))
             if code & 2 and not claim.bound:
-                detail = f"no volume for claim {claim.key} of class {claim.storage_class} can be had here"
+                detail = f"no volume for claim {claim.key} of class {claim.storage_class} is available here"
                 failures.append(Failure(self.id, NO_VOLUME.text, detail=detail, term=claim.key))
             if code & 4 and claim.bound and volume is None:
                 detail = f"claim {claim.key} is bound to {claim.volume}, which does not exist"
                 failures.append(Failure(self.id, GONE.text, detail=detail, term=claim.key))
         return failures
-
-
-def _waits(claim: Claim, index: PlacementIndex) -> bool:
-    """Whether the claim is bound only once its pod has a node; one that names a volume is not."""
-    storage_class = index.storage.classes.get(claim.storage_class)
-    return not claim.volume and storage_class is not None and storage_class.binding_mode == WAIT_FOR_FIRST_CONSUMER
 
 
 def _fits(volume: Volume, index: PlacementIndex) -> Mask:
@@ -110,46 +115,40 @@ def is_reachable(volume: Volume, slot: int, index: PlacementIndex) -> bool:
 
 
 def volumes_for(workload: Workload, slot: int, index: PlacementIndex) -> list[tuple[Claim, str]]:
-    """Each waiting claim of the workload with the volume it gets on this node, "" for one that is yet to be made."""
-    waiting = [claim for claim in claim_part(workload).known(index) if not claim.bound]
+    """Each unbound claim of the workload with the volume that it gets on this node, "" for one to be provisioned."""
+    unbound = [claim for claim in claim_part(workload).known(index) if not claim.bound]
     return [
         (claim, volumes[number].name if (number := int(picks[slot])) >= 0 else "")
-        for claim, volumes, picks in matched_volumes(waiting, index)
+        for claim, volumes, picks in matched_volumes(unbound, index)
     ]
 
 
-def _either(terms: tuple[NodeTerm, ...]) -> str:
-    return " or ".join(str(term) for term in terms)
-
-
-# RF merged from rules.volume_supply: Which volumes claims that wait for their pod would get, and where: one that is
-# there, or one that can be made. Each claim takes the first volume that serves it and is not taken, the smallest
-# claim first, as kube-scheduler's binder does; but for all targets at once.
+# Matching volumes to unbound claims
 
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 NO_MATCH = -1
 
-Chosen = tuple[Claim, Sequence[Volume], NDArray[np.int64]]
+VolumeMatch = tuple[Claim, Sequence[Volume], NDArray[np.int64]]
 
 
-def can_bind(waiting: list[Claim], index: PlacementIndex) -> tuple[Mask, Mask]:
-    """Where every waiting claim finds a volume of its own or one can be made for it; and where there is space too."""
-    could, spacious = index.slots.alive.copy(), index.slots.alive.copy()
-    for claim, _, volumes in matched_volumes(waiting, index):
+def can_bind(unbound: list[Claim], index: PlacementIndex) -> tuple[Mask, Mask]:
+    """Where each claim has a volume of its own or one can be provisioned; and where there is storage capacity too."""
+    bindable, has_space = index.slots.alive.copy(), index.slots.alive.copy()
+    for claim, _, volumes in matched_volumes(unbound, index):
         here = _where_selected(claim, index)
         provision = _can_provision(claim, index)
-        could &= here & ((volumes != NO_MATCH) | provision)
+        bindable &= here & ((volumes != NO_MATCH) | provision)
         if claim.requested and _is_metered(claim, index):
             provision &= _has_space(claim, index)
-        spacious &= here & ((volumes != NO_MATCH) | provision)
-    return could, spacious
+        has_space &= here & ((volumes != NO_MATCH) | provision)
+    return bindable, has_space
 
 
-def matched_volumes(waiting: list[Claim], index: PlacementIndex) -> Iterator[Chosen]:
-    """For each claim the volumes that may serve it, and for each target the number of the one it takes, or `NONE`."""
+def matched_volumes(unbound: list[Claim], index: PlacementIndex) -> Iterator[VolumeMatch]:
+    """For each claim the matching volumes, and for each target the number of the one that it takes, or `NO_MATCH`."""
     taken: list[tuple[Sequence[Volume], NDArray[np.int64]]] = []
-    for claim in sorted(waiting, key=lambda claim: claim.requested):
-        # One that has been promised a node is about to have its volume made there.
+    for claim in sorted(unbound, key=lambda claim: claim.requested):
+        # A claim with a selected node is about to have its volume provisioned there.
         volumes = [] if claim.selected_node else _first_of_each_reach(_serving(claim, index), len(taken) + 1)
         choice = _choice(volumes, taken, index)
         taken.append((volumes, choice))
@@ -157,7 +156,7 @@ def matched_volumes(waiting: list[Claim], index: PlacementIndex) -> Iterator[Cho
 
 
 def slots_reaching(volume: Volume, index: PlacementIndex) -> Slots:
-    """Where the volume can be reached; only labels are looked at, and a volume without terms is anywhere."""
+    """The targets that reach the volume, by label requirements only; a volume without terms is reached from all."""
     if volume.required is None:
         return np.flatnonzero(index.slots.alive)
     terms = tuple(NodeTerm(term.expressions) for term in volume.required)
@@ -188,7 +187,7 @@ def _choice(
 
 
 def _first_of_each_reach(volumes: list[Volume], most: int) -> list[Volume]:
-    """Of those that can be reached from the same targets only as many as may be taken before."""
+    """Of the volumes that are reached from the same targets only the first `most`: others take fewer than that."""
     seen: Counter[tuple[NodeTerm, ...] | None] = Counter()
     found = []
     for volume in volumes:
@@ -199,15 +198,15 @@ def _first_of_each_reach(volumes: list[Volume], most: int) -> list[Volume]:
 
 
 def _serving(claim: Claim, index: PlacementIndex) -> list[Volume]:
-    """The volumes that would serve the claim: those reserved for it or else the others, smallest first."""
+    """The volumes that match the claim: those reserved for it, or else the unclaimed ones, smallest first."""
     reserved = [v for v in index.storage.reserved_for(claim) if v.claim_uid in ("", claim.uid)]
     if reserved:
         return reserved
-    volumes = [v for v in index.storage.unclaimed(claim.storage_class) if _serves(v, claim)]
+    volumes = [v for v in index.storage.unclaimed(claim.storage_class) if _matches(v, claim)]
     return sorted(volumes, key=lambda volume: volume.capacity)
 
 
-def _serves(volume: Volume, claim: Claim) -> bool:
+def _matches(volume: Volume, claim: Claim) -> bool:
     return (
         volume.phase in ("Available", "")
         and not volume.terminating
@@ -218,10 +217,11 @@ def _serves(volume: Volume, claim: Claim) -> bool:
     )
 
 
-# Volumes that are yet to be made
+# Volumes to be provisioned
 
 
 def _where_selected(claim: Claim, index: PlacementIndex) -> Mask:
+    """The selected node of the claim, or all targets."""
     if not claim.selected_node:
         return index.slots.alive
     mask = np.zeros_like(index.slots.alive)
@@ -232,14 +232,10 @@ def _where_selected(claim: Claim, index: PlacementIndex) -> Mask:
 
 
 def _can_provision(claim: Claim, index: PlacementIndex) -> Mask:
+    """Where the claim's class provisions volumes: any of its allowed topologies, everywhere if it has none."""
     storage_class = index.storage.classes.get(claim.storage_class)
     if storage_class is None or storage_class.provisioner in ("", NO_PROVISIONER):
         return np.zeros(index.slots.capacity, np.bool_)
-    return _allowed(storage_class, index)
-
-
-def _allowed(storage_class: StorageClass, index: PlacementIndex) -> Mask:
-    """Where the class may make volumes: any of its topology terms, everywhere if it has none."""
     if not storage_class.allowed:
         return np.ones(index.slots.capacity, np.bool_)
     mask = np.zeros(index.slots.capacity, np.bool_)
@@ -254,13 +250,13 @@ def _allowed(storage_class: StorageClass, index: PlacementIndex) -> Mask:
 
 
 def _is_metered(claim: Claim, index: PlacementIndex) -> bool:
-    """Whether the driver that would make the volume tells what space it has left."""
+    """Whether the driver that would provision the volume publishes its storage capacity."""
     storage_class = index.storage.classes.get(claim.storage_class)
     return storage_class is not None and storage_class.provisioner in index.storage.metering_drivers
 
 
 def _has_space(claim: Claim, index: PlacementIndex) -> Mask:
-    """Where the driver says that a volume of this size can be had."""
+    """Where the driver publishes storage capacity for a volume of this size."""
     mask = np.zeros(index.slots.capacity, np.bool_)
     for space in index.storage.space_of_class(claim.storage_class):
         if space.topology is not None and space.largest is not None and space.largest >= claim.requested:
@@ -269,7 +265,7 @@ def _has_space(claim: Claim, index: PlacementIndex) -> Mask:
 
 
 def _selected(topology: Selector, index: PlacementIndex) -> Slots:
-    """The targets that a selector selects. Drivers name one zone or one node, so few are looked at one by one."""
+    """The targets that a selector selects. Drivers name one zone or one node, so few targets are matched singly."""
     named = [requirement for requirement in topology.requirements if requirement.operator == IN]
     slots = min((_having(one.key, one.values, index) for one in named), key=len, default=None)
     if slots is None:

@@ -1,4 +1,4 @@
-"""What the three volume rules share: the claims a workload names."""
+"""What the volume rules share: the PersistentVolumeClaims that a workload names."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ClaimPart(msgspec.Struct, frozen=True):
         return (f"{self.namespace}/{name}" for name in self.names.names)
 
     def known(self, index: PlacementIndex) -> list[Claim]:
-        """The claims as objects; `missing_claim` has made sure that they exist."""
+        """The claims as objects, without those that do not exist."""
         return [index.storage.claims[claim] for claim in self.claims() if claim in index.storage.claims]
 
 
@@ -38,7 +38,7 @@ def has_claims(workload: Workload) -> bool:
 
 
 def missing_claim(part: ClaimPart, index: PlacementIndex) -> Reason | None:
-    """Why the pod cannot be tried at all: a claim that is not there."""
+    """The reason to reject every node because a claim does not exist, if one does not."""
     for name in part.names.names:
         if f"{part.namespace}/{name}" not in index.storage.claims:
             if name in part.names.ephemeral:
@@ -50,7 +50,7 @@ def missing_claim(part: ClaimPart, index: PlacementIndex) -> Reason | None:
 
 
 class ClaimRule(Rule):
-    """What the volume rules share: they speak of workloads with claims, and change with what is stored."""
+    """A rule that applies to workloads with claims and that depends on storage objects."""
 
     def part(self, workload: Workload, index: PlacementIndex) -> ClaimPart | None:
         del index
@@ -63,7 +63,7 @@ class ClaimRule(Rule):
 
 
 def is_affected(part: ClaimPart, change: Change, index: PlacementIndex) -> bool:
-    """Whether a change in storage may matter to whoever has these claims, for what these are or can get."""
+    """Whether a storage change may concern these claims: their state, or the volumes that they can get."""
     if change.table == "claims":
         return change.name in part.claims()
     known = part.known(index)

@@ -1,8 +1,8 @@
 """
 NodeVolumeLimits: a storage driver attaches only so many volumes to a node.
 
-A volume that several pods of a node use is attached once. One that is still attached though no pod of the node uses it
-any more counts too, and as kube-scheduler has it, it counts again for the pod that wants it back.
+A volume that several pods of a node use is attached once. One that is still attached although no pod of the node uses
+it any more counts too, and as in kube-scheduler it counts again for a pod that requests it.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class VolumeLimits(ClaimRule):
     def reject(self, state: ClaimPart, index: PlacementIndex, at: At) -> Codes:
         codes = np.zeros(index.slots.capacity, np.int64)
         for driver, handles in _handles(state, index).items():
-            crowded = _crowded(driver, handles, index)
-            if crowded is not None:
-                codes |= crowded
+            exceeded = _exceeded(driver, handles, index)
+            if exceeded is not None:
+                codes |= exceeded
         return codes[at]
 
     def touched(self, state: ClaimPart, change: Change, index: PlacementIndex) -> Touched:
@@ -48,10 +48,10 @@ class VolumeLimits(ClaimRule):
         del workload
         found = []
         for driver, handles in _handles(state, index).items():
-            crowded = _crowded(driver, handles, index)
-            if crowded is not None and crowded[slot]:
+            exceeded = _exceeded(driver, handles, index)
+            if exceeded is not None and exceeded[slot]:
                 limits, counts = index.attachments.limits(driver), index.attachments.counts(driver)
-                assert limits is not None, "or nothing would be crowded"
+                assert limits is not None, "without a limit nothing is exceeded"
                 detail = f"{driver} attaches {limits[slot]} volumes at most, and {counts[slot]} are there"
                 found.append(Failure(self.id, TOO_MANY.text, detail=detail, term=driver))
         return found
@@ -72,13 +72,13 @@ class VolumeLimits(ClaimRule):
 
 
 def slots_sharing_volumes(state: ClaimPart, index: PlacementIndex) -> list[int]:
-    """The limited targets where some of these volumes are attached for others, who by going may make matters worse."""
+    """The targets with a limit where other pods use some of these volumes: evicting them may leave fewer attached."""
     handles = (handle for some in _handles(state, index).values() for handle in some)
     return [slot for handle in handles for slot in index.attachments.users(handle)]
 
 
-def _crowded(driver: str, handles: set[VolumeHandle], index: PlacementIndex) -> Mask | None:
-    """Where the driver could not attach these too, shape (capacity,); None if it has no limit anywhere."""
+def _exceeded(driver: str, handles: set[VolumeHandle], index: PlacementIndex) -> Mask | None:
+    """Where attaching these would exceed the driver's limit, shape (capacity,); None if it has no limit anywhere."""
     limits = index.attachments.limits(driver)
     if limits is None:
         return None
@@ -86,12 +86,12 @@ def _crowded(driver: str, handles: set[VolumeHandle], index: PlacementIndex) -> 
     for handle in handles:
         for slot in index.attachments.users(handle):
             new[slot] -= 1
-    crowded: Mask = (new > 0) & (index.attachments.counts(driver) + new > limits)
-    return crowded
+    exceeded: Mask = (new > 0) & (index.attachments.counts(driver) + new > limits)
+    return exceeded
 
 
 def _handles(part: ClaimPart, index: PlacementIndex) -> Handles:
-    """What would be attached for the claims."""
+    """The volumes that would be attached for the claims."""
     found: Handles = {}
     for claim in part.claims():
         handle = index.storage.handle_of(claim)

@@ -1,4 +1,4 @@
-"""VolumeRestrictions: a ReadWriteOncePod claim serves one pod; a claim that does not exist serves none."""
+"""VolumeRestrictions: a ReadWriteOncePod claim can be used by one pod; a claim that does not exist by none."""
 
 from __future__ import annotations
 
@@ -45,6 +45,7 @@ class VolumeRestrictions(ClaimRule):
         ]
 
     def _conflicts(self, state: ClaimPart, index: PlacementIndex) -> list[tuple[str, tuple[str, ...]]]:
+        """The ReadWriteOncePod claims that are in use, with their users."""
         found: list[tuple[str, tuple[str, ...]]] = []
         for claim in state.claims():
             users = index.claim_users.users(claim)

@@ -1,4 +1,4 @@
-"""VolumeZone: a volume labelled with zones or regions keeps its pod in them."""
+"""VolumeZone: a pod must run in the zones and regions that its volumes are labelled with."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bayplan.rules.volume_claims import ClaimPart, ClaimRule, missing_claim
 ELSEWHERE = Reason("volume-zone", "node(s) had no available volume zone", StatusCode.UNRESOLVABLE)
 OLD_ZONE = "failure-domain.beta.kubernetes.io/zone"
 OLD_REGION = "failure-domain.beta.kubernetes.io/region"
-TODAYS_NAME = {OLD_ZONE: ZONE, OLD_REGION: REGION}
+CURRENT_NAME = {OLD_ZONE: ZONE, OLD_REGION: REGION}
 TOPOLOGY_LABELS = (OLD_ZONE, OLD_REGION, ZONE, REGION)
 SEPARATOR = "__"  # a volume in several zones names them all in one label
 
@@ -33,32 +33,32 @@ class VolumeZone(ClaimRule):
         for claim in state.known(index):
             if claim.volume:
                 if claim.volume not in index.storage.volumes:
-                    return _never("volume-missing", f'persistentvolume "{claim.volume}" not found')
+                    return _unresolvable("volume-missing", f'persistentvolume "{claim.volume}" not found')
                 continue
             if not claim.storage_class:
-                return _never("claim-unnamed", "PersistentVolumeClaim had no pv name and storageClass name")
+                return _unresolvable("claim-unnamed", "PersistentVolumeClaim had no pv name and storageClass name")
             storage_class = index.storage.classes.get(claim.storage_class)
             if storage_class is None:
                 text = f'storageclass.storage.k8s.io "{claim.storage_class}" not found'
-                return _never("class-missing", text)
+                return _unresolvable("class-missing", text)
             if storage_class.binding_mode is None:
                 text = f'VolumeBindingMode not set for StorageClass "{claim.storage_class}"'
-                return _never("class-unclear", text)
+                return _unresolvable("class-unclear", text)
             if storage_class.binding_mode != WAIT_FOR_FIRST_CONSUMER:
-                return _never("volume-unnamed", "PersistentVolume had no name")
+                return _unresolvable("volume-unnamed", "PersistentVolume had no name")
         return None
 
     def reject(self, state: ClaimPart, index: PlacementIndex, at: At) -> Codes | None:
-        wanted = _zones(state, index)
-        if not wanted:
+        required = _zones(state, index)
+        if not required:
             return None
         labelled = np.zeros(index.slots.capacity, np.bool_)
         for key in TOPOLOGY_LABELS:
             labelled |= index.column(key).present(ALL)
         allowed = np.ones(index.slots.capacity, np.bool_)
-        for _, key, values in wanted:
+        for _, key, values in required:
             allowed &= _in(key, values, index)
-        # A node that says nothing of zones is not held to them: kube-scheduler's single-zone clusters.
+        # A node without any topology label passes: kube-scheduler supports clusters of a single zone.
         return np.where(labelled & ~allowed, 1, 0)[at]
 
     def evidence(self, state: ClaimPart, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
@@ -82,21 +82,21 @@ def _zones(state: ClaimPart, index: PlacementIndex) -> list[tuple[str, str, tupl
 
 
 def _in(key: str, values: tuple[str, ...], index: PlacementIndex) -> Mask:
-    """Which targets have one of the values, under the label's own or today's name."""
+    """Which targets have one of the values, under the given or the current name of the label."""
     column = index.column(key)
     mask = _has(key, values, index)
-    today = TODAYS_NAME.get(key)
-    if today is not None:
-        mask |= ~column.present(ALL) & _has(today, values, index)
+    current = CURRENT_NAME.get(key)
+    if current is not None:
+        mask |= ~column.present(ALL) & _has(current, values, index)
     return mask
 
 
 def _has(key: str, values: tuple[str, ...], index: PlacementIndex) -> Mask:
     column = index.column(key)
-    wanted = np.zeros(column.n_domains, np.int64)
-    wanted[[column.by_value[value] for value in values if value in column.by_value]] = 1
-    return column.gather(wanted, ALL) > 0
+    listed = np.zeros(column.n_domains, np.int64)
+    listed[[column.by_value[value] for value in values if value in column.by_value]] = 1
+    return column.gather(listed, ALL) > 0
 
 
-def _never(reason_id: str, text: str) -> Reason:
+def _unresolvable(reason_id: str, text: str) -> Reason:
     return Reason(reason_id, text, StatusCode.UNRESOLVABLE)

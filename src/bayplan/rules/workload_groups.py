@@ -1,7 +1,8 @@
 """
-Karmada's landed workload affinity: one group per sign (`groupByLabelKey`), in the template's namespace.
+Karmada's own workload affinity: one affinity and one anti-affinity group (`groupByLabelKey`), in the template's
+namespace.
 
-Affinity wants the cluster to hold every placed peer of the group, anti-affinity wants it to hold none. Both read one
+Affinity requires that the cluster holds every placed peer of the group, anti-affinity that it holds none. Both read one
 counter, however many peers there are.
 """
 
@@ -48,11 +49,11 @@ class GroupState(msgspec.Struct, frozen=True):
 
 
 class _GroupRule(Rule):
-    """What the two signs share: the peers of a group, counted per cluster."""
+    """What affinity and anti-affinity share: the peers of a group, counted per cluster."""
 
     label: str
-    reason: Reason
-    counts_leaving: bool  # whether copies on their way out are peers
+
+    counts_leaving: bool  # whether draining copies are peers
     exempts_assigned = True
 
     def part(self, workload: Workload, index: PlacementIndex) -> GroupPart | None:
@@ -72,23 +73,20 @@ class _GroupRule(Rule):
 
     def touched(self, state: GroupState, change: Change, index: PlacementIndex) -> Touched:
         if change.member_of is not None:
-            return self._around(change) if index.peer_index.class_matches(state.entry.term, change.member_of) else None
-        # Peers stay where they are when their cluster changes.
+            matches = index.peer_index.class_matches(state.entry.term, change.member_of)
+            return self._touched_by_peer(change) if matches else None
+        # A change of a cluster does not move peers.
         return None if change.type is ChangeType.TARGET_CHANGED else super().touched(state, change, index)
 
     @abstractmethod
-    def _around(self, change: Change) -> Touched:
-        """Where it matters that a peer came or went."""
-
-    def reasons(self, state: GroupState, code: int) -> tuple[Reason, ...]:
-        del state, code
-        return (self.reason,)
+    def _touched_by_peer(self, change: Change) -> Touched:
+        """Where it matters that a peer was added or removed."""
 
     def evidence(self, state: GroupState, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
         del workload
         domain = f"cluster={index.slots.at(slot).name}"
         peers = self._blocking(state, slot, index)
-        return [Failure(self.id, self.reason.text, term=state.group, domain=domain, peers=peers)]
+        return [Failure(self.id, self.reasons_by_code[0].text, term=state.group, domain=domain, peers=peers)]
 
     def _blocking(self, state: GroupState, slot: int, index: PlacementIndex) -> tuple[str, ...]:
         return index.peer_index.peers(state.entry.term, (slot,))
@@ -99,15 +97,15 @@ class WorkloadGroupAffinity(_GroupRule):
     id = "workload-affinity"
     label = AFFINITY_GROUP
     counts_leaving = False
-    reason = APART
+    reasons_by_code = (APART,)
 
     def reject(self, state: GroupState, index: PlacementIndex, at: At) -> Codes:
         del index
         return (state.peers.counts(at) < state.peers.counter.anywhere).astype(np.int64)
 
-    def _around(self, change: Change) -> Touched:
+    def _touched_by_peer(self, change: Change) -> Touched:
         del change
-        return ALL  # one more peer to be with, or one less
+        return ALL  # the number of peers that a cluster must hold changes
 
     def _blocking(self, state: GroupState, slot: int, index: PlacementIndex) -> tuple[str, ...]:
         here = set(super()._blocking(state, slot, index))
@@ -119,7 +117,7 @@ class WorkloadGroupAntiAffinity(_GroupRule):
     id = "workload-anti-affinity"
     label = ANTI_AFFINITY_GROUP
     counts_leaving = True
-    reason = TOGETHER
+    reasons_by_code = (TOGETHER,)
 
     def reject(self, state: GroupState, index: PlacementIndex, at: At) -> Codes:
         del index
@@ -130,5 +128,5 @@ class WorkloadGroupAntiAffinity(_GroupRule):
         counter = state.peers.counter
         return int(int(counter.column.of_slot[slot]) in counter.by_domain), 0
 
-    def _around(self, change: Change) -> Touched:
+    def _touched_by_peer(self, change: Change) -> Touched:
         return change.slots or None
