@@ -1,4 +1,4 @@
-"""Ask the engine a question of `decide`, and compare answers as people would."""
+"""The engine's answers to questions of `decide`, and the parts of answers that tests compare."""
 
 import msgspec
 
@@ -10,7 +10,7 @@ from bayplan.writing import answers
 
 
 def engine_answer(question):
-    """What `bayplan decide pods` would say."""
+    """The answer of `bayplan decide pods`."""
     asked = msgspec.convert(question, questions.PodQuestion)
     situation = questions.situation_of(asked)
     rules = profiles.pod_rules(situation.profile)
@@ -19,7 +19,7 @@ def engine_answer(question):
 
 
 def preemption_engine_answer(question):
-    """What `bayplan decide preemption` would say."""
+    """The answer of `bayplan decide preemption`."""
     asked = msgspec.convert(question, questions.PodQuestion)
     situation = questions.preemption_situation_of(asked)
     rules = profiles.pod_rules(situation.profile)
@@ -30,7 +30,7 @@ def preemption_engine_answer(question):
 
 
 def fleet_engine_answer(question):
-    """What `bayplan decide fleet` would say."""
+    """The answer of `bayplan decide fleet`."""
     asked = msgspec.convert(question, questions.FleetQuestion)
     situation = questions.fleet_situation_of(asked)
     decision = schedule_binding.schedule(situation.workload, situation.index, profiles.fleet_rules())
@@ -38,7 +38,7 @@ def fleet_engine_answer(question):
 
 
 def comparable(answer):
-    """The parts that must agree: a score of 0 is as good as none, reasons of one node have no order."""
+    """The parts that must agree: a score of 0 equals no score, reasons of one node have no order."""
     nodes = {
         name: (
             verdict.get("code"),
@@ -53,7 +53,7 @@ def comparable(answer):
 
 
 def comparable_fleet(answer):
-    """The parts that must agree: clusters have no order, and things without replicas have none."""
+    """The parts that must agree: clusters have no order, and no replicas equal 0 replicas."""
     clusters = {target["name"]: target.get("replicas") or 0 for target in answer.get("clusters") or ()}
     return clusters, answer.get("observedAffinityName") or "", answer.get("reason") or ""
 

@@ -1,17 +1,17 @@
-"""For all tests."""
+"""Settings for all tests."""
 
 import gc
 
 from hypothesis import settings
 
-# Whether a change is sound must not depend on luck: the same cases each time, and other ones with `make fuzz`.
+# The result of a test run must not depend on chance: the same cases each time, and new ones with `make fuzz`.
 settings.register_profile("repeatable", derandomize=True, database=None)
 settings.register_profile("exploring", print_blob=True)
 settings.load_profile("repeatable")
 
 
 def pytest_collection_finish():
-    """Spare Python's collector the modules and thousands of cases that stay anyway: it took a third of the time."""
+    """Exclude modules and thousands of cases, which stay anyway, from garbage collection: it took a third of the time."""
     gc.set_threshold(100_000, 50, 1000)
     gc.collect()
     gc.freeze()

@@ -1,12 +1,12 @@
 """
-Enforcement scenarios: stories of rules that break while pods run, from `scenarios/enforcement`.
+Enforcement scenarios: timelines of rules that break while pods run, from `scenarios/enforcement`.
 
-`nodes`, `pods` and `namespaces` are shorthand as in other scenarios, and every pod is on a node. `steps` change something at
-a time in seconds and say what is broken then, who is evicted, who is spared and why. What is not said is expected not to
-be: a step without `broken` expects that no rule is broken. Who is evicted is on its way out until a step says it `ends`.
-With the setting `dryRun` nobody is evicted, and `wouldGo` names those who would be.
+`nodes`, `pods` and `namespaces` are shorthand as in other scenarios, and every pod is on a node. Each of the `steps` changes
+something at a time in seconds and lists what is broken then, which pods are evicted, and which are spared and why. What is
+not listed is expected not to be: a step without `broken` expects that no rule is broken. An evicted pod is terminating until
+it is in the `ends` of a step. With the setting `dryRun` nothing is evicted, and `wouldGo` lists the victims.
 
-A misspelt key, a pod that is not there or a time that goes backwards is refused.
+A misspelt key, a pod that does not exist or a time that decreases is rejected.
 """
 
 import copy
@@ -27,8 +27,8 @@ from bayplan.model.semantics import PRESETS
 from bayplan.rules import profiles
 from bayplan.wire.nodes import Node
 from bayplan.wire.pods import Pod
-from reference import violations as slow_twin
-from scenarios import BadSceneError, check_keys
+from reference import violations as reference_implementation
+from scenarios import InvalidScenarioError, check_keys
 
 FOLDER = scenarios.FOLDER / "enforcement"
 SCENE = {"about", "nodes", "pods", "namespaces", "budgets", "options", "settings", "steps"}
@@ -39,15 +39,15 @@ EXPECTATION = {"broken", "evicted", "wouldGo", "spared", "waiting"}
 BUDGET = {"selector", "allowed"}
 
 
-def stories():
-    """(name, preset, scene) of all files, once for each preset."""
+def all_timelines():
+    """(name, preset, scenario) of all files, once for each preset."""
     found = []
     for path in sorted(FOLDER.rglob("*.yaml")):
         scene = scenarios.read(path)
         try:
             check(scene)
-        except BadSceneError as problem:
-            raise BadSceneError(f"{path}: {problem}") from None
+        except InvalidScenarioError as problem:
+            raise InvalidScenarioError(f"{path}: {problem}") from None
         presets = (scene.get("options") or {}).get("semantics") or "upstream"
         found += [(path.stem, preset, scene) for preset in (presets if isinstance(presets, list) else [presets])]
     return found
@@ -57,7 +57,7 @@ def check(scene):
     check_keys("scenario", scene, SCENE)
     for needed in ("about", "nodes", "pods", "steps"):
         if not scene.get(needed):
-            raise BadSceneError(f"{needed!r} is missing or empty")
+            raise InvalidScenarioError(f"{needed!r} is missing or empty")
     check_keys("options", scene.get("options") or {}, OPTIONS)
     check_keys("settings", scene.get("settings") or {}, SETTINGS)
     for name, budget in (scene.get("budgets") or {}).items():
@@ -67,11 +67,11 @@ def check(scene):
         check_keys("step", step, {"at", *CHANGES, *EXPECTATION})
         known |= set(step.get("starts") or {})
         if step.get("at", -1) <= before:
-            raise BadSceneError(f"step at {step.get('at')}: time goes on from {before}")
+            raise InvalidScenarioError(f"step at {step.get('at')}: time must be after {before}")
         before = step["at"]
         for each in named(step):
             if each not in known:
-                raise BadSceneError(f"step at {before}: pod {each!r} is not there")
+                raise InvalidScenarioError(f"step at {before}: pod {each!r} is not there")
 
 
 def named(step):
@@ -84,8 +84,8 @@ def named(step):
     ]
 
 
-class Story:
-    """The cluster of a scene, step by step; in an index under enforcement, and as manifests for the slow twin."""
+class Timeline:
+    """The cluster of a scenario, step by step: in an index under enforcement, and as manifests for the reference implementation."""
 
     def __init__(self, scene, preset):
         options = {key: value for key, value in (scene.get("options") or {}).items() if key != "semantics"}
@@ -109,13 +109,13 @@ class Story:
         self.enforcer = Enforcer(self.settings)
         self.tracker = ViolationTracker(self.index)
 
-    def tell(self):
-        """(time, what was expected, what is broken by the loops, what came of it) for each step."""
+    def run(self):
+        """(time, expectation, violations by the reference implementation, result) for each step."""
         for step in self.scene["steps"]:
             self.change(step)
-            by_loops = self.by_plain_loops()  # before evictions of this step show
+            by_reference = self.violations_by_reference()  # before the evictions of this step
             expected = {key: step.get(key) or ({} if key in ("broken", "spared") else []) for key in EXPECTATION}
-            yield step["at"], expected, by_loops, self.look(step["at"])
+            yield step["at"], expected, by_reference, self.evaluate(step["at"])
 
     # Changing
 
@@ -148,16 +148,16 @@ class Story:
     def start(self, name):
         manifest = scenarios.pod(name, self.scene["pods"][name] or {}, self.scene)
         if "nodeName" not in manifest["spec"]:
-            raise BadSceneError(f"pod {name} is on no node")
+            raise InvalidScenarioError(f"pod {name} is on no node")
         self.manifests[name] = manifest
         self.index.add(workload(manifest), manifest["spec"]["nodeName"])
 
     def target(self, name):
         return targets.target_of_node(msgspec.convert(scenarios.node(name, self.scene["nodes"][name] or {}), Node))
 
-    # Looking
+    # Evaluating
 
-    def look(self, now):
+    def evaluate(self, now):
         violations, precedence = self.tracker.violations(), self.tracker.precedence()
         broken = {}
         for violation in violations:
@@ -177,7 +177,7 @@ class Story:
             budgets.charge(asked)
             self.enforcer.evicted(eviction.victim, now)
             evicted.append(short(eviction.victim))
-            self.leave(short(eviction.victim))
+            self.terminate(short(eviction.victim))
         waiting = [short(delay.victim) for delay in plan.waiting]
         return {
             "broken": {owner: sorted(peers) for owner, peers in broken.items()},
@@ -187,7 +187,7 @@ class Story:
             "waiting": waiting,
         }
 
-    def leave(self, name):
+    def terminate(self, name):
         self.manifests[name]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
         self.index.replace(workload(self.manifests[name]))
 
@@ -199,8 +199,8 @@ class Story:
             for name, short in (self.scene.get("budgets") or {}).items()
         ]
 
-    def by_plain_loops(self):
-        """Owner → peers, by the slow twin."""
+    def violations_by_reference(self):
+        """Owner → peers, by the reference implementation."""
         question = {
             "nodes": [scenarios.node(name, short or {}) for name, short in self.scene["nodes"].items()],
             "namespaces": [
@@ -211,7 +211,7 @@ class Story:
             "options": self.options,
         }
         found = {}
-        for owner, *_, peers in slow_twin.broken(question):
+        for owner, *_, peers in reference_implementation.broken(question):
             found.setdefault(short(owner), set()).update(map(short, peers))
         return {owner: sorted(peers) for owner, peers in found.items()}
 

@@ -1,16 +1,15 @@
 """
-Preemption scenarios: a pod that fits nowhere and who has to go for it, from `scenarios/preemption` to questions of
-`decide preemption`.
+Preemption scenarios: an unschedulable pod and its victims, from `scenarios/preemption` to questions of `decide preemption`.
 
-Shorthand is as in other scenarios; pods may also have `priority`, `started`, `nominated` (the node promised to a pod that
-waits) and `preempted` (a pod that leaves because it was asked to make room). `budgets` are shorthand too. `expect` has the
-node to free with the victims, or the message. Pods that wait and have no expectation are just there.
+Shorthand is as in other scenarios; pods may also have `priority`, `started`, `nominated` (the nominated node of a pending
+pod) and `preempted` (a terminating victim). `budgets` are shorthand too. `expect` has the node to free with the victims, or
+the message. Pending pods without an expectation are part of the state.
 """
 
 import yaml
 
 import scenarios
-from scenarios import BadSceneError, check_keys
+from scenarios import InvalidScenarioError, check_keys
 
 FOLDER = scenarios.FOLDER / "preemption"
 SCENE = {"about", "nodes", "pods", "namespaces", "objects", "budgets", "options", "expect"}
@@ -21,7 +20,7 @@ PREEMPTED = {"type": "DisruptionTarget", "status": "True", "reason": "Preemption
 
 
 class Case:
-    """One pending pod of a scenario under one preset: a question, and what its answer should say."""
+    """One pending pod of a scenario under one preset: a question and the expected answer."""
 
     def __init__(self, claim, question, expected):
         self.claim, self.question, self.expected = claim, question, expected
@@ -42,8 +41,8 @@ def all_cases():
 def load(path):
     try:
         return cases(path.stem, scenarios.read(path))
-    except BadSceneError as problem:
-        raise BadSceneError(f"{path}: {problem}") from None
+    except InvalidScenarioError as problem:
+        raise InvalidScenarioError(f"{path}: {problem}") from None
 
 
 def cases(claim, scene):
@@ -73,7 +72,7 @@ def pod(name, short, scene):
         short["terminating"] = True
     for key, needs_node in (("started", True), ("preempted", True), ("nominated", False)):
         if key in own and ("nodeName" in short) is not needs_node:
-            raise BadSceneError(f"pod {name}: {key} is for pods that {'run' if needs_node else 'wait'}")
+            raise InvalidScenarioError(f"pod {name}: {key} is for {'running' if needs_node else 'pending'} pods")
     made = scenarios.pod(name, short, scene)
     made["spec"].setdefault("priority", own.get("priority", 0))
     if "started" in own:
@@ -103,9 +102,9 @@ def budgets(scene):
 def check_expectation(name, expected, scene):
     check_keys(f"expectation for {name}", expected, EXPECTATION)
     if name not in scene["pods"] or "nodeName" in (scene["pods"][name] or {}):
-        raise BadSceneError(f"expectation for {name}: no such pod waits")
+        raise InvalidScenarioError(f"expectation for {name}: no such pod is pending")
     if ("frees" in expected) == ("message" in expected) or ("frees" in expected) != bool(expected.get("victims")):
-        raise BadSceneError(f"expectation for {name}: say which node it frees of which victims, or the message")
+        raise InvalidScenarioError(f"expectation for {name}: give the node to free and the victims, or the message")
     for each in (expected.get("frees"), *(expected.get("victims") or ())):
         if each is not None and each.removeprefix("default/").split("/")[-1] not in {*scene["nodes"], *scene["pods"]}:
-            raise BadSceneError(f"expectation for {name}: {each!r} is not there")
+            raise InvalidScenarioError(f"expectation for {name}: {each!r} does not exist")

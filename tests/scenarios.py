@@ -1,8 +1,8 @@
 """
 Scenarios: situations with their expected outcome, from `scenarios/*.yaml` to questions of `decide pods`.
 
-Scenery is shorthand, the part under test is verbatim Kubernetes. A misspelt key, a pod on a node that is not there or an
-expectation that no answer could meet is refused: a scenario that tests nothing is worse than none.
+Nodes and pods are shorthand, the part under test is verbatim Kubernetes. A misspelt key, a pod on a node that does not exist
+or an expectation that no answer could satisfy is rejected: a scenario that tests nothing is worse than none.
 """
 
 from pathlib import Path
@@ -33,28 +33,28 @@ POD = {"nodeName", "labels", "namespace", "annotations", "terminating", "phase",
 OPTIONS = {"semantics", "switches", "config", "daemonNamespaces"}
 EXPECTATION = {"node", "nowhere", "best", "prefers", "rejected", "message"}
 
-ROOM = {"cpu": "4", "memory": "8Gi", "pods": "110"}  # so small that a pod more or less shows in the score
+ROOM = {"cpu": "4", "memory": "8Gi", "pods": "110"}  # small enough that one pod changes the score
 KNOWN_NAMESPACES = {"default", "kube-system"}
 
 
-class BadSceneError(Exception):
-    """The scenario itself makes no sense."""
+class InvalidScenarioError(Exception):
+    """The scenario itself is invalid."""
 
 
 class _Strict(yaml.SafeLoader):
-    """YAML that does not let a second key of the same name win silently."""
+    """YAML loader that rejects duplicate keys."""
 
     def construct_mapping(self, node, deep=False):
         merged = "tag:yaml.org,2002:merge"
         keys = [self.construct_object(key, deep=True) for key, _ in node.value if key.tag != merged]
         for key in keys:
             if keys.count(key) > 1:
-                raise BadSceneError(f"key {key!r} twice, line {node.start_mark.line + 1}")
+                raise InvalidScenarioError(f"key {key!r} twice, line {node.start_mark.line + 1}")
         return super().construct_mapping(node, deep)
 
 
 class Case:
-    """One pending pod of a scenario under one preset: a question, and what its answer should say."""
+    """One pending pod of a scenario under one preset: a question and the expected answer."""
 
     def __init__(self, claim, question, expected):
         self.claim = claim
@@ -63,12 +63,12 @@ class Case:
 
     def check(self, answer):
         """Fail with the claim and the whole answer if the answer is not as expected."""
-        for complaint in complaints(self.expected, answer):
-            raise AssertionError(f"{self.claim}: {complaint}\n{yaml.safe_dump(answer, sort_keys=False)}")
+        for difference in differences(self.expected, answer):
+            raise AssertionError(f"{self.claim}: {difference}\n{yaml.safe_dump(answer, sort_keys=False)}")
 
 
 def all_cases():
-    """Those of pods that wait for a place; the folders of fleets and of enforcement have loaders of their own."""
+    """The cases of pending pods; fleets, enforcement and preemption have loaders of their own."""
     paths = [path for path in sorted(FOLDER.rglob("*.yaml")) if path.relative_to(FOLDER).parts[0] not in OTHERS]
     return [case for path in paths for case in load(path)]
 
@@ -77,12 +77,12 @@ def load(path):
     claim = str(path.relative_to(FOLDER).with_suffix(""))
     try:
         return cases(claim, read(path))
-    except BadSceneError as problem:
-        raise BadSceneError(f"{path}: {problem}") from None
+    except InvalidScenarioError as problem:
+        raise InvalidScenarioError(f"{path}: {problem}") from None
 
 
 def read(path):
-    """The scene as written; a key given twice is refused."""
+    """The scenario as written; a duplicate key is rejected."""
     return yaml.load(path.read_text(), _Strict)
 
 
@@ -90,9 +90,11 @@ def cases(claim, scene):
     options, presets = checked(scene, SCENE, OPTIONS)
     nodes = [node(name, short or {}) for name, short in scene["nodes"].items()]
     pods = {name: pod(name, short or {}, scene) for name, short in scene["pods"].items()}
-    waiting = {name for name, manifest in pods.items() if "nodeName" not in manifest["spec"]}
-    if waiting != set(scene["expect"]):
-        raise BadSceneError(f"pending pods are {sorted(waiting)}, expectations are for {sorted(scene['expect'])}")
+    pending = {name for name, manifest in pods.items() if "nodeName" not in manifest["spec"]}
+    if pending != set(scene["expect"]):
+        raise InvalidScenarioError(
+            f"pending pods are {sorted(pending)}, expectations are for {sorted(scene['expect'])}"
+        )
     found = []
     for preset in presets:
         for name, expected in scene["expect"].items():
@@ -101,7 +103,7 @@ def cases(claim, scene):
                 "name": f"{claim}:{name}:{preset}",
                 "nodes": nodes,
                 "namespaces": namespaces(scene),
-                "pods": [manifest for other, manifest in pods.items() if other not in waiting],
+                "pods": [manifest for other, manifest in pods.items() if other not in pending],
                 "pod": pods[name],
                 "objects": scene.get("objects") or [],
                 "options": {**options, "semantics": preset},
@@ -111,11 +113,11 @@ def cases(claim, scene):
 
 
 def checked(scene, known, known_options):
-    """The options of a scene of pods and the presets that it is for, once its outline is seen to be right."""
+    """The options of a pod scenario and its presets, after its keys are checked."""
     check_keys("scenario", scene, known)
     for needed in ("about", "nodes", "pods", "expect"):
         if not scene.get(needed):
-            raise BadSceneError(f"{needed!r} is missing or empty")
+            raise InvalidScenarioError(f"{needed!r} is missing or empty")
     options = scene.get("options") or {}
     check_keys("options", options, known_options)
     presets = options.get("semantics") or "upstream"
@@ -125,7 +127,9 @@ def checked(scene, known, known_options):
 def check_keys(what, given, allowed):
     unknown = sorted(set(given) - allowed)
     if unknown:
-        raise BadSceneError(f"{what}: unknown {', '.join(map(repr, unknown))}; known are {', '.join(sorted(allowed))}")
+        raise InvalidScenarioError(
+            f"{what}: unknown {', '.join(map(repr, unknown))}; known are {', '.join(sorted(allowed))}"
+        )
 
 
 def namespaces(scene):
@@ -141,7 +145,7 @@ def node(name, short):
     room = {**ROOM, **(short.get("allocatable") or {})}
     status = {"capacity": room, "allocatable": room, "images": short.get("images") or []}
     found = {"kubernetes.io/hostname": name, **(short.get("labels") or {})}
-    labels = {key: value for key, value in found.items() if value is not None}  # null takes the host name away
+    labels = {key: value for key, value in found.items() if value is not None}  # null removes the host name
     return {
         "apiVersion": "v1",
         "kind": "Node",
@@ -155,7 +159,7 @@ def pod(name, short, scene):
     check_keys(f"pod {name}", short, POD)
     namespace = short.get("namespace") or "default"
     if namespace not in KNOWN_NAMESPACES and namespace not in (scene.get("namespaces") or {}):
-        raise BadSceneError(f"pod {name} is in namespace {namespace!r}, which is not there")
+        raise InvalidScenarioError(f"pod {name} is in namespace {namespace!r}, which does not exist")
     metadata = {
         "name": name,
         "namespace": namespace,
@@ -169,13 +173,13 @@ def pod(name, short, scene):
         metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     spec = {"containers": [{"name": "main", "image": "registry.example/main:1"}], **(short.get("spec") or {})}
     if "nodeName" in (short.get("spec") or {}):
-        raise BadSceneError(f"pod {name}: say nodeName beside the spec, not in it")
+        raise InvalidScenarioError(f"pod {name}: say nodeName beside the spec, not in it")
     if "nodeName" in short:
         if short["nodeName"] not in scene["nodes"]:
-            raise BadSceneError(f"pod {name} is on node {short['nodeName']!r}, which is not there")
+            raise InvalidScenarioError(f"pod {name} is on node {short['nodeName']!r}, which does not exist")
         spec["nodeName"] = short["nodeName"]
     elif short.get("terminating") or short.get("phase"):
-        raise BadSceneError(f"pod {name} is pending, so it has no phase and is not terminating")
+        raise InvalidScenarioError(f"pod {name} is pending, so it has no phase and is not terminating")
     status = {"phase": short.get("phase") or ("Running" if "nodeName" in short else "Pending")}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": status}
 
@@ -183,31 +187,31 @@ def pod(name, short, scene):
 def check_expectation(name, expected, scene):
     check_keys(f"expectation for {name}", expected, EXPECTATION)
     if sum(key in expected for key in ("node", "nowhere", "best")) != 1:
-        raise BadSceneError(f"expectation for {name}: say exactly one of node, best and nowhere")
+        raise InvalidScenarioError(f"expectation for {name}: say exactly one of node, best and nowhere")
     named = [expected.get("node"), *(expected.get("best") or []), *(expected.get("prefers") or [])]
     rejected = expected.get("rejected") or {}
     for each in [*named, *rejected]:
         if each is not None and each not in scene["nodes"]:
-            raise BadSceneError(f"expectation for {name}: node {each!r} is not there")
+            raise InvalidScenarioError(f"expectation for {name}: node {each!r} does not exist")
     for each, rule in rejected.items():
         if rule not in RULE_IDS.values():
-            raise BadSceneError(f"expectation for {name}: no rule {rule!r}")
+            raise InvalidScenarioError(f"expectation for {name}: no rule {rule!r}")
         if each in named:
-            raise BadSceneError(f"expectation for {name}: {each} cannot be rejected and chosen")
+            raise InvalidScenarioError(f"expectation for {name}: {each} cannot be rejected and chosen")
     if expected.get("nowhere") and set(rejected) != set(scene["nodes"]):
-        raise BadSceneError(f"expectation for {name}: nowhere needs a rejection for every node")
+        raise InvalidScenarioError(f"expectation for {name}: nowhere needs a rejection for every node")
     if "nowhere" in expected and expected["nowhere"] is not True:
-        raise BadSceneError(f"expectation for {name}: nowhere is true or absent")
+        raise InvalidScenarioError(f"expectation for {name}: nowhere is true or absent")
     if "message" in expected and not expected.get("nowhere"):
-        raise BadSceneError(f"expectation for {name}: only a pod that fits nowhere has a message")
+        raise InvalidScenarioError(f"expectation for {name}: only a pod that fits nowhere has a message")
 
 
-def complaints(expected, answer):
+def differences(expected, answer):
     """
-    What is not as expected.
+    The differences between expectation and answer.
 
-    `node` is the one best node and `best` all of them; `prefers` lists nodes by strictly falling totals; `rejected` is the
-    whole list of nodes that are refused, each with the first rule that says no.
+    `node` is the one best node and `best` all of them; `prefers` lists nodes by strictly decreasing totals; `rejected` is the
+    whole list of rejected nodes, each with the first rule that rejects it.
     """
     rejected = {
         name: RULE_IDS.get(verdict.get("plugin"), "node-affinity")
@@ -217,11 +221,11 @@ def complaints(expected, answer):
     if rejected != (expected.get("rejected") or {}):
         yield f"expected rejections {expected.get('rejected') or {}}, got {rejected}"
     best = sorted(answer.get("best") or [])
-    wanted = sorted(expected.get("best") or ([expected["node"]] if "node" in expected else []))
-    if best != wanted:
-        yield f"expected {wanted or 'no node'}, got {best or 'no node'}"
+    expected_best = sorted(expected.get("best") or ([expected["node"]] if "node" in expected else []))
+    if best != expected_best:
+        yield f"expected {expected_best or 'no node'}, got {best or 'no node'}"
     totals = [answer["nodes"][name].get("total") for name in expected.get("prefers") or []]
     if None in totals or totals != sorted(set(totals), reverse=True):
-        yield f"expected falling totals for {expected['prefers']}, got {totals}"
+        yield f"expected decreasing totals for {expected['prefers']}, got {totals}"
     if "message" in expected and answer.get("message") != expected["message"]:
         yield f"expected the message {expected['message']!r}, got {answer.get('message')!r}"

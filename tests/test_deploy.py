@@ -1,4 +1,4 @@
-"""The manifests that we ship, as the page about them says to use them."""
+"""The shipped manifests, applied as the page describes."""
 
 import pathlib
 import re
@@ -18,7 +18,7 @@ PAGE = ROOT / "docs" / "how-to" / "run-the-scheduler.md"
 
 @pytest.fixture(scope="module")
 def manifests(tmp_path_factory):
-    """What `kubectl apply -k` would send if somebody did as the page says."""
+    """What `kubectl apply -k` sends for the directory that the page describes."""
     deploy = tmp_path_factory.mktemp("repository") / "deploy"
     shutil.copytree(ROOT / "deploy", deploy)
     text = PAGE.read_text(encoding="utf-8")
@@ -36,7 +36,7 @@ def container(manifests):
     return deployment["spec"]["template"]["spec"]["containers"][0]
 
 
-def test_the_image_that_is_pushed_is_the_one_that_is_run(container):
+def test_the_pushed_image_is_the_deployed_one(container):
     text = PAGE.read_text(encoding="utf-8")
     assert re.findall(r"docker build .* -t (\S+) ", text) == [container["image"]]
     assert re.findall(r"docker push (\S+)", text) == [container["image"]]
@@ -50,8 +50,8 @@ def test_each_part_adds_its_flag(container):
     assert with_context.params["webhook"] is True
 
 
-def test_api_servers_find_the_webhook_where_it_listens(manifests, container):
-    """From the configurations to the Service, from there and through the network policy to the port of the container."""
+def test_the_webhook_configuration_reaches_the_port_of_the_container(manifests, container):
+    """From the configurations to the Service, and through the network policy to the port of the container."""
     options = main.cli.commands["run"].make_context("run", container["args"][1:]).params
     (port,) = (one for one in container["ports"] if one["name"] == "webhook")
     assert options["webhook_bind_address"] == f"0.0.0.0:{port['containerPort']}"
@@ -69,7 +69,7 @@ def test_api_servers_find_the_webhook_where_it_listens(manifests, container):
     assert {(one["namespace"], one["name"], one["port"]) for one in asked} == {(namespace, name, outside)}
 
 
-def test_our_own_manifests_are_valid_and_fall_into_none_of_our_traps(manifests, tmp_path):
+def test_the_shipped_manifests_are_valid_and_cause_no_warning(manifests, tmp_path):
     (tmp_path / "all.yaml").write_text(yaml.safe_dump_all(manifests))
     done = CliRunner().invoke(main.cli, ["validate", "-f", str(tmp_path / "all.yaml")])
     assert done.exit_code == 0, done.output

@@ -1,25 +1,25 @@
-"""Every story of rules that break while pods run goes as told."""
+"""Enforcement produces the expected violations and evictions in every timeline."""
 
 import pytest
 
 import enforcement_scenarios
-from enforcement_scenarios import Story, check
-from scenarios import BadSceneError
+from enforcement_scenarios import Timeline, check
+from scenarios import InvalidScenarioError
 
-STORIES = enforcement_scenarios.stories()
+TIMELINES = enforcement_scenarios.all_timelines()
 
 
-@pytest.mark.parametrize("name, preset, scene", STORIES, ids=[f"{name}:{preset}" for name, preset, _ in STORIES])
-def test_story(name, preset, scene):
-    for at, expected, by_loops, told in Story(scene, preset).tell():
+@pytest.mark.parametrize("name, preset, scene", TIMELINES, ids=[f"{name}:{preset}" for name, preset, _ in TIMELINES])
+def test_timeline(name, preset, scene):
+    for at, expected, by_reference, result in Timeline(scene, preset).run():
         where = f"{name} at {at}"
         wanted = {owner: sorted(peers) for owner, peers in expected["broken"].items()}
-        assert told["broken"] == wanted, where
-        assert by_loops == wanted, where
-        assert told["evicted"] == expected["evicted"], where
-        assert told["wouldGo"] == expected["wouldGo"], where
-        assert told["waiting"] == expected["waiting"], where
-        assert told["spared"] == expected["spared"], where
+        assert result["broken"] == wanted, where
+        assert by_reference == wanted, where
+        assert result["evicted"] == expected["evicted"], where
+        assert result["wouldGo"] == expected["wouldGo"], where
+        assert result["waiting"] == expected["waiting"], where
+        assert result["spared"] == expected["spared"], where
 
 
 SCENE = {
@@ -30,10 +30,10 @@ SCENE = {
 }
 
 
-def test_the_plainest_story_works():
+def test_a_minimal_timeline_passes():
     check(SCENE)
-    ((_, expected, _, told),) = Story(SCENE, "upstream").tell()
-    assert told == expected
+    ((_, expected, _, result),) = Timeline(SCENE, "upstream").run()
+    assert result == expected
 
 
 @pytest.mark.parametrize(
@@ -44,15 +44,15 @@ def test_the_plainest_story_works():
         ({"settings": {"grace": 3}}, "settings: unknown 'grace'"),
         ({"steps": [{"at": 0, "evict": ["p"]}]}, "step: unknown 'evict'"),
         ({"steps": [{"at": 0, "evicted": ["q"]}]}, "pod 'q' is not there"),
-        ({"steps": [{"at": 5}, {"at": 5}]}, "time goes on from 5"),
+        ({"steps": [{"at": 5}, {"at": 5}]}, "time must be after 5"),
         ({"budgets": {"b": {"minAvailable": 1}}}, "budget b: unknown"),
     ],
 )
-def test_senseless_stories_are_refused(change, complaint):
-    with pytest.raises(BadSceneError, match=complaint):
+def test_invalid_timelines_are_rejected(change, complaint):
+    with pytest.raises(InvalidScenarioError, match=complaint):
         check({**SCENE, **change})
 
 
-def test_pods_of_a_story_are_on_nodes():
-    with pytest.raises(BadSceneError, match="pod p is on no node"):
-        Story({**SCENE, "pods": {"p": {}}}, "upstream")
+def test_pods_of_a_timeline_are_on_nodes():
+    with pytest.raises(InvalidScenarioError, match="pod p is on no node"):
+        Timeline({**SCENE, "pods": {"p": {}}}, "upstream")

@@ -1,8 +1,8 @@
 """
-What the documentation shows is what happens: every command in it is run, every name in it exists.
+The documentation shows real output: every command in it is run, and every name in it exists.
 
-A block marked `console` holds commands after `$ ` and what they print, run at the root of the repository; `$ make demo`
-stands for the commands of that target. Where real output has changed for a good reason, `python tests/test_examples.py`
+A block marked `console` holds commands after `$ ` and their output, run at the root of the repository; `$ make demo`
+stands for the commands of that target. If the output has changed for a good reason, `python tests/test_examples.py`
 writes it into the pages.
 """
 
@@ -43,14 +43,14 @@ def blocks(page, *languages):
 
 
 def commands_of_target(target):
-    """The recipe of a target of the Makefile, as a shell without its environment would run it."""
+    """The recipe of a target of the Makefile, without the path of the virtual environment."""
     recipe = re.search(rf"^{target}:.*\n((?:\t.*\n)+)", read("Makefile"), re.MULTILINE)[1]
     lines = [line.strip().lstrip("@").replace("$(BIN)/", "").replace("$$", "$") for line in recipe.splitlines()]
     return "\n".join(lines)
 
 
 def run(command, before, home):
-    """What a command prints to both streams, and its exit code; `before` is that of the last one."""
+    """The output of a command on both streams, and its exit code; `before` is the exit code of the previous command."""
     if command.startswith("make "):
         command = commands_of_target(command.removeprefix("make "))
     home = pathlib.Path(home)
@@ -81,7 +81,7 @@ def run(command, before, home):
 
 
 def real(block, home):
-    """The block with what its commands really print."""
+    """The block with the real output of its commands."""
     shown, code = [], 0
     for line in block.splitlines():
         if line.startswith(PROMPT):
@@ -94,19 +94,19 @@ SHOWN = [(page, block) for page in PAGES for block in blocks(page, "console")]
 
 
 @pytest.mark.parametrize("page, block", SHOWN, ids=[f"{page}: {block.splitlines()[0]}"[:100] for page, block in SHOWN])
-def test_commands_print_what_is_shown(page, block, tmp_path):
+def test_commands_print_what_the_page_shows(page, block, tmp_path):
     assert block.startswith(PROMPT)
     assert real(block, tmp_path) == block
 
 
 @pytest.mark.parametrize("page", PAGES, ids=str)
-def test_prompts_stand_only_where_they_are_run(page):
+def test_prompts_are_only_in_console_blocks(page):
     assert not [block for block in blocks(page, "", "sh", "text", "yaml", "json") if block.startswith(PROMPT)]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=str)
 def test_commands_and_options_exist(page):
-    """Also those that are not run: they need a cluster, or take a while."""
+    """Includes commands that are not run because they need a cluster or take long."""
     for block in blocks(page, "sh", "yaml"):
         for words in re.findall(r"(?:^|[|;&]|run:)\s*bayplan ([^|;&>\n]*)", block, re.MULTILINE):
             check(shlex.split(words, comments=True))
@@ -115,7 +115,7 @@ def test_commands_and_options_exist(page):
 
 
 def check(words):
-    """A command line without what it is about."""
+    """Check the names of a command and its options."""
     command = main.cli
     while isinstance(command, click.Group):
         assert words, "a command is missing"
@@ -128,7 +128,7 @@ def check(words):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=str)
-def test_links_lead_somewhere(page):
+def test_links_have_a_target(page):
     gone = [link for link in LINKED.findall(read(page)) if not (ROOT / page).parent.joinpath(link).exists()]
     assert not gone
 
@@ -158,7 +158,7 @@ def test_each_switch_is_a_difference(switch):
 
 
 def rewrite():
-    """Put the real output into every page."""
+    """Write the real output into every page."""
     with tempfile.TemporaryDirectory() as home:
         for page in PAGES:
             before = read(page)

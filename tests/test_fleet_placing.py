@@ -1,4 +1,4 @@
-"""Bindings placed one after another: each sees those before it, and the room they will take."""
+"""Bindings placed one after another: each sees those before it and the capacity they use."""
 
 import copy
 from fractions import Fraction
@@ -67,25 +67,25 @@ def workload(written):
     return bindings.workload_of(msgspec.convert(written, ResourceBinding))
 
 
-def test_each_sees_the_room_that_those_before_it_take():
+def test_each_binding_sees_the_capacity_that_earlier_ones_use():
     index = index_of([cluster("a", 10), cluster("b", 8)])
-    waiting = [workload(binding(name, 6)) for name in ("x", "y", "z")]
-    found = list(place_bindings.place_all(waiting, index, RULES))
+    pending = [workload(binding(name, 6)) for name in ("x", "y", "z")]
+    found = list(place_bindings.place_all(pending, index, RULES))
     assert [one.shares for one in found[:2]] == [(("a", 6),), (("b", 6),)]
-    # Four and two are left, and only together are they enough.
+    # Four and two are left, which are enough only together.
     assert sorted(found[2].shares) == [("a", 4), ("b", 2)]
     (last,) = place_bindings.place_all([workload(binding("late", 1))], index, RULES)
     assert (last.placed, last.reason) == (False, "Unschedulable")
 
 
-def test_without_assuming_clusters_are_believed():
+def test_without_assuming_only_reported_capacity_counts():
     index = index_of([cluster("a", 10), cluster("b", 8)])
-    waiting = [workload(binding(name, 6)) for name in ("x", "y", "z")]
-    found = place_bindings.place_all(waiting, index, RULES, assumes=False)
+    pending = [workload(binding(name, 6)) for name in ("x", "y", "z")]
+    found = place_bindings.place_all(pending, index, RULES, assumes=False)
     assert {one.shares for one in found} == {(("a", 6),)}
 
 
-def test_what_was_there_before_is_counted_already():
+def test_running_replicas_are_already_in_the_report():
     index = index_of([cluster("a", 10)], [binding("x", 4, clusters=[("a", 4)])])
     grown = place_bindings.place(workload(binding("x", 6, clusters=[("a", 4)])), index, RULES)
     assert grown.shares == (("a", 6),)
@@ -95,18 +95,18 @@ def test_what_was_there_before_is_counted_already():
     )
 
 
-def test_peers_see_each_other():
+def test_bindings_placed_in_one_run_are_peers():
     index = index_of([cluster("a"), cluster("b")])
     apart = {"antiAffinityGroup": "app=x"}
-    waiting = [workload(binding(n, 1, ONE, workloadAffinityGroups=apart)) for n in ("x", "y", "z")]
-    found = list(place_bindings.place_all(waiting, index, RULES))
+    pending = [workload(binding(n, 1, ONE, workloadAffinityGroups=apart)) for n in ("x", "y", "z")]
+    found = list(place_bindings.place_all(pending, index, RULES))
     assert [one.shares for one in found] == [(("a", 1),), (("b", 1),), ()]
     assert found[2].message == (
         "0/2 clusters are available: 2 cluster already has workload with the same anti-affinity group."
     )
 
 
-def test_a_binding_is_not_in_its_own_way():
+def test_a_binding_does_not_conflict_with_itself():
     apart = {"antiAffinityGroup": "app=x"}
     old = binding("x", 1, ONE, clusters=[("a", 1)], workloadAffinityGroups=apart)
     index = index_of([cluster("a"), cluster("b")], [old])
@@ -114,7 +114,7 @@ def test_a_binding_is_not_in_its_own_way():
     assert index.records["web/x-deployment"].shares == (("a", 1),)
 
 
-def test_where_nothing_fits_the_old_result_goes():
+def test_the_old_result_is_cleared_if_no_cluster_fits():
     nowhere = {"clusterAffinity": {"clusterNames": ["c"]}}
     old = binding("x", 1, nowhere, clusters=[("a", 1)])
     index = index_of([cluster("a")], [old])
@@ -122,7 +122,7 @@ def test_where_nothing_fits_the_old_result_goes():
     assert (found.reason, found.shares, dict(index.records)) == ("NoClusterFit", (), {})
 
 
-def test_after_any_other_failure_the_old_result_stays():
+def test_the_old_result_stays_after_any_other_failure():
     old = binding("x", 50, clusters=[("a", 1)])
     index = index_of([cluster("a", 2)], [old])
     found = place_bindings.place(workload(old), index, RULES)
@@ -130,7 +130,7 @@ def test_after_any_other_failure_the_old_result_stays():
     assert index.records["web/x-deployment"].shares == (("a", 1),)
 
 
-def test_things_of_several_parts_take_their_room_once():
+def test_a_workload_of_several_components_counts_once():
     parts = [{"name": n, "replicas": 2, "replicaRequirements": {"resourceRequest": {"cpu": "1"}}} for n in ("j", "t")]
     index = index_of([cluster("a", 10)])
     written = binding("x", 0, ONE, components=parts)
@@ -139,7 +139,7 @@ def test_things_of_several_parts_take_their_room_once():
     assert dict(index.slots.at(0).cluster.summary.allocating) == {"cpu": 4, "pods": 4}
 
 
-# Slow twins
+# Reference implementations
 
 
 @settings(deadline=None, max_examples=60)
@@ -153,11 +153,11 @@ def test_things_of_several_parts_take_their_room_once():
         max_size=6,
     ),
 )
-def test_assuming_is_what_clusters_would_report(rooms, waiting):
-    """The twin writes every placement into the clusters' `allocating` by hand and reads the fleet anew."""
+def test_assumed_capacity_equals_what_clusters_would_report(rooms, pending):
+    """The reference writes every placement into the clusters' `allocating` and builds the index from scratch."""
     reported = [cluster(f"c{i}", cpu, pods) for i, (cpu, pods) in enumerate(rooms)]
     index, placed = index_of(reported), []
-    for number, (replicas, placement, cpu) in enumerate(waiting):
+    for number, (replicas, placement, cpu) in enumerate(pending):
         written = binding(f"w{number}", replicas, placement, cpu)
         fast = place_bindings.place(workload(written), index, RULES)
         slow = place_bindings.place(workload(written), index_of(reported, placed), RULES, assumes=False)
@@ -186,8 +186,8 @@ def _with(written, placed, shares):
     st.lists(st.tuples(st.integers(1, 4), st.integers(0, 12)), max_size=4),
     st.integers(1, 4),
 )
-def test_imagined_nodes_fill_up_one_by_one(grades, loads, asked):
-    """The twin keeps every node by itself."""
+def test_nodes_of_resource_models_are_filled_one_by_one(grades, loads, asked):
+    """The reference fills every single node."""
     facts = ClusterFacts(
         summary=ResourceSummary(allocatable=(("pods", Fraction(10**6)),)),
         grades=tuple(NodeGrade(count, (("cpu", Fraction(cpu)),), 3) for count, cpu in grades),

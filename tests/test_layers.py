@@ -1,4 +1,4 @@
-"""Imports point downwards only, and the middle of the line touches nothing outside it."""
+"""Imports point downwards only, and the pure layers import nothing that does input or output."""
 
 import ast
 import pathlib
@@ -10,8 +10,8 @@ import pytest
 SOURCE = pathlib.Path(__file__).parent.parent / "src"
 PACKAGE = "bayplan"
 
-# From the bottom up: a unit imports itself and what stands on lines above its own here, never its neighbours.
-# `explaining` is two units: what schedule's answers are told with, and the explanation, which asks schedule itself.
+# From the bottom up: a unit imports itself and units on earlier lines, never other units on its own line.
+# `explaining` is two units: counting reasons and searching for fixes, and the explanation, which calls `schedule`.
 LAYERS = (
     ("errors",),
     ("wire",),
@@ -60,12 +60,12 @@ def unit_of(module):
 
 
 def imports_of(module):
-    """Everything a module imports, wherever in the module: at its top, for types only, or inside a function."""
+    """Everything a module imports: at its top, for types only, or inside a function."""
     for node in ast.walk(ast.parse(MODULES[module].read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            assert not node.level, f"{module} imports relative to itself, which hides the layer"
+            assert not node.level, f"{module} has a relative import, which hides the layer"
             for alias in node.names:
                 deeper = f"{node.module}.{alias.name}"
                 yield deeper if deeper in MODULES else node.module
@@ -82,7 +82,7 @@ def test_every_module_has_a_layer_and_every_layer_a_module():
 
 def test_the_page_shows_the_layers():
     page = (SOURCE.parent / "docs" / "explanation" / "architecture.md").read_text(encoding="utf-8")
-    shown = page.partition("never its neighbours on the same line:\n\n")[2].partition("\n\n")[0]
+    shown = page.partition("never other units on the same line:\n\n")[2].partition("\n\n")[0]
     lines = [line.replace(" (all but explanation)", "").strip().split(", ") for line in shown.splitlines()]
     assert lines == [list(units) for units in LAYERS if units != ("__main__",)]
 
@@ -95,11 +95,11 @@ def test_imports_point_downwards(module):
         for name in own_imports(module)
         if unit_of(name) not in ("", unit) and LEVELS[unit_of(name)] >= LEVELS.get(unit, 0)
     ]
-    assert not wrong, f"{module} stands beside or below what it imports"
+    assert not wrong, f"{module} is not above what it imports"
 
 
 @pytest.mark.parametrize("module", [m for m in sorted(MODULES) if LEVELS.get(unit_of(m), PURE) <= PURE])
-def test_the_middle_is_pure(module):
+def test_the_pure_layers_import_no_input_or_output(module):
     outside = {name.partition(".")[0] for name in imports_of(module)} & OUTSIDE
     assert outside <= ALLOWED.get(module, set())
 
@@ -115,7 +115,7 @@ def test_validating_needs_no_index():
     assert not above_the_model
 
 
-def test_the_order_has_teeth():
+def test_the_layers_distinguish_the_units():
     assert LEVELS[unit_of("bayplan.explaining.fit_error")] < LEVELS["schedule_pod"]
     assert LEVELS[unit_of("bayplan.explaining.explanation")] > LEVELS["schedule_pod"]
     assert "bayplan.schedule_pod" in own_imports("bayplan.explaining.explanation")

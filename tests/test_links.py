@@ -1,4 +1,4 @@
-"""Whoever starts at the README finds every page and every example, and no link leads nowhere."""
+"""Every page and every example can be reached from the README, and every link has a target."""
 
 import pathlib
 import re
@@ -13,7 +13,7 @@ TO_FIND = [page for page in PAGES if str(page.relative_to(ROOT)).startswith(FOLD
 
 
 def links(page):
-    """Each link to a file of ours, with its anchor."""
+    """Each link to a file of the repository, with its anchor."""
     text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
     for target in LINK.findall(text):
         if "://" not in target:
@@ -27,19 +27,19 @@ def anchors(page):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_lead_somewhere(page):
+def test_links_have_a_target(page):
     for target, anchor in links(page):
-        assert target.exists(), f"{target} is not there"
+        assert target.exists(), f"{target} does not exist"
         if anchor and target.suffix == ".md":
             assert anchor in anchors(target), f"{target} has no heading {anchor}"
 
 
 def test_every_page_can_be_reached_from_the_readme():
-    reached, waiting = set(), [ROOT / "README.md"]
-    while waiting:
-        page = waiting.pop()
+    reached, unread = set(), [ROOT / "README.md"]
+    while unread:
+        page = unread.pop()
         if page in reached or page.suffix != ".md":
             continue
         reached.add(page)
-        waiting += [target for target, _ in links(page) if target.exists()]
+        unread += [target for target, _ in links(page) if target.exists()]
     assert [str(page.relative_to(ROOT)) for page in TO_FIND if page.resolve() not in reached] == []

@@ -1,13 +1,13 @@
-"""Every scenario of preemption holds, whoever answers."""
+"""Every preemption scenario holds for the engine and for the reference implementation."""
 
 import pytest
 
 import preemption_scenarios
 from asking import preemption_engine_answer
-from preemption_scenarios import BadSceneError
-from reference import preemption as slow_twin
+from preemption_scenarios import InvalidScenarioError
+from reference import preemption as reference_implementation
 
-ENGINES = {"slow twin": slow_twin.answer, "engine": preemption_engine_answer}
+ENGINES = {"reference": reference_implementation.answer, "engine": preemption_engine_answer}
 CASES = preemption_scenarios.all_cases()
 
 
@@ -25,9 +25,9 @@ SCENE = {
 }
 
 
-def test_the_plainest_scene_works():
+def test_a_minimal_scenario_passes():
     (case,) = preemption_scenarios.cases("plain", SCENE)
-    case.check(slow_twin.answer(case.question))
+    case.check(reference_implementation.answer(case.question))
 
 
 @pytest.mark.parametrize(
@@ -36,20 +36,20 @@ def test_the_plainest_scene_works():
         ({"abuot": "x"}, "unknown 'abuot'"),
         ({"about": ""}, "'about' is missing"),
         ({"budgets": {"b": {"selecter": {}}}}, "budget b: unknown 'selecter'"),
-        ({"pods": {"low": {"nodeName": "a"}, "high": {"started": "2026-01-01T00:00:00Z"}}}, "for pods that run"),
-        ({"pods": {"low": {"nodeName": "a", "nominated": "a"}, "high": {}}}, "for pods that wait"),
-        ({"expect": {"low": {"frees": "a", "victims": ["low"]}}}, "no such pod waits"),
-        ({"expect": {"high": {"frees": "a"}}}, "which node it frees"),
-        ({"expect": {"high": {"frees": "a", "victims": ["low"], "message": "m"}}}, "which node it frees"),
-        ({"expect": {"high": {"frees": "a", "victims": ["lowest"]}}}, "'lowest' is not there"),
+        ({"pods": {"low": {"nodeName": "a"}, "high": {"started": "2026-01-01T00:00:00Z"}}}, "for running pods"),
+        ({"pods": {"low": {"nodeName": "a", "nominated": "a"}, "high": {}}}, "for pending pods"),
+        ({"expect": {"low": {"frees": "a", "victims": ["low"]}}}, "no such pod is pending"),
+        ({"expect": {"high": {"frees": "a"}}}, "the node to free"),
+        ({"expect": {"high": {"frees": "a", "victims": ["low"], "message": "m"}}}, "the node to free"),
+        ({"expect": {"high": {"frees": "a", "victims": ["lowest"]}}}, "'lowest' does not exist"),
     ],
 )
-def test_senseless_scenes_are_refused(change, complaint):
-    with pytest.raises(BadSceneError, match=complaint):
-        preemption_scenarios.cases("senseless", {**SCENE, **change})
+def test_invalid_scenarios_are_rejected(change, complaint):
+    with pytest.raises(InvalidScenarioError, match=complaint):
+        preemption_scenarios.cases("invalid", {**SCENE, **change})
 
 
-def test_wrong_answers_are_noticed():
+def test_wrong_answers_are_reported():
     (case,) = preemption_scenarios.cases("plain", SCENE)
     answer = {"nominated": "a", "victims": [], "message": ""}
     with pytest.raises(AssertionError, match="plain"):

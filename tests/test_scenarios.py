@@ -1,13 +1,13 @@
-"""Every scenario holds, whoever answers."""
+"""Every scenario holds for the engine and for the reference implementation."""
 
 import pytest
 
 import scenarios
 from asking import engine_answer
-from reference import pods as slow_twin
-from scenarios import BadSceneError
+from reference import pods as reference_implementation
+from scenarios import InvalidScenarioError
 
-ENGINES = {"slow twin": slow_twin.answer, "engine": engine_answer}
+ENGINES = {"reference": reference_implementation.answer, "engine": engine_answer}
 CASES = scenarios.all_cases()
 
 
@@ -25,9 +25,9 @@ SCENE = {
 }
 
 
-def test_the_plainest_scene_works():
+def test_a_minimal_scenario_passes():
     (case,) = scenarios.cases("plain", SCENE)
-    case.check(slow_twin.answer(case.question))
+    case.check(reference_implementation.answer(case.question))
 
 
 @pytest.mark.parametrize(
@@ -37,13 +37,13 @@ def test_the_plainest_scene_works():
         ({"about": ""}, "'about' is missing"),
         ({"nodes": {"a": {"label": {}}}}, "node a: unknown 'label'"),
         ({"pods": {"p": {"lables": {}}}}, "pod p: unknown 'lables'"),
-        ({"pods": {"p": {}, "q": {"nodeName": "b"}}}, "on node 'b', which is not there"),
-        ({"pods": {"p": {"namespace": "shop"}}}, "in namespace 'shop', which is not there"),
+        ({"pods": {"p": {}, "q": {"nodeName": "b"}}}, "on node 'b', which does not exist"),
+        ({"pods": {"p": {"namespace": "shop"}}}, "in namespace 'shop', which does not exist"),
         ({"pods": {"p": {"spec": {"nodeName": "a"}}}}, "say nodeName beside the spec"),
         ({"pods": {"p": {"terminating": True}}}, "pending, so it has no phase"),
         ({"pods": {"p": {}, "q": {}}}, "pending pods are"),
         ({"options": {"semantic": "design"}}, "options: unknown 'semantic'"),
-        ({"expect": {"p": {"node": "b"}}}, "node 'b' is not there"),
+        ({"expect": {"p": {"node": "b"}}}, "node 'b' does not exist"),
         ({"expect": {"p": {"node": "a", "nowhere": True}}}, "exactly one of"),
         ({"expect": {"p": {}}}, "exactly one of"),
         ({"expect": {"p": {"nowhere": True}}}, "a rejection for every node"),
@@ -52,9 +52,9 @@ def test_the_plainest_scene_works():
         ({"expect": {"p": {"node": "a", "message": "0/1"}}}, "has a message"),
     ],
 )
-def test_senseless_scenes_are_refused(change, complaint):
-    with pytest.raises(BadSceneError, match=complaint):
-        scenarios.cases("senseless", {**SCENE, **change})
+def test_invalid_scenarios_are_rejected(change, complaint):
+    with pytest.raises(InvalidScenarioError, match=complaint):
+        scenarios.cases("invalid", {**SCENE, **change})
 
 
 @pytest.mark.parametrize(
@@ -62,18 +62,18 @@ def test_senseless_scenes_are_refused(change, complaint):
     [
         ({"node": "a", "rejected": {"b": "taint"}}, "expected rejections"),
         ({"node": "b"}, "expected \\['b'\\], got \\['a'\\]"),
-        ({"node": "a", "prefers": ["b", "a"]}, "expected falling totals"),
+        ({"node": "a", "prefers": ["b", "a"]}, "expected decreasing totals"),
     ],
 )
-def test_wrong_answers_are_noticed(expected, complaint):
+def test_wrong_answers_are_reported(expected, complaint):
     answer = {"nodes": {"a": {"code": "Success", "total": 2}, "b": {"code": "Success", "total": 1}}, "best": ["a"]}
     with pytest.raises(AssertionError, match=complaint):
         scenarios.Case("claim", {}, expected).check(answer)
 
 
-def test_a_key_given_twice_is_refused(tmp_path, monkeypatch):
+def test_a_duplicate_key_is_rejected(tmp_path, monkeypatch):
     monkeypatch.setattr(scenarios, "FOLDER", tmp_path)
     path = tmp_path / "twice.yaml"
     path.write_text("about: one\nabout: two\n")
-    with pytest.raises(BadSceneError, match="'about' twice"):
+    with pytest.raises(InvalidScenarioError, match="'about' twice"):
         scenarios.load(path)

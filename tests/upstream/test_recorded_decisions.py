@@ -1,4 +1,4 @@
-"""Every recorded decision of the real components is ours too."""
+"""The engine makes every recorded decision of the real schedulers."""
 
 import gzip
 import json
@@ -24,7 +24,7 @@ def recorded(kind):
 
 
 def by_profile(kind):
-    """The recorded cases by what they stress, which is the first part of their name."""
+    """The recorded cases by feature, which is the first part of their name."""
     groups = {}
     for case in recorded(kind):
         groups.setdefault(case["name"].rsplit("-", 2)[0], []).append(case)
@@ -41,31 +41,31 @@ def question_of(case):
 @pytest.mark.parametrize(
     "groups, n", [(PODS, 2000), (FLEET, 2000), (PREEMPTION, 851)], ids=["pods", "fleet", "preemption"]
 )
-def test_all_recordings_are_there(groups, n):
+def test_all_recordings_exist(groups, n):
     assert sum(len(cases) for cases in groups.values()) == n
 
 
-@pytest.mark.parametrize("stressed", sorted(PODS))
-def test_pods_go_where_kube_scheduler_puts_them(stressed):
-    for case in PODS[stressed]:
+@pytest.mark.parametrize("feature", sorted(PODS))
+def test_pods_are_placed_as_by_kube_scheduler(feature):
+    for case in PODS[feature]:
         assert comparable(engine_answer(question_of(case))) == comparable(case["expect"]), case["name"]
 
 
-@pytest.mark.parametrize("stressed", sorted(PREEMPTION))
-def test_room_is_made_where_kube_scheduler_makes_it(stressed):
-    for case in PREEMPTION[stressed]:
+@pytest.mark.parametrize("feature", sorted(PREEMPTION))
+def test_victims_are_those_of_kube_scheduler(feature):
+    for case in PREEMPTION[feature]:
         answer = preemption_engine_answer(question_of(case))
         assert comparable_preemption(answer) == comparable_preemption(case["expect"]), case["name"]
 
 
-@pytest.mark.parametrize("stressed", sorted(FLEET))
-def test_workloads_go_where_karmada_scheduler_puts_them(stressed):
-    for case in FLEET[stressed]:
+@pytest.mark.parametrize("feature", sorted(FLEET))
+def test_workloads_are_scheduled_as_by_karmada_scheduler(feature):
+    for case in FLEET[feature]:
         answer = fleet_engine_answer(question_of(case))
         assert comparable_fleet(answer) == comparable_fleet(case["expect"]), case["name"]
         assert certain(answer["errors"]) == certain(case["expect"].get("errors")), case["name"]
 
 
 def certain(errors):
-    """Karmada gives one random reason per cluster; that a group failed there, and every other text, is certain."""
+    """The errors without Karmada's reasons per cluster, of which it picks a random one."""
     return [error.split(" clusters are available: ")[0] for error in errors or []]

@@ -1,14 +1,14 @@
 """
-The shorthand of fleet scenarios, turned into what Karmada would hold: Clusters, ResourceBindings, templates.
+The shorthand of fleet scenarios, expanded to Karmada's objects: Clusters, ResourceBindings, templates.
 
-Clusters report what the workloads on them use, so a workload that was placed in one step of a story takes room in the next.
+Clusters report what the workloads on them use, so a workload that was scheduled in one step uses resources in the next.
 """
 
 import json
 from fractions import Fraction
 
 from reference.objects import exact, rounded
-from scenarios import BadSceneError, check_keys
+from scenarios import InvalidScenarioError, check_keys
 
 CLUSTER = {"labels", "region", "zones", "provider", "taints", "free", "allocatable", "apis", "deleting"}
 WORKLOAD = {
@@ -38,9 +38,9 @@ API_VERSIONS = {
     "RedisCluster": "redis.redis.opstreelabs.in/v1beta2",
 }
 WITHOUT_REPLICAS = {"ConfigMap"}
-ROOM = {"cpu": "1000", "memory": "4000Gi", "pods": "1000"}  # so much that only a scenario that says so runs short
+ROOM = {"cpu": "1000", "memory": "4000Gi", "pods": "1000"}  # enough unless a scenario says otherwise
 RESOURCES = {*ROOM, "nvidia.com/gpu"}
-APPLIED = "policy.karmada.io/applied-placement"  # what the last scheduling was based on
+APPLIED = "policy.karmada.io/applied-placement"  # the placement of the last scheduling
 TRIGGERED, SCHEDULED = "2026-01-02T00:00:00Z", "2026-01-01T00:00:00Z"
 
 
@@ -50,13 +50,13 @@ TRIGGERED, SCHEDULED = "2026-01-02T00:00:00Z", "2026-01-01T00:00:00Z"
 def check_cluster(name, short):
     check_keys(f"cluster {name}", short, CLUSTER)
     if "free" in short and "allocatable" in short:
-        raise BadSceneError(f"cluster {name}: say what is free or what is allocatable")
+        raise InvalidScenarioError(f"cluster {name}: give free or allocatable, not both")
     for resource in {**(short.get("free") or {}), **(short.get("allocatable") or {})}:
         if resource not in RESOURCES:
-            raise BadSceneError(f"cluster {name}: no resource {resource!r}")
+            raise InvalidScenarioError(f"cluster {name}: no resource {resource!r}")
     unknown = [kind for kind in short.get("apis") or () if kind not in API_VERSIONS]
     if unknown:
-        raise BadSceneError(f"cluster {name}: no kind {unknown[0]!r}")
+        raise InvalidScenarioError(f"cluster {name}: no kind {unknown[0]!r}")
 
 
 def cluster(name, short, workloads):
@@ -94,8 +94,8 @@ def usage(name, workloads):
     return used
 
 
-def with_what_is_free(short, name, workloads):
-    """`free` is beside all that runs when the story begins."""
+def with_free_resources(short, name, workloads):
+    """`free` is what running workloads leave when the timeline begins."""
     if "free" not in short:
         return short
     used = usage(name, workloads)
@@ -117,23 +117,23 @@ def check_workload(name, short, clusters):
     check_keys(f"workload {name}", short, WORKLOAD)
     kind = short.get("kind") or "Deployment"
     if "apiVersion" not in short and kind not in API_VERSIONS:
-        raise BadSceneError(f"workload {name}: no kind {kind!r}")
+        raise InvalidScenarioError(f"workload {name}: no kind {kind!r}")
     if kind in WITHOUT_REPLICAS and (set(short) & {"replicas", "requests", "components"}):
-        raise BadSceneError(f"workload {name}: a {kind} has no replicas")
+        raise InvalidScenarioError(f"workload {name}: a {kind} has no replicas")
     for each in [*(short.get("runs") or ()), *(short.get("evicting") or ())]:
         if each not in clusters:
-            raise BadSceneError(f"workload {name} is on cluster {each!r}, which is not there")
+            raise InvalidScenarioError(f"workload {name} is on cluster {each!r}, which does not exist")
     twice = set(short.get("runs") or ()) & set(short.get("evicting") or ())
     if twice:
-        raise BadSceneError(f"workload {name} runs on {min(twice)} and is evicted from it")
+        raise InvalidScenarioError(f"workload {name} runs on {min(twice)} and is evicted from it")
     if short.get("fresh") and not short.get("runs"):
-        raise BadSceneError(f"workload {name} cannot be fresh: it runs nowhere")
+        raise InvalidScenarioError(f"workload {name} cannot be fresh: it runs nowhere")
     if isinstance(short.get("runs"), list) and has_replicas(short):
-        raise BadSceneError(f"workload {name}: say how many replicas run on each cluster")
+        raise InvalidScenarioError(f"workload {name}: give the replicas on each cluster")
     if "groups" in short:
         check_keys(f"groups of workload {name}", short["groups"], {"affinityGroup", "antiAffinityGroup"})
         if (short.get("placement") or {}).get("workloadAffinity"):
-            raise BadSceneError(f"workload {name}: its groups follow from its placement")
+            raise InvalidScenarioError(f"workload {name}: its groups follow from its placement")
 
 
 def has_replicas(short):
@@ -220,6 +220,6 @@ def groups(short):
 
 
 def template(name, short):
-    """What the binding propagates, as far as anybody asks: its labels."""
+    """The resource template of the binding, with the labels only."""
     metadata = {"name": name, "namespace": short.get("namespace") or "default", "labels": short["labels"]}
     return {"apiVersion": api_version(short), "kind": short.get("kind") or "Deployment", "metadata": metadata}
