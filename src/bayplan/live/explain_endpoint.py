@@ -1,0 +1,73 @@
+"""
+`GET /explain?pod=NAMESPACE/NAME`: why a pod is pending, or would be placed where it is placed.
+
+The response is the document of `bayplan explain -o json`. It is computed in a worker thread on a follower of the index,
+so an explanation of many nodes neither holds the event loop nor waits for it. The follower is created by the first
+request and released after some minutes without one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+from aiohttp import web
+
+from bayplan.explaining import explanation
+from bayplan.indexing.followers import Follower
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.live.scheduler import Profiles
+from bayplan.model.workloads import Workload
+from bayplan.rules.rule import Rule
+from bayplan.writing import explanations, versioned
+
+PATH = "/explain"
+MAX_IDLE_SECONDS = 300.0
+
+FindPod = Callable[[str, str], Awaitable[Workload | None]]
+
+
+class ExplainEndpoint:
+    """Answers one request at a time. `find_pod` returns a pod by namespace and name; None if it does not exist."""
+
+    def __init__(self, index: PlacementIndex, profiles: Profiles, find_pod: FindPod) -> None:
+        self._index, self._profiles, self._find_pod = index, profiles, find_pod
+        self._follower: Follower | None = None
+        self._one_at_a_time = asyncio.Lock()
+        self._release: asyncio.TimerHandle | None = None
+
+    @property
+    def holds_copy(self) -> bool:
+        """Whether a copy of the index is in memory."""
+        return self._follower is not None
+
+    async def respond(self, request: web.Request) -> web.Response:
+        namespace, _, name = request.query.get("pod", "").partition("/")
+        if not (namespace and name):
+            return web.Response(text=f"expected {PATH}?pod=NAMESPACE/NAME\n", status=400)
+        workload = await self._find_pod(namespace, name)
+        if workload is None:
+            return web.Response(text=f"there is no pod {namespace}/{name}\n", status=404)
+        rules = self._profiles.get(workload.scheduler_name) or next(iter(self._profiles.values()))
+        async with self._one_at_a_time:
+            if self._release is not None:
+                self._release.cancel()
+            try:
+                text = await asyncio.to_thread(self._explain, workload, rules)
+            except BaseException:
+                self._follower = None  # it may be left in the middle of a change
+                raise
+            self._release = asyncio.get_running_loop().call_later(MAX_IDLE_SECONDS, self.release)
+        return web.Response(text=text, content_type="application/json")
+
+    def release(self) -> None:
+        """Release the copy of the index; the next request creates another one."""
+        self._follower = None
+
+    def _explain(self, workload: Workload, rules: Sequence[Rule]) -> str:
+        if self._follower is None:
+            self._follower = Follower(self._index)
+        index = self._follower.catch_up()
+        placed = index.records.get(workload.key)
+        found = explanation.explain(workload, index, rules)
+        return versioned.as_json(explanations.document(found, current=placed.shares[0][0] if placed else ""))

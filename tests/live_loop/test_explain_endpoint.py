@@ -1,0 +1,121 @@
+"""The explain endpoint answers from a copy of the index while the scheduler goes on placing pods."""
+
+import asyncio
+import json
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+
+from bayplan.explaining import explanation
+from bayplan.live import explain_endpoint
+from bayplan.live.explain_endpoint import ExplainEndpoint
+from bayplan.mapping import pods
+from bayplan.rules import profiles
+from bayplan.wire.pods import Pod
+from bayplan.writing import explanations
+from live_loop.simulated import Simulation, apart, convert
+
+
+@pytest.fixture
+def cluster():
+    simulation = Simulation()
+    for i in range(3):
+        simulation.add_node(f"n{i}")
+    return simulation
+
+
+def endpoint_of(cluster):
+    rules = profiles.pod_rules()
+
+    async def find_pod(namespace, name):
+        record = cluster.state.index.records.get(f"{namespace}/{name}")
+        if record is not None:
+            return record.workload
+        written = cluster.pods.get(f"{namespace}/{name}")
+        return pods.workload_of(convert(written, Pod)) if written is not None else None
+
+    return ExplainEndpoint(cluster.state.index, {"bayplan": rules}, find_pod)
+
+
+async def asked(client, pod):
+    response = await client.get("/explain", params={"pod": pod} if pod else {})
+    text = await response.text()
+    return json.loads(text) if response.status == 200 else (response.status, text)
+
+
+def client_of(endpoint):
+    app = web.Application()
+    app.router.add_get(explain_endpoint.PATH, endpoint.respond)
+    return TestClient(TestServer(app))
+
+
+async def test_a_pending_pod_is_explained_as_by_the_command(cluster):
+    for i in range(4):
+        cluster.add_pod(f"web-{i}", labels={"app": "web"}, affinity=apart(app="web"))
+    await cluster.settle()
+    endpoint = endpoint_of(cluster)
+    async with client_of(endpoint) as client:
+        found = await asked(client, "web/web-3")
+        running = await asked(client, "web/web-0")
+    assert found["message"].startswith("0/3 nodes are available: 3 node(s) didn't match pod anti-affinity rules.")
+    workload = pods.workload_of(convert(cluster.pods["web/web-3"], Pod))
+    same = explanations.document(explanation.explain(workload, cluster.state.index, profiles.pod_rules()))
+    assert found == json.loads(json.dumps(same))
+    assert running["current"] == cluster.pods["web/web-0"]["spec"]["nodeName"]
+
+
+async def test_the_copy_follows_the_cluster(cluster):
+    cluster.add_pod("big", cpu="8")
+    await cluster.settle()
+    async with client_of(endpoint_of(cluster)) as client:
+        before = await asked(client, "web/big")
+        cluster.add_node("large", cpu="16")
+        await cluster.settle()
+        after = await asked(client, "web/big")
+    assert (before["target"], after["target"]) == ("", "large")
+
+
+async def test_explaining_and_placing_go_on_side_by_side(cluster):
+    """Each answer counts a whole number of placements: those that the index once had together."""
+    for i in range(60):
+        cluster.add_node(f"m{i:02}")
+    cluster.add_pod("lone", labels={"app": "web"}, cpu="100", affinity=apart(app="web"))
+    async with client_of(endpoint_of(cluster)) as client:
+        counts = []
+        for i in range(60):
+            cluster.add_pod(f"web-{i}", labels={"app": "web"}, affinity=apart(app="web"))
+            request = asyncio.create_task(asked(client, "web/lone"))
+            while not request.done():
+                cluster.scheduler.step()
+                await asyncio.sleep(0)
+            verdicts = request.result()["verdicts"]
+            counts.append(sum(any(f["rule"] == "pod-affinity" for f in v["failures"]) for v in verdicts.values()))
+        await cluster.settle()
+        last = await asked(client, "web/lone")
+    assert counts == sorted(counts)
+    assert counts[-1] > 0
+    assert sum(any(f["rule"] == "pod-affinity" for f in v["failures"]) for v in last["verdicts"].values()) == 60
+
+
+async def test_bad_requests(cluster):
+    async with client_of(endpoint_of(cluster)) as client:
+        assert await asked(client, "") == (400, "expected /explain?pod=NAMESPACE/NAME\n")
+        assert await asked(client, "web") == (400, "expected /explain?pod=NAMESPACE/NAME\n")
+        assert await asked(client, "web/none") == (404, "there is no pod web/none\n")
+
+
+async def test_the_copy_is_released_when_idle_and_after_an_error(cluster, monkeypatch):
+    cluster.add_pod("a")
+    await cluster.settle()
+    endpoint = endpoint_of(cluster)
+    async with client_of(endpoint) as client:
+        assert not endpoint.holds_copy
+        await asked(client, "web/a")
+        assert endpoint.holds_copy
+        endpoint.release()
+        assert not endpoint.holds_copy
+        await asked(client, "web/a")
+        monkeypatch.setattr(explain_endpoint.explanation, "explain", lambda *_: 1 / 0)
+        assert (await asked(client, "web/a"))[0] == 500
+        assert not endpoint.holds_copy
