@@ -169,6 +169,17 @@ DEFAULT_ADDRESS = "127.0.0.1:10351"
             heading=_SERVING,
             help="Where /healthz, /livez and /readyz are; 0 for nowhere.",
         ),
+        commands.Option(
+            "--explain-bind-address",
+            metavar="HOST:PORT",
+            type=value_types.ListenAddress(optional=True),
+            default="0",
+            show_default=True,
+            heading=_SERVING,
+            help="Address of /explain?pod=NAMESPACE/NAME, which explains a pod as `bayplan explain -o json` does; 0 to "
+            "disable it. Responses name pods of all namespaces, and the endpoint keeps a copy of the index while it "
+            "is in use.",
+        ),
     ),
 )
 def run(
@@ -186,6 +197,7 @@ def run(
     leader_elect_retry_period: str,
     metrics_bind_address: str,
     health_probe_bind_address: str,
+    explain_bind_address: str,
     connecting: connecting.Connecting,
     deciding: options.Deciding,
     enforcing: Enforcing,
@@ -215,7 +227,8 @@ def run(
         semantics=deciding.parsed_semantics(),
         seed=deciding.seed,
         election=election if leader_elect else None,
-        addresses=_addresses(metrics_bind_address, health_probe_bind_address),
+        addresses=_addresses(metrics_bind_address, health_probe_bind_address, explain_bind_address),
+        explain_address=next(iter(_addresses(explain_bind_address)), None),
         dry_run=dry_run,
         record=record or "",
         scheduler=configuration.current().scheduler,

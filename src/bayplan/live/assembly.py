@@ -53,6 +53,8 @@ class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """
     The options of `bayplan run`, parsed.
 
+    `explain_address`, if set, is the one of `addresses` that also serves the explain endpoint.
+
     `election` is None for a single replica without leader election; `record` is the file to record into, empty for
     none. `scheduler` is the KubeSchedulerConfiguration of the rules, which recordings repeat. `enforcement` is None if
     execution-time rules are not enforced. With `quota`, the limits of the quota are watched.
@@ -63,6 +65,7 @@ class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
     seed: str = ""
     election: Election | None = Election()
     addresses: tuple[ServerAddress, ...] = (ServerAddress("127.0.0.1", 10351),)
+    explain_address: ServerAddress | None = None
     dry_run: bool = False
     record: str = ""
     enforcement: EnforcementSettings | None = None

@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from typing import IO, Any
 
 import msgspec
+from aiohttp import web
 
 from bayplan.errors import ClusterError, Fault, InputError
 from bayplan.kube_api.connection import Connection
@@ -23,10 +24,11 @@ from bayplan.kube_api.errors import NotFoundError
 from bayplan.kube_api.leader_election import LeaderElector
 from bayplan.kube_api.reflector import Reflector
 from bayplan.kube_api.resources import PODS
-from bayplan.live import event_loop, serving
+from bayplan.live import event_loop, explain_endpoint, serving
 from bayplan.live.assembly import SchedulerAssembly, SchedulerSettings
 from bayplan.live.cluster_writer import ApiServerWriter, DryRunWriter
 from bayplan.live.enforcement import Enforcement
+from bayplan.live.explain_endpoint import ExplainEndpoint
 from bayplan.live.metrics import Reading
 from bayplan.live.scheduler import Profiles
 from bayplan.live.serving import StatusServer
@@ -117,6 +119,11 @@ class RunningScheduler:
             return None
         return pods.workload_of(msgspec.json.decode(answer, type=Pod), self.state.spread_context.current)
 
+    async def _synced_pod(self, namespace: str, name: str) -> Workload | None:
+        if not self.synced:
+            raise web.HTTPServiceUnavailable(text="the watches are not synced yet\n")
+        return await self.pod(namespace, name)
+
     def stop(self) -> None:
         self._stopping.set()
 
@@ -128,6 +135,9 @@ class RunningScheduler:
             log.info("connected", extra={"server": self._connection.server, "version": version})
             for address in self._settings.addresses:
                 app = serving.application(self._unready, self._parts.metrics.text)
+                if address == self._settings.explain_address:
+                    endpoint = ExplainEndpoint(self.state.index, self._parts.profiles, self._synced_pod)
+                    app.router.add_get(explain_endpoint.PATH, endpoint.respond)
                 server = await stack.enter_async_context(StatusServer(app, address.host, address.port))
                 self.ports.append(server.port)
             await stack.enter_async_context(self._election_connection)
