@@ -1,5 +1,5 @@
 """
-This tree beside another one, row by row: `python benchmarks/against.py OTHER_TREE [--rounds N] [--limit RATIO]`.
+Compare this tree with another one, row by row: `python benchmarks/against.py OTHER_TREE [--rounds N] [--limit RATIO]`.
 
 The two trees take turns on the same input, each run in a process of its own; processor time, best of N (default 5). A
 row above the limit (default 1.05) is measured once more, and the better ratio counts. Exit code 1 if a row stays above.

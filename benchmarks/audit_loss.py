@@ -1,8 +1,9 @@
 """
-Measure the audit of a large cluster with every single-domain loss played through: `python benchmarks/audit_loss.py`.
+Measure the audit of a large cluster with every single-domain loss simulated: `python benchmarks/audit_loss.py`.
 
-A dump is generated (two nodes to a machine, 25 machines to a rack, three zones), and `bayplan audit` reads it, takes
-away every node, machine, rack and zone in turn and places what ran there again. At a terminal it shows its progress.
+A dump is generated (two nodes to a machine, 25 machines to a rack, three zones), and `bayplan audit` reads it,
+simulates the loss of every node, machine, rack and zone, and places the displaced pods again. On a terminal it shows
+its progress.
 `--dump FILE` only writes the dump.
 """
 
@@ -54,7 +55,7 @@ def main():
 
 
 def tell(report):
-    print("| level | losses | pods displaced | without a place |\n|---|---|---|---|")
+    print("| level | losses | pods displaced | not placed again |\n|---|---|---|---|")
     for level in report["survivability"]["levels"]:
         played = [event["rescheduling"] for event in level["events"] if event["rescheduling"]]
         displaced = sum(one["displaced"] for one in played)
@@ -79,7 +80,7 @@ def cluster(n_nodes, n_pods, chance):
 
 
 def roomy(room, cpu, chance):
-    """A node that still has the room: what the scheduler left behind was placed by somebody."""
+    """A node with enough free resources."""
     names = list(room) if len(room) < 10 else None
     while True:
         name = chance.choice(names) if names else f"node-{chance.randrange(3, 3 + len(room)):05}"
@@ -89,7 +90,7 @@ def roomy(room, cpu, chance):
 
 
 class Deployment:
-    """Pods of one template: some are kept apart, some spread over zones, most ask for nothing."""
+    """Pods of one template: some have anti-affinity, some are spread over zones, most have no constraint."""
 
     def __init__(self, name, namespace, chance):
         self.name, self.namespace = name, namespace

@@ -1,7 +1,7 @@
 """
-A client that decides nothing: a bind and an event for each pod, as fast as one API server takes them.
+A client that makes no decisions: a bind and an event for each pod, as fast as one API server accepts them.
 
-Started by live.py as a process of its own, as schedulers are; what to do comes as JSON on standard input.
+live.py starts it as a process of its own, like the schedulers; it reads its parameters as JSON from standard input.
 """
 
 import asyncio

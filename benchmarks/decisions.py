@@ -1,12 +1,12 @@
-"""Decisions a second, beside those of the schedulers that clusters have."""
+"""Decisions per second, and those of kube-scheduler and karmada-scheduler on the same inputs."""
 
 import peers
 from measuring import best, generated, per_second, placed
 
-TITLE = "Decisions a second"
-HEAD = ("times the peer", "decisions/s", "goal", "µs each", "peer's decisions/s", "placed", "refused", "input")
+TITLE = "Decisions per second"
+HEAD = ("times the peer", "decisions/s", "goal", "µs each", "peer's decisions/s", "placed", "unschedulable", "input")
 
-# The generator with its arguments, the goal, and whether upstream is asked too: it would need minutes for some.
+# The generator with its arguments, the goal, and whether upstream is measured too: some inputs would take it minutes.
 PODS = [
     ("gen_pods.py anti 5000 1000 1000", 20_000, True),
     ("gen_pods.py aff 5000 5000 1000", 12_000, True),
@@ -46,7 +46,7 @@ def rows(scale):
 
 
 def measured(kind, path, beside_upstream):
-    """The best run of ours and of the peer's, who take turns, so that a slow minute of the machine meets both."""
+    """The best run of Bayplan and of the peer, in turns, so that a slow phase of the machine affects both."""
     ours, theirs = [], []
     for _ in range(3):
         ours.append(placed(kind, path))

@@ -1,12 +1,12 @@
-"""A decision costs the same however full the cluster is, and little more when it has three times the nodes."""
+"""The cost of a decision as the number of pods and the number of nodes grow."""
 
 from contextlib import ExitStack
 
 from measuring import best, generated, per_second, placed
 
-TITLE = "What a decision costs as clusters grow"
+TITLE = "Cost of a decision in growing clusters"
 HEAD = ("largest over smallest", "goal", "µs each", "inputs")
-TURNS = 5  # inputs of a row take turns, so that a slow minute of the machine meets all of them
+TURNS = 5  # inputs of a row are measured in turns, so that a slow phase of the machine affects all of them
 
 CASES = [
     (1.2, [f"gen_pods.py mixed 5000 {existing} 1000" for existing in (5000, 50000, 150000)]),

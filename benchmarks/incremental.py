@@ -1,8 +1,8 @@
 """
-What a single change of a large cluster costs, beside building the whole index again.
+The cost of a single change of a large cluster, compared with building the whole index again.
 
 As a program, `python benchmarks/incremental.py NODES PODS` measures one cluster. After each change one pod of each of a
-hundred templates is placed or refused, so that what caches put off until they are asked is counted too.
+hundred templates is decided, so that the work that caches defer is counted too.
 """
 
 import gc
@@ -15,10 +15,10 @@ import time
 import msgspec
 from measuring import last_line
 
-TITLE = "What one change costs"
-HEAD = ("times faster than building anew", "ms each", "µs for a decision right after", "change")
+TITLE = "Cost of one change"
+HEAD = ("times faster than a rebuild", "ms each", "µs for the next decision", "change")
 TEMPLATES = 2000
-ASKED = 100  # templates that ask after each change
+ASKED = 100  # templates with a decision after each change
 REPEATS = 5
 DELETED = 10_000
 
@@ -62,7 +62,7 @@ def main():
 
 
 class LargeCluster:
-    """Pods of many templates over many nodes, in an index that has answered for some of them."""
+    """Pods of many templates over many nodes, in an index that has made decisions for some of them."""
 
     def __init__(self, n_nodes, n_pods):
         from gen_templates import node, pod

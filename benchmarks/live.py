@@ -1,11 +1,11 @@
 """
-Pods bound a second on one real API server: Bayplan, kube-scheduler and a bare client, one after another in one run.
+Pods bound per second on one real API server: Bayplan, kube-scheduler and a bare client, one after another in one run.
 
     python benchmarks/live.py [--nodes 5000] [--pods 1500] [--results benchmarks/live-results.json]
 
-Pods are there before a scheduler is started. The pace is that between its first bind and its last, as a watch sees it.
-The bare client decides nothing: a bind and an event for each pod is all that the API server has to take. It comes first
-and last, and the better pace counts.
+Pods exist before a scheduler is started. The rate is measured from its first bind to its last, as a watch reports them.
+The bare client makes no decisions: it only sends a bind and an event for each pod. It runs first and last, and the
+better rate counts.
 """
 
 import argparse
@@ -28,8 +28,8 @@ KINDS = {
     "anti-affinity": ("podAntiAffinity", HOST),
     "zone affinity": ("podAffinity", ZONE),
 }
-WANTED = {"anti-affinity": 4, "zone affinity": 10}  # times kube-scheduler's pace
-SHARE = 0.8  # of the API server's own, whichever is lower
+WANTED = {"anti-affinity": 4, "zone affinity": 10}  # times kube-scheduler's rate
+SHARE = 0.8  # of the bare client's rate, whichever is lower
 PATIENCE = 300
 
 
@@ -49,7 +49,7 @@ def pod(name, namespace, kind, scheduler):
 
 
 class Pace:
-    """Watches pods of a namespace being bound."""
+    """Watches the pods of a namespace until they are bound."""
 
     def __init__(self, admin, namespace, n_pods):
         self.admin, self.namespace, self.n_pods = admin, namespace, n_pods
@@ -70,14 +70,14 @@ class Pace:
 
 
 async def measure(admin, kind, scheduler, n_pods, start):
-    """Pods a second; `start` is called when all pods are there, and gives what ends the scheduler."""
+    """Pods per second; `start` is called when all pods exist, and returns the function that stops the scheduler."""
     namespace = f"{scheduler}-{kind.replace(' ', '-')}"
     await admin.create_namespace(namespace)
     await admin.create_all([pod(f"pod-{i}", namespace, kind, scheduler) for i in range(n_pods)], namespace=namespace)
     version = (await admin.list("pods", namespace, limit=1))["metadata"]["resourceVersion"]
     pace = Pace(admin, namespace, n_pods)
     watching = asyncio.create_task(pace.watch(version))
-    await asyncio.sleep(2)  # let the creations settle: they are not what is measured
+    await asyncio.sleep(2)  # wait for the creations to finish: they are not measured
     end = await start(namespace)
     try:
         await asyncio.wait_for(watching, PATIENCE)
@@ -89,7 +89,7 @@ async def measure(admin, kind, scheduler, n_pods, start):
 
 
 def bare(server, namespace, n_pods, nodes):
-    """A process that binds the pods; what ends it."""
+    """Start a process that binds the pods; returns the function that stops it."""
     pods = [f"pod-{i}" for i in range(n_pods)]
     access = {"url": server.url, "token": server.token("admin"), "ca_file": str(server.ca_file)}
     client = subprocess.Popen([sys.executable, ROOT / "benchmarks" / "bare_client.py"], stdin=subprocess.PIPE)
@@ -123,7 +123,7 @@ async def run(n_nodes, n_pods):
 
 
 def rows_of(results, n_nodes, n_pods):
-    """The ratios first: paces are those of the machine, ratios are ours."""
+    """The table, ratios first: rates depend on the machine, ratios on Bayplan."""
     for kind, wanted in WANTED.items():
         bare_, theirs, ours = (results[kind, name] for name in ("bare", "kube-scheduler", "bayplan"))
         yield {

@@ -1,7 +1,7 @@
 """
-A dump of a large cluster becomes an index: objects a second, and the memory it takes.
+Reading a dump of a large cluster into an index: objects per second and memory.
 
-As a program, `python benchmarks/loading.py FILE` reads one dump and prints what that took.
+As a program, `python benchmarks/loading.py FILE` reads one dump and prints time and memory.
 """
 
 import json
@@ -13,7 +13,7 @@ import time
 from measuring import best, generated, last_line
 
 TITLE = "Reading a dump"
-HEAD = ("goal over memory", "objects/s", "goal", "seconds", "peak MB, with the mapped file", "MB that stay", "input")
+HEAD = ("goal over memory", "objects/s", "goal", "seconds", "peak MB, with the mapped file", "MB afterwards", "input")
 GOAL_OBJECTS, GOAL_MB = 20_000, 4096
 
 
@@ -50,7 +50,7 @@ def main():
 
 
 def own_memory():
-    """Megabytes that are ours alone: not those of mapped files."""
+    """Megabytes of the process without mapped files."""
     status = pathlib.Path("/proc/self/status").read_text()
     return int(status.split("RssAnon:")[1].split()[0]) / 1024
 

@@ -1,4 +1,4 @@
-"""How everything here is measured: in a process of its own, on a generated input, the best of some runs."""
+"""Measurements in a process of their own, on a generated input, the best of several runs."""
 
 import contextlib
 import json
@@ -13,7 +13,7 @@ HERE = pathlib.Path(__file__).parent
 
 @contextlib.contextmanager
 def generated(generator, *arguments):
-    """The path of what a generator prints."""
+    """The path of a file with the output of a generator."""
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         subprocess.run([sys.executable, HERE / generator, *map(str, arguments)], stdout=file, check=True)
         file.flush()
@@ -21,8 +21,8 @@ def generated(generator, *arguments):
 
 
 def last_line(*command):
-    """What a program says at its end, decoded."""
-    environment = {**os.environ, "PYTHONPATH": str(HERE.parent / "src")}  # this tree's, whatever is installed
+    """The last line that a program prints, decoded."""
+    environment = {**os.environ, "PYTHONPATH": str(HERE.parent / "src")}  # this tree, whatever version is installed
     words = [sys.executable, *map(str, command)]
     done = subprocess.run(words, stdout=subprocess.PIPE, check=True, text=True, env=environment)
     return json.loads(done.stdout.splitlines()[-1])

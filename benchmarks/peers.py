@@ -1,10 +1,10 @@
 """
-What upstream makes of a benchmark input: the decisions of kube-scheduler's and karmada-scheduler's own code.
+Decisions of kube-scheduler's and karmada-scheduler's own code on a benchmark input.
 
     python benchmarks/peers.py pods|fleet FILE      prints what `bayplan bench` prints
 
-Both are programs of ours around upstream's packages, in one process and without an API server. They are built with Go
-once, into the cache that the real servers of the live tests are in.
+Both are small programs around upstream's packages, in one process and without an API server. They are built with Go
+once, into the cache with the servers of the live tests.
 """
 
 import functools
@@ -25,7 +25,7 @@ PROGRAMS = {
 
 
 def measured(kind: Literal["pods", "fleet"], path) -> dict | None:
-    """`ok`, `fail`, `seconds` and a pace, as of `bayplan bench`; None, and aloud why, where it cannot be had here."""
+    """`ok`, `fail`, `seconds` and a rate, as of `bayplan bench`; None, with a message, if it is not available."""
     found = _program(kind)
     if found is None:
         return None
@@ -35,7 +35,7 @@ def measured(kind: Literal["pods", "fleet"], path) -> dict | None:
     return json.loads(done.stdout)
 
 
-@functools.cache  # what cannot be had is looked for, and told, once
+@functools.cache  # a missing program is searched for and reported once
 def _program(kind):
     module, name = PROGRAMS[kind]
     try:

@@ -1,16 +1,16 @@
-"""AdmissionReviews a second that one core answers, over real connections with TLS."""
+"""AdmissionReviews per second that one core answers, over real connections with TLS."""
 
 import pathlib
 
 from measuring import last_line
 
 TITLE = "Admission reviews"
-HEAD = ("times the goal", "reviews/s of one core", "goal", "input")
+HEAD = ("times the goal", "reviews/s on one core", "goal", "input")
 GOAL = 1000
 
 
 def rows(scale):
-    del scale  # small enough as it is
+    del scale  # the input is small already
     found = last_line(pathlib.Path(__file__).with_name("webhook.py"), "--json")
     yield {"goal": GOAL, **found}
 

@@ -1,7 +1,7 @@
 """
 Memory over many rollouts: each replaces the pods of every template by those of a new version, one at a time.
 
-As a program, `python benchmarks/rollouts.py ROLLOUTS TEMPLATES NODES` runs them and prints the memory on the way.
+As a program, `python benchmarks/rollouts.py ROLLOUTS TEMPLATES NODES` runs them and prints the memory during the run.
 """
 
 import gc
@@ -15,9 +15,9 @@ from loading import own_memory
 from measuring import last_line
 
 TITLE = "Memory over rollouts"
-HEAD = ("last over first", "MB after 40, 70 and 100 % of them", "input")
+HEAD = ("last over first", "MB after 40, 70 and 100 % of the rollouts", "input")
 REPLICAS = 3
-LOOKS = (0.4, 0.7, 1.0)  # caches have their full size by then
+LOOKS = (0.4, 0.7, 1.0)  # caches have reached their full size by then
 VERSION = "pod-template-hash"
 
 

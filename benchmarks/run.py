@@ -2,8 +2,8 @@
 Measure everything that needs no server: `python benchmarks/run.py [SECTION...] [--quick]` prints tables, ratios first.
 
 Sections are decisions, growth, loading, incremental, rollouts, volumes and webhook; all of them unless some are named.
-Results go to results.json and the tables into README.md, section by section: what is not measured anew stays as it was.
-`--quick` uses small inputs to see that everything runs, and writes nothing.
+Results are written to results.json and the tables to README.md, section by section: other sections stay unchanged.
+`--quick` uses small inputs to check that everything runs, and writes nothing.
 """
 
 import argparse
@@ -37,7 +37,7 @@ SECTIONS = {
 def main():
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[1])
     arguments.add_argument("sections", nargs="*", metavar="SECTION", help=f"of {', '.join(SECTIONS)}; default: all")
-    arguments.add_argument("--quick", action="store_true", help="small inputs, to see that everything runs")
+    arguments.add_argument("--quick", action="store_true", help="small inputs, to check that everything runs")
     given = arguments.parse_args()
     unknown = set(given.sections) - set(SECTIONS)
     if unknown:
@@ -49,7 +49,7 @@ def main():
 
 
 def measured(section, scale):
-    """All rows of a section, each shown when it is there."""
+    """All rows of a section, each printed when it is complete."""
     print(f"\n## {section.TITLE}\n\n{line(section.HEAD)}\n{rule(section.HEAD)}", flush=True)
     rows = []
     for row in section.rows(scale):
@@ -59,12 +59,12 @@ def measured(section, scale):
 
 
 def smaller(text):
-    """The words of an input's name, every size a fiftieth."""
+    """The words of an input's name, with every size divided by fifty."""
     return [str(max(1, int(word) // 50)) if word.isdigit() else word for word in text.split()]
 
 
 def keep(name, rows):
-    """Put a section's rows into results.json and its table into README.md."""
+    """Write a section's rows to results.json and its table to README.md."""
     results, page = HERE / "results.json", HERE / "README.md"
     report = json.loads(results.read_text()) if results.exists() else {}
     report = {**report, "python": platform.python_version(), "machine": platform.machine()}

@@ -1,11 +1,11 @@
 """
-Ten minutes of a steady coming and going on a real API server: memory stays flat and no pod is stuck.
+Ten minutes of pods created and deleted at a steady rate on a real API server: memory stays flat and no pod is stuck.
 
     python benchmarks/soak.py [--minutes 10] [--rate 50]
 
-So many pods a second are created, bound by `bayplan run` and deleted again. The resident memory of the scheduler is
-read every few seconds; of the time after the first quarter, the last third may not lie above the first by more than a
-tenth. That says something only if the pods really came at that pace: how far their making lagged behind is told too.
+Pods are created at the given rate per second, bound by `bayplan run` and deleted again. The resident memory of the
+scheduler is read every few seconds; after the first quarter, the last third may exceed the first by a tenth at most.
+The result has the largest delay of a creation, since the test is meaningful only if pods were created at that rate.
 """
 
 import argparse
@@ -23,20 +23,20 @@ from live.bayplan_running import NAME, process  # noqa: E402
 from live.kube_server import KubeServer, Options  # noqa: E402
 
 NODES = 200
-LIVES = 20.0  # seconds that a pod lives; one that is not bound by then is stuck
+LIVES = 20.0  # seconds until a pod is deleted; one that is not bound by then is stuck
 
 
 class Soak:
-    """Makes pods and takes them away again: two requests each, so that this process keeps its pace."""
+    """Creates and deletes pods with two requests each, so that this process keeps its rate."""
 
     def __init__(self, admin, rate):
         self.admin, self.rate = admin, rate
         self.made = self.deleted = self.most_alive = 0
-        self.latest = 0.0  # seconds that a pod was created after its time, at most
+        self.latest = 0.0  # the largest delay of a creation in seconds
         self.stuck = set()
 
     async def make(self, seconds):
-        """Create pods at a steady pace; each is deleted when its time has come."""
+        """Create pods at a steady rate, and delete each when its time is over."""
         began, lives = time.monotonic(), set()
         for number in range(int(seconds * self.rate)):
             due = began + number / self.rate
@@ -60,7 +60,7 @@ class Soak:
         self.made += 1
         self.latest = max(self.latest, time.monotonic() - due)
         await asyncio.sleep(LIVES)
-        gone = await self.admin.delete("pods", name, "soak")  # is answered with the pod as it was
+        gone = await self.admin.delete("pods", name, "soak")  # the response is the pod before its deletion
         self.deleted += 1
         if not gone["spec"].get("nodeName"):
             self.stuck.add(name)

@@ -1,9 +1,9 @@
 """
-Pods with a volume each: what a decision costs as nodes and volumes grow together.
+Pods with a volume each: the cost of a decision as nodes and volumes grow together.
 
-As a program, `python benchmarks/volumes.py NODES PER_NODE PODS` measures one cluster: so many volumes on every node,
-drivers that attach only so many there and tell what space is left, and pods that wait, half with a volume in some zone,
-half with a claim for which one is yet to be made.
+As a program, `python benchmarks/volumes.py NODES PER_NODE PODS` measures one cluster: PER_NODE volumes on every node,
+drivers with attach limits that report their free capacity, and pending pods, half with a bound volume in some zone,
+half with an unbound claim.
 """
 
 import gc
@@ -17,7 +17,7 @@ from gen_templates import HOST, ZONE
 from measuring import best, last_line
 
 TITLE = "Pods with volumes"
-HEAD = ("largest over smallest", "µs with a bound claim", "µs with a waiting claim", "inputs")
+HEAD = ("largest over smallest", "µs with a bound claim", "µs with an unbound claim", "inputs")
 INPUTS = ("volumes.py 500 4 1000", "volumes.py 5000 4 1000")
 RUNS = 3
 DRIVER, CLASS = "disks.example", "late"
@@ -41,14 +41,14 @@ def main():
     gc.collect()
     gc.freeze()
     gc.disable()
-    place(index, rules, waiting[:2])  # what is built once
+    place(index, rules, waiting[:2])  # builds what is built once
     bound = place(index, rules, waiting[2::2])
     unbound = place(index, rules, waiting[3::2])
     print(json.dumps({"seconds": bound + unbound, "bound": bound, "waiting": unbound}))
 
 
 def place(index, rules, workloads):
-    """The mean seconds of a decision, counting it in included."""
+    """The mean seconds of a decision, including the update of the index."""
     from bayplan import schedule_pod
 
     start = time.perf_counter()
@@ -114,7 +114,7 @@ def drivers(n_nodes):
 
 
 def stored(i, *, zone, bound):
-    """A claim, and if it is bound its volume."""
+    """A claim and, if it is bound, its volume."""
     metadata = {"name": f"claim-{i}", "namespace": "default", "uid": f"claim-{i}"}
     size, modes = {"storage": "1Gi"}, ["ReadWriteOnce"]
     wanted = {"storageClassName": CLASS, "accessModes": modes, "resources": {"requests": size}}

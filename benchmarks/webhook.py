@@ -1,11 +1,11 @@
 """
-Measure how many admission reviews a second the webhook answers on one core.
+Measure how many admission reviews per second the webhook answers on one core.
 
-`python benchmarks/webhook.py [--quick] [--json]`; `--json` ends with one line of JSON about all kinds.
+`python benchmarks/webhook.py [--quick] [--json]`; `--json` prints one line of JSON about all kinds at the end.
 
-The webhook runs in a process of its own, over TLS, with an index of 5,000 nodes. Reviews of 8 kB come over a few kept
-connections, as from API servers. What counts is the processor time that the webhook's process took: one core's pace,
-whatever else the machine does.
+The webhook runs in a process of its own, over TLS, with an index of 5,000 nodes. Reviews of 8 kB are sent over a few
+persistent connections, as by API servers. The rate is computed from the processor time of the webhook's process, so it
+does not depend on the load of the machine.
 """
 
 import argparse
@@ -121,7 +121,7 @@ async def _serve(pipe, n_nodes):
     ) as server:
         pipe.send((server.port, authority.certificate))
         loop = asyncio.get_running_loop()
-        while True:  # each word asks for the processor time so far, until none comes
+        while True:  # every input line requests the processor time so far; end of input ends the process
             if not await loop.run_in_executor(None, pipe.recv):
                 return
             pipe.send(time.process_time())
@@ -144,7 +144,7 @@ async def ask(port, bundle, body, count):
 
 
 class Row(msgspec.Struct):
-    """One kind of review: how many were asked, the processor time they took and the time by the clock, in seconds."""
+    """One kind of review: the number of reviews, their processor time and their elapsed time in seconds."""
 
     name: str
     asked: int
@@ -157,13 +157,13 @@ class Row(msgspec.Struct):
 
 
 def measure(count, n_nodes):
-    """A row for each kind of review, as soon as it is known."""
+    """A row for each kind of review, as soon as it is measured."""
     here, there = multiprocessing.Pipe()
     process = multiprocessing.get_context("spawn").Process(target=serve, args=(there, n_nodes), daemon=True)
     process.start()
     port, bundle = here.recv()
     for name, body in CASES.items():
-        asyncio.run(ask(port, bundle, body, CONNECTIONS * 4))  # what is made once is not counted
+        asyncio.run(ask(port, bundle, body, CONNECTIONS * 4))  # one-time work is not counted
         here.send(True)
         before, started = here.recv(), time.perf_counter()
         asked = asyncio.run(ask(port, bundle, body, count))
@@ -180,8 +180,8 @@ def together(rows):
 
 def main():
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[1])
-    arguments.add_argument("--quick", action="store_true", help="fewer reviews, to see that everything runs")
-    arguments.add_argument("--json", action="store_true", help="end with one line of JSON")
+    arguments.add_argument("--quick", action="store_true", help="fewer reviews, to check that everything runs")
+    arguments.add_argument("--json", action="store_true", help="print one line of JSON at the end")
     chosen = arguments.parse_args()
     count, n_nodes = (80, 50) if chosen.quick else (4000, 5000)
     print("| review of 8 kB | reviews/s on one core | µs of processor time | reviews/s by the clock |")
