@@ -1,12 +1,12 @@
 # ruff: noqa: INP001 (a script, not a package)
 """
-Make the table of field names and types that `reading.checking` compares hand-written files with.
+Write the table of field names and types that `reading.checking` compares hand-written files with.
 
     python -m venv schemas && schemas/bin/pip install kubernetes-validate
     schemas/bin/python tools/make_field_table.py 1.36.0 1.37.0 > src/bayplan/reading/field_table.json
 
 Several versions are merged, so a field counts as known if any of them has it; where types differ the last one wins.
-Knows nothing of what the fields mean.
+It does not know what the fields mean.
 """
 
 from __future__ import annotations

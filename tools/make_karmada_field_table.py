@@ -1,6 +1,6 @@
 # ruff: noqa: INP001 (a script, not a package)
 """
-Make the table of Karmada's field names and types, which `reading.checking` adds to that of Kubernetes.
+Write the table of Karmada's field names and types, which `reading.checking` adds to that of Kubernetes.
 
     cd src/bayplan/reading
     python ../../../tools/make_karmada_field_table.py swagger.json > karmada_field_table.json
