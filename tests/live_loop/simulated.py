@@ -1,4 +1,4 @@
-"""The scheduler's parts on a cluster in memory: writes happen at once, the clock moves when told to."""
+"""The parts of the scheduler on a cluster in memory: writes take effect at once, and the test advances the clock."""
 
 import asyncio
 import datetime as dt
@@ -19,9 +19,9 @@ START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 
 class Simulation:
     """
-    `pods` is what the API server would have; what the scheduler writes comes back to it like a watch event.
+    `pods` is what the API server would store; a write of the scheduler comes back to it like a watch event.
 
-    `slowness` is added to the time with every look at the clock.
+    `slowness` is added to the time with every reading of the clock.
     """
 
     def __init__(self, *, names=("bayplan",), slowness=0.0, **settings):
@@ -45,7 +45,7 @@ class Simulation:
         self.now += self.slowness
         return self.now
 
-    # The world
+    # The cluster
 
     def add_node(self, name, zone="a", cpu="4", pods="110", **spec):
         labels = {"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": zone}
@@ -77,7 +77,7 @@ class Simulation:
             },
         }
         self.pods[f"web/{name}"] = written
-        self.tell(name)
+        self.report(name)
 
     def add_budget(self, name, labels, allowed):
         self.state.put_budget(
@@ -100,7 +100,7 @@ class Simulation:
         meta = {"namespace": "web", "name": name, "uid": f"uid-{self.serial}", "annotations": {}}
         spec = {"storageClassName": storage_class, "resources": {"requests": {"storage": "1Gi"}}}
         self.claims[f"web/{name}"] = {"metadata": meta, "spec": spec}
-        self.tell_claim(name)
+        self.report_claim(name)
 
     def add_volume(self, name, storage_class="late", node=None):
         spec = {"storageClassName": storage_class, "capacity": {"storage": "1Gi"}}
@@ -112,13 +112,13 @@ class Simulation:
             "spec": spec,
             "status": {"phase": "Available"},
         }
-        self.tell_volume(name)
+        self.report_volume(name)
 
     def bind_claim(self, name, volume):
-        """What the volume controller does once the volume is there."""
+        """Bind a claim as the volume controller does when the volume exists."""
         self.claims[f"web/{name}"]["spec"]["volumeName"] = volume
         self.claims[f"web/{name}"]["metadata"]["annotations"]["pv.kubernetes.io/bind-completed"] = "yes"
-        self.tell_claim(name)
+        self.report_claim(name)
 
     def remove_claim(self, name):
         del self.claims[f"web/{name}"]
@@ -127,10 +127,10 @@ class Simulation:
     def remove_node(self, name):
         self._drop("nodes", "", name)
 
-    def tell_claim(self, name):
+    def report_claim(self, name):
         self._put("persistentvolumeclaims", self.claims[f"web/{name}"])
 
-    def tell_volume(self, name):
+    def report_volume(self, name):
         self._put("persistentvolumes", self.volumes[name])
 
     def _put(self, plural, written):
@@ -145,22 +145,22 @@ class Simulation:
 
     def change_pod(self, name, **spec):
         self.pods[f"web/{name}"]["spec"].update(spec)
-        self.tell(name)
+        self.report(name)
 
     def remove_pod(self, name):
         gone = self.pods.pop(f"web/{name}")
         self.state.drop_pod(f"web/{name}", gone["metadata"]["uid"])
         self.scheduler.changed()
 
-    def tell(self, name):
+    def report(self, name):
         self.state.put_pod(convert(self.pods[f"web/{name}"], Pod))
         self.scheduler.changed()
 
     async def settle(self, seconds=0.0):
-        """Let the scheduler work until nothing happens any more, then let time pass, step by step."""
+        """Run the scheduler until it is idle, then advance the time, one retry at a time."""
         end = self.now + seconds
         while True:
-            for _ in range(3):  # those whose volumes have come notice it
+            for _ in range(3):  # binds whose volumes are bound continue
                 await asyncio.sleep(0)
             while self.scheduler.step():
                 await self.scheduler.idle()
@@ -183,7 +183,7 @@ class Simulation:
     def condition(self, name):
         return self.pods[f"web/{name}"].get("status", {}).get("conditions", [{}])[0]
 
-    # What the scheduler writes
+    # Writes of the scheduler
 
     def _find(self, pod):
         found = self.pods.get(f"{pod.namespace}/{pod.name}")
@@ -201,7 +201,7 @@ class Simulation:
             raise RejectedError("it has a node already")
         found["spec"]["nodeName"] = node
         self.binds.append((pod.name, node))
-        self.tell(pod.name)
+        self.report(pod.name)
 
     async def node_of(self, pod):
         return self._find(pod)["spec"]["nodeName"]
@@ -215,7 +215,7 @@ class Simulation:
         found.update({name: value for name, value in status.items() if value is not None})
         for name in [name for name, value in status.items() if value is None]:
             found.pop(name, None)
-        self.tell(pod.name)
+        self.report(pod.name)
 
     async def delete(self, pod):
         self._find(pod)
@@ -232,7 +232,7 @@ class Simulation:
         if found["metadata"]["uid"] != claim.uid:
             raise RejectedError(f"{claim.name} is another claim by now")
         found["metadata"]["annotations"]["volume.kubernetes.io/selected-node"] = node
-        self.tell_claim(claim.name)
+        self.report_claim(claim.name)
 
     async def reserve_volume(self, volume, version, claim):
         if volume not in self.volumes:
@@ -240,10 +240,10 @@ class Simulation:
         if self.volumes[volume]["metadata"]["resourceVersion"] != version:
             raise RejectedError(f"{volume} has changed")
         self.take_volume(volume, claim.name, claim.uid)
-        self.tell_volume(volume)
+        self.report_volume(volume)
 
     def take_volume(self, volume, claim, uid):
-        """Give it to a claim, which the scheduler learns when it is told."""
+        """Bind a volume to a claim; the scheduler sees it when the volume is reported."""
         found = self.volumes[volume]
         found["spec"]["claimRef"] = {"namespace": "web", "name": claim, "uid": uid}
         found["metadata"]["resourceVersion"] += "0"

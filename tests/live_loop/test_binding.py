@@ -1,4 +1,4 @@
-"""What becomes of a decision on its way to the API server, on a cluster in memory."""
+"""Binding: how a decision reaches the API server and how failures are handled, on a cluster in memory."""
 
 import asyncio
 
@@ -19,23 +19,23 @@ def cluster():
 
 
 async def until(done):
-    """Let the scheduler and its tasks have turns until something is so."""
+    """Let the scheduler and its tasks run until a condition holds."""
     for _ in range(1000):
         if done():
             return
         await asyncio.sleep(0)
-    raise AssertionError("it never came to that")
+    raise AssertionError("the condition never held")
 
 
 async def step(cluster):
-    """One step, and what it has set going up to where that has to wait."""
+    """Run one step, and the tasks it starts until they wait."""
     cluster.scheduler.step()
     for _ in range(20):
         await asyncio.sleep(0)
 
 
-async def test_a_pod_made_anew_while_its_predecessor_was_being_bound_is_placed(cluster):
-    """A StatefulSet's pod is deleted and comes back under its name before the answer to the first bind arrives."""
+async def test_a_pod_recreated_while_its_predecessor_is_bound_is_scheduled(cluster):
+    """A pod of a StatefulSet is deleted and recreated under its name before the response to the first bind arrives."""
     answers, bind = asyncio.Event(), cluster.bind
 
     async def slow(pod, node):
@@ -55,7 +55,7 @@ async def test_a_pod_made_anew_while_its_predecessor_was_being_bound_is_placed(c
     assert cluster.where()["db-0"]
 
 
-async def test_a_pod_whose_claim_goes_away_in_the_last_moment_is_tried_again(cluster):
+async def test_a_pod_whose_claim_is_deleted_before_the_bind_is_requeued(cluster):
     cluster.add_claim("data")
     select = cluster.select_node
 
@@ -77,7 +77,7 @@ async def test_a_pod_whose_claim_goes_away_in_the_last_moment_is_tried_again(clu
     assert cluster.where()["db"]
 
 
-async def test_silence_of_the_server_about_a_claim_does_not_end_the_scheduler(cluster):
+async def test_an_unknown_outcome_of_a_claim_write_does_not_end_the_scheduler(cluster):
     cluster.add_claim("data")
 
     async def silent(claim, node):
@@ -92,7 +92,7 @@ async def test_silence_of_the_server_about_a_claim_does_not_end_the_scheduler(cl
     assert cluster.scheduler._failure is None
 
 
-async def test_pods_that_wait_for_their_volumes_keep_nobody_from_being_placed(cluster):
+async def test_pods_that_wait_for_volumes_do_not_delay_other_pods(cluster):
     for i in range(80):
         cluster.add_claim(f"data-{i}")
         cluster.add_pod(f"db-{i}", volumes=using(f"data-{i}"))
@@ -106,8 +106,8 @@ def step_until_placed(cluster, name):
     return cluster.where()[name] != ""
 
 
-async def test_who_stops_does_not_wait_for_volumes(cluster):
-    """The next leader takes over at once, and the pod is its business."""
+async def test_shutdown_does_not_wait_for_volumes(cluster):
+    """The next leader takes over at once and handles the pod."""
     cluster.add_claim("data")
     cluster.add_pod("db", volumes=using("data"))
     cluster.add_pod("web")
@@ -117,7 +117,7 @@ async def test_who_stops_does_not_wait_for_volumes(cluster):
     assert cluster.where() == {"db": "", "web": cluster.where()["web"]}
 
 
-async def test_a_pod_that_goes_while_it_waits_for_its_volume_is_waited_for_no_longer(cluster):
+async def test_a_pod_deleted_while_it_waits_for_its_volume_ends_the_wait(cluster):
     cluster.add_claim("data")
     cluster.add_pod("db", volumes=using("data"))
     await step(cluster)
@@ -126,7 +126,7 @@ async def test_a_pod_that_goes_while_it_waits_for_its_volume_is_waited_for_no_lo
     assert not cluster.notes("db", "Scheduled")
 
 
-async def test_a_pod_whose_node_goes_while_it_waits_for_its_volume_goes_elsewhere(cluster):
+async def test_a_pod_whose_node_is_removed_while_it_waits_for_its_volume_is_bound_elsewhere(cluster):
     cluster.add_claim("data")
     cluster.add_pod("db", volumes=using("data"))
     await step(cluster)
@@ -138,7 +138,7 @@ async def test_a_pod_whose_node_goes_while_it_waits_for_its_volume_goes_elsewher
     assert cluster.where()["db"] not in ("", first)
 
 
-async def test_a_volume_made_elsewhere_sends_its_pod_there(cluster):
+async def test_a_pod_follows_a_volume_provisioned_on_another_node(cluster):
     cluster.add_claim("data")
     cluster.add_pod("db", volumes=using("data"))
     await step(cluster)
@@ -150,8 +150,8 @@ async def test_a_volume_made_elsewhere_sends_its_pod_there(cluster):
     assert cluster.where()["db"] == other
 
 
-async def test_what_the_api_server_has_taken_down_is_not_forgotten_when_the_bind_fails(cluster):
-    """The provisioner was told a node: until it gives up, the pod must not go to another one."""
+async def test_a_reported_selected_node_survives_unreserve(cluster):
+    """The provisioner has the selected node: until it gives up, the pod must not be bound to another one."""
     cluster.add_claim("data")
     cluster.add_pod("db", volumes=using("data"))
     await step(cluster)
@@ -160,15 +160,15 @@ async def test_what_the_api_server_has_taken_down_is_not_forgotten_when_the_bind
     assert cluster.state.index.storage.claims["web/data"].selected_node == chosen
 
 
-async def test_a_volume_that_somebody_else_has_taken_a_moment_ago_is_not_taken_away(cluster):
+async def test_a_volume_just_bound_by_another_writer_is_not_overwritten(cluster):
     cluster.add_class("local")
     cluster.add_claim("data", "local")
     cluster.add_volume("disk", "local")
-    cluster.take_volume("disk", "theirs", "uid-theirs")  # which the watch has not told yet
+    cluster.take_volume("disk", "theirs", "uid-theirs")  # not reported by the watch yet
     cluster.add_pod("db", volumes=using("data"))
     await cluster.settle()
     assert cluster.volumes["disk"]["spec"]["claimRef"]["name"] == "theirs"
-    cluster.tell_volume("disk")
+    cluster.report_volume("disk")
     cluster.add_volume("second-disk", "local", node="two")
     cluster.now = 2.0
     await step(cluster)
@@ -177,7 +177,7 @@ async def test_a_volume_that_somebody_else_has_taken_a_moment_ago_is_not_taken_a
     assert cluster.where()["db"] == "two"
 
 
-async def test_a_pod_that_is_bound_elsewhere_while_the_answer_stays_away_is_not_told_a_wrong_node(cluster, monkeypatch):
+async def test_a_pod_bound_elsewhere_while_the_outcome_is_unknown_gets_no_wrong_event(cluster, monkeypatch):
     async def meanwhile(_seconds):
         cluster.change_pod("web", nodeName="elsewhere")
 
@@ -188,7 +188,7 @@ async def test_a_pod_that_is_bound_elsewhere_while_the_answer_stays_away_is_not_
     assert cluster.notes("web", "Scheduled") == []
 
 
-async def test_a_bind_whose_node_is_gone_is_not_asked_for_again(cluster, monkeypatch):
+async def test_a_bind_whose_node_is_removed_is_not_retried(cluster, monkeypatch):
     async def meanwhile(_seconds):
         cluster.remove_node("one")
         cluster.remove_node("two")
@@ -203,8 +203,8 @@ async def test_a_bind_whose_node_is_gone_is_not_asked_for_again(cluster, monkeyp
     assert cluster.where() == {"web": "three"}
 
 
-async def test_a_server_that_fails_for_one_pod_is_told_to_its_owner_and_holds_up_nobody(cluster, monkeypatch):
-    """A webhook for binds that is down: the answer is 500 each time."""
+async def test_a_server_failure_for_one_pod_is_reported_and_delays_no_other_pod(cluster, monkeypatch):
+    """A webhook for binds is down: every response is 500."""
 
     async def at_once(_seconds):
         return None
@@ -227,15 +227,15 @@ async def test_a_server_that_fails_for_one_pod_is_told_to_its_owner_and_holds_up
     assert cluster.where()["cursed"]
 
 
-async def test_a_pod_told_to_go_while_it_was_being_bound_is_not_tried_again(cluster):
-    """A finalizer keeps it; the API server refuses to bind what is being deleted."""
+async def test_a_pod_that_becomes_terminating_while_it_is_bound_is_not_retried(cluster):
+    """A finalizer keeps the pod; the API server rejects a bind of a terminating pod."""
     tried = []
 
     async def refused(pod, node):
         tried.append(node)
         if len(tried) == 1:
             cluster.pods["web/web"]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-            cluster.tell("web")
+            cluster.report("web")
         raise RejectedError("pod web is being deleted, cannot be assigned to a host")
 
     cluster.bind = refused
@@ -244,11 +244,11 @@ async def test_a_pod_told_to_go_while_it_was_being_bound_is_not_tried_again(clus
     assert len(tried) == 1
 
 
-async def test_what_changed_while_a_pod_was_being_bound_counts_at_the_next_try(cluster):
+async def test_changes_during_a_failed_bind_count_at_the_next_attempt(cluster):
     async def refused(_pod, _node):
         cluster.bind = bind
         cluster.pods["web/web"]["metadata"]["labels"] = {"app": "other"}
-        cluster.tell("web")
+        cluster.report("web")
         cluster.add_node("one", unschedulable=True)
         raise RejectedError("not now")
 

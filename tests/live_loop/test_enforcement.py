@@ -1,4 +1,4 @@
-"""Rules that hold while pods run: who is asked to go, when, and within which limits. On a cluster in memory."""
+"""Execution-time rules: which pods are evicted, when, and within which limits. On a cluster in memory."""
 
 import asyncio
 import json
@@ -36,7 +36,7 @@ def simulation(settings=GRACE, **more):
 
 
 async def enforce(cluster, seconds=0.0):
-    """Let time pass, a step at a time, and do what is due."""
+    """Advance the time step by step and carry out the evictions that are due."""
     end = cluster.now + seconds
     while True:
         plan = await cluster.parts.enforcement.plan_evictions()
@@ -53,10 +53,10 @@ async def enforce(cluster, seconds=0.0):
 
 def relabel(cluster, name, **labels):
     cluster.pods[f"web/{name}"]["metadata"]["labels"] = labels
-    cluster.tell(name)
+    cluster.report(name)
 
 
-async def test_a_pod_relabelled_into_a_conflict_goes_after_the_grace_time():
+async def test_a_pod_relabelled_into_a_conflict_is_evicted_after_the_grace_period():
     cluster = simulation()
     cluster.add_pod("quiet", labels={"app": "quiet"}, annotations=apart(app="loud"), node="one", priority=5)
     cluster.add_pod("other", labels={"app": "harmless"}, node="one")
@@ -66,13 +66,13 @@ async def test_a_pod_relabelled_into_a_conflict_goes_after_the_grace_time():
     await enforce(cluster, 59)
     assert cluster.deleted == []
     await enforce(cluster, 2)
-    assert cluster.deleted == ["other"], "the lower priority goes"
+    assert cluster.deleted == ["other"], "the pod of lower priority is evicted"
     (note,) = cluster.notes("other", "RuleBroken")
     assert note.endswith(f"web/quiet rejects app=loud in {HOST}=one")
     assert cluster.notes("quiet", "NeighbourEvicted")
 
 
-async def test_the_owner_of_the_rule_is_told_however_many_others_there_are():
+async def test_the_owner_of_the_rule_gets_an_event_for_each_eviction():
     cluster = simulation()
     cluster.add_pod("quiet", annotations=apart(app="loud"), node="one", priority=5)
     loud = [f"loud-{i}" for i in range(5)]
@@ -81,10 +81,10 @@ async def test_the_owner_of_the_rule_is_told_however_many_others_there_are():
     await enforce(cluster, 61)
     assert cluster.deleted == loud
     assert len(cluster.notes("quiet", "NeighbourEvicted")) == len(loud)
-    assert not any(cluster.notes(name, "NeighbourEvicted") for name in loud), "they have no part in each other's going"
+    assert not any(cluster.notes(name, "NeighbourEvicted") for name in loud), "they do not conflict with each other"
 
 
-async def test_those_who_broke_its_rule_are_told_when_the_owner_goes():
+async def test_pods_that_violate_a_rule_get_an_event_when_its_owner_is_evicted():
     cluster = simulation()
     cluster.add_pod("quiet", annotations=apart(app="loud"), node="one")
     cluster.add_pod("loud", labels={"app": "loud"}, node="one", priority=5)
@@ -93,7 +93,7 @@ async def test_those_who_broke_its_rule_are_told_when_the_owner_goes():
     assert cluster.notes("loud", "NeighbourEvicted")
 
 
-async def test_at_equal_priority_the_owner_of_the_rule_goes():
+async def test_at_equal_priority_the_owner_of_the_rule_is_evicted():
     cluster = simulation()
     cluster.add_pod("quiet", labels={"app": "quiet"}, annotations=apart(app="loud"), node="one")
     cluster.add_pod("loud", labels={"app": "loud"}, node="one")
@@ -101,7 +101,7 @@ async def test_at_equal_priority_the_owner_of_the_rule_goes():
     assert cluster.deleted == ["quiet"]
 
 
-async def test_a_partner_that_is_back_in_time_saves_its_follower():
+async def test_a_required_peer_that_is_back_within_the_grace_period_prevents_the_eviction():
     cluster = simulation()
     cluster.add_pod("db", labels={"app": "db"}, node="one")
     cluster.add_pod("web", annotations=near(app="db"), node="two")
@@ -113,7 +113,7 @@ async def test_a_partner_that_is_back_in_time_saves_its_follower():
     assert cluster.deleted == []
 
 
-async def test_a_partner_gone_for_good_takes_its_follower_along_and_not_the_other_way_round():
+async def test_a_pod_is_evicted_when_its_required_peer_is_gone_and_not_the_reverse():
     cluster = simulation()
     cluster.add_pod("s2", labels={"app": "s2"}, node="one")
     cluster.add_pod("s1", labels={"app": "s1"}, annotations=near(app="s2"), node="two")
@@ -122,10 +122,10 @@ async def test_a_partner_gone_for_good_takes_its_follower_along_and_not_the_othe
     assert cluster.deleted == ["s1"]
     cluster.add_pod("s2", labels={"app": "s2"}, node="one")
     await enforce(cluster, 900)
-    assert cluster.deleted == ["s1"], "s2 runs on when s1 has ended"
+    assert cluster.deleted == ["s1"], "s2 keeps running without s1"
 
 
-async def test_a_budget_that_forbids_it_is_obeyed_until_it_allows():
+async def test_a_disruption_budget_delays_the_eviction_until_it_allows_it():
     cluster = simulation()
     forbidden = True
 
@@ -145,7 +145,7 @@ async def test_a_budget_that_forbids_it_is_obeyed_until_it_allows():
     assert cluster.deleted == ["loud"]
 
 
-async def test_without_another_place_it_goes_all_the_same():
+async def test_a_pod_is_evicted_even_if_no_other_node_is_feasible():
     cluster = simulation()
     cluster.add_pod("quiet", annotations=apart(app="loud"), node="one", priority=5)
     cluster.add_pod("loud", labels={"app": "loud"}, node="one", cpu="4")
@@ -155,7 +155,7 @@ async def test_without_another_place_it_goes_all_the_same():
     assert cluster.deleted == ["loud"]
 
 
-async def test_unless_only_the_placeable_are_to_go():
+async def test_only_if_placeable_delays_the_eviction_until_another_node_is_feasible():
     cluster = simulation(EnforcementSettings(anti_affinity_grace=60, only_if_placeable=True))
     cluster.add_pod("quiet", annotations=apart(app="loud"), node="one", priority=5)
     cluster.add_pod("loud", labels={"app": "loud"}, node="one", cpu="3")
@@ -168,14 +168,14 @@ async def test_unless_only_the_placeable_are_to_go():
     assert cluster.deleted == ["loud"]
 
 
-async def test_a_storm_is_held_back_by_the_limits():
+async def test_many_evictions_stay_within_the_limits():
     cluster = simulation(EnforcementSettings(anti_affinity_grace=60, per_minute=30, at_once=10))
-    going = []
+    evicted = []
 
     async def slowly(pod):
-        going.append(pod.name)
+        evicted.append(pod.name)
         cluster.pods[f"web/{pod.name}"]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-        cluster.tell(pod.name)
+        cluster.report(pod.name)
 
     cluster.evict = slowly
     for i in range(500):
@@ -183,15 +183,15 @@ async def test_a_storm_is_held_back_by_the_limits():
         cluster.add_pod(f"quiet-{i}", annotations=apart(app="loud"), node=f"node-{i}", priority=5)
         cluster.add_pod(f"loud-{i}", labels={"app": "loud"}, node=f"node-{i}")
     await enforce(cluster, 60)
-    assert len(going) == 10, "as many as may be on their way out at once"
+    assert len(evicted) == 10, "as many as may terminate at once"
     for minute in range(3):
-        for name in going:
+        for name in evicted:
             if f"web/{name}" in cluster.pods:
                 cluster.remove_pod(name)
                 await enforce(cluster)
-        assert len(going) <= 30 * (minute + 1) + 10
+        assert len(evicted) <= 30 * (minute + 1) + 10
         await enforce(cluster, 60)
-    assert all(name.startswith("loud-") for name in going)
+    assert all(name.startswith("loud-") for name in evicted)
 
 
 async def test_a_dry_run_changes_nothing():
@@ -203,7 +203,7 @@ async def test_a_dry_run_changes_nothing():
     assert cluster.events == []
 
 
-async def test_a_dry_run_names_everybody_who_would_go_and_each_once(caplog):
+async def test_a_dry_run_logs_every_victim_once(caplog):
     caplog.set_level(logging.INFO, "bayplan.enforcement")
     cluster = simulation(
         EnforcementSettings(anti_affinity_grace=60, per_minute=30, at_once=10), enforcement_dry_run=True
@@ -213,43 +213,43 @@ async def test_a_dry_run_names_everybody_who_would_go_and_each_once(caplog):
         cluster.add_pod(f"quiet-{i}", annotations=apart(app="loud"), node=f"node-{i}", priority=5)
         cluster.add_pod(f"loud-{i}", labels={"app": "loud"}, node=f"node-{i}")
 
-    def named():
-        return sorted(said.pod for said in caplog.records if said.message == "would evict")
+    def logged():
+        return sorted(record.pod for record in caplog.records if record.message == "would evict")
 
     await enforce(cluster, 600)
-    assert named() == sorted(f"web/loud-{i}" for i in range(40))
+    assert logged() == sorted(f"web/loud-{i}" for i in range(40))
     caplog.clear()
     relabel(cluster, "loud-7", app="calm")
     await enforce(cluster, 600)
     relabel(cluster, "loud-7", app="loud")
     await enforce(cluster, 600)
-    assert named() == ["web/loud-7"], "broken anew, it is said anew"
+    assert logged() == ["web/loud-7"], "a new violation is logged again"
 
 
-async def test_everything_else_goes_on_while_it_is_worked_out_who_goes(monkeypatch):
+async def test_scheduling_continues_while_victims_are_chosen(monkeypatch):
     cluster = simulation(EnforcementSettings(anti_affinity_grace=0))
     for i in ("one", "two"):
         cluster.add_pod(f"quiet-{i}", annotations=apart(app="loud"), node=i, priority=5)
         cluster.add_pod(f"loud-{i}", labels={"app": "loud"}, node=i)
-    choose, goes_on = planning.choose_evictions, threading.Event()
+    choose, may_continue = planning.choose_evictions, threading.Event()
 
     def slowly(*what):
-        assert goes_on.wait(10), "the loop was held"
+        assert may_continue.wait(10), "the event loop was blocked"
         return choose(*what)
 
     monkeypatch.setattr(planning, "choose_evictions", slowly)
-    looking = asyncio.create_task(cluster.parts.enforcement.plan_evictions())
+    planning_task = asyncio.create_task(cluster.parts.enforcement.plan_evictions())
     await asyncio.sleep(0)
     cluster.add_pod("new")
     await cluster.settle()
     assert cluster.where()["new"]
     relabel(cluster, "loud-one", app="calm")
-    goes_on.set()
-    plan = await looking
-    assert [eviction.victim for eviction in plan.evict] == ["web/loud-two"], "what is mended costs nobody"
+    may_continue.set()
+    plan = await planning_task
+    assert [eviction.victim for eviction in plan.evict] == ["web/loud-two"], "a resolved violation needs no eviction"
 
 
-async def test_switched_off_in_flight_nothing_more_happens():
+async def test_no_eviction_follows_once_enforcement_is_switched_off():
     cluster = simulation()
     cluster.add_pod("quiet", annotations=apart(app="loud"), node="one", priority=5)
     cluster.add_pod("loud", labels={"app": "loud"}, node="one")
@@ -259,42 +259,42 @@ async def test_switched_off_in_flight_nothing_more_happens():
     assert cluster.deleted == []
     cluster.parts.enforcement.switch(on=True)
     await enforce(cluster, 59)
-    assert cluster.deleted == [], "the grace time begins anew"
+    assert cluster.deleted == [], "the grace period starts again"
     await enforce(cluster, 2)
     assert cluster.deleted == ["loud"]
 
 
-async def test_whoever_is_on_its_way_out_already_is_waited_for():
+async def test_a_terminating_pod_is_not_evicted():
     cluster = simulation()
     cluster.add_pod("quiet", annotations=apart(app="loud"), node="one", priority=5)
     cluster.add_pod("loud", labels={"app": "loud"}, node="one")
     cluster.pods["web/loud"]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    cluster.tell("loud")
+    cluster.report("loud")
     await enforce(cluster, 600)
     assert cluster.deleted == []
 
 
-async def test_a_victim_that_is_gone_before_the_watch_tells_is_asked_once():
-    cluster, asked = simulation(), []
+async def test_a_victim_gone_before_the_watch_reports_it_is_evicted_once():
+    cluster, requested = simulation(), []
     cluster.add_pod("quiet", annotations=apart(app="loud"), node="one", priority=5)
     cluster.add_pod("loud", labels={"app": "loud"}, node="one")
 
-    async def nobody_there(pod):
-        asked.append(pod.name)
+    async def not_found(pod):
+        requested.append(pod.name)
         raise PodGoneError("not found")
 
-    cluster.evict = nobody_there
+    cluster.evict = not_found
     await enforce(cluster, 60)
     for _ in range(5):
         plan = await cluster.parts.enforcement.plan_evictions()
         assert plan.evict == ()
-    assert asked == ["loud"]
+    assert requested == ["loud"]
     cluster.remove_pod("loud")
     await enforce(cluster, 60)
     assert cluster.parts.enforcement.lasting_violations() == []
 
 
-async def test_a_successor_of_the_same_name_is_not_taken_for_one_on_its_way_out():
+async def test_a_recreated_pod_of_the_same_name_does_not_count_as_terminating():
     cluster = simulation()
 
     async def slowly(pod):
@@ -305,12 +305,12 @@ async def test_a_successor_of_the_same_name_is_not_taken_for_one_on_its_way_out(
     cluster.add_pod("loud", labels={"app": "loud"}, node="one")
     await enforce(cluster, 61)
     cluster.remove_pod("loud")
-    cluster.add_pod("loud", labels={"app": "loud"}, node="one")  # before anybody has looked
+    cluster.add_pod("loud", labels={"app": "loud"}, node="one")  # before the next check
     await enforce(cluster, 61)
     assert cluster.deleted == ["loud", "loud"]
 
 
-async def test_what_is_broken_is_counted():
+async def test_violations_are_counted():
     cluster = simulation()
     cluster.add_pod("quiet", annotations=apart(app="loud"), node="one", priority=5)
     cluster.add_pod("loud", labels={"app": "loud"}, node="one")

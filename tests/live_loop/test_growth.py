@@ -1,4 +1,4 @@
-"""A scheduler that has seen many thousand pods holds no more than one that has seen a few: memory stays flat."""
+"""Memory stays flat: a scheduler that has seen many thousand pods holds no more than one that has seen a few."""
 
 import collections
 import functools
@@ -10,14 +10,14 @@ import pytest
 
 from live_loop.simulated import Simulation, apart, near
 
-LIVING = 60  # pods at a time
+MAX_PODS = 60  # pods at a time
 ROLLOUT = 40  # pods that share a template
 WARM, LATER = 1_500, 3_000
 
 
 def held_by(*roots):
-    """How many objects of each type can be reached, which is what memory is spent on."""
-    seen, unread = {}, list(roots)  # objects are kept, so that none of them gets the id of another
+    """Return how many objects of each type can be reached."""
+    seen, unread = {}, list(roots)  # objects are kept, so that no id is used twice
     while unread:
         for found in gc.get_referents(unread.pop()):
             if id(found) not in seen and not isinstance(found, type | types.ModuleType):
@@ -27,7 +27,7 @@ def held_by(*roots):
 
 
 def ours():
-    """What our modules hold. Caches of a declared size are emptied; one without a bound would show."""
+    """Return what our modules hold. Caches with a bound are emptied; one without would show."""
     found = [module.__dict__ for name, module in sys.modules.items() if name.partition(".")[0] == "bayplan"]
     for value in [value for names in found for value in names.values()]:
         if isinstance(value, functools._lru_cache_wrapper) and value.cache_info().maxsize is not None:
@@ -36,8 +36,8 @@ def ours():
 
 
 @pytest.fixture(autouse=True)
-def small_memories(monkeypatch):
-    """What is bounded is full before the first count."""
+def small_caches(monkeypatch):
+    """Every bounded cache is full before the first count."""
     monkeypatch.setattr("bayplan.indexing.journal.MIN_KEPT_CHANGES", 200)
     monkeypatch.setattr("bayplan.indexing.peer_index.MAX_VISIBLE_ENTRIES", 200)
     monkeypatch.setattr("bayplan.indexing.evaluations.MAX_CACHED_BYTES", 0)
@@ -45,23 +45,23 @@ def small_memories(monkeypatch):
     monkeypatch.setattr("bayplan.live.events.MAX_TRACKED_EVENTS", 200)
 
 
-class Life:
+class Rollouts:
     """
-    Pods of one rollout after another come, are placed or not, and go.
+    Creates the pods of one rollout after another, scheduled or not, and deletes them.
 
-    Everything about them is new each time, as in real life: names, labels, the selectors of their rules.
+    Each rollout has new names, labels and selectors, as in a real cluster.
     """
 
     def __init__(self):
-        self.cluster, self.made = Simulation(), 0
+        self.cluster, self.created = Simulation(), 0
         for i in range(12):
             self.cluster.add_node(f"node-{i}", zone="abc"[i % 3])
 
-    async def go_on(self, n_pods):
+    async def create(self, n_pods):
         cluster = self.cluster
         for _ in range(n_pods):
-            self.made += 1
-            number, rollout = self.made, f"r{self.made // ROLLOUT}"
+            self.created += 1
+            number, rollout = self.created, f"r{self.created // ROLLOUT}"
             rule = [apart, near, apart][number % 3](app=rollout) if number % 4 else {}
             cluster.add_pod(
                 f"pod-{number}",
@@ -70,8 +70,8 @@ class Life:
                 priority=number % 3 if number % 10 == 0 else 0,
                 affinity=rule,
             )
-            if number > LIVING and f"web/pod-{number - LIVING}" in cluster.pods:
-                cluster.remove_pod(f"pod-{number - LIVING}")
+            if number > MAX_PODS and f"web/pod-{number - MAX_PODS}" in cluster.pods:
+                cluster.remove_pod(f"pod-{number - MAX_PODS}")
             if number % 10 == 0:
                 await cluster.settle(1)
         await cluster.settle(1)
@@ -81,12 +81,12 @@ class Life:
 
 
 async def test_nothing_grows_with_the_number_of_pods_ever_seen():
-    life = Life()
-    await life.go_on(WARM)
-    before = held_by(life.cluster, *ours())
-    await life.go_on(LATER)
-    after = held_by(life.cluster, *ours())
+    rollouts = Rollouts()
+    await rollouts.create(WARM)
+    before = held_by(rollouts.cluster, *ours())
+    await rollouts.create(LATER)
+    after = held_by(rollouts.cluster, *ours())
     more = {name: (before[name], count) for name, count in after.items() if count > 1.1 * before[name] + 300}
-    assert not more, "as many as before, and as many as now"
-    assert len(life.cluster.pods) <= LIVING + 2
-    assert len(life.cluster.state.index.records) <= LIVING + 2
+    assert not more, "count before and count now"
+    assert len(rollouts.cluster.pods) <= MAX_PODS + 2
+    assert len(rollouts.cluster.state.index.records) <= MAX_PODS + 2

@@ -1,4 +1,4 @@
-"""Moves as planned and as they turned out, on an example that needs no server."""
+"""Planned moves and their actual gains, on an example that needs no server."""
 
 import pathlib
 
@@ -21,22 +21,22 @@ def moves():
     return PodMoves(cluster.load(ReadOptions([str(EXAMPLE)])), {}, profiles.pod_rules())
 
 
-def test_what_went_as_planned_gained_what_was_planned(moves):
+def test_moves_made_as_planned_gain_what_was_planned(moves):
     plan = moves.plan(ANY)
     assert len(plan.moves) == 2
     gains = moves.gains_of([(move.workload, move.after[0][0]) for move in plan.moves])
     assert gains == tuple(sum(move.gain.values()) for move in plan.moves)
-    assert moves.plan(ANY) == plan  # nothing was changed by asking
+    assert moves.plan(ANY) == plan  # the computation changes nothing
 
 
-def test_whoever_came_back_to_where_it_was_gained_nothing(moves):
+def test_a_pod_recreated_on_its_old_node_gains_nothing(moves):
     plan = moves.plan(ANY)
     assert moves.gains_of([(move.workload, move.before[0][0]) for move in plan.moves]) == (0, 0)
 
 
-def test_a_node_that_came_after_the_look_is_no_trouble(moves):
+def test_a_node_added_after_the_plan_is_handled(moves):
     (api, _) = moves.plan(ANY).moves
-    assert moves.gains_of([(api.workload, "a-new-node")]) == (100,)  # one less too many where it was
+    assert moves.gains_of([(api.workload, "a-new-node")]) == (100,)  # one pod less in the crowded domain
 
 
 def test_pods_without_a_controller_are_named(moves):
@@ -48,11 +48,11 @@ def test_pods_without_a_controller_are_named(moves):
     [
         (None, False),
         (OwnerReference(kind="ReplicaSet", name="web", uid="1", controller=True), True),
-        (OwnerReference(kind="ReplicaSet", name="web", uid="1"), False),  # owned, but nobody keeps count
+        (OwnerReference(kind="ReplicaSet", name="web", uid="1"), False),  # owned, but not by a controller
         (OwnerReference(kind="Node", name="a", uid="1", controller=True), False),  # a static pod
     ],
 )
-def test_only_a_controller_makes_a_pod_again(owner, is_recreated):
+def test_only_a_controller_recreates_a_pod(owner, is_recreated):
     sink = OwnedPods()
     meta = ObjectMeta(name="web-1", namespace="shop", owner_references=None if owner is None else [owner])
     sink(Pod(metadata=meta, spec=PodSpec(node_name="a")))

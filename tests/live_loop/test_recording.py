@@ -1,4 +1,4 @@
-"""What was recorded is decided again, with the same outcome and an explanation, by the real command."""
+"""Recorded decisions are repeated with the same outcome and explained, by the real command."""
 
 import errno
 import io
@@ -15,7 +15,7 @@ from live_loop.simulated import START, Simulation, apart, near
 
 
 def begin_recording(cluster):
-    """From now on; `stop` of what is returned gives all that was written."""
+    """Start to record; the returned function stops and returns the recorded bytes."""
     file = io.BytesIO()
     written = []
     file.close = lambda: written.append(file.getvalue())
@@ -28,8 +28,8 @@ def begin_recording(cluster):
     return stop
 
 
-def do_something(cluster, chance, number):
-    """Pods of all sorts come, some go, and the nodes are not always the same."""
+def change_cluster(cluster, chance, number):
+    """Add a random pod; sometimes delete a pod or add a node."""
     name = f"pod-{number}"
     rule = chance.choice([{}, {"affinity": apart(set=str(number % 5))}, {"affinity": near(set="0")}])
     cluster.add_pod(
@@ -43,16 +43,16 @@ def do_something(cluster, chance, number):
 
 @pytest.fixture
 async def recorded(tmp_path):
-    """A file with the decisions of a busy while, and those decisions as the scheduler made them."""
+    """A file with the recorded decisions of a busy scheduler."""
     cluster, chance = Simulation(), random.Random(6)
     for i in range(6):
         cluster.add_node(f"node-{i}", zone="abc"[i % 3])
     for number in range(20):
-        do_something(cluster, chance, number)
+        change_cluster(cluster, chance, number)
     await cluster.settle(5)
     stop = begin_recording(cluster)
     for number in range(20, 150):
-        do_something(cluster, chance, number)
+        change_cluster(cluster, chance, number)
         if number % 7 == 0:
             await cluster.settle(2)
     await cluster.settle(20)
@@ -65,7 +65,7 @@ def replay(*arguments):
     return CliRunner().invoke(main.cli, ["replay", *map(str, arguments)])
 
 
-async def test_every_decision_is_made_again(recorded):
+async def test_every_decision_is_repeated_with_the_same_outcome(recorded):
     done = replay(recorded, "-o", "json")
     assert done.exit_code == 0, done.output
     decisions = json.loads(done.stdout)["decisions"]
@@ -75,7 +75,7 @@ async def test_every_decision_is_made_again(recorded):
     assert f"{len(decisions)} decisions, 0 of them differ when made again" in done.stderr
 
 
-async def test_a_decision_that_would_be_another_one_today_is_found(recorded):
+async def test_a_decision_that_differs_today_is_reported(recorded):
     lines = recorded.read_text().splitlines()
     at = next(i for i, line in enumerate(lines) if '"decision"' in line and json.loads(line)["node"])
     changed = json.loads(lines[at]) | {"node": "elsewhere"}
@@ -85,7 +85,7 @@ async def test_a_decision_that_would_be_another_one_today_is_found(recorded):
     assert "elsewhere (now " in done.stdout
 
 
-async def test_any_decision_is_explained(recorded):
+async def test_every_decision_can_be_explained(recorded):
     rows = json.loads(replay(recorded, "-o", "json").stdout)["decisions"]
     refused = next(row for row in rows if not row["node"])
     done = replay(recorded, "--explain", refused["decision"])
@@ -95,7 +95,7 @@ async def test_any_decision_is_explained(recorded):
     assert placed["node"] in replay(recorded, "--explain", placed["decision"]).stdout
 
 
-async def test_a_recording_that_breaks_off_is_read_to_its_last_whole_line(recorded):
+async def test_a_truncated_recording_is_read_to_its_last_complete_line(recorded):
     whole = json.loads(replay(recorded, "-o", "json").stdout)["decisions"]
     recorded.write_bytes(recorded.read_bytes()[:-20])
     done = replay(recorded, "-o", "json")
@@ -112,7 +112,7 @@ async def test_a_recording_that_breaks_off_is_read_to_its_last_whole_line(record
     ],
     ids=["nothing", "something else", "no JSON"],
 )
-def test_what_is_no_recording_is_said(tmp_path, content, says):
+def test_a_file_that_is_not_a_recording_is_rejected(tmp_path, content, says):
     path = tmp_path / "other.jsonl"
     path.write_text(content)
     done = replay(path)
@@ -120,14 +120,14 @@ def test_what_is_no_recording_is_said(tmp_path, content, says):
     assert says in done.stderr
 
 
-async def test_a_decision_that_is_not_there_is_said(recorded):
+async def test_an_unknown_decision_number_is_rejected(recorded):
     done = replay(recorded, "--explain", 100_000)
     assert done.exit_code == 2
     assert "there is no decision 100000" in done.stderr
 
 
 class FullDisk(io.BytesIO):
-    """Takes the first line."""
+    """Accepts only the first line."""
 
     def write(self, data):
         if self.getvalue():
@@ -135,7 +135,7 @@ class FullDisk(io.BytesIO):
         return super().write(data)
 
 
-def test_on_a_full_disk_the_recording_ends_and_nothing_else_does(monkeypatch):
+def test_on_a_full_disk_only_the_recording_ends(monkeypatch):
     said = []
     monkeypatch.setattr("bayplan.writing.recordings.log.error", lambda text, *facts: said.append(text % facts))
     cluster, file = Simulation(), FullDisk()

@@ -1,4 +1,4 @@
-"""What the running scheduler does, on a cluster in memory."""
+"""The scheduling loop on a cluster in memory."""
 
 import pytest
 
@@ -15,25 +15,25 @@ def cluster():
     return simulation
 
 
-async def test_pods_are_bound_and_told(cluster):
+async def test_pods_are_bound_and_get_an_event(cluster):
     cluster.add_pod("web")
     await cluster.settle()
     assert cluster.where()["web"] in ("one", "two")
     assert cluster.notes("web", "Scheduled") == [f"Successfully assigned web/web to {cluster.where()['web']}"]
 
 
-async def test_a_machine_that_stops_for_a_moment_makes_nobody_wait_for_the_next_event():
-    cluster = Simulation(slowness=1.0)  # a second passes between any two looks at the clock
+async def test_a_slow_machine_does_not_leave_ready_pods_in_the_queue():
+    cluster = Simulation(slowness=1.0)  # a second passes between two readings of the clock
     cluster.add_node("one")
     cluster.add_pod("a")
     cluster.add_pod("b")
-    assert cluster.scheduler.step(), "whoever says that there was nothing to do sleeps until something happens"
+    assert cluster.scheduler.step(), "a loop without work waits for the next change"
     assert cluster.scheduler.step()
     await cluster.scheduler.idle()
     assert cluster.where() == {"a": "one", "b": "one"}
 
 
-async def test_pods_of_other_schedulers_are_left_alone_and_counted(cluster):
+async def test_pods_of_other_schedulers_are_not_scheduled_but_counted(cluster):
     cluster.add_pod("theirs", scheduler="default-scheduler", labels={"app": "x"})
     cluster.add_pod("running", scheduler="default-scheduler", labels={"app": "x"}, node="one")
     cluster.add_pod("ours", labels={"app": "x"}, affinity=apart(app="x"))
@@ -41,24 +41,24 @@ async def test_pods_of_other_schedulers_are_left_alone_and_counted(cluster):
     assert cluster.where() == {"theirs": "", "running": "one", "ours": "two"}
 
 
-async def test_a_refused_pod_is_told_who_stands_in_its_way_and_sleeps_until_that_one_goes(cluster):
+async def test_an_unschedulable_pod_names_its_blockers_and_is_requeued_when_one_is_deleted(cluster):
     for name in ("a", "b", "c"):
         cluster.add_pod(name, labels={"app": "x"}, affinity=apart(app="x"))
     await cluster.settle()
-    (waiting,) = [name for name, node in cluster.where().items() if not node]
-    (note,) = cluster.notes(waiting, "FailedScheduling")
+    (pending,) = [name for name, node in cluster.where().items() if not node]
+    (note,) = cluster.notes(pending, "FailedScheduling")
     assert note.startswith("0/2 nodes are available: 2 node(s) didn't match pod anti-affinity rules. preemption: ")
     assert "Blocked by web/" in note
-    assert cluster.condition(waiting)["reason"] == "Unschedulable"
-    attempts = cluster.state.queue.pods[f"web/{waiting}"].attempts
+    assert cluster.condition(pending)["reason"] == "Unschedulable"
+    attempts = cluster.state.queue.pods[f"web/{pending}"].attempts
     await cluster.settle(60)
-    assert cluster.state.queue.pods[f"web/{waiting}"].attempts == attempts, "nothing happened, so nothing was tried"
+    assert cluster.state.queue.pods[f"web/{pending}"].attempts == attempts, "without a change there is no attempt"
     cluster.remove_pod(next(name for name, node in cluster.where().items() if node))
     await cluster.settle(2)
     assert all(cluster.where().values())
 
 
-async def test_an_unrelated_pod_that_goes_wakes_nobody(cluster):
+async def test_the_deletion_of_an_unrelated_pod_requeues_no_pod(cluster):
     for name in ("a", "b", "c"):
         cluster.add_pod(name, labels={"app": "x"}, affinity=apart(app="x"))
     cluster.add_pod("bystander")
@@ -78,10 +78,12 @@ async def test_gated_pods_wait_for_their_gates(cluster):
     await cluster.settle()
     assert cluster.where()["web"]
     text = cluster.parts.metrics.text().decode()
-    assert 'scheduler_pod_scheduling_sli_duration_seconds_sum{attempts="1"} 0.0' in text, "the gate was nobody's delay"
+    assert 'scheduler_pod_scheduling_sli_duration_seconds_sum{attempts="1"} 0.0' in text, (
+        "time behind a gate does not count"
+    )
 
 
-async def test_a_pod_that_turns_up_near_its_partner_follows_it(cluster):
+async def test_a_pod_is_scheduled_when_its_required_peer_appears(cluster):
     cluster.add_pod("follower", affinity=near(app="db"))
     await cluster.settle()
     assert cluster.where()["follower"] == ""
@@ -90,7 +92,7 @@ async def test_a_pod_that_turns_up_near_its_partner_follows_it(cluster):
     assert cluster.where()["follower"] == "two"
 
 
-async def test_a_refused_bind_is_taken_back_and_tried_again(cluster):
+async def test_a_rejected_bind_is_unreserved_and_requeued(cluster):
     cluster.failures = [RejectedError("no")]
     cluster.add_pod("web", cpu="4")
     await cluster.settle(0)
@@ -101,7 +103,7 @@ async def test_a_refused_bind_is_taken_back_and_tried_again(cluster):
     assert len(cluster.state.index.records) == 1
 
 
-async def test_an_unclear_bind_is_found_out_about(cluster, monkeypatch):
+async def test_a_bind_of_unknown_outcome_is_checked(cluster, monkeypatch):
     async def at_once(_seconds):
         return None
 
@@ -113,7 +115,7 @@ async def test_an_unclear_bind_is_found_out_about(cluster, monkeypatch):
     assert cluster.where()["web"]
 
 
-async def test_a_pod_deleted_and_made_anew_is_another_pod(cluster):
+async def test_a_recreated_pod_is_another_pod(cluster):
     cluster.add_pod("web", cpu="3")
     await cluster.settle()
     cluster.remove_pod("web")
@@ -123,7 +125,7 @@ async def test_a_pod_deleted_and_made_anew_is_another_pod(cluster):
     assert len(cluster.state.index.records) == 1
 
 
-async def test_a_more_important_pod_gets_the_room_of_a_less_important_one(cluster):
+async def test_a_pod_of_higher_priority_preempts_one_of_lower_priority(cluster):
     cluster.add_pod("low-1", cpu="3", node="one")
     cluster.add_pod("low-2", cpu="3", node="two")
     cluster.add_pod("vip", cpu="3", priority=1000)
@@ -133,7 +135,7 @@ async def test_a_more_important_pod_gets_the_room_of_a_less_important_one(cluste
     assert len(cluster.state.nominations) == 0
 
 
-async def test_a_budget_decides_whose_room_it_is(cluster):
+async def test_a_disruption_budget_decides_which_pod_is_preempted(cluster):
     cluster.add_budget("keep", {"app": "precious"}, allowed=0)
     cluster.add_pod("precious", cpu="3", node="one", labels={"app": "precious"})
     cluster.add_pod("other", cpu="3", node="two")
@@ -142,12 +144,12 @@ async def test_a_budget_decides_whose_room_it_is(cluster):
     assert cluster.deleted == ["other"]
 
 
-async def test_nobody_takes_the_room_that_was_promised(cluster):
+async def test_room_of_a_nominated_pod_is_not_taken(cluster):
     cluster.add_pod("low-1", cpu="3", node="one")
     cluster.add_pod("low-2", cpu="3", node="two")
 
     async def slowly(pod):
-        cluster.deleted.append(pod.name)  # it will be gone later
+        cluster.deleted.append(pod.name)  # it terminates later
 
     cluster.delete = slowly
     cluster.add_pod("vip", cpu="3", priority=1000)
@@ -161,7 +163,7 @@ async def test_nobody_takes_the_room_that_was_promised(cluster):
     assert cluster.where()["sneaky"] == ""
 
 
-async def test_a_malformed_rule_is_named_and_the_others_go_on(cluster):
+async def test_a_malformed_rule_is_reported_and_other_pods_are_scheduled(cluster):
     cluster.add_pod("broken", annotations={"bayplan.io/affinity": '{"podAffinity": {"surprise": 1}}'})
     cluster.add_pod("fine")
     await cluster.settle()
@@ -170,14 +172,14 @@ async def test_a_malformed_rule_is_named_and_the_others_go_on(cluster):
     assert "surprise" in note
 
 
-async def test_pods_with_resource_claims_are_left_to_others(cluster):
+async def test_pods_with_resource_claims_are_left_to_kube_scheduler(cluster):
     cluster.add_pod("gpu", resourceClaims=[{"name": "gpu"}])
     await cluster.settle()
     (note,) = cluster.notes("gpu", "FailedScheduling")
     assert "spec.resourceClaims" in note
 
 
-async def test_a_bug_while_deciding_is_told_as_one_and_the_others_go_on(cluster, monkeypatch, caplog):
+async def test_an_internal_error_is_reported_and_other_pods_are_scheduled(cluster, monkeypatch, caplog):
     from bayplan.live import deciding
 
     choose = deciding.choose
@@ -195,8 +197,8 @@ async def test_a_bug_while_deciding_is_told_as_one_and_the_others_go_on(cluster,
     assert cluster.condition("cursed")["reason"] == "SchedulerError"
 
 
-async def test_a_pod_that_asks_for_more_than_there_is_on_earth_does_no_harm(cluster):
-    """Anybody who may create pods may write this, and name a node that no scheduler was asked about."""
+async def test_a_pod_with_an_absurd_request_does_no_harm(cluster):
+    """Every user who may create pods may write this, and set a node without a scheduler."""
     most = {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"memory": str(2**63 - 1)}}}]}
     cluster.add_pod("ordinary", cpu="1", node="one")
     for name in ("a", "b", "c"):
@@ -216,7 +218,7 @@ async def test_a_pod_that_asks_for_more_than_there_is_on_earth_does_no_harm(clus
     assert capacity.requested[capacity.row("memory"), slot] == 0
 
 
-async def test_repeated_refusals_are_one_event(cluster):
+async def test_repeated_failures_are_one_event(cluster):
     cluster.add_pod("huge", cpu="100")
     await cluster.settle()
     for i in range(5):
@@ -226,21 +228,21 @@ async def test_repeated_refusals_are_one_event(cluster):
     assert cluster.state.queue.sizes[QueueStage.WAITING] == 1
 
 
-async def test_a_step_asks_only_so_many_sleepers_and_the_next_one_goes_on(cluster, monkeypatch):
-    """Sixty kinds of pods sleep, a node comes that concerns them all, and asking for one takes a millisecond."""
+async def test_a_step_evaluates_a_bounded_number_of_unschedulable_classes(cluster, monkeypatch):
+    """Sixty classes are unschedulable, a new node concerns all of them, and each evaluation takes a millisecond."""
     for i in range(60):
         cluster.add_pod(f"huge-{i}", cpu=f"{100 + i}")
     await cluster.settle()
-    waiting = cluster.state.unschedulable
+    unschedulable = cluster.state.unschedulable
 
     def slowly(_workload):
         cluster.now += 0.001
         return False
 
-    monkeypatch.setattr(waiting, "_fits", slowly)
+    monkeypatch.setattr(unschedulable, "_fits", slowly)
     cluster.add_node("three")
-    asked, steps = waiting.asked, []
+    asked, steps = unschedulable.asked, []
     while cluster.scheduler.step():
-        steps.append(waiting.asked - asked - sum(steps))
-    assert waiting.asked - asked == 60
+        steps.append(unschedulable.asked - asked - sum(steps))
+    assert unschedulable.asked - asked == 60
     assert max(steps) <= 5

@@ -58,7 +58,7 @@ async def test_if_the_one_that_was_woken_becomes_another_the_next_one_gets_the_r
     full.scheduler.step()
     (woken,) = [key for key, pending in full.state.queue.pods.items() if pending.stage is not QueueStage.WAITING]
     full.pods[woken]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"  # which a finalizer holds up
-    full.tell(woken.partition("/")[2])
+    full.report(woken.partition("/")[2])
     await full.settle(30)
     assert sorted(full.where().values()) == ["", "one"]
 
@@ -108,9 +108,9 @@ async def test_room_that_was_promised_and_not_needed_wakes_those_who_left_it():
     cluster.delete, bind = slowly, cluster.bind
 
     async def answered_before_it_is_seen(pod, node):
-        tell, cluster.tell = cluster.tell, lambda _name: None
+        report, cluster.report = cluster.report, lambda _name: None
         await bind(pod, node)
-        cluster.tell = tell
+        cluster.report = report
 
     cluster.bind = answered_before_it_is_seen
     cluster.add_pod("vip", cpu="3", priority=100)
@@ -130,7 +130,7 @@ async def test_a_claim_that_is_written_again_wakes_nobody(full):
     await full.settle()
     asked = full.state.unschedulable.asked
     full.claims["web/data"]["metadata"]["labels"] = {"written": "again"}
-    full.tell_claim("data")
+    full.report_claim("data")
     await full.settle(20)
     assert full.state.unschedulable.asked == asked
 
@@ -178,7 +178,7 @@ class Happenings:
             return
         self.cluster.deleted.append(pod.name)
         self.cluster.pods[f"web/{pod.name}"]["metadata"]["deletionTimestamp"] = START.isoformat()
-        self.cluster.tell(pod.name)
+        self.cluster.report(pod.name)
 
     def end(self):
         """One of those that were asked to go has gone."""
@@ -190,7 +190,7 @@ class Happenings:
         if self.cluster.pods:
             key = self.chance.choice(sorted(self.cluster.pods))
             self.cluster.pods[key]["metadata"]["labels"] = {"app": self.chance.choice("abc")}
-            self.cluster.tell(key.partition("/")[2])
+            self.cluster.report(key.partition("/")[2])
 
     async def go_on(self):
         for _ in range(self.chance.randint(1, 6)):

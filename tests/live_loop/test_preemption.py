@@ -14,7 +14,7 @@ def cluster():
     return simulation
 
 
-async def test_a_node_that_opens_is_freed_for_who_waits_and_is_important(cluster):
+async def test_an_uncordoned_node_is_freed_for_a_pending_pod_of_higher_priority(cluster):
     cluster.add_node("one", cpu="4", unschedulable=True)
     cluster.add_pod("low", cpu="3", node="one")
     cluster.add_pod("vip", cpu="3", priority=100)
@@ -26,7 +26,7 @@ async def test_a_node_that_opens_is_freed_for_who_waits_and_is_important(cluster
     assert cluster.where() == {"vip": "one"}
 
 
-async def test_room_of_an_equal_that_goes_is_made_up_with_that_of_lesser_ones(cluster):
+async def test_room_of_a_deleted_pod_of_equal_priority_is_completed_by_preemption(cluster):
     cluster.add_pod("equal-1", cpu="2", node="one", priority=100)
     cluster.add_pod("low", cpu="1", node="one")
     cluster.add_pod("vip", cpu="3", priority=100)
@@ -38,7 +38,7 @@ async def test_room_of_an_equal_that_goes_is_made_up_with_that_of_lesser_ones(cl
     assert cluster.where()["vip"] == "one"
 
 
-async def test_a_partner_that_comes_opens_the_way_to_its_node(cluster):
+async def test_a_new_required_peer_makes_preemption_on_its_node_possible(cluster):
     cluster.add_pod("low", cpu="3", node="one")
     cluster.add_pod("vip", cpu="3", priority=100, affinity=near(app="db"))
     await cluster.settle()
@@ -48,7 +48,7 @@ async def test_a_partner_that_comes_opens_the_way_to_its_node(cluster):
     assert cluster.where() == {"db": "one", "vip": "one"}
 
 
-async def test_one_that_preempts_nobody_does_not_hold_back_one_that_does(cluster):
+async def test_a_pod_that_never_preempts_does_not_delay_one_that_does(cluster):
     cluster.add_node("one", cpu="4", unschedulable=True)
     cluster.add_pod("low", cpu="3", node="one")
     cluster.add_pod("patient", cpu="3", priority=100, preemptionPolicy="Never")
@@ -59,7 +59,7 @@ async def test_one_that_preempts_nobody_does_not_hold_back_one_that_does(cluster
     assert cluster.where() == {"patient": "", "vip": "one"}
 
 
-async def test_every_pod_of_a_kind_has_room_made_when_nodes_open(cluster):
+async def test_every_pod_of_an_equivalence_class_may_preempt_when_nodes_are_uncordoned(cluster):
     for name in ("one", "two"):
         cluster.add_node(name, cpu="4", unschedulable=True)
         cluster.add_pod(f"low-{name}", cpu="3", node=name)
@@ -73,7 +73,7 @@ async def test_every_pod_of_a_kind_has_room_made_when_nodes_open(cluster):
     assert sorted(cluster.where().values()) == ["", "one", "two"]
 
 
-async def test_of_pods_that_are_alike_those_get_the_room_that_it_was_made_for(cluster):
+async def test_of_equivalent_pods_the_nominated_one_gets_the_room(cluster):
     async def slowly(pod):
         cluster.deleted.append(pod.name)
 
@@ -83,7 +83,7 @@ async def test_of_pods_that_are_alike_those_get_the_room_that_it_was_made_for(cl
     cluster.add_pod("high-two", cpu="3", node="two", priority=100)
     cluster.add_pod("unlucky", cpu="3", priority=100, nodeSelector={"kubernetes.io/hostname": "two"})
     await cluster.settle()
-    cluster.change_pod("unlucky", nodeSelector={})  # which it is allowed to while it has no node
+    cluster.change_pod("unlucky", nodeSelector={})  # allowed while the pod has no node
     cluster.add_pod("lucky", cpu="3", priority=100)
     await cluster.settle()
     nominated = [name for name in ("lucky", "unlucky") if cluster.state.nominations.target_of(f"web/{name}")]
@@ -93,9 +93,11 @@ async def test_of_pods_that_are_alike_those_get_the_room_that_it_was_made_for(cl
     assert cluster.where()[nominated[0]] == "one"
 
 
-async def test_who_waits_for_its_victims_to_go_is_not_tried_over_and_over(cluster):
+async def test_a_pod_that_waits_for_its_victims_is_not_retried(cluster):
     async def slowly(pod):
-        cluster.deleted.append(pod.name)  # it takes its time, and the watch has not even told that it goes
+        cluster.deleted.append(
+            pod.name
+        )  # the victim terminates slowly, and the watch has not reported it as terminating
 
     cluster.delete = slowly
     cluster.add_pod("low", cpu="3", node="one")
@@ -108,7 +110,7 @@ async def test_who_waits_for_its_victims_to_go_is_not_tried_over_and_over(cluste
     assert cluster.state.queue.pods["web/vip"].attempts == 1
 
 
-async def test_a_victim_that_could_not_be_deleted_is_asked_again(cluster):
+async def test_a_failed_deletion_of_a_victim_is_retried(cluster):
     delete = cluster.delete
 
     async def silent(pod):
@@ -122,8 +124,8 @@ async def test_a_victim_that_could_not_be_deleted_is_asked_again(cluster):
     assert cluster.where() == {"vip": "one"}
 
 
-async def test_a_promise_outlives_news_of_its_pod_from_before_it_was_made(cluster):
-    """The API server is slow to take down the nominated node, and the pod is relabelled meanwhile."""
+async def test_a_nomination_survives_an_older_report_of_its_pod(cluster):
+    """The API server is slow to store the nominated node, and the pod is annotated meanwhile."""
 
     async def slowly(pod):
         cluster.deleted.append(pod.name)
@@ -135,20 +137,20 @@ async def test_a_promise_outlives_news_of_its_pod_from_before_it_was_made(cluste
     cluster.add_pod("low", cpu="3", node="one")
     cluster.add_pod("vip", cpu="3", priority=100)
     await cluster.settle()
-    cluster.pods["web/vip"]["metadata"]["annotations"] = {"seen": "by somebody"}
-    cluster.tell("vip")
+    cluster.pods["web/vip"]["metadata"]["annotations"] = {"seen": "meanwhile"}
+    cluster.report("vip")
     assert cluster.state.nominations.target_of("web/vip") == "one"
     vip = PodRef("web", "vip", cluster.pods["web/vip"]["metadata"]["uid"])
     await patch(vip, {"nominatedNodeName": "one"})
-    await patch(vip, {"nominatedNodeName": None})  # somebody else takes it back
+    await patch(vip, {"nominatedNodeName": None})  # cleared by another client
     assert cluster.state.nominations.target_of("web/vip") == ""
 
 
-async def test_who_loses_a_promised_node_to_somebody_more_important_gets_another_one(cluster):
+async def test_a_pod_displaced_from_its_nominated_node_is_retried(cluster):
     async def slowly(pod):
         cluster.deleted.append(pod.name)
         cluster.pods[f"web/{pod.name}"]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-        cluster.tell(pod.name)
+        cluster.report(pod.name)
 
     cluster.delete = slowly
     cluster.add_pod("low-one", cpu="3", node="one")
@@ -163,21 +165,23 @@ async def test_who_loses_a_promised_node_to_somebody_more_important_gets_another
     assert cluster.state.nominations.target_of("web/middle") == ""
     tried = cluster.state.queue.pods["web/middle"].attempts
     await cluster.settle(5)
-    assert cluster.state.queue.pods["web/middle"].attempts > tried, "it looks for another place"
+    assert cluster.state.queue.pods["web/middle"].attempts > tried, "it is tried on other nodes"
 
 
-async def test_a_nominated_node_that_nobody_stands_for_any_more_is_taken_back(cluster):
-    """Such as one whose clearing was lost with the scheduler that wanted it."""
+async def test_an_obsolete_nominated_node_is_cleared(cluster):
+    """Such as one that an earlier scheduler process could not clear."""
     cluster.add_pod("vip", cpu="100", priority=100, schedulingGates=[{"name": "later"}])
     cluster.pods["web/vip"]["status"] = {"nominatedNodeName": "one"}
-    cluster.tell("vip")
+    cluster.report("vip")
     cluster.state.clear_nomination("web/vip")
     cluster.change_pod("vip", schedulingGates=[])
     await cluster.settle()
     assert "nominatedNodeName" not in cluster.pods["web/vip"]["status"]
 
 
-async def test_a_bug_while_making_room_is_told_as_one_and_the_others_go_on(cluster, monkeypatch, caplog):
+async def test_an_internal_error_during_preemption_is_reported_and_other_pods_are_scheduled(
+    cluster, monkeypatch, caplog
+):
     def broken(workload, *rest):
         raise ZeroDivisionError
 
@@ -189,7 +193,7 @@ async def test_a_bug_while_making_room_is_told_as_one_and_the_others_go_on(clust
     assert cluster.condition("huge")["reason"] == "SchedulerError"
 
 
-async def test_a_dry_run_only_says_that_a_promise_would_be_taken_back(caplog):
+async def test_a_dry_run_only_logs_that_a_nomination_would_be_cleared(caplog):
     caplog.set_level("INFO", "bayplan")
     await DryRunWriter().patch_status(PodRef("web", "middle", "uid-1"), {"nominatedNodeName": None})
     assert "would patch the status" in caplog.text

@@ -1,4 +1,4 @@
-"""How long the event loop is held is known, turn by turn."""
+"""Every iteration of the event loop is measured, and garbage is collected in small portions."""
 
 import asyncio
 import gc
@@ -11,7 +11,7 @@ from bayplan.live.event_loop import IterationTimer
 
 
 class Clocks:
-    """Time that passes only where the test works."""
+    """Clocks that only the test advances."""
 
     def __init__(self):
         self.now = self.worked = 1.0
@@ -20,7 +20,7 @@ class Clocks:
         self.now += seconds
         self.worked += seconds
 
-    def be_kept_waiting(self, seconds):
+    def wait(self, seconds):
         self.now += seconds
 
 
@@ -30,34 +30,34 @@ def clocks():
 
 
 @pytest.fixture
-def turns(clocks):
+def timer(clocks):
     measured = IterationTimer(lambda: clocks.now, lambda: clocks.worked)
     measured.seen = []
     measured.on_iteration = measured.seen.append
     return measured
 
 
-def test_every_turn_is_measured_whatever_it_is_made_of(turns, clocks):
+def test_every_iteration_is_measured(timer, clocks):
     async def work():
         loop = asyncio.get_running_loop()
         for _ in range(3):
             loop.call_soon(clocks.work, 0.02)
-        await asyncio.sleep(0)  # the three of them make one turn, or two with this task
+        await asyncio.sleep(0)  # the three callbacks make one iteration, or two with this task
         await asyncio.sleep(0)
         clocks.work(0.03)
         await asyncio.sleep(0)
 
-    turns.run(work)
-    assert sum(turns.seen) == pytest.approx(0.09)
-    assert max(turns.seen) == pytest.approx(0.06)
+    timer.run(work)
+    assert sum(timer.seen) == pytest.approx(0.09)
+    assert max(timer.seen) == pytest.approx(0.06)
 
 
 @pytest.mark.parametrize(
-    ("what", "seconds", "told"),
-    [("work", 0.06, True), ("work", 0.04, False), ("be_kept_waiting", 0.5, False)],
+    ("what", "seconds", "logged"),
+    [("work", 0.06, True), ("work", 0.04, False), ("wait", 0.5, False)],
     ids=["too long", "not too long", "the machine was busy"],
 )
-def test_a_turn_that_worked_too_long_is_told(turns, clocks, caplog, what, seconds, told):
+def test_an_iteration_that_worked_too_long_is_logged(timer, clocks, caplog, what, seconds, logged):
     async def work():
         await asyncio.sleep(0)
         getattr(clocks, what)(seconds)
@@ -65,9 +65,9 @@ def test_a_turn_that_worked_too_long_is_told(turns, clocks, caplog, what, second
 
     caplog.set_level(logging.WARNING, "bayplan.loop")
     logging.getLogger("bayplan").propagate = True
-    turns.run(work)
-    assert max(turns.seen) == pytest.approx(seconds)
-    assert [record.message for record in caplog.records] == ["event loop blocked"] * told
+    timer.run(work)
+    assert max(timer.seen) == pytest.approx(seconds)
+    assert [record.message for record in caplog.records] == ["event loop blocked"] * logged
 
 
 class Kept:
@@ -75,19 +75,19 @@ class Kept:
         self.itself = self
 
 
-def test_collections_look_at_each_object_twice_at_most():
-    """What has survived is not looked at again: the work of a turn hangs on what is new, not on what there is."""
+def test_collections_examine_each_object_twice_at_most():
+    """Survivors are not examined again: the work of a collection depends on new objects, not on all objects."""
     gc.collect()
     gc.freeze()
     kept = []
-    for turn in range(1, 1 + 5 * event_loop.OLDER_GENERATION_EVERY):
+    for number in range(1, 1 + 5 * event_loop.OLDER_GENERATION_EVERY):
         kept += [Kept() for _ in range(1000)]
-        event_loop.collect(turn)
+        event_loop.collect(number)
         assert len(gc.get_objects()) < 1500 * event_loop.OLDER_GENERATION_EVERY
     gc.unfreeze()
 
 
-async def test_garbage_is_found_and_python_is_left_as_it_was():
+async def test_garbage_is_collected_and_the_defaults_are_restored():
     found = []
 
     class Lost(Kept):
@@ -107,7 +107,7 @@ async def test_garbage_is_found_and_python_is_left_as_it_was():
     gc.unfreeze()
 
 
-def test_what_is_only_made_is_not_looked_at():
+def test_nothing_is_collected_while_collection_is_suspended():
     collections = []
     gc.callbacks.append(lambda phase, _info: collections.append(phase))
     try:
