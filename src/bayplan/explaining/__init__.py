@@ -1,1 +1,1 @@
-"""Why a workload goes where it goes, on demand, from the same index. Decides nothing itself."""
+"""Why a workload is placed where it is, on demand, from the same index. Decides nothing itself."""

@@ -1,4 +1,4 @@
-"""Why a workload goes where it goes: every target, every rule against it, and what would help."""
+"""Why a workload is placed where it is: every target, every rule that rejects it, and what would make it fit."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ NODE, CLUSTER = "node", "cluster"
 
 class TargetVerdict(msgspec.Struct, frozen=True):
     """
-    What all rules say of one target.
+    The verdict of all rules on one target.
 
-    Only a cluster has a tier, room for so many replicas, and a share: the replicas it gets, None if it is not chosen.
+    Only a cluster has a tier, available replicas, and a share: the replicas that it gets, None if it is not chosen.
     """
 
     name: str
@@ -39,10 +39,10 @@ class TargetVerdict(msgspec.Struct, frozen=True):
 
 class Explanation(msgspec.Struct, frozen=True):
     """
-    `target` is where the workload goes, empty if nowhere; `message` is then the scheduler's sentence.
+    `target` is where the workload is placed; if it fits nowhere, it is empty and `message` is the scheduler's message.
 
-    A binding goes to several clusters, which `target` lists. `group` is the cluster group that the verdicts are of;
-    `failed` are the groups before it that had no place, or all of them, each with its sentence.
+    For a binding `target` lists the clusters. `group` is the affinity group that the verdicts are for; `failed` are the
+    groups tried before it, or all of them if none succeeded, each with its message.
     """
 
     workload: WorkloadKey
@@ -61,12 +61,12 @@ def explain(
     """
     The decision for one workload with all its reasons.
 
-    A workload that is placed already is explained as if it were to be placed anew, not standing in its own way.
+    A workload that is placed already is explained as if it were not placed, so it does not conflict with itself.
     """
     with index.without(workload.key):
         decision = schedule_pod.schedule(workload, index, rules)
         targets = [
-            _verdict(decision, workload, name, slot, index) for name, slot in sorted(index.slots.by_name.items())
+            _node_verdict(decision, workload, name, slot, index) for name, slot in sorted(index.slots.by_name.items())
         ]
         message = "" if decision.placed else fit_error.sentence(decision.verdicts, index)
         target = index.slots.at(decision.slot).name if decision.placed else ""
@@ -75,7 +75,7 @@ def explain(
 
 
 def explain_binding(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -> Explanation:
-    """The decision for a binding with all its reasons; one that is placed is explained as if it came anew."""
+    """The decision for a binding with all its reasons; one that is placed is explained as if it were not."""
     binding = workload.binding
     assert binding is not None
     with group_failover.without_workload(workload, index):
@@ -83,14 +83,14 @@ def explain_binding(workload: Workload, index: PlacementIndex, rules: Sequence[R
         names = [group.name for group in binding.placement.groups]
         start = names.index(binding.observed) if binding.observed in names else 0
         failed = list(zip(names[start:], decision.errors, strict=False))
-        # The verdicts are of the group that had room, else of the first that was tried.
-        judged = names.index(decision.observed) if decision.placed and decision.observed in names else start
-        group = binding.placement.groups[judged] if names else binding.group
+        # The verdicts are for the group that succeeded, else for the first that was tried.
+        explained = names.index(decision.observed) if decision.placed and decision.observed in names else start
+        group = binding.placement.groups[explained] if names else binding.group
         trying = msgspec.structs.replace(workload, binding=msgspec.structs.replace(binding, group=group))
         verdicts = _cluster_verdicts(decision, trying, index)
-    where = ", ".join(f"{name}:{replicas}" if replicas else name for name, replicas in decision.shares)
+    clusters = ", ".join(f"{name}:{replicas}" if replicas else name for name, replicas in decision.shares)
     message = "" if decision.placed else "; ".join(decision.errors)
-    return Explanation(workload.key, where, message, verdicts, [], group.name, failed, CLUSTER)
+    return Explanation(workload.key, clusters, message, verdicts, [], group.name, failed, CLUSTER)
 
 
 def _cluster_verdicts(decision: FleetDecision, workload: Workload, index: PlacementIndex) -> list[TargetVerdict]:
@@ -118,20 +118,20 @@ def _cluster_verdicts(decision: FleetDecision, workload: Workload, index: Placem
 
 
 def cluster_failures(decision: FleetDecision, workload: Workload, index: PlacementIndex) -> dict[str, list[Failure]]:
-    """Everything against each cluster by name, as the workload was judged; nothing at all if no group was tried."""
+    """Every failure of each cluster by name, as for the decision; empty if no affinity group was tried."""
     if decision.verdicts is None:
         return {}
     with group_failover.with_leaving_peers(workload, index):
-        # Setting peers aside again may give them other counters than those that the verdicts were read from.
-        judged = tuple(
+        # Marking peers as leaving again may give them other counters than those that the verdicts were read from.
+        results = tuple(
             msgspec.structs.replace(one, evaluation=index.evaluations.get(one.rule, one.evaluation.key[1], index))
             for one in decision.verdicts.results
         )
-        verdicts = msgspec.structs.replace(decision.verdicts, results=judged)
+        verdicts = msgspec.structs.replace(decision.verdicts, results=results)
         return {name: failures_at(verdicts, workload, slot, index) for name, slot in index.slots.by_name.items()}
 
 
-def _verdict(
+def _node_verdict(
     decision: schedule_pod.Decision, workload: Workload, name: str, slot: int, index: PlacementIndex
 ) -> TargetVerdict:
     verdicts, ranking = decision.verdicts, decision.ranking
@@ -142,14 +142,14 @@ def _verdict(
 
 
 def failures_at(verdicts: Verdicts, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
-    """Everything against a target: all rules that fail there, not only the first."""
+    """Every failure of a target: all rules that reject it, not only the first."""
     found = []
     if verdicts.refusal is not None:
         rule, reason = verdicts.refusal
-        found.append(Failure(rule.id, reason.text, detail="refused before any node was looked at"))
+        found.append(Failure(rule.id, reason.text, detail="rejected before any node was evaluated"))
     for one in verdicts.results:
-        refused = one.rejected()
-        if refused is not None and refused[slot]:
+        rejected = one.rejected()
+        if rejected is not None and rejected[slot]:
             found.extend(one.rule.evidence(one.state, workload, slot, index))
     if not found and verdicts.excluded is not None and verdicts.excluded[slot]:
         names = " ".join(sorted(verdicts.excluded_by))

@@ -1,4 +1,4 @@
-"""How many targets were refused for which reason, and the sentence that operators know."""
+"""How many targets were rejected for which reason, and the message `0/N nodes are available: …` (Go: FitError)."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from bayplan.model.reasons import Reason
 
 
 def reasons_at(verdicts: Verdicts, slot: int) -> tuple[str, tuple[Reason, ...]]:
-    """The first rule against a target and its reasons; an empty name if no rule is."""
+    """The name of the first rule that rejects a target and its reasons; an empty name if none does."""
     for one in verdicts.results:
-        refused, codes = one.rejected(), one.evaluation.codes
-        if refused is not None and codes is not None and refused[slot]:
+        rejected, codes = one.rejected(), one.evaluation.codes
+        if rejected is not None and codes is not None and rejected[slot]:
             return one.rule.name, one.rule.reasons(one.state, int(codes[slot]))
     return "", ()
 
 
 def count(verdicts: Verdicts, index: PlacementIndex) -> Counter[str]:
-    """Reason text → how many targets it is the first one against; a target may have several reasons of one rule."""
+    """Reason text → how many targets the first rejecting rule rejects for it; a rule may give several per target."""
     tally: Counter[str] = Counter()
     considered = index.slots.alive & ~verdicts.feasible
     if verdicts.excluded is not None:
@@ -43,7 +43,7 @@ def count(verdicts: Verdicts, index: PlacementIndex) -> Counter[str]:
 
 
 def sentence(verdicts: Verdicts, index: PlacementIndex, noun: str = "nodes") -> str:
-    """`0/N nodes are available: …`, as kube-scheduler would say it, or Karmada's of clusters."""
+    """`0/N nodes are available: …` as kube-scheduler reports it, or `clusters` as Karmada does."""
     n = len(index.slots)
     if n == 0 and noun == "nodes":
         return "no nodes available to schedule pods"

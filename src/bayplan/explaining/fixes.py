@@ -1,7 +1,7 @@
 """
-The smallest changes that would let a workload fit, each tried on the engine itself before it is proposed.
+The smallest changes that make a workload fit, each applied and checked on the index before it is proposed.
 
-For every kind of refused target, one remedy per thing in the way makes a plan; plans are tried from the smallest on.
+For each distinct combination of failures, a plan is one remedy per failure; plans are tried from the smallest on.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.workloads import Workload
 from bayplan.rules.rule import Rule
 
-MOST_FIXES = 8
-MOST_TRIES = 120
-MOST_TARGETS = 40  # targets looked at: those with the fewest rules against them come first
-MOST_MODELS = 3  # nodes that a new one is modelled on
-MOST_CHANGES = 4  # in one fix; more is a redesign
+MAX_FIXES = 8
+MAX_TRIED_PLANS = 120
+MAX_TARGETS = 40  # for which remedies are sought: those that the fewest rules reject come first
+MAX_MODEL_NODES = 3  # that a new node is modelled on
+MAX_CHANGES = 4  # in one fix; more is a redesign
+MAX_PLANS_PER_TARGET = 32
 
 BY_RULE: dict[str, Callable[[Any, Workload, int, PlacementIndex], list[Alternatives]]] = {
     "node-unschedulable": remedies.for_cordon,
@@ -41,14 +42,14 @@ BY_RULE: dict[str, Callable[[Any, Workload, int, PlacementIndex], list[Alternati
 
 
 class Fix(msgspec.Struct, frozen=True):
-    """What to change, and where the workload then fits."""
+    """What to change, and where the workload fits after the change."""
 
     change: str
     fits_on: list[str]
 
 
 class Proposal(msgspec.Struct, frozen=True):
-    """A fix that can be carried out again."""
+    """A fix with the remedies that apply it."""
 
     fix: Fix
     remedies: tuple[Remedy, ...]
@@ -59,61 +60,56 @@ def find_fixes(workload: Workload, index: PlacementIndex, rules: Sequence[Rule])
 
 
 def find_proposals(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -> list[Proposal]:
-    """Proven fixes, fewest changes first; none contains a smaller one."""
+    """Checked fixes, fewest changes first; none contains a smaller one."""
     verdicts = filtering.run(rules, workload, index)
     if verdicts.refusal is not None:
-        return []  # a missing claim or an unreadable rule: nothing the index could stand in for
+        return []  # a missing claim or an unreadable rule: no change of the index resolves that
     plans = sorted(set(_plans(verdicts, workload, index)), key=_effort)
     found: list[Proposal] = []
-    for plan in itertools.islice(plans, MOST_TRIES):
-        if len(found) == MOST_FIXES:
+    for plan in itertools.islice(plans, MAX_TRIED_PLANS):
+        if len(found) == MAX_FIXES:
             break
         if any(set(proposal.remedies) <= plan for proposal in found):
             continue
-        proven = _proven(plan, workload, index, rules)
-        if proven is not None:
-            found.append(proven)
+        ordered = tuple(sorted(plan, key=lambda remedy: remedy.text))
+        with index.tentatively():
+            changed = apply_remedies(ordered, workload, index)
+            feasible = filtering.run(rules, changed, index).feasible
+            names: list[str] = sorted(index.slots.at(int(slot)).name for slot in np.flatnonzero(feasible))
+        if names:
+            found.append(Proposal(Fix(" and ".join(remedy.text for remedy in ordered), names), ordered))
     return found
 
 
 def _effort(plan: frozenset[Remedy]) -> tuple[int, int, list[str]]:
+    """A sort key: fewer changes first, then less effort."""
     return len(plan), sum(remedy.effort for remedy in plan), sorted(remedy.text for remedy in plan)
 
 
 def apply_remedies(changes: Iterable[Remedy], workload: Workload, index: PlacementIndex) -> Workload:
-    """Carry out changes on the index; returns the workload as it asks afterwards."""
+    """Apply changes to the index; returns the changed workload."""
     for change in changes:
         workload = change.edit(workload, index)
     return workload
 
 
-def _proven(
-    plan: frozenset[Remedy], workload: Workload, index: PlacementIndex, rules: Sequence[Rule]
-) -> Proposal | None:
-    ordered = tuple(sorted(plan, key=lambda remedy: remedy.text))
-    with index.tentatively():
-        changed = apply_remedies(ordered, workload, index)
-        feasible = filtering.run(rules, changed, index).feasible
-        names: list[str] = sorted(index.slots.at(int(slot)).name for slot in np.flatnonzero(feasible))
-    if not names:
-        return None
-    return Proposal(Fix(" and ".join(remedy.text for remedy in ordered), names), ordered)
-
-
 def _plans(verdicts: Verdicts, workload: Workload, index: PlacementIndex) -> Iterator[frozenset[Remedy]]:
-    nearest = _nearest(verdicts, index)
-    for slot in nearest[:MOST_MODELS]:
+    """Sets of remedies: a new node, or one remedy for each failure of a target."""
+    targets = _closest_targets(verdicts, index)
+    for slot in targets[:MAX_MODEL_NODES]:
         yield from (frozenset((remedy,)) for remedy in remedies.node_like(slot, workload, index))
-    for slot in nearest:
-        in_the_way = _in_the_way(verdicts, workload, slot, index)
-        if in_the_way is None or not 0 < len(in_the_way) <= MOST_CHANGES:
+    for slot in targets:
+        by_failure = _alternatives(verdicts, workload, slot, index)
+        if by_failure is None or not 0 < len(by_failure) <= MAX_CHANGES:
             continue
-        for chosen in itertools.islice(itertools.product(*in_the_way), 32):
+        for chosen in itertools.islice(itertools.product(*by_failure), MAX_PLANS_PER_TARGET):
             yield frozenset(chosen)
 
 
-def _in_the_way(verdicts: Verdicts, workload: Workload, slot: int, index: PlacementIndex) -> list[Alternatives] | None:
-    """One list of alternatives for each thing against a target; None if something has no remedy."""
+def _alternatives(
+    verdicts: Verdicts, workload: Workload, slot: int, index: PlacementIndex
+) -> list[Alternatives] | None:
+    """One list of alternative remedies for each failure of a target; None if a failure has no remedy."""
     found: list[Alternatives] = []
     for one in verdicts.results:
         codes = one.evaluation.codes
@@ -127,17 +123,17 @@ def _in_the_way(verdicts: Verdicts, workload: Workload, slot: int, index: Placem
     return found
 
 
-def _nearest(verdicts: Verdicts, index: PlacementIndex) -> list[int]:
-    """The refused targets with the fewest rules against them, one for each combination of codes first."""
+def _closest_targets(verdicts: Verdicts, index: PlacementIndex) -> list[int]:
+    """The targets that the fewest rules reject, one for each combination of codes first."""
     codes = [one.evaluation.codes for one in verdicts.results if one.evaluation.codes is not None and one.rule.filters]
-    refused = np.flatnonzero(index.slots.alive & ~verdicts.feasible)
-    if not codes or not len(refused):
+    rejected = np.flatnonzero(index.slots.alive & ~verdicts.feasible)
+    if not codes or not len(rejected):
         return []
-    table = np.stack(codes)[:, refused]
+    table = np.stack(codes)[:, rejected]
     _, firsts = np.unique(table, axis=1, return_index=True)
-    n_against = (table != 0).sum(axis=0)
-    is_first = np.zeros(len(refused), np.bool_)
+    n_rejecting = (table != 0).sum(axis=0)
+    is_first = np.zeros(len(rejected), np.bool_)
     is_first[firsts] = True
-    names = np.array([index.slots.at(int(slot)).name for slot in refused])
-    order = np.lexsort((names, ~is_first, n_against))
-    return [int(slot) for slot in refused[order][:MOST_TARGETS]]
+    names = np.array([index.slots.at(int(slot)).name for slot in rejected])
+    order = np.lexsort((names, ~is_first, n_rejecting))
+    return [int(slot) for slot in rejected[order][:MAX_TARGETS]]

@@ -1,7 +1,7 @@
 """
-What could be changed to take away each thing a rule has against a target.
+Remedies: changes that would remove one failure of a target.
 
-Every remedy is an edit that can be applied to a workload or an index, so that it is proven and not merely plausible.
+Every remedy is an edit that can be applied to a workload or an index, so that its effect is checked, not assumed.
 """
 
 from __future__ import annotations
@@ -24,15 +24,14 @@ from bayplan.rules import resources_fit
 
 Edit = Callable[[Workload, PlacementIndex], Workload]
 
-MOST_PODS_TO_MOVE = 3  # a fix that moves more pods than this is a plan, not a fix
+MAX_MOVED_PODS = 3  # in one remedy; moving more pods is a plan, not a fix
 
-
-ITSELF, NODE, OTHERS, NEW_NODE = range(4)
+ITSELF, NODE, OTHERS, NEW_NODE = range(4)  # what a remedy changes, in order of effort
 
 
 class Remedy(msgspec.Struct, frozen=True):
     """
-    One change, told to people by `text` and carried out by `edit`; equal texts are equal changes.
+    One change, described by `text` and applied by `edit`; equal texts are equal changes.
 
     `effort` ranks changes of equal number: to the workload itself, to a node, to other pods, a new node.
     """
@@ -52,7 +51,7 @@ Alternatives = list[Remedy]
 
 
 def change_needs(**fields: Any) -> Edit:
-    """An edit that replaces parts of what the workload needs."""
+    """An edit that replaces fields of the workload's needs."""
 
     def edit(workload: Workload, index: PlacementIndex) -> Workload:
         del index
@@ -63,7 +62,7 @@ def change_needs(**fields: Any) -> Edit:
 
 
 def change_target(slot: int, **fields: Any) -> Edit:
-    """An edit that replaces parts of one target."""
+    """An edit that replaces fields of one target."""
 
     def edit(workload: Workload, index: PlacementIndex) -> Workload:
         index.update_target(msgspec.structs.replace(index.slots.at(slot), **fields))
@@ -72,24 +71,21 @@ def change_target(slot: int, **fields: Any) -> Edit:
     return edit
 
 
-def move_away(keys: tuple[WorkloadKey, ...]) -> Edit:
+def move_pods(keys: tuple[WorkloadKey, ...]) -> Alternatives:
+    """The remedy to move these pods away, if they are few enough."""
+    if not 0 < len(keys) <= MAX_MOVED_PODS:
+        return []
+
     def edit(workload: Workload, index: PlacementIndex) -> Workload:
         for key in keys:
             if key in index.records:
                 index.remove(key)
         return workload
 
-    return edit
+    return [Remedy(f"move {' and '.join(keys)} away", edit, OTHERS)]
 
 
-def moving(keys: tuple[WorkloadKey, ...]) -> Alternatives:
-    """Moving these pods away, if they are few enough."""
-    if not 0 < len(keys) <= MOST_PODS_TO_MOVE:
-        return []
-    return [Remedy(f"move {' and '.join(keys)} away", move_away(keys), OTHERS)]
-
-
-def labelling(slot: int, key: str, value: str, index: PlacementIndex) -> Remedy:
+def label_target(slot: int, key: str, value: str, index: PlacementIndex) -> Remedy:
     target = index.slots.at(slot)
     edit = change_target(slot, labels={**target.labels, key: value})
     return Remedy(f"label {target.name} with {key}={value}", edit, NODE)
@@ -118,21 +114,21 @@ def for_taints(
 ) -> list[Alternatives]:
     target = index.slots.at(slot)
     hard = [t for t in target.taints if t.effect in HARD_EFFECTS and not tolerated(t, state)]
-    return [_for_taint(taint, workload, slot, target) for taint in hard]
+    del workload
+    return [_for_taint(taint, slot, target) for taint in hard]
 
 
-def _for_taint(taint: Taint, workload: Workload, slot: int, target: Target) -> Alternatives:
+def _for_taint(taint: Taint, slot: int, target: Target) -> Alternatives:
     toleration = Toleration(taint.key, "Equal", taint.value, taint.effect)
 
-    def tolerate(asking: Workload, index: PlacementIndex) -> Workload:
-        return change_needs(tolerations=(*asking.needs.tolerations, toleration))(asking, index)
+    def tolerate(workload: Workload, index: PlacementIndex) -> Workload:
+        return change_needs(tolerations=(*workload.needs.tolerations, toleration))(workload, index)
 
-    def remove(asking: Workload, index: PlacementIndex) -> Workload:
+    def remove(workload: Workload, index: PlacementIndex) -> Workload:
         here = index.slots.at(slot)
         index.update_target(msgspec.structs.replace(here, taints=tuple(t for t in here.taints if t != taint)))
-        return asking
+        return workload
 
-    del workload
     return [
         Remedy(f"tolerate {taint}", tolerate),
         Remedy(f"remove taint {taint} from {target.name}", remove, NODE),
@@ -145,7 +141,7 @@ def for_node_affinity(state: Any, workload: Workload, slot: int, index: Placemen
     found = [
         [
             Remedy(f"drop nodeSelector {key}={value}", _without_selector(key)),
-            labelling(slot, key, value, index),
+            label_target(slot, key, value, index),
         ]
         for key, value in asked.selector
         if target.labels.get(key) != value
@@ -179,7 +175,7 @@ def for_ports(state: Any, workload: Workload, slot: int, index: PlacementIndex) 
         & {(p.protocol, p.port) for p in state}
     )
     ports = ", ".join(str(port.port) for port in state)
-    return [[Remedy(f"drop host port {ports}", change_needs(host_ports=())), *moving(holders)]]
+    return [[Remedy(f"drop host port {ports}", change_needs(host_ports=())), *move_pods(holders)]]
 
 
 def for_resources(
@@ -206,7 +202,7 @@ def _for_shortage(resource: str, asked: int, slot: int, index: PlacementIndex) -
         index.update_target(msgspec.structs.replace(here, allocatable=tuple(offered.items())))
         return workload
 
-    def ask_less(workload: Workload, index: PlacementIndex) -> Workload:
+    def request_less(workload: Workload, index: PlacementIndex) -> Workload:
         requests = workload.needs.requests
         amounts = tuple((r, free if r == resource else a) for r, a in requests.amounts)
         return change_needs(requests=msgspec.structs.replace(requests, amounts=amounts))(workload, index)
@@ -214,43 +210,34 @@ def _for_shortage(resource: str, asked: int, slot: int, index: PlacementIndex) -
     remedies = [Remedy(f"free {what} on {name}", grow, NODE)]
     if resource != PODS and free > 0:
         before, after = quantities.show(resource, asked), quantities.show(resource, free)
-        remedies.insert(0, Remedy(f"ask for {after} {resource} instead of {before}", ask_less))
+        remedies.insert(0, Remedy(f"ask for {after} {resource} instead of {before}", request_less))
     return remedies
 
 
-# RF merged from explaining.new_nodes: One more node as a remedy: like one that is there, in the same place or in a
-# domain of its own.
+# A new node, like an existing one
 
 
 def node_like(slot: int, workload: Workload, index: PlacementIndex) -> Iterator[Remedy]:
-    """Adding a node like this one; then the same in a new domain of each topology that the workload speaks of."""
+    """Adding a node like this one; then the same in a new domain of each topology key that the workload uses."""
     model = index.slots.at(slot)
-    plain = _new(model, index)
-    yield Remedy(f"add a node like {model.name}", _adding(plain), NEW_NODE)
-    for key in _topologies(workload):
-        if key in model.labels and key != HOSTNAME:
-            elsewhere = msgspec.structs.replace(plain, labels={**plain.labels, key: f"new-{model.labels[key]}"})
-            yield Remedy(f"add a node like {model.name} with a new {key}", _adding(elsewhere), NEW_NODE)
-
-
-def _new(model: Target, index: PlacementIndex) -> Target:
-    """The model with a name and a hostname of its own, empty, ready for work, its images not yet pulled."""
     name = f"{model.name}-more"
     while name in index.slots.by_name:
         name += "-more"
     labels = {**model.labels, HOSTNAME: name} if HOSTNAME in model.labels else model.labels
-    return msgspec.structs.replace(model, name=TargetName(name), labels=labels, unschedulable=False, images=())
+    # Empty and schedulable, with no image pulled yet.
+    new = msgspec.structs.replace(model, name=TargetName(name), labels=labels, unschedulable=False, images=())
+    yield Remedy(f"add a node like {model.name}", _add_target(new), NEW_NODE)
+    terms = (*workload.needs.affinity.anti_required, *workload.needs.affinity.required)
+    keys = [term.topology_key for term in terms] + [c.topology_key for c in workload.needs.spread.constraints]
+    for key in sorted({key for key in keys if key}):
+        if key in model.labels and key != HOSTNAME:
+            elsewhere = msgspec.structs.replace(new, labels={**new.labels, key: f"new-{model.labels[key]}"})
+            yield Remedy(f"add a node like {model.name} with a new {key}", _add_target(elsewhere), NEW_NODE)
 
 
-def _adding(target: Target) -> Edit:
+def _add_target(target: Target) -> Edit:
     def edit(workload: Workload, index: PlacementIndex) -> Workload:
         index.add_target(target)
         return workload
 
     return edit
-
-
-def _topologies(workload: Workload) -> list[str]:
-    terms = (*workload.needs.affinity.anti_required, *workload.needs.affinity.required)
-    keys = [term.topology_key for term in terms] + [c.topology_key for c in workload.needs.spread.constraints]
-    return sorted({key for key in keys if key})

@@ -73,8 +73,8 @@ def _existing_failure(existing: ExistingPodTerm, slot: int, index: PlacementInde
     rule = existing.rule
     domain = _domain(rule.reach, slot)
     owners = index.peer_index.owners(rule, rule.reach.slots_sharing_domains(slot).tolist())
-    allowed = f" more than {rule.limit} of" if rule.limit else ""
-    detail = f"{_count(owners)} in {domain} refuse{'s' if len(owners) == 1 else ''}{allowed} {show_term(rule.source)}"
+    have, limit = "has" if len(owners) == 1 else "have", f"more than {rule.limit} of " if rule.limit else ""
+    detail = f"{_count(owners)} in {domain} {have} anti-affinity to {limit}{show_term(rule.source)}"
     return Failure(
         RULE,
         EXISTING_ANTI_AFFINITY_NOT_SATISFIED.text,

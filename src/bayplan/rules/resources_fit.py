@@ -150,10 +150,10 @@ class ResourcesFit(Rule):
             resource = PODS if reason.id == TOO_MANY_PODS.id else reason.text.removeprefix("Insufficient ")
             row = index.capacity.row(resource)
             offered, taken = index.capacity.allocatable[row, slot], index.capacity.requested[row, slot]
-            wanted, free, whole = (
+            requested, free, whole = (
                 quantities.show(resource, int(amount)) for amount in (asked[resource], max(offered - taken, 0), offered)
             )
-            detail = f"wants {wanted} {resource}, {free} of {whole} is free"
+            detail = f"requests {requested} {resource}, {free} of {whole} is free"
             failures.append(Failure(self.id, reason.text, detail=detail, term=resource))
         return failures
 
