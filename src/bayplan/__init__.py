@@ -1,3 +1,3 @@
-"""Bayplan: where pods and workloads run, when it matters what stands beside what."""
+"""Bayplan is an affinity scheduler for Kubernetes and Karmada that explains its decisions."""
 
 __version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""`python -m bayplan` is `bayplan`."""
+"""`python -m bayplan` runs the program `bayplan`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""`bayplan audit` on a cluster with pods: what losses take, whether there is room, what would mend it."""
+"""`bayplan audit` on a cluster with pods: what each loss affects, whether displaced pods fit, and repairs."""
 
+import contextlib
 import io
 import json
 import pathlib
@@ -8,7 +9,7 @@ import shlex
 import pytest
 import yaml
 
-from bayplan.cli import progress
+from bayplan.cli import console
 
 CLUSTER = pathlib.Path(__file__).parents[1] / "auditing" / "cluster.yaml"
 
@@ -85,21 +86,21 @@ def test_named_sets_come_from_facts_labels_and_the_inventory(run, tmp_path):
     )
 
 
-def test_a_set_that_no_node_has_is_said(run):
+def test_a_property_that_no_node_has_is_reported(run):
     done = run("audit", "-f", CLUSTER, "--lose", "flavour")
-    assert "warning: no node has flavour: its loss means nothing" in done.stderr
+    assert "warning: no node has flavour: its loss is not simulated" in done.stderr
 
 
-def test_counting_without_placing_again(run):
+def test_losses_are_counted_without_rescheduling(run):
     found = report(run, "--no-reschedule")
     assert found["survivability"]["rescheduled"] is False
-    assert found["survivability"]["note"] == "placing again was not asked for"
+    assert found["survivability"]["note"] == "rescheduling is off (--no-reschedule)"
     assert all(event["rescheduling"] is None for event in level(found, "host")["events"])
     assert verdicts(found)["fd-room-host"] == "N/A"
     assert verdicts(found)["fd-n1-workloads-host"] == "WARN"
 
 
-def test_nodes_that_do_not_say_what_they_can_give(run, tmp_path):
+def test_nodes_without_allocatable_resources_are_reported(run, tmp_path):
     def bare(one, spare=()):
         if one["kind"] == "Node" and one["metadata"]["name"] not in spare:
             del one["status"]["allocatable"]
@@ -109,7 +110,7 @@ def test_nodes_that_do_not_say_what_they_can_give(run, tmp_path):
     found = json.loads(run("audit", "-f", path, "-o", "json").stdout)
     assert "status.allocatable" in found["survivability"]["note"]
     done = run("audit", "-f", without(tmp_path, lambda one: bare(one, ("worker-1", "worker-2"))), "-o", "json")
-    assert "4 nodes do not say what they can give" in done.stderr
+    assert "4 nodes have no status.allocatable" in done.stderr
     assert json.loads(done.stdout)["survivability"]["rescheduled"] is True
 
 
@@ -171,11 +172,11 @@ def test_the_plan_is_judged_again(run):
     assert staged["tolerance"]["zone"] == {"before": 0, "after": 1}
 
 
-def test_what_moves_cannot_mend_is_said(run):
+def test_checks_that_moves_cannot_fix_are_reported(run):
     found = report(run, "--repair", "--require", "fd-room-zone")["repair"]
     assert (found["passes"], found["remaining"], found["moves"]) == (False, ["fd-room-zone"], [])
     done = run("audit", "-f", CLUSTER, "--repair", "--require", "fd-room-zone")
-    assert "moving nodes does not mend fd-room-zone" in done.stdout
+    assert "moving nodes does not fix fd-room-zone" in done.stdout
 
 
 def test_pods_on_unknown_nodes_are_said_and_left_out(run, tmp_path):
@@ -203,12 +204,19 @@ def test_the_report_of_scs_wants_a_subject(run):
     assert "--subject" in done.stderr
 
 
-def test_a_person_who_waits_sees_a_bar(run, monkeypatch):
+def test_a_long_audit_shows_a_progress_bar(run, monkeypatch):
     shown = io.StringIO()
     shown.isatty = lambda: True
-    monkeypatch.setattr(progress, "PATIENCE", -1.0)
-    monkeypatch.setattr(progress, "INTERVAL", -1.0)
-    monkeypatch.setattr("bayplan.cli.console.Console.progress", lambda _: progress.ProgressLine(shown))
+    monkeypatch.setattr(console, "PROGRESS_DELAY_SECONDS", -1.0)
+    monkeypatch.setattr(console, "PROGRESS_INTERVAL_SECONDS", -1.0)
+
+    @contextlib.contextmanager
+    def progress(_):
+        line = console.ProgressLine(shown)
+        yield line.show
+        line.clear()
+
+    monkeypatch.setattr("bayplan.cli.console.Console.progress", progress)
     assert run("audit", "-f", CLUSTER).exit_code == 0
     assert "losing host hv-1 [" in shown.getvalue()
     assert "9 of 9" in shown.getvalue()

@@ -86,7 +86,7 @@ def test_an_unknown_pod(run, scene):
 def test_a_workload_may_be_called_as_answers_call_it(run, scene):
     assert run("explain", "shop/web-2", "-f", ".").stdout == run("explain", "pod/web-2", "-f", ".").stdout
     result = run("explain", "store/web-2", "-f", ".")
-    assert "no pod of store/web-2 is in the input as asked for; there is shop/web-2" in result.stderr
+    assert "no pod of store/web-2 is in the input in the requested scope; there is shop/web-2" in result.stderr
     assert result.exit_code == 2
 
 
@@ -105,7 +105,7 @@ def test_two_namespaces(run, scene):
     (scene / "other.yaml").write_text((scene / "db.yaml").read_text().replace("store", "other"))
     result = run("explain", "pod/db-0", "-f", ".")
     assert result.exit_code == 2
-    assert "several namespaces (other, store): say which with -n" in result.stderr
+    assert "several namespaces (other, store): choose one with -n" in result.stderr
     assert run("explain", "pod/db-0", "-f", ".", "-n", "store").exit_code == 0
 
 
@@ -129,7 +129,7 @@ def test_a_kind_without_pods(run, scene):
     assert "expected KIND/NAME with a kind of pod, deployment" in result.stderr
 
 
-@pytest.mark.parametrize("asked, pod, means", [
+@pytest.mark.parametrize("asked, pod, matches", [
     ("pod/web", "web", True),
     ("pod/web", "web-1", False),
     ("deploy/web", "web-6d9f-abcde", True),
@@ -140,5 +140,5 @@ def test_a_kind_without_pods(run, scene):
     ("job/once", "once-3-abcde", True),
     ("ds/agent", "agent-abcde", True),
 ])  # fmt: skip
-def test_which_pods_a_controller_has(asked, pod, means):
-    assert explain.parse(asked).means(pod) is means
+def test_which_pods_a_controller_has(asked, pod, matches):
+    assert explain.parse(asked).matches_pod(pod) is matches

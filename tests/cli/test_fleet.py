@@ -79,7 +79,7 @@ def test_the_table(run, fleet):
 
 def test_everything_placed(run, fleet):
     assert run("place", "-f", ".", "-l", "app=api").exit_code == 0
-    assert run("place", "-f", ".", "-n", "other").stderr.count("nothing waits") == 1
+    assert run("place", "-f", ".", "-n", "other").stderr.count("there is nothing to place") == 1
     assert run("place", "-f", ".", "--exit-zero").exit_code == 0
 
 
@@ -151,7 +151,7 @@ def test_explaining_what_is_placed(run, fleet):
 
 @pytest.mark.parametrize("asked, said", [
     ("deployment/wbe", "did you mean deployment/web"),
-    ("service/web", "no binding of service/web is in the input or would be made from it"),
+    ("service/web", "no binding of service/web is in the input or would be created from it"),
 ])  # fmt: skip
 def test_what_is_not_there(asked, said, run, fleet):
     result = run("explain", asked, "-f", ".")

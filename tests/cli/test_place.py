@@ -37,7 +37,7 @@ def test_exit_zero(run, scene):
 
 def test_nothing_to_place(run, scene):
     result = run("place", "-f", "nodes.yaml")
-    assert (result.exit_code, "nothing waits for a place" in result.stderr) == (0, True)
+    assert (result.exit_code, "there is nothing to place" in result.stderr) == (0, True)
 
 
 def test_names_are_kubectls(run, scene):

@@ -1,4 +1,4 @@
-"""The program as a process: how fast it may start, how it ends, what it says to whom."""
+"""The program as a process: imports at start, exit codes, streams and help."""
 
 import json
 import os
@@ -20,7 +20,7 @@ QUESTION = '{"nodes":[],"pod":{}}\n'
 
 @pytest.fixture
 def command(source_folder):
-    """Everything to start a process of ours with."""
+    """The arguments and environment to start the program with."""
     variables = {**os.environ, "PYTHONPATH": str(source_folder)}
     return {"args": [sys.executable, "-m", "bayplan"], "env": variables}
 
@@ -28,7 +28,7 @@ def command(source_folder):
 @pytest.mark.parametrize(
     "words", [["--help"], ["--version"], ["place", "--help"], ["version"], ["explain-rule", "taint"]]
 )
-def test_quick_answers_import_nothing_heavy(words, command):
+def test_help_and_version_import_no_heavy_module(words, command):
     code = (
         "import sys; from bayplan.cli import main\n"
         "try: main.cli.main(sys.argv[1:], prog_name='bayplan')\n"
@@ -41,7 +41,7 @@ def test_quick_answers_import_nothing_heavy(words, command):
     assert done.stdout
 
 
-def test_a_reader_who_leaves_is_no_error(command):
+def test_a_closed_pipe_ends_with_141_and_no_message(command):
     process = subprocess.Popen(
         [*command["args"], "decide", "pods"],
         env=command["env"],
@@ -67,8 +67,8 @@ def test_answers_do_not_wait_for_the_next_question(command):
         process.stdin.close()
 
 
-def heed_interrupts():
-    """What a shell starts in the background ignores them, and so would our child."""
+def restore_interrupts():
+    """A process that a shell starts in the background ignores SIGINT, and its children inherit that."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
@@ -79,7 +79,7 @@ def test_an_interrupt_ends_with_130_and_no_traceback(command):
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        preexec_fn=heed_interrupts,  # noqa: PLW1509 (no threads here)
+        preexec_fn=restore_interrupts,  # noqa: PLW1509 (no threads here)
     ) as process:
         process.stdin.write(QUESTION.encode())
         process.stdin.flush()
@@ -89,12 +89,12 @@ def test_an_interrupt_ends_with_130_and_no_traceback(command):
         assert process.wait(timeout=60) == 130
 
 
-def test_our_own_bug_is_loud_and_no_answer(monkeypatch, capsys):
+def test_a_bug_ends_with_70_and_a_traceback(monkeypatch, capsys):
     def broken(**_):
         raise ZeroDivisionError
 
     monkeypatch.setattr(main.cli, "main", broken)
-    monkeypatch.setattr(main.streams, "take", lambda: None)  # the test has its own
+    monkeypatch.setattr(main.console, "install_streams", lambda: None)  # the test has its own streams
     with pytest.raises(SystemExit) as ended:
         main.main()
     assert ended.value.code == 70
@@ -106,20 +106,20 @@ def test_our_own_bug_is_loud_and_no_answer(monkeypatch, capsys):
     ("/usr/bin/kubectl-bayplan", "kubectl bayplan"),
     ("/lib/bayplan/__main__.py", "bayplan"),
 ])  # fmt: skip
-def test_we_are_called_as_people_call_us(path, name):
+def test_the_name_of_the_program_is_as_it_is_typed(path, name):
     assert main.program_name(path) == name
 
 
 def test_help_has_a_summary_and_examples_first(run):
     lines = [line.strip() for line in run("place", "--help").stdout.splitlines() if line.strip()]
-    assert lines[1] == "Show where everything that waits would go, one after another."
+    assert lines[1] == "Show where pending pods would be placed, one after another."
     assert lines[2] == "Examples:"
     assert lines[3] == "bayplan place -f cluster.yaml -f app.yaml"
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_examples_in_the_help_can_be_typed(name, monkeypatch):
-    monkeypatch.setattr(configuration, "apply", lambda *_: None)  # the files in them are not there
+    monkeypatch.setattr(configuration, "load", lambda *_: configuration.Configuration())  # its file does not exist
     command = COMMANDS[name]
     for example in command.examples:
         for line in re.split(r"[|<>]", example):
@@ -154,7 +154,7 @@ def test_every_command_has_help(run):
         assert name == "config" or "Examples:" in result.stdout
 
 
-def test_version(run):
+def test_version_names_the_supported_schedulers(run):
     assert run("version").stdout == "bayplan 0.1.0 (Kubernetes 1.36, Karmada 1.18)\n"
     found = json.loads(run("version", "-o", "json").stdout)
     assert found["supported"] == {"kubernetes": "1.36", "karmada": "1.18"}

@@ -79,7 +79,7 @@ def test_without_limits_nothing_is_exceeded(asked):
     result = asked("-o", "json")
     (account,) = report(result)["accounts"]
     assert (account["limits"], account["exceeded"], result.exit_code) == (None, [], 0)
-    assert "nothing is limited: the input has no ConfigMap bayplan-system/bayplan-quota" in result.stderr
+    assert "there are no limits: the input has no ConfigMap bayplan-system/bayplan-quota" in result.stderr
 
 
 def test_namespaces_that_are_not_named_have_the_default(asked):
@@ -91,10 +91,10 @@ def test_namespaces_that_are_not_named_have_the_default(asked):
     assert [a["namespace"] for a in report(asked("-o", "json", "-n", "idle"))["accounts"]] == ["idle"]
 
 
-def test_limits_may_exceed_what_there_is(asked):
+def test_limits_may_exceed_the_allocatable_resources(asked):
     result = asked(with_limits=limits('{research: "{cpu: 6}", web: "{cpu: 6}"}'))
     assert result.exit_code == 0
-    assert "limits of cpu add up to 12, more than the 8 there are" in result.stderr
+    assert "the limits of cpu add up to 12, more than the 8 of all nodes" in result.stderr
 
 
 def test_the_config_map_may_have_another_name(asked):
@@ -116,9 +116,9 @@ def test_a_placed_pod_is_charged_for_its_own_node(asked, tmp_path):
     assert account["charges"][0]["domains"] == ["kubernetes.io/hostname=n1"]
 
 
-def test_nobody_is_charged(asked, tmp_path):
+def test_no_namespace_is_charged_without_exclusive_pods(asked, tmp_path):
     (tmp_path / "pod.yaml").write_text(POD.replace("labelSelector: {}", "labelSelector: {matchLabels: {a: b}}"))
-    assert asked().stdout == "nobody is charged: no pod refuses all others\n"
+    assert asked().stdout == "no namespace is charged: no pod excludes all others\n"
 
 
 def test_the_seed_counts_an_empty_list_as_all_namespaces(asked, tmp_path):

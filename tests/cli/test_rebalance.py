@@ -187,23 +187,23 @@ def test_preferred_terms_of_a_fleet_count_too(run, files, tmp_path):
     answer = json.loads(run("rebalance", "-f", "apart.yaml", "-o", "json").stdout)
     (item,) = answer["items"]
     assert item["to"] == [{"name": "away", "replicas": 1}]
-    assert answer["summary"]["gainByRule"]["WorkloadAffinity"] == 2 * 60  # both owners have what they wish
+    assert answer["summary"]["gainByRule"]["WorkloadAffinity"] == 2 * 60  # the preferred terms of both owners are met
 
 
 @pytest.mark.parametrize(
     "words, complaint",
     [
-        (("-f", "back.yaml", "--apply", "--yes"), "a live cluster alone"),
-        (("-f", "fleet.yaml", "--apply", "--yes"), "a live cluster alone"),
-        (("-f", "back.yaml", "--context", "prod", "--apply", "--yes"), "a live cluster alone"),
-        (("--apply", "--yes"), "name it with --context"),
-        (("--context", "prod", "--apply"), "no terminal to ask at: give --yes"),
-        (("--context", "prod", "--apply", "-o", "json"), "give --yes"),
+        (("-f", "back.yaml", "--apply", "--yes"), "needs a live cluster and no files"),
+        (("-f", "fleet.yaml", "--apply", "--yes"), "needs a live cluster and no files"),
+        (("-f", "back.yaml", "--context", "prod", "--apply", "--yes"), "needs a live cluster and no files"),
+        (("--apply", "--yes"), "use --context without -f"),
+        (("--context", "prod", "--apply"), "there is no terminal: use --yes"),
+        (("--context", "prod", "--apply", "-o", "json"), "use --yes"),
         (("--context", "prod", "--apply", "--yes", "--timeout", "soon"), "expected a duration"),
         (("--context", "prod", "--apply", "--yes", "--at-once", "0"), "--at-once"),
     ],
 )
-def test_what_cannot_be_carried_out_is_refused_before_anything_is_read(run, files, words, complaint):
+def test_options_that_cannot_work_are_rejected_before_any_input_is_read(run, files, words, complaint):
     result = run("rebalance", *words)
     assert (result.exit_code, result.stdout) == (2, "")
     assert complaint in result.stderr

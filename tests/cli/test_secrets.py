@@ -8,18 +8,18 @@ import sys
 import pytest
 import yaml
 
-from bayplan.cli import configuration, main, masking
+from bayplan.cli import commands, configuration, main
 
 SECRET = "s3cr3t-t0k3n"
 # What a secret is likely called. Files that hold one are named openly; what is in them is never shown.
 SOUNDS_SECRET = re.compile(r"token|password|passphrase|secret|credential")
 COMMANDS = dict(configuration.all_commands(main.cli))
-WITH_SECRETS = {name: command for name, command in COMMANDS.items() if any(map(masking.is_secret, command.params))}
+WITH_SECRETS = {name: command for name, command in COMMANDS.items() if any(map(commands.is_secret, command.params))}
 ARGUMENTS = {"explain": ["pod/web-2"], "run": ["--metrics-bind-address", "0", "--health-probe-bind-address", "0"]}
 
 
 def secret_words(command):
-    return [[f"{param.opts[-1]}={SECRET}"] for param in command.params if masking.is_secret(param)]
+    return [[f"{param.opts[-1]}={SECRET}"] for param in command.params if commands.is_secret(param)]
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -27,7 +27,7 @@ def test_options_that_sound_like_secrets_say_that_they_are(name):
     unmarked = [
         param.opts[-1]
         for param in COMMANDS[name].params
-        if SOUNDS_SECRET.search(str(param.name)) and not masking.is_secret(param)
+        if SOUNDS_SECRET.search(str(param.name)) and not commands.is_secret(param)
     ]
     assert unmarked == []
 
@@ -42,7 +42,7 @@ def test_settings_of_a_command_hide_them(name, form, run):
     for words in secret_words(COMMANDS[name]):
         shown = run("config", "view", *form, *name.split(), *words)
         assert shown.exit_code == 0, shown.stderr
-        assert masking.HIDDEN in shown.stdout
+        assert commands.REDACTED in shown.stdout
         assert SECRET not in shown.output
 
 
@@ -52,19 +52,19 @@ def test_settings_made_by_a_variable_or_a_file_hide_them(run, tmp_path):
     path.write_text(f"apiVersion: bayplan.io/v1alpha1\nkind: BayplanConfiguration\noptions: {{token: {SECRET}}}\n")
     by_file = run("config", "view", "--config", path)
     for shown in (by_variable, by_file):
-        assert yaml.safe_load(shown.stdout)["commands"]["place"]["token"] == masking.HIDDEN
+        assert yaml.safe_load(shown.stdout)["commands"]["place"]["token"] == commands.REDACTED
         assert SECRET not in shown.output
 
 
 @pytest.mark.parametrize("given, shown", [
-    (["--token", SECRET, "-v"], ["--token", masking.HIDDEN, "-v"]),
-    ([f"--token={SECRET}", "-v"], [f"--token={masking.HIDDEN}", "-v"]),
+    (["--token", SECRET, "-v"], ["--token", commands.REDACTED, "-v"]),
+    ([f"--token={SECRET}", "-v"], [f"--token={commands.REDACTED}", "-v"]),
     (["--token"], ["--token"]),
-    (["--server", f"https://me:{SECRET}@host:6443/x"], ["--server", f"https://{masking.HIDDEN}@host:6443/x"]),
+    (["--server", f"https://me:{SECRET}@host:6443/x"], ["--server", f"https://{commands.REDACTED}@host:6443/x"]),
     (["-f", "a=b.yaml", "--as", "me@home"], ["-f", "a=b.yaml", "--as", "me@home"]),
 ])  # fmt: skip
 def test_command_lines(given, shown):
-    assert masking.arguments(COMMANDS["audit"], given) == shown
+    assert commands.redacted_arguments(COMMANDS["audit"], given) == shown
 
 
 @pytest.mark.parametrize("words", [("--token", SECRET), (f"--token={SECRET}",)])
@@ -75,8 +75,8 @@ def test_a_report_for_others_hides_them(words, run, scene, monkeypatch):
     assert SECRET not in done.output
     report = yaml.safe_load(done.stdout)
     (invocation,) = report["run"]["invocations"].values()
-    assert masking.HIDDEN in " ".join(report["run"]["argv"])
-    assert masking.HIDDEN in invocation["cmd"]
+    assert commands.REDACTED in " ".join(report["run"]["argv"])
+    assert commands.REDACTED in invocation["cmd"]
 
 
 @pytest.mark.parametrize("name", WITH_SECRETS)
@@ -99,5 +99,5 @@ def test_messages_hide_them(name, source_folder):
 def test_an_address_with_a_password_is_refused_without_showing_it(run):
     done = run("place", "--server", f"https://me:{SECRET}@127.0.0.1:1", HOME="/nonexistent", KUBECONFIG="")
     assert done.exit_code == 2
-    assert "--server: expected an address without a name and a password" in done.stderr
+    assert "--server: expected an address without a user name and password" in done.stderr
     assert SECRET not in done.output

@@ -91,7 +91,7 @@ def verdicts(plan):
 def test_it_gives_the_same_plan(run, files):
     result = run("snapshot", *FILES, "--output-file", "snapshot.json")
     assert (result.exit_code, result.stdout) == (0, "")
-    assert result.stderr == "note: 8 objects; names are as they are; --hash-names hides them\n"
+    assert result.stderr == "note: 8 objects; names are not hashed; use --hash-names to hash them\n"
     expected = plan(run, *FILES)
     assert len(expected["items"]) == 5  # two of their own, two of the Deployment, one more of the StatefulSet
     assert plan(run, "-f", "snapshot.json") == expected

@@ -51,7 +51,7 @@ def test_nothing_broken_is_0_and_an_empty_answer(run, files):
     result = run("violations", "-f", "well.yaml")
     assert result.exit_code == 0
     assert result.stdout == ""
-    assert result.stderr == "note: nothing is broken\n"
+    assert result.stderr == "note: no violations\n"
 
 
 def test_the_table_names_owner_rule_peers_and_victim(run, files):
@@ -68,7 +68,7 @@ def test_the_table_names_owner_rule_peers_and_victim(run, files):
         "AFTER": "1m",
         "WHY": "owner of the broken rule, at equal priority",
     }
-    assert result.stderr == "note: 1 broken rule, 1 would go\n"
+    assert result.stderr == "note: 1 violation; 1 pod would be evicted\n"
 
 
 def test_wide_adds_priority_node_and_term(run, files):
@@ -101,7 +101,7 @@ def test_a_budget_spares_the_victim_and_says_so(run, files):
     row = result.stdout.splitlines()[1]
     assert "nobody" in row
     assert row.endswith("shop/web is spared: PodDisruptionBudget web allows no disruption")
-    assert result.stderr == "note: 1 broken rule, 0 would go\n"
+    assert result.stderr == "note: 1 violation; 0 pods would be evicted\n"
 
 
 def test_who_has_no_other_place_can_be_spared(run, files):

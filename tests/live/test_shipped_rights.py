@@ -10,7 +10,7 @@ import sys
 import pytest
 import yaml
 
-from bayplan.cli.audit_live import AuditFetching
+from bayplan.cli.audit_live import AuditFetcher
 from bayplan.kube_api import connect
 from live.admin import ApiError, pod, wait_for
 from live.bayplan_running import process
@@ -100,7 +100,7 @@ async def test_the_base_alone_may_not(kube_server, apply, conflict):
 
 def looked_at(kubeconfig):
     """What an audit by these rights could not list, and the names of all that it read."""
-    fetching = AuditFetching(connect.from_kubeconfig(kubeconfig))
+    fetching = AuditFetcher(connect.from_kubeconfig(kubeconfig))
     names = [source.name for source in fetching.sources()]
     return {one.resource for one in fetching.unlisted}, names
 

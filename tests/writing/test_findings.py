@@ -14,7 +14,7 @@ REPORT = ValidationReport(
 
 
 def test_the_table_has_the_errors():
-    assert tables.plain(findings.table(REPORT)) == (
+    assert tables.rendered(findings.table(REPORT), None) == (
         "FILE      OBJECT      FIELD         PROBLEM\n"
         "a.yaml:3  Pod shop/x  spec.maxSkew  Invalid value: 0\n"
         "b.yaml    <none>      <none>        a binary file\n"

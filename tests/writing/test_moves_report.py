@@ -11,7 +11,7 @@ from bayplan.enforcing.move_execution import (
     SeenPod,
 )
 from bayplan.enforcing.rebalancing import Rebalancing, WorkloadMove
-from bayplan.writing import moves_report
+from bayplan.writing import rebalance_report
 
 MOVE = WorkloadMove("shop/web-1", (("a", 1),), (("b", 1),), {"InterPodAffinity": 200, "NodeAffinity": -50})
 PLAN = Rebalancing((MOVE,), exact=True, n_tried=1)
@@ -39,7 +39,7 @@ def made(target=None, *, gone=True, gain=0):
     ],
 )
 def test_each_step_is_one_sentence(happening, said):
-    assert moves_report.line(happening) == said
+    assert rebalance_report.event_line(happening) == said
 
 
 @pytest.mark.parametrize(
@@ -61,12 +61,12 @@ def test_each_step_is_one_sentence(happening, said):
     ],
 )
 def test_what_was_reached_of_what_was_planned(outcome, said):
-    assert moves_report.summary(outcome) == said
+    assert rebalance_report.applied_summary(outcome) == said
 
 
 def test_machines_get_the_plan_and_what_came_of_it():
     outcome = MovesOutcome(plan=PLAN, made=[made("c", gain=-5)], stopped="elsewhere")
-    document = moves_report.document(outcome)
+    document = rebalance_report.applied_document(outcome)
     assert document["kind"] == "RebalancePlan"
     assert document["summary"]["gain"] == 150
     assert document["applied"] == {

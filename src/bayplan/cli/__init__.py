@@ -1,6 +1,6 @@
 """
-The command line: the front door that starts the others.
+The command line.
 
-Modules here import only click and each other at their top; whatever takes time to import is imported by the function
-that needs it, so that help and completion answer at once.
+Modules here import only click, msgspec and each other at their top. A module that is slow to import is imported by the
+function that needs it, so that help and completion are fast.
 """

@@ -1,16 +1,19 @@
-"""`bayplan audit`: do the nodes really sit on separate machines, and what survives losing one?"""
+"""`bayplan audit`: check that nodes run on separate machines, and what remains after the loss of one."""
 
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Sequence
+import sys
+import uuid
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
-from bayplan.cli import audit_answer, audit_options, commands, options, outcomes
-from bayplan.cli.audit_options import Judging, Losing, Topology
+from bayplan.cli import audit_options, commands, options
+from bayplan.cli.audit_options import LossOptions, ProfileOptions, TopologyOptions
 from bayplan.cli.console import Console
 
 if TYPE_CHECKING:
@@ -21,16 +24,16 @@ if TYPE_CHECKING:
     from bayplan.auditing.survivability import FailureEvent
     from bayplan.auditing.survival import Rescheduling, Survival
     from bayplan.auditing.workload_groups import Workloads
-    from bayplan.cli.audit_live import AuditFetching
+    from bayplan.cli.audit_live import AuditFetcher
     from bayplan.reading.audit_files import PlaceableObjects
 
 _REPAIRABLE = ("table", "markdown", "json", "yaml")
-_BAR = 30
+_BAR_WIDTH = 30
 
 
 @commands.command(
     "audit",
-    summary="Check that nodes sit on separate machines, and what survives losing one.",
+    summary="Check that nodes run on separate machines, and what remains after the loss of one.",
     examples=(
         "bayplan audit -f nodes.yaml",
         "bayplan audit --context production",
@@ -40,16 +43,16 @@ _BAR = 30
         "bayplan audit labels --inventory servers.yaml --hash-key-file key",
     ),
     details=(
-        "Nodes alone give an answer; pods, leases, Machines, volumes, ConfigMaps and an inventory make it better. With "
-        "pods it also says what each failure takes with it, and whether the scheduler finds room for what was "
-        "displaced. Exit code 0 if every required check is PASS or N/A, 1 if one is FAIL or UNDECIDED. "
-        "`audit labels` prints kubectl label lines from an inventory."
+        "Nodes are enough for an answer; pods, leases, Machines, volumes, ConfigMaps and an inventory make it more "
+        "precise. With pods in the input, the audit also shows which workloads each failure affects and whether the "
+        "displaced pods fit on the remaining nodes. `audit labels` prints kubectl label commands from an inventory. "
+        "Exit code 0 if every required check is PASS or N/A, 1 if one is FAIL or UNDECIDED."
     ),
     groups=(
-        options.SOURCES,
+        options.INPUT,
         audit_options.TOPOLOGY,
-        audit_options.JUDGING,
-        audit_options.LOSING,
+        audit_options.PROFILE,
+        audit_options.LOSSES,
         options.CONSOLE,
     ),
     params=(
@@ -58,24 +61,24 @@ _BAR = 30
             required=False,
             type=click.Choice(["labels"]),
             metavar="[labels]",
-            explained="Do not judge, but print a kubectl label line for each node of --inventory.",
+            explained="Instead of the audit, print a kubectl label command for each node of --inventory.",
         ),
         options.output("table", "json", "yaml", "junit", "sarif", "markdown", "scs", "scs-report", "prometheus"),
         commands.Option(
-            "--subject", metavar="NAME", default="", help="With -o scs-report: the name of the cluster in the report."
+            "--subject", metavar="NAME", default="", help="With -o scs-report: name of the cluster in the report."
         ),
         commands.Option(
             "--hash-key-file",
             metavar="FILE",
             type=click.Path(),
             heading=audit_options.TOPOLOGY_HEADING,
-            help="With `labels`: hide values by a hash with the key in this file.",
+            help="With `labels`: replace values by a hash with the key in this file.",
         ),
         commands.Option(
             "--repair",
             is_flag=True,
-            heading=audit_options.JUDGING_HEADING,
-            help="Add the fewest moves that would mend what failed, and patches that spread weak workloads.",
+            heading=audit_options.PROFILE_HEADING,
+            help="Add the fewest moves that make failed checks pass, and patches that spread vulnerable workloads.",
         ),
         options.EXIT_ZERO,
     ),
@@ -88,65 +91,70 @@ def audit(
     hash_key_file: str | None,
     repair: bool,
     exit_zero: bool,
-    sources: options.Sources,
-    topology: Topology,
-    judging: Judging,
-    losing: Losing,
+    sources: options.InputOptions,
+    topology: TopologyOptions,
+    profile_options: ProfileOptions,
+    losses: LossOptions,
     console: Console,
 ) -> int:
-    """Judge the layout that the files show, and write the verdicts."""
+    """Run the checks on the input and write the verdicts."""
     if what == "labels":
         if commands.was_typed("output"):
-            raise click.UsageError("`audit labels` prints lines for a shell and has no other form: leave out -o")
+            raise click.UsageError("`audit labels` prints shell commands and has no other output format: omit -o")
         return _labels(sources, topology, hash_key_file, console)
     sources.check()
     topology.check()
     if commands.was_typed("hash_key_file"):
-        raise click.UsageError("--hash-key-file hides values in what `audit labels` prints; an audit hides nothing")
+        raise click.UsageError("--hash-key-file is an option of `audit labels`; an audit does not hash values")
     if repair and output not in _REPAIRABLE:
-        raise click.UsageError(f"a repair plan can be written as {', '.join(_REPAIRABLE)}")
+        raise click.UsageError(f"--repair needs one of the output formats {', '.join(_REPAIRABLE)}")
     if output == "scs-report" and not subject:
-        raise click.UsageError("the report says whom it is about: give --subject")
-    found = _Run(sources, topology, judging, losing, console)
-    result = found.judged()
-    mended = found.mended(result) if repair else None
-    passed = result.passed(allow_undecided=judging.allow_undecided)
-    code = outcomes.of(passed, exit_zero=exit_zero)
-    context = audit_answer.ReportContext(
+        raise click.UsageError("-o scs-report needs the name of the cluster: give --subject")
+    found = _AuditRun(sources, topology, profile_options, losses, console)
+    result = found.result()
+    plan = found.repair_plan(result) if repair else None
+    passed = result.passed(allow_undecided=profile_options.allow_undecided)
+    code = commands.exit_code(passed, exit_zero=exit_zero)
+    context = ReportContext(
         passed=passed,
-        allow_undecided=judging.allow_undecided,
+        allow_undecided=profile_options.allow_undecided,
         subject=subject,
         exit_code=code,
         notes=found.notes,
         places=found.given.line_by_node,
     )
-    console.answer(audit_answer.written(result, output, context, console, mended))
+    console.answer(_written(result, output, context, console, plan))
     return code
 
 
-class _Run:
-    """One audit from the files to the verdicts; what is odd is said on the way."""
+class _AuditRun:
+    """One audit from the input to the verdicts; it prints warnings about the input."""
 
     def __init__(
-        self, sources: options.Sources, topology: Topology, judging: Judging, losing: Losing, console: Console
+        self,
+        sources: options.InputOptions,
+        topology: TopologyOptions,
+        profile_options: ProfileOptions,
+        losses: LossOptions,
+        console: Console,
     ) -> None:
-        self._losing, self._console = losing, console
-        self._catalogue, self._preferences = topology.catalogue(), losing.preferences()
-        self._profile, self._stages = judging.chosen(), judging.stages()
-        self._legacy = judging.is_legacy
-        wants_index = losing.reschedule and not self._legacy
-        self.given, self._placeable = _read(sources, topology, losing, console, wants_index=wants_index)
+        self._losses, self._console = losses, console
+        self._catalogue, self._preferences = topology.catalogue(), losses.preferences()
+        self._profile, self._stages = profile_options.chosen(), profile_options.stages()
+        self._legacy = profile_options.is_legacy
+        needs_index = losses.reschedule and not self._legacy
+        self.given, self._placeable = _read(sources, topology, losses, console, needs_index=needs_index)
         self._rescheduling: Rescheduling | None = None
         self._workloads: Workloads | None = None
         self.notes: list[str] = []
 
-    def judged(self) -> Audit:
+    def result(self) -> Audit:
         from bayplan.auditing import audit as auditing
         from bayplan.auditing import surveying, workload_groups
         from bayplan.auditing.audit_input import unlisted_text
 
         layout = surveying.layout_of(self.given, self._catalogue)
-        self._say([*self.given.warnings, *unlisted_text(self.given.unlisted), *layout.notes])
+        self._warn([*self.given.warnings, *unlisted_text(self.given.unlisted), *layout.notes])
         if self._legacy:
             return auditing.audit(layout, self._profile)
         self._workloads = workload_groups.workloads_of(self.given, layout, self._preferences)
@@ -158,19 +166,19 @@ class _Run:
             survival=self._survival(layout),
         )
 
-    def mended(self, result: Audit) -> Repair:
+    def repair_plan(self, result: Audit) -> Repair:
         from bayplan.auditing.repairing import repair_proposal
 
-        with self._console.progress() as line:
+        with self._console.progress() as show:
             return repair_proposal.propose_repair(
                 result,
                 required_stages=self._stages,
                 workloads=self._workloads,
                 rescheduling=self._rescheduling,
-                on_step=lambda done, total: line.show(lambda: f"trying stanzas {_bar(done, total)}"),
+                on_step=lambda done, total: show(lambda: f"trying patches {_bar(done, total)}"),
             )
 
-    def _say(self, texts: list[str]) -> None:
+    def _warn(self, texts: list[str]) -> None:
         self.notes += texts
         for text in texts:
             self._console.warning(text)
@@ -178,17 +186,17 @@ class _Run:
     def _survival(self, layout: Layout) -> Survival:
         from bayplan.auditing import survival
 
-        asked = self._losing.levels()
+        asked = self._losses.levels()
         replicas = None if self._workloads is None else self._workloads.all
         levels = survival.survey(layout, replicas, asked)
-        for name in sorted(self._losing.named() - {one.level for one in levels}):
-            self._say([f"no node has {name}: its loss means nothing"])
-        self._rescheduling, note = self._rescheduled_by()
+        for name in sorted(self._losses.named() - {one.level for one in levels}):
+            self._warn([f"no node has {name}: its loss is not simulated"])
+        self._rescheduling, note = self._rescheduling_inputs()
         if self._rescheduling is not None and replicas is not None:
-            with self._console.progress() as line:
+            with self._console.progress() as show:
 
                 def step(done: int, total: int, event: FailureEvent) -> None:
-                    line.show(lambda: f"losing {event.level} {event.domain} {_bar(done, total)}")
+                    show(lambda: f"losing {event.level} {event.domain} {_bar(done, total)}")
 
                 levels = survival.reschedule(levels, replicas, self._rescheduling, step)
         return survival.Survival(
@@ -199,51 +207,55 @@ class _Run:
             note=note,
         )
 
-    def _rescheduled_by(self) -> tuple[Rescheduling | None, str]:
-        """What pods are placed again with, or why they are not."""
+    def _rescheduling_inputs(self) -> tuple[Rescheduling | None, str]:
+        """The index and rules to reschedule displaced pods with, or the reason why they are not rescheduled."""
         from bayplan.auditing.survival import Rescheduling
 
         if self._workloads is None:
-            return None, "no pods were given"
+            return None, "the input has no pods"
         if self._placeable is None:
-            return None, "placing again was not asked for"
+            return None, "rescheduling is off (--no-reschedule)"
         index = self._placeable.cluster().index
         bare = [name for name, slot in index.slots.by_name.items() if not index.slots.at(slot).allocatable]
         if len(bare) == len(index.slots.by_name):
-            return None, "nodes do not say what they can give (status.allocatable)"
+            return None, "the nodes have no status.allocatable"
         if bare:
-            self._say([f"{len(bare)} nodes do not say what they can give, and take no pods: {', '.join(bare[:3])}"])
-        return Rescheduling(
-            index=index, rules=options.configured_rules(), lost_with_node=self._workloads.lost_with_node
-        ), ""
+            self._warn([f"{len(bare)} nodes have no status.allocatable and take no pods: {', '.join(bare[:3])}"])
+        rules, lost = options.configured_rules(), self._workloads.lost_with_node
+        return Rescheduling(index=index, rules=rules, lost_with_node=lost), ""
 
 
 def _bar(done: int, total: int) -> str:
-    filled = _BAR * done // max(total, 1)
-    return f"[{'#' * filled}{'.' * (_BAR - filled)}] {done} of {total}"
+    filled = _BAR_WIDTH * done // max(total, 1)
+    return f"[{'#' * filled}{'.' * (_BAR_WIDTH - filled)}] {done} of {total}"
 
 
 def _read(
-    sources: options.Sources, topology: Topology, losing: Losing, console: Console, *, wants_index: bool
+    sources: options.InputOptions,
+    topology: TopologyOptions,
+    losses: LossOptions,
+    console: Console,
+    *,
+    needs_index: bool,
 ) -> tuple[AuditInput, PlaceableObjects | None]:
     from bayplan.reading import audit_files, inventory
     from bayplan.reading.files import ReadOptions
 
-    placeable = audit_files.PlaceableObjects() if wants_index else None
+    placeable = audit_files.PlaceableObjects() if needs_index else None
     fetching = _fetching(sources)
-    with console.progress() as line:
+    with console.progress() as show:
         given = audit_files.load(
             ReadOptions(
                 sources.filename,
                 recursive=sources.recursive,
-                progress=lambda step: line.show(lambda: f"reading {step.file}: {step.objects_read} objects"),
+                progress=lambda step: show(lambda: f"reading {step.file}: {step.objects_read} objects"),
                 live=fetching.sources() if fetching else (),
             ),
             scenario=topology.scenario or "",
             placeable=placeable,
             unlisted=fetching.unlisted if fetching else (),
         )
-    content = inventory.load_inventory(topology.inventory, losing.named()) if topology.inventory else {}
+    content = inventory.load_inventory(topology.inventory, losses.named()) if topology.inventory else {}
     unknown = inventory.unknown_entries(content, given.nodes)
     warnings = given.warnings
     if unknown:
@@ -254,22 +266,24 @@ def _read(
     return msgspec.structs.replace(given, inventory=content, warnings=warnings, hosting=hosting), placeable
 
 
-def _fetching(sources: options.Sources) -> AuditFetching | None:
-    if not sources.cluster.is_given:
+def _fetching(sources: options.InputOptions) -> AuditFetcher | None:
+    if not sources.is_live:
         return None
-    from bayplan.cli.audit_live import AuditFetching
+    from bayplan.cli.audit_live import AuditFetcher
 
-    return AuditFetching(sources.cluster.open())
+    return AuditFetcher(sources.open())
 
 
-def _labels(sources: options.Sources, topology: Topology, hash_key_file: str | None, console: Console) -> int:
+def _labels(
+    sources: options.InputOptions, topology: TopologyOptions, hash_key_file: str | None, console: Console
+) -> int:
     from bayplan.errors import Fault, InputError
     from bayplan.reading import audit_files, inventory
     from bayplan.reading.files import ReadOptions
     from bayplan.writing import audit_labels
 
     if not topology.inventory:
-        raise click.UsageError("labels come from an inventory: give one with --inventory")
+        raise click.UsageError("`audit labels` needs an inventory: give one with --inventory")
     key = ""
     if hash_key_file:
         try:
@@ -277,7 +291,7 @@ def _labels(sources: options.Sources, topology: Topology, hash_key_file: str | N
         except OSError as error:
             raise InputError(Fault(f"cannot be read: {error.strerror or error}", file=hash_key_file)) from None
         except UnicodeDecodeError:
-            raise InputError(Fault("expected a key of text, got other bytes", file=hash_key_file)) from None
+            raise InputError(Fault("expected a key in UTF-8, got other bytes", file=hash_key_file)) from None
         if not key:
             raise InputError(Fault("the key is empty", file=hash_key_file))
     content = inventory.load_inventory(topology.inventory)
@@ -288,4 +302,73 @@ def _labels(sources: options.Sources, topology: Topology, hash_key_file: str | N
         nodes = audit_files.load(ReadOptions(sources.filename, recursive=sources.recursive, live=live)).nodes
     named = inventory.by_node(content, nodes)
     console.answer(audit_labels.commands(named, hash_key=key, keys=topology.keys()))
-    return outcomes.YES
+    return commands.EXIT_YES
+
+
+class ReportContext(msgspec.Struct, frozen=True, kw_only=True):
+    """What reports contain besides the verdicts."""
+
+    passed: bool
+    allow_undecided: bool
+    subject: str
+    exit_code: int
+    notes: Sequence[str]
+    places: Mapping[str, tuple[str, int]]
+
+
+def _written(result: Audit, output: str, context: ReportContext, console: Console, repair: Repair | None) -> str:
+    import bayplan
+    from bayplan.writing import audit_formats, audit_report, versioned
+
+    match output:
+        case "junit":
+            return audit_formats.junit(result, allow_undecided=context.allow_undecided)
+        case "sarif":
+            file = next(iter(context.places.values()))[0]
+            return versioned.as_json(audit_formats.sarif(result, bayplan.__version__, context.places, file))
+        case "markdown":
+            return audit_report.markdown(result, passed=context.passed, repair=repair)
+        case "scs":
+            return audit_formats.scs(result, allow_undecided=context.allow_undecided)
+        case "scs-report":
+            return _scs_report(result, context)
+        case "prometheus":
+            return audit_formats.prometheus(result, passed=context.passed)
+        case "table":
+            return _tables(result, context, console, repair)
+    document = audit_report.document(result, passed=context.passed, notes=context.notes, repair=repair)
+    return versioned.written(document, output)
+
+
+def _tables(result: Audit, context: ReportContext, console: Console, repair: Repair | None) -> str:
+    from bayplan.writing import audit_report, survival_report, tables
+
+    drawn = [
+        audit_report.matrix(result.layout),
+        audit_report.checks_table(result, with_inapplicable=console.verbosity > 0),
+    ]
+    if result.survival is not None and result.survival.levels:
+        drawn += [survival_report.levels_table(result.survival), survival_report.events_table(result.survival)]
+    texts = [tables.rendered(table, console.table_width) for table in drawn if table.rows]
+    texts.append(f"{audit_report.summary(result, passed=context.passed)}\n")
+    if repair is not None:
+        texts.append(audit_report.repair_text(repair, result))
+    return "\n".join(texts)
+
+
+def _scs_report(result: Audit, context: ReportContext) -> str:
+    from bayplan.writing import audit_formats
+
+    lines = audit_formats.scs(result, allow_undecided=context.allow_undecided).splitlines()
+    results = audit_formats.scs_results(result, allow_undecided=context.allow_undecided)
+    run = audit_formats.ScsRun(
+        subject=context.subject,
+        checked_at=datetime.now(UTC).replace(
+            microsecond=0, tzinfo=None
+        ),  # the dates of the SCS runner have no time zone
+        argv=commands.redacted_arguments(click.get_current_context().command, sys.argv[1:]),  # the report is published
+        exit_code=context.exit_code,
+        run_id=str(uuid.uuid4()),
+        invocation_id=str(uuid.uuid4()),
+    )
+    return audit_formats.scs_report_text(audit_formats.scs_report(lines, results, run))

@@ -1,7 +1,7 @@
 """
-What an audit lists of a live cluster. Only nodes are needed: whatever else may not be listed is left out and told.
+What an audit lists on a live cluster. Only nodes are required: other resources that may not be listed are reported.
 
-The pages go through the same reader as dumps, so a cluster and its dump get the same verdicts.
+The pages are read like files, so a cluster and its dump have the same verdicts.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from bayplan.kube_api.resources import LEASES, PODS, Resource
 from bayplan.reading.documents import Source
 from bayplan.watching.fetching import NODES, ClusterFetcher
 
-AUDITED = (
+AUDITED_RESOURCES = (
     PODS,
     LEASES,
     Resource("discovery.k8s.io", "v1", "endpointslices"),
@@ -33,11 +33,11 @@ AUDITED = (
     Resource("scheduling.k8s.io", "v1", "priorityclasses", namespaced=False),
     Resource("cluster.x-k8s.io", "v1beta1", "machines"),
 )
-KUBEADM = Resource("", "v1", "configmaps").path("kube-system", "kubeadm-config")
+KUBEADM_CONFIG_PATH = Resource("", "v1", "configmaps").path("kube-system", "kubeadm-config")
 
 
-class AuditFetching(ClusterFetcher):
-    """The cluster's objects as sources to read; `unlisted` is complete once the last of them was."""
+class AuditFetcher(ClusterFetcher):
+    """The objects of the cluster as sources to read; `unlisted` is complete after the last source was read."""
 
     def __init__(self, connection: Connection) -> None:
         super().__init__(connection)
@@ -45,14 +45,16 @@ class AuditFetching(ClusterFetcher):
 
     def _all(self, runner: asyncio.Runner) -> Iterator[Source]:
         yield from self._list(NODES, runner)
-        for resource in AUDITED:
+        for resource in AUDITED_RESOURCES:
             try:
                 yield from self._list(resource, runner)
             except ForbiddenError:
                 self.unlisted.append(Unlisted(resource.plural))
             except NotFoundError:
-                continue  # a kind that this cluster does not have
+                continue  # a resource that this cluster does not have
         try:
-            yield Source(f"{self._connection.server} kubeadm-config", runner.run(self._connection.get(KUBEADM)))
+            yield Source(
+                f"{self._connection.server} kubeadm-config", runner.run(self._connection.get(KUBEADM_CONFIG_PATH))
+            )
         except (ForbiddenError, NotFoundError):
-            return  # most clusters have none, and it only adds to what pods tell
+            return  # most clusters have none, and it only supplements what pods show

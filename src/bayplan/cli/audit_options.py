@@ -1,4 +1,4 @@
-"""The options of `bayplan audit`, in groups: where nodes sit, by what to judge, what to lose. Knows no checks."""
+"""The options of `bayplan audit` in groups: topology, profile and simulated losses. It does not know the checks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from bayplan.auditing.profiles import AuditProfile
     from bayplan.auditing.workload_groups import ReplicaPreferences
 
-TOPOLOGY_HEADING, JUDGING_HEADING, LOSING_HEADING = "Topology", "How to judge", "Losses"
+TOPOLOGY_HEADING, PROFILE_HEADING, LOSS_HEADING = "Topology", "Checks", "Losses"
 _LEVELS = ("host", "rack", "zone", "region", "cloud")
 _STAGES = ("none", "machines", "zones", "sites", "clouds")
 _PROFILES = (
@@ -33,8 +33,8 @@ _LOSS_SAFE = "loss-safe:"
 ALL = "all"
 
 
-class Topology(msgspec.Struct, frozen=True):
-    """Where to look for what a node stands on."""
+class TopologyOptions(msgspec.Struct, frozen=True):
+    """Where the topology of the nodes is read from."""
 
     inventory: str | None
     label_key: tuple[str, ...]
@@ -45,7 +45,7 @@ class Topology(msgspec.Struct, frozen=True):
     hosting_namespace: tuple[str, ...]
 
     def keys(self) -> dict[str, str]:
-        """The user's key by level."""
+        """Level → label key, as set by the user."""
         found = {}
         for text in self.label_key:
             level, equals, key = text.partition("=")
@@ -56,11 +56,9 @@ class Topology(msgspec.Struct, frozen=True):
         return found
 
     def check(self) -> None:
-        """Refuse what would be of no effect."""
+        """Raise a usage error for an option that would have no effect."""
         if self.hosting_namespace and not self.hosting:
-            raise click.UsageError(
-                "--hosting-namespace is a namespace of the cluster that --hosting shows: give that too"
-            )
+            raise click.UsageError("--hosting-namespace is a namespace of the cluster of --hosting: give --hosting too")
 
     def catalogue(self) -> Catalogue:
         from bayplan.auditing.catalogue import Catalogue
@@ -71,8 +69,8 @@ class Topology(msgspec.Struct, frozen=True):
         return catalogue
 
 
-class Judging(msgspec.Struct, frozen=True):
-    """By which standard, and what more is asked."""
+class ProfileOptions(msgspec.Struct, frozen=True):
+    """Which checks are required."""
 
     profile: str
     ha: bool
@@ -82,24 +80,24 @@ class Judging(msgspec.Struct, frozen=True):
 
     @property
     def is_legacy(self) -> bool:
-        """Whether the answer is the retired script's: one verdict, and nothing else."""
+        """Whether to answer as the retired SCS script did: with a single verdict."""
         return self.profile.startswith("legacy") and not self.ha
 
     def chosen(self) -> AuditProfile:
-        """The profile, with what is required beyond it."""
+        """The profile, with the checks of --require added."""
         from bayplan.auditing import checks, profiles
 
         if self.ha and self.profile != "ha" and commands.was_typed("ha") and commands.was_typed("profile"):
-            raise click.UsageError(f"--ha stands for --profile ha, and --profile is {self.profile}: give one of them")
+            raise click.UsageError(f"--ha is --profile ha, but --profile is {self.profile}: give one of them")
         unknown = [name for name in self.require if name not in checks.ALL]
         if unknown:
-            expected = f"no check {unknown[0]}; docs/reference/audit.md and -o json list them"
+            expected = f"there is no check {unknown[0]}; docs/reference/audit.md and -o json list the checks"
             raise click.BadParameter(expected, param_hint="--require")
         name = "ha" if self.ha else "legacy=head" if self.profile == "legacy" else self.profile
         return profiles.requiring(profiles.PROFILES[name], self.require)
 
     def stages(self) -> list[tuple[str, str]]:
-        """The stages asked for, each with its sense."""
+        """The required stages, each with its meaning: distributed or loss-safe."""
         found = []
         for text in self.require_stage:
             name = text.removeprefix(_LOSS_SAFE)
@@ -110,8 +108,8 @@ class Judging(msgspec.Struct, frozen=True):
         return found
 
 
-class Losing(msgspec.Struct, frozen=True):
-    """What may fail, and what workloads need then."""
+class LossOptions(msgspec.Struct, frozen=True):
+    """Which losses are simulated, and what workloads need to survive them."""
 
     lose: tuple[str, ...]
     reschedule: bool
@@ -119,13 +117,13 @@ class Losing(msgspec.Struct, frozen=True):
     quorum_workloads: str | None
 
     def levels(self) -> list[str]:
-        """What fails at once: levels, and whatever else nodes share."""
+        """What fails at once: levels, and other properties that nodes share."""
         from bayplan.auditing.survival import ALL_LEVELS
 
         return [level for name in self.lose or (ALL,) for level in (ALL_LEVELS if name == ALL else (name,))]
 
     def named(self) -> frozenset[str]:
-        """What is no level: it may be a column of the inventory."""
+        """The names that are not levels; they may be columns of the inventory."""
         from bayplan.auditing.survival import ALL_LEVELS
 
         return frozenset(self.lose) - {ALL, *ALL_LEVELS}
@@ -143,33 +141,39 @@ def _pattern(text: str | None, option: str) -> re.Pattern[str] | None:
     try:
         return None if text is None else re.compile(text)
     except re.error as error:
-        raise click.BadParameter(f"no regular expression: {error}", param_hint=option) from None
+        raise click.BadParameter(f"not a regular expression: {error}", param_hint=option) from None
 
 
 TOPOLOGY = commands.OptionGroup(
     "topology",
-    Topology,
+    TopologyOptions,
     (
         commands.Option(
             "--inventory",
             metavar="FILE",
             type=click.Path(),
             heading=TOPOLOGY_HEADING,
-            help="Where machines stand: node: {host: …, zone: …}, or openstack server list --long -f json.",
+            help="Topology of the machines: YAML with node: {host: …, zone: …}, or the output of openstack server list "
+            "--long -f json.",
         ),
         commands.Option(
             "--label-key",
             multiple=True,
             metavar="LEVEL=KEY",
             heading=TOPOLOGY_HEADING,
-            help="The label that tells host, rack, zone, region or cloud here. May be repeated.",
-        ),
-        commands.Option("--zone-is-host", is_flag=True, heading=TOPOLOGY_HEADING, help="Zone labels name hypervisors."),
-        commands.Option(
-            "--bare-metal", is_flag=True, heading=TOPOLOGY_HEADING, help="Every node is a machine of its own."
+            help="Label key of a level: host, rack, zone, region or cloud. May be repeated.",
         ),
         commands.Option(
-            "--scenario", metavar="NAME", heading=TOPOLOGY_HEADING, help="Which scenario of a file of labels by node."
+            "--zone-is-host", is_flag=True, heading=TOPOLOGY_HEADING, help="Zone labels are names of hypervisors."
+        ),
+        commands.Option(
+            "--bare-metal", is_flag=True, heading=TOPOLOGY_HEADING, help="Every node is a separate machine."
+        ),
+        commands.Option(
+            "--scenario",
+            metavar="NAME",
+            heading=TOPOLOGY_HEADING,
+            help="Scenario to use from a file with labels by node.",
         ),
         commands.Option(
             "--hosting",
@@ -177,14 +181,14 @@ TOPOLOGY = commands.OptionGroup(
             metavar="PATH",
             type=click.Path(),
             heading=TOPOLOGY_HEADING,
-            help="Nodes and pods of the cluster that the control plane runs on as pods (Gardener, Kamaji, HyperShift).",
+            help="Nodes and pods of the cluster that hosts the control plane as pods (Gardener, Kamaji, HyperShift).",
         ),
         commands.Option(
             "--hosting-namespace",
             multiple=True,
             metavar="NAME",
             heading=TOPOLOGY_HEADING,
-            help="The namespace there that is this control plane's. May be repeated.",
+            help="Namespace of this control plane in the hosting cluster. May be repeated.",
         ),
     ),
 )
@@ -198,7 +202,7 @@ def profile_option(name: str, heading: str, profiles: tuple[str, ...] = _PROFILE
         default=profiles[0],
         show_default=True,
         heading=heading,
-        help="The standard to judge by.",
+        help="The standard to check against.",
     )
 
 
@@ -208,61 +212,66 @@ def _checks(_: click.Context, __: click.Parameter, typed: str) -> list[str]:
     return [name for name in checks.ALL if name.startswith(typed)]
 
 
-JUDGING = commands.OptionGroup(
-    "judging",
-    Judging,
+PROFILE = commands.OptionGroup(
+    "profile_options",
+    ProfileOptions,
     (
-        profile_option("--profile", JUDGING_HEADING, _PROFILES),
-        commands.Option("--ha", is_flag=True, heading=JUDGING_HEADING, help="The same as --profile ha."),
+        profile_option("--profile", PROFILE_HEADING, _PROFILES),
+        commands.Option("--ha", is_flag=True, heading=PROFILE_HEADING, help="The same as --profile ha."),
         commands.Option(
             "--require",
             multiple=True,
             shell_complete=_checks,
             metavar="CHECK",
-            heading=JUDGING_HEADING,
-            help="A check that must hold whatever the profile says, such as fd-room-zone. May be repeated.",
+            heading=PROFILE_HEADING,
+            help="A check to require in addition to the profile, such as fd-room-zone. May be repeated.",
         ),
         commands.Option(
             "--require-stage",
             multiple=True,
             metavar="STAGE",
-            heading=JUDGING_HEADING,
-            help="none, machines, zones, sites or clouds: over what it must be distributed; loss-safe:zones: the "
-            "loss of what it must survive. May be repeated.",
+            heading=PROFILE_HEADING,
+            help="Stage that the control plane must reach. machines, zones, sites or clouds (or none): it is "
+            "distributed over several; loss-safe:zones: it survives the loss of one. May be repeated.",
         ),
         commands.Option(
-            "--allow-undecided", is_flag=True, heading=JUDGING_HEADING, help="Let pass what the data does not decide."
+            "--allow-undecided",
+            is_flag=True,
+            heading=PROFILE_HEADING,
+            help="Pass required checks that the input leaves undecided.",
         ),
     ),
 )
-LOSING = commands.OptionGroup(
-    "losing",
-    Losing,
+LOSSES = commands.OptionGroup(
+    "losses",
+    LossOptions,
     (
         commands.Option(
             "--lose",
             multiple=True,
             metavar="LEVEL|NAME",
-            heading=LOSING_HEADING,
-            help="What fails at once: node, host, rack, zone, region, cloud, all of these (the default), or anything "
-            "else that nodes share: a label, kernel, os-image, kubelet, a column of the inventory. May be repeated.",
+            heading=LOSS_HEADING,
+            help="Failure domain to lose: node, host, rack, zone, region, cloud, all of these (the default), or "
+            "another property that nodes share: a label, kernel, os-image, kubelet, a column of the inventory. May be "
+            "repeated.",
         ),
         commands.Option(
             "--reschedule/--no-reschedule",
             default=True,
-            heading=LOSING_HEADING,
-            help="Place what each loss displaces again and say what finds no room (the default), or only count.",
+            heading=LOSS_HEADING,
+            help="Reschedule the pods that each loss displaces and show those that do not fit (the default), or only "
+            "count the displaced pods.",
         ),
         commands.Option(
             "--exclude-workloads",
             metavar="REGEX",
-            heading=LOSING_HEADING,
-            help="Leave out workloads whose NAMESPACE/NAME it matches as a whole.",
+            heading=LOSS_HEADING,
+            help="Exclude workloads whose whole NAMESPACE/NAME matches.",
         ),
         commands.Option(
             "--quorum-workloads",
             metavar="REGEX",
-            heading=LOSING_HEADING,
+            heading=LOSS_HEADING,
             help="Workloads that need a majority of their replicas, by NAMESPACE/NAME.",
         ),
     ),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from bayplan.cli import commands, options, outcomes
+from bayplan.cli import commands, options
 from bayplan.cli.console import Console
 from bayplan.errors import Fault, InputError
 
@@ -29,15 +29,17 @@ KINDS = ("pods", "fleet")
         "bayplan bench fleet fleet.json",
     ),
     details=(
-        'The input is one JSON object {"nodes","init","pods"}, where init pods have a nodeName, or for a fleet '
-        '{"clusters","bindings","pending"}, where bindings have their clusters. Everything is placed one after '
-        "another, each seeing those before it. The last line is the result; of several runs, the median."
+        'The input is one JSON object: {"nodes","init","pods"}, where init pods have a nodeName, or for a fleet '
+        '{"clusters","bindings","pending"}, where bindings have clusters. The pods or pending bindings are placed one '
+        "after another. The last line of the output is the result; with --repeat, the median of the runs."
     ),
     groups=(options.CONSOLE,),
     params=(
-        commands.Argument("kind", type=click.Choice(KINDS), explained="Pods onto nodes, or bindings onto clusters."),
-        commands.Argument("file", type=click.Path(allow_dash=True), explained="The input; - for standard input."),
-        commands.Option("--placements", type=click.Path(), metavar="OUT", help="Write every placement as JSON lines."),
+        commands.Argument("kind", type=click.Choice(KINDS), explained="Place pods on nodes, or bindings on clusters."),
+        commands.Argument("file", type=click.Path(allow_dash=True), explained="The input file; - for standard input."),
+        commands.Option(
+            "--placements", type=click.Path(), metavar="OUT", help="Write every placement to this file as JSON lines."
+        ),
         commands.Option("--repeat", type=click.IntRange(1), default=1, show_default=True, help="Number of runs."),
     ),
 )
@@ -52,13 +54,13 @@ def bench(kind: str, file: str, placements: str | None, repeat: int, console: Co
     runs = []
     for _ in range(repeat):
         runs.append(run())
-        console.detail(f"{runs[-1].seconds:.3f} s")
+        console.note(f"{runs[-1].seconds:.3f} s", verbosity=1)
     if placements is not None:
         _write_placements(placements, runs[0])
     middle = statistics.median_low(one.seconds for one in runs)
     result = next(one for one in runs if one.seconds == middle).result()
     console.answer(msgspec.json.encode(result).decode() + "\n")
-    return outcomes.YES
+    return commands.EXIT_YES
 
 
 def _content(file: str) -> bytes:

@@ -1,8 +1,8 @@
 """
-Benchmark inputs and how they are run. Imported only to measure: the engine comes with it.
+Benchmark inputs, and the runs over them. `bench` imports this module lazily, because it imports the engine.
 
-Parsing is not timed; interning, evaluating and placing each pending workload is, strictly one after another, and for a
-pod that fits nowhere the sentence that says so.
+Parsing is not timed. Interning, evaluating and placing each pending workload is, strictly one after another, and so is
+the message of an unschedulable pod.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from bayplan.wire.pods import Pod
 
 
 class PodsInput(msgspec.Struct):
-    """Init pods have a node each; `pods` are to be placed."""
+    """`init` pods have a node; `pods` are to be placed."""
 
     nodes: list[Node]
     pods: list[Pod]
@@ -47,16 +47,16 @@ class FleetInput(msgspec.Struct):
 
 class BenchmarkRun(msgspec.Struct, frozen=True):
     """
-    One pass over everything that waits: each workload with its target or targets, and the seconds it took.
+    One pass over all pending workloads: each with its target or targets, and the seconds that the pass took.
 
-    `noun` is what was placed; `refusals` are the sentences of the pods that were not.
+    `noun` is what was placed; `messages` are those of the unschedulable pods.
     """
 
     placements: list[tuple[str, Any]]
     n_placed: int
     seconds: float
     noun: str = "pod"
-    refusals: list[str] = []
+    messages: list[str] = []
 
     def lines(self) -> Iterator[dict[str, Any]]:
         """Every placement as JSON."""
@@ -78,7 +78,7 @@ class BenchmarkRun(msgspec.Struct, frozen=True):
 
 
 def of_pods(content: bytes, rules: Sequence[Rule]) -> Callable[[], BenchmarkRun]:
-    """Reads the input once; each call fills a fresh index and places everything anew."""
+    """Parse the input once; each call of the result fills a new index and places all pods."""
     given = msgspec.json.decode(content, type=PodsInput)
     targets = [target_of_node(node) for node in given.nodes]
     running = [(pods.workload_of(pod), pod.spec.node_name) for pod in given.init]
@@ -96,8 +96,8 @@ def of_pods(content: bytes, rules: Sequence[Rule]) -> Callable[[], BenchmarkRun]
 
 
 def of_fleet(content: bytes, rules: Sequence[Rule]) -> Callable[[], BenchmarkRun]:
-    """As for pods; what is placed is not subtracted from what clusters report, as karmada-scheduler would not."""
-    del rules  # a KubeSchedulerConfiguration says nothing about fleets
+    """The same for bindings. Placements do not reduce what clusters report, as with karmada-scheduler."""
+    del rules  # a KubeSchedulerConfiguration does not apply to fleets
     given = msgspec.json.decode(content, type=FleetInput)
     targets = [target_of_cluster(cluster) for cluster in given.clusters]
     placed = [(bindings.workload_of(binding), bindings.shares_of(binding)) for binding in given.bindings]
@@ -116,7 +116,7 @@ def of_fleet(content: bytes, rules: Sequence[Rule]) -> Callable[[], BenchmarkRun
 
 def _timed(waiting: Sequence[Workload], index: PlacementIndex, rules: Sequence[Rule]) -> BenchmarkRun:
     placements: list[tuple[str, Any]] = []
-    refusals: list[str] = []
+    messages: list[str] = []
     with _without_collector():
         start = time.perf_counter()
         for workload in waiting:
@@ -125,10 +125,10 @@ def _timed(waiting: Sequence[Workload], index: PlacementIndex, rules: Sequence[R
             if target:
                 index.add(workload, target)
             else:
-                refusals.append(place_pods.fit_failure_of(workload, index, rules).message)
+                messages.append(place_pods.fit_failure_of(workload, index, rules).message)
             placements.append((workload.key, target))
         seconds = time.perf_counter() - start
-    return BenchmarkRun(placements, len(placements) - len(refusals), seconds, refusals=refusals)
+    return BenchmarkRun(placements, len(placements) - len(messages), seconds, messages=messages)
 
 
 def _timed_fleet(waiting: Sequence[Workload], index: PlacementIndex, rules: Sequence[Rule]) -> BenchmarkRun:
@@ -148,7 +148,7 @@ def _timed_fleet(waiting: Sequence[Workload], index: PlacementIndex, rules: Sequ
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    # The collector would walk the whole index again and again for garbage that is not there.
+    # The garbage collector would repeatedly traverse the whole index and find no garbage.
     gc.collect()
     gc.freeze()
     gc.disable()

@@ -7,18 +7,18 @@ from collections.abc import Sequence
 
 import click
 
-from bayplan.cli import commands, options, outcomes
+from bayplan.cli import commands, options
 from bayplan.cli.console import Console
 
 SHELLS = ("bash", "zsh", "fish", "powershell")
 VARIABLE = f"_{commands.PREFIX}_COMPLETE"
-# kubectl's directives, from cobra's completions.go: what the shell may add to the candidates.
-_FILES_TOO, _NOTHING_ELSE = ":0", ":4"
+# Directives of cobra's completions.go, which kubectl uses: what the shell adds to the candidates.
+_DIRECTIVE_DEFAULT, _DIRECTIVE_NO_FILES = ":0", ":4"
 
 
 @commands.command(
     "completion",
-    summary="Print the script that completes our commands in a shell.",
+    summary="Print a shell completion script.",
     examples=(
         "source <(bayplan completion bash)",
         "bayplan completion zsh > ~/.zfunc/_bayplan",
@@ -26,21 +26,21 @@ _FILES_TOO, _NOTHING_ELSE = ":0", ":4"
         "bayplan completion powershell | Out-String | Invoke-Expression",
     ),
     groups=(options.CONSOLE,),
-    params=(commands.Argument("shell", type=click.Choice(SHELLS), explained="The shell that you type in."),),
+    params=(commands.Argument("shell", type=click.Choice(SHELLS), explained="The shell to complete commands in."),),
 )
 def completion(shell: str, console: Console) -> int:
     """Write the script."""
     from click import shell_completion
 
-    made = shell_completion.get_completion_class(shell)
-    assert made is not None, f"click completes {shell}"
+    completion_class = shell_completion.get_completion_class(shell)
+    assert completion_class is not None, f"click completes {shell}"
     root = click.get_current_context().find_root().command
-    console.answer(made(root, {}, "bayplan", VARIABLE).source() + "\n")
-    return outcomes.YES
+    console.answer(completion_class(root, {}, "bayplan", VARIABLE).source() + "\n")
+    return commands.EXIT_YES
 
 
 def candidates(arguments: Sequence[str]) -> str:
-    """Candidates for the last argument, as kubectl wants them: `value<TAB>description` lines, then a directive."""
+    """Candidates for the last argument in kubectl's format: `value<TAB>description` lines, then a directive."""
     from click import shell_completion
 
     from bayplan.cli import main
@@ -48,7 +48,7 @@ def candidates(arguments: Sequence[str]) -> str:
     *before, last = arguments or [""]
     found = shell_completion.ShellComplete(main.cli, {}, "bayplan", VARIABLE).get_completions(before, last)
     lines = [f"{item.value}\t{item.help}" if item.help else item.value for item in found if item.type == "plain"]
-    directive = _FILES_TOO if any(item.type != "plain" for item in found) else _NOTHING_ELSE
+    directive = _DIRECTIVE_DEFAULT if any(item.type != "plain" for item in found) else _DIRECTIVE_NO_FILES
     return "".join(f"{line}\n" for line in [*lines, directive])
 
 

@@ -1,4 +1,4 @@
-"""`bayplan config view`: what flags, variables and the configuration file come to together."""
+"""`bayplan config view`: the effective settings of flags, variables and the configuration file."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from bayplan.cli import commands, configuration, masking, options, outcomes
+from bayplan.cli import commands, configuration, options
 from bayplan.cli.console import Console
 
 _ORIGINS = {
@@ -17,22 +17,23 @@ _ORIGINS = {
 }
 
 
-@click.group("config", help="Look at the configuration.", short_help="Look at the configuration.")
+@click.group("config", help="View the configuration.", short_help="View the configuration.")
 def config() -> None:
-    """Nothing of its own."""
+    """The group of the configuration commands."""
 
 
 @commands.command(
     "view",
-    summary="Print the settings in force: flags over variables over the file.",
+    summary="Print the effective settings.",
     examples=(
         "bayplan config view",
         "bayplan config view --config team.yaml",
         "bayplan config view --origins place -f app.yaml -o wide",
     ),
     details=(
-        "Without a command, every setting that a variable or the file makes, and the file's scheduler. With one, all "
-        "its options as they would be with the arguments that follow. Secrets are never printed."
+        "Flags override variables, and variables override the configuration file. Without a command, prints every "
+        "option that a variable or the file sets, and the scheduler configuration of the file. With a command, prints "
+        "all its options as set by the arguments that follow. Secrets are never printed."
     ),
     groups=(options.CONSOLE,),
     params=(
@@ -41,9 +42,9 @@ def config() -> None:
             nargs=-1,
             type=click.UNPROCESSED,
             metavar="[COMMAND [ARGUMENTS]...]",
-            explained="Only the settings of this command, as these arguments would make them.",
+            explained="Print the settings of this command with these arguments.",
         ),
-        commands.Option("--origins", is_flag=True, help="Say for each setting where it comes from."),
+        commands.Option("--origins", is_flag=True, help="Show for each setting where it comes from."),
         options.output("yaml", "json"),
     ),
 )
@@ -57,8 +58,8 @@ def view(arguments: tuple[str, ...], origins: bool, output: str, console: Consol
         content: dict[str, Any] = {"commands": {name: _shown(settings, origins=origins)}}
     else:
         every = configuration.all_commands(root.command)
-        made = {name: _made(_settings(_context(command, name, [], root))) for name, command in every}
-        content = _parted({name: _shown(settings, origins=origins) for name, settings in made.items()})
+        changed = {name: _changed(_settings(_context(command, name, [], root))) for name, command in every}
+        content = _shared_first({name: _shown(settings, origins=origins) for name, settings in changed.items()})
     loaded = configuration.current()
     if loaded.file:
         content = {"metadata": {"name": loaded.file}, **content}
@@ -67,10 +68,10 @@ def view(arguments: tuple[str, ...], origins: bool, output: str, console: Consol
     if loaded.guard is not None:
         content["guard"] = loaded.guard
     console.answer(versioned.written(versioned.document(configuration.KIND, content), output))
-    return outcomes.YES
+    return commands.EXIT_YES
 
 
-# What follows a command is for that command, options included.
+# Options after the name of a command belong to that command.
 view.allow_interspersed_args = False
 config.add_command(view)
 
@@ -78,12 +79,12 @@ Settings = dict[str, tuple[Any, str]]
 
 
 def _of_command(arguments: list[str], root: click.Context) -> tuple[str, Settings]:
-    """The command named by the first words, and all its settings under the arguments that follow."""
+    """The command that the first words name, and all its settings with the arguments that follow."""
     command: click.Command = root.command
     words: list[str] = []
     while isinstance(command, click.Group):
         if not arguments:
-            raise click.UsageError(f"{' '.join(words)} needs a command of its own")
+            raise click.UsageError(f"{' '.join(words)} needs a subcommand")
         name = arguments.pop(0)
         child = command.get_command(root, name)
         if child is None:
@@ -94,7 +95,7 @@ def _of_command(arguments: list[str], root: click.Context) -> tuple[str, Setting
 
 
 def _context(command: click.Command, name: str, arguments: list[str], root: click.Context) -> click.Context:
-    """The command's context with its parameters settled; what is missing is no fault here."""
+    """The context of the command with its parameters resolved; missing arguments are not an error."""
     bare = click.Context(root.command, info_name=root.info_name, **root.command.context_settings)
     bare.meta.update(root.meta)
     defaults = configuration.current().defaults(name)
@@ -111,21 +112,21 @@ def _settings(context: click.Context) -> Settings:
         if isinstance(param, commands.Option) and param.expose_value:
             name = str(param.name)
             origin = context.get_parameter_source(name)
-            value = masking.value(param, context.params.get(name))
+            value = commands.redacted_value(param, context.params.get(name))
             found[configuration.option_name(param)] = value, _ORIGINS.get(origin, "default")  # type: ignore[arg-type]
     return found
 
 
-def _parted(shown: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """What all commands have in common, and what each has besides."""
+def _shared_first(shown: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """The settings that all commands share, and the other settings by command."""
     first, *others = shown.values()
     shared = {name: value for name, value in first.items() if all(o.get(name) == value for o in others)}
     own = {name: {k: v for k, v in settings.items() if k not in shared} for name, settings in shown.items()}
     return {"options": shared, "commands": {name: settings for name, settings in own.items() if settings}}
 
 
-def _made(settings: Settings) -> Settings:
-    """Those that somebody made."""
+def _changed(settings: Settings) -> Settings:
+    """The settings that are not defaults."""
     return {name: (value, origin) for name, (value, origin) in settings.items() if origin != "default"}
 
 

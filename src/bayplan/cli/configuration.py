@@ -1,14 +1,14 @@
 """
-The configuration file: defaults for options, and the settings of the scheduler whose decisions are foretold.
+The configuration file: defaults for options, and the configuration of the scheduler.
 
     apiVersion: bayplan.io/v1alpha1
     kind: BayplanConfiguration
-    options:   {color: never}          # for every command
-    commands:  {place: {output: wide}} # for one
+    options:   {color: never}          # for all commands
+    commands:  {place: {output: wide}} # for one command
     scheduler: {profiles: […]}         # a KubeSchedulerConfiguration
-    guard:     {restrict: all}         # who may use hard anti-affinity, and how far it may reach
+    guard:     {restrict: all}         # limits on required anti-affinity, and who is exempt
 
-A KubeSchedulerConfiguration alone is taken too. Knows nothing of what options mean.
+A plain KubeSchedulerConfiguration is accepted too. This module does not know what the options mean.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _FIELDS = ("apiVersion", "kind", "metadata", "options", "commands", "scheduler",
 
 
 class Configuration(msgspec.Struct, frozen=True):
-    """What the file says; `scheduler` and `guard` are None if it says nothing of them."""
+    """The content of the file; `scheduler` and `guard` are None if they are not set."""
 
     file: str = ""
     options: dict[str, Any] = {}
@@ -44,43 +44,37 @@ class Configuration(msgspec.Struct, frozen=True):
     guard: dict[str, Any] | None = None
 
     def defaults(self, command: str) -> dict[str, Any]:
-        """Parameter → value, for one command."""
+        """Parameter → value for one command."""
         named = {**self.options, **self.commands.get(command, {})}
         return {parameter_name(name): value for name, value in named.items()}
 
 
-def current() -> Configuration:
-    """The configuration of this run."""
-    return of(click.get_current_context())
-
-
-def of(ctx: click.Context) -> Configuration:
-    """The configuration of the run that the context is of."""
-    found = ctx.meta.get(META_KEY)
+def current(ctx: click.Context | None = None) -> Configuration:
+    """The configuration of the current run, or of the run of a context."""
+    found = (ctx or click.get_current_context()).meta.get(META_KEY)
     return found if isinstance(found, Configuration) else Configuration()
 
 
-def apply(ctx: click.Context, path: str | None) -> None:
-    """Take the file's values as defaults of the command's options: below variables, below flags."""
-    if ctx.resilient_parsing:  # completion must not fail over a file
+def apply(ctx: click.Context, _: click.Parameter, path: str | None) -> None:
+    """
+    The callback of --config: use the file's values as defaults of the command's options.
+
+    Variables and flags override them. Without --config the file is $XDG_CONFIG_HOME/bayplan/config.yaml, if it exists.
+    """
+    if ctx.resilient_parsing:  # completion must not fail because of a bad file
         return
-    found = path or usual_place()
-    if found is None:
-        return
-    configuration = load(found, known_options(ctx.find_root()))
+    if not path:
+        folder = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
+        path = str(pathlib.Path(folder, "bayplan", "config.yaml").expanduser())
+        if not os.path.isfile(path):  # noqa: PTH113 - returns False where permission is denied
+            return
+    configuration = load(path, known_options(ctx.find_root()))
     ctx.meta[META_KEY] = configuration
     ctx.default_map = configuration.defaults(command_name(ctx))
 
 
-def usual_place() -> str | None:
-    """Where the file is if nobody says; None if it is not there."""
-    folder = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
-    path = pathlib.Path(folder, "bayplan", "config.yaml").expanduser()
-    return str(path) if os.path.isfile(path) else None  # noqa: PTH113 - which says no where we may not look
-
-
 def command_name(ctx: click.Context) -> str:
-    """The command as the file names it: `place`, `config view`."""
+    """The full name of the command, as in the file: `place`, `config view`."""
     names = []
     while ctx.parent is not None:
         names.append(ctx.info_name or "")
@@ -89,12 +83,12 @@ def command_name(ctx: click.Context) -> str:
 
 
 def known_options(root: click.Context) -> dict[str, list[str]]:
-    """Command → the names of its options in the file."""
+    """Command → the names of its options as in the file."""
     return {name: [option_name(param) for param in command.params] for name, command in all_commands(root.command)}
 
 
 def all_commands(command: click.Command, name: str = "") -> Iterator[tuple[str, click.Command]]:
-    """Every command that can be run, with its full name."""
+    """Every command that can be run, with its full name; groups are left out."""
     if not isinstance(command, click.Group):
         yield name, command
         return
@@ -103,18 +97,18 @@ def all_commands(command: click.Command, name: str = "") -> Iterator[tuple[str, 
 
 
 def option_name(param: click.Parameter) -> str:
-    """`output_file` as it stands in the file: `outputFile`."""
+    """The name of an option in the file: `output_file` is `outputFile`."""
     head, *rest = str(param.name).split("_")
     return head + "".join(word.capitalize() for word in rest)
 
 
 def parameter_name(name: str) -> str:
-    """`outputFile` as click knows it: `output_file`."""
+    """The name of an option in click: `outputFile` is `output_file`."""
     return re.sub(r"[A-Z]", lambda capital: f"_{capital[0].lower()}", name)
 
 
 def load(path: str, known: dict[str, list[str]]) -> Configuration:
-    """The file's content; raises InputError with everything wrong with it."""
+    """The content of the file; raises InputError with all faults in it."""
     document = _document(path)
     if document.kind == SCHEDULER_KIND and document.api_version.startswith(SCHEDULER_GROUP):
         return Configuration(path, scheduler=document.locate().root)
@@ -144,28 +138,28 @@ def _document(path: str) -> Document:
 
 
 def _problems(document: Document, known: dict[str, list[str]]) -> Iterator[tuple[str, str]]:
-    """Path and message of each thing wrong."""
+    """Field path and message of each fault."""
     if document.kind != KIND:
         yield "kind", f"expected {KIND} or {SCHEDULER_KIND}, got {document.kind or 'nothing'}"
         return
     if document.api_version != API_VERSION:
         yield "apiVersion", f"expected {API_VERSION}, got {document.api_version or 'nothing'}"
     root = document.locate().root
-    yield from _unknown(root, _FIELDS, "", "field")
+    yield from _unknown_names(root, _FIELDS, "", "field")
     every = sorted({option for options in known.values() for option in options})
-    yield from _unknown(root.get("options"), every, "options", "option")
+    yield from _unknown_names(root.get("options"), every, "options", "option")
     commands = root.get("commands")
-    yield from _unknown(commands, sorted(known), "commands", "command")
+    yield from _unknown_names(commands, sorted(known), "commands", "command")
     for name, given in commands.items() if isinstance(commands, dict) else ():
         if name in known:
-            yield from _unknown(given, known[name], f"commands[{name}]", "option")
+            yield from _unknown_names(given, known[name], f"commands[{name}]", "option")
     if not isinstance(root.get("scheduler") or {}, dict):
         yield "scheduler", f"expected a {SCHEDULER_KIND}"
-    yield from _misshapen(root.get("guard"))
+    yield from _guard_problem(root.get("guard"))
 
 
-def _misshapen(guard: Any) -> Iterator[tuple[str, str]]:
-    """What keeps the guard's settings from being read; only the first thing, as they are few."""
+def _guard_problem(guard: Any) -> Iterator[tuple[str, str]]:
+    """Field path and message of the first fault in the guard's settings."""
     from bayplan.validating.guard import GuardSettings
 
     try:
@@ -175,7 +169,7 @@ def _misshapen(guard: Any) -> Iterator[tuple[str, str]]:
         yield f"guard{path}", message
 
 
-def _unknown(value: Any, names: list[str] | tuple[str, ...], path: str, what: str) -> Iterator[tuple[str, str]]:
+def _unknown_names(value: Any, names: list[str] | tuple[str, ...], path: str, what: str) -> Iterator[tuple[str, str]]:
     if value is None:
         return
     if not isinstance(value, dict):

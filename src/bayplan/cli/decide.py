@@ -1,4 +1,4 @@
-"""`bayplan decide`: questions as JSON lines in, answers as JSON lines out, each line on its own."""
+"""`bayplan decide`: one JSON line of input is one question, and one JSON line of output is its answer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 import click
 import msgspec
 
-from bayplan.cli import commands, options, outcomes
+from bayplan.cli import commands, options
 from bayplan.cli.console import Console
 from bayplan.errors import InputError
 
@@ -81,7 +81,7 @@ def _admission() -> Answerer:
     return answer
 
 
-# What can be asked; each entry imports what it needs when it is asked for.
+# By kind of question; each function imports what it needs when it is called.
 ANSWERERS: dict[str, Callable[[], Answerer]] = {
     "pods": _pods,
     "preemption": _preemption,
@@ -91,7 +91,7 @@ ANSWERERS: dict[str, Callable[[], Answerer]] = {
 
 
 def answers(lines: Iterable[bytes], answer: Answerer) -> Iterator[tuple[Any, bool]]:
-    """Each line's answer and whether the line was a question; what is wrong with a line is its answer."""
+    """The answer to each line, and whether the line is valid; the answer to a bad line is its error."""
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -107,11 +107,12 @@ def answers(lines: Iterable[bytes], answer: Answerer) -> Iterator[tuple[Any, boo
 
 @commands.command(
     "decide",
-    summary="Answer questions as a scheduler would: JSON lines in, JSON lines out.",
+    summary="Answer scheduling questions: JSON lines in, JSON lines out.",
     examples=("bayplan decide pods < questions.jsonl > answers.jsonl", "bayplan decide admission < objects.jsonl"),
     details=(
-        "Every line is one independent question and gets one line, in order. A line that is no question is answered "
-        'with {"line","error"} and makes the exit code 2; that a pod does not fit is an answer, and the exit code 0.'
+        "Every line of standard input is an independent question. Its answer is one line, in the same order. A line "
+        'that is not a valid question is answered with {"line","error"}, and the exit code is then 2. That a pod is '
+        "unschedulable is a valid answer with exit code 0."
     ),
     groups=(options.CONSOLE,),
     params=(
@@ -119,15 +120,15 @@ def answers(lines: Iterable[bytes], answer: Answerer) -> Iterator[tuple[Any, boo
             "kind",
             type=click.Choice(list(ANSWERERS)),
             explained=(
-                "pods: which node a pod gets. preemption: who would have to go for it. fleet: which clusters a binding "
-                "gets. admission: what an API server would say of an object. docs/reference/machine-contract.md has "
-                "the form of questions and answers."
+                "pods: the node for a pod. preemption: the node to nominate and the pods to evict. fleet: the clusters "
+                "for a binding. admission: the causes for which an API server would reject an object. See "
+                "docs/reference/machine-contract.md for the format of questions and answers."
             ),
         ),
     ),
 )
 def decide(kind: str, console: Console) -> int:
-    """Answer standard input line by line: 2 if any line was no question."""
+    """Answer standard input line by line; exit code 2 if a line is not a valid question."""
     out: BinaryIO = sys.stdout.buffer
     all_good = True
     encoder = msgspec.json.Encoder()
@@ -136,5 +137,5 @@ def decide(kind: str, console: Console) -> int:
         out.flush()
         all_good = all_good and good
     if not all_good:
-        console.detail("some lines were no questions")
-    return outcomes.YES if all_good else outcomes.BAD_INPUT
+        console.note("some lines are not valid questions", verbosity=1)
+    return commands.EXIT_YES if all_good else commands.EXIT_BAD_INPUT

@@ -1,4 +1,4 @@
-"""`bayplan explain`: one workload, every target, every rule, the pods in the way, and what would help."""
+"""`bayplan explain`: the verdict of every rule on every target for one workload, and the changes that would help."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from bayplan.cli import commands, explain_fleet, loading, options, outcomes
+from bayplan.cli import commands, loading, options
 from bayplan.cli.console import Console
 from bayplan.errors import InputError
 
 if TYPE_CHECKING:
     from bayplan.explaining.explanation import Explanation
-    from bayplan.model.workloads import Workload
+    from bayplan.model.workloads import Workload, WorkloadKey
     from bayplan.placing.place_pods import RulesOf
     from bayplan.reading.cluster import LoadedCluster
+    from bayplan.reading.fleet import Fleet
 
-# How the pods of each kind are called, after its own name.
-_PODS_OF = {
+# Kind → what follows its name in the names of its pods.
+_POD_SUFFIXES = {
     "pod": "",
     "deployment": r"-[a-z0-9]+-[a-z0-9]{5}",
     "replicaset": r"-[a-z0-9]{5}",
@@ -30,17 +31,23 @@ _PODS_OF = {
     "statefulset": r"-[0-9]+",
     "job": r"(-[0-9]+)?-[a-z0-9]{5}",
 }
-_SHORT = {"po": "pod", "deploy": "deployment", "rs": "replicaset", "rc": "replicationcontroller"} | {
+_SHORT_NAMES = {
+    "po": "pod",
+    "deploy": "deployment",
+    "rs": "replicaset",
+    "rc": "replicationcontroller",
     "ds": "daemonset",
     "sts": "statefulset",
     "cm": "configmap",
     "svc": "service",
     "pvc": "persistentvolumeclaim",
 }
+_ANY_KIND = "pod"  # a bare name is read as a pod's; in a fleet it matches a template of any kind
+_BINDING_KINDS = ("resourcebinding", "rb", "clusterresourcebinding", "crb")
 
 
 class ExplainRequest(msgspec.Struct, frozen=True):
-    """What the user wants to know about; a bare name is a pod's. Without a namespace, any is meant."""
+    """The workload to explain; an empty namespace matches any."""
 
     kind: str
     name: str
@@ -49,13 +56,24 @@ class ExplainRequest(msgspec.Struct, frozen=True):
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}" if self.namespace else f"{self.kind}/{self.name}"
 
-    def means(self, name: str) -> bool:
-        """Whether a pod of this name is asked about."""
-        return re.fullmatch(re.escape(self.name) + _PODS_OF[self.kind], name) is not None
+    def matches_pod(self, name: str) -> bool:
+        """Whether a pod of this name is requested."""
+        return re.fullmatch(re.escape(self.name) + _POD_SUFFIXES[self.kind], name) is not None
+
+    def matches_binding(self, workload: Workload) -> bool:
+        """Whether a binding is requested, by its own name or by the name of its template."""
+        binding = workload.binding
+        if binding is None or workload.terminating:
+            return False
+        if self.kind in _BINDING_KINDS:
+            return workload.name == self.name
+        if self.kind == binding.kind.lower().removesuffix("s") and binding.name == self.name:
+            return True
+        return self.kind == _ANY_KIND and self.name in (binding.name, workload.name)
 
 
-class Subject(msgspec.Struct, frozen=True):
-    """The workload to explain, and where it runs now; empty if it waits."""
+class ExplainedWorkload(msgspec.Struct, frozen=True):
+    """The explanation, and where the workload runs now; empty if it is pending."""
 
     explanation: Explanation
     current: str = ""
@@ -63,7 +81,7 @@ class Subject(msgspec.Struct, frozen=True):
 
 @commands.command(
     "explain",
-    summary="Say for one workload where it goes, or what is in its way on every node.",
+    summary="Explain where a workload is placed, or why every node is rejected.",
     examples=(
         "bayplan explain pod/web-4 -n shop -f cluster.yaml",
         "bayplan explain deploy/web -f cluster.json -f web.yaml",
@@ -71,16 +89,21 @@ class Subject(msgspec.Struct, frozen=True):
         "bayplan explain deployment/shop -f fleet/",
     ),
     details=(
-        "What waits before it in the queue is placed first, as `place` does; a pod that runs is explained as if it "
-        "were placed anew. Of a controller the first pod that fits nowhere is told. Exit code 0 if it fits, 1 if not."
+        "Workloads that are before it in the scheduling queue are placed first, as `place` does. A running pod is "
+        "explained as if it were scheduled again. For a controller, the first of its pods that is unschedulable is "
+        "explained. Exit code 0 if the workload fits, 1 if it is unschedulable."
     ),
-    groups=(options.SOURCES, options.SCOPE, options.DECIDING, options.CONSOLE),
+    groups=(options.INPUT, options.SCOPE, options.DECISIONS, options.CONSOLE),
     params=(
         commands.Argument(
-            "workload", metavar="KIND/NAME", explained="Whom to explain; a bare name, or NAMESPACE/NAME, is a pod's."
+            "workload",
+            metavar="KIND/NAME",
+            explained="The workload to explain. NAME or NAMESPACE/NAME is a pod.",
         ),
-        commands.Option("--all-targets", "--all", is_flag=True, help="Show every node and every peer, however many."),
-        commands.Option("--alone", is_flag=True, help="As if nothing else were waiting."),
+        commands.Option(
+            "--all-targets", "--all", is_flag=True, help="Show every node and every peer instead of a summary."
+        ),
+        commands.Option("--alone", is_flag=True, help="Ignore the other pending workloads."),
         options.output("text", "json", "yaml"),
         options.EXIT_ZERO,
     ),
@@ -92,121 +115,148 @@ def explain(
     alone: bool,
     output: str,
     exit_zero: bool,
-    sources: options.Sources,
-    scope: options.Scope,
-    deciding: options.Deciding,
+    sources: options.InputOptions,
+    scope: options.ScopeOptions,
+    decisions: options.DecisionOptions,
     console: Console,
 ) -> int:
-    """Write the explanation: 1 if the workload fits nowhere."""
-    asked, rules_of, selector = parse(workload), options.configured_rules_of(), scope.parsed_selector()
-    found = loading.load(sources, scope, deciding, console)
+    """Write the explanation; exit code 1 if the workload is unschedulable."""
+    asked, rules_of, in_scope = parse(workload), options.configured_rules_of(), scope.predicate()
+    found = loading.load(sources, scope, decisions, console)
     from bayplan.reading.fleet import Fleet
+    from bayplan.writing import explanations, versioned
 
     workloads = [*found.pending, *(record.workload for record in found.index.records.values())]
-    asked = settled(asked, workload, workloads)
+    asked = with_namespace(asked, workload, workloads)
 
-    def included(one: Workload) -> bool:
-        return scope.includes(one, selector) and asked.namespace in ("", one.namespace)
+    def is_included(one: Workload) -> bool:
+        return in_scope(one) and asked.namespace in ("", one.namespace)
 
     if isinstance(found, Fleet):
-        subject = Subject(*explain_fleet.find(asked.kind, asked.name, found, included, alone=alone))
+        explained = explain_binding(asked, found, is_included, alone=alone)
+    elif asked.kind in _POD_SUFFIXES:
+        explained = explain_pod(asked, found, rules_of, is_included, alone=alone)
+    else:  # only in a fleet can a workload be of any kind
+        expected = f"expected KIND/NAME with a kind of {', '.join(_POD_SUFFIXES)}, or NAMESPACE/NAME of a pod"
+        raise click.BadParameter(f"{expected}; got {workload!r}", param_hint="KIND/NAME")
+    if output == "text":
+        console.answer(explanations.text(explained.explanation, current=explained.current, every=all_targets))
     else:
-        check_has_pods(asked, workload)
-        subject = find(asked, found, rules_of, included, alone=alone)
-    console.answer(_written(subject, output, every=all_targets))
-    return outcomes.of(bool(subject.explanation.target), exit_zero=exit_zero)
+        document = explanations.document(explained.explanation, current=explained.current)
+        console.answer(versioned.written(document, output))
+    return commands.exit_code(bool(explained.explanation.target), exit_zero=exit_zero)
 
 
 def parse(text: str) -> ExplainRequest:
-    """`KIND/NAME` in kubectl's spelling; raises a usage error where there is no name."""
+    """`KIND/NAME` in kubectl's spelling; raises a usage error if the name is missing."""
     kind, slash, name = text.rpartition("/")
     if not name:
         raise click.BadParameter(f"expected KIND/NAME, got {text!r}", param_hint="KIND/NAME")
-    singular = kind.lower().removesuffix("s") if kind.lower() not in _SHORT else kind.lower()
-    return ExplainRequest(_SHORT.get(singular, singular) if slash else "pod", name)
+    singular = kind.lower().removesuffix("s") if kind.lower() not in _SHORT_NAMES else kind.lower()
+    return ExplainRequest(_SHORT_NAMES.get(singular, singular) if slash else "pod", name)
 
 
-def settled(asked: ExplainRequest, text: str, workloads: Sequence[Workload]) -> ExplainRequest:
-    """`NAMESPACE/NAME`, as answers call workloads, where what stands before the slash is a namespace and no kind."""
+def with_namespace(asked: ExplainRequest, text: str, workloads: Sequence[Workload]) -> ExplainRequest:
+    """The request, read as `NAMESPACE/NAME` if the part before the slash is a namespace of the input and not a kind."""
     before, slash, _ = text.rpartition("/")
-    of_bindings = {one.binding.kind.lower() for one in workloads if one.binding is not None}
-    is_kind = asked.kind in _PODS_OF or asked.kind in of_bindings
+    template_kinds = {one.binding.kind.lower() for one in workloads if one.binding is not None}
+    is_kind = asked.kind in _POD_SUFFIXES or asked.kind in template_kinds
     if slash and not is_kind and any(one.namespace == before for one in workloads):
         return ExplainRequest("pod", asked.name, before)
     return asked
 
 
-def check_has_pods(asked: ExplainRequest, text: str) -> None:
-    """Raises a usage error for a kind that has no pods; in a fleet, every kind may be propagated."""
-    if asked.kind not in _PODS_OF:
-        known = ", ".join(_PODS_OF)
-        expected = f"expected KIND/NAME with a kind of {known}, or NAMESPACE/NAME of a pod"
-        raise click.BadParameter(f"{expected}; got {text!r}", param_hint="KIND/NAME")
-
-
-def find(
+def explain_pod(
     asked: ExplainRequest,
     cluster: LoadedCluster,
     rules_of: RulesOf,
-    included: Callable[[Workload], bool],
+    is_included: Callable[[Workload], bool],
     *,
     alone: bool,
-) -> Subject:
-    """The explanation of what is asked about; raises InputError if there is no such workload, or more than one."""
-    waiting = [w for w in cluster.pending if asked.means(w.name) and included(w)]
-    running = [r for r in cluster.index.records.values() if asked.means(r.workload.name) and included(r.workload)]
-    _check_one_namespace({w.namespace for w in waiting} | {r.workload.namespace for r in running}, asked)
-    if waiting:
-        return Subject(_of_waiting(waiting, cluster, rules_of, alone=alone))
-    if running:
-        from bayplan.explaining import explanation
+) -> ExplainedWorkload:
+    """The explanation of the requested pod; raises InputError if there is none, or if there are several."""
+    from bayplan.explaining import explanation
 
+    pending = [w for w in cluster.pending if asked.matches_pod(w.name) and is_included(w)]
+    records = cluster.index.records.values()
+    running = [r for r in records if asked.matches_pod(r.workload.name) and is_included(r.workload)]
+    _check_one_namespace({w.namespace for w in pending} | {r.workload.namespace for r in running}, str(asked))
+    if pending:
+        return ExplainedWorkload(_explain_pending(pending, cluster, rules_of, alone=alone))
+    if running:
         found = explanation.explain(running[0].workload, cluster.index, rules_of(running[0].workload))
-        return Subject(found, running[0].shares[0][0])
+        return ExplainedWorkload(found, running[0].shares[0][0])
     raise InputError(f"no pod of {asked} is in the input{_advice(asked, cluster)}")
 
 
-def _of_waiting(waiting: Sequence[Workload], cluster: LoadedCluster, rules_of: RulesOf, *, alone: bool) -> Explanation:
-    """Of those asked about the first that fits nowhere, else the first of all."""
+def _explain_pending(
+    requested: Sequence[Workload], cluster: LoadedCluster, rules_of: RulesOf, *, alone: bool
+) -> Explanation:
+    """The explanation of the first requested pod that is unschedulable, else of the first requested pod."""
     from bayplan.explaining import explanation
     from bayplan.placing import place_pods
 
-    keys = {workload.key for workload in waiting}
-    for placement in place_pods.place_all(waiting if alone else cluster.pending, cluster.index, rules_of):
+    keys = {workload.key for workload in requested}
+    for placement in place_pods.place_all(requested if alone else cluster.pending, cluster.index, rules_of):
         workload = placement.workload
         keys.discard(workload.key)
-        if workload in waiting and not placement.target:
+        if workload in requested and not placement.target:
             found = explanation.explain(workload, cluster.index, rules_of(workload))
-            # A gated pod would fit, perhaps, but nobody tries it.
+            # A pod with scheduling gates may fit, but it is not scheduled.
             return msgspec.structs.replace(found, target="", message=placement.message)
         if not keys:
             break
-    return explanation.explain(waiting[0], cluster.index, rules_of(waiting[0]))
+    return explanation.explain(requested[0], cluster.index, rules_of(requested[0]))
 
 
-def _check_one_namespace(namespaces: set[str], asked: ExplainRequest) -> None:
+def _check_one_namespace(namespaces: set[str], asked: str) -> None:
     if len(namespaces) > 1:
-        listed = ", ".join(sorted(namespaces))
-        raise InputError(f"{asked} is in several namespaces ({listed}): say which with -n")
+        raise InputError(f"{asked} is in several namespaces ({', '.join(sorted(namespaces))}): choose one with -n")
 
 
 def _advice(asked: ExplainRequest, cluster: LoadedCluster) -> str:
-    """What may have been meant: the same elsewhere, another kind of that name, or another name."""
+    """The end of the message: the same name outside the scope, another kind with the name, or similar names."""
     workloads = [*cluster.pending, *(record.workload for record in cluster.index.records.values())]
-    elsewhere = sorted({one.key for one in workloads if asked.means(one.name)})
+    elsewhere = sorted({one.key for one in workloads if asked.matches_pod(one.name)})
     if elsewhere:
         shown = ", ".join(elsewhere[:3]) + (" …" if len(elsewhere) > 3 else "")
-        return f" as asked for; there is {shown}"
+        return f" in the requested scope; there is {shown}"
     names = {one.name for one in workloads}
-    others = [ExplainRequest(kind, asked.name) for kind in _PODS_OF]
-    meant = [str(other) for other in others if any(other.means(name) for name in names)]
-    near = meant or difflib.get_close_matches(asked.name, sorted(names), n=3)
+    others = [ExplainRequest(kind, asked.name) for kind in _POD_SUFFIXES]
+    same_name = [str(other) for other in others if any(other.matches_pod(name) for name in names)]
+    near = same_name or difflib.get_close_matches(asked.name, sorted(names), n=3)
     return f", did you mean {' or '.join(near)}?" if near else ""
 
 
-def _written(subject: Subject, output: str, *, every: bool) -> str:
-    from bayplan.writing import explanations, versioned
+def explain_binding(
+    asked: ExplainRequest, fleet: Fleet, is_included: Callable[[Workload], bool], *, alone: bool
+) -> ExplainedWorkload:
+    """The explanation of the requested binding; raises InputError if there is none, or if there are several."""
+    from bayplan.explaining import explanation
+    from bayplan.placing import place_bindings
+    from bayplan.rules import profiles
 
-    if output == "text":
-        return explanations.text(subject.explanation, current=subject.current, every=every)
-    return versioned.written(explanations.document(subject.explanation, current=subject.current), output)
+    rules = profiles.fleet_rules()
+    placed = {key: record.shares for key, record in fleet.index.records.items()}
+    known = {w.key: w for w in (*(r.workload for r in fleet.index.records.values()), *fleet.pending)}
+    workload = _only([w for w in known.values() if is_included(w) and asked.matches_binding(w)], asked, known)
+    queue = [one.key for one in fleet.pending]
+    if not alone and workload.key in queue:
+        for _ in place_bindings.place_all(fleet.pending[: queue.index(workload.key)], fleet.index, rules):
+            pass
+    current = ", ".join(f"{target}:{n}" if n else target for target, n in placed.get(workload.key, ()))
+    return ExplainedWorkload(explanation.explain_binding(workload, fleet.index, rules), current)
+
+
+def _only(matching: Sequence[Workload], asked: ExplainRequest, known: dict[WorkloadKey, Workload]) -> Workload:
+    shown = asked.name if asked.kind == _ANY_KIND else f"{asked.kind}/{asked.name}"
+    if not matching:
+        names = {f"{w.binding.kind.lower()}/{w.binding.name}" for w in known.values() if w.binding}
+        near = difflib.get_close_matches(shown, names, n=3)
+        advice = f", did you mean {' or '.join(near)}?" if near else ""
+        raise InputError(f"no binding of {shown} is in the input or would be created from it{advice}")
+    _check_one_namespace({w.namespace for w in matching}, shown)
+    if len(matching) > 1:
+        listed = ", ".join(sorted(w.name for w in matching))
+        raise InputError(f"{shown} matches several bindings ({listed}): give the kind too")
+    return matching[0]

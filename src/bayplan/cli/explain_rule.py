@@ -1,4 +1,4 @@
-"""`bayplan explain-rule`: the page of every reason for refusing a target."""
+"""`bayplan explain-rule`: the meaning of every reason for rejecting a target, and what to do."""
 
 from __future__ import annotations
 
@@ -8,37 +8,59 @@ from collections.abc import Sequence
 import click
 import msgspec
 
-from bayplan.cli import commands, options, outcomes, reason_pages
+from bayplan.cli import commands, options
 from bayplan.cli.console import Console
-from bayplan.cli.reason_page import ReasonPage
+from bayplan.cli.fleet_reason_pages import FLEET_PAGES
+from bayplan.cli.reason_pages import POD_PAGES, ReasonPage
 from bayplan.errors import InputError
+
+PAGES = POD_PAGES + FLEET_PAGES
+
+
+def find(code: str) -> Sequence[ReasonPage]:
+    """The pages for an id, a rule, a plugin or a message; an id has exactly one page."""
+    text = code.strip()
+    name = text.casefold()
+    by_id = [page for page in PAGES if page.has_id(name)]
+    by_rule = [page for page in PAGES if name in (page.rule.casefold(), page.plugin.casefold())]
+    if by_id or by_rule:
+        return by_id or by_rule
+    by_text = [page for page in PAGES if page.says(text)]
+    # Without pages whose text is only the beginning of another match.
+    return [page for page in by_text if not any(page.text in other.text for other in by_text if other is not page)]
 
 
 def _complete(_: click.Context, __: click.Parameter, typed: str) -> list[str]:
-    return [page.id for page in reason_pages.PAGES if page.id.startswith(typed)]
+    return [page.id for page in PAGES if page.id.startswith(typed)]
 
 
 @commands.command(
     "explain-rule",
-    summary="Say what a reason means and what to do about it.",
+    summary="Explain a reason for rejecting a node or cluster, and what to do about it.",
     examples=(
         "bayplan explain-rule",
         "bayplan explain-rule pod-anti-affinity",
         "bayplan explain-rule PodTopologySpread",
         'bayplan explain-rule "node(s) had untolerated taint(s)"',
     ),
-    details="CODE is one of our ids, the name of a scheduler plugin, or the text of a message. Without it, a list.",
+    details=(
+        "CODE is the id of a reason, a rule, a scheduler plugin, or the text of a scheduler message. Without CODE, all "
+        "reasons are listed."
+    ),
     groups=(options.CONSOLE,),
     params=(
         commands.Argument(
-            "code", required=False, shell_complete=_complete, explained="The reason; without it, a list."
+            "code",
+            required=False,
+            shell_complete=_complete,
+            explained="The reason to explain; without it, all reasons are listed.",
         ),
         options.output("text", "json", "yaml"),
     ),
 )
 def explain_rule(code: str | None, output: str, console: Console) -> int:
-    """Write the pages that the code stands for, or the list of all."""
-    found = reason_pages.PAGES if code is None else reason_pages.find(code)
+    """Write the pages for the code, or the list of all reasons."""
+    found = PAGES if code is None else find(code)
     if not found:
         raise InputError(_unknown(str(code)))
     if output != "text":
@@ -50,14 +72,14 @@ def explain_rule(code: str | None, output: str, console: Console) -> int:
         console.answer(_list(found, console.table_width))
     else:
         console.answer("\n".join(_page(page) for page in found))
-    return outcomes.YES
+    return commands.EXIT_YES
 
 
 def _unknown(code: str) -> str:
-    names = [name for page in reason_pages.PAGES for name in (page.id, page.rule, page.plugin)]
+    names = [name for page in PAGES for name in (page.id, page.rule, page.plugin)]
     near = difflib.get_close_matches(code, names, n=1)
-    advice = f"did you mean {near[0]}?" if near else "`bayplan explain-rule` lists all"
-    return f"no reason is called {code!r}; {advice}"
+    advice = f"did you mean {near[0]}?" if near else "`bayplan explain-rule` lists all reasons"
+    return f"unknown reason {code!r}; {advice}"
 
 
 def _list(pages: Sequence[ReasonPage], width: int | None) -> str:

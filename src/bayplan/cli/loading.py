@@ -1,4 +1,4 @@
-"""Reads the cluster or the fleet for commands that decide on one, telling the person at the terminal how far it is."""
+"""Read the cluster or the fleet for the commands that decide on one, with progress and notes on the console."""
 
 from __future__ import annotations
 
@@ -8,53 +8,57 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from bayplan.cli import value_types
 from bayplan.cli.console import Console
-from bayplan.cli.options import Deciding, Scope, Sources
-from bayplan.cli.progress import ProgressLine
+from bayplan.cli.options import DecisionOptions, InputOptions, ScopeOptions
 
 if TYPE_CHECKING:
     from bayplan.model.semantics import Semantics
-    from bayplan.reading import files
     from bayplan.reading.cluster import LoadedCluster, PodSink
     from bayplan.reading.collecting import Inputs, Sink
     from bayplan.reading.fleet import Fleet
-    from bayplan.watching.fetching import ClusterFetcher, ObjectToFetch
+    from bayplan.watching.fetching import ObjectToFetch
 
 
 def load(
-    sources: Sources, scope: Scope, deciding: Deciding, console: Console, *, pods: PodSink | None = None
+    sources: InputOptions,
+    scope: ScopeOptions,
+    decisions: DecisionOptions,
+    console: Console,
+    *,
+    pods: PodSink | None = None,
 ) -> LoadedCluster | Fleet:
     """
-    The cluster in the files, or the fleet if they hold clusters; what was left out or made up is said.
+    The cluster of the input, or the fleet if the input has Cluster objects; prints notes on what was left out or added.
 
-    `pods` takes the pods, for those who want to know more of them than a cluster keeps.
+    `pods` receives the pods, for callers that need more of them than a cluster keeps.
     """
-    semantics = deciding.parsed_semantics()
+    semantics = value_types.semantics_with(decisions.semantics, decisions.switch)
     from bayplan.reading import cluster, fleet
 
     sinks = None if pods is None else {"Pod": pods}
-    inputs, sink = read(sources, scope.for_unnamed, semantics, console, sinks=sinks)
-    note_namespace(scope.namespace, inputs, console)
+    inputs, sink = read(sources, scope.namespace or "default", semantics, console, sinks=sinks)
+    if scope.namespace is not None:
+        note_empty_namespace(scope.namespace, inputs, console)
     sink = pods or sink
     found: LoadedCluster | Fleet
     if inputs.clusters:
-        keys = deciding.label_keys()
         found = fleet.fleet_of(
             inputs,
             semantics=semantics,
-            seed=deciding.seed,
-            keys=keys,
+            seed=decisions.seed,
+            keys=decisions.label_keys(),
             pods=sink.waiting,
             now=datetime.now(UTC),
         )
     else:
-        with console.progress() as line:
+        with console.progress() as show:
             found = cluster.cluster_of(
                 inputs,
                 semantics=semantics,
-                seed=deciding.seed,
+                seed=decisions.seed,
                 sink=sink,
-                progress=lambda text: line.show(lambda: text),
+                progress=lambda text: show(lambda: text),
             )
     for note in found.notes:
         console.note(note)
@@ -62,7 +66,7 @@ def load(
 
 
 def read(
-    sources: Sources,
+    sources: InputOptions,
     namespace: str,
     semantics: Semantics,
     console: Console,
@@ -71,7 +75,7 @@ def read(
     objects: Sequence[ObjectToFetch] = (),
 ) -> tuple[Inputs, PodSink]:
     """
-    Everything in the files and in the cluster, if one was named; what could not be listed is said.
+    All objects of the files and of the live cluster, if the options name one; prints notes on what cannot be listed.
 
     A sink receives the objects of its kind. `objects` are single objects to fetch from the cluster in addition.
     """
@@ -79,8 +83,12 @@ def read(
     from bayplan.reading import cluster
     from bayplan.reading.files import ReadOptions
 
-    fetching = _fetching(sources, objects)
-    with console.progress() as line:
+    fetcher = None
+    if sources.is_live:
+        from bayplan.watching.fetching import ClusterFetcher
+
+        fetcher = ClusterFetcher(sources.open(), objects)
+    with console.progress() as show:
         found = cluster.read(
             ReadOptions(
                 sources.filename,
@@ -88,36 +96,25 @@ def read(
                 namespace=namespace,
                 semantics=semantics,
                 stdin=sys.stdin.buffer,
-                progress=lambda step: _show(line, step),
+                progress=lambda step: show(
+                    lambda: (
+                        f"reading {step.file}: {step.objects_read} objects, "
+                        f"{100 * step.bytes_read // max(step.bytes_total, 1)} %"
+                    )
+                ),
                 sinks=sinks or {},
-                live=() if fetching is None else fetching.sources(),
+                live=() if fetcher is None else fetcher.sources(),
             )
         )
-    for note in () if fetching is None else fetching.notes:
+    for note in () if fetcher is None else fetcher.notes:
         console.note(note)
     return found
 
 
-def note_namespace(namespace: str | None, inputs: Inputs, console: Console) -> None:
-    """Say that -n means nothing in the input: an answer about nobody would look like good news."""
-    if namespace is None:
-        return
+def note_empty_namespace(namespace: str, inputs: Inputs, console: Console) -> None:
+    """Print a note if nothing in the input is in the namespace: an empty answer would look like a good one."""
     known = inputs.namespace_names()
-    if namespace in known:
-        return
-    near = difflib.get_close_matches(namespace, sorted(known), n=1)
-    advice = f", did you mean {near[0]}?" if near else ""
-    console.note(f"nothing in the input is in namespace {namespace}{advice}")
-
-
-def _fetching(sources: Sources, objects: Sequence[ObjectToFetch]) -> ClusterFetcher | None:
-    if not sources.cluster.is_given:
-        return None
-    from bayplan.watching.fetching import ClusterFetcher
-
-    return ClusterFetcher(sources.cluster.open(), objects)
-
-
-def _show(line: ProgressLine, step: files.ReadProgress) -> None:
-    share = 100 * step.bytes_read // max(step.bytes_total, 1)
-    line.show(lambda: f"reading {step.file}: {step.objects_read} objects, {share} %")
+    if namespace not in known:
+        near = difflib.get_close_matches(namespace, sorted(known), n=1)
+        advice = f", did you mean {near[0]}?" if near else ""
+        console.note(f"nothing in the input is in namespace {namespace}{advice}")

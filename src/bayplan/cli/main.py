@@ -1,4 +1,4 @@
-"""`bayplan` itself: the table of commands, and how every run ends."""
+"""The program `bayplan`: the table of commands, and the exit code of every run."""
 
 from __future__ import annotations
 
@@ -17,29 +17,28 @@ from bayplan.cli import (
     commands,
     completion,
     config,
+    console,
     decide,
     explain,
     explain_rule,
-    outcomes,
     place,
     quota,
     rebalance,
     replay,
     run,
     snapshot,
-    streams,
     validate,
     version,
     violations,
 )
-from bayplan.cli.console import Console
-from bayplan.cli.streams import NobodyReadsError
+from bayplan.cli.console import ClosedPipeError, Console
 from bayplan.errors import BayplanError
 
-SUMMARY = "Say where pods go on Kubernetes when neighbours matter, and why."
+SUMMARY = "Bayplan is an affinity scheduler for Kubernetes and Karmada that explains its decisions."
 EPILOG = (
-    "Every option is also a variable (BAYPLAN_OUTPUT for all commands, BAYPLAN_PLACE_OUTPUT for one) and a field of "
-    "the configuration file. Exit codes: 0 yes, 1 the answer is no, 2 bad input or usage, 3 no access."
+    "Every option can also be set by an environment variable (BAYPLAN_OUTPUT for all commands, BAYPLAN_PLACE_OUTPUT "
+    "for one) and in the configuration file. Exit codes: 0 the answer is yes, 1 the answer is no, 2 bad input or "
+    "usage, 3 no access or the server failed."
 )
 SETTINGS = {
     "auto_envvar_prefix": commands.PREFIX,
@@ -54,7 +53,7 @@ EXAMPLES = (
 
 
 class Bayplan(click.Group):
-    """All commands. As a program it ends with an exit code; our own bugs end it with a traceback."""
+    """The group of all commands. In standalone mode it ends the process with an exit code."""
 
     def main(
         self,
@@ -64,7 +63,7 @@ class Bayplan(click.Group):
         standalone_mode: bool = True,
         **extra: Any,
     ) -> Any:
-        """Run the command that the arguments name."""
+        """Run the command that the arguments name. An exception that is not ours is a bug and passes through."""
         var = complete_var or f"_{commands.PREFIX}_COMPLETE"
         if not standalone_mode:
             return super().main(args, prog_name, var, standalone_mode=False, **extra)
@@ -72,14 +71,15 @@ class Bayplan(click.Group):
             code = super().main(args, prog_name, var, standalone_mode=False, **extra)
             sys.stdout.flush()
         except click.Abort:
-            code = outcomes.INTERRUPTED
+            code = commands.EXIT_INTERRUPTED
         except click.ClickException as error:
-            code = outcomes.of_click(error)
+            error.show()
+            code = commands.EXIT_BAD_INPUT
         except BayplanError as error:
             Console().error(error)
-            code = outcomes.of_error(error)
-        except NobodyReadsError:
-            code = outcomes.BROKEN_PIPE
+            code = commands.exit_code_of_error(error)
+        except ClosedPipeError:
+            code = commands.EXIT_BROKEN_PIPE
         return sys.exit(code)
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -88,12 +88,9 @@ class Bayplan(click.Group):
         commands.format_examples(EXAMPLES, ctx, formatter)
 
 
-@click.group(cls=Bayplan, help=SUMMARY, epilog=EPILOG, context_settings=SETTINGS)
-@click.version_option(bayplan.__version__, message="bayplan %(version)s")
-def cli() -> None:
-    """Nothing of its own: everything is in the commands."""
-
-
+cli: Bayplan = click.version_option(bayplan.__version__, message="bayplan %(version)s")(
+    Bayplan("bayplan", help=SUMMARY, epilog=EPILOG, context_settings=SETTINGS)
+)
 for _command in (
     place.place,
     explain.explain,
@@ -117,15 +114,15 @@ for _command in (
 
 def main() -> None:
     """Run the program."""
-    streams.take()
+    console.install_streams()
     try:
         cli.main(prog_name=program_name(sys.argv[0]))
     except Exception:  # noqa: BLE001
         traceback.print_exc()
         sys.stderr.write("This is a bug in bayplan. Please report it with the lines above.\n")
-        sys.exit(outcomes.BUG)
+        sys.exit(commands.EXIT_BUG)
 
 
 def program_name(path: str) -> str:
-    """How people call us: a kubectl plugin's users never type the dash."""
+    """The name for help and examples: a kubectl plugin is called as `kubectl bayplan`, without the dash."""
     return "kubectl bayplan" if pathlib.PurePath(path).name.startswith("kubectl") else "bayplan"

@@ -1,86 +1,78 @@
-"""The options that several commands share, each under the name that kubectl gave it. Knows nothing of commands."""
+"""
+Options that several commands share, under kubectl's names where kubectl has the option.
+
+It does not know the commands.
+"""
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
-from bayplan.cli import configuration
+from bayplan.cli import configuration, value_types
 from bayplan.cli.commands import Option, OptionGroup
-from bayplan.cli.connecting import CONNECTING, Connecting
+from bayplan.cli.connection_options import CONNECTION, ConnectionOptions
 from bayplan.cli.console import Console
 
 if TYPE_CHECKING:
     from bayplan.mapping.workload_terms import LabelKeys
-    from bayplan.model.labels import Selector
-    from bayplan.model.semantics import Semantics
     from bayplan.model.workloads import Workload
     from bayplan.placing.place_pods import RulesOf
     from bayplan.rules.rule import Rule
 
-_INPUT, _SCOPE, _DECIDING, _TALKING = "Input", "Scope", "How to decide", "Output and messages"
+DEFAULT_SCHEDULER = "default-scheduler"
+_INPUT, _SCOPE, _DECISIONS, _OUTPUT = "Input", "Scope", "Scheduling", "Output and messages"
 
 
-class Sources(msgspec.Struct, frozen=True):
-    """Where objects are read from: files, a cluster, or files on top of a cluster."""
+class InputOptions(ConnectionOptions, frozen=True):
+    """Where objects are read from: files, a live cluster, or files on top of a live cluster."""
 
     filename: tuple[str, ...]
     recursive: bool
-    cluster: Connecting
 
     def check(self) -> None:
-        """Refuse to read nothing at all."""
-        if not self.filename and not self.cluster.is_given:
+        """Raise a usage error if there is nothing to read."""
+        if not self.filename and not self.is_live:
             raise click.UsageError(
                 "nothing to read: give a file or a directory with -f, - for standard input, or a cluster with "
-                f"--context{self.cluster.advice()}"
+                f"--context{self.advice()}"
             )
 
 
-def _sources(*, filename: tuple[str, ...], recursive: bool, **cluster: Any) -> Sources:
-    return Sources(filename, recursive, Connecting(**cluster))
-
-
-class Files(msgspec.Struct, frozen=True):
-    """Where objects are read from by commands that only look at what somebody wrote."""
+class FileOptions(msgspec.Struct, frozen=True):
+    """Where objects are read from by commands that read files only."""
 
     filename: tuple[str, ...]
     recursive: bool
 
     def check(self) -> None:
-        """Refuse to read nothing at all."""
+        """Raise a usage error if there is nothing to read."""
         if not self.filename:
             raise click.UsageError("nothing to read: give a file or a directory with -f, or - for standard input")
 
 
-class Scope(msgspec.Struct, frozen=True):
-    """Which of the waiting workloads are meant; the others are neither placed nor shown."""
+class ScopeOptions(msgspec.Struct, frozen=True):
+    """Which pending workloads are placed and shown; the others are left out."""
 
     namespace: str | None
     all_namespaces: bool
     selector: str | None
 
-    @property
-    def for_unnamed(self) -> str:
-        """The namespace of objects that name none."""
-        return self.namespace or "default"
-
-    def includes(self, workload: Workload, selector: Selector | None) -> bool:
-        """Whether the workload is in the namespace and has the labels."""
-        here = self.all_namespaces or self.namespace is None or workload.namespace == self.namespace
-        return here and (selector is None or selector.matches(workload.labels))
-
-    def parsed_selector(self) -> Selector | None:
-        """What -l stands for; None without it."""
-        from bayplan.cli import selector_text
-
-        return None if self.selector is None else selector_text.parse(self.selector)
+    def predicate(self) -> Callable[[Workload], bool]:
+        """Whether a workload is in the namespace and matches the selector; a bad selector is a usage error."""
+        namespace = None if self.all_namespaces else self.namespace
+        selector = None if self.selector is None else value_types.parse_selector(self.selector)
+        return lambda workload: (
+            namespace in (None, workload.namespace) and (selector is None or selector.matches(workload.labels))
+        )
 
 
-class Deciding(msgspec.Struct, frozen=True):
-    """By which rules and with which seed to decide."""
+class DecisionOptions(msgspec.Struct, frozen=True):
+    """The semantics and the seed of decisions."""
 
     semantics: str
     switch: tuple[str, ...]
@@ -88,37 +80,26 @@ class Deciding(msgspec.Struct, frozen=True):
     affinity_label_keys: str | None
     anti_affinity_label_keys: str | None
 
-    def parsed_semantics(self) -> Semantics:
-        """The preset with the switches set on it."""
-        from bayplan.cli import switches
-
-        return switches.semantics(self.semantics, self.switch)
-
     def label_keys(self) -> LabelKeys:
-        """The keys that workload terms in a fleet may look for."""
+        """The label keys that workload affinity and anti-affinity in a fleet may use."""
         from bayplan.mapping.workload_terms import LabelKeys
 
-        return LabelKeys(_keys(self.affinity_label_keys), _keys(self.anti_affinity_label_keys))
-
-
-def _keys(text: str | None) -> tuple[str, ...] | None:
-    return None if text is None else tuple(key.strip() for key in text.split(",") if key.strip())
+        return LabelKeys(
+            *(
+                None if text is None else tuple(key.strip() for key in text.split(",") if key.strip())
+                for text in (self.affinity_label_keys, self.anti_affinity_label_keys)
+            )
+        )
 
 
 def configured_rules_of() -> RulesOf:
-    """The rules for each workload: those of the configuration's profile for its `schedulerName`."""
-    found = {"default-scheduler": configured_rules()}
-
-    def rules_of(workload: Workload) -> tuple[Rule, ...]:
-        name = workload.scheduler_name or "default-scheduler"
-        if name not in found:
-            found[name] = configured_rules(name)
-        return found[name]
-
-    return rules_of
+    """The rules by workload: of the configuration's profile for its `schedulerName`."""
+    rules = functools.cache(configured_rules)
+    rules(DEFAULT_SCHEDULER)  # reports a bad configuration before any input is read
+    return lambda workload: rules(workload.scheduler_name or DEFAULT_SCHEDULER)
 
 
-def configured_rules(scheduler_name: str = "default-scheduler") -> tuple[Rule, ...]:
+def configured_rules(scheduler_name: str = DEFAULT_SCHEDULER) -> tuple[Rule, ...]:
     """The rules of the configuration's profile for a scheduler, else of its first; else kube-scheduler's defaults."""
     from bayplan.rules import profiles
 
@@ -141,19 +122,16 @@ def _console(
     return Console("never" if no_color else color, -1 if quiet else verbose, log_format, output_file or "")
 
 
-def _take_configuration(ctx: click.Context, _: click.Parameter, path: str | None) -> None:
-    configuration.apply(ctx, path)
+def _complete_switch(_: click.Context, __: click.Parameter, typed: str) -> list[str]:
+    from bayplan.model.semantics import Semantics
 
-
-def _switches(_: click.Context, __: click.Parameter, typed: str) -> list[str]:
-    from bayplan.cli import switches
-
-    return [f"{name}=" for name in switches.names() if name.startswith(typed)]
+    names = [field.encode_name for field in msgspec.structs.fields(Semantics)]
+    return [f"{name}=" for name in names if name.startswith(typed)]
 
 
 FILES = OptionGroup(
     "files",
-    Files,
+    FileOptions,
     (
         Option(
             "-f",
@@ -162,58 +140,72 @@ FILES = OptionGroup(
             metavar="PATH",
             type=click.Path(allow_dash=True),
             heading=_INPUT,
-            help="File or directory with manifests or a dump of kubectl get; - for standard input. May be repeated.",
+            help="File or directory with manifests or the output of kubectl get; - for standard input. May be "
+            "repeated.",
         ),
-        Option("-R", "--recursive", is_flag=True, heading=_INPUT, help="Look into subdirectories too."),
+        Option("-R", "--recursive", is_flag=True, heading=_INPUT, help="Read the directories of -f recursively."),
     ),
 )
-SOURCES = OptionGroup("sources", _sources, (*FILES.options, *CONNECTING.options))
+INPUT = OptionGroup("sources", InputOptions, (*FILES.options, *CONNECTION.options))
 
 NAMESPACE = Option(
-    "-n", "--namespace", metavar="NAME", heading=_SCOPE, help="Only this namespace; also that of objects naming none."
+    "-n",
+    "--namespace",
+    metavar="NAME",
+    heading=_SCOPE,
+    help="Only this namespace. Objects without a namespace are read as if they were in it.",
 )
 SCOPE = OptionGroup(
     "scope",
-    Scope,
+    ScopeOptions,
     (
         NAMESPACE,
-        Option("-A", "--all-namespaces", is_flag=True, heading=_SCOPE, help="Every namespace: the default."),
-        Option("-l", "--selector", metavar="SELECTOR", heading=_SCOPE, help="Only these labels: app=web,tier!=db."),
+        Option("-A", "--all-namespaces", is_flag=True, heading=_SCOPE, help="All namespaces. This is the default."),
+        Option(
+            "-l",
+            "--selector",
+            metavar="SELECTOR",
+            heading=_SCOPE,
+            help="Only workloads that match this label selector, such as app=web,tier!=db.",
+        ),
     ),
 )
 
-DECIDING = OptionGroup(
-    "deciding",
-    Deciding,
+DECISIONS = OptionGroup(
+    "decisions",
+    DecisionOptions,
     (
         Option(
             "--semantics",
             type=click.Choice(["upstream", "design"]),
             default="upstream",
             show_default=True,
-            heading=_DECIDING,
-            help="Decide as kube-scheduler does, or as the design of affinity was first written.",
+            heading=_DECISIONS,
+            help="upstream decides as kube-scheduler and karmada-scheduler do, design as the original design proposals "
+            "describe.",
         ),
         Option(
             "--switch",
             multiple=True,
-            shell_complete=_switches,
+            shell_complete=_complete_switch,
             metavar="NAME=VALUE",
-            heading=_DECIDING,
-            help="Set one difference between the two. May be repeated.",
+            heading=_DECISIONS,
+            help="Set a single difference between the two semantics. May be repeated.",
         ),
-        Option("--seed", default="", metavar="TEXT", heading=_DECIDING, help="Breaks ties between equal nodes."),
+        Option(
+            "--seed", default="", metavar="TEXT", heading=_DECISIONS, help="Seed for the choice between equal scores."
+        ),
         Option(
             "--affinity-label-keys",
             metavar="KEY,…",
-            heading=_DECIDING,
-            help="In a fleet: the labels that workload affinity may look for; unset, all.",
+            heading=_DECISIONS,
+            help="For fleets: the label keys that workload affinity may use. By default, all.",
         ),
         Option(
             "--anti-affinity-label-keys",
             metavar="KEY,…",
-            heading=_DECIDING,
-            help="The same for workload anti-affinity.",
+            heading=_DECISIONS,
+            help="For fleets: the label keys that workload anti-affinity may use. By default, all.",
         ),
     ),
 )
@@ -228,46 +220,52 @@ CONSOLE = OptionGroup(
             type=click.Path(),
             is_eager=True,
             expose_value=False,
-            callback=_take_configuration,
-            heading=_DECIDING,
-            help="BayplanConfiguration (defaults for options) or KubeSchedulerConfiguration.",
+            callback=configuration.apply,
+            heading=_DECISIONS,
+            help="A BayplanConfiguration (defaults for options) or a KubeSchedulerConfiguration.",
         ),
         Option(
             "--color",
             type=click.Choice(["auto", "always", "never"]),
             default="auto",
             show_default=True,
-            heading=_TALKING,
-            help="Colours and drawn tables; auto is at a terminal without NO_COLOR.",
+            heading=_OUTPUT,
+            help="Use colors and drawn tables. auto does at a terminal unless NO_COLOR is set.",
         ),
-        Option("--no-color", is_flag=True, heading=_TALKING, help="The same as --color=never."),
-        Option("--output-file", metavar="FILE", type=click.Path(), heading=_TALKING, help="Write the answer there."),
-        Option("-v", "--verbose", count=True, heading=_TALKING, help="Say more."),
-        Option("-q", "--quiet", is_flag=True, heading=_TALKING, help="Say nothing but answers and errors."),
+        Option("--no-color", is_flag=True, heading=_OUTPUT, help="The same as --color=never."),
+        Option(
+            "--output-file",
+            metavar="FILE",
+            type=click.Path(),
+            heading=_OUTPUT,
+            help="Write the answer to this file instead of standard output.",
+        ),
+        Option("-v", "--verbose", count=True, heading=_OUTPUT, help="Print more messages."),
+        Option("-q", "--quiet", is_flag=True, heading=_OUTPUT, help="Print only answers and errors."),
         Option(
             "--log-format",
             type=click.Choice(["text", "json"]),
             default="text",
             show_default=True,
-            heading=_TALKING,
-            help="Form of what goes to standard error.",
+            heading=_OUTPUT,
+            help="Format of the messages on standard error.",
         ),
     ),
 )
 
 
-def output(*forms: str, **settings: Any) -> Option:
-    """The -o of a command; the first form is its default."""
+def output(*formats: str, **settings: Any) -> Option:
+    """The -o of a command; the first format is the default."""
     return Option(
         "-o",
         "--output",
-        type=click.Choice(forms),
-        default=forms[0],
+        type=click.Choice(formats),
+        default=formats[0],
         show_default=True,
-        heading=_TALKING,
-        help="Form of the answer.",
+        heading=_OUTPUT,
+        help="Output format.",
         **settings,
     )
 
 
-EXIT_ZERO = Option("--exit-zero", is_flag=True, heading=_TALKING, help="Exit 0 even if the answer is no.")
+EXIT_ZERO = Option("--exit-zero", is_flag=True, heading=_OUTPUT, help="Exit with code 0 even if the answer is no.")

@@ -1,27 +1,28 @@
-"""`bayplan place`: where everything that waits would go. Never writes to a cluster."""
+"""`bayplan place`: where pending pods would be placed, or in a fleet pending bindings. It never writes to a cluster."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
-from bayplan.cli import commands, loading, options, outcomes, place_fleet
+from bayplan.cli import commands, loading, options
 from bayplan.cli.console import Console
 
 if TYPE_CHECKING:
     from bayplan.explaining.explanation import Explanation
     from bayplan.indexing.placement_index import PlacementIndex
     from bayplan.model.workloads import Workload
+    from bayplan.placing.place_bindings import BindingPlacement
     from bayplan.placing.place_pods import PodPlacement, RulesOf
-    from bayplan.writing.placements import Fill
+    from bayplan.writing.placements import FillResult
 
 MAX = "max"
 
 
-class ReplicasType(click.ParamType[int | str]):
+class ReplicaCount(click.ParamType[int | str]):
     """A number of replicas, or `max` for as many as fit."""
 
     name = "N|max"
@@ -36,15 +37,22 @@ class ReplicasType(click.ParamType[int | str]):
 
 
 class PodPlan(msgspec.Struct):
-    """The placements in order, and the explanation of those that fit nowhere if it was asked for, by workload."""
+    """The placements in order and, if requested, an explanation by workload for those that are unschedulable."""
 
     placements: list[PodPlacement]
     explanations: dict[str, Explanation]
 
 
+class FleetPlan(msgspec.Struct):
+    """The same for a fleet."""
+
+    placements: list[BindingPlacement]
+    explanations: dict[str, Explanation]
+
+
 @commands.command(
     "place",
-    summary="Show where everything that waits would go, one after another.",
+    summary="Show where pending pods would be placed, one after another.",
     examples=(
         "bayplan place -f cluster.yaml -f app.yaml",
         "kubectl get nodes,pods,services,deployments -A -o json | bayplan place -f - -f new.yaml -o wide",
@@ -53,15 +61,22 @@ class PodPlan(msgspec.Struct):
         "bayplan place -f fleet/ -f shop.yaml",
     ),
     details=(
-        "Pods without a node and those that controllers would still make are placed by priority, then age, then name. "
-        "Where the input has Karmada's Cluster objects, workloads go to clusters by their policies instead. "
-        "Nothing is written to any cluster. Exit code 0 if everything was placed, 1 if something fits nowhere."
+        "Pods without a node, and pods that controllers in the input would create, are placed by priority, then age, "
+        "then name. If the input has Karmada Cluster objects, workloads are placed on clusters by their propagation "
+        "policies instead. Nothing is written to a cluster. Exit code 0 if everything was placed, 1 if a workload is "
+        "unschedulable."
     ),
-    groups=(options.SOURCES, options.SCOPE, options.DECIDING, options.CONSOLE),
+    groups=(options.INPUT, options.SCOPE, options.DECISIONS, options.CONSOLE),
     params=(
-        commands.Option("--explain", is_flag=True, help="Say for every node why not, and what would help."),
         commands.Option(
-            "--replicas", type=ReplicasType(), help="How many more of each waiting workload fit, on its own."
+            "--explain",
+            is_flag=True,
+            help="Explain for each unschedulable workload why every node is rejected and which changes would help.",
+        ),
+        commands.Option(
+            "--replicas",
+            type=ReplicaCount(),
+            help="Show how many more replicas of each pending workload fit, without the other pending workloads.",
         ),
         options.output("table", "wide", "json", "yaml", "name", "html"),
         options.EXIT_ZERO,
@@ -73,71 +88,90 @@ def place(
     replicas: int | str | None,
     output: str,
     exit_zero: bool,
-    sources: options.Sources,
-    scope: options.Scope,
-    deciding: options.Deciding,
+    sources: options.InputOptions,
+    scope: options.ScopeOptions,
+    decisions: options.DecisionOptions,
     console: Console,
 ) -> int:
-    """Write the plan: 1 if something fits nowhere."""
+    """Write the plan; exit code 1 if a workload is unschedulable."""
     if explain and replicas is not None:
-        raise click.UsageError("--replicas only counts: ask for --explain without it")
-    selector, rules_of = scope.parsed_selector(), options.configured_rules_of()
-    found = loading.load(sources, scope, deciding, console)
-    pending = [workload for workload in found.pending if scope.includes(workload, selector)]
+        raise click.UsageError("--replicas only counts: use --explain without it")
+    is_included, rules_of = scope.predicate(), options.configured_rules_of()
+    found = loading.load(sources, scope, decisions, console)
+    pending = [workload for workload in found.pending if is_included(workload)]
     if not pending:
-        console.note("nothing waits for a place")
+        console.note("there is nothing to place")
     from bayplan.reading.fleet import Fleet
 
     if isinstance(found, Fleet):
         if replicas is not None:
             raise click.UsageError("--replicas counts pods on nodes; in a fleet, change the replicas of the template")
-        answer = place_fleet.answer(pending, found.index, output, explains=explain, console=console)
-        return outcomes.of(answer, exit_zero=exit_zero)
-    if replicas is not None:
-        most = None if replicas == MAX else int(replicas)
-        fills = fill(pending, found.index, rules_of, most)
+        fleet_plan = plan_bindings(pending, found.index, explains=explain, console=console)
+        console.answer(_fleet_plan_as(output, fleet_plan, console.table_width))
+        n_placed, n_workloads = sum(one.placed for one in fleet_plan.placements), len(fleet_plan.placements)
+    elif replicas is not None:
+        fills = fill(pending, found.index, rules_of, None if replicas == MAX else int(replicas))
         console.answer(_fills_as(output, fills, console.table_width))
-        return outcomes.of(all(f.enough for f in fills), exit_zero=exit_zero)
-    plan = plan_of(pending, found.index, rules_of, explains=explain, console=console)
-    console.answer(_plan_as(output, plan, console.table_width))
-    n_placed = sum(bool(p.target) for p in plan.placements)
-    console.note(f"{n_placed} of {len(plan.placements)} placed")
-    return outcomes.of(n_placed == len(plan.placements), exit_zero=exit_zero)
+        return commands.exit_code(all(one.enough for one in fills), exit_zero=exit_zero)
+    else:
+        plan = plan_pods(pending, found.index, rules_of, explains=explain, console=console)
+        console.answer(_plan_as(output, plan, console.table_width))
+        n_placed, n_workloads = sum(bool(one.target) for one in plan.placements), len(plan.placements)
+    console.note(f"{n_placed} of {n_workloads} placed")
+    return commands.exit_code(n_placed == n_workloads, exit_zero=exit_zero)
 
 
-def plan_of(
+def plan_pods(
     pending: Sequence[Workload], index: PlacementIndex, rules_of: RulesOf, *, explains: bool, console: Console
 ) -> PodPlan:
-    """Place one after another; what fits nowhere is explained before the next one changes the index."""
+    """Place one after another; an unschedulable pod is explained before the next one changes the index."""
     from bayplan.explaining import explanation
     from bayplan.placing import place_pods
 
     plan = PodPlan([], {})
     known: dict[Any, Explanation] = {}
-    with console.progress() as line:
+    with console.progress() as show:
         for placement in place_pods.place_all(pending, index, rules_of):
             plan.placements.append(placement)
-            line.show(lambda: f"placing: {len(plan.placements)} of {len(pending)}")
+            show(lambda: f"placing: {len(plan.placements)} of {len(pending)}")
             if placement.target or not explains:
                 continue
-            # Replicas that fail alike have one explanation between them.
+            # Replicas with the same requirements and the same message share one explanation.
             workload = placement.workload
-            alike = (workload.namespace, workload.needs, tuple(sorted(workload.labels.items())), placement.message)
-            if alike not in known:
-                known[alike] = explanation.explain(workload, index, rules_of(workload))
-            plan.explanations[workload.key] = known[alike]
+            key = (workload.namespace, workload.needs, tuple(sorted(workload.labels.items())), placement.message)
+            if key not in known:
+                known[key] = explanation.explain(workload, index, rules_of(workload))
+            plan.explanations[workload.key] = known[key]
     return plan
 
 
-def fill(pending: Sequence[Workload], index: PlacementIndex, rules_of: RulesOf, most: int | None) -> list[Fill]:
-    """How many of each kind of waiting workload fit if nothing else were placed; replicas of one kind count once."""
-    from bayplan.placing import place_pods
-    from bayplan.writing.placements import Fill
+def plan_bindings(pending: Sequence[Workload], index: PlacementIndex, *, explains: bool, console: Console) -> FleetPlan:
+    """Place one after another; an unschedulable binding is explained before the next one changes the index."""
+    from bayplan.explaining import explanation
+    from bayplan.placing import place_bindings
+    from bayplan.rules import profiles
 
-    kinds = {(workload.namespace, workload.needs): workload for workload in reversed(pending)}
+    rules = profiles.fleet_rules()
+    plan = FleetPlan([], {})
+    with console.progress() as show:
+        for placement in place_bindings.place_all(pending, index, rules):
+            plan.placements.append(placement)
+            show(lambda: f"placing: {len(plan.placements)} of {len(pending)}")
+            if explains and not placement.placed:
+                workload = placement.workload
+                plan.explanations[workload.key] = explanation.explain_binding(workload, index, rules)
+    return plan
+
+
+def fill(pending: Sequence[Workload], index: PlacementIndex, rules_of: RulesOf, most: int | None) -> list[FillResult]:
+    """How many replicas of each pending workload fit if nothing else is placed; equal replicas are one row."""
+    from bayplan.placing import place_pods
+    from bayplan.writing.placements import FillResult
+
+    distinct = {(workload.namespace, workload.needs): workload for workload in reversed(pending)}
     return [
-        Fill(workload.key, place_pods.how_many_more(workload, index, rules_of(workload), most), most)
-        for workload in reversed(kinds.values())
+        FillResult(workload.key, place_pods.how_many_more(workload, index, rules_of(workload), most), most)
+        for workload in reversed(distinct.values())
     ]
 
 
@@ -145,27 +179,35 @@ def _plan_as(output: str, plan: PodPlan, width: int | None) -> str:
     from bayplan.writing import explanations, html_report, placements, tables, versioned
 
     if output == "name":
-        return placements.names(plan.placements)
+        return tables.name_lines(placement.workload for placement in plan.placements)
     if output in ("json", "yaml"):
         contents = {key: explanations.content(found) for key, found in plan.explanations.items()}
         return versioned.written(placements.document(plan.placements, contents), output)
-    texts = _texts(plan, explanations.text)
+    # A shared explanation is printed once, under the workload that it was made for.
+    distinct = {found.workload: found for found in plan.explanations.values()}
+    texts: dict[str, str] = {key: explanations.text(found) for key, found in distinct.items()}
     if output == "html":
         return html_report.page(plan.placements, texts)
     table = tables.rendered(placements.table(plan.placements, wide=output == "wide"), width)
     return table + "".join(f"\n{key}: {text}" for key, text in texts.items())
 
 
-def _texts(plan: PodPlan, text: Callable[[Explanation], str]) -> dict[str, str]:
-    """Each explanation once, under the first workload that it is of."""
-    first: dict[str, str] = {}
-    for found in plan.explanations.values():
-        if found.workload not in first:
-            first[found.workload] = text(found)
-    return first
+def _fleet_plan_as(output: str, plan: FleetPlan, width: int | None) -> str:
+    from bayplan.writing import explanations, html_report, placements, tables, versioned
+
+    if output == "name":
+        return tables.name_lines(placement.workload for placement in plan.placements)
+    if output in ("json", "yaml"):
+        contents = {key: explanations.content(found) for key, found in plan.explanations.items()}
+        return versioned.written(placements.fleet_document(plan.placements, contents), output)
+    texts = {key: explanations.text(found) for key, found in plan.explanations.items()}
+    table = placements.fleet_table(plan.placements, wide=output == "wide")
+    if output == "html":
+        return html_report.rows_page("Placement plan", table, texts)
+    return tables.rendered(table, width) + "".join(f"\n{key}: {text}" for key, text in texts.items())
 
 
-def _fills_as(output: str, fills: Sequence[Fill], width: int | None) -> str:
+def _fills_as(output: str, fills: Sequence[FillResult], width: int | None) -> str:
     from bayplan.writing import html_report, placements, tables, versioned
 
     if output == "name":

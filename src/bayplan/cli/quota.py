@@ -1,4 +1,4 @@
-"""`bayplan quota`: who is charged for which domain, and why. Writes nothing but the answer."""
+"""`bayplan quota`: the topology domains that each namespace is charged for because of exclusive pods."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 import msgspec
 
-from bayplan.cli import commands, loading, options, outcomes, switches
+from bayplan.cli import commands, loading, options, value_types
 from bayplan.cli.console import Console
 
 if TYPE_CHECKING:
@@ -18,8 +18,8 @@ _QUOTA = "Quota"
 _CONFIG_MAP = "bayplan-system/bayplan-quota"
 
 
-class Charging(msgspec.Struct, frozen=True):
-    """What waiting pods are charged, and where the limits stand; None for the usual place."""
+class QuotaOptions(msgspec.Struct, frozen=True):
+    """What pending pods are charged for, and the ConfigMap with the limits; None for the default ConfigMap."""
 
     semantics: str
     switch: tuple[str, ...]
@@ -34,24 +34,25 @@ class Charging(msgspec.Struct, frozen=True):
         return namespace, name
 
 
-CHARGING = commands.OptionGroup(
-    "charging",
-    Charging,
+QUOTA = commands.OptionGroup(
+    "quota_options",
+    QuotaOptions,
     (
-        *(option for option in options.DECIDING.options if option.name in ("semantics", "switch")),
+        *(option for option in options.DECISIONS.options if option.name in ("semantics", "switch")),
         commands.Option(
             "--charge",
             type=click.Choice(["largest", "average"]),
             default="largest",
             show_default=True,
             heading=_QUOTA,
-            help="Charge a waiting pod for the largest domain that it may land on, or for their average.",
+            help="What a pending pod is charged for: the largest domain that it may be placed in, or the average of "
+            "these domains.",
         ),
         commands.Option(
             "--limits",
             metavar="NAMESPACE/NAME",
             heading=_QUOTA,
-            help=f"The ConfigMap with the limits; {_CONFIG_MAP} if it is there.",
+            help=f"The ConfigMap with the limits. By default {_CONFIG_MAP}, if it exists.",
         ),
     ),
 )
@@ -59,18 +60,18 @@ CHARGING = commands.OptionGroup(
 
 @commands.command(
     "quota",
-    summary="Show who is charged for which domain by pods that refuse all others, and why.",
+    summary="Show what each namespace is charged for pods that exclude all other pods from a domain.",
     examples=(
         "bayplan quota -f cluster.yaml -f app.yaml",
         "kubectl get nodes,pods,configmaps -A -o json | bayplan quota -f - --charge average",
         "bayplan quota --context prod --limits ops/limits -o json",
     ),
     details=(
-        "A pod whose hard anti-affinity means all pods of all namespaces takes a whole domain, however little it asks "
-        "for, and is charged for what the domain's nodes offer. "
-        "Exit code 0 if no namespace is over its limits, 1 if one is."
+        "A pod with required anti-affinity to all pods of all namespaces occupies a whole topology domain, however "
+        "small its requests are. Its namespace is charged for the allocatable resources of the nodes in the domain. "
+        "Exit code 0 if no namespace exceeds its limits, 1 if one does."
     ),
-    groups=(options.SOURCES, CHARGING, options.CONSOLE),
+    groups=(options.INPUT, QUOTA, options.CONSOLE),
     params=(options.output("table", "wide", "json", "yaml"), options.NAMESPACE, options.EXIT_ZERO),
 )
 def quota(
@@ -78,66 +79,66 @@ def quota(
     output: str,
     namespace: str | None,
     exit_zero: bool,
-    sources: options.Sources,
-    charging: Charging,
+    sources: options.InputOptions,
+    quota_options: QuotaOptions,
     console: Console,
 ) -> int:
-    """Write the accounts: 1 if one is over its limits."""
+    """Write the accounts; exit code 1 if one exceeds its limits."""
     from bayplan.enforcing import quota as quota_limits
     from bayplan.enforcing.quota import Charger
 
-    cluster, limits = _read(sources, namespace, charging, console)
-    charger = Charger(cluster.index, charging.charge)
-    waiting = (charger.waiting(workload) for workload in cluster.pending)
-    charges = [*charger.placed(), *(charge for charge in waiting if charge is not None)]
+    cluster, limits = _read(sources, namespace, quota_options, console)
+    charger = Charger(cluster.index, quota_options.charge)
+    pending = (charger.waiting(workload) for workload in cluster.pending)
+    charges = [*charger.placed(), *(charge for charge in pending if charge is not None)]
     supply = quota_limits.sum_amounts(
         target.allocatable for target in cluster.index.slots.targets if target is not None
     )
-    _overcommitted(limits, supply, console)
+    _note_overcommitment(limits, supply, console)
     found = [a for a in quota_limits.accounts(charges, limits) if namespace in (None, a.namespace)]
-    console.answer(_written(found, output, charging.charge, supply, console))
-    return outcomes.of(not any(account.exceeded for account in found), exit_zero=exit_zero)
+    console.answer(_written(found, output, quota_options.charge, supply, console))
+    return commands.exit_code(not any(account.exceeded for account in found), exit_zero=exit_zero)
 
 
 def _read(
-    sources: options.Sources, namespace: str | None, charging: Charging, console: Console
+    sources: options.InputOptions, namespace: str | None, quota_options: QuotaOptions, console: Console
 ) -> tuple[LoadedCluster, QuotaLimits]:
     sources.check()
-    semantics = switches.semantics(charging.semantics, charging.switch)
+    semantics = value_types.semantics_with(quota_options.semantics, quota_options.switch)
     from bayplan.kube_api.resources import Resource
     from bayplan.reading import cluster
     from bayplan.reading.quota_limits import LimitsSink
     from bayplan.watching.fetching import ObjectToFetch
 
-    where = charging.config_map()
+    where = quota_options.config_map()
     sink = LimitsSink("/".join(where))
     asked_for = ObjectToFetch(Resource("", "v1", "configmaps"), *where)
     unnamed, sinks = namespace or "default", {"ConfigMap": sink}
     inputs, pods = loading.read(sources, unnamed, semantics, console, sinks=sinks, objects=(asked_for,))
-    if namespace not in sink.limits.by_namespace:
-        loading.note_namespace(namespace, inputs, console)
+    if namespace is not None and namespace not in sink.limits.by_namespace:
+        loading.note_empty_namespace(namespace, inputs, console)
     if not sink.found:
-        if charging.limits is not None:
-            raise click.BadParameter(f"the input has no ConfigMap {charging.limits}", param_hint="--limits")
-        console.note(f"nothing is limited: the input has no ConfigMap {_CONFIG_MAP}")
+        if quota_options.limits is not None:
+            raise click.BadParameter(f"the input has no ConfigMap {quota_options.limits}", param_hint="--limits")
+        console.note(f"there are no limits: the input has no ConfigMap {_CONFIG_MAP}")
     found = cluster.cluster_of(inputs, semantics=semantics, sink=pods)
     for note in found.notes:
         console.note(note)
     return found, sink.limits
 
 
-def _overcommitted(limits: QuotaLimits, supply: Amounts, console: Console) -> None:
-    """Say where limits promise more than there is, which they may."""
+def _note_overcommitment(limits: QuotaLimits, supply: Amounts, console: Console) -> None:
+    """Report the resources of which the limits add up to more than the nodes have, which is allowed."""
     from bayplan.enforcing import quota as quota_limits
     from bayplan.model import quantities
 
-    there_is = dict(supply)
-    for name, promised in quota_limits.sum_amounts(limits.by_namespace.values()):
-        if promised > there_is.get(name, 0):
-            amounts = (quantities.show(name, amount) for amount in (promised, there_is.get(name, 0)))
+    allocatable = dict(supply)
+    for name, limit in quota_limits.sum_amounts(limits.by_namespace.values()):
+        if limit > allocatable.get(name, 0):
+            amounts = (quantities.show(name, amount) for amount in (limit, allocatable.get(name, 0)))
             console.note(
-                "limits of {} add up to {}, more than the {} there are: "
-                "who runs is then up to priority and preemption".format(name, *amounts)
+                "the limits of {} add up to {}, more than the {} of all nodes: "
+                "priority and preemption decide which pods run".format(name, *amounts)
             )
 
 
@@ -149,7 +150,7 @@ def _written(
     if output in ("json", "yaml"):
         return versioned.written(quota_report.document(accounts, charge, supply), output)
     if not accounts:
-        return "nobody is charged: no pod refuses all others\n"
+        return "no namespace is charged: no pod excludes all others\n"
     wide, width = output == "wide", console.table_width
     drawn = [quota_report.accounts_table(accounts, wide=wide)]
     if any(account.charges for account in accounts):

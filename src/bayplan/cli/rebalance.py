@@ -1,30 +1,111 @@
-"""`bayplan rebalance`: the fewest moves that give soft rules more of what they ask. Moves nothing unless told to."""
+"""`bayplan rebalance`: plan the moves that improve soft rules, and on request evict the pods of the plan."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import signal
+import sys
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
-from bayplan.cli import commands, loading, options, outcomes, rebalance_applying
+from bayplan.cli import commands, loading, options, value_types
+from bayplan.cli.commands import Option, OptionGroup
 from bayplan.cli.console import Console
-from bayplan.cli.rebalance_applying import APPLYING, Applying, ApplyRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+    from bayplan.enforcing.move_execution import MoveEvent, MoveSettings, MovesOutcome
     from bayplan.enforcing.rebalancing import DisruptionLimits, Rebalancing
     from bayplan.enforcing.soft_rules import Shares
+    from bayplan.live.moving import Mover
     from bayplan.live.pod_moves import PodMoves
     from bayplan.model.workloads import Workload
     from bayplan.reading.fleet import Fleet
-    from bayplan.rules.rule import Rule
+
+_HEADING = "Apply"
+_DOCUMENT_FORMATS = ("json", "yaml")
+_MAX_NAMED_PODS = 5  # in the note on pods without a controller
+
+
+class ApplyOptions(msgspec.Struct, frozen=True):
+    """Whether the plan is carried out, and how fast."""
+
+    apply: bool
+    yes: bool
+    at_once: int
+    per_minute: int
+    timeout: str
+
+    def settings(self) -> MoveSettings:
+        from bayplan.enforcing.move_execution import MoveSettings
+
+        timeout = value_types.seconds(self.timeout)
+        return MoveSettings(per_minute=self.per_minute, at_once=self.at_once, timeout=timeout)
+
+    def check(self, sources: options.InputOptions, output: str) -> None:
+        """Raise a usage error, before any input is read, if the plan cannot be carried out."""
+        if not self.apply:
+            return
+        self.settings()
+        if sources.filename or not sources.is_live:
+            raise click.UsageError("--apply needs a live cluster and no files: use --context without -f")
+        if self.yes:
+            return
+        if output in _DOCUMENT_FORMATS:
+            raise click.UsageError(f"--apply with -o {output} cannot ask for confirmation: use --yes")
+        if sys.stdin is None or not sys.stdin.isatty():
+            raise click.UsageError("--apply asks for confirmation, and there is no terminal: use --yes")
+
+
+APPLY = OptionGroup(
+    "applying",
+    ApplyOptions,
+    (
+        Option(
+            "--apply",
+            is_flag=True,
+            heading=_HEADING,
+            help="Evict the pods of the plan on the live cluster, one after another. The plan is updated before each "
+            "eviction.",
+        ),
+        Option("-y", "--yes", is_flag=True, heading=_HEADING, help="Do not ask for confirmation."),
+        Option(
+            "--at-once",
+            type=click.IntRange(min=1),
+            default=1,
+            show_default=True,
+            metavar="N",
+            heading=_HEADING,
+            help="Maximum number of pods that are evicted and whose replacement has no node yet.",
+        ),
+        Option(
+            "--per-minute",
+            type=click.IntRange(min=1),
+            default=30,
+            show_default=True,
+            metavar="N",
+            heading=_HEADING,
+            help="Maximum number of evictions per minute.",
+        ),
+        Option(
+            "--timeout",
+            metavar="TIME",
+            type=value_types.Duration(),
+            default="5m",
+            show_default=True,
+            heading=_HEADING,
+            help="Stop if a replacement has no node, or disruption budgets block all remaining moves, for this time.",
+        ),
+    ),
+)
 
 
 @commands.command(
     "rebalance",
-    summary="Plan the fewest moves that give soft rules more of what they ask, and make them if told to.",
+    summary="Plan the fewest moves that improve soft rules, and optionally carry them out.",
     examples=(
         "bayplan rebalance -f cluster.json",
         "bayplan rebalance -f cluster.json --max-moves 2 -n shop",
@@ -32,14 +113,15 @@ if TYPE_CHECKING:
         "bayplan rebalance --context prod -n shop --apply",
     ),
     details=(
-        "After a node or a cluster has come back, nothing moves by itself. A move evicts a pod and lets the scheduler "
-        "place it again, so the plan says where it will go. Points are the weights of preferred terms; a pod too many "
-        "under a soft spread constraint, a soft taint, and in a fleet a group or tier further down count 100 each. "
-        "PodDisruptionBudgets hold. With --apply, every move waits for the replacement of the last one to have a node, "
-        "and is planned anew; pods without a controller stay, as nobody would make them again; an interrupt ends it "
-        "between two moves. Exit code 0 if nothing is left to gain, 1 if something is."
+        "Nothing moves by itself when a node or a cluster comes back. A move evicts a pod, and the scheduler places "
+        "its replacement; the plan shows on which node. The gain is measured in points: the weights of preferred "
+        "terms, and 100 for each pod that exceeds a soft spread constraint, each PreferNoSchedule taint that is not "
+        "tolerated and, in a fleet, each position further down the list of affinity groups or tiers. "
+        "PodDisruptionBudgets are respected. With --apply, each move starts after the replacement of the previous pod "
+        "has a node, and the plan is updated first. Pods without a controller are not evicted, because nothing would "
+        "recreate them. An interrupt stops it between two moves. Exit code 0 if no move gains anything, 1 if one does."
     ),
-    groups=(options.SOURCES, options.SCOPE, options.DECIDING, APPLYING, options.CONSOLE),
+    groups=(options.INPUT, options.SCOPE, options.DECISIONS, APPLY, options.CONSOLE),
     params=(
         commands.Option(
             "--max-moves",
@@ -47,7 +129,7 @@ if TYPE_CHECKING:
             default=5,
             show_default=True,
             metavar="N",
-            help="The disruption budget: how many workloads may be moved.",
+            help="Maximum number of workloads that the plan moves.",
         ),
         options.output("table", "wide", "json", "yaml", "name"),
         options.EXIT_ZERO,
@@ -58,26 +140,28 @@ def rebalance(
     max_moves: int,
     output: str,
     exit_zero: bool,
-    sources: options.Sources,
-    scope: options.Scope,
-    deciding: options.Deciding,
-    applying: Applying,
+    sources: options.InputOptions,
+    scope: options.ScopeOptions,
+    decisions: options.DecisionOptions,
+    applying: ApplyOptions,
     console: Console,
 ) -> int:
-    """Write the plan, and carry it out if told to: 1 if something is left to gain."""
+    """Write the plan, and carry it out with --apply; exit code 1 if a move gains something."""
     applying.check(sources, output)
-    selector, rules = scope.parsed_selector(), options.configured_rules()
+    movable, rules = scope.predicate(), options.configured_rules()
 
-    def movable(workload: Workload) -> bool:
-        return scope.includes(workload, selector)
+    def load(to: Console) -> PodMoves | Fleet:
+        """The cluster or the fleet as it is now."""
+        from bayplan.live.pod_moves import OwnedPods, PodMoves
+        from bayplan.reading.fleet import Fleet
 
-    def look(to: Console) -> PodMoves | Fleet:
-        return _look(sources, scope, deciding, rules, to)
+        pods = OwnedPods()
+        found = loading.load(sources, scope, decisions, to, pods=pods)
+        return found if isinstance(found, Fleet) else PodMoves(found, pods.controllers, rules)
 
     if applying.apply:
-        asked = ApplyRequest(max_moves, movable, output, exit_zero)
-        return rebalance_applying.carry_out(asked, applying, look, sources.cluster, console)
-    found = look(console)
+        return apply(ApplyRequest(max_moves, movable, output, exit_zero), applying, load, sources, console)
+    found = load(console)
     from bayplan.enforcing.rebalancing import DisruptionLimits
     from bayplan.live.pod_moves import PodMoves
     from bayplan.writing import rebalance_report
@@ -86,25 +170,14 @@ def rebalance(
         plan = found.plan(DisruptionLimits(max_moves=max_moves, movable=movable, budgets=found.budgets))
         index = found.cluster.index
     else:
-        plan, index = _of_fleet(found, DisruptionLimits(max_moves=max_moves, movable=movable)), found.index
+        plan = _fleet_plan(found, DisruptionLimits(max_moves=max_moves, movable=movable))
+        index = found.index
     console.answer(rebalance_report.written(plan, index, output, console.table_width))
     console.note(rebalance_report.summary(plan))
-    return outcomes.of(not plan.moves, exit_zero=exit_zero)
+    return commands.exit_code(not plan.moves, exit_zero=exit_zero)
 
 
-def _look(
-    sources: options.Sources, scope: options.Scope, deciding: options.Deciding, rules: Sequence[Rule], console: Console
-) -> PodMoves | Fleet:
-    """The cluster as it is now, or the fleet."""
-    from bayplan.live.pod_moves import OwnedPods, PodMoves
-    from bayplan.reading.fleet import Fleet
-
-    pods = OwnedPods()
-    found = loading.load(sources, scope, deciding, console, pods=pods)
-    return found if isinstance(found, Fleet) else PodMoves(found, pods.controllers, rules)
-
-
-def _of_fleet(fleet: Fleet, limits: DisruptionLimits) -> Rebalancing:
+def _fleet_plan(fleet: Fleet, limits: DisruptionLimits) -> Rebalancing:
     from bayplan.assigning import failback
     from bayplan.enforcing import rebalancing
     from bayplan.enforcing.soft_rules import FleetPreferences
@@ -116,10 +189,122 @@ def _of_fleet(fleet: Fleet, limits: DisruptionLimits) -> Rebalancing:
     def movable(workload: Workload) -> bool:
         return workload.key not in fleet.not_scheduled and limits.movable(workload)
 
-    def again(workload: Workload) -> Shares:
+    def rescheduled(workload: Workload) -> Shares:
         placement = place_bindings.place(failback.as_unplaced(workload), index, rules)
         return placement.shares if placement.placed else ()
 
     return rebalancing.plan_moves(
-        index, again, FleetPreferences(index), msgspec.structs.replace(limits, movable=movable)
+        index, rescheduled, FleetPreferences(index), msgspec.structs.replace(limits, movable=movable)
     )
+
+
+class ApplyRequest(msgspec.Struct, frozen=True):
+    """The limits of the plan, and the form of the answer."""
+
+    max_moves: int
+    movable: Callable[[Workload], bool]
+    output: str
+    exit_zero: bool
+
+
+def apply(
+    request: ApplyRequest,
+    applying: ApplyOptions,
+    load: Callable[[Console], PodMoves | Fleet],
+    cluster: options.InputOptions,
+    console: Console,
+) -> int:
+    """Plan, ask for confirmation, and make the moves, reporting each step; exit code 1 if a move is left."""
+    from bayplan.writing import rebalance_report, versioned
+
+    view = _pods_only(load(console))
+    plan = _plan(view, request, console)
+    is_document = request.output in _DOCUMENT_FORMATS
+    if not is_document or not plan.moves:
+        console.answer(rebalance_report.written(plan, view.cluster.index, request.output, console.table_width))
+    console.note(rebalance_report.summary(plan))
+    if not plan.moves:
+        return commands.EXIT_YES
+    question = "Evict this pod?" if len(plan.moves) == 1 else f"Evict these {len(plan.moves)} pods?"
+    if not (applying.yes or click.confirm(question, err=True)):
+        console.note("nothing was moved")
+        return commands.exit_code(False, exit_zero=request.exit_zero)
+    quiet = msgspec.structs.replace(console, verbosity=-1)  # notes on the input were printed by the first load
+    moving = _move(cluster, plan, view, lambda: _pods_only(load(quiet)), settings=applying.settings(), console=console)
+    outcome = asyncio.run(moving)
+    if is_document:
+        console.answer(versioned.written(rebalance_report.applied_document(outcome), request.output))
+    if outcome.interrupted:
+        return commands.EXIT_INTERRUPTED
+    return commands.exit_code(outcome.is_complete, exit_zero=request.exit_zero)
+
+
+def _pods_only(found: PodMoves | Fleet) -> PodMoves:
+    from bayplan.reading.fleet import Fleet
+
+    if isinstance(found, Fleet):
+        raise click.UsageError("--apply moves pods between nodes; it is not supported for fleets")
+    return found
+
+
+def _plan(view: PodMoves, request: ApplyRequest, console: Console) -> Rebalancing:
+    """The plan for pods with a controller; pods without one that would gain are named in a note."""
+    from bayplan.enforcing.rebalancing import DisruptionLimits
+
+    orphans = view.orphans(request.movable)
+    if orphans:
+        named = ", ".join(orphans[:_MAX_NAMED_PODS]) + (" …" if len(orphans) > _MAX_NAMED_PODS else "")
+        counted = "1 pod has" if len(orphans) == 1 else f"{len(orphans)} pods have"
+        console.note(f"{counted} no controller that would recreate them, and are not evicted: {named}")
+
+    def movable(workload: Workload) -> bool:
+        return view.is_recreated(workload.key) and request.movable(workload)
+
+    return view.plan(DisruptionLimits(max_moves=request.max_moves, movable=movable, budgets=view.budgets))
+
+
+async def _move(
+    cluster: options.InputOptions,
+    plan: Rebalancing,
+    view: PodMoves,
+    load: Callable[[], PodMoves],
+    *,
+    settings: MoveSettings,
+    console: Console,
+) -> MovesOutcome:
+    """Make the moves; the summary is printed even if an error ends them."""
+    from bayplan.live.moving import Mover
+    from bayplan.writing import rebalance_report
+
+    def report(event: MoveEvent) -> None:
+        console.note(rebalance_report.event_line(event))
+
+    async with cluster.open() as connection:
+        mover = Mover(
+            connection, plan, view, read_cluster=load, report=report, settings=settings, on_trouble=console.warning
+        )
+        with _interruptible(mover):
+            try:
+                return await mover.run()
+            finally:
+                console.note(rebalance_report.applied_summary(mover.outcome))
+
+
+@contextlib.contextmanager
+def _interruptible(mover: Mover) -> Iterator[None]:
+    """Inside the block the first interrupt ends the moves after the current one, the second at once."""
+    loop = asyncio.get_running_loop()
+    signals = (signal.SIGINT, signal.SIGTERM)
+
+    def interrupt() -> None:
+        for one in signals:
+            loop.remove_signal_handler(one)
+        mover.interrupt.set()
+
+    for one in signals:
+        loop.add_signal_handler(one, interrupt)
+    try:
+        yield
+    finally:
+        for one in signals:
+            loop.remove_signal_handler(one)

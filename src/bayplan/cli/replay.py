@@ -1,4 +1,4 @@
-"""`bayplan replay`: the decisions of a recording, made again, and any of them explained."""
+"""`bayplan replay`: repeat the decisions of a recording, and explain any of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from bayplan.cli import commands, options, outcomes
+from bayplan.cli import commands, options
 from bayplan.cli.console import Console
 from bayplan.errors import Fault, InputError
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from bayplan.writing.recordings import RecordedDecision, Recording
 
 
-class Row(msgspec.Struct, rename="camel"):
-    """One decision of the recording; `again` is the node that it leads to now, if it was made again."""
+class ReplayRow(msgspec.Struct, rename="camel"):
+    """One decision of the recording; `again` is the node that the repeated decision chooses."""
 
     decision: int
     at: str
@@ -31,23 +31,23 @@ class Row(msgspec.Struct, rename="camel"):
 
 @commands.command(
     "replay",
-    summary="Show the decisions that `run --record` wrote down, make them again, or explain one of them.",
+    summary="Repeat the decisions that `run --record` recorded, or explain one of them.",
     examples=(
         "bayplan replay decisions.jsonl",
         "bayplan replay decisions.jsonl --pod shop/web-4",
         "bayplan replay decisions.jsonl --explain 17",
     ),
     details=(
-        "Every decision is made again from what the recording says was known then. Exit code 0 if each leads to the "
-        "same node, 1 if one does not."
+        "Every decision is repeated from the state that the recording holds for it. Exit code 0 if every decision "
+        "chooses the same node again, 1 if one does not."
     ),
     groups=(options.CONSOLE,),
     params=(
         commands.Argument(
-            "file", type=click.Path(dir_okay=False), metavar="FILE", explained="What `run --record` wrote."
+            "file", type=click.Path(dir_okay=False), metavar="FILE", explained="A recording of `run --record`."
         ),
         commands.Option(
-            "--explain", type=click.IntRange(min=1), metavar="N", help="Explain the decision of this number."
+            "--explain", type=click.IntRange(min=1), metavar="N", help="Explain the decision with this number."
         ),
         commands.Option("--pod", metavar="NAMESPACE/NAME", help="Only decisions about this pod."),
         options.output("table", "json", "yaml"),
@@ -55,28 +55,28 @@ class Row(msgspec.Struct, rename="camel"):
     ),
 )
 def replay(*, file: str, explain: int | None, pod: str | None, output: str, exit_zero: bool, console: Console) -> int:
-    """Write the decisions: 1 if one of them would not be made again."""
+    """Write the decisions; exit code 1 if one differs when repeated."""
     from bayplan.writing.recordings import Recording
 
     try:
-        opened = pathlib.Path(file).open("rb")  # noqa: SIM115 (read to the end or not at all)
+        opened = pathlib.Path(file).open("rb")  # noqa: SIM115 - closed by the block below
     except OSError as error:
         raise InputError(Fault(f"cannot be read: {error.strerror or error}", file=file)) from None
     with opened:
         recording = Recording(opened, file)
         if explain is not None:
             console.answer(_explained(recording, explain, output, file))
-            return outcomes.YES
-        with console.progress() as line:
-            rows: list[Row] = []
+            return commands.EXIT_YES
+        with console.progress() as show:
+            rows: list[ReplayRow] = []
             for decision in recording.decisions():
-                line.show(lambda: f"replaying: {len(rows)} decisions")
+                show(lambda: f"replaying: {len(rows)} decisions")
                 if pod is None or decision.workload.key == pod:
-                    rows.append(_again(decision, recording))
+                    rows.append(_repeated(decision, recording))
     console.answer(_written(rows, output, console.table_width))
     differ = [row for row in rows if row.again != row.node]
-    console.note(f"{len(rows)} decisions, {len(differ)} of them differ when made again")
-    return outcomes.of(not differ, exit_zero=exit_zero)
+    console.note(f"{len(rows)} decisions, {len(differ)} of them differ when repeated")
+    return commands.exit_code(not differ, exit_zero=exit_zero)
 
 
 def _rules(recording: Recording, name: str) -> Sequence[Rule]:
@@ -89,7 +89,7 @@ def _rules(recording: Recording, name: str) -> Sequence[Rule]:
     return known[name]
 
 
-def _again(decision: RecordedDecision, recording: Recording) -> Row:
+def _repeated(decision: RecordedDecision, recording: Recording) -> ReplayRow:
     from bayplan.live import deciding
     from bayplan.queueing.nominations import Nominations
 
@@ -98,7 +98,7 @@ def _again(decision: RecordedDecision, recording: Recording) -> Row:
         nominated.nominate(other, target)
     choice = deciding.choose(workload, recording.index, _rules(recording, workload.scheduler_name), nominated)
     again = recording.index.slots.at(choice.slot).name if choice.slot >= 0 else ""
-    return Row(decision.decision, decision.at, workload.key, decision.node, decision.message, again)
+    return ReplayRow(decision.decision, decision.at, workload.key, decision.node, decision.message, again)
 
 
 def _explained(recording: Recording, number: int, output: str, file: str) -> str:
@@ -114,10 +114,10 @@ def _explained(recording: Recording, number: int, output: str, file: str) -> str
             if output in ("json", "yaml"):
                 return versioned.written(explanations.document(found), output)
             return explanations.text(found)
-    raise InputError(Fault(f"there is no decision {number} in the recording", file=file))
+    raise InputError(Fault(f"the recording has no decision {number}", file=file))
 
 
-def _written(rows: Sequence[Row], output: str, width: int | None) -> str:
+def _written(rows: Sequence[ReplayRow], output: str, width: int | None) -> str:
     from bayplan.writing import tables, versioned
 
     if output in ("json", "yaml"):
@@ -127,6 +127,6 @@ def _written(rows: Sequence[Row], output: str, width: int | None) -> str:
     return tables.rendered(tables.Table(("#", "TIME", "POD", "NODE", "MESSAGE"), cells), width)
 
 
-def _node(row: Row) -> str:
+def _node(row: ReplayRow) -> str:
     node = row.node or "<none>"
     return node if row.again == row.node else f"{node} (now {row.again or '<none>'})"

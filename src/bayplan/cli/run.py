@@ -1,4 +1,4 @@
-"""`bayplan run`: the scheduler, live on an API server."""
+"""`bayplan run`: the live scheduler."""
 
 from __future__ import annotations
 
@@ -17,35 +17,33 @@ import click
 from bayplan.cli import (
     commands,
     configuration,
-    connecting,
-    guarding,
+    connection_options,
+    guard_options,
     options,
-    outcomes,
     run_audit,
     run_webhook,
     value_types,
 )
 from bayplan.cli.console import Console
-from bayplan.cli.run_audit import AUDITING, Auditing
-from bayplan.cli.run_enforcing import ENFORCING, Enforcing
-from bayplan.cli.run_webhook import WEBHOOK, Hooking
+from bayplan.cli.run_audit import PERIODIC_AUDIT, PeriodicAuditOptions
+from bayplan.cli.run_enforcing import ENFORCEMENT, EnforcementOptions
+from bayplan.cli.run_webhook import WEBHOOK, WebhookOptions
 
 if TYPE_CHECKING:
     from bayplan.kube_api.connection import Connection
     from bayplan.live.assembly import ServerAddress
     from bayplan.live.event_loop import IterationTimer
     from bayplan.live.running import RunningScheduler
-    from bayplan.live.scheduler import Profiles
     from bayplan.webhook.running import WebhookSettings
 
-_SCHEDULING, _ELECTION, _SERVING = "Scheduling", "Leader election", "What others can ask"
-DEFAULT_NAME = "bayplan"
+_SCHEDULER, _ELECTION, _SERVING = "Scheduler", "Leader election", "Metrics and health"
+DEFAULT_SCHEDULER_NAME = "bayplan"
 DEFAULT_ADDRESS = "127.0.0.1:10351"
 
 
 @commands.command(
     "run",
-    summary="Schedule the pods that ask for it, on a live cluster, until stopped.",
+    summary="Run the scheduler on a live cluster.",
     examples=(
         "bayplan run --context prod --dry-run -v",
         "bayplan run --context prod --scheduler-name bayplan",
@@ -53,18 +51,19 @@ DEFAULT_ADDRESS = "127.0.0.1:10351"
         "bayplan run --record decisions.jsonl",
     ),
     details=(
-        "Pods choose it by spec.schedulerName; all others are left to whoever schedules them, and counted. It can run "
-        "beside kube-scheduler. With --leader-elect, of several replicas one schedules and the others stand by with "
-        "everything known. It keeps no state of its own. SIGTERM ends it in good order. Exit code 0 when stopped, 3 if "
-        "the API server refuses us or leadership is lost."
+        "Schedules the pods whose spec.schedulerName is one of --scheduler-name. Other pods are left to their own "
+        "scheduler and only counted, so it can run beside kube-scheduler. With --leader-elect, one of several replicas "
+        "schedules, and the others watch the cluster to take over at once. It keeps no state outside the API server. "
+        "SIGTERM stops it gracefully. Exit code 0 when stopped, 3 if the API server denies access or leadership is "
+        "lost."
     ),
     groups=(
-        connecting.CONNECTING,
-        options.DECIDING,
-        ENFORCING,
+        connection_options.CONNECTION,
+        options.DECISIONS,
+        ENFORCEMENT,
         WEBHOOK,
-        guarding.RESTRICTING,
-        AUDITING,
+        guard_options.GUARD,
+        PERIODIC_AUDIT,
         options.CONSOLE,
     ),
     params=(
@@ -73,40 +72,40 @@ DEFAULT_ADDRESS = "127.0.0.1:10351"
             multiple=True,
             metavar="NAME",
             type=value_types.Name(),
-            heading=_SCHEDULING,
-            help=f"Place pods that name this scheduler; {DEFAULT_NAME} if nothing is said. May be repeated. "
-            "A profile of that name in the KubeSchedulerConfiguration gives its rules.",
+            heading=_SCHEDULER,
+            help="Schedule pods with this spec.schedulerName. The rules are those of the profile of that name in the "
+            f"KubeSchedulerConfiguration. May be repeated. By default {DEFAULT_SCHEDULER_NAME}.",
         ),
-        commands.Option("--dry-run", is_flag=True, heading=_SCHEDULING, help="Decide and tell, but write nothing."),
+        commands.Option("--dry-run", is_flag=True, heading=_SCHEDULER, help="Log decisions, but write nothing."),
         commands.Option(
             "--kube-api-qps",
             type=click.FloatRange(min=0),
             default=0.0,
             metavar="N",
-            heading=_SCHEDULING,
-            help="Requests a second that we allow ourselves; 0 for no limit of our own.",
+            heading=_SCHEDULER,
+            help="Maximum number of requests per second to the API server; 0 for no limit.",
         ),
         commands.Option(
             "--kube-api-burst",
             type=click.IntRange(min=0),
             default=0,
             metavar="N",
-            heading=_SCHEDULING,
-            help="Requests at once, if --kube-api-qps is set.",
+            heading=_SCHEDULER,
+            help="Maximum burst of requests, if --kube-api-qps is set.",
         ),
         commands.Option(
             "--record",
             metavar="FILE",
             type=click.Path(dir_okay=False),
-            heading=_SCHEDULING,
-            help="Write every decision and what it depended on, for `bayplan replay`.",
+            heading=_SCHEDULER,
+            help="Record every decision and the state that it depends on in this file, for `bayplan replay`.",
         ),
         commands.Option(
             "--leader-elect/--no-leader-elect",
             default=True,
             show_default=True,
             heading=_ELECTION,
-            help="Of several replicas, let one schedule.",
+            help="Elect a leader, so that only one of several replicas schedules.",
         ),
         commands.Option(
             "--leader-elect-resource-namespace",
@@ -114,15 +113,15 @@ DEFAULT_ADDRESS = "127.0.0.1:10351"
             default="kube-system",
             show_default=True,
             heading=_ELECTION,
-            help="Namespace of the lease.",
+            help="Namespace of the Lease.",
         ),
         commands.Option(
             "--leader-elect-resource-name",
             metavar="NAME",
-            default=DEFAULT_NAME,
+            default=DEFAULT_SCHEDULER_NAME,
             show_default=True,
             heading=_ELECTION,
-            help="Name of the lease.",
+            help="Name of the Lease.",
         ),
         commands.Option(
             "--leader-elect-lease-duration",
@@ -131,7 +130,7 @@ DEFAULT_ADDRESS = "127.0.0.1:10351"
             default="15s",
             show_default=True,
             heading=_ELECTION,
-            help="A standby takes over after this time of silence.",
+            help="Time after the last renewal when another replica may acquire the lease.",
         ),
         commands.Option(
             "--leader-elect-renew-deadline",
@@ -140,7 +139,7 @@ DEFAULT_ADDRESS = "127.0.0.1:10351"
             default="10s",
             show_default=True,
             heading=_ELECTION,
-            help="The leader stops if it cannot renew the lease for this time.",
+            help="Time after which the leader stops if it cannot renew the lease.",
         ),
         commands.Option(
             "--leader-elect-retry-period",
@@ -149,7 +148,7 @@ DEFAULT_ADDRESS = "127.0.0.1:10351"
             default="2s",
             show_default=True,
             heading=_ELECTION,
-            help="Between two tries.",
+            help="Interval between attempts to acquire or renew the lease.",
         ),
         commands.Option(
             "--metrics-bind-address",
@@ -158,7 +157,7 @@ DEFAULT_ADDRESS = "127.0.0.1:10351"
             default=DEFAULT_ADDRESS,
             show_default=True,
             heading=_SERVING,
-            help="Where /metrics is; 0 for nowhere.",
+            help="Listen address of /metrics; 0 to disable it.",
         ),
         commands.Option(
             "--health-probe-bind-address",
@@ -167,7 +166,7 @@ DEFAULT_ADDRESS = "127.0.0.1:10351"
             default=DEFAULT_ADDRESS,
             show_default=True,
             heading=_SERVING,
-            help="Where /healthz, /livez and /readyz are; 0 for nowhere.",
+            help="Listen address of /healthz, /livez and /readyz; 0 to disable them.",
         ),
         commands.Option(
             "--explain-bind-address",
@@ -176,7 +175,7 @@ DEFAULT_ADDRESS = "127.0.0.1:10351"
             default="0",
             show_default=True,
             heading=_SERVING,
-            help="Address of /explain?pod=NAMESPACE/NAME, which explains a pod as `bayplan explain -o json` does; 0 to "
+            help="Listen address of /explain?pod=NAMESPACE/NAME, which explains a pod as `bayplan explain -o json` does; 0 to "
             "disable it. Responses name pods of all namespaces, and the endpoint keeps a copy of the index while it "
             "is in use.",
         ),
@@ -198,12 +197,12 @@ def run(
     metrics_bind_address: str,
     health_probe_bind_address: str,
     explain_bind_address: str,
-    connecting: connecting.Connecting,
-    deciding: options.Deciding,
-    enforcing: Enforcing,
-    hooking: Hooking,
-    restricting: guarding.Restricting,
-    auditing: Auditing,
+    cluster: connection_options.ConnectionOptions,
+    decisions: options.DecisionOptions,
+    enforcement: EnforcementOptions,
+    webhook_options: WebhookOptions,
+    guard: guard_options.GuardOptions,
+    periodic_audit: PeriodicAuditOptions,
     console: Console,
 ) -> int:
     """Run until stopped."""
@@ -212,7 +211,8 @@ def run(
     from bayplan.live.event_loop import IterationTimer
     from bayplan.live.running import RunningScheduler
 
-    logs.to_standard_error(_level(console), as_json=console.log_format == "json")
+    level = logging.WARNING if console.verbosity < 0 else logging.DEBUG if console.verbosity else logging.INFO
+    logs.to_standard_error(level, as_json=console.log_format == "json")
     times = (leader_elect_lease_duration, leader_elect_renew_deadline, leader_elect_retry_period)
     lease, deadline, retry = map(value_types.seconds, times)
     election = Election(
@@ -224,26 +224,26 @@ def run(
     )
     settings = SchedulerSettings(
         identity=f"{socket.gethostname()}_{uuid.uuid4()}",
-        semantics=deciding.parsed_semantics(),
-        seed=deciding.seed,
+        semantics=value_types.semantics_with(decisions.semantics, decisions.switch),
+        seed=decisions.seed,
         election=election if leader_elect else None,
         addresses=_addresses(metrics_bind_address, health_probe_bind_address, explain_bind_address),
         explain_address=next(iter(_addresses(explain_bind_address)), None),
         dry_run=dry_run,
         record=record or "",
         scheduler=configuration.current().scheduler,
-        enforcement=enforcing.settings(),
-        enforcement_dry_run=enforcing.is_dry,
-        quota=hooking.webhook,
+        enforcement=enforcement.settings(),
+        enforcement_dry_run=enforcement.is_dry,
+        quota=webhook_options.webhook,
     )
-    profiles = _profiles(scheduler_name or (DEFAULT_NAME,))
-    connection = connecting.open(qps=kube_api_qps, burst=kube_api_burst)
-    webhook = hooking.settings(settings.semantics, restricting.settings())
-    audits = functools.partial(run_audit.opened, auditing, connecting)
+    profiles = {name: options.configured_rules(name) for name in scheduler_name or (DEFAULT_SCHEDULER_NAME,)}
+    connection = cluster.open(qps=kube_api_qps, burst=kube_api_burst)
+    webhook = webhook_options.settings(settings.semantics, guard.settings())
+    audits = functools.partial(run_audit.opened, periodic_audit, cluster)
     loop_timer = IterationTimer()
     begin = functools.partial(RunningScheduler, connection, profiles, settings)
     loop_timer.run(lambda: _run(connection, begin, webhook, audits, loop_timer))
-    return outcomes.YES
+    return commands.EXIT_YES
 
 
 async def _run(
@@ -257,36 +257,16 @@ async def _run(
         running = begin()
         loop_timer.on_iteration = running.observe_loop_iteration
         loop = asyncio.get_running_loop()
-        for sign in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(sign, running.stop)
+        for stopping in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(stopping, running.stop)
         loop.add_signal_handler(signal.SIGUSR1, running.toggle_enforcement)
         async with run_webhook.opened(webhook, connection, running), audits(running):
             await running.run()
 
 
-def _profiles(names: tuple[str, ...]) -> Profiles:
-    """Scheduler name → rules: of the configuration's profile of that name, else of its first one, else defaults."""
-    from bayplan.errors import Fault, InputError
-    from bayplan.reading import scheduler_config
-    from bayplan.rules import profiles as profile
-
-    found = configuration.current()
-    try:
-        return {name: profile.pod_rules(scheduler_config.profile_of(found.scheduler, name)) for name in names}
-    except InputError as error:
-        faults = [Fault(f.message, file=found.file, subject=f.subject, path=f.path) for f in error.faults]
-        raise InputError(faults) from None
-
-
 def _addresses(*texts: str) -> tuple[ServerAddress, ...]:
-    """Each address once; `0` stands for none."""
+    """The addresses without duplicates and without those that are disabled."""
     from bayplan.live.assembly import ServerAddress
 
-    parts = [value_types.host_and_port(text) for text in texts if not value_types.is_nowhere(text)]
+    parts = [value_types.host_and_port(text) for text in texts if not value_types.is_disabled(text)]
     return tuple(dict.fromkeys(ServerAddress(host or "127.0.0.1", port) for host, port in parts))
-
-
-def _level(console: Console) -> int:
-    if console.verbosity < 0:
-        return logging.WARNING
-    return logging.DEBUG if console.verbosity > 0 else logging.INFO

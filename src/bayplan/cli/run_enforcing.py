@@ -1,4 +1,4 @@
-"""The options of `run` that have execution-time rules enforced. Off unless asked for."""
+"""The options of `run` for the enforcement of execution-time rules, which is off by default."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _HEADING = "Enforcement of execution-time rules"
 ON, DRY_RUN = "on", "dry-run"
 
 
-class Enforcing(msgspec.Struct, frozen=True):
-    """Whether rules are enforced, and how evictions are held back."""
+class EnforcementOptions(msgspec.Struct, frozen=True):
+    """Whether rules are enforced, and the limits on evictions."""
 
     enforce: str | None
     enforce_affinity_grace: str
@@ -32,7 +32,7 @@ class Enforcing(msgspec.Struct, frozen=True):
         return self.enforce == DRY_RUN
 
     def settings(self) -> EnforcementSettings | None:
-        """None if nothing is enforced."""
+        """The settings; None if enforcement is off."""
         if self.enforce is None:
             return None
         from bayplan.enforcing.planning import EnforcementSettings
@@ -46,9 +46,9 @@ class Enforcing(msgspec.Struct, frozen=True):
         )
 
 
-ENFORCING = OptionGroup(
-    "enforcing",
-    Enforcing,
+ENFORCEMENT = OptionGroup(
+    "enforcement",
+    EnforcementOptions,
     (
         Option(
             "--enforce",
@@ -57,8 +57,8 @@ ENFORCING = OptionGroup(
             default=None,
             type=click.Choice([ON, DRY_RUN]),
             heading=_HEADING,
-            help="Evict pods that break requiredDuringSchedulingRequiredDuringExecution; --enforce=dry-run only says "
-            "whom. SIGUSR1 switches it off and on again.",
+            help="Evict pods that violate requiredDuringSchedulingRequiredDuringExecution. --enforce=dry-run only "
+            "reports them. SIGUSR1 turns enforcement off and on again.",
         ),
         Option(
             "--enforce-affinity-grace",
@@ -67,7 +67,8 @@ ENFORCING = OptionGroup(
             default="5m",
             show_default=True,
             heading=_HEADING,
-            help="How long a pod may be without its partner: longer than the partner's rolling update.",
+            help="Time before a violation of required affinity is enforced. Use more than a rolling update of the "
+            "peers takes.",
         ),
         Option(
             "--enforce-anti-affinity-grace",
@@ -76,7 +77,7 @@ ENFORCING = OptionGroup(
             default="1m",
             show_default=True,
             heading=_HEADING,
-            help="How long pods may stand together that must not.",
+            help="Time before a violation of required anti-affinity is enforced.",
         ),
         Option(
             "--enforce-per-minute",
@@ -84,7 +85,7 @@ ENFORCING = OptionGroup(
             default=30,
             show_default=True,
             heading=_HEADING,
-            help="Evictions a minute at most.",
+            help="Maximum number of evictions per minute.",
         ),
         Option(
             "--enforce-at-once",
@@ -92,13 +93,13 @@ ENFORCING = OptionGroup(
             default=10,
             show_default=True,
             heading=_HEADING,
-            help="Evicted pods that may be on their way out at once.",
+            help="Maximum number of evicted pods that are still terminating.",
         ),
         Option(
             "--enforce-only-if-placeable",
             is_flag=True,
             heading=_HEADING,
-            help="Spare whoever has no other place to go.",
+            help="Evict a pod only if it fits on another node.",
         ),
     ),
 )

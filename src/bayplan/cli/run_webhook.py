@@ -1,4 +1,4 @@
-"""The options of `run` that open an admission webhook, and what it is told of the cluster."""
+"""The options of `run` for the admission webhook, and the cluster state that the webhook reads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import msgspec
 
 from bayplan.cli import value_types
 from bayplan.cli.commands import Option, OptionGroup
-from bayplan.errors import BayplanError
 
 if TYPE_CHECKING:
     from bayplan.enforcing.quota import QuotaLimits
@@ -28,8 +27,8 @@ _HEADING = "Admission webhook"
 log = logging.getLogger("bayplan.webhook")
 
 
-class Hooking(msgspec.Struct, frozen=True):
-    """Whether a webhook is served, where, and how API servers reach it."""
+class WebhookOptions(msgspec.Struct, frozen=True):
+    """Whether a webhook is served, its listen address, and the address that API servers use."""
 
     webhook: bool
     webhook_bind_address: str
@@ -40,7 +39,7 @@ class Hooking(msgspec.Struct, frozen=True):
     quota_charge: Literal["largest", "average"]
 
     def settings(self, semantics: Semantics, guard: GuardSettings) -> WebhookSettings | None:
-        """None if no webhook is wanted."""
+        """The webhook; None if it is off."""
         if not self.webhook:
             return None
         from bayplan.webhook import admission_handler
@@ -65,7 +64,7 @@ class Hooking(msgspec.Struct, frozen=True):
 
 
 class SchedulerView:
-    """What the scheduler in the same process knows, as the webhook asks for it, and what only the API server knows."""
+    """The cluster state of the scheduler in the same process, for the webhook; the rest is read from the API server."""
 
     def __init__(self, running: RunningScheduler, connection: Connection) -> None:
         self._running, self._connection = running, connection
@@ -95,32 +94,32 @@ class SchedulerView:
 async def opened(
     webhook: WebhookSettings | None, connection: Connection, running: RunningScheduler
 ) -> AsyncIterator[None]:
-    """Serve the webhook inside the block, if one is wanted."""
+    """Serve the webhook inside the block, if there is one."""
     if webhook is None:
         yield
         return
     from bayplan.webhook import running as serving
 
     async with serving.serve(
-        webhook, connection, _log_error, SchedulerView(running, connection), running.observe_review
+        webhook,
+        connection,
+        lambda error: log.error(str(error)),
+        SchedulerView(running, connection),
+        running.observe_review,
     ):
         log.info("webhook", extra={"address": f"{webhook.host}:{webhook.port}"})
         yield
 
 
-def _log_error(error: BayplanError) -> None:
-    log.error(str(error))
-
-
 WEBHOOK = OptionGroup(
-    "hooking",
-    Hooking,
+    "webhook_options",
+    WebhookOptions,
     (
         Option(
             "--webhook",
             is_flag=True,
             heading=_HEADING,
-            help="Serve an admission webhook: the same rules as `bayplan validate`, binds and quota included.",
+            help="Serve an admission webhook with the checks of `bayplan validate`, of bindings and of the quota.",
         ),
         Option(
             "--webhook-bind-address",
@@ -129,7 +128,7 @@ WEBHOOK = OptionGroup(
             default="0.0.0.0:9443",
             show_default=True,
             heading=_HEADING,
-            help="Where it listens.",
+            help="Listen address of the webhook.",
         ),
         Option(
             "--webhook-service",
@@ -137,24 +136,37 @@ WEBHOOK = OptionGroup(
             default="bayplan-system/bayplan-webhook",
             show_default=True,
             heading=_HEADING,
-            help="The Service by which API servers reach it; what is made in this namespace is never blocked.",
+            help="Service through which API servers reach the webhook. Objects in its namespace are never rejected.",
         ),
-        Option("--webhook-url", metavar="URL", heading=_HEADING, help="Reach it by this address instead of a Service."),
+        Option(
+            "--webhook-url",
+            metavar="URL",
+            heading=_HEADING,
+            help="URL through which API servers reach the webhook, instead of a Service.",
+        ),
         Option(
             "--webhook-cert-file",
             metavar="FILE",
             type=click.Path(),
             heading=_HEADING,
-            help="Certificate, re-read when it changes; without it, one is made, kept in a Secret and rotated.",
+            help="Serving certificate, reloaded when the file changes. By default a certificate is generated, stored "
+            "in a Secret and rotated.",
         ),
-        Option("--webhook-key-file", metavar="FILE", type=click.Path(), heading=_HEADING, help="Its key."),
+        Option(
+            "--webhook-key-file",
+            metavar="FILE",
+            type=click.Path(),
+            heading=_HEADING,
+            help="Private key of the serving certificate.",
+        ),
         Option(
             "--quota-charge",
             type=click.Choice(["largest", "average"]),
             default="largest",
             show_default=True,
             heading=_HEADING,
-            help="Charge an exclusive pod for the largest domain that it may land on, or for their average.",
+            help="What a pending exclusive pod is charged for: the largest domain that it may be placed in, or the "
+            "average of these domains.",
         ),
     ),
 )

@@ -1,4 +1,4 @@
-"""`bayplan validate`: everything that an API server, the guard or Bayplan itself would refuse, found offline."""
+"""`bayplan validate`: find offline what an API server, the guard or Bayplan itself would reject."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from bayplan.cli import commands, configuration, guarding, options, outcomes
+from bayplan.cli import commands, configuration, guard_options, options
 from bayplan.cli.console import Console
 from bayplan.errors import Fault
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from bayplan.validating.guard import GuardSettings
     from bayplan.writing.findings import ValidationFinding, ValidationReport
 
-    Judge = Callable[[Document], GuardVerdict]
+    GuardCheck = Callable[[Document], GuardVerdict]
 
 
 @commands.command(
     "validate",
-    summary="Check manifests as an API server would, without one.",
+    summary="Check manifests as an API server does, without a cluster.",
     examples=(
         "bayplan validate -f app.yaml",
         "bayplan validate -f manifests/ -R -o sarif --output-file bayplan.sarif",
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
         "bayplan validate -f app.yaml --restrict all --exempt-group platform --as-group platform",
     ),
     details=(
-        "Of every kind that Bayplan reads: names and types of all fields. Of pods, what makes pods, "
-        "PodDisruptionBudgets, Karmada's policies and bindings also what an API server would refuse in what decides "
-        "about placing: metadata, selectors, counts, containers with their ports, resources and restart policies, "
-        "affinity, spread, tolerations, gates, priorities, placements; and in how pods run: volumes, mounts, probes, "
-        "hooks, environment, devices, security, names. Not checked beyond names and types: update strategies, "
-        "deadlines. Objects of other kinds are only counted. "
-        "Then what the guard would refuse: hard anti-affinity across all namespaces may not reach beyond a node. "
-        "Exit code 0 if nothing was found, 2 if something was. Warnings go to standard error and change nothing."
+        "For every kind that Bayplan reads, the names and types of all fields are checked. For pods, workloads with a "
+        "pod template, PodDisruptionBudgets, and the policies and bindings of Karmada, the values are checked as an "
+        "API server does: metadata, selectors, replica counts, containers with ports, resources and restart policies, "
+        "affinity, topology spread, tolerations, scheduling gates, priorities, placements, volumes, mounts, probes, "
+        "lifecycle hooks, environment, devices, security contexts. The values of update strategies and deadlines are "
+        "not checked. Objects of other kinds are only counted. The guard then rejects required anti-affinity that "
+        "covers all namespaces and is wider than a node; see --restrict. Exit code 0 if there are no errors, 2 if "
+        "there are. Warnings are written to standard error and do not change the exit code."
     ),
-    groups=(options.FILES, guarding.RESTRICTING, guarding.ASKING, options.CONSOLE),
+    groups=(options.FILES, guard_options.GUARD, guard_options.REQUESTER, options.CONSOLE),
     params=(options.output("table", "json", "yaml", "sarif"), options.NAMESPACE, options.EXIT_ZERO),
 )
 def validate(
@@ -48,43 +48,43 @@ def validate(
     output: str,
     namespace: str | None,
     exit_zero: bool,
-    files: options.Files,
-    restricting: guarding.Restricting,
-    asking: guarding.Asking,
+    files: options.FileOptions,
+    guard: guard_options.GuardOptions,
+    requester: guard_options.RequesterOptions,
     console: Console,
 ) -> int:
-    """Write what was found: 2 if anything would be refused."""
+    """Write the findings; exit code 2 if an object would be rejected."""
     files.check()
-    report = examine(files, namespace or "default", _judge(restricting.settings(), asking))
+    report = examine(files, namespace or "default", _guard_check(guard.settings(), requester))
     for finding in report.warnings:
         console.warning(str(finding.fault), finding.fault)
     _write(report, output, console)
-    # Whatever was asked for, a file that nobody could read is no report on it.
-    return outcomes.YES if not report.errors or (exit_zero and report.all_read) else outcomes.BAD_INPUT
+    # A file that cannot be read was not checked, so --exit-zero does not apply.
+    return commands.EXIT_YES if not report.errors or (exit_zero and report.all_read) else commands.EXIT_BAD_INPUT
 
 
-def _judge(settings: GuardSettings, asking: guarding.Asking) -> Judge:
-    """What the guard says of a document, by the settings of this run."""
-    from bayplan.enforcing import pod_guard as reading
+def _guard_check(settings: GuardSettings, asked: guard_options.RequesterOptions) -> GuardCheck:
+    """A function: the verdict of the guard on a document, with the settings of this run."""
+    from bayplan.enforcing import pod_guard
 
-    semantics, requester = asking.parsed_semantics(), asking.requester()
+    semantics, requester = asked.parsed_semantics(), asked.requester()
 
-    def judge(document: Document) -> GuardVerdict:
-        pod = reading.read_pod_like(document.locate().root, document.namespace)
-        return reading.GuardVerdict() if pod is None else reading.guard_verdict(pod, semantics, settings, requester)
+    def check(document: Document) -> GuardVerdict:
+        pod = pod_guard.read_pod_like(document.locate().root, document.namespace)
+        return pod_guard.GuardVerdict() if pod is None else pod_guard.guard_verdict(pod, semantics, settings, requester)
 
-    return judge
+    return check
 
 
-def examine(given: options.Files, namespace: str, judge: Judge) -> ValidationReport:
-    """Everything wrong with the structure and the content of all objects."""
+def examine(given: options.FileOptions, namespace: str, guard: GuardCheck) -> ValidationReport:
+    """All faults in the structure and the content of all objects."""
     from bayplan.reading import files
     from bayplan.reading.collecting import Collector
     from bayplan.wire import kinds
     from bayplan.writing.findings import UNREADABLE, WARNED, WARNING, ValidationFinding, ValidationReport
 
     paths, faults = files.find(given.filename, recursive=given.recursive)
-    # Nothing is kept: what counts is whether an object is the first of its name, and the faults.
+    # No object is kept: the collector only finds faults and duplicate names.
     sinks = dict.fromkeys((*kinds.BUILT_IN, *kinds.KARMADA), _drop)
     collector = Collector(namespace=namespace, strict=True, sinks=sinks)
     clusters = _Clusters()
@@ -95,9 +95,9 @@ def examine(given: options.Files, namespace: str, judge: Judge) -> ValidationRep
         if isinstance(source, Fault):
             findings.append(ValidationFinding(source, UNREADABLE))
             continue
-        items = list(files.documents_of(source)) or [source.fault("the file holds no object")]
+        items = list(files.documents_of(source)) or [source.fault("the file has no object")]
         for item in items:
-            findings.extend(_of_item(item, collector, judge))
+            findings.extend(_findings(item, collector, guard))
             clusters.add(item)
             if isinstance(item, Fault):
                 continue
@@ -111,7 +111,7 @@ def examine(given: options.Files, namespace: str, judge: Judge) -> ValidationRep
 
 
 def _is_checked(document: Document) -> bool:
-    """Whether anybody here knows the kind; one that is refused for its kind was looked at as well."""
+    """Whether the kind is known; an object that is rejected because of its kind counts as checked."""
     from bayplan.wire import kinds
 
     found = kinds.handling_of(document.api_version, document.kind)
@@ -123,7 +123,7 @@ def _drop(_: object) -> None:
 
 
 class _Clusters:
-    """Which clusters the input has, and where policies name which."""
+    """The clusters of the input, and the clusters that its policies name."""
 
     def __init__(self) -> None:
         self._known: set[str] = set()
@@ -141,7 +141,7 @@ class _Clusters:
             self._named += [(item, path, name) for path, name in placements.clusters_named(spec, "spec")]
 
     def unknown(self) -> Iterator[Fault]:
-        """Names of clusters that are not there; none where the input has no clusters at all."""
+        """A fault for each named cluster that does not exist; none if the input has no clusters at all."""
         from bayplan.validating import placements
 
         for document, path, name in self._named:
@@ -149,8 +149,8 @@ class _Clusters:
                 yield document.fault(f"{name}: {placements.UNKNOWN}", path)
 
 
-def _of_item(item: Document | Fault, collector: Collector, judge: Judge) -> Iterator[ValidationFinding]:
-    """What is wrong with the structure; if it is sound but for misspelt names, also what is wrong with the content."""
+def _findings(item: Document | Fault, collector: Collector, guard: GuardCheck) -> Iterator[ValidationFinding]:
+    """Faults in the structure; if there are none but unknown fields, also faults in the content."""
     from bayplan.reading import checking
     from bayplan.writing.findings import MALFORMED, UNKNOWN_FIELD, UNREADABLE, ValidationFinding
 
@@ -161,41 +161,36 @@ def _of_item(item: Document | Fault, collector: Collector, judge: Judge) -> Iter
         return
     for fault in collector.faults:
         yield ValidationFinding(fault, UNKNOWN_FIELD if checking.UNKNOWN in fault.message else MALFORMED)
-    sound = all(checking.UNKNOWN in fault.message for fault in collector.faults)
-    misspelt = {fault.path for fault in collector.faults}
-    if sound:
-        yield from (finding for finding in _of_content(item, judge) if not _follows(finding.fault, misspelt))
+    if all(checking.UNKNOWN in fault.message for fault in collector.faults):
+        unknown = {fault.path for fault in collector.faults}
+        yield from (finding for finding in _content_findings(item, guard) if not _follows(finding.fault, unknown))
 
 
-def _follows(fault: Fault, misspelt: set[str]) -> bool:
-    """Whether something is missing only because its name was misspelt, which is said already."""
-    if fault.path in misspelt:
+def _follows(fault: Fault, unknown: set[str]) -> bool:
+    """Whether a field is missing only because its name is misspelt, which is reported as an unknown field."""
+    if fault.path in unknown:
         return True
     missing = fault.message.startswith(("Required value", 'Invalid value: ""'))
-    around = {_parent(path) for path in misspelt}
-    return missing and (fault.path in around or _parent(fault.path) in around)
+    parents = {path.rpartition(".")[0] for path in unknown}
+    return missing and (fault.path in parents or fault.path.rpartition(".")[0] in parents)
 
 
-def _parent(path: str) -> str:
-    return path.rpartition(".")[0]
-
-
-def _of_content(document: Document, judge: Judge) -> Iterator[ValidationFinding]:
+def _content_findings(document: Document, guard: GuardCheck) -> Iterator[ValidationFinding]:
     from bayplan.validating import admission, scheduler_config, warnings
     from bayplan.writing.findings import WARNED, WARNING, ValidationFinding
 
-    root, verdict = document.locate().root, judge(document)
+    root, verdict = document.locate().root, guard(document)
     for cause in (*admission.complete_causes(root), *admission.schema_causes(root), *verdict.causes):
         yield ValidationFinding(document.fault(cause.message, cause.field), cause.reason)
     if document.kind == configuration.SCHEDULER_KIND:
         for text in scheduler_config.faults(root):
-            yield ValidationFinding(_placed(document, text), "FieldValueInvalid")
+            yield ValidationFinding(_located(document, text), "FieldValueInvalid")
     for text in (*warnings.of_object(root), *verdict.warnings):
-        yield ValidationFinding(_placed(document, text), WARNED, WARNING)
+        yield ValidationFinding(_located(document, text), WARNED, WARNING)
 
 
-def _placed(document: Document, text: str) -> Fault:
-    """`path: message` at its place in the file."""
+def _located(document: Document, text: str) -> Fault:
+    """`path: message` as a fault at its line in the file."""
     path, _, message = text.partition(": ")
     return document.fault(message, path)
 

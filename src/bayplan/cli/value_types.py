@@ -1,38 +1,53 @@
 """
-Kinds of values that several options take. What is wrong with one is said under the name of its option.
+Types of option values: durations, addresses, names, semantics switches, label selectors.
 
-Values stay as they were written, which is how `config view` shows them; `seconds` and `host_and_port` read them.
+A bad value is a usage error under the name of its option. Durations and addresses stay as written, because
+`config view` prints them; `seconds` and `host_and_port` parse them.
 """
 
 from __future__ import annotations
 
+import difflib
 import re
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
-_UNITS = {"": 1.0, "s": 1.0, "ms": 0.001, "m": 60.0, "h": 3600.0}
-_LAST_PORT = 65535
+if TYPE_CHECKING:
+    from bayplan.model.labels import Requirement, Selector
+    from bayplan.model.semantics import Semantics
+
+_SECONDS_BY_UNIT = {"": 1.0, "s": 1.0, "ms": 0.001, "m": 60.0, "h": 3600.0}
+_MAX_PORT = 65535
+_SWITCH = "--switch"
+_KEY = r"(?:[A-Za-z0-9](?:[-A-Za-z0-9.]*[A-Za-z0-9])?/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?"
+_VALUE = r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?)?"
+_SET_BASED = re.compile(rf"({_KEY})\s+(in|notin)\s*\(([^()]*)\)")
+_EQUALITY = re.compile(rf"({_KEY})\s*(==|=|!=)\s*({_VALUE})")
+_EXISTENCE = re.compile(rf"(!?)\s*({_KEY})")
+_COMMA = re.compile(r",(?![^()]*\))")  # between requirements, not between the values in parentheses
 
 
 def seconds(text: str) -> float:
-    """A duration as kubectl writes it: 30, 30s, 2m, 500ms."""
+    """The seconds of a duration in kubectl's notation: 30, 30s, 2m, 500ms; raises ValueError for anything else."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h|)", text.strip())
     if found is None:
         raise ValueError(f"expected a duration such as 30s, 500ms or 2m, got {text!r}")
-    return float(found[1]) * _UNITS[found[2]]
+    return float(found[1]) * _SECONDS_BY_UNIT[found[2]]
 
 
 def host_and_port(text: str) -> tuple[str, int]:
-    """An address to listen on; the host may be left out."""
+    """The host and port of a listen address; the host may be empty. Raises ValueError for anything else."""
     host, _, port = text.rpartition(":")
-    if not port.isdecimal() or int(port) > _LAST_PORT:
+    if not port.isdecimal() or int(port) > _MAX_PORT:
         raise ValueError(f"expected an address such as 127.0.0.1:10351, got {text!r}")
     return host.strip("[]"), int(port)
 
 
 class Duration(click.ParamType[str]):
-    """A time; `positive` if none at all makes no sense."""
+    """A duration; with `positive`, zero is an error."""
 
     name = "duration"
 
@@ -45,12 +60,12 @@ class Duration(click.ParamType[str]):
         except ValueError as error:
             self.fail(str(error), param, ctx)
         if self._positive and not found:
-            self.fail(f"expected more than no time at all, got {value!r}", param, ctx)
+            self.fail(f"expected a duration above 0, got {value!r}", param, ctx)
         return str(value)
 
 
 class ListenAddress(click.ParamType[str]):
-    """HOST:PORT; if it is `optional`, 0 or nothing stands for nowhere."""
+    """HOST:PORT; if it is `optional`, 0 or an empty value disables the listener."""
 
     name = "address"
 
@@ -59,7 +74,7 @@ class ListenAddress(click.ParamType[str]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         text = str(value)
-        if self._optional and is_nowhere(text):
+        if self._optional and is_disabled(text):
             return text
         try:
             host_and_port(text)
@@ -68,19 +83,76 @@ class ListenAddress(click.ParamType[str]):
         return text
 
 
-def is_nowhere(address: str) -> bool:
-    """Whether an optional address says that nothing is to listen."""
+def is_disabled(address: str) -> bool:
+    """Whether an optional address disables its listener."""
     return address in ("", "0")
 
 
 class Name(click.ParamType[str]):
-    """The name of something: anything that can be read, but not nothing."""
+    """A name: any printable text that is not empty."""
 
     name = "name"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         if not str(value).strip():
-            self.fail("expected a name, got nothing", param, ctx)
+            self.fail("expected a name, got an empty value", param, ctx)
         if not str(value).isprintable():
             self.fail(f"expected a name, got {value!r}", param, ctx)
         return str(value)
+
+
+def semantics_with(preset: str, switches: Iterable[str]) -> Semantics:
+    """The preset with the switches of `--switch NAME=VALUE` set; raises a usage error for an unknown switch."""
+    from bayplan.model.semantics import PRESETS, Semantics
+
+    settings = msgspec.to_builtins(PRESETS[preset])
+    for switch in switches:
+        name, equals, text = switch.partition("=")
+        if not equals:
+            raise click.BadParameter(f"expected NAME=VALUE, got {switch!r}", param_hint=_SWITCH)
+        if name not in settings:
+            near = difflib.get_close_matches(name, settings, n=1)
+            advice = f"did you mean {near[0]}?" if near else f"the switches are {', '.join(settings)}"
+            raise click.BadParameter(f"unknown switch {name!r}; {advice}", param_hint=_SWITCH)
+        settings[name] = _switch_value(name, text, settings[name])
+    return msgspec.convert(settings, Semantics)
+
+
+def _switch_value(name: str, text: str, preset: Any) -> Any:
+    """The value, of the type that the preset has."""
+    if isinstance(preset, int) and not isinstance(preset, bool):
+        if not text.isdecimal():
+            raise click.BadParameter(f"expected {name}=N, a whole number, got {text!r}", param_hint=_SWITCH)
+        return int(text)
+    if not isinstance(preset, bool):
+        return [item for item in text.split(",") if item]
+    if text not in ("true", "false"):
+        raise click.BadParameter(f"expected {name}=true or {name}=false, got {text!r}", param_hint=_SWITCH)
+    return text == "true"
+
+
+def parse_selector(text: str) -> Selector:
+    """
+    The label selector of -l, in kubectl's grammar: `app=web,tier!=db,env in (a,b),!old`.
+
+    Raises a usage error for the first part that is not a requirement.
+    """
+    from bayplan.model import labels
+
+    parts = [part.strip() for part in _COMMA.split(text)] if text.strip() else []
+    return labels.selector_of(_requirement(part) for part in parts)
+
+
+def _requirement(part: str) -> Requirement:
+    from bayplan.model import labels
+
+    if found := _SET_BASED.fullmatch(part):
+        values = [value.strip() for value in found[3].split(",")]
+        if all(re.fullmatch(_VALUE, value) for value in values):
+            return labels.requirement(found[1], labels.IN if found[2] == "in" else labels.NOT_IN, values)
+    if found := _EQUALITY.fullmatch(part):
+        return labels.requirement(found[1], labels.NOT_IN if found[2] == "!=" else labels.IN, [found[3]])
+    if found := _EXISTENCE.fullmatch(part):
+        return labels.requirement(found[2], labels.DOES_NOT_EXIST if found[1] else labels.EXISTS)
+    message = f"expected requirements such as app=web, tier!=db, env in (a,b), key or !key, got {part!r}"
+    raise click.BadParameter(message, param_hint="-l")

@@ -1,11 +1,11 @@
-"""`bayplan version`: ours, and the schedulers whose decisions it equals."""
+"""`bayplan version`: the version, and the schedulers whose decisions it reproduces."""
 
 from __future__ import annotations
 
 import platform
 
 import bayplan
-from bayplan.cli import commands, options, outcomes
+from bayplan.cli import commands, options
 from bayplan.cli.console import Console
 
 KUBERNETES, KARMADA = "1.36", "1.18"
@@ -13,7 +13,7 @@ KUBERNETES, KARMADA = "1.36", "1.18"
 
 @commands.command(
     "version",
-    summary="Say which version this is and which schedulers it equals.",
+    summary="Print the version, and the versions of Kubernetes and Karmada whose schedulers it reproduces.",
     examples=("bayplan version", "bayplan version -o json"),
     groups=(options.CONSOLE,),
     params=(options.output("text", "json", "yaml"),),
@@ -22,7 +22,7 @@ def version(output: str, console: Console) -> int:
     """Write the versions."""
     if output == "text":
         console.answer(f"bayplan {bayplan.__version__} (Kubernetes {KUBERNETES}, Karmada {KARMADA})\n")
-        return outcomes.YES
+        return commands.EXIT_YES
     from bayplan.writing import versioned
 
     content = {
@@ -31,4 +31,4 @@ def version(output: str, console: Console) -> int:
         "supported": {"kubernetes": KUBERNETES, "karmada": KARMADA},
     }
     console.answer(versioned.written(versioned.document("Version", content), output))
-    return outcomes.YES
+    return commands.EXIT_YES

@@ -1,4 +1,4 @@
-"""`bayplan violations`: which execution-time rules are broken, and who would go for it. Changes nothing."""
+"""`bayplan violations`: the execution-time rules that are violated, and the pods that enforcement would evict."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from bayplan.cli import commands, loading, options, outcomes, value_types
+from bayplan.cli import commands, loading, options, value_types
 from bayplan.cli.console import Console
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 _ENFORCING = "Enforcement"
 
 
-class Grace(msgspec.Struct, frozen=True):
-    """How enforcement would be set."""
+class GraceOptions(msgspec.Struct, frozen=True):
+    """The settings of the enforcement that is previewed."""
 
     affinity_grace: str
     anti_affinity_grace: str
@@ -39,7 +39,7 @@ class Grace(msgspec.Struct, frozen=True):
 
 GRACE = commands.OptionGroup(
     "grace",
-    Grace,
+    GraceOptions,
     (
         commands.Option(
             "--affinity-grace",
@@ -48,7 +48,7 @@ GRACE = commands.OptionGroup(
             default="5m",
             show_default=True,
             heading=_ENFORCING,
-            help="How long a pod may be without its partner.",
+            help="Time before a violation of required affinity is enforced.",
         ),
         commands.Option(
             "--anti-affinity-grace",
@@ -57,13 +57,13 @@ GRACE = commands.OptionGroup(
             default="1m",
             show_default=True,
             heading=_ENFORCING,
-            help="How long pods may stand together that must not.",
+            help="Time before a violation of required anti-affinity is enforced.",
         ),
         commands.Option(
             "--only-if-placeable",
             is_flag=True,
             heading=_ENFORCING,
-            help="Spare whoever has no other place to go.",
+            help="Evict a pod only if it fits on another node.",
         ),
     ),
 )
@@ -71,7 +71,7 @@ GRACE = commands.OptionGroup(
 
 @commands.command(
     "violations",
-    summary="List the execution-time rules that are broken, by whom, and who would go for it.",
+    summary="List violations of execution-time rules, and the pods that enforcement would evict.",
     examples=(
         "bayplan violations -f cluster.json",
         "kubectl get nodes,pods,namespaces,pdb -A -o json | bayplan violations -f -",
@@ -79,26 +79,27 @@ GRACE = commands.OptionGroup(
         "bayplan violations -f fleet/",
     ),
     details=(
-        "Rules are the terms of requiredDuringSchedulingRequiredDuringExecution. In a fleet, all required workload "
-        "terms and groups are judged by where bindings stand. Who would go is what `bayplan run --enforce` would do "
-        "after the grace time; here nothing is done. Exit code 0 if nothing is broken, 1 if something is."
+        "Execution-time rules are the terms of requiredDuringSchedulingRequiredDuringExecution. In a fleet, all "
+        "required workload affinity terms and groups are checked against the clusters of the bindings. The evictions "
+        "are those of `bayplan run --enforce` after the grace period; this command evicts nothing. Exit code 0 if "
+        "there are no violations, 1 if there are."
     ),
-    groups=(options.SOURCES, options.SCOPE, options.DECIDING, GRACE, options.CONSOLE),
+    groups=(options.INPUT, options.SCOPE, options.DECISIONS, GRACE, options.CONSOLE),
     params=(options.output("table", "wide", "json", "yaml", "name"), options.EXIT_ZERO),
 )
 def violations(
     *,
     output: str,
     exit_zero: bool,
-    sources: options.Sources,
-    scope: options.Scope,
-    deciding: options.Deciding,
-    grace: Grace,
+    sources: options.InputOptions,
+    scope: options.ScopeOptions,
+    decisions: options.DecisionOptions,
+    grace: GraceOptions,
     console: Console,
 ) -> int:
-    """Write the broken rules: 1 if there are any."""
-    selector, rules, settings = scope.parsed_selector(), options.configured_rules(), grace.settings()
-    found = loading.load(sources, scope, deciding, console)
+    """Write the violations; exit code 1 if there are any."""
+    is_included, rules, settings = scope.predicate(), options.configured_rules(), grace.settings()
+    found = loading.load(sources, scope, decisions, console)
     from bayplan.enforcing import preview
     from bayplan.reading.fleet import Fleet
 
@@ -106,35 +107,36 @@ def violations(
         whole = preview.preview_fleet(found.index)
     else:
         whole = preview.preview_pods(found.index, rules, settings, found.disruption_budgets)
-    shown = _within(whole, found.index, lambda workload: scope.includes(workload, selector))
-    acting = None if isinstance(found, Fleet) else settings
-    console.answer(_written(shown, found.index, acting, output, console.table_width))
+    shown = _in_scope(whole, found.index, is_included)
+    in_force = None if isinstance(found, Fleet) else settings  # violations in a fleet are not enforced
+    console.answer(_written(shown, found.index, in_force, output, console.table_width))
     _notes(shown, console)
-    return outcomes.of(not shown.verdicts, exit_zero=exit_zero)
+    return commands.exit_code(not shown.verdicts, exit_zero=exit_zero)
 
 
-def _within(
-    whole: EnforcementPreview, index: PlacementIndex, included: Callable[[Workload], bool]
+def _in_scope(
+    whole: EnforcementPreview, index: PlacementIndex, is_included: Callable[[Workload], bool]
 ) -> EnforcementPreview:
-    """What somebody in scope has a part in."""
+    """The violations whose owner or one of whose peers is in scope."""
 
     def concerns(key: WorkloadKey) -> bool:
         record = index.records.get(key)
-        return record is not None and included(record.workload)
+        return record is not None and is_included(record.workload)
 
     verdicts = [v for v in whole.verdicts if any(map(concerns, (v.violation.owner, *v.violation.peers)))]
     return msgspec.structs.replace(whole, verdicts=tuple(verdicts))
 
 
 def _notes(shown: EnforcementPreview, console: Console) -> None:
-    n_broken = len(shown.verdicts)
-    if not n_broken:
-        console.note("nothing is broken")
+    n_violations = len(shown.verdicts)
+    if not n_violations:
+        console.note("no violations")
         return
-    going = {outcome.victim for verdict in shown.verdicts for outcome in verdict.outcomes if not outcome.spared}
-    console.note(f"{n_broken} broken {'rule' if n_broken == 1 else 'rules'}, {len(going)} would go")
+    evicted = {outcome.victim for verdict in shown.verdicts for outcome in verdict.outcomes if not outcome.spared}
+    noun, pods = "violation" if n_violations == 1 else "violations", "pod" if len(evicted) == 1 else "pods"
+    console.note(f"{n_violations} {noun}; {len(evicted)} {pods} would be evicted")
     if not shown.exact:
-        console.note("so many conflicts hang together that who goes was chosen step by step; fewer may do")
+        console.note("the conflicts are too many for an exact choice of victims; fewer evictions may be enough")
 
 
 def _written(
@@ -144,7 +146,6 @@ def _written(
     output: str,
     width: int | None,
 ) -> str:
-    """`settings` are those of whoever would act; None where nobody does."""
     from bayplan.writing import tables, versioned, violation_report
 
     if output in ("json", "yaml"):

@@ -1,32 +1,39 @@
-"""An audit in the forms that other tools read: JUnit, SARIF and the result lines of SCS. Knows no check."""
+"""
+An audit in the formats of other tools: JUnit, SARIF, Prometheus, and the result lines and report of SCS.
+
+It does not know the checks.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import urllib.parse
 import xml.sax.saxutils
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any
+
+import msgspec
 
 from bayplan.auditing.audit import FAILED, NA, PASS, UNDECIDED, WARN, Audit, Result
 from bayplan.auditing.profiles import FAIL, FAIL_IF_SHOWN, PROFILES
-from bayplan.writing import survival_report, untrusted
-from bayplan.writing.audit_report import told
+from bayplan.writing import survival_report, tables
+from bayplan.writing.audit_report import VERDICTS, finding
 
 Place = tuple[str, int]
 
 DNF = "DNF"
-WHOLE = "node-distribution-check"  # as the scope file of SCS calls the testcase
+WHOLE_STANDARD = "node-distribution-check"  # the name of the testcase in the scope file of SCS
 _LEVELS = {FAILED: "error", WARN: "warning"}
 _STANDARD = "scs-0214"
-_SHOWN = 20
+_MAX_LOCATIONS = 20
 
 
 def junit(audit: Audit, *, allow_undecided: bool) -> str:
     """
-    A suite per profile, a testcase per check: a failure where the cluster does not pass because of it.
+    One suite, one testcase per check. A check is a failure if the audit does not pass because of it.
 
-    What does not apply is skipped, with the reason; so is what is undecided, unless it is required.
+    A check that does not apply is skipped, with the reason; so is an undecided check, unless it is required.
     """
     found = [_junit_element(result, allow_undecided=allow_undecided) for result in audit.results]
     n_failed, n_skipped = found.count("failure"), found.count("skipped")
@@ -44,7 +51,7 @@ def junit(audit: Audit, *, allow_undecided: bool) -> str:
 
 
 def _properties(audit: Audit) -> list[str]:
-    """What each loss takes with it: numbers that no testcase has room for."""
+    """What each loss affects; JUnit has no testcase for that."""
     found = survival_report.summaries(audit.survival) if audit.survival else []
     inner = [
         f"      <property name={_quoted(f'loss of a {one.level}')} value={_quoted(survival_report.sentence(one))}/>"
@@ -61,25 +68,25 @@ def _junit_element(result: Result, *, allow_undecided: bool) -> str:
 
 def _testcase(result: Result, element: str, profile: str) -> list[str]:
     verdict = f"{UNDECIDED}: " if result.verdict == UNDECIDED else ""
-    message = _quoted(verdict + told(result))
+    message = _quoted(verdict + finding(result))
     inner = {
         "failure": f"      <failure message={message}>{_text(result.fix)}</failure>",
         "skipped": f"      <skipped message={message}/>",
-    }.get(element, f"      <system-out>{_text(f'{result.verdict}: {told(result)}')}</system-out>")
+    }.get(element, f"      <system-out>{_text(f'{result.verdict}: {finding(result)}')}</system-out>")
     head = f"    <testcase name={_quoted(result.id)} classname={_quoted(profile)}>"
     return [head, inner, "    </testcase>"]
 
 
 def _text(text: str) -> str:
-    return xml.sax.saxutils.escape(untrusted.clean(text))
+    return xml.sax.saxutils.escape(tables.printable(text))
 
 
 def _quoted(text: str) -> str:
-    return xml.sax.saxutils.quoteattr(untrusted.clean(text))
+    return xml.sax.saxutils.quoteattr(tables.printable(text))
 
 
 def sarif(audit: Audit, version: str, line_by_node: Mapping[str, Place], file: str) -> dict[str, Any]:
-    """SARIF 2.1.0: a rule per check, a result for each that is not PASS or N/A, at the nodes it is about."""
+    """SARIF 2.1.0: a rule per check, and a result for each check that is not PASS or N/A, located at its nodes."""
     shown = [result for result in audit.results if result.verdict not in (PASS, NA)]
     rules = {result.id: _rule(result) for result in audit.results}
     driver = {"name": "bayplan", "version": version, "rules": list(rules.values())}
@@ -92,11 +99,11 @@ def sarif(audit: Audit, version: str, line_by_node: Mapping[str, Place], file: s
 
 
 def _bag(audit: Audit) -> dict[str, Any]:
-    """What has no place of its own in SARIF: the profile, and what each loss takes."""
+    """Properties that SARIF has no field for: the profile, and what each loss affects."""
     found = survival_report.summaries(audit.survival) if audit.survival else []
     return {
         "profile": audit.profile.name,
-        "losses": {one.level: untrusted.clean(survival_report.sentence(one)) for one in found},
+        "losses": {one.level: tables.printable(survival_report.sentence(one)) for one in found},
     }
 
 
@@ -117,8 +124,8 @@ def _sarif_result(result: Result, rule_ids: list[str], line_by_node: Mapping[str
         "ruleId": result.id,
         "ruleIndex": rule_ids.index(result.id),
         "level": level,
-        "message": {"text": untrusted.clean(verdict + told(result) + (f"; {result.fix}" if result.fix else ""))},
-        "locations": [_location(name, line_by_node.get(name, (file, 1))) for name in result.nodes[:_SHOWN]]
+        "message": {"text": tables.printable(verdict + finding(result) + (f"; {result.fix}" if result.fix else ""))},
+        "locations": [_location(name, line_by_node.get(name, (file, 1))) for name in result.nodes[:_MAX_LOCATIONS]]
         or [_location("", (file, 1))],
         "partialFingerprints": {"bayplanAudit/v1": mark[:32]},
     }
@@ -131,44 +138,156 @@ def _location(node: str, place: Place) -> dict[str, Any]:
         "physicalLocation": {"artifactLocation": {"uri": urllib.parse.quote(name)}, "region": region}
     }
     if node:
-        found["logicalLocations"] = [{"fullyQualifiedName": f"Node/{untrusted.clean(node)}", "kind": "resource"}]
+        found["logicalLocations"] = [{"fullyQualifiedName": f"Node/{tables.printable(node)}", "kind": "resource"}]
     return found
 
 
 def scs(audit: Audit, *, allow_undecided: bool) -> str:
     """
-    `testcase-id: PASS|FAIL|DNF` for every check, and for the whole if the profile is the standard's.
+    `testcase-id: PASS|FAIL|DNF` for every check, and for the whole standard if the profile is SCS-0214.
 
-    Advice that is not followed is a warning. A check that does not apply has no line: there is nothing to prove. What
-    losses take is told for information.
+    A recommendation that is not met is a WARNING line. A check that does not apply has no line. What each loss affects
+    is an INFO line.
     """
     found = survival_report.summaries(audit.survival) if audit.survival else []
-    lines = [f"INFO: {untrusted.clean(survival_report.sentence(one))}" for one in found]
+    lines = [f"INFO: {tables.printable(survival_report.sentence(one))}" for one in found]
     for result in audit.results:
         if result.verdict == WARN:
-            lines.append(f"WARNING: {result.id}: {untrusted.clean(told(result))}")
+            lines.append(f"WARNING: {result.id}: {tables.printable(finding(result))}")
         elif result.verdict != NA:
-            lines.append(f"{result.id}: {_scs_verdict(result)}")
+            lines.append(f"{result.id}: {DNF if result.verdict == UNDECIDED else result.verdict}")
     if audit.profile.name.startswith(_STANDARD):
-        lines.append(f"{WHOLE}: {_whole(audit, allow_undecided=allow_undecided)}")
+        lines.append(f"{WHOLE_STANDARD}: {_whole_verdict(audit, allow_undecided=allow_undecided)}")
     return "".join(f"{line}\n" for line in lines)
 
 
 def scs_results(audit: Audit, *, allow_undecided: bool) -> dict[str, str]:
-    """PASS, FAIL or DNF of every check that has a line of its own, and of the whole as the lines have it."""
+    """PASS, FAIL or DNF by testcase, read from the lines of `scs`."""
     lines = scs(audit, allow_undecided=allow_undecided).splitlines()
     found = (line.rpartition(": ") for line in lines if not line.startswith(("INFO: ", "WARNING: ")))
     return {name: verdict for name, _, verdict in found}
 
 
-def _scs_verdict(result: Result) -> str:
-    return {UNDECIDED: DNF}.get(result.verdict, result.verdict)
-
-
-def _whole(audit: Audit, *, allow_undecided: bool) -> str:
-    """Of what the standard asks; what somebody requires beyond it is no part of that."""
+def _whole_verdict(audit: Audit, *, allow_undecided: bool) -> str:
+    """The verdict on the standard; checks that --require adds do not count."""
     asked = PROFILES[audit.profile.name].weights
     gating = {r.verdict for r in audit.results if r.gates and asked.get(r.id) in (FAIL, FAIL_IF_SHOWN)}
     if FAILED in gating:
         return FAILED
     return DNF if UNDECIDED in gating and not allow_undecided else PASS
+
+
+# Name → help text and labels.
+GAUGES = {
+    "bayplan_audit_passed": ("Whether every required check of the profile is PASS or N/A.", ("profile",)),
+    "bayplan_audit_check": (
+        "1 for the verdict of the check, 0 for the other verdicts.",
+        ("profile", "check", "verdict"),
+    ),
+    "bayplan_audit_tolerance": (
+        "How many domains of the level may fail before the control plane does.",
+        ("level",),
+    ),
+    "bayplan_audit_weak_workloads": (
+        "Groups of replicas that one failure of the level leaves with too few replicas.",
+        ("level",),
+    ),
+    "bayplan_audit_stranded_pods": ("Pods that do not fit anywhere after the worst failure of the level.", ("level",)),
+}
+
+Sample = tuple[str, Mapping[str, str], int]
+
+
+def gauge_samples(audit: Audit, *, passed: bool) -> Iterator[Sample]:
+    """Every sample: the name of its gauge, labels and value."""
+    profile = {"profile": audit.profile.name}
+    yield "bayplan_audit_passed", profile, int(passed)
+    for result in audit.results:
+        for verdict in VERDICTS:
+            labels = {**profile, "check": result.id, "verdict": verdict}
+            yield "bayplan_audit_check", labels, int(result.verdict == verdict)
+    for one in survival_report.summaries(audit.survival) if audit.survival else ():
+        values = {
+            "bayplan_audit_tolerance": one.tolerance,
+            "bayplan_audit_weak_workloads": one.weak_workloads,
+            "bayplan_audit_stranded_pods": one.stranded,
+        }
+        for name, value in values.items():
+            if value is not None:
+                yield name, {"level": one.level}, value
+
+
+def prometheus(audit: Audit, *, passed: bool) -> str:
+    """All gauges in the text format of Prometheus."""
+    lines: list[str] = []
+    by_name: dict[str, list[str]] = {}
+    for name, labels, value in gauge_samples(audit, passed=passed):
+        inner = ",".join(f'{key}="{_label_value(word)}"' for key, word in labels.items())
+        by_name.setdefault(name, []).append(f"{name}{{{inner}}} {value}")
+    for name, found in by_name.items():
+        lines += [f"# HELP {name} {GAUGES[name][0]}", f"# TYPE {name} gauge", *found]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _label_value(word: str) -> str:
+    return tables.printable(word).replace("\\", "\\\\").replace('"', '\\"')
+
+
+# The report mirrors `create_report` of Tests/scs-compliance-check.py in SovereignCloudStack/standards.
+# The certificate scope of the standard, from Tests/scs-compatible-kaas.yaml.
+SCOPE = {
+    "uuid": "1fffebe6-fd4b-44d3-a36c-fc58b4bb0180",
+    "name": "SCS-compatible KaaS",
+    "url": "https://raw.githubusercontent.com/SovereignCloudStack/standards/main/Tests/scs-compatible-kaas.yaml",
+}
+_VALUES = {"PASS": 1, "DNF": 0, "FAIL": -1}
+_SIGNALS = ("info", "warning", "error", "critical")
+
+
+class ScsRun(msgspec.Struct, frozen=True, kw_only=True):
+    """What only the caller knows: the audited cluster, the time and command of the audit, and ids for the report."""
+
+    subject: str
+    checked_at: datetime
+    argv: Sequence[str]
+    exit_code: int
+    run_id: str
+    invocation_id: str
+
+
+def scs_report(lines: Sequence[str], results: Mapping[str, str], run: ScsRun) -> dict[str, Any]:
+    """The report of one invocation: its lines, and 1, 0 or -1 for PASS, DNF or FAIL."""
+    invocation = {
+        "id": run.invocation_id,
+        "cmd": " ".join(["bayplan", *run.argv]),
+        "results": {name: _VALUES[verdict] for name, verdict in results.items()},
+        "rc": run.exit_code,
+        "stdout": list(lines),
+        "stderr": [],
+        **{signal: sum(line.lower().startswith(signal) for line in lines) for signal in _SIGNALS},
+    }
+    return {
+        "spec": dict(SCOPE),
+        "checked_at": run.checked_at,
+        "reference_date": run.checked_at.date(),
+        "subject": run.subject,
+        "run": {
+            "uuid": run.run_id,
+            "argv": list(run.argv),
+            "assignment": {},
+            "sections": None,
+            "forced_version": None,
+            "forced_tests": None,
+            "invocations": {run.invocation_id: invocation},
+        },
+    }
+
+
+def scs_report_text(content: Mapping[str, Any]) -> str:
+    """The report as YAML, as the runner writes it: dates as dates, keys in the given order."""
+    import yaml
+
+    written: str = yaml.safe_dump(
+        content, default_flow_style=False, sort_keys=False, explicit_start=True, allow_unicode=False, width=120
+    )
+    return written

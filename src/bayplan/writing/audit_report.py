@@ -1,10 +1,13 @@
-"""An audit for people (tables, Markdown) and for programs (JSON). Knows nothing of how verdicts come about."""
+"""An audit and its repair plan as tables, Markdown and JSON. It does not know how verdicts are reached."""
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
+
+import msgspec
 
 from bayplan.auditing.audit import (
     FAILED,
@@ -19,44 +22,49 @@ from bayplan.auditing.audit import (
     StageRange,
 )
 from bayplan.auditing.layout import HOST, LEVELS, RACK, REGION, ZONE, AuditNode, Layout
+from bayplan.auditing.repairing import instructions
+from bayplan.auditing.repairing.plans import NodeMove
 from bayplan.auditing.repairing.repair_proposal import Repair
+from bayplan.auditing.stanzas import Stanza
 from bayplan.auditing.workload_groups import by_namespace
-from bayplan.writing import repair_report, survival_report, untrusted, versioned
+from bayplan.writing import survival_report, tables, versioned
 from bayplan.writing.tables import Table
 
 KIND = "AuditReport"
 UNKNOWN = "?"
 VERDICTS = (PASS, FAILED, WARN, UNDECIDED, NA)
-_MOST_ROWS = 40
+_MAX_MATRIX_ROWS = 40
+_MAX_NAMED_NODES = 5
 _STYLES = {FAILED: "red", WARN: "yellow", UNDECIDED: "magenta"}
 
 
-def checks_table(audit: Audit, *, with_idle: bool = False) -> Table:
-    """One row per check; those that do not apply only if they are wanted."""
-    shown = [r for r in audit.results if with_idle or r.verdict != NA or r.id == STAGE_ID]
-    rows = [(r.verdict, r.id, r.evidence or "-", told(r)) for r in shown]
+def checks_table(audit: Audit, *, with_inapplicable: bool = False) -> Table:
+    """One row per check; checks that do not apply are shown on request only."""
+    shown = [r for r in audit.results if with_inapplicable or r.verdict != NA or r.id == STAGE_ID]
+    rows = [(r.verdict, r.id, r.evidence or "-", finding(r)) for r in shown]
     return Table(("VERDICT", "CHECK", "EVIDENCE", "FINDING"), rows, [_STYLES.get(r.verdict, "") for r in shown])
 
 
-def told(result: Result) -> str:
-    """The finding, and on which nodes where something is to be done."""
+def finding(result: Result) -> str:
+    """The message of a check, with the nodes that it concerns if the check did not pass."""
     if result.verdict not in (FAILED, WARN, UNDECIDED) or not result.nodes:
         return result.message
-    shown = ", ".join(result.nodes[:5])
-    more = f" and {len(result.nodes) - 5} more" if len(result.nodes) > 5 else ""
+    shown = ", ".join(result.nodes[:_MAX_NAMED_NODES])
+    n_more = len(result.nodes) - _MAX_NAMED_NODES
+    more = f" and {n_more} more" if n_more > 0 else ""
     return f"{result.message} ({shown}{more})"
 
 
 def matrix(layout: Layout) -> Table:
-    """Who stands where: a row per host with the control plane by name and workers by number."""
+    """One row per host: the control-plane nodes by name, the workers by number."""
     rows: dict[tuple[str, ...], list[AuditNode]] = {}
     levels = [level for level in (REGION, ZONE, RACK, HOST) if level != RACK or any(n.at(RACK) for n in layout.nodes)]
     hosts = {member.node for members in layout.members.values() for member in members}
-    # Of a hosting cluster only the nodes matter that hold a part of the control plane.
+    # Of a hosting cluster only the nodes that run a part of the control plane are shown.
     for node in (*layout.nodes, *(node for node in layout.external if node.name in hosts)):
         rows.setdefault(tuple(node.at(level) or UNKNOWN for level in levels), []).append(node)
     ordered = sorted(rows.items())
-    if len(ordered) > _MOST_ROWS:
+    if len(ordered) > _MAX_MATRIX_ROWS:
         ordered = [(place, nodes) for place, nodes in ordered if any(not node.is_worker for node in nodes)]
     etcd = {member.node for member in layout.members.get("etcd", ())}
     drawn = [(*place, *_cells(nodes, etcd)) for place, nodes in ordered]
@@ -67,12 +75,12 @@ def _cells(nodes: Iterable[AuditNode], etcd: set[str]) -> tuple[str, str, str]:
     control = sorted(node.name for node in nodes if node.is_control_plane)
     members = sorted(node.name for node in nodes if node.name in etcd)
     n_workers = sum(node.is_worker for node in nodes)
-    told_members = str(len(members)) if members == control else ", ".join(members)
-    return (", ".join(control) or "-", told_members if members else "-", str(n_workers or "-"))
+    etcd_cell = str(len(members)) if members == control else ", ".join(members)
+    return (", ".join(control) or "-", etcd_cell if members else "-", str(n_workers or "-"))
 
 
 def summary(audit: Audit, *, passed: bool) -> str:
-    """The whole in one sentence."""
+    """The result of the audit in one sentence."""
     counts = Counter(result.verdict for result in audit.results)
     numbers = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS)
     stage = f"; the control plane is {audit.stage}" if audit.stage else ""
@@ -98,7 +106,7 @@ def document(audit: Audit, *, passed: bool, notes: Sequence[str] = (), repair: R
         "survivability": survival_report.document(audit.survival, audit.workloads) if audit.survival else None,
     }
     if repair is not None:
-        content["repair"] = repair_report.document(repair, audit)
+        content["repair"] = repair_document(repair, audit)
     return versioned.document(KIND, content)
 
 
@@ -137,19 +145,19 @@ def _node(node: AuditNode) -> dict[str, Any]:
 
 
 def markdown(audit: Audit, *, passed: bool, repair: Repair | None = None) -> str:
-    """For a step summary or a comment: the sentence, the layout, the checks, losses, what to do."""
+    """For a CI step summary or a comment: the result, the layout, the checks, what to do, and the losses."""
     parts = [f"## Audit {_escaped(summary(audit, passed=passed))}", _rows(matrix(audit.layout))]
-    rows = [(r.verdict, f"`{r.id}`", told(r), r.source) for r in audit.results if r.verdict != NA]
+    rows = [(r.verdict, f"`{r.id}`", finding(r), r.source) for r in audit.results if r.verdict != NA]
     parts.append(_rows(Table(("Verdict", "Check", "Finding", "Source"), rows)))
     todo = [f"- `{r.id}`: {_escaped(r.fix)}" for r in audit.results if r.fix and r.verdict in (FAILED, WARN, UNDECIDED)]
     if todo:
         parts.append("\n".join(["### What to do", "", *todo]))
     if audit.survival is not None and audit.survival.levels:
-        parts += ["### What a loss takes with it", _rows(survival_report.levels_table(audit.survival))]
+        parts += ["### What each loss affects", _rows(survival_report.levels_table(audit.survival))]
         worst = survival_report.events_table(audit.survival)
         parts += [_rows(worst)] if worst.rows else []
     if repair is not None:
-        fenced = repair_report.text(repair, audit).replace("```", "~~~").strip()
+        fenced = repair_text(repair, audit).replace("```", "~~~").strip()
         parts.append(f"### Repair\n\n```\n{fenced}\n```")
     return "\n\n".join(parts) + "\n"
 
@@ -160,5 +168,100 @@ def _rows(table: Table) -> str:
 
 
 def _escaped(text: str) -> str:
-    """On one line, with nothing that ends a cell or starts markup of its own."""
-    return untrusted.clean(text).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
+    """The text on one line, with the characters escaped that end a cell or start markup."""
+    return tables.printable(text).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
+
+
+def repair_text(repair: Repair, before: Audit) -> str:
+    """The plan, how to carry it out, the result of the audit afterwards, and the patches for workloads."""
+    plan, layout = repair.plan, before.layout
+    parts = [("Repair plan", [*(instructions.summary(plan) or ["no node needs to move"]), *_outcome(repair, before)])]
+    if plan.n_changes:
+        parts.append(("With Cluster API", instructions.cluster_api(plan, layout)))
+        parts.append(("With OpenStack", instructions.openstack(plan, layout)))
+    workloads = [line for stanza in repair.stanzas for line in _patch_lines(stanza)]
+    if repair.stanzas_left:
+        workloads.append(f"# {repair.stanzas_left} more workloads need a patch: -o json lists them")
+    if repair.unlabelled:
+        names = ", ".join(repair.unlabelled)
+        workloads.append(
+            f"# the nodes have no label to spread these by; `bayplan audit labels` prints commands that set it: {names}"
+        )
+    if workloads:
+        parts.append(("For workloads", workloads))
+    blocks = ["\n".join([f"{title}:", *(f"  {tables.printable(line)}" for line in lines)]) for title, lines in parts]
+    return "\n\n".join(blocks) + "\n"
+
+
+def _outcome(repair: Repair, before: Audit) -> list[str]:
+    """The result of the audit after the plan, and how many losses the control plane then tolerates."""
+    gating = [result.id for result in repair.after.results if result.gates]
+    if not repair.plan.n_changes:
+        return [f"moving nodes does not fix {', '.join(gating)}"] if gating else []
+    verdict = "passes" if not gating else f"does not pass yet: {', '.join(gating)}"
+    tolerated = [
+        f"losses of a {level} tolerated: {repair.plan.before.get(level, 0)} before, {n} after"
+        for level, n in repair.plan.after.items()
+    ]
+    return [f"afterwards, {before.profile.name} {verdict}", *tolerated]
+
+
+def _patch_lines(stanza: Stanza) -> list[str]:
+    kind, _, path = stanza.group.partition(" ")
+    namespace, _, name = path.partition("/")
+    patch = msgspec.json.encode(stanza.patch).decode()
+    words = ["kubectl", "-n", namespace, "patch", kind.lower(), name, "--patch", patch]
+    if stanza.works:
+        remark = f"# {stanza.group}: {stanza.kind} over {stanza.topology_key}, checked: every replica fits"
+    else:
+        left = f"{len(stanza.stranded)} replicas do not fit" if stanza.stranded else "a single point of failure remains"
+        remark = f"# {stanza.group}: {stanza.kind} over {stanza.topology_key} is not enough here: {left}"
+    return [remark, shlex.join(words)]
+
+
+def repair_document(repair: Repair, before: Audit) -> dict[str, Any]:
+    """The repair plan as a part of the `AuditReport`, with its text lines."""
+    plan, layout = repair.plan, before.layout
+    return {
+        "passes": repair.after.passed(),
+        "remaining": [result.id for result in repair.after.results if result.gates],
+        "exact": plan.exact,
+        "safe": plan.safe,
+        "starts": [{"component": component, "node": node} for component, node in plan.starts],
+        "adds": [_move(move) for move in plan.adds],
+        "moves": [_move(move) for move in plan.moves],
+        "further": {level: n for level, n in plan.further.items() if n},
+        "unknown": list(plan.unknown),
+        "tolerance": {
+            level: {"before": plan.before.get(level, 0), "after": after} for level, after in plan.after.items()
+        },
+        "steps": instructions.summary(plan),
+        "clusterApi": instructions.cluster_api(plan, layout) if plan.n_changes else [],
+        "openstack": instructions.openstack(plan, layout) if plan.n_changes else [],
+        "patches": [_patch(stanza) for stanza in repair.stanzas],
+        "patchesLeft": repair.stanzas_left,
+        "unlabelled": list(repair.unlabelled),
+    }
+
+
+def _move(move: NodeMove) -> dict[str, Any]:
+    return {
+        "node": move.node,
+        "from": dict(move.source),
+        "to": dict(move.target),
+        "new": list(move.new),
+        "how": move.how,
+        "components": list(move.components),
+    }
+
+
+def _patch(stanza: Stanza) -> dict[str, Any]:
+    return {
+        "workload": stanza.group,
+        "kind": stanza.kind,
+        "topologyKey": stanza.topology_key,
+        "works": stanza.works,
+        "singlePoints": list(stanza.single_points),
+        "withoutPlace": [one.key for one in stanza.stranded],
+        "patch": stanza.patch,
+    }

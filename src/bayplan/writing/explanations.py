@@ -14,7 +14,7 @@ import msgspec
 
 from bayplan.explaining.explanation import CLUSTER, Explanation, TargetVerdict
 from bayplan.rules.rule import Failure
-from bayplan.writing import untrusted, versioned
+from bayplan.writing import tables, versioned
 
 MOST_LINES = 20  # refused targets told one by one
 MOST_FITTING = 10
@@ -42,7 +42,7 @@ def text(explanation: Explanation, *, current: str = "", every: bool = False) ->
     lines = [line for block in blocks for line in block]
     if explanation.fixes:
         lines += ["", "What would make it fit:", *_fixes(explanation)]
-    return "".join(f"{untrusted.clean(line)}\n" for line in lines)
+    return "".join(f"{tables.printable(line)}\n" for line in lines)
 
 
 def _now(explanation: Explanation, current: str) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from bayplan.errors import Fault
-from bayplan.writing import untrusted, versioned
+from bayplan.writing import tables, versioned
 from bayplan.writing.tables import Table
 
 ERROR, WARNING = "error", "warning"
@@ -85,7 +85,7 @@ def summary(report: ValidationReport) -> str:
 def _not_checked(kinds: Mapping[str, int]) -> list[str]:
     if not kinds:
         return []
-    listed = ", ".join(f"{untrusted.clean(kind)} {n}" for kind, n in sorted(kinds.items()))
+    listed = ", ".join(f"{tables.printable(kind)} {n}" for kind, n in sorted(kinds.items()))
     n_objects = sum(kinds.values())
     noun = "1 object of another kind was" if n_objects == 1 else f"{n_objects} objects of other kinds were"
     return [f"{noun} not checked: {listed}"]
@@ -139,7 +139,7 @@ def sarif(report: ValidationReport, version: str) -> dict[str, Any]:
 def _result(finding: ValidationFinding) -> dict[str, Any]:
     fault = finding.fault
     physical = {"artifactLocation": {"uri": fault.file}, "region": {"startLine": max(fault.line, 1)}}
-    message = untrusted.clean(": ".join(part for part in (fault.subject, fault.path, fault.message) if part))
+    message = tables.printable(": ".join(part for part in (fault.subject, fault.path, fault.message) if part))
     return {
         "ruleId": finding.reason,
         "level": finding.severity,

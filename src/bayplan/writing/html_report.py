@@ -10,7 +10,7 @@ import html
 from collections.abc import Mapping, Sequence
 
 from bayplan.placing.place_pods import PodPlacement
-from bayplan.writing import untrusted
+from bayplan.writing import tables
 from bayplan.writing.tables import Table
 
 _STYLE = """
@@ -81,7 +81,7 @@ def _reasons(placements: Sequence[PodPlacement]) -> str:
 
 
 def _explanation(key: str, text: str) -> str:
-    safe = html.escape(untrusted.clean_lines(text))
+    safe = html.escape(tables.printable_lines(text))
     return f'<h2 id="{_anchor(key)}">{_safe(key)}</h2><pre>{safe}</pre>'
 
 
@@ -104,4 +104,4 @@ def _anchor(key: str) -> str:
 
 
 def _safe(text: str) -> str:
-    return html.escape(untrusted.clean(text))
+    return html.escape(tables.printable(text))

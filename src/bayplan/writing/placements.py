@@ -1,4 +1,4 @@
-"""A plan in every form that `place` prints. Knows nothing of how it was made."""
+"""The plan of `place`, for pods and for fleets, in every output format. It does not know how the plan was made."""
 
 from __future__ import annotations
 
@@ -7,48 +7,28 @@ from typing import Any
 
 import msgspec
 
+from bayplan.placing.place_bindings import BindingPlacement
 from bayplan.placing.place_pods import PodPlacement, RemainingCapacity
-from bayplan.writing import untrusted, versioned
+from bayplan.writing import tables, versioned
 from bayplan.writing.tables import Table
 
-_REFUSED = "red"
-
-
-class Fill(msgspec.Struct, frozen=True):
-    """How many of one workload fit; `asked` is how many were asked for, nothing for as many as possible."""
-
-    workload: str
-    room: RemainingCapacity
-    asked: int | None = None
-
-    @property
-    def enough(self) -> bool:
-        """Whether all that were asked for fit, or at least one where as many as possible were."""
-        return len(self.room.placed) >= (1 if self.asked is None else self.asked)
+_UNSCHEDULABLE_STYLE = "red"
 
 
 def table(placements: Sequence[PodPlacement], *, wide: bool = False) -> Table:
-    """One row per workload, in the order of placing."""
+    """One row per pod, in the order of placement."""
+    rows = []
+    for placement in placements:
+        workload, target = placement.workload, placement.target
+        middle = (str(workload.priority), str(placement.total) if target else "") if wide else ()
+        rows.append((workload.namespace, workload.name, target, *middle, placement.message or "-"))
     middle = ("PRIORITY", "SCORE") if wide else ()
-    rows = [
-        (p.workload.namespace, p.workload.name, p.target, *(_numbers(p) if wide else ()), p.message or "-")
-        for p in placements
-    ]
-    styles = ["" if p.target else _REFUSED for p in placements]
+    styles = ["" if placement.target else _UNSCHEDULABLE_STYLE for placement in placements]
     return Table(("NAMESPACE", "NAME", "NODE", *middle, "MESSAGE"), rows, styles)
 
 
-def _numbers(placement: PodPlacement) -> tuple[str, str]:
-    return str(placement.workload.priority), str(placement.total) if placement.target else ""
-
-
-def names(placements: Sequence[PodPlacement]) -> str:
-    """Each workload as `kind/name`, one a line."""
-    return "".join(f"pod/{untrusted.clean(p.workload.name)}\n" for p in placements)
-
-
 def document(placements: Sequence[PodPlacement], explanations: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """The plan as a versioned `PlacementList`; explanations by workload stand with their items."""
+    """The plan as a versioned `PlacementList`; an item holds the explanation of its workload, if there is one."""
     n_placed = sum(bool(p.target) for p in placements)
     items = [_item(p, explanations.get(p.workload.key)) for p in placements]
     summary = {"placed": n_placed, "unplaced": len(placements) - n_placed}
@@ -69,36 +49,88 @@ def _item(placement: PodPlacement, explanation: dict[str, Any] | None) -> dict[s
     return item if explanation is None else {**item, "explanation": explanation}
 
 
-def fill_table(fills: Sequence[Fill]) -> Table:
-    """One row per workload: how many fit, on how many nodes, and what stops the next one."""
-    rows = [
-        (f.workload, f"{len(f.room.placed)}{_of(f)}", str(len(set(f.room.placed))), f.room.message or "-")
-        for f in fills
-    ]
-    return Table(
-        ("WORKLOAD", "FIT", "NODES", "WHAT STOPS THE NEXT"), rows, ["" if f.enough else _REFUSED for f in fills]
-    )
+def fleet_table(placements: Sequence[BindingPlacement], *, wide: bool = False) -> Table:
+    """One row per binding, in the order of placement; a share is `cluster:replicas`, or `cluster` without replicas."""
+    rows = []
+    for placement in placements:
+        workload, binding = placement.workload, placement.workload.binding
+        assert binding is not None
+        middle = (str(workload.priority), str(binding.replicas)) if wide else ()
+        shares = ", ".join(f"{name}:{replicas}" if replicas else name for name, replicas in placement.shares)
+        name = tables.name_of(workload)
+        rows.append((workload.namespace, name, *middle, placement.group, shares, placement.message or "-"))
+    middle = ("PRIORITY", "REPLICAS") if wide else ()
+    styles = ["" if placement.placed else _UNSCHEDULABLE_STYLE for placement in placements]
+    return Table(("NAMESPACE", "KIND/NAME", *middle, "AFFINITY", "CLUSTERS", "MESSAGE"), rows, styles)
 
 
-def _of(fill: Fill) -> str:
-    return "" if fill.asked is None else f"/{fill.asked}"
+def fleet_document(placements: Sequence[BindingPlacement], explanations: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """The plan as a versioned `FleetPlacementList`; an item holds the explanation of its workload, if there is one."""
+    n_placed = sum(p.placed for p in placements)
+    items = [_fleet_item(p, explanations.get(p.workload.key)) for p in placements]
+    summary = {"placed": n_placed, "unplaced": len(placements) - n_placed}
+    return versioned.document("FleetPlacementList", {"summary": summary, "items": items})
 
 
-def fill_names(fills: Sequence[Fill]) -> str:
-    """The node of each replica, one a line."""
-    return "".join(f"node/{untrusted.clean(target)}\n" for f in fills for target in f.room.placed)
+def _fleet_item(placement: BindingPlacement, explanation: dict[str, Any] | None) -> dict[str, Any]:
+    workload, binding = placement.workload, placement.workload.binding
+    assert binding is not None
+    item: dict[str, Any] = {
+        "namespace": workload.namespace,
+        "name": binding.name,
+        "kind": binding.kind,
+        "binding": workload.name,
+        "placed": placement.placed,
+        "affinity": placement.group,
+        "clusters": [{"name": name, "replicas": replicas} for name, replicas in placement.shares],
+        "previous": [{"name": name, "replicas": replicas} for name, replicas in binding.previous],
+        "replicas": binding.replicas,
+        "priority": workload.priority,
+        "reason": placement.reason,
+        "message": placement.message,
+    }
+    return item if explanation is None else {**item, "explanation": explanation}
 
 
-def fill_document(fills: Sequence[Fill]) -> dict[str, Any]:
-    """How many more fit, as a versioned `RoomList`."""
+class FillResult(msgspec.Struct, frozen=True):
+    """How many replicas of one workload fit; `asked` is the requested number, None for as many as possible."""
+
+    workload: str
+    room: RemainingCapacity
+    asked: int | None = None
+
+    @property
+    def enough(self) -> bool:
+        """Whether the requested number fits, or at least one replica if none was requested."""
+        return len(self.room.placed) >= (1 if self.asked is None else self.asked)
+
+
+def fill_table(fills: Sequence[FillResult]) -> Table:
+    """One row per workload: how many replicas fit, on how many nodes, and why the next one does not."""
+    rows = []
+    for one in fills:
+        asked = "" if one.asked is None else f"/{one.asked}"
+        n_nodes = len(set(one.room.placed))
+        rows.append((one.workload, f"{len(one.room.placed)}{asked}", str(n_nodes), one.room.message or "-"))
+    styles = ["" if one.enough else _UNSCHEDULABLE_STYLE for one in fills]
+    return Table(("WORKLOAD", "FIT", "NODES", "WHY NOT MORE"), rows, styles)
+
+
+def fill_names(fills: Sequence[FillResult]) -> str:
+    """The node of each replica, one per line."""
+    return "".join(f"node/{tables.printable(target)}\n" for one in fills for target in one.room.placed)
+
+
+def fill_document(fills: Sequence[FillResult]) -> dict[str, Any]:
+    """How many more replicas fit, as a versioned `RoomList`."""
     items = [
         {
-            "workload": f.workload,
-            "asked": f.asked,
-            "fit": len(f.room.placed),
-            "targets": list(f.room.placed),
-            "message": f.room.message,
+            "workload": one.workload,
+            "asked": one.asked,
+            "fit": len(one.room.placed),
+            "targets": list(one.room.placed),
+            "message": one.room.message,
         }
-        for f in fills
+        for one in fills
     ]
     return versioned.document("RoomList", {"items": items})

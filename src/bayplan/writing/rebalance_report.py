@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+from bayplan.enforcing.move_execution import (
+    Dropped,
+    Evicting,
+    MoveCompleted,
+    MoveEvent,
+    MovesOutcome,
+    MoveWaiting,
+    Refused,
+)
 from bayplan.enforcing.rebalancing import Rebalancing, WorkloadMove
 from bayplan.enforcing.soft_rules import Shares
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.workloads import Workload, WorkloadKey
-from bayplan.writing import subjects, tables, versioned
+from bayplan.writing import tables, versioned
 from bayplan.writing.tables import Table
 
 
@@ -60,7 +69,7 @@ def summary(plan: Rebalancing) -> str:
 
 def names(plan: Rebalancing, workloads: dict[WorkloadKey, Workload]) -> str:
     """Each workload to move as `kind/name`, one a line, in order."""
-    return subjects.lines(workloads[move.workload] for move in plan.moves)
+    return tables.name_lines(workloads[move.workload] for move in plan.moves)
 
 
 def document(plan: Rebalancing) -> dict[str, Any]:
@@ -90,3 +99,77 @@ def _item(move: WorkloadMove) -> dict[str, Any]:
 
 def _targets(shares: Shares) -> list[dict[str, Any]]:
     return [{"name": name, "replicas": replicas} for name, replicas in shares]
+
+
+# RF merged from writing.moves_report: What happens while `rebalance --apply` moves pods, and what came of it, in
+# words and for machines.
+
+
+def event_line(event: MoveEvent) -> str:
+    """One sentence for a person who watches."""
+    match event:
+        case Evicting(move, number, planned):
+            gain, whither = sum(move.gain.values()), shown(move.after)
+            whence = shown(move.before)
+            return (
+                f"move {number} of {planned}: evicting {move.workload} from {whence}, "
+                f"to go to {whither} for {gain:+} points"
+            )
+        case Refused(workload, why):
+            return f"{workload} is not evicted now: {why}"
+        case MoveWaiting(why, seconds):
+            return f"{why}; looking again in {seconds:.0f} s"
+        case Dropped(workload, why):
+            return f"{workload} stays: {why}"
+        case MoveCompleted():
+            return _move_completed(event)
+
+
+def _move_completed(made: MoveCompleted) -> str:
+    came = made.replacement.new
+    if came is None or not came.target:
+        return f"{made.move.workload} was evicted; {made.replacement.missing}"
+    elsewhere = "" if made.as_planned else f", not on {shown(made.move.after)} as planned"
+    ending = "" if made.replacement.gone else f"; {made.replacement.missing}"
+    return f"{made.move.workload} was replaced by {came.key} on {came.target}{elsewhere}: {made.gain:+} points{ending}"
+
+
+def applied_summary(outcome: MovesOutcome) -> str:
+    """What was reached of what was planned, and why it ended if not by itself."""
+    n_planned, n_made = len(outcome.plan.moves), len(outcome.made)
+    noun = "move" if n_planned == 1 else "moves"
+    counted = f"{n_made} of {n_planned} {noun} made, {outcome.gain} of {outcome.plan.gain} points gained"
+    dropped = f"{counted}; {len(outcome.dropped)} dropped" if outcome.dropped else counted
+    if outcome.interrupted:
+        return f"interrupted: {dropped}"
+    return f"stopped: {dropped}; {outcome.stopped}" if outcome.stopped else dropped
+
+
+def applied_document(outcome: MovesOutcome) -> dict[str, Any]:
+    """The plan as a `RebalancePlan`, with `applied`: what became of it."""
+    applied = {
+        "summary": {
+            "moves": len(outcome.made),
+            "gain": outcome.gain,
+            "complete": outcome.is_complete and not outcome.interrupted,
+            "interrupted": outcome.interrupted,
+            "stopped": outcome.stopped,
+        },
+        "made": [_completed_item(made) for made in outcome.made],
+        "dropped": [{"workload": dropped.workload, "why": dropped.why} for dropped in outcome.dropped],
+        "left": list(outcome.left),
+    }
+    return {**document(outcome.plan), "applied": applied}
+
+
+def _completed_item(made: MoveCompleted) -> dict[str, Any]:
+    came = made.replacement.new
+    return {
+        "workload": made.move.workload,
+        "from": shown(made.move.before),
+        "replacement": "" if came is None else came.key,
+        "to": made.target,
+        "asPlanned": made.as_planned,
+        "gain": made.gain,
+        "missing": made.replacement.missing,
+    }

@@ -10,7 +10,7 @@ from bayplan.enforcing.planning import EnforcementSettings
 from bayplan.enforcing.preview import EnforcementOutcome, EnforcementPreview, EnforcementVerdict
 from bayplan.enforcing.violations import Violation
 from bayplan.model.workloads import Workload, WorkloadKey
-from bayplan.writing import subjects, versioned
+from bayplan.writing import tables, versioned
 from bayplan.writing.tables import Table
 
 _GOES, _STAYS = "yellow", "red"  # what will be mended, and what will not
@@ -81,7 +81,7 @@ def seconds(time: float) -> str:
 def names(rehearsal: EnforcementPreview, workloads: dict[WorkloadKey, Workload]) -> str:
     """Each owner of a broken rule as `kind/name`, one a line."""
     owners = dict.fromkeys(verdict.violation.owner for verdict in rehearsal.verdicts)
-    return subjects.lines(workloads[owner] for owner in owners)
+    return tables.name_lines(workloads[owner] for owner in owners)
 
 
 def document(rehearsal: EnforcementPreview, settings: EnforcementSettings | None) -> dict[str, Any]:

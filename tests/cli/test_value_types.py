@@ -1,7 +1,9 @@
+"""Label selectors as -l takes them."""
+
 import click
 import pytest
 
-from bayplan.cli import selector_text
+from bayplan.cli import value_types
 
 YES, NO = True, False
 
@@ -20,13 +22,13 @@ YES, NO = True, False
     ("", {}, YES),
     ("in in (in)", {"in": "in"}, YES),
 ])  # fmt: skip
-def test_kubectls_grammar(text, labels, matches):
-    assert selector_text.parse(text).matches(labels) is matches
+def test_selectors_follow_the_grammar_of_kubectl(text, labels, matches):
+    assert value_types.parse_selector(text).matches(labels) is matches
 
 
 @pytest.mark.parametrize(
     "text", ["a b", "=web", "app=web,", "app in web", "app in (a b)", "a=b=c", "app in (a,b", "-a"]
 )
-def test_what_is_no_selector(text):
+def test_anything_else_is_a_usage_error(text):
     with pytest.raises(click.BadParameter):
-        selector_text.parse(text)
+        value_types.parse_selector(text)

@@ -1,4 +1,4 @@
-"""The options that say which cluster and as whom, each under the name that kubectl gave it."""
+"""Options for the connection to a cluster, under kubectl's names."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 _HEADING = "Cluster"
 
 
-class Connecting(msgspec.Struct, frozen=True):
-    """Which cluster, and as whom."""
+class ConnectionOptions(msgspec.Struct, frozen=True):
+    """Which cluster to connect to, and as which user."""
 
     context: str | None
     kubeconfig: str | None
@@ -34,8 +34,8 @@ class Connecting(msgspec.Struct, frozen=True):
     request_timeout: str
 
     @property
-    def is_given(self) -> bool:
-        """Whether a live cluster was asked for."""
+    def is_live(self) -> bool:
+        """Whether the options name a live cluster."""
         return bool(self.context or self.kubeconfig or self.server)
 
     def open(self, *, qps: float = 0.0, burst: int = 0) -> Connection:
@@ -57,19 +57,19 @@ class Connecting(msgspec.Struct, frozen=True):
         return connect.auto(self.kubeconfig, self.context, options)
 
     def advice(self) -> str:
-        """Which context the user likely means, to be said after `--context`: none is ever read unasked."""
+        """The end of a message that asks for `--context`: the current context, which is never used by default."""
         found = _kubeconfig(None)
         current = found.current_context if found else ""
         if not current:
             return ""
-        return f"; the current context of the kubeconfig is read with --context {shlex.quote(current)}"
+        return f"; the current context of the kubeconfig is {shlex.quote(current)}"
 
     def __repr__(self) -> str:
-        return f"Connecting(context={self.context!r}, …)"  # the token is nobody's business
+        return f"{type(self).__name__}(context={self.context!r}, …)"  # without the token
 
 
 def _kubeconfig(path: str | None) -> Kubeconfig | None:
-    """The kubeconfig, for those who can do without: None if there is none or it cannot be used."""
+    """The kubeconfig; None if there is none or it cannot be read."""
     from bayplan.kube_api import kubeconfig, kubeconfig_files
 
     try:
@@ -83,49 +83,50 @@ def _contexts(ctx: click.Context, _: click.Parameter, typed: str) -> list[str]:
     return sorted(name for name in found.contexts if name.startswith(typed)) if found else []
 
 
-CONNECTING = OptionGroup(
-    "connecting",
-    Connecting,
+CONNECTION = OptionGroup(
+    "cluster",
+    ConnectionOptions,
     (
         Option(
             "--context",
             metavar="NAME",
             shell_complete=_contexts,
             heading=_HEADING,
-            help="Context of the kubeconfig.",
+            help="Context of the kubeconfig to use.",
         ),
         Option(
             "--kubeconfig",
             metavar="FILE",
             type=click.Path(),
             heading=_HEADING,
-            help="The kubeconfig; else the files of KUBECONFIG, else ~/.kube/config, else the pod's service account.",
+            help="Path of the kubeconfig. By default the files of KUBECONFIG, then ~/.kube/config, then the service "
+            "account of the pod.",
         ),
-        Option(
-            "--server", metavar="URL", heading=_HEADING, help="Address of the API server, instead of the context's."
-        ),
+        Option("--server", metavar="URL", heading=_HEADING, help="Address of the API server. Overrides the context."),
         Option(
             "--token",
             metavar="TOKEN",
             secret=True,
             heading=_HEADING,
-            help="Bearer token, instead of the context's credentials.",
+            help="Bearer token. Overrides the credentials of the context.",
         ),
-        Option("--as", "as_user", metavar="USER", type=value_types.Name(), heading=_HEADING, help="Act as this user."),
+        Option(
+            "--as", "as_user", metavar="USER", type=value_types.Name(), heading=_HEADING, help="User to impersonate."
+        ),
         Option(
             "--as-group",
             metavar="GROUP",
             type=value_types.Name(),
             multiple=True,
             heading=_HEADING,
-            help="Act as member. May be repeated.",
+            help="Group to impersonate. May be repeated.",
         ),
-        Option("--as-uid", metavar="UID", type=value_types.Name(), heading=_HEADING, help="Act with this uid."),
+        Option("--as-uid", metavar="UID", type=value_types.Name(), heading=_HEADING, help="UID to impersonate."),
         Option(
             "--insecure-skip-tls-verify",
             is_flag=True,
             heading=_HEADING,
-            help="Do not check the server's certificate. Anybody on the way can then read and change everything.",
+            help="Do not verify the certificate of the server. This makes the connection insecure.",
         ),
         Option(
             "--request-timeout",
@@ -134,7 +135,7 @@ CONNECTING = OptionGroup(
             default="30s",
             show_default=True,
             heading=_HEADING,
-            help="Give up on a single request after this time; 0 for never.",
+            help="Time to wait for a single request before it fails; 0 for no limit.",
         ),
     ),
 )

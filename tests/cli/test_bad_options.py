@@ -1,4 +1,4 @@
-"""Options that cannot work, or that would be of no effect beside others, are refused by name."""
+"""Options with a bad value, and options that have no effect beside others, are usage errors."""
 
 import pytest
 
@@ -11,12 +11,12 @@ import pytest
     (["run", "--health-probe-bind-address", "a:99999"], "'--health-probe-bind-address': expected an address"),
     (["run", "--webhook-bind-address", "here"], "'--webhook-bind-address': expected an address"),
     (["run", "--enforce-affinity-grace", ""], "'--enforce-affinity-grace': expected a duration"),
-    (["run", "--audit-interval", "0s"], "'--audit-interval': expected more than no time at all, got '0s'"),
-    (["run", "--leader-elect-retry-period", "0"], "'--leader-elect-retry-period': expected more than no time"),
+    (["run", "--audit-interval", "0s"], "'--audit-interval': expected a duration above 0, got '0s'"),
+    (["run", "--leader-elect-retry-period", "0"], "'--leader-elect-retry-period': expected a duration above 0"),
     (["place", "--as", "a\nb"], "'--as': expected a name, got 'a\\nb'"),
-    (["run", "--scheduler-name", ""], "'--scheduler-name': expected a name, got nothing"),
+    (["run", "--scheduler-name", ""], "'--scheduler-name': expected a name, got an empty value"),
 ])  # fmt: skip
-def test_a_bad_value_is_said_under_the_name_of_its_option(words, says, run):
+def test_a_bad_value_is_reported_under_the_name_of_its_option(words, says, run):
     result = run(*words)
     assert result.exit_code == 2
     assert says in result.stderr
@@ -25,12 +25,12 @@ def test_a_bad_value_is_said_under_the_name_of_its_option(words, says, run):
 @pytest.mark.parametrize("words, says", [
     (["audit", "-f", "nodes.yaml", "--ha", "--profile", "scs-0213"], "give one of them"),
     (["audit", "-f", "nodes.yaml", "--profile", "scs-0213", "--ha"], "give one of them"),
-    (["audit", "-f", "nodes.yaml", "--hosting-namespace", "x"], "--hosting shows: give that too"),
+    (["audit", "-f", "nodes.yaml", "--hosting-namespace", "x"], "give --hosting too"),
     (["audit", "-f", "nodes.yaml", "--hash-key-file", "key"], "`audit labels`"),
-    (["audit", "labels", "--inventory", "x", "-o", "json"], "leave out -o"),
+    (["audit", "labels", "--inventory", "x", "-o", "json"], "omit -o"),
     (["place", "-f", ".", "--replicas", "3", "--explain"], "--replicas only counts"),
 ])  # fmt: skip
-def test_what_would_be_of_no_effect_is_refused(words, says, run, scene):
+def test_an_option_without_effect_is_an_error(words, says, run, scene):
     result = run(*words)
     assert result.exit_code == 2
     assert says in result.stderr
@@ -40,24 +40,24 @@ def test_the_same_profile_twice_is_no_contradiction(run, scene):
     assert run("audit", "-f", "nodes.yaml", "--ha", "--profile", "ha").exit_code in (0, 1)
 
 
-def test_a_flag_wins_over_a_profile_of_the_surroundings(run, scene):
+def test_a_flag_wins_over_a_profile_from_a_variable(run, scene):
     done = run("audit", "-f", "nodes.yaml", "--ha", BAYPLAN_AUDIT_PROFILE="scs-0213")
     assert done.exit_code in (0, 1)
     assert "fd-" in done.stdout
 
 
 @pytest.mark.parametrize("address", ["http://[", "https://a:b", "ftp://a"])
-def test_an_address_that_is_none(address, run):
+def test_a_bad_server_address_is_an_error(address, run):
     result = run("place", "--server", address, HOME="/nonexistent", KUBECONFIG="")
     assert result.exit_code == 2
     assert "--server: expected an address such as https://host:6443" in result.stderr
 
 
-def test_a_key_of_bytes_that_are_no_text(run, scene):
+def test_a_key_that_is_not_text_is_an_error(run, scene):
     (scene / "inventory.yaml").write_text("a1: {host: x}\n")
     (scene / "key").write_bytes(b"\xff\xfe")
     result = run("audit", "labels", "--inventory", "inventory.yaml", "--hash-key-file", "key")
-    assert (result.exit_code, result.stderr) == (2, "error: key: expected a key of text, got other bytes\n")
+    assert (result.exit_code, result.stderr) == (2, "error: key: expected a key in UTF-8, got other bytes\n")
 
 
 KUBECONFIG = """\
@@ -71,11 +71,11 @@ users: [{name: me, user: {}}]
 
 
 @pytest.mark.parametrize("command", ["place", "violations", "rebalance", "quota", "audit", "snapshot"])
-def test_no_cluster_is_read_unasked_but_the_way_to_it_is_told(command, run, tmp_path):
+def test_the_current_context_is_named_but_not_read(command, run, tmp_path):
     path = tmp_path / "kubeconfig"
     path.write_text(KUBECONFIG)
     result = run(command, KUBECONFIG=str(path))
     assert result.exit_code == 2
-    assert result.stderr.strip().endswith("the current context of the kubeconfig is read with --context prod")
+    assert result.stderr.strip().endswith("the current context of the kubeconfig is prod")
     path.write_text("kind: Config\ncontexts: [")
     assert run(command, KUBECONFIG=str(path)).stderr.strip().endswith("or a cluster with --context")
