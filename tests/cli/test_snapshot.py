@@ -112,7 +112,7 @@ def test_what_decides_nothing_is_not_written(run, files):
 
 def test_hashed_names_decide_alike(run, files):
     text = run("snapshot", *FILES, "--hash-names").stdout
-    assert not re.search(r"shop|store|cart|web|\bdb|\ba1|\bb1|dedicated", text)
+    assert not re.search(r"\b(shop|store|cart|web|db|a1|b1|dedicated)", text)  # a hash begins with x
     assert "kubernetes.io/hostname" in text
     (files / "hashed.json").write_text(text)
     assert verdicts(plan(run, "-f", "hashed.json")) == verdicts(plan(run, *FILES))
