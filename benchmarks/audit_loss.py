@@ -50,11 +50,11 @@ def main():
         )
         wall = time.perf_counter() - began
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
-        tell(json.loads(report.read_text()))
+        print_summary(json.loads(report.read_text()))
         print(f"{wall:.0f} s, {used.ru_utime + used.ru_stime:.0f} s of CPU, {used.ru_maxrss / 1024:.0f} MB at most")
 
 
-def tell(report):
+def print_summary(report):
     print("| level | losses | pods displaced | not placed again |\n|---|---|---|---|")
     for level in report["survivability"]["levels"]:
         played = [event["rescheduling"] for event in level["events"] if event["rescheduling"]]
@@ -103,8 +103,10 @@ class Deployment:
         found = {"nodeName": node_name, "containers": [{"name": "c", "resources": {"requests": requests}}]}
         if self.rule == "apart":
             term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": selector}
-            wish = {"weight": 100, "podAffinityTerm": term}
-            found["affinity"] = {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [wish]}}
+            preferred_term = {"weight": 100, "podAffinityTerm": term}
+            found["affinity"] = {
+                "podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [preferred_term]}
+            }
         if self.rule == "spread":
             constraint = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "ScheduleAnyway"}
             found["topologySpreadConstraints"] = [{**constraint, "labelSelector": selector}]

@@ -153,7 +153,7 @@ if __name__ == "__main__":
     parser.add_argument("--results", type=pathlib.Path, default=ROOT / "benchmarks" / "live-results.json")
     given = parser.parse_args()
     if given.pods > given.nodes:
-        parser.error("pods that stand apart need a node each: give no more pods than nodes")
+        parser.error("pods with anti-affinity need a node each: pass no more pods than nodes")
     rows = list(rows_of(asyncio.run(run(given.nodes, given.pods)), given.nodes, given.pods))
     given.results.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
     print(table(rows))

@@ -101,7 +101,7 @@ def deployment(affinity):
 
 CASES = {
     "pod with anti-affinity to its own": review(pod(anti(HOSTNAME, "web"))),
-    "pod that is refused": review(pod(anti(ZONE))),
+    "rejected pod": review(pod(anti(ZONE))),
     "exclusive pod, charged": review(pod(anti(HOSTNAME))),
     "pod with a rule by annotation": review(pod(rule=anti(HOSTNAME, "web", RUNNING))),
     "Deployment": review(deployment(anti(HOSTNAME, "web")), "apps", "deployments"),
