@@ -1,4 +1,4 @@
-"""Whatever comes in the form of JSON gets a refusal or an answer: the door never falls over."""
+"""Any JSON is rejected as input or gets a response: the handler never fails."""
 
 import asyncio
 import contextlib
@@ -37,7 +37,7 @@ JSON = st.recursive(
 
 
 def places(value, path=()):
-    """The path of everything in a value."""
+    """Yield the path of every part of a value."""
     yield path
     inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, item in inside:
@@ -52,26 +52,28 @@ def with_other(value, path, other):
     return changed
 
 
-def door():
+def handler():
     view = View(limits=QuotaLimits({"shop": (("cpu", 1000),)}), semantics=DESIGN)
     view.put(pod("web", annotation=RULE))
     view.put(pod("db", labels={"app": "db"}, node="n1"))
     return AdmissionHandler(AdmissionSettings(semantics=DESIGN), view)
 
 
-DOOR = door()
+HANDLER = handler()
 
 
 @pytest.mark.parametrize("obj", OBJECTS, ids=lambda obj: obj["kind"])
 @pytest.mark.parametrize("update", [False, True], ids=["create", "update"])
 @settings(max_examples=150, deadline=None)
 @given(data=st.data())
-def test_a_review_with_anything_in_it(obj, update, data):
-    asked = review(obj, old=obj if update else None, **({"subResource": "binding"} if obj["kind"] == "Binding" else {}))
+def test_a_review_with_arbitrary_parts(obj, update, data):
+    written = review(
+        obj, old=obj if update else None, **({"subResource": "binding"} if obj["kind"] == "Binding" else {})
+    )
     for _ in range(data.draw(st.integers(1, 2))):
-        asked = with_other(asked, data.draw(st.sampled_from(list(places(asked)))), data.draw(JSON))
+        written = with_other(written, data.draw(st.sampled_from(list(places(written)))), data.draw(JSON))
     with contextlib.suppress(InputError):
-        request = reviews.read_request(json.dumps(asked).encode())
-        for judge in (DOOR.validate, DOOR.mutate):
-            answer = json.loads(reviews.write_response(request.uid, asyncio.run(judge(request))))
-            assert answer["response"]["uid"] == request.uid
+        request = reviews.read_request(json.dumps(written).encode())
+        for respond in (HANDLER.validate, HANDLER.mutate):
+            response = json.loads(reviews.write_response(request.uid, asyncio.run(respond(request))))
+            assert response["response"]["uid"] == request.uid

@@ -1,4 +1,4 @@
-"""What an API server has to be told."""
+"""The webhook configurations and the injection of the CA bundle."""
 
 import base64
 import pathlib
@@ -25,14 +25,14 @@ def test_two_configurations_of_one_name():
     assert len(manifests(SERVICE, "ops", mutate=False)) == 1
 
 
-def test_no_webhook_is_asked_about_namespaces_that_must_never_be_blocked():
+def test_exempt_namespaces_are_excluded_from_every_webhook():
     for hook in webhooks(SERVICE, "ops").values():
         (excluded,) = hook["namespaceSelector"]["matchExpressions"]
         assert excluded == {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", "ops"]}
 
 
 @pytest.mark.parametrize("policy", ["Fail", "Ignore"])
-def test_what_happens_when_nobody_answers_is_a_choice(policy):
+def test_the_failure_policy_can_be_chosen(policy):
     assert {hook["failurePolicy"] for hook in webhooks(SERVICE, "ops", policy).values()} == {policy}
 
 
@@ -40,14 +40,14 @@ def test_what_happens_when_nobody_answers_is_a_choice(policy):
     (WebhookAddress(namespace="ops"), {"service": {"namespace": "ops", "name": "bayplan-webhook", "path": "/mutate", "port": 443}}, ("bayplan-webhook.ops.svc", "bayplan-webhook.ops.svc.cluster.local", "bayplan-webhook.ops")),
     (WebhookAddress(url="https://127.0.0.1:8443"), {"url": "https://127.0.0.1:8443/mutate"}, ("127.0.0.1",)),
     (WebhookAddress(url="https://[::1]:8443"), {"url": "https://[::1]:8443/mutate"}, ("::1",)),
-    (WebhookAddress(url="https://door.example"), {"url": "https://door.example/mutate"}, ("door.example",)),
+    (WebhookAddress(url="https://webhook.example"), {"url": "https://webhook.example/mutate"}, ("webhook.example",)),
 ])  # fmt: skip
-def test_where_the_door_is(address, config, hosts):
+def test_the_client_config_follows_the_address(address, config, hosts):
     assert webhooks(address, "ops")["defaults.bayplan.io"]["clientConfig"] == config
     assert address.hosts == hosts
 
 
-async def test_a_bundle_goes_into_every_webhook():
+async def test_the_bundle_is_injected_into_every_webhook():
     patched = []
 
     async def patch(resource, name, change):
@@ -58,12 +58,12 @@ async def test_a_bundle_goes_into_every_webhook():
         ("admissionregistration.k8s.io/v1/validatingwebhookconfigurations", "bayplan"),
         ("admissionregistration.k8s.io/v1/mutatingwebhookconfigurations", "bayplan"),
     ]
-    told = {hook["name"]: hook["clientConfig"] for *_, change in patched for hook in change["webhooks"]}
+    injected = {hook["name"]: hook["clientConfig"] for *_, change in patched for hook in change["webhooks"]}
     encoded = base64.b64encode(b"pem").decode()
-    assert told == {name: {"caBundle": encoded} for name in webhooks(SERVICE, "ops")}
+    assert injected == {name: {"caBundle": encoded} for name in webhooks(SERVICE, "ops")}
 
 
-def test_the_shipped_manifest_is_what_the_defaults_come_to():
+def test_the_shipped_manifest_equals_the_defaults():
     shipped = yaml.safe_load_all((ROOT / "deploy" / "webhook" / "configurations.yaml").read_text())
     assert list(shipped) == WebhookSettings().manifests()
 

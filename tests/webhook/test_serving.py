@@ -1,4 +1,4 @@
-"""The door over real TLS: what it answers, what it refuses, and that it stays open while certificates change."""
+"""The webhook over real TLS: its responses and errors, and that it keeps serving while certificates rotate."""
 
 import asyncio
 import contextlib
@@ -23,11 +23,11 @@ DEFAULT = CertificateLifetimes()
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 HOSTS = ("127.0.0.1", "bayplan-webhook.bayplan-system.svc")
-WEAPON = pod(affinity=anti("zone"))
+CLUSTER_WIDE = pod(affinity=anti("zone"))
 
 
 class Trust:
-    """Stands where the API server keeps the bundle; `bundles` are all it was ever told."""
+    """The CA bundle as the API server has it; `bundles` are all that were injected."""
 
     def __init__(self):
         self.bundles = []
@@ -40,19 +40,19 @@ class Trust:
 
 
 @contextlib.asynccontextmanager
-async def opened(observe=None, now=None, lifetimes=DEFAULT, door=None):
-    """A door on a port of its own, its rotator and what is trusted."""
+async def serve(on_review=None, now=None, lifetimes=DEFAULT, handler=None):
+    """Serve a webhook on a free port; yields the server, its rotator and the trusted bundle."""
     context, trust = certificates.server_context(), Trust()
     rotator = CertificateRotator(context, HOSTS, MemoryStore(), trust.inject, lifetimes)
     await rotator.rotate(now or datetime.now(UTC))
-    app = serving.application(door or AdmissionHandler(AdmissionSettings()), observe)
+    app = serving.application(handler or AdmissionHandler(AdmissionSettings()), on_review)
     async with serving.WebhookServer(app, context, "127.0.0.1", 0) as server:
         yield server, rotator, trust
 
 
 async def post(server, trust, path=serving.PODS, body=None, **how):
-    """Status and content of the answer, each on a connection of its own."""
-    data = json.dumps(review(WEAPON)) if body is None else body
+    """Return the status and the text of the response to a request on a new connection."""
+    data = json.dumps(review(CLUSTER_WIDE)) if body is None else body
     headers = {"Content-Type": "application/json", **how.pop("headers", {})}
     async with (
         aiohttp.ClientSession() as session,
@@ -69,7 +69,7 @@ async def post(server, trust, path=serving.PODS, body=None, **how):
 
 async def test_a_review_is_answered_and_observed():
     seen = []
-    async with opened(lambda *what: seen.append(what)) as (server, _, trust):
+    async with serve(lambda *what: seen.append(what)) as (server, _, trust):
         status, text = await post(server, trust)
     response = json.loads(text)["response"]
     assert (status, response["uid"], response["allowed"]) == (200, "u-1", False)
@@ -78,10 +78,10 @@ async def test_a_review_is_answered_and_observed():
 
 
 def broken(**changes):
-    return json.dumps({**review(WEAPON), **changes})
+    return json.dumps({**review(CLUSTER_WIDE), **changes})
 
 
-@pytest.mark.parametrize("how, status, said", [
+@pytest.mark.parametrize("how, status, message", [
     ({"body": "{"}, 400, "no AdmissionReview"),
     ({"body": ""}, 400, "no AdmissionReview"),
     ({"body": "[]"}, 400, "no AdmissionReview"),
@@ -93,7 +93,7 @@ def broken(**changes):
     ({"body": "{}"}, 400, "got no apiVersion no kind"),
     ({"body": broken(request=None)}, 400, "without a request"),
     ({"body": broken(request={"uid": "x"})}, 400, "missing required field"),
-    ({"body": broken(request={**review(WEAPON)["request"], "uid": 7})}, 400, "Expected `str`, got `int`"),
+    ({"body": broken(request={**review(CLUSTER_WIDE)["request"], "uid": 7})}, 400, "Expected `str`, got `int`"),
     ({"body": io.BytesIO(b" " * (serving.MAX_REVIEW_BYTES + 1))}, 413, ""),
     ({"headers": {"Content-Type": "text/plain"}}, 415, "expected application/json"),
     ({"method": "GET"}, 405, ""),
@@ -101,28 +101,28 @@ def broken(**changes):
     ({"path": "/validate/pods/"}, 404, ""),
     ({"path": "/"}, 404, ""),
 ])  # fmt: skip
-async def test_what_is_no_review_is_refused_and_the_door_stays_open(how, status, said):
-    async with opened() as (server, _, trust):
+async def test_anything_that_is_not_a_review_is_rejected_and_the_webhook_keeps_serving(how, status, message):
+    async with serve() as (server, _, trust):
         found, text = await post(server, trust, **how)
-        assert (found, said in text) == (status, True)
+        assert (found, message in text) == (status, True)
         assert (await post(server, trust))[0] == 200
 
 
 @pytest.mark.parametrize("obj", [None, 7, "pod", [], {"spec": 1}, {"spec": {"affinity": []}}])
-async def test_an_object_that_is_none_is_refused_in_an_answer(obj):
-    asked = review(WEAPON)
-    asked["request"]["object"] = obj
-    async with opened() as (server, _, trust):
-        status, text = await post(server, trust, body=json.dumps(asked))
+async def test_an_invalid_object_is_rejected_in_the_response(obj):
+    written_review = review(CLUSTER_WIDE)
+    written_review["request"]["object"] = obj
+    async with serve() as (server, _, trust):
+        status, text = await post(server, trust, body=json.dumps(written_review))
     response = json.loads(text)["response"]
     assert (status, response["allowed"], response["status"]["code"]) == (200, False, 422)
 
 
-async def test_an_object_nested_too_deeply_is_refused():
-    asked = review(WEAPON)
-    asked["request"]["object"] = "DEEP"
-    body = json.dumps(asked).replace('"DEEP"', '{"a":' * 50_000 + "1" + "}" * 50_000)
-    async with opened() as (server, _, trust):
+async def test_an_object_nested_too_deeply_is_rejected():
+    written_review = review(CLUSTER_WIDE)
+    written_review["request"]["object"] = "DEEP"
+    body = json.dumps(written_review).replace('"DEEP"', '{"a":' * 50_000 + "1" + "}" * 50_000)
+    async with serve() as (server, _, trust):
         status, text = await post(server, trust, body=body)
         assert status == 400 or not json.loads(text)["response"]["allowed"]
         assert (await post(server, trust))[0] == 200
@@ -130,60 +130,62 @@ async def test_an_object_nested_too_deeply_is_refused():
 
 @pytest.mark.parametrize("inside", [b'"zo\xffne"', b"[" * 600 + b"]" * 600, b'{"a":' * 600 + b"1" + b"}" * 600])
 @pytest.mark.parametrize("path", [serving.PODS, serving.MUTATE])
-async def test_an_object_that_only_looks_like_json_is_refused_in_an_answer(inside, path):
-    asked = review(WEAPON)
-    asked["request"]["object"]["metadata"]["labels"] = {"a": "HERE"}
-    body = json.dumps(asked).encode().replace(b'"HERE"', inside)
-    async with opened() as (server, _, trust):
+async def test_an_object_of_invalid_json_is_rejected_in_the_response(inside, path):
+    written_review = review(CLUSTER_WIDE)
+    written_review["request"]["object"]["metadata"]["labels"] = {"a": "HERE"}
+    body = json.dumps(written_review).encode().replace(b'"HERE"', inside)
+    async with serve() as (server, _, trust):
         status, text = await post(server, trust, path=path, body=body)
         response = json.loads(text)["response"]
-    # What cannot be read is not changed; refusing it is left to those who come after.
+    # An unreadable object is not mutated; the validation that follows rejects it.
     assert (status, response["allowed"]) == (200, path == serving.MUTATE)
     assert path == serving.MUTATE or response["status"]["code"] == 422
 
 
-async def test_without_tls_there_is_no_answer():
-    async with opened() as (server, _, trust):
+async def test_without_tls_there_is_no_response():
+    async with serve() as (server, _, trust):
         async with aiohttp.ClientSession() as session:
             with pytest.raises(aiohttp.ClientError):
-                await session.post(f"http://127.0.0.1:{server.port}{serving.PODS}", data=json.dumps(review(WEAPON)))
+                await session.post(
+                    f"http://127.0.0.1:{server.port}{serving.PODS}", data=json.dumps(review(CLUSTER_WIDE))
+                )
         assert (await post(server, trust))[0] == 200
 
 
-async def test_what_the_cluster_does_not_tell_is_no_answer():
+async def test_a_review_without_the_state_it_needs_is_an_error():
     class Silent(View):
         async def pending(self, namespace):
             raise ClusterError("the API server is away")
 
     limits = QuotaLimits({"shop": (("cpu", 1),)})
-    async with opened(door=AdmissionHandler(AdmissionSettings(), Silent(limits=limits))) as (server, _, trust):
+    async with serve(handler=AdmissionHandler(AdmissionSettings(), Silent(limits=limits))) as (server, _, trust):
         body = json.dumps(review(pod(affinity=anti("kubernetes.io/hostname"))))
         assert await post(server, trust, body=body) == (503, "the API server is away\n")
         assert (await post(server, trust))[0] == 200
 
 
-async def test_it_is_ready_when_it_answers():
-    async with opened() as (server, _, trust):
+async def test_readyz_answers():
+    async with serve() as (server, _, trust):
         assert await post(server, trust, "/readyz", method="GET", body="") == (200, "ok\n")
 
 
 # Certificates
 
 
-LIVES = CertificateLifetimes(authority=90 * HOUR, serving=30 * HOUR, settling=HOUR)
+LIFETIMES = CertificateLifetimes(authority=90 * HOUR, serving=30 * HOUR, settling=HOUR)
 
 
-def after(kept, hours):
-    return certificates.renewed(kept, HOSTS, NOW + hours * HOUR, LIVES)
+def after(stored, hours):
+    return certificates.renewed(stored, HOSTS, NOW + hours * HOUR, LIFETIMES)
 
 
-def test_nothing_is_renewed_before_its_time():
+def test_nothing_is_renewed_before_it_is_due():
     first = after(None, 0)
     assert len(first.authorities) == 1
     assert after(first, 0) == after(first, 19) == first
 
 
-def test_what_is_shown_is_renewed_after_two_thirds_of_its_life():
+def test_the_serving_certificate_is_renewed_after_two_thirds_of_its_lifetime():
     first = after(None, 0)
     second = after(first, 20)
     assert second.authorities == first.authorities
@@ -191,21 +193,21 @@ def test_what_is_shown_is_renewed_after_two_thirds_of_its_life():
     assert certificates.is_signed_by(second.serving, first.authorities[0])
 
 
-def test_an_authority_is_told_before_it_signs_and_forgotten_after():
+def test_an_authority_is_injected_before_it_signs_and_the_old_one_is_dropped_later():
     first = after(after(None, 0), 59)
-    told = after(first, 60)  # two thirds of its life are over
-    assert told.authorities[:-1] == first.authorities
-    assert told.bundle == first.bundle + told.authorities[1].certificate
-    assert told.serving == first.serving
-    shown = after(told, 61)  # everybody has heard of it
-    assert shown.authorities == told.authorities
-    assert certificates.is_signed_by(shown.serving, shown.authorities[1])
-    assert after(shown, 61.5) == shown
-    assert after(shown, 62).authorities == shown.authorities[1:]
-    assert after(shown, 62).serving == shown.serving
+    injected = after(first, 60)  # two thirds of its lifetime have passed
+    assert injected.authorities[:-1] == first.authorities
+    assert injected.bundle == first.bundle + injected.authorities[1].certificate
+    assert injected.serving == first.serving
+    settled = after(injected, 61)  # every API server has seen it
+    assert settled.authorities == injected.authorities
+    assert certificates.is_signed_by(settled.serving, settled.authorities[1])
+    assert after(settled, 61.5) == settled
+    assert after(settled, 62).authorities == settled.authorities[1:]
+    assert after(settled, 62).serving == settled.serving
 
 
-def test_after_a_long_sleep_everything_is_new():
+def test_after_a_long_downtime_everything_is_renewed():
     first = after(None, 0)
     new = after(first, 1000)
     assert not set(new.authorities) & set(first.authorities)
@@ -219,33 +221,33 @@ def test_a_certificate_never_outlives_its_authority():
 
 def test_other_hosts_need_another_certificate():
     first = after(None, 0)
-    moved = certificates.renewed(first, ("elsewhere",), NOW, LIVES)
+    moved = certificates.renewed(first, ("elsewhere",), NOW, LIFETIMES)
     assert certificates.subject_names(moved.serving) == {"elsewhere"}
     assert moved.authorities == first.authorities
 
 
-async def test_no_request_is_refused_while_everything_is_rotated():
-    """By clients that trust what was told one step ago, and what was told just now; on old connections and new ones."""
+async def test_no_request_is_rejected_while_certificates_rotate():
+    """Clients trust the bundle of one step ago or the current one, and use old connections or new ones."""
     start, minute = datetime.now(UTC), timedelta(minutes=1)
-    lives = CertificateLifetimes(authority=30 * minute, serving=10 * minute, settling=minute)
-    shown = set()
-    async with opened(now=start, lifetimes=lives) as (server, rotator, trust), aiohttp.ClientSession() as session:
-        url, asked = f"https://127.0.0.1:{server.port}{serving.PODS}", json.dumps(review(WEAPON))
-        how = {"data": asked, "headers": {"Content-Type": "application/json"}}
+    lifetimes = CertificateLifetimes(authority=30 * minute, serving=10 * minute, settling=minute)
+    served = set()
+    async with serve(now=start, lifetimes=lifetimes) as (server, rotator, trust), aiohttp.ClientSession() as session:
+        url, written_review = f"https://127.0.0.1:{server.port}{serving.PODS}", json.dumps(review(CLUSTER_WIDE))
+        how = {"data": written_review, "headers": {"Content-Type": "application/json"}}
         for step in range(100):
             before = trust.context()
             await rotator.rotate(start + step * minute / 2)
-            shown.add(rotator._loaded)
+            served.add(rotator._loaded)
             for context in (before, trust.context()):
-                async with session.post(url, ssl=context, **how) as kept:
-                    assert kept.status == 200
+                async with session.post(url, ssl=context, **how) as stored:
+                    assert stored.status == 200
                 async with aiohttp.ClientSession() as fresh, fresh.post(url, ssl=context, **how) as answer:
                     assert answer.status == 200
     assert len(dict.fromkeys(trust.bundles)) == 5  # an authority, two, the second, two, the third
-    assert len(shown) > 5
+    assert len(served) > 5
 
 
-async def test_replicas_show_what_one_of_them_made():
+async def test_replicas_serve_the_same_certificate():
     store, trust = MemoryStore(), Trust()
     first, second = (CertificateRotator(certificates.server_context(), HOSTS, store, trust.inject) for _ in range(2))
     await first.rotate(NOW)
@@ -254,9 +256,9 @@ async def test_replicas_show_what_one_of_them_made():
     assert len(set(trust.bundles)) == 1
 
 
-async def test_who_comes_second_takes_what_came_first():
+async def test_a_replica_that_loses_the_race_adopts_the_stored_chain():
     class Race(MemoryStore):
-        """Somebody else saves between our look and our saving."""
+        """Another replica saves between our load and our save."""
 
         async def save(self, chain: CertificateChain, instead_of: CertificateChain | None) -> bool:
             if self._chain is None:
@@ -269,7 +271,7 @@ async def test_who_comes_second_takes_what_came_first():
     assert rotator._loaded == (await store.load()).serving
 
 
-async def test_nothing_is_shown_that_the_api_server_was_not_told():
+async def test_no_certificate_is_served_before_its_authority_is_injected():
     async def refuse(_bundle):
         raise ClusterError("the API server is away")
 
@@ -279,34 +281,34 @@ async def test_nothing_is_shown_that_the_api_server_was_not_told():
     assert rotator._loaded is None
 
 
-async def test_a_failing_api_server_does_not_end_the_looking_after():
+async def test_a_failing_api_server_does_not_end_the_rotation():
     calls = []
 
     async def refuse(bundle):
         calls.append(bundle)
         raise ClusterError("away")
 
-    complaints = asyncio.Queue()
+    errors = asyncio.Queue()
     rotator = CertificateRotator(
         certificates.server_context(), HOSTS, MemoryStore(), refuse, CertificateLifetimes(settling=timedelta())
     )
-    running = asyncio.create_task(rotator.run(complaints.put_nowait))
-    assert [str(await complaints.get()) for _ in range(2)] == ["away", "away"]
+    running = asyncio.create_task(rotator.run(errors.put_nowait))
+    assert [str(await errors.get()) for _ in range(2)] == ["away", "away"]
     running.cancel()
 
 
 # Certificates from files
 
 
-def written(folder, chain):
+def write_files(folder, chain):
     (folder / "tls.crt").write_bytes(chain.serving.certificate)
     (folder / "tls.key").write_bytes(chain.serving.key)
 
 
-async def test_files_are_read_again_when_they_change(tmp_path):
+async def test_files_are_reloaded_when_they_change(tmp_path):
     now = datetime.now(UTC)
     first, second = (certificates.renewed(None, HOSTS, now, CertificateLifetimes()) for _ in range(2))
-    written(tmp_path, first)
+    write_files(tmp_path, first)
     context, trust = certificates.server_context(), Trust()
     files = certificates.CertificateFiles(context, str(tmp_path / "tls.crt"), str(tmp_path / "tls.key"))
     assert files.reload()
@@ -320,27 +322,27 @@ async def test_files_are_read_again_when_they_change(tmp_path):
         with pytest.raises(InputError, match=r"tls.crt: no certificate chain with its key in .*tls.key"):
             files.reload()
         assert (await post(server, trust))[0] == 200
-        written(tmp_path, second)
+        write_files(tmp_path, second)
         assert files.reload()
         await trust.inject(second.bundle)
         assert (await post(server, trust))[0] == 200
 
 
-async def test_files_that_cannot_be_used_are_complained_of(tmp_path):
+async def test_unusable_files_are_reported(tmp_path):
     files = certificates.CertificateFiles(
         certificates.server_context(), str(tmp_path / "none.crt"), str(tmp_path / "none.key")
     )
     with pytest.raises(InputError, match=r"none.crt: cannot be read: No such file or directory"):
         files.reload()
-    complaints = asyncio.Queue()
-    running = asyncio.create_task(files.run(complaints.put_nowait, every=0))
-    assert "cannot be read" in str(await complaints.get())
+    errors = asyncio.Queue()
+    running = asyncio.create_task(files.run(errors.put_nowait, every=0))
+    assert "cannot be read" in str(await errors.get())
     running.cancel()
 
 
-def test_a_key_under_a_passphrase_is_complained_of_and_nobody_is_asked_for_it(tmp_path):
+def test_a_key_with_a_passphrase_is_reported_without_a_prompt(tmp_path):
     chain = certificates.renewed(None, HOSTS, datetime.now(UTC), CertificateLifetimes())
-    written(tmp_path, chain)
+    write_files(tmp_path, chain)
     key = serialization.load_pem_private_key(chain.serving.key, None)
     locked = serialization.BestAvailableEncryption(b"secret")
     pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, locked)
@@ -357,26 +359,26 @@ def test_a_key_under_a_passphrase_is_complained_of_and_nobody_is_asked_for_it(tm
 
 async def test_a_webhook_with_certificates_from_files_needs_no_api_server(tmp_path):
     chain = certificates.renewed(None, HOSTS, datetime.now(UTC), DEFAULT)
-    written(tmp_path, chain)
-    trust, complaints = Trust(), []
+    write_files(tmp_path, chain)
+    trust, errors = Trust(), []
     await trust.inject(chain.bundle)
     files = {"certificate": str(tmp_path / "tls.crt"), "key": str(tmp_path / "tls.key")}
-    async with running.serve(WebhookSettings(host="127.0.0.1", port=0, **files), None, complaints.append) as server:
+    async with running.serve(WebhookSettings(host="127.0.0.1", port=0, **files), None, errors.append) as server:
         assert (await post(server, trust))[0] == 200
         taken = WebhookSettings(host="127.0.0.1", port=server.port, **files)
         with pytest.raises(InputError, match="the webhook cannot listen on"):
-            async with running.serve(taken, None, complaints.append):
+            async with running.serve(taken, None, errors.append):
                 pass
-    assert complaints == []
+    assert errors == []
 
 
-@pytest.mark.parametrize("files, said", [
+@pytest.mark.parametrize("files, message", [
     ({"certificate": "tls.crt"}, "belong together"),
     ({"key": "tls.key"}, "belong together"),
     ({}, "without one, give a certificate and a key"),
     ({"certificate": "no/tls.crt", "key": "no/tls.key"}, "no/tls.crt: cannot be read"),
 ])  # fmt: skip
-async def test_what_a_webhook_cannot_be_run_with(files, said):
-    with pytest.raises(InputError, match=said):
+async def test_incomplete_certificate_settings_are_rejected(files, message):
+    with pytest.raises(InputError, match=message):
         async with running.serve(WebhookSettings(**files), None, print):
             pass
