@@ -58,7 +58,7 @@ def test_estimates_of_all_clusters_are_those_of_each(facts, asked):
 
 @settings(max_examples=200, deadline=None)
 @given(seed=st.integers(0, 2**32))
-def test_estimates_are_those_of_the_slow_twin_through_every_change(seed):
+def test_estimates_are_those_of_the_reference_implementation_through_every_change(seed):
     chance = random.Random(seed)
     dice, index, written = Dice(chance.randrange), PlacementIndex(), {}
     for step in range(12):

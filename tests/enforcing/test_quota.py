@@ -1,4 +1,4 @@
-"""What exclusive pods are charged: the seed's examples in numbers, and the slow twin."""
+"""What exclusive pods are charged: the seed's examples in numbers, and the reference implementation."""
 
 import msgspec
 import pytest
@@ -9,7 +9,7 @@ from bayplan.enforcing import quota
 from bayplan.enforcing.quota import Charger, QuotaLimits
 from bayplan.model.semantics import DESIGN, UPSTREAM
 from bayplan.reading import questions
-from reference import quota as slow_twin
+from reference import quota as reference_implementation
 from reference import strategies
 
 HOSTNAME = "kubernetes.io/hostname"
@@ -163,7 +163,7 @@ def test_charges_follow_the_nodes_and_the_pods():
 @pytest.mark.parametrize("preset", ["upstream", "design"])
 @settings(max_examples=100, deadline=None)
 @given(seed=st.integers(0, 2**32))
-def test_the_slow_twin_charges_the_same(preset, charge, seed):
+def test_the_reference_implementation_charges_the_same(preset, charge, seed):
     question = strategies.seeded(seed, presets=(preset,))
     for n, pod in enumerate([question["pod"], *question["pods"]]):
         if (seed >> n) % 2:  # few random rules refuse everybody, so some are made to
@@ -181,7 +181,7 @@ def test_the_slow_twin_charges_the_same(preset, charge, seed):
     charger = Charger(found.index, charge)
     ours = {c.workload: dict(c.amounts) for c in (*charger.placed(), charger.waiting(waiting)) if c is not None}
     question["pod"]["spec"].pop("nodeName", None)
-    assert ours == slow_twin.charges(question, found.index.semantics, charge)
+    assert ours == reference_implementation.charges(question, found.index.semantics, charge)
 
 
 # Limits

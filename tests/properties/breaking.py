@@ -20,7 +20,7 @@ TIERS = ("front", "back")
 
 
 class BreakingCluster:
-    """`step` makes one random change to both; `tracked` is what the tracker lists, in the words of the slow twin."""
+    """`step` makes one random change to both; `tracked` is what the tracker lists, in the words of the reference implementation."""
 
     def __init__(self, seed, semantics, options, n_nodes=5, n_pods=6):
         self.chance = random.Random(seed)
@@ -173,7 +173,7 @@ class BreakingCluster:
 
 
 def told(tracker):
-    """The violations as the slow twin tells them."""
+    """The violations as the reference implementation tells them."""
     return sorted(
         (v.owner, v.rule_type.value, v.term, v.topology_key, v.domain, v.target, v.peers) for v in tracker.violations()
     )

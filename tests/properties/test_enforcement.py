@@ -12,7 +12,7 @@ from bayplan.model.disruption_budgets import DisruptionBudget
 from bayplan.model.labels import equals
 from bayplan.rules import profiles
 from properties.test_violations import OPTIONS, SEEDS, drawn
-from reference import violations as slow_twin
+from reference import violations as reference_implementation
 
 GRACE = EnforcementSettings(affinity_grace=100, anti_affinity_grace=20, per_minute=3, at_once=2, retry_after=30)
 
@@ -45,7 +45,7 @@ class Trial:
         return plan
 
     def broken(self):
-        return {found[:4] for found in slow_twin.broken(self.cluster.question())}
+        return {found[:4] for found in reference_implementation.broken(self.cluster.question())}
 
     def look(self):
         tracker = self.cluster.tracker
@@ -87,7 +87,7 @@ def test_what_can_be_mended_is_mended(preset, seed):
     cluster = drawn(seed, preset, n_pods=16)
     trial = Trial(cluster, GRACE)
     trial.run()
-    assert not slow_twin.broken(cluster.question())
+    assert not reference_implementation.broken(cluster.question())
 
 
 @pytest.mark.parametrize("preset", OPTIONS)
@@ -102,7 +102,7 @@ def test_whatever_happens_meanwhile(preset, seed):
         trial.go_on()
         trial.now += cluster.chance.choice((0.0, 5.0, 30.0))
     trial.run()
-    assert not slow_twin.broken(cluster.question())
+    assert not reference_implementation.broken(cluster.question())
 
 
 @pytest.mark.parametrize("preset", OPTIONS)

@@ -15,7 +15,7 @@ from bayplan.placing import place_bindings
 from bayplan.reading import questions
 from bayplan.reading.questions import FleetQuestion
 from reference.fleet import strategies
-from reference.fleet import violations as slow_twin
+from reference.fleet import violations as reference_implementation
 
 SEEDS = st.integers(0, 2**32)
 
@@ -69,7 +69,7 @@ class ChangingFleet:
             self.index.remove(key)
 
     def by_loops(self):
-        return slow_twin.broken({**self.there, "resources": self.resources, "options": self.options})
+        return reference_implementation.broken({**self.there, "resources": self.resources, "options": self.options})
 
     def tracked(self):
         return sorted(

@@ -24,7 +24,7 @@ from bayplan.rules import profiles
 from bayplan.rules.inter_pod_affinity import InterPodAffinity
 from bayplan.wire.nodes import Node
 from bayplan.wire.pods import Pod
-from reference import soft_rules as slow_twin
+from reference import soft_rules as reference_implementation
 from reference.strategies import HOSTNAME, ZONE
 
 SEEDS = st.integers(0, 2**32)
@@ -53,7 +53,7 @@ class Scene:
 
     def points(self, manifests=None):
         question = {"nodes": self.nodes, "pods": manifests or self.pods, "options": {"semantics": self.preset}}
-        return slow_twin.points(question)
+        return reference_implementation.points(question)
 
     def moved(self, manifests, name):
         """The pods after one was evicted and placed anew; None if it comes back or fits nowhere."""

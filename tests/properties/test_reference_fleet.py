@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from asking import comparable_fleet, fleet_engine_answer
 from fleet_scenarios import rule_id
-from reference import fleet as slow_twin
+from reference import fleet as reference_implementation
 from reference.fleet import strategies
 from reference.fleet.objects import AGGREGATED, DUPLICATED, DYNAMIC_WEIGHT, Binding
 from reference.objects import name_of
@@ -21,7 +21,7 @@ SCOPES = {
     "upstream": {"presets": ("upstream",)},
     "design": {"presets": ("design",)},
 }
-MISSING = {}  # scope → why the engine does not blame as the twin does yet
+MISSING = {}  # scope → why the engine does not yet name the rules that the reference names
 
 in_every_scope = pytest.mark.parametrize("scope", SCOPES)
 
@@ -38,26 +38,26 @@ def whole(answer):
 @in_every_scope
 @settings(max_examples=250, deadline=None)
 @given(seed=SEEDS)
-def test_engine_answers_as_the_slow_twin(scope, seed):
+def test_engine_answers_as_the_reference_implementation(scope, seed):
     question = strategies.seeded(seed, **SCOPES[scope])
-    assert whole(fleet_engine_answer(question)) == whole(slow_twin.answer(question))
+    assert whole(fleet_engine_answer(question)) == whole(reference_implementation.answer(question))
 
 
 @in_every_scope
 @settings(max_examples=30, deadline=None)
 @given(data=st.data())
-def test_engine_answers_shrinkable_questions_as_the_slow_twin(scope, data):
+def test_engine_answers_shrinkable_questions_as_the_reference_implementation(scope, data):
     question = data.draw(strategies.questions(**SCOPES[scope]))
-    assert whole(fleet_engine_answer(question)) == whole(slow_twin.answer(question))
+    assert whole(fleet_engine_answer(question)) == whole(reference_implementation.answer(question))
 
 
 @in_every_scope
 @settings(max_examples=60, deadline=None)
 @given(seed=SEEDS)
 @example(seed=2759)  # a cluster that a peer on its way out keeps to itself
-def test_engine_ranks_clusters_as_the_slow_twin(scope, seed):
+def test_engine_ranks_clusters_as_the_reference_implementation(scope, seed):
     question = strategies.seeded(seed, **SCOPES[scope])
-    assert ranks(fleet_engine_answer(question)) == ranks(slow_twin.answer(question))
+    assert ranks(fleet_engine_answer(question)) == ranks(reference_implementation.answer(question))
 
 
 def ranks(answer):
@@ -70,17 +70,19 @@ def ranks(answer):
 
 
 @pytest.mark.parametrize("scope", [until_it_agrees(scope) for scope in SCOPES])
-def test_engine_blames_the_rules_and_peers_that_the_slow_twin_blames(scope):
+def test_engine_blames_the_rules_and_peers_that_the_reference_implementation_blames(scope):
     for seed in range(600):
         question = strategies.seeded(seed, **SCOPES[scope])
-        assert blamed(question, fleet_engine_answer(question)) == blamed(question, slow_twin.answer(question)), seed
+        assert blamed(question, fleet_engine_answer(question)) == blamed(
+            question, reference_implementation.answer(question)
+        ), seed
 
 
 def blamed(question, answer):
     """
     The rules against every cluster, each with the peers in the way.
 
-    Not of clusters that go away, of which the twin says nothing else, nor of those that the workload is evicted from.
+    Not of clusters that go away, for which the reference names no other rule, nor of those that the workload is evicted from.
     """
     away = {name_of(cluster) for cluster in question["clusters"] if cluster["metadata"].get("deletionTimestamp")}
     away |= {task["fromCluster"] for task in question["binding"]["spec"].get("gracefulEvictionTasks") or ()}

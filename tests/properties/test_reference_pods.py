@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from asking import comparable, engine_answer
-from reference import pods as slow_twin
+from reference import pods as reference_implementation
 from reference import strategies
 
 SEEDS = st.integers(0, 2**32)
@@ -20,13 +20,13 @@ def agrees(question):
     if refused:
         assert len(refused) == len(ours["nodes"])
         return "topologyKey: Required value" in ours["message"]
-    return comparable(ours) == comparable(slow_twin.answer(question))
+    return comparable(ours) == comparable(reference_implementation.answer(question))
 
 
 @pytest.mark.parametrize("preset", ["upstream", "design"])
 @settings(max_examples=150, deadline=None)
 @given(seed=SEEDS)
-def test_engine_answers_as_the_slow_twin(preset, seed):
+def test_engine_answers_as_the_reference_implementation(preset, seed):
     assert agrees(strategies.seeded(seed, presets=(preset,)))
 
 
@@ -53,5 +53,5 @@ def test_reasons_add_up_to_the_nodes_refused(seed):
 
 @given(question=strategies.questions())
 @settings(max_examples=25, deadline=None)
-def test_engine_answers_shrinkable_questions_as_the_slow_twin(question):
+def test_engine_answers_shrinkable_questions_as_the_reference_implementation(question):
     assert agrees(question)

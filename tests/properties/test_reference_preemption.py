@@ -16,7 +16,7 @@ from bayplan.rules import profiles
 from bayplan.rules.placeable import Placeable
 from bayplan.writing import answers
 from reference import crowding
-from reference import preemption as slow_twin
+from reference import preemption as reference_implementation
 
 SEEDS = st.integers(0, 2**32)
 BOTH = pytest.mark.parametrize("preset", ["upstream", "design"])
@@ -34,19 +34,19 @@ def is_unreadable(question):
 
 def agrees(question):
     ours = comparable_preemption(preemption_engine_answer(question))
-    return is_unreadable(question) or ours == comparable_preemption(slow_twin.answer(question))
+    return is_unreadable(question) or ours == comparable_preemption(reference_implementation.answer(question))
 
 
 @BOTH
 @settings(max_examples=150, deadline=None)
 @given(seed=SEEDS)
-def test_engine_makes_room_as_the_slow_twin(preset, seed):
+def test_engine_makes_room_as_the_reference_implementation(preset, seed):
     assert agrees(crowding.seeded(seed, presets=(preset,)))
 
 
 @given(question=crowding.questions())
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-def test_engine_makes_room_for_shrinkable_questions_as_the_slow_twin(question):
+def test_engine_makes_room_for_shrinkable_questions_as_the_reference_implementation(question):
     assert agrees(question)
 
 
@@ -97,7 +97,7 @@ def test_random_questions_reach_everything():
     seen = Counter()
     for seed in range(400):
         question = crowding.seeded(seed)
-        found = slow_twin.search(question)
+        found = reference_implementation.search(question)
         victims = found["candidates"].get(found["best"], {}).get("victims") or []
         seen["nobody"] += bool(found["message"])
         seen["somebody"] += bool(victims)
@@ -106,9 +106,9 @@ def test_random_questions_reach_everything():
         seen["a budget breaks"] += bool(victims) and found["candidates"][found["best"]]["violations"] > 0
         seen["promises"] += any(pod["status"].get("nominatedNodeName") for pod in question["pods"])
         for reason in (
-            slow_twin.NO_VICTIMS,
-            slow_twin.NEVER,
-            slow_twin.TERMINATING,
+            reference_implementation.NO_VICTIMS,
+            reference_implementation.NEVER,
+            reference_implementation.TERMINATING,
             "Insufficient cpu",
             "didn't match pod affinity rules",
             "didn't match pod anti-affinity rules",

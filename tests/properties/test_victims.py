@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from bayplan.enforcing import victims
 from bayplan.enforcing.victims import Conflict, Precedence
-from reference import victims as slow_twin
+from reference import victims as reference_implementation
 
 SEEDS = st.integers(0, 2**32)
 
@@ -41,7 +41,7 @@ def test_no_choice_is_better(seed):
     conflicts, precedence = component(chance, chance.randint(2, 8), chance.randint(1, 8), alike=chance.random() < 0.5)
     choice = victims.choose(conflicts, precedence)
     assert choice.exact
-    assert choice.victims == slow_twin.choose(conflicts, precedence)
+    assert choice.victims == reference_implementation.choose(conflicts, precedence)
 
 
 @settings(max_examples=60, deadline=None)
@@ -58,7 +58,7 @@ def test_no_choice_is_better_where_many_can_stand_some(seed):
             conflicts += [Conflict(owner, peers, chance.randrange(len(peers)))] if peers else []
     choice = victims.choose(conflicts, precedence)
     assert choice.exact
-    assert choice.victims == slow_twin.choose(conflicts, precedence)
+    assert choice.victims == reference_implementation.choose(conflicts, precedence)
 
 
 @settings(max_examples=100, deadline=None)
@@ -68,9 +68,9 @@ def test_beyond_the_exact_nobody_goes_who_could_stay(seed):
     conflicts, precedence = component(chance, 60, 120)
     choice = victims.choose(conflicts, precedence)
     assert not choice.exact
-    assert slow_twin.leaves_no_conflict(conflicts, choice.victims)
+    assert reference_implementation.leaves_no_conflict(conflicts, choice.victims)
     for victim in choice.victims:
-        assert not slow_twin.leaves_no_conflict(conflicts, choice.victims - {victim})
+        assert not reference_implementation.leaves_no_conflict(conflicts, choice.victims - {victim})
 
 
 @settings(max_examples=100, deadline=None)

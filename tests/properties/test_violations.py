@@ -13,7 +13,7 @@ from bayplan.model.semantics import DESIGN, UPSTREAM
 from bayplan.placing import place_pods
 from bayplan.rules import profiles
 from properties.breaking import BreakingCluster, told
-from reference import violations as slow_twin
+from reference import violations as reference_implementation
 from reference.strategies import HOSTNAME
 
 SEEDS = st.integers(0, 2**32)
@@ -40,12 +40,12 @@ def drawn(seed, preset, **how):
 @given(seed=SEEDS)
 def test_tracker_finds_what_plain_loops_find(preset, seed):
     cluster = drawn(seed, preset)
-    assert cluster.tracked() == slow_twin.broken(cluster.question())
+    assert cluster.tracked() == reference_implementation.broken(cluster.question())
     for _ in range(25):
         cluster.step()
         if cluster.maybe(0.6):  # not after each change, so that there are several to catch up with
-            assert cluster.tracked() == slow_twin.broken(cluster.question())
-    assert cluster.tracked() == slow_twin.broken(cluster.question())
+            assert cluster.tracked() == reference_implementation.broken(cluster.question())
+    assert cluster.tracked() == reference_implementation.broken(cluster.question())
 
 
 @ALL
@@ -58,11 +58,11 @@ def test_what_is_undone_breaks_nothing(preset, seed):
         for _ in range(8):
             cluster.step()
         if cluster.maybe(0.5):
-            assert cluster.tracked() == slow_twin.broken(cluster.question())
+            assert cluster.tracked() == reference_implementation.broken(cluster.question())
     cluster.nodes, cluster.pods, cluster.namespaces = kept
     assert cluster.tracked() == before
     cluster.step()
-    assert cluster.tracked() == slow_twin.broken(cluster.question())
+    assert cluster.tracked() == reference_implementation.broken(cluster.question())
 
 
 @ALL
@@ -79,7 +79,7 @@ def test_a_violation_knows_whose_going_mends_it(preset, seed):
             gone = set(cluster.chance.choice(violation.lone_member_without)) - {violation.owner}
         question = cluster.question()
         left = [pod for pod in question["pods"] if cluster.workload(pod).key not in gone]
-        broken = [found[:4] for found in slow_twin.broken({**question, "pods": left})]
+        broken = [found[:4] for found in reference_implementation.broken({**question, "pods": left})]
         still = (violation.owner, violation.rule_type.value, violation.term, violation.topology_key) in broken
         assert violation.resolved_without(gone) == (not still)
 
@@ -134,10 +134,14 @@ def test_a_tracker_that_fell_behind_begins_anew(seed):
         cluster.index.set_namespace("busy", {"n": "1"})
         cluster.index.set_namespace("busy", None)
     assert cluster.index.journal.since(0) is None
-    assert cluster.tracked() == slow_twin.broken(cluster.question()) == told(ViolationTracker(cluster.index))
+    assert (
+        cluster.tracked()
+        == reference_implementation.broken(cluster.question())
+        == told(ViolationTracker(cluster.index))
+    )
     for _ in range(10):
         cluster.step()
-        assert cluster.tracked() == slow_twin.broken(cluster.question())
+        assert cluster.tracked() == reference_implementation.broken(cluster.question())
 
 
 @settings(max_examples=15, deadline=None)

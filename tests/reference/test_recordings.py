@@ -1,4 +1,4 @@
-"""The twins answer every recorded question as kube-scheduler did; only then may they judge the engine."""
+"""The reference implementation gives every recorded answer of kube-scheduler; only then can it check the engine."""
 
 import gzip
 import json

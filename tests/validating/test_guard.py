@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from bayplan.enforcing import pod_guard
 from bayplan.model.semantics import DESIGN, UPSTREAM
 from bayplan.validating.guard import Exempt, GuardSettings, Requester
-from reference import guard as slow_twin
+from reference import guard as reference_implementation
 from reference import strategies
 from validating import writing
 
@@ -139,10 +139,10 @@ def test_who_is_exempt(exempt, requester, passes):
 @pytest.mark.parametrize("preset", [UPSTREAM, DESIGN])
 @settings(max_examples=300, deadline=None)
 @given(seed=st.integers(0, 2**32))
-def test_the_slow_twin_refuses_as_many_terms(preset, seed):
+def test_the_reference_implementation_refuses_as_many_terms(preset, seed):
     pod = strategies.seeded(seed)["pod"]
     found = pod_guard.guard_verdict(pod_guard.read_pod_like(pod, "default"), preset, DEFAULT)
-    assert len(found.causes) == slow_twin.refused(pod, preset)
+    assert len(found.causes) == reference_implementation.refused(pod, preset)
 
 
 # Traps

@@ -1,4 +1,4 @@
-"""The fleet twin answers every recorded question as karmada-scheduler did; only then may it judge the engine."""
+"""The reference implementation gives every recorded answer of karmada-scheduler; only then can it check the engine."""
 
 import gzip
 import json
