@@ -23,7 +23,7 @@ def index_of(*pods):
 def breaking(budgets, index):
     """The names of those who break a budget if all go."""
     rows = index.pod_table.in_order()
-    breaks = budgets.breaking(np.zeros(len(rows), np.intp), rows, index.pod_table)
+    breaks = budgets.violations(np.zeros(len(rows), np.intp), rows, index.pod_table)
     return [index.pod_table.at(row).workload.name for row in rows[breaks].tolist()]
 
 
@@ -56,7 +56,7 @@ def test_who_breaks_a_budget(budgets, breaks):
 def test_groups_are_charged_apart():
     index = index_of(("db-1", DB), ("db-2", DB), ("db-3", DB))
     rows = index.pod_table.in_order()
-    breaks = DisruptionBudgets([budget(allowed=1)]).breaking(np.array([0, 1, 1]), rows, index.pod_table)
+    breaks = DisruptionBudgets([budget(allowed=1)]).violations(np.array([0, 1, 1]), rows, index.pod_table)
     assert breaks.tolist() == [False, False, True]
 
 

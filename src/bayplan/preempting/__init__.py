@@ -1,1 +1,1 @@
-"""Whom to ask to go so that a more important workload may come. Reads the index and leaves it as it was."""
+"""Preemption: which workloads of lower priority to evict so that a workload fits. Leaves the index unchanged."""

@@ -1,13 +1,12 @@
 """
-Which target is cheapest to free, and who must go for it.
+The search for the target whose victims cost the least.
 
-Sums over all targets say first where it can be done at all, and how important the most important victim must be at
-least. Targets are then looked at closely in that order, and no further than the best one found.
+Sums over all targets first give the targets where preemption can help at all, and a lower bound for the priority of the
+most important victim there. Victims are then selected target by target in the order of these bounds, until no remaining
+target can be cheaper than the best one found.
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 import msgspec
 import numpy as np
@@ -25,12 +24,12 @@ from bayplan.preempting.dry_run import Reasons
 from bayplan.preempting.peer_constraints import SkewConstraint
 from bayplan.preempting.reprieving import PotentialVictims, PreemptionCost
 
-MAX_PRIORITY_STEPS = 32  # of priority, at most: more of them are taken together
-NO_PRIORITY = np.iinfo(np.int64).max
+MAX_PRIORITY_STEPS = 32  # in which sums are computed: more priorities than that share steps
+NO_PRIORITY = np.iinfo(np.int64).max  # the bound of a target that evicting all potential victims does not free
 
 
 class PreemptionCandidate(msgspec.Struct, frozen=True):
-    """A target that can be freed; the victims are in order of importance."""
+    """A target with the victims that make the workload fit, in order of importance."""
 
     slot: int
     cost: PreemptionCost
@@ -39,169 +38,168 @@ class PreemptionCandidate(msgspec.Struct, frozen=True):
 
 class SearchResult(msgspec.Struct, frozen=True):
     """
-    What came of a search. `best` is None if nothing helps; then the rest says why.
+    `best` is None if preemption does not help anywhere; then the rest gives the reasons.
 
-    `outcome` is what the rules say once all that may go have gone, `tried` the same where it had to be tried;
-    `has_victims` says where anybody may go at all.
+    `outcome` is the outcome of the rules without all potential victims, `dry_runs` the reasons where it took a dry run;
+    `has_victims` are the targets with potential victims.
     """
 
     best: PreemptionCandidate | None
     outcome: ConstraintOutcome
-    tried: dict[int, Reasons]
+    dry_runs: dict[int, Reasons]
     has_victims: Mask
 
 
 class CandidateSearch:
     """
-    One search. `where` are the targets that may be freed, `lower` the workloads that may go, by row of the roster.
+    `where` are the targets to consider, `evictable` the workloads of lower priority by row of the pod table.
 
-    `across`: those on other targets may go too, if their domain is what keeps the workload off.
+    `across_nodes`: workloads on other targets of the same domain may be victims too.
     """
 
-    def __init__(self, limits: PlacementConstraints, where: Mask, lower: Mask, *, across: bool) -> None:
-        self.limits, self.where, self.lower = limits, where, lower
-        self.case, self.index, self.pod_table = limits.case, limits.case.index, limits.case.index.pod_table
-        self.across = across
-        self.amounts = {a: amounts for a in limits.capacity_constraints if (amounts := self._amounts(a)) is not None}
-        disturbed = across and self._disturbs(self._others())
-        self.entangled = where & (limits.entangled | self._uncertain() | disturbed)
+    def __init__(self, constraints: PlacementConstraints, where: Mask, evictable: Mask, *, across_nodes: bool) -> None:
+        self.constraints, self.where, self.evictable = constraints, where, evictable
+        self.case, self.index = constraints.case, constraints.case.index
+        self.pod_table = self.index.pod_table
+        self.across_nodes = across_nodes
+        self.amounts: dict[CapacityConstraint, Amounts] = {}  # of the constraints that are exceeded somewhere
+        for constraint in constraints.capacity_constraints:
+            amounts = constraint.amounts() if (where & (constraint.remaining < 0)).any() else None
+            if amounts is not None:
+                self.amounts[constraint] = amounts
+        disturbs = across_nodes and self._disturbs_peers()
+        self.needs_dry_run = where & (constraints.needs_dry_run | self._may_end_exception() | disturbs)
         self.counted = [
-            a
-            for a in limits.capacity_constraints
-            if not a.entangles and not (disturbed and isinstance(a, SkewConstraint))
+            constraint
+            for constraint in constraints.capacity_constraints
+            if not constraint.needs_dry_run and not (disturbs and isinstance(constraint, SkewConstraint))
         ]
-        self.ends: dict[int, int] = {}  # the lowest priority of a step → its highest
+        self.step_ends: dict[int, int] = {}  # the lowest priority of a step → its highest
 
     def run(self, budgets: DisruptionBudgets) -> SearchResult:
-        after, lowest = self._survey()
-        lefts = [after.get(allowance, allowance.left) for allowance in self.limits.capacity_constraints]
-        outcome = self.limits.outcome(lefts, self._near_after())
+        """The cheapest target with its victims, from sums where they suffice and from dry runs elsewhere."""
+        after, lowest = self._without_victims()
+        constraints = self.constraints.capacity_constraints
+        remaining = [after.get(constraint, constraint.remaining) for constraint in constraints]
+        affinity, affinity_after = self.constraints.affinity, self.constraints.affinity_now()
+        if affinity is not None and not affinity.first_pod_per_term:
+            holds = affinity.after(self.evictable)
+            affinity_after = (holds | affinity.by_nominated, holds)
+        outcome = self.constraints.outcome(remaining, affinity_after)
         has_victims = self._has_victims()
-        free = self.where & has_victims & (outcome.first == -1) & ~self.entangled
-        best = self._best_of_sums(free, lowest, budgets)
-        best, tried = self._best_of_trying(has_victims & self.entangled, lowest, budgets, best)
-        return SearchResult(best, outcome, tried, has_victims)
+        free = self.where & has_victims & (outcome.first == -1) & ~self.needs_dry_run
+        best = self._best_by_sums(free, lowest, budgets)
+        best, dry_runs = self._best_by_dry_run(has_victims & self.needs_dry_run, lowest, budgets, best)
+        return SearchResult(best, outcome, dry_runs, has_victims)
 
-    # What is left when all have gone
+    # Sums without all potential victims
 
-    def _amounts(self, allowance: CapacityConstraint) -> Amounts | None:
-        """What workloads take of it, as far as that matters: where it is not used up, nobody has to go for it."""
-        return allowance.amounts() if (self.where & (allowance.left < 0)).any() else None
-
-    def _survey(self) -> tuple[dict[CapacityConstraint, Amounts], NDArray[np.int64]]:
+    def _without_victims(self) -> tuple[dict[CapacityConstraint, Amounts], NDArray[np.int64]]:
         """
-        What is left of each allowance with all gone, and a bound: less important victims alone cannot free the target.
+        What remains of each constraint without all potential victims, and the lowest priority that suffices.
 
-        The bound has shape (capacity,), `NEVER` where even all of them are not enough.
+        Victims below that priority alone do not free the target. It has shape (capacity,), `NO_PRIORITY` where all
+        potential victims are not enough.
         """
         pod_table = self.pod_table
-        rows = np.flatnonzero(self.lower if self.across else self.lower & pod_table.on(self.where))
+        rows = np.flatnonzero(self.evictable if self.across_nodes else self.evictable & pod_table.on(self.where))
         priority = pod_table.priority[rows]
-        after = {allowance: allowance.left.copy() for allowance in self.counted}
+        after = {constraint: constraint.remaining.copy() for constraint in self.counted}
         lowest = np.full(self.index.slots.capacity, NO_PRIORITY)
         steps = np.unique(priority)
         for step in np.array_split(steps, min(MAX_PRIORITY_STEPS, len(steps))) if len(steps) else ():
-            self.ends[int(step[0])] = int(step[-1])
+            self.step_ends[int(step[0])] = int(step[-1])
             here = rows[(priority >= step[0]) & (priority <= step[-1])]
             enough = self.where.copy()
-            for allowance in self.counted:
-                if allowance in self.amounts:
-                    after[allowance] += self._freed(allowance, here)
-                enough &= after[allowance] >= 0
+            for constraint in self.counted:
+                if constraint in self.amounts:
+                    after[constraint] += self._freed(constraint, here)
+                enough &= after[constraint] >= 0
             lowest[enough & (lowest == NO_PRIORITY)] = step[0]
         return after, lowest
 
-    def _freed(self, allowance: CapacityConstraint, rows: Rows) -> Amounts:
-        """What each target gets back of it when these workloads go, shape (capacity,)."""
-        slots, amounts = self.pod_table.slot[rows], self.amounts[allowance]
-        if self.across and allowance.column is not None:
-            by_domain = np.zeros(allowance.column.n_domains, np.int64)
-            np.add.at(by_domain, allowance.column.of_slot[slots], amounts[rows])
-            return allowance.column.gather(by_domain, ALL)
+    def _freed(self, constraint: CapacityConstraint, rows: Rows) -> Amounts:
+        """What evicting these workloads frees on each target, shape (capacity,)."""
+        slots, amounts = self.pod_table.slot[rows], self.amounts[constraint]
+        if self.across_nodes and constraint.column is not None:
+            by_domain = np.zeros(constraint.column.n_domains, np.int64)
+            np.add.at(by_domain, constraint.column.of_slot[slots], amounts[rows])
+            return constraint.column.gather(by_domain, ALL)
         freed = np.zeros(self.index.slots.capacity, np.int64)
         np.add.at(freed, slots, amounts[rows])
         return freed
 
-    def _near_after(self) -> tuple[Mask, Mask]:
-        """Where required affinity holds once all have gone, with guests and without."""
-        nearness = self.limits.nearness
-        if nearness is None or nearness.judged_apart:
-            return self.limits.near_now()
-        after = nearness.after(self.lower)
-        return after | nearness.by_nominated, after
-
-    def _uncertain(self) -> Mask:
-        """Where somebody may go by whom the workload is judged to be the first of its set: no sum tells what then."""
-        nearness, found = self.limits.nearness, np.zeros(len(self.where), np.bool_)
-        if nearness is not None and nearness.judged_apart:
-            found[self.pod_table.slot[self.lower & nearness.judged_by()]] = True
+    def _may_end_exception(self) -> Mask:
+        """Where an eviction may change the first-pod exception per term, which no sum shows."""
+        affinity, found = self.constraints.affinity, np.zeros(len(self.where), np.bool_)
+        if affinity is not None and affinity.first_pod_per_term:
+            found[self.pod_table.slot[self.evictable & affinity.related()]] = True
         return found
 
-    def _others(self) -> Mask:
-        """Those who may have to go from other targets, by row of the roster."""
-        found = np.zeros(len(self.pod_table), np.bool_)
-        for allowance, amounts in self.amounts.items():
-            if allowance.column is not None:
-                found |= self.lower & (amounts > 0)
-        return found
-
-    def _disturbs(self, others: Mask) -> bool:
-        """Whether somebody may go from elsewhere whom the workload must be near, or level with."""
-        nearness = self.limits.nearness
-        if nearness is not None and (others & nearness.judged_by()).any():
+    def _disturbs_peers(self) -> bool:
+        """Whether potential victims on other targets count for the workload's affinity or spread constraints."""
+        others = np.zeros(len(self.pod_table), np.bool_)
+        for constraint, amounts in self.amounts.items():
+            if constraint.column is not None:
+                others |= self.evictable & (amounts > 0)
+        affinity = self.constraints.affinity
+        if affinity is not None and (others & affinity.related()).any():
             return True
-        skews = (allowance for allowance in self.limits.capacity_constraints if isinstance(allowance, SkewConstraint))
+        skews = (one for one in self.constraints.capacity_constraints if isinstance(one, SkewConstraint))
         return any(bool((others & (skew.amounts() > 0)).any()) for skew in skews)
 
     def _has_victims(self) -> Mask:
+        """The targets with potential victims, shape (capacity,)."""
         found = np.zeros(len(self.where), np.bool_)
-        found[self.pod_table.slot[np.flatnonzero(self.lower & self.pod_table.on(self.where))]] = True
-        if self.across:
-            for allowance in self.amounts:
-                if allowance.column is not None:
-                    found |= (allowance.left < 0) & (self._freed(allowance, np.flatnonzero(self.lower)) > 0)
+        found[self.pod_table.slot[np.flatnonzero(self.evictable & self.pod_table.on(self.where))]] = True
+        if self.across_nodes:
+            for constraint in self.amounts:
+                if constraint.column is not None:
+                    found |= (constraint.remaining < 0) & (self._freed(constraint, np.flatnonzero(self.evictable)) > 0)
         return found
 
-    # Looking closely
+    # Selecting victims by sums
 
-    def _best_of_sums(
+    def _best_by_sums(
         self, free: Mask, lowest: NDArray[np.int64], budgets: DisruptionBudgets
     ) -> PreemptionCandidate | None:
         best: PreemptionCandidate | None = None
-        scarce = [(allowance, self.amounts[allowance]) for allowance in self.counted if allowance in self.amounts]
+        scarce = [(constraint, self.amounts[constraint]) for constraint in self.counted if constraint in self.amounts]
         for bound in np.unique(lowest[free]).tolist():
-            if _beaten(bound, best):
+            if _cannot_improve(bound, best):
                 break
-            pairs = self._pairs(free & (lowest == bound), budgets, self.ends[bound])
-            chosen = reprieving.reprieve(pairs, scarce, self.pod_table)
-            ranks = self.index.slots.rank[pairs.slots]
-            cheapest = reprieving.cheapest(reprieving.costs(pairs, chosen, self.pod_table, ranks))
+            potential = self._potential_victims(free & (lowest == bound), budgets, self.step_ends[bound])
+            chosen = reprieving.reprieve(potential, scarce, self.pod_table)
+            ranks = self.index.slots.rank[potential.slots]
+            cheapest = reprieving.cheapest(reprieving.costs(potential, chosen, self.pod_table, ranks))
             if cheapest is not None and (best is None or cheapest[1] < best.cost):
                 group, cost = cheapest
-                rows = pairs.rows[chosen & (pairs.groups == group)].tolist()
+                rows = potential.rows[chosen & (potential.groups == group)].tolist()
                 victims = tuple(self.pod_table.at(row).workload.key for row in rows)
-                best = PreemptionCandidate(int(pairs.slots[group]), cost, victims)
+                best = PreemptionCandidate(int(potential.slots[group]), cost, victims)
         return best
 
-    def _pairs(self, targets: Mask, budgets: DisruptionBudgets, enough: int = NO_PRIORITY) -> PotentialVictims:
-        """Who may have to go for these targets; if all up to the priority `enough` went, that would do."""
-        rows, may_go = self.pod_table.in_order(), self.lower & self.pod_table.on(targets)
-        if not budgets and not self.across:
-            may_go &= self.pod_table.priority <= enough  # the others are asked first whether they fit, and do
-        rows = rows[may_go[rows]]
+    def _potential_victims(
+        self, targets: Mask, budgets: DisruptionBudgets, enough: int = NO_PRIORITY
+    ) -> PotentialVictims:
+        """The potential victims for these targets; evicting all up to the priority `enough` suffices."""
+        rows, evictable = self.pod_table.in_order(), self.evictable & self.pod_table.on(targets)
+        if not budgets and not self.across_nodes:
+            evictable &= self.pod_table.priority <= enough  # the others are reprieved first, and all of them
+        rows = rows[evictable[rows]]
         slots = self.pod_table.slot[rows].astype(np.intp)
-        if self.across:
+        if self.across_nodes:
             slots, rows = self._with_others(targets, slots, rows)
         return reprieving.grouped(slots, rows, self.pod_table, budgets)
 
     def _with_others(self, targets: Mask, slots: Slots, rows: Rows) -> tuple[Slots, Rows]:
-        """The pairs and those of workloads on other targets that are in the way, each once."""
+        """The given pairs of target and row, and those of conflicting workloads on other targets, each once."""
         keys = [slots * len(self.pod_table) + rows]
-        for allowance, amounts in self.amounts.items():
-            column = allowance.column
+        for constraint, amounts in self.amounts.items():
+            column = constraint.column
             if column is not None:
-                takers = np.flatnonzero(self.lower & (amounts > 0))
-                short = np.flatnonzero(targets & (allowance.left < 0))
+                takers = np.flatnonzero(self.evictable & (amounts > 0))
+                short = np.flatnonzero(targets & (constraint.remaining < 0))
                 for domain in np.unique(column.of_slot[short]).tolist():
                     here = short[column.of_slot[short] == domain]
                     there = takers[column.of_slot[self.pod_table.slot[takers]] == domain]
@@ -211,46 +209,47 @@ class CandidateSearch:
         order = self.pod_table.importance_order(slots, rows)
         return slots[order], rows[order]
 
-    # Trying
+    # Dry runs
 
-    def _best_of_trying(
+    def _best_by_dry_run(
         self, targets: Mask, lowest: NDArray[np.int64], budgets: DisruptionBudgets, best: PreemptionCandidate | None
     ) -> tuple[PreemptionCandidate | None, dict[int, Reasons]]:
-        tried: dict[int, Reasons] = {}
-        # All of them by now, because trying changes the rows of the roster.
-        for slot, may_go in sorted(self._to_try(targets, budgets), key=lambda one: (lowest[one[0]], one[0])):
-            if _beaten(int(lowest[slot]), best):
+        """The best of these targets and `best`, and for each target tried the reasons against it without victims."""
+        dry_runs: dict[int, Reasons] = {}
+        potential = self._potential_victims(targets, budgets)
+        # Keys instead of rows, because a dry run changes the rows of the pod table.
+        keys = [self.pod_table.at(row).workload.key for row in potential.rows.tolist()]
+        named = list(zip(keys, potential.violates_budget.tolist(), strict=True))
+        firsts = np.searchsorted(potential.groups, np.arange(len(potential.slots) + 1)).tolist()
+        slots = potential.slots.tolist()
+        for group in sorted(range(len(slots)), key=lambda group: (lowest[slots[group]], slots[group])):
+            slot, victims = slots[group], named[firsts[group] : firsts[group + 1]]
+            if _cannot_improve(int(lowest[slot]), best):
                 break
-            rehearsal = dry_run.dry_run(self.case, slot, may_go)
-            tried[slot] = rehearsal.against
-            if rehearsal.victims:
-                cost = self._cost(slot, rehearsal.victims, dict(may_go))
+            result = dry_run.dry_run(self.case, slot, victims)
+            dry_runs[slot] = result.reasons
+            if result.victims:
+                cost = self._cost(slot, result.victims, dict(victims))
                 if best is None or cost < best.cost:
-                    best = PreemptionCandidate(slot, cost, rehearsal.victims)
-        return best, tried
+                    best = PreemptionCandidate(slot, cost, result.victims)
+        return best, dry_runs
 
-    def _to_try(
-        self, targets: Mask, budgets: DisruptionBudgets
-    ) -> Iterator[tuple[int, list[tuple[WorkloadKey, bool]]]]:
-        pairs = self._pairs(targets, budgets)
-        keys = [self.pod_table.at(row).workload.key for row in pairs.rows.tolist()]
-        named = list(zip(keys, pairs.breaks.tolist(), strict=True))
-        firsts = np.searchsorted(pairs.groups, np.arange(len(pairs.slots) + 1)).tolist()
-        for group, slot in enumerate(pairs.slots.tolist()):
-            yield slot, named[firsts[group] : firsts[group + 1]]
-
-    def _cost(self, slot: int, victims: tuple[WorkloadKey, ...], breaks: dict[WorkloadKey, bool]) -> PreemptionCost:
+    def _cost(
+        self, slot: int, victims: tuple[WorkloadKey, ...], violates_budget: dict[WorkloadKey, bool]
+    ) -> PreemptionCost:
         rows = np.array([self.index.records[key].row for key in victims], np.intp)
         one = np.zeros(len(rows), np.intp)
-        pairs = PotentialVictims(np.array([slot]), one, rows, np.array([breaks[key] for key in victims]))
-        fields = reprieving.costs(pairs, np.ones(len(rows), np.bool_), self.pod_table, self.index.slots.rank[[slot]])
+        potential = PotentialVictims(np.array([slot]), one, rows, np.array([violates_budget[key] for key in victims]))
+        fields = reprieving.costs(
+            potential, np.ones(len(rows), np.bool_), self.pod_table, self.index.slots.rank[[slot]]
+        )
         cheapest = reprieving.cheapest(fields)
-        assert cheapest is not None, "asked only with victims"
+        assert cheapest is not None, "called only with victims"
         return cheapest[1]
 
 
-def _beaten(bound: int, best: PreemptionCandidate | None) -> bool:
-    """Whether no target whose victims are at least that important can be cheaper."""
+def _cannot_improve(bound: int, best: PreemptionCandidate | None) -> bool:
+    """Whether no target whose most important victim has at least that priority can be cheaper."""
     if best is None:
         return False
     return bound == NO_PRIORITY or (best.cost.n_violations == 0 and bound > best.cost.highest_priority)

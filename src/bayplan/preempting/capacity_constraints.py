@@ -1,8 +1,8 @@
 """
-What is left on each target once the workload is there, in numbers: room, ports, claims, peers, skew.
+Capacity constraints: what remains on each target with the workload there, in numbers: resources, ports, claims, peers.
 
-Nearly every rule that looks at workloads refuses a target because something there is used up, and what a workload takes
-of it is a number: so who must go is arithmetic over all targets at once. Knows nothing of priorities.
+Nearly every rule that depends on workloads rejects a target because something there is used up, and what a workload
+takes of it is a number. So victims are selected by arithmetic over all targets at once. Knows nothing of priorities.
 """
 
 from __future__ import annotations
@@ -19,44 +19,44 @@ from bayplan.preempting.preemption_case import PreemptionCase
 from bayplan.rules import node_filters, resources_fit, volume_restrictions
 
 Amounts = NDArray[np.int64]
-MAX_AMOUNT = 1 << 62  # beyond this, of whatever resource, differences would no longer fit into 64 bits
+MAX_AMOUNT = 1 << 62  # of any resource: beyond this, differences do not fit into 64 bits
 
 
 class CapacityConstraint:
     """
-    One thing of which each target has so much, and which no workload gives back except by going.
+    Something of which each target has a limited amount, and which only an eviction frees.
 
-    `left`, shape (capacity,), is what the workload and those who are there leave of it; where it is negative, the
-    `position`-th rule refuses with `code`. `adds`: the code joins the rule's others instead of taking their place.
-    `column` is there if workloads of the target's whole domain take of it, and not only those on the target.
-    `entangles`: whether enough is left when somebody goes is more than a sum.
+    `remaining`, shape (capacity,), is what the workload and the placed ones leave of it; where it is negative, the
+    `position`-th rule rejects the target with `code`. `adds`: the code is added to the rule's other codes instead of
+    replacing them. `column` is set if all workloads of the target's domain take of it, not only those on the target.
+    `needs_dry_run`: sums do not show whether an eviction frees enough.
     """
 
     adds = False
-    entangles = False
+    needs_dry_run = False
     column: ValueColumn | None = None
 
-    def __init__(self, position: int, code: int, left: Amounts) -> None:
+    def __init__(self, position: int, code: int, remaining: Amounts) -> None:
         self.position = position
         self.code = code
-        self.left = left
+        self.remaining = remaining
 
     def amounts(self) -> Amounts | None:
-        """What workloads take of it, by row of the roster; None if nobody takes any."""
+        """What workloads take of it, by row of the pod table; None if none takes any."""
         return None
 
-    def asked_by(self, nominated: Workload, slot: int) -> int:
-        """What a workload that is to come to a target will take of it."""
+    def amount_of(self, nominated: Workload, slot: int) -> int:
+        """What a workload that is nominated for a target will take of it."""
         del nominated, slot
         return 0
 
 
 class FixedConstraint(CapacityConstraint):
-    """A target lacks something, whoever goes."""
+    """A target lacks something that no eviction frees."""
 
 
 class TargetTooSmall(FixedConstraint):
-    """The whole target has less than the workload asks for."""
+    """The whole target has less than the workload requests."""
 
     adds = True
 
@@ -75,38 +75,38 @@ class ResourceConstraint(CapacityConstraint):
 
     def amounts(self) -> Amounts | None:
         held = self.index.pod_table.amounts
-        return held[self.row] if self.row < len(held) else None  # else nobody who is there has any
+        return held[self.row] if self.row < len(held) else None  # else no placed workload has any
 
-    def asked_by(self, nominated: Workload, slot: int) -> int:
+    def amount_of(self, nominated: Workload, slot: int) -> int:
         del slot
         return 1 if self.resource == PODS else dict(nominated.needs.requests.amounts).get(self.resource, 0)
 
 
 class PortConstraint(CapacityConstraint):
-    """Nobody on the target may have one of the workload's ports."""
+    """No other workload of the target may use the host ports of the workload."""
 
-    def __init__(self, position: int, judged: RuleResult, index: PlacementIndex) -> None:
+    def __init__(self, position: int, result: RuleResult, index: PlacementIndex) -> None:
         super().__init__(position, 1, np.zeros(index.slots.capacity, np.int64))
-        self.wanted, self.index = judged.state, index
+        self.requested, self.index = result.state, index
         pod_table = index.pod_table
-        refused = judged.rejected()
+        rejected = result.rejected()
         self.taken = np.zeros(len(pod_table), np.int64)
-        if refused is not None and refused.any():
-            for row in np.flatnonzero(pod_table.has_ports & pod_table.on(refused)).tolist():
-                self.taken[row] = self.asked_by(pod_table.at(row).workload, 0)
-            np.subtract.at(self.left, pod_table.slot, self.taken)
+        if rejected is not None and rejected.any():
+            for row in np.flatnonzero(pod_table.has_ports & pod_table.on(rejected)).tolist():
+                self.taken[row] = self.amount_of(pod_table.at(row).workload, 0)
+            np.subtract.at(self.remaining, pod_table.slot, self.taken)
 
     def amounts(self) -> Amounts:
         return self.taken
 
-    def asked_by(self, nominated: Workload, slot: int) -> int:
+    def amount_of(self, nominated: Workload, slot: int) -> int:
         del slot
         held = nominated.needs.host_ports
-        return int(any(node_filters.ports_conflict(wanted, port) for wanted in self.wanted for port in held))
+        return int(any(node_filters.ports_conflict(requested, port) for requested in self.requested for port in held))
 
 
 class ClaimConstraint(CapacityConstraint):
-    """A claim that serves one pod has no other user, on any target."""
+    """A ReadWriteOncePod claim has no other user, on any target."""
 
     def __init__(self, position: int, claim: str, index: PlacementIndex) -> None:
         self.claim, self.index = claim, index
@@ -118,31 +118,31 @@ class ClaimConstraint(CapacityConstraint):
         taken[[self.index.records[key].row for key in self.index.claim_users.users(self.claim)]] = 1
         return taken
 
-    def asked_by(self, nominated: Workload, slot: int) -> int:
+    def amount_of(self, nominated: Workload, slot: int) -> int:
         del slot
         return int(self.claim in (f"{nominated.namespace}/{name}" for name in nominated.needs.claims.names))
 
 
-def resource_constraints(judged: RuleResult, position: int, case: PreemptionCase) -> list[CapacityConstraint]:
-    """NodeResourcesFit: how many more pods, and how much of each resource that is asked for."""
-    assert isinstance(judged.rule, resources_fit.ResourcesFit)
+def resource_constraints(result: RuleResult, position: int, case: PreemptionCase) -> list[CapacityConstraint]:
+    """NodeResourcesFit: the number of pods, and each requested resource."""
+    assert isinstance(result.rule, resources_fit.ResourcesFit)
     found: list[CapacityConstraint] = [ResourceConstraint(position, 1, (PODS, 1), case.index)]
-    for i, (resource, amount) in enumerate(judged.state.amounts):
-        if amount and not judged.rule.is_ignored(resource):
-            room = ResourceConstraint(position, 2 << i, (resource, amount), case.index)
-            whole = case.index.capacity.allocatable[room.row] - amount
-            found += [room, TargetTooSmall(position, resources_fit.UNRESOLVABLE_BIT, whole)]
+    for i, (resource, amount) in enumerate(result.state.amounts):
+        if amount and not result.rule.is_ignored(resource):
+            free = ResourceConstraint(position, 2 << i, (resource, amount), case.index)
+            whole = case.index.capacity.allocatable[free.row] - amount
+            found += [free, TargetTooSmall(position, resources_fit.UNRESOLVABLE_BIT, whole)]
     return found
 
 
-def port_constraints(judged: RuleResult, position: int, case: PreemptionCase) -> list[CapacityConstraint]:
-    """NodePorts: no port has two users."""
-    return [PortConstraint(position, judged, case.index)]
+def port_constraints(result: RuleResult, position: int, case: PreemptionCase) -> list[CapacityConstraint]:
+    """NodePorts: a host port has one user per node."""
+    return [PortConstraint(position, result, case.index)]
 
 
-def claim_constraints(judged: RuleResult, position: int, case: PreemptionCase) -> list[CapacityConstraint]:
-    """VolumeRestrictions: a ReadWriteOncePod claim has no two users."""
-    claims = dict.fromkeys(judged.state.claims())
+def claim_constraints(result: RuleResult, position: int, case: PreemptionCase) -> list[CapacityConstraint]:
+    """VolumeRestrictions: a ReadWriteOncePod claim has one user."""
+    claims = dict.fromkeys(result.state.claims())
     index = case.index
     return [
         ClaimConstraint(position, claim, index) for claim in claims if volume_restrictions.serves_one_pod(claim, index)

@@ -1,8 +1,8 @@
 """
-Everything that stands against a workload on each target, put so that it can be asked again with others gone.
+The constraints that reject a workload on each target, in a form that can be evaluated again without some workloads.
 
-Rules that look at no workload say what they said; the others are allowances and nearness. Where a rule is none of
-these, the target is entangled: only trying tells. So it is where somebody's going may also do harm.
+The codes of rules that do not depend on workloads stay; the other rules become capacity constraints and required
+affinity. A target needs a dry run where a rule is neither, and where an eviction may also make a rule fail.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ CONSTRAINTS_BY_RULE: dict[type[Rule], Callable[[RuleResult, int, PreemptionCase]
     TopologySpread: peer_constraints.spread_constraints,
     InterPodAffinity: peer_constraints.inter_pod_constraints,
 }
-IGNORES_PODS = (VolumeBinding, VolumeZone)  # they look at volumes and not at who uses them
+IGNORES_PODS = (VolumeBinding, VolumeZone)  # they depend on volumes, not on the pods that use them
 
 
 class ConstraintOutcome(msgspec.Struct, frozen=True):
-    """For each target the position of the first rule against it (-1: none is) and its code: shape (capacity,)."""
+    """For each target the position of the first rule that rejects it (-1: none) and its code: shape (capacity,)."""
 
     first: NDArray[np.int64]
     code: NDArray[np.int64]
 
-    def tally(self, where: Mask, judged: Sequence[RuleResult]) -> Counter[str]:
-        """Reason text → how many of these targets are refused for it."""
+    def count(self, where: Mask, results: Sequence[RuleResult]) -> Counter[str]:
+        """Reason text → how many of these targets are rejected for it."""
         counts: Counter[str] = Counter()
-        for position, one in enumerate(judged):
+        for position, one in enumerate(results):
             codes, numbers = np.unique(self.code[where & (self.first == position)], return_counts=True)
             for code, n in zip(codes.tolist(), numbers.tolist(), strict=True):
                 counts.update(dict.fromkeys((reason.text for reason in one.rule.reasons(one.state, code)), n))
@@ -59,101 +59,108 @@ class ConstraintOutcome(msgspec.Struct, frozen=True):
 
 
 class PlacementConstraints(msgspec.Struct):
-    """`said` are the codes of rules that look at no workload, by their position; `entangled` has shape (capacity,)."""
+    """
+    `fixed_codes` are the codes of rules that are no capacity constraints, by position; `affinity` is required affinity.
+
+    `needs_dry_run` has shape (capacity,). All is valid for the index `as_of` a position in the journal.
+    """
 
     case: PreemptionCase
-    said: dict[int, Codes]
+    fixed_codes: dict[int, Codes]
     capacity_constraints: list[CapacityConstraint]
-    nearness: AffinityConstraint | None
-    entangled: Mask
+    affinity: AffinityConstraint | None
+    needs_dry_run: Mask
     as_of: int
 
-    def renewed(self) -> PlacementConstraints:
-        """The same for the index as it is now: trying things out and undoing them leaves nothing of these valid."""
+    def current(self) -> PlacementConstraints:
+        """The same for the index as it is now: a dry run invalidates constraints although it is undone."""
         case = self.case
         if case.index.journal.end == self.as_of:
             return self
-        judged = tuple(filtering.evaluate_rules(case.rules, case.workload, case.index))
-        return constraints_of(msgspec.structs.replace(case, judged=judged))
+        results = tuple(filtering.evaluate_rules(case.rules, case.workload, case.index))
+        return constraints_of(msgspec.structs.replace(case, results=results))
 
-    def near_now(self) -> tuple[Mask, Mask]:
-        """Where required affinity holds, with guests and without."""
-        anywhere, nearness = self.case.index.slots.alive, self.nearness
-        return (anywhere, anywhere) if nearness is None else (nearness.now | nearness.by_nominated, nearness.now)
+    def affinity_now(self) -> tuple[Mask, Mask]:
+        """Where required affinity holds, with nominated pods and without."""
+        anywhere, affinity = self.case.index.slots.alive, self.affinity
+        return (anywhere, anywhere) if affinity is None else (affinity.now | affinity.by_nominated, affinity.now)
 
-    def outcome(self, lefts: Sequence[Amounts], near: tuple[Mask, Mask]) -> ConstraintOutcome:
+    def outcome(self, remaining: Sequence[Amounts], affinity_holds: tuple[Mask, Mask]) -> ConstraintOutcome:
         """
-        What the rules would say with so much left of each allowance.
+        The outcome of the rules with these amounts remaining of each capacity constraint.
 
-        They are asked with guests first, and where that passes without: `near` has where required affinity holds then.
+        As in kube-scheduler, a target must pass with its nominated pods and also without: `affinity_holds` says where
+        required affinity holds with them and without.
         """
-        codes = dict(self.said)
-        for allowance, left in zip(self.capacity_constraints, lefts, strict=True):
-            refused = left < 0
-            said = codes.setdefault(allowance.position, np.zeros(len(left), np.int64))
-            said[refused] = said[refused] | allowance.code if allowance.adds else allowance.code
-        affinity = -1 if self.nearness is None else self.nearness.position
-        if affinity >= 0:
-            said = codes.get(affinity, np.zeros(len(near[0]), np.int64))
-            codes[affinity] = np.where(near[0], said, peer_constraints.AFFINITY_CODE)
-        first, code = np.full(len(near[0]), -1, np.int64), np.zeros(len(near[0]), np.int64)
+        with_nominated, without_nominated = affinity_holds
+        capacity = len(with_nominated)
+        codes = dict(self.fixed_codes)
+        for constraint, left in zip(self.capacity_constraints, remaining, strict=True):
+            exceeded = left < 0
+            found = codes.setdefault(constraint.position, np.zeros(capacity, np.int64))
+            found[exceeded] = found[exceeded] | constraint.code if constraint.adds else constraint.code
+        position_of_affinity = -1 if self.affinity is None else self.affinity.position
+        if position_of_affinity >= 0:
+            found = codes.get(position_of_affinity, np.zeros(capacity, np.int64))
+            codes[position_of_affinity] = np.where(with_nominated, found, peer_constraints.AFFINITY_CODE)
+        first, code = np.full(capacity, -1, np.int64), np.zeros(capacity, np.int64)
         for position in sorted(codes):
             new = (first == -1) & (codes[position] != 0)
             first[new], code[new] = position, codes[position][new]
-        lonely = (first == -1) & ~near[1]
-        first[lonely], code[lonely] = affinity, peer_constraints.AFFINITY_CODE
+        fails = (first == -1) & ~without_nominated
+        first[fails], code[fails] = position_of_affinity, peer_constraints.AFFINITY_CODE
         return ConstraintOutcome(first, code)
 
     def resolvable(self, outcome: ConstraintOutcome) -> Mask:
-        """Which targets are refused for a reason that somebody's going may cure."""
+        """Which targets are rejected for a reason that evictions may resolve."""
         found = np.zeros(len(outcome.first), np.bool_)
-        for position, judged in enumerate(self.case.judged):
+        for position, result in enumerate(self.case.results):
             here = outcome.first == position
             for code in np.unique(outcome.code[here]).tolist():
-                if judged.rule.reasons(judged.state, code)[0].status is StatusCode.UNSCHEDULABLE:
+                if result.rule.reasons(result.state, code)[0].status is StatusCode.UNSCHEDULABLE:
                     found |= here & (outcome.code == code)
         return found
 
 
 def constraints_of(case: PreemptionCase) -> PlacementConstraints:
-    """What each rule says of the workload, guests included."""
+    """The constraints of all rules on the workload, nominated pods included."""
     nowhere = np.zeros(case.index.slots.capacity, np.bool_)
-    limits = PlacementConstraints(case, {}, [], None, nowhere, case.index.journal.end)
-    for position, judged in enumerate(case.judged):
-        rule, codes = judged.rule, judged.evaluation.codes
+    constraints = PlacementConstraints(case, {}, [], None, nowhere, case.index.journal.end)
+    for position, result in enumerate(case.results):
+        rule, codes = result.rule, result.evaluation.codes
         if not rule.filters:
             continue
         if isinstance(rule, InterPodAffinity):
-            _add_affinity(limits, position, judged)
+            _add_affinity(constraints, position, result)
         if type(rule) in CONSTRAINTS_BY_RULE:
-            limits.capacity_constraints += CONSTRAINTS_BY_RULE[type(rule)](judged, position, case)
+            constraints.capacity_constraints += CONSTRAINTS_BY_RULE[type(rule)](result, position, case)
         elif codes is not None:
-            limits.said[position] = codes
+            constraints.fixed_codes[position] = codes
             if rule.follows_workloads and not isinstance(rule, IGNORES_PODS):
-                limits.entangled |= codes != 0
-                limits.entangled[list(case.nominated_pods)] = True
+                constraints.needs_dry_run |= codes != 0
+                constraints.needs_dry_run[list(case.nominated_pods)] = True
             if isinstance(rule, VolumeLimits):
-                limits.entangled[volume_limits.slots_sharing_volumes(judged.state, case.index)] = True
-    for allowance in limits.capacity_constraints:
-        if allowance.entangles:
-            limits.entangled |= allowance.left < 0
+                constraints.needs_dry_run[volume_limits.slots_sharing_volumes(result.state, case.index)] = True
+    for constraint in constraints.capacity_constraints:
+        if constraint.needs_dry_run:
+            constraints.needs_dry_run |= constraint.remaining < 0
         for slot, nominated_pods in case.nominated_pods.items():
-            allowance.left[slot] -= sum(allowance.asked_by(nominated, slot) for nominated in nominated_pods)
-    return limits
+            constraint.remaining[slot] -= sum(constraint.amount_of(nominated, slot) for nominated in nominated_pods)
+    return constraints
 
 
-def _add_affinity(limits: PlacementConstraints, position: int, judged: RuleResult) -> None:
-    """What of InterPodAffinity is no allowance."""
-    state, case = judged.state, limits.case
+def _add_affinity(constraints: PlacementConstraints, position: int, result: RuleResult) -> None:
+    """Add what InterPodAffinity requires beyond capacity constraints."""
+    state, case = result.state, constraints.case
     if state.required_affinity:
-        limits.nearness = AffinityConstraint(position, state, case)
-        limits.entangled[limits.nearness.half_met] = True
-    unsure = any(one.matches is not None for one in state.existing_anti_affinity)
-    unsure = unsure or (limits.nearness is not None and limits.nearness.judged_apart)
+        constraints.affinity = AffinityConstraint(position, state, case)
+        constraints.needs_dry_run[constraints.affinity.partly_met] = True
+    compares = any(one.matches is not None for one in state.existing_anti_affinity)
+    compares = compares or (constraints.affinity is not None and constraints.affinity.first_pod_per_term)
     for slot, nominated_pods in case.nominated_pods.items():
-        if unsure or any(
+        if compares or any(
             use.limit
             for nominated in nominated_pods
             for use in peer_constraints.anti_affinity_against(case, nominated, slot)
         ):
-            limits.entangled[slot] = True
+            constraints.needs_dry_run[slot] = True

@@ -1,5 +1,5 @@
 """
-PodDisruptionBudgets in use: which of those who may have to go would break one.
+PodDisruptionBudgets in use: which potential victims would violate one.
 
 Mirrors `filterPodsWithPDBViolation` in kube-scheduler's pkg/scheduler/framework/plugins/defaultpreemption.
 """
@@ -21,9 +21,9 @@ Name = tuple[str, str]  # namespace and name
 
 class DisruptionBudgets:
     """
-    The budgets of a cluster, kept from decision to decision: who is selected by which is found out once.
+    The budgets of a cluster, kept from decision to decision.
 
-    Selecting looks at namespace and labels alone, so it is remembered by kind of workload.
+    A budget selects by namespace and labels alone, so which budgets select a workload is cached by its signature.
     """
 
     def __init__(self, budgets: Iterable[DisruptionBudget] = ()) -> None:
@@ -37,7 +37,7 @@ class DisruptionBudgets:
         return len(self._budgets)
 
     def put(self, budget: DisruptionBudget) -> None:
-        """Add a budget, or what is new about it."""
+        """Add or replace a budget."""
         name = (budget.namespace, budget.name)
         known = self._budgets.get(name)
         if known is None or known.selector != budget.selector:
@@ -52,16 +52,16 @@ class DisruptionBudgets:
             if not self._namespaces[namespace]:
                 del self._namespaces[namespace]
 
-    def breaking(self, groups: NDArray[np.intp], rows: Rows, pod_table: PodTable) -> Mask:
+    def violations(self, groups: NDArray[np.intp], rows: Rows, pod_table: PodTable) -> Mask:
         """
-        Which workloads break a budget if all of their group go, shape (n,): those that go when it is used up.
+        Which workloads violate a budget if all of their group are evicted, shape (n,): those beyond what it allows.
 
         `rows` are in order of importance within their group, and the more important ones are charged first.
         """
-        breaks = np.zeros(len(rows), np.bool_)
+        violating = np.zeros(len(rows), np.bool_)
         places, budgets = self._charges(rows, pod_table)
         if not len(places):
-            return breaks
+            return violating
         names = list(self._budgets)
         allowed = np.array([self._budgets[name].allowed for name in names], np.int64)
         accounts = groups[places] * len(names) + budgets
@@ -69,11 +69,11 @@ class DisruptionBudgets:
         sorted_accounts = accounts[order]
         firsts = np.flatnonzero(np.r_[True, sorted_accounts[1:] != sorted_accounts[:-1]])
         charged_before = np.arange(len(order)) - np.repeat(firsts, np.diff(np.r_[firsts, len(order)]))
-        breaks[places[order[charged_before >= allowed[budgets[order]]]]] = True
-        return breaks
+        violating[places[order[charged_before >= allowed[budgets[order]]]]] = True
+        return violating
 
     def _charges(self, rows: Rows, pod_table: PodTable) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Position in `rows` and number of the budget, for every workload and every budget that its going charges."""
+        """Position in `rows` and number of the budget, for every workload and each budget that its eviction charges."""
         numbers = {name: number for number, name in enumerate(self._budgets)}
         signatures = pod_table.signature[rows]
         present = np.zeros(len(pod_table.signatures.by_id), np.bool_)
@@ -88,12 +88,7 @@ class DisruptionBudgets:
         places = np.repeat(np.arange(len(rows)), repeats)
         which = np.arange(len(places)) - np.repeat(repeats.cumsum() - repeats, repeats)
         charged = np.array(flat, np.intp)[first[signatures[places]] + which]
-        return self._without_disrupted(places, charged, rows, pod_table)
-
-    def _without_disrupted(
-        self, places: NDArray[np.intp], charged: NDArray[np.intp], rows: Rows, pod_table: PodTable
-    ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Less those whose going the budget's controller knows of already."""
+        # Evictions that the disruption controller has recorded already are not charged again.
         disrupted = [budget.disrupted for budget in self._budgets.values()]
         if not any(disrupted):
             return places, charged
@@ -107,11 +102,11 @@ class DisruptionBudgets:
         return places[counts], charged[counts]
 
     def _selecting_signature(self, signature: int, pod_table: PodTable) -> tuple[Name, ...]:
-        """The budgets that select workloads of this kind."""
+        """The budgets that select workloads of this signature."""
         key = pod_table.signatures.by_id[signature]
-        assert key is not None, "asked only for kinds that somebody has"
+        assert key is not None, "called only for signatures in use"
         known = self._selecting.get(signature)
-        if known is None or known[0] != key:  # numbers of kinds are given out again
+        if known is None or known[0] != key:  # ids of signatures are reused
             namespace, label_set = key
             here = self._namespaces.get(namespace, {})
             names = tuple((namespace, name) for name, budget in here.items() if budget.selects(label_set.labels))

@@ -1,12 +1,12 @@
 """
-Who must go from a target where only trying tells: workloads are taken off the index, put back one by one, and undone.
+The victims on one target by a dry run: potential victims are removed from the index and reprieved one by one.
 
-The same choice as `reprieving`, for one target, by asking the rules themselves.
+The result is the same as that of `reprieving`, from the rules themselves. All changes of the index are undone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -19,51 +19,51 @@ Reasons = tuple[Reason, ...]
 
 
 class DryRunResult(msgspec.Struct, frozen=True):
-    """`victims` are in the order of `may_go`; `against` says why the target is refused even with all of them gone."""
+    """`victims` are in order of importance; `reasons` reject the target even without all potential victims."""
 
     victims: tuple[WorkloadKey, ...] = ()
-    against: Reasons = ()
+    reasons: Reasons = ()
 
 
-def dry_run(case: PreemptionCase, slot: int, may_go: Sequence[tuple[WorkloadKey, bool]]) -> DryRunResult:
+def dry_run(case: PreemptionCase, slot: int, potential_victims: Sequence[tuple[WorkloadKey, bool]]) -> DryRunResult:
     """
-    Who of those that may go must.
+    The victims among the potential ones.
 
-    `may_go` is in order of importance; the flag says that going breaks a budget, and those are spared first.
+    `potential_victims` is in order of importance; the flag says that an eviction violates a budget, and those are
+    reprieved first.
     """
-    index, must = case.index, set[WorkloadKey]()
+    index, victims = case.index, set[WorkloadKey]()
     with index.tentatively():
-        gone = {key: (index.records[key].workload, index.records[key].shares) for key, _ in may_go}
-        for key in gone:
+        removed = {key: (index.records[key].workload, index.records[key].shares) for key, _ in potential_victims}
+        for key in removed:
             index.remove(key)
-        against = rejection_reasons(case, slot)
-        if against:
-            return DryRunResult(against=against)
-        for key in sorted(gone, key=dict(may_go).__getitem__, reverse=True):
-            index.add_shares(*gone[key])
+        reasons = rejection_reasons(case, slot)
+        if reasons:
+            return DryRunResult(reasons=reasons)
+        for key in sorted(removed, key=dict(potential_victims).__getitem__, reverse=True):
+            index.add_shares(*removed[key])
             if rejection_reasons(case, slot):
                 index.remove(key)
-                must.add(key)
-    return DryRunResult(tuple(key for key in gone if key in must))
+                victims.add(key)
+    return DryRunResult(tuple(key for key in removed if key in victims))
 
 
 def rejection_reasons(case: PreemptionCase, slot: int) -> Reasons:
-    """Why the target is refused as the index is now, with the guests that were promised it or without; empty if not."""
+    """Why the target is rejected now, with its nominated pods or else without them; empty if it is not."""
     nominated_pods = case.nominated_pods.get(slot)
     if nominated_pods:
         target = case.index.slots.at(slot).name
         with case.index.tentatively():
             for nominated in nominated_pods:
                 case.index.add(nominated, target)
-            against = _refused(case, slot)
-        if against:
-            return against
-    return _refused(case, slot)
+            reasons = _reasons_now(case, slot)
+        if reasons:
+            return reasons
+    return _reasons_now(case, slot)
 
 
-def _refused(case: PreemptionCase, slot: int) -> Reasons:
-    judged: Iterable[filtering.RuleResult] = filtering.evaluate_rules(case.rules, case.workload, case.index)
-    for one in judged:
+def _reasons_now(case: PreemptionCase, slot: int) -> Reasons:
+    for one in filtering.evaluate_rules(case.rules, case.workload, case.index):
         codes = one.evaluation.codes
         if one.rule.filters and codes is not None and codes[slot]:
             return one.rule.reasons(one.state, int(codes[slot]))

@@ -1,6 +1,7 @@
 """
-What InterPodAffinity and PodTopologySpread leave on each target: how many peers may be there.
+Constraints from InterPodAffinity and PodTopologySpread: how many peers each target's domain may hold.
 
+Required affinity is different: evictions may make it fail, and it is not a number, so it is an `AffinityConstraint`.
 Workloads are found from terms through their classes.
 """
 
@@ -35,36 +36,36 @@ UNLIMITED = 1 << 40
 
 
 def classes_matching(term: PeerTerm, index: PlacementIndex) -> list[WorkloadClass]:
-    """The classes whose members a term selects. Somebody must hold the term, or classes do not know its labels."""
+    """The classes whose members a term selects. The term must be held, so that classes distinguish its labels."""
     peer_index = index.peer_index
     return [cls for cls in peer_index.classes.candidates(anchors_of(term)) if peer_index.class_matches(term, cls)]
 
 
 def classes_owning(rule: OwnerRule, index: PlacementIndex) -> list[WorkloadClass]:
-    """The classes whose members hold a rule, as often as they do: nothing keeps a pod from saying a thing twice."""
+    """The classes whose members own a rule, each as often as it does: a pod may have the same term twice."""
     return [cls for cls in index.peer_index.classes.by_id.values() for held in cls.owner_rules if held is rule]
 
 
 def member_rows(classes: Iterable[WorkloadClass], index: PlacementIndex) -> Mask:
-    """The members of the classes, by row of the roster."""
+    """The members of the classes, by row of the pod table."""
     pod_table = index.pod_table
     members: Mask = np.isin(pod_table.class_id, [cls.id for cls in classes]) & (pod_table.slot != FREE_ROW)
     return members
 
 
-# Peers that may be there
+# Limits on the number of peers
 
 
 class PeerConstraint(CapacityConstraint, ABC):
-    """Workloads of some classes in the target's domain: so many and no more."""
+    """A limit on the workloads of some classes in the target's domain."""
 
-    def __init__(self, position: int, code: int, left: Amounts, index: PlacementIndex) -> None:
-        super().__init__(position, code, left)
+    def __init__(self, position: int, code: int, remaining: Amounts, index: PlacementIndex) -> None:
+        super().__init__(position, code, remaining)
         self.index = index
 
     @abstractmethod
     def classes(self) -> list[WorkloadClass]:
-        """Whose members count, each class as often as they do."""
+        """The classes whose members count, each as often as they count."""
 
     def amounts(self) -> Amounts:
         by_times: dict[int, list[WorkloadClass]] = {}
@@ -79,21 +80,21 @@ class PeerConstraint(CapacityConstraint, ABC):
 class OwnAntiAffinity(PeerConstraint):
     """The workload's own required anti-affinity."""
 
-    def __init__(self, position: int, wish: CountedTerm, index: PlacementIndex) -> None:
-        super().__init__(position, ANTI_AFFINITY_CODE, wish.use.limit - wish.reach.counts(ALL), index)
-        (self.column,) = wish.reach.columns
-        self.use = wish.use
+    def __init__(self, position: int, term: CountedTerm, index: PlacementIndex) -> None:
+        super().__init__(position, ANTI_AFFINITY_CODE, term.use.limit - term.reach.counts(ALL), index)
+        (self.column,) = term.reach.columns
+        self.use = term.use
 
     def classes(self) -> list[WorkloadClass]:
         return classes_matching(self.use.term, self.index)
 
-    def asked_by(self, nominated: Workload, slot: int) -> int:
+    def amount_of(self, nominated: Workload, slot: int) -> int:
         there = self.column is not None and bool(self.column.domains(slot))
         return int(there and selects(self.use.term, nominated, self.index))
 
 
 class ExistingAntiAffinity(PeerConstraint):
-    """Required anti-affinity of those who are there."""
+    """Required anti-affinity of placed workloads."""
 
     def __init__(self, position: int, rule: OwnerRule, index: PlacementIndex) -> None:
         super().__init__(position, EXISTING_ANTI_AFFINITY_CODE, -rule.reach.counts(ALL), index)
@@ -105,31 +106,33 @@ class ExistingAntiAffinity(PeerConstraint):
 
 
 class LimitedExistingAntiAffinity(PeerConstraint):
-    """Required anti-affinity of those who are there that allows some peers: whether it is met depends on both."""
+    """Required anti-affinity of placed workloads with a limit above 0: it depends on the owners and the matches."""
 
-    entangles = True
+    needs_dry_run = True
 
-    def __init__(self, position: int, neighbours: ExistingPodTerm, index: PlacementIndex) -> None:
-        refused = inter_pod_affinity.rejected_by_existing(neighbours, ALL)
-        super().__init__(position, EXISTING_ANTI_AFFINITY_CODE, np.where(refused, -1, 0), index)
-        (self.column,) = neighbours.rule.reach.columns
-        self.rule = neighbours.rule
+    def __init__(self, position: int, existing: ExistingPodTerm, index: PlacementIndex) -> None:
+        rejected = inter_pod_affinity.rejected_by_existing(existing, ALL)
+        super().__init__(position, EXISTING_ANTI_AFFINITY_CODE, np.where(rejected, -1, 0), index)
+        (self.column,) = existing.rule.reach.columns
+        self.rule = existing.rule
 
     def classes(self) -> list[WorkloadClass]:
         return classes_owning(self.rule, self.index)
 
 
 class NominatedAntiAffinity(FixedConstraint):
-    """Required anti-affinity of those who were promised the target."""
+    """Required anti-affinity of the pods that are nominated for the target."""
 
     def __init__(self, position: int, case: PreemptionCase) -> None:
         super().__init__(position, EXISTING_ANTI_AFFINITY_CODE, np.zeros(case.index.slots.capacity, np.int64))
         for slot, nominated_pods in case.nominated_pods.items():
-            self.left[slot] = -sum(len(anti_affinity_against(case, nominated, slot)) for nominated in nominated_pods)
+            self.remaining[slot] = -sum(
+                len(anti_affinity_against(case, nominated, slot)) for nominated in nominated_pods
+            )
 
 
 def anti_affinity_against(case: PreemptionCase, nominated: Workload, slot: int) -> list[ResolvedTerm]:
-    """The required anti-affinity of a guest that selects the workload, as far as the target is in a domain of it."""
+    """The required anti-affinity terms of a nominated pod that select the workload and whose key the target has."""
     workload, index = case.workload, case.index
     terms = resolve(nominated.needs.affinity, nominated.namespace, index.semantics, incoming=False).anti_required
     return [
@@ -139,9 +142,9 @@ def anti_affinity_against(case: PreemptionCase, nominated: Workload, slot: int) 
     ]
 
 
-def inter_pod_constraints(judged: RuleResult, position: int, case: PreemptionCase) -> list[CapacityConstraint]:
-    """InterPodAffinity but for required affinity; the checks that kube-scheduler makes first come last."""
-    state: InterPodAffinityState = judged.state
+def inter_pod_constraints(result: RuleResult, position: int, case: PreemptionCase) -> list[CapacityConstraint]:
+    """InterPodAffinity except required affinity; the checks that kube-scheduler makes first come last."""
+    state: InterPodAffinityState = result.state
     found: list[CapacityConstraint] = [NominatedAntiAffinity(position, case)] if case.nominated_pods else []
     found += [
         ExistingAntiAffinity(position, one.rule, case.index)
@@ -149,7 +152,7 @@ def inter_pod_constraints(judged: RuleResult, position: int, case: PreemptionCas
         else LimitedExistingAntiAffinity(position, one, case.index)
         for one in state.existing_anti_affinity
     ]
-    found += [OwnAntiAffinity(position, wish, case.index) for wish in state.required_anti_affinity]
+    found += [OwnAntiAffinity(position, term, case.index) for term in state.required_anti_affinity]
     return found
 
 
@@ -157,24 +160,24 @@ def inter_pod_constraints(judged: RuleResult, position: int, case: PreemptionCas
 
 
 class SkewConstraint(PeerConstraint):
-    """A hard spread constraint: how many more peers the target's domain may hold, as long as the others keep theirs."""
+    """A hard spread constraint: how many more peers the target's domain may hold while other domains keep theirs."""
 
-    def __init__(self, position: int, code: int, spreading: CountedConstraint, index: PlacementIndex) -> None:
-        constraint, column = spreading.constraint, spreading.column
-        counts, domains = spreading.count_by_domain(), spreading.eligible_domains()
-        fewest = np.zeros(column.n_domains, np.int64)
+    def __init__(self, position: int, code: int, counted: CountedConstraint, index: PlacementIndex) -> None:
+        constraint, column = counted.constraint, counted.column
+        counts, domains = counted.count_by_domain(), counted.eligible_domains()
+        minimum = np.zeros(column.n_domains, np.int64)  # over the other domains
         if len(domains) >= constraint.min_domains:
-            fewest[:] = counts[domains].min()
+            minimum[:] = counts[domains].min()
             lowest = domains[counts[domains].argmin()]
             others = counts[domains[domains != lowest]]
-            fewest[lowest] = others.min() if len(others) else UNLIMITED
-        most = constraint.max_skew - spreading.self_matching
+            minimum[lowest] = others.min() if len(others) else UNLIMITED
+        most = constraint.max_skew - counted.self_matching
         here = column.of_slot
-        # Nobody on a target that does not count can make a difference, so its own domain is one of the others.
-        smallest = np.where(spreading.eligible, fewest[here], spreading.global_minimum(counts))
-        left = np.where(here == ABSENT, 0, most + smallest - counts[here])
-        super().__init__(position, code, left, index)
-        self.term, self.eligible = spreading.term, spreading.eligible
+        # Evictions on a target that is not eligible change no count, so its own domain counts for the minimum.
+        smallest = np.where(counted.eligible, minimum[here], counted.global_minimum(counts))
+        remaining = np.where(here == ABSENT, 0, most + smallest - counts[here])
+        super().__init__(position, code, remaining, index)
+        self.term, self.eligible = counted.term, counted.eligible
 
     def classes(self) -> list[WorkloadClass]:
         return [] if self.term is None else classes_matching(self.term, self.index)
@@ -182,18 +185,18 @@ class SkewConstraint(PeerConstraint):
     def amounts(self) -> Amounts:
         return super().amounts() * self.index.pod_table.on(self.eligible)
 
-    def asked_by(self, nominated: Workload, slot: int) -> int:
+    def amount_of(self, nominated: Workload, slot: int) -> int:
         if self.term is None or not self.eligible[slot]:
             return 0
         return int(selects(self.term, nominated, self.index))
 
 
-def spread_constraints(judged: RuleResult, position: int, case: PreemptionCase) -> list[CapacityConstraint]:
-    """PodTopologySpread: the first constraint that fails has the last word."""
+def spread_constraints(result: RuleResult, position: int, case: PreemptionCase) -> list[CapacityConstraint]:
+    """PodTopologySpread, in reverse order: the code of the first constraint that fails overwrites the others."""
     found: list[CapacityConstraint] = []
-    for i, spreading in reversed(list(enumerate(judged.state.hard))):
-        present = spreading.column.present(ALL)
-        found.append(SkewConstraint(position, 2 * i + 1, spreading, case.index))
+    for i, counted in reversed(list(enumerate(result.state.hard))):
+        present = counted.column.present(ALL)
+        found.append(SkewConstraint(position, 2 * i + 1, counted, case.index))
         found.append(FixedConstraint(position, 2 * i + 2, np.where(present, 0, -1)))
     return found
 
@@ -202,62 +205,54 @@ def selects(term: PeerTerm, workload: Workload, index: PlacementIndex) -> bool:
     return index.peer_index.matches(term, workload.labels, workload.namespace, terminating=workload.terminating)
 
 
-# RF merged from preempting.nearness: Required affinity when others go: whether a peer is still near, or none is
-# needed any more. The one thing that gets worse when workloads go, and that no number says: see `allowances` for the
-# rest.
+# Required affinity
 
 
 class AffinityConstraint:
     """
-    `now` says where required affinity holds, shape (capacity,); `by_nominated` where those who are to come would do.
+    Required affinity while others are evicted.
 
-    `judged_apart`: the first of a set is judged term by term, by peers that need not be near: no number says what
-    becomes of that. Nor of `half_met`, the targets where guests meet some of the terms and not all.
+    `now` says where it holds, shape (capacity,); `by_nominated` where nominated pods would meet it. Sums show neither
+    what becomes of the first-pod exception where it applies per term (`first_pod_per_term`), nor of the targets where
+    nominated pods meet only some of the terms (`partly_met`).
     """
 
     def __init__(self, position: int, state: InterPodAffinityState, case: PreemptionCase) -> None:
         self.position, self.index = position, case.index
-        self.near = state.required_affinity
-        self.judged_apart = any(near.own_reach is not None for near in state.required_affinity)
+        self.terms = state.required_affinity
+        self.first_pod_per_term = any(term.own_reach is not None for term in self.terms)
         self.now: Mask = np.ones(case.index.slots.capacity, np.bool_)
         self.present: Mask = self.now.copy()
-        for near, first in zip(state.required_affinity, inter_pod_affinity.first_by_term(state), strict=True):
-            self.now &= inter_pod_affinity.meets_affinity(near, ALL, first=first)
-            self.present &= near.reach.present(ALL)
-        self.by_nominated, self.half_met = np.zeros_like(self.now), list[int]()
-        for slot, nominated_pods in case.nominated_pods.items():
-            met = [
-                any(selects(near.term, nominated, case.index) for nominated in nominated_pods)
-                for near in state.required_affinity
-            ]
+        for term, first in zip(self.terms, inter_pod_affinity.first_by_term(state), strict=True):
+            self.now &= inter_pod_affinity.meets_affinity(term, ALL, first=first)
+            self.present &= term.reach.present(ALL)
+        self.by_nominated, self.partly_met = np.zeros_like(self.now), list[int]()
+        for slot, pods in case.nominated_pods.items():
+            met = [any(selects(term.term, pod, case.index) for pod in pods) for term in self.terms]
             self.by_nominated[slot] = all(met) and self.present[slot]
             if any(met) and not all(met):
-                self.half_met.append(slot)
+                self.partly_met.append(slot)
 
     def partners(self) -> Mask:
-        """The workloads that the incoming one wants to be near, by row of the roster."""
-        return self._selected({near.term for near in self.near})
+        """The workloads that required affinity selects, by row of the pod table."""
+        return self._selected({term.term for term in self.terms})
 
-    def judged_by(self) -> Mask:
-        """Those and all by whom it is judged to be the first of its set, by row of the roster."""
-        return self._selected({term for near in self.near for term in (near.term, near.use.term)})
+    def related(self) -> Mask:
+        """Those and the workloads that the first-pod exception depends on, by row of the pod table."""
+        return self._selected({selecting for term in self.terms for selecting in (term.term, term.use.term)})
 
-    def after(self, lower: Mask) -> Mask:
-        """Where it still holds once the workloads `lower` (by row) have left their target, shape (capacity,)."""
-        lost = {near.term: self._lost(near.term, lower) for near in self.near}
-        near_enough = np.ones(len(self.now), np.bool_)
-        first = np.full(len(self.now), all(near.self_matching for near in self.near))
-        for near in self.near:
-            near_enough &= near.reach.counts(ALL) > lost[near.term]
-            first &= sum(near.reach.counter.by_domain.values()) == lost[near.term]
-        holds: Mask = self.present & (near_enough | first)
+    def after(self, evicted: Mask) -> Mask:
+        """Where it still holds without the workloads `evicted` (by row) of that target, shape (capacity,)."""
+        lost = {term.term: np.zeros(len(self.now), np.int64) for term in self.terms}
+        for selecting, counts in lost.items():
+            np.add.at(counts, self.index.pod_table.slot[self._selected({selecting}) & evicted], 1)
+        has_peers = np.ones(len(self.now), np.bool_)
+        first = np.full(len(self.now), all(term.self_matching for term in self.terms))
+        for term in self.terms:
+            has_peers &= term.reach.counts(ALL) > lost[term.term]
+            first &= sum(term.reach.counter.by_domain.values()) == lost[term.term]
+        holds: Mask = self.present & (has_peers | first)
         return holds
-
-    def _lost(self, term: PeerTerm, lower: Mask) -> Amounts:
-        """How many peers would go from each target."""
-        lost = np.zeros(len(self.now), np.int64)
-        np.add.at(lost, self.index.pod_table.slot[self._selected({term}) & lower], 1)
-        return lost
 
     def _selected(self, terms: set[PeerTerm]) -> Mask:
         return member_rows([cls for term in terms for cls in classes_matching(term, self.index)], self.index)

@@ -1,8 +1,8 @@
 """
-Making room: which target to free for a workload that fits nowhere, and who has to go.
+Preemption for a workload that fits nowhere: the node to nominate and the victims to evict.
 
-Decides as kube-scheduler's DefaultPreemption does (pkg/scheduler/framework/preemption), but looks at all targets where
-that takes a sample. Reads the index and leaves it as it was.
+Decides as kube-scheduler's DefaultPreemption does (pkg/scheduler/framework/preemption), but considers all targets where
+that considers a sample. Leaves the index unchanged.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ STILL_TERMINATING = "not eligible due to a terminating pod on the nominated node
 
 class Preemption(msgspec.Struct, frozen=True):
     """
-    Whom to ask to go, and for which target; without a target `message` says why there is none.
+    The target to nominate and the victims; without a target `message` gives the reason.
 
-    `victims` are in order of importance; the going of `n_violations` of them breaks a budget. `clears_nomination`:
-    whatever target was promised to the workload before, it is of no use any more.
+    `victims` are in order of importance; evicting `n_violations` of them violates a budget. `clears_nomination`: an
+    earlier nomination of the workload no longer helps.
     """
 
     target: str = ""
@@ -47,7 +47,7 @@ class Preemption(msgspec.Struct, frozen=True):
     clears_nomination: bool = False
 
 
-NOTHING = Preemption()  # to do: the workload fits, or there is no target at all
+NOTHING = Preemption()  # the workload fits, or there is no target at all
 
 
 def preempt(
@@ -57,74 +57,77 @@ def preempt(
     budgets: DisruptionBudgets | None = None,
     nominated: Iterable[tuple[Workload, str]] = (),
 ) -> Preemption:
-    """What to do for a workload that fits nowhere; `nominated` are others with the targets they were promised."""
+    """The preemption for a workload that fits nowhere; `nominated` are other workloads with their nominated targets."""
     verdicts = filtering.run(rules, workload, index)
-    limits = constraints_of(
+    constraints = constraints_of(
         PreemptionCase(workload, index, rules, verdicts.results, nominated_pods_of(workload, nominated, index))
     )
-    curable, fits = _standing(limits, verdicts)
+    resolvable, fits = _resolvable_and_fitting(constraints, verdicts)
     if fits.any() or not len(index.slots):
         return NOTHING
-    not_eligible = _not_eligible(workload, index, curable)
+    not_eligible = _not_eligible(workload, index, resolvable)
     if not_eligible:
         return Preemption(message=f"preemption: {not_eligible}")
     budgets = budgets or DisruptionBudgets()
-    found = _search(limits.renewed(), curable, budgets, across=False)
+    found = _search(constraints.current(), resolvable, budgets, across_nodes=False)
     best = found.best
     if best is None and index.semantics.preempt_across_nodes:
-        best = _search(limits.renewed(), curable, budgets, across=True).best
+        best = _search(constraints.current(), resolvable, budgets, across_nodes=True).best
     if best is None:
-        return Preemption(message=f"preemption: {_sentence(found, limits, curable)}", clears_nomination=True)
+        return Preemption(message=f"preemption: {_message(found, constraints, resolvable)}", clears_nomination=True)
     return Preemption(index.slots.at(best.slot).name, best.victims, best.cost.n_violations)
 
 
-def _standing(limits: PlacementConstraints, verdicts: Verdicts) -> tuple[Mask, Mask]:
-    """Where somebody's going may help, and where the workload fits as it is, guests included."""
-    index = limits.case.index
+def _resolvable_and_fitting(constraints: PlacementConstraints, verdicts: Verdicts) -> tuple[Mask, Mask]:
+    """The targets where evictions may help, and those where the workload fits now, nominated pods included."""
+    index = constraints.case.index
     if verdicts.refusal is not None:
         return np.zeros_like(index.slots.alive), np.zeros_like(index.slots.alive)
-    now = limits.outcome([allowance.left for allowance in limits.capacity_constraints], limits.near_now())
-    curable, fits = limits.resolvable(now), now.first == -1
-    for slot in limits.case.nominated_pods:
-        if limits.entangled[slot]:
-            against = dry_run.rejection_reasons(limits.case, slot)
-            fits[slot] = not against
-            curable[slot] = bool(against) and against[0].status is StatusCode.UNSCHEDULABLE
+    remaining = [constraint.remaining for constraint in constraints.capacity_constraints]
+    now = constraints.outcome(remaining, constraints.affinity_now())
+    resolvable, fits = constraints.resolvable(now), now.first == -1
+    for slot in constraints.case.nominated_pods:
+        if constraints.needs_dry_run[slot]:
+            reasons = dry_run.rejection_reasons(constraints.case, slot)
+            fits[slot] = not reasons
+            resolvable[slot] = bool(reasons) and reasons[0].status is StatusCode.UNSCHEDULABLE
     allowed = index.slots.alive if verdicts.excluded is None else index.slots.alive & ~verdicts.excluded
-    return curable & allowed, fits & allowed
+    return resolvable & allowed, fits & allowed
 
 
-def _not_eligible(workload: Workload, index: PlacementIndex, curable: Mask) -> str:
-    """Why the workload may not ask anybody to go; empty if it may."""
+def _not_eligible(workload: Workload, index: PlacementIndex, resolvable: Mask) -> str:
+    """Why the workload is not eligible for preemption; empty if it is."""
     if not workload.preempts:
         return POLICY_NEVER
     slot = index.slots.by_name.get(workload.nominated_target)
-    if slot is not None and curable[slot]:
+    if slot is not None and resolvable[slot]:
         here = (index.records[key].workload for key in index.workloads_on(slot))
         if any(other.preempted and other.priority < workload.priority for other in here):
             return STILL_TERMINATING
     return ""
 
 
-def _search(limits: PlacementConstraints, curable: Mask, budgets: DisruptionBudgets, *, across: bool) -> SearchResult:
-    """Who is cheapest to free; `across` lets workloads on other targets go too."""
-    workload, index = limits.case.workload, limits.case.index
+def _search(
+    constraints: PlacementConstraints, resolvable: Mask, budgets: DisruptionBudgets, *, across_nodes: bool
+) -> SearchResult:
+    """The search over the resolvable targets; with `across_nodes` victims may be on other targets too."""
+    workload, index = constraints.case.workload, constraints.case.index
     pod_table = index.pod_table
-    lower = (pod_table.slot != FREE_ROW) & (pod_table.priority < workload.priority)
-    if limits.nearness is not None and index.semantics.spare_affinity_partners:
-        lower &= ~limits.nearness.partners()
-    return CandidateSearch(limits, curable, lower, across=across).run(budgets)
+    evictable = (pod_table.slot != FREE_ROW) & (pod_table.priority < workload.priority)
+    if constraints.affinity is not None and index.semantics.spare_affinity_partners:
+        evictable &= ~constraints.affinity.partners()
+    return CandidateSearch(constraints, resolvable, evictable, across_nodes=across_nodes).run(budgets)
 
 
-def _sentence(found: SearchResult, limits: PlacementConstraints, curable: Mask) -> str:
-    """`0/N nodes are available: …`, as kube-scheduler would say it of what freeing each target comes to."""
-    case = limits.case
+def _message(found: SearchResult, constraints: PlacementConstraints, resolvable: Mask) -> str:
+    """`0/N nodes are available: …` as kube-scheduler reports it for preemption."""
+    case = constraints.case
     n = len(case.index.slots)
-    tally = Counter({NOT_HELPFUL: n - int(curable.sum()), NO_VICTIMS: int((curable & ~found.has_victims).sum())})
-    for against in found.tried.values():
-        tally.update(reason.text for reason in against)
-    summed = curable & found.has_victims
-    summed[list(found.tried)] = False
-    tally.update(found.outcome.tally(summed, case.judged))
-    counted = sorted(f"{times} {text}" for text, times in tally.items() if times)
+    counts = Counter({NOT_HELPFUL: n - int(resolvable.sum()), NO_VICTIMS: int((resolvable & ~found.has_victims).sum())})
+    for reasons in found.dry_runs.values():
+        counts.update(reason.text for reason in reasons)
+    without_dry_run = resolvable & found.has_victims
+    without_dry_run[list(found.dry_runs)] = False
+    counts.update(found.outcome.count(without_dry_run, case.results))
+    counted = sorted(f"{times} {text}" for text, times in counts.items() if times)
     return f"0/{n} nodes are available: {', '.join(counted)}."

@@ -1,4 +1,4 @@
-"""One question of preemption: a workload that fits nowhere, and what every rule says of it."""
+"""The input of preemption: a workload that fits nowhere, and the results of all rules for it."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ NominatedPods = dict[int, list[Workload]]
 
 
 class PreemptionCase(msgspec.Struct, frozen=True):
-    """`nominated_pods` are workloads that were promised room: slot → those at least as important as this one."""
+    """`nominated_pods`: slot → the workloads nominated for it whose priority is at least that of this one."""
 
     workload: Workload
     index: PlacementIndex
     rules: Sequence[Rule]
-    judged: tuple[RuleResult, ...]
+    results: tuple[RuleResult, ...]
     nominated_pods: NominatedPods
 
 
 def nominated_pods_of(
     workload: Workload, nominated: Iterable[tuple[Workload, str]], index: PlacementIndex
 ) -> NominatedPods:
-    """Whom the workload must leave room for, by slot: others of the same or a higher priority, not there yet."""
+    """The nominated pods that count against the workload, by slot: of the same or a higher priority, not bound yet."""
     found: NominatedPods = {}
     for other, target in nominated:
         slot = index.slots.by_name.get(target)
