@@ -43,9 +43,9 @@ def broken(pod, node, *placed, semantics=UPSTREAM):
 
 PATH = f"metadata.annotations[bayplan.io/affinity].%s.{RUNNING}[0]"
 ANTI = PATH % "podAntiAffinity"
-OWN = [f"{ANTI} of shop/p refuses app=db on its node, and on n1 that is shop/db"]
-THEIRS = [f"{ANTI} of shop/db refuses app=web on its node, and on n1 that is shop/p"]
-LONELY = [f"{PATH % 'podAffinity'} of shop/p asks for app=db on its node, and n1 has none"]
+OWN = [f"{ANTI} of shop/p rejects app=db on its node, and n1 has shop/db"]
+THEIRS = [f"{ANTI} of shop/db rejects app=web on its node, and n1 has shop/p"]
+LONELY = [f"{PATH % 'podAffinity'} of shop/p requires app=db on its node, and n1 has none"]
 
 
 @pytest.mark.parametrize("pod, placed, node, said", [

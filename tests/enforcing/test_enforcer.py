@@ -6,7 +6,14 @@ import msgspec
 
 from bayplan.enforcing.enforcer import Enforcer
 from bayplan.enforcing.execution_rules import RuleType
-from bayplan.enforcing.planning import CHECKED_LATER, LOWEST, NOWHERE_ELSE, OWNER, OWNS_AFFINITY, EnforcementSettings
+from bayplan.enforcing.planning import (
+    CHECKED_LATER,
+    LOWEST_PRIORITY,
+    NO_OTHER_TARGET,
+    OWNS_AFFINITY,
+    OWNS_RULE,
+    EnforcementSettings,
+)
 from bayplan.enforcing.victims import Precedence
 from bayplan.enforcing.violations import Violation
 
@@ -45,9 +52,9 @@ def test_each_kind_has_its_grace_time():
     assert sorted(end for _, end in plan.in_grace) == [10, 100]
     assert plan.next_at == 10
     plan = enforcer.due(10, precedence(near, apart))
-    assert [(e.victim, e.why) for e in plan.evict] == [("o", OWNER)]
+    assert [(e.victim, e.why) for e in plan.evict] == [("o", OWNS_RULE)]
     plan = enforcer.due(100, precedence(near, apart))
-    assert [(e.victim, e.why) for e in plan.evict] == [("n", OWNS_AFFINITY), ("o", OWNER)]
+    assert [(e.victim, e.why) for e in plan.evict] == [("n", OWNS_AFFINITY), ("o", OWNS_RULE)]
 
 
 def test_who_goes_for_his_affinity_is_told_what_else_that_mends():
@@ -168,7 +175,7 @@ def test_priority_is_told_as_the_reason():
     enforcer = Enforcer(GRACE)
     enforcer.observe([violation], 0)
     plan = enforcer.due(10, precedence(violation, o=5))
-    assert [(e.victim, e.why) for e in plan.evict] == [("p", LOWEST)]
+    assert [(e.victim, e.why) for e in plan.evict] == [("p", LOWEST_PRIORITY)]
 
 
 def test_a_storm_of_five_hundred_is_worked_off_minute_by_minute():
@@ -200,7 +207,7 @@ def test_nobody_is_evicted_while_too_many_are_on_their_way_out():
     enforcer.observe(storm, 0)
     plan = enforcer.due(0, precedence(*storm))
     assert evicted(plan) == ["o0", "o1"]
-    assert {delay.why for delay in plan.waiting} == {"2 evictions are under way, as many as may be at once"}
+    assert {delay.why for delay in plan.waiting} == {"2 evictions are in progress, which is the limit"}
     for victim in evicted(plan):
         enforcer.evicted(victim, 0)
     assert evicted(enforcer.due(1, precedence(*storm))) == []
@@ -269,8 +276,8 @@ def test_places_are_looked_for_a_few_at_a_time_and_everybody_has_a_turn():
     plan = enforcer.due(0, precedence(*storm), placeable)
     assert asked == ["o0", "o1"]
     assert [(delay.victim, delay.why, delay.until) for delay in plan.spared] == [
-        ("o0", NOWHERE_ELSE, 30),
-        ("o1", NOWHERE_ELSE, 30),
+        ("o0", NO_OTHER_TARGET, 30),
+        ("o1", NO_OTHER_TARGET, 30),
     ]
     assert [(delay.victim, delay.why, delay.until) for delay in plan.waiting] == [
         ("o2", CHECKED_LATER, 0),

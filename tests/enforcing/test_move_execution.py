@@ -4,11 +4,11 @@ import pytest
 
 from bayplan.enforcing.eviction_limits import EvictionBudgets
 from bayplan.enforcing.move_execution import (
-    ENDING,
     GONE,
     NO_GAIN,
     ONLY_TOGETHER,
     ORPHANED,
+    TERMINATING,
     Dropped,
     MoveExecution,
     MoveSettings,
@@ -30,9 +30,9 @@ UIDS = {f"shop/{name}": f"uid-{name}" for name in "abc"}
 class Scene:
     """A cluster in which moving the pods in `gaining` gains something, in that order."""
 
-    def __init__(self, gaining="abc", budgets=(), uids=UIDS, orphans=(), ending=()):
+    def __init__(self, gaining="abc", budgets=(), uids=UIDS, orphans=(), terminating=()):
         self.gaining, self.budgets = gaining, budgets
-        self._uids, self._orphans, self._ending = uids, orphans, ending
+        self._uids, self._orphans, self._terminating = uids, orphans, terminating
 
     def workload(self, key):
         if key not in self._uids:
@@ -44,7 +44,7 @@ class Scene:
             uid=self._uids[key],
             labels={"app": name},
             needs=Needs(),
-            terminating=name in self._ending,
+            terminating=name in self._terminating,
         )
 
     def is_recreated(self, key):
@@ -110,7 +110,7 @@ def test_what_gains_nothing_any_more_is_dropped_for_good():
     [
         (Scene(uids={key: uid for key, uid in UIDS.items() if key != "shop/a"}), GONE),
         (Scene(uids={**UIDS, "shop/a": "another"}), GONE),  # made anew under the same name
-        (Scene(ending="a"), ENDING),
+        (Scene(terminating="a"), TERMINATING),
         (Scene(orphans="a"), ORPHANED),
     ],
 )

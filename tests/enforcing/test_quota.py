@@ -56,7 +56,7 @@ def charged(pod, charge="largest", **how):
     """cpu and GiB that the pod is charged, whether it waits or runs."""
     found = situation(*([pod] if pod["spec"]["nodeName"] else []), pod=pod, **how)
     charger = Charger(found.index, charge)
-    (amounts,) = [c.amounts for c in charger.placed()] or [getattr(charger.waiting(found.workload), "amounts", None)]
+    (amounts,) = [c.amounts for c in charger.placed()] or [getattr(charger.pending(found.workload), "amounts", None)]
     if amounts is None:
         return None
     held = dict(amounts)
@@ -131,20 +131,20 @@ def test_rules_over_several_keys_cost_their_domains_together():
 def test_a_charge_says_where_it_comes_from():
     found = situation(exclusive("zone", "placed", node="big"), pod=exclusive(name="waits"))
     charger = Charger(found.index)
-    (placed,), waiting = charger.placed(), charger.waiting(found.workload)
+    (placed,), waiting = charger.placed(), charger.pending(found.workload)
     assert (placed.workload, placed.node, placed.domains, placed.n_nodes) == ("research/placed", "big", ("zone=b",), 2)
     assert (waiting.node, waiting.domains, waiting.n_domains, waiting.n_nodes) == ("", (), 4, 1)
     assert waiting.exclusion.terms == (f"spec.affinity.podAntiAffinity.{REQUIRED}[0]",)
     assert not placed.whole_cluster
-    assert Charger(found.index).waiting(situation(pod=exclusive("cluster")).workload).whole_cluster
+    assert Charger(found.index).pending(situation(pod=exclusive("cluster")).workload).whole_cluster
 
 
 def test_charges_follow_the_nodes_and_the_pods():
     found = situation(exclusive("zone", "placed", node="big"), pod=exclusive())
     charger = Charger(found.index)
-    assert dict(charger.waiting(found.workload).amounts)["cpu"] == 16000
+    assert dict(charger.pending(found.workload).amounts)["cpu"] == 16000
     found.index.remove_target("big")
-    assert dict(charger.waiting(found.workload).amounts)["cpu"] == 8000
+    assert dict(charger.pending(found.workload).amounts)["cpu"] == 8000
     assert list(charger.placed()) == []  # its node is gone, and with it what it kept others out of
     greedy = msgspec.structs.replace(
         found.workload,
@@ -179,7 +179,7 @@ def test_the_reference_implementation_charges_the_same(preset, charge, seed):
     found = questions.situation_of(asked)
     waiting = msgspec.structs.replace(found.workload, requested_target="")
     charger = Charger(found.index, charge)
-    ours = {c.workload: dict(c.amounts) for c in (*charger.placed(), charger.waiting(waiting)) if c is not None}
+    ours = {c.workload: dict(c.amounts) for c in (*charger.placed(), charger.pending(waiting)) if c is not None}
     question["pod"]["spec"].pop("nodeName", None)
     assert ours == reference_implementation.charges(question, found.index.semantics, charge)
 
@@ -193,7 +193,7 @@ def amounts(cpu, memory=None):
 
 def charge(cpu, memory, name="p", namespace="research"):
     found = situation(pod=exclusive(name=name, namespace=namespace, nodeSelector={HOSTNAME: "big"}))
-    return msgspec.structs.replace(Charger(found.index).waiting(found.workload), amounts=amounts(cpu, memory))
+    return msgspec.structs.replace(Charger(found.index).pending(found.workload), amounts=amounts(cpu, memory))
 
 
 def test_accounts_add_up_by_namespace():

@@ -18,11 +18,11 @@ def test_a_new_pod_of_the_same_controller_with_a_node_is_the_replacement():
 
 def test_it_is_not_over_while_something_is_missing():
     cases = [
-        ((OTHER,), "no replacement was made"),
-        ((OTHER, SeenPod("shop/x", "3", "another", "c")), "no replacement was made"),
-        ((OTHER, SeenPod("shop/x", "3", "set", "c", ending=True)), "no replacement was made"),
+        ((OTHER,), "no replacement was created"),
+        ((OTHER, SeenPod("shop/x", "3", "another", "c")), "no replacement was created"),
+        ((OTHER, SeenPod("shop/x", "3", "set", "c", inactive=True)), "no replacement was created"),
         ((OTHER, SeenPod("shop/x", "3", "set")), "its replacement shop/x has no node"),
-        ((OLD, SeenPod("shop/x", "3", "set", "c")), "it has not ended"),
+        ((OLD, SeenPod("shop/x", "3", "set", "c")), "it has not terminated"),
     ]
     for seen, missing in cases:
         (found,) = became(*seen)

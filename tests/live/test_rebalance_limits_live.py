@@ -129,7 +129,7 @@ async def test_a_budget_that_is_used_up_is_waited_for(kube_server, crowd, budget
 async def test_no_more_are_evicted_in_a_minute_than_allowed(kube_server, crowd):
     words = ("--apply", "--yes", "--per-minute", "1")
     async with in_process(kube_server), crowd.kept(), started("rebalance", kube_server, *words) as program:
-        await wait_for(lambda: "1 evictions in the last minute, as many as may be" in program.said)
+        await wait_for(lambda: "1 evictions in the last minute, which is the limit" in program.said)
         assert "move 2" not in program.said
         program.child.send_signal(signal.SIGINT)
         code, _ = await program.end()

@@ -100,7 +100,7 @@ async def test_pods_without_a_controller_stay(kube_server, admin, namespace):
 async def test_it_stops_when_no_replacement_comes(kube_server, crowd):
     code, _, said = await ended("rebalance", kube_server, "--apply", "--yes", "--timeout", "1s")
     assert code == 1
-    assert "no replacement was made within 1 s" in said
+    assert "no replacement was created within 1 s" in said
     assert "stopped: 1 of 2 moves made, 0 of 600 points gained" in said
     assert len(await crowd.pods()) == 2
 

@@ -188,10 +188,10 @@ async def test_a_bind_that_breaks_a_rule_is_refused_in_both_directions(admin):
     view = SeenView()
     await view.rotate(admin)
     async with opened(admin, view=view) as door:
-        with pytest.raises(ApiError, match="of default/web refuses app=db on its node") as refused:
+        with pytest.raises(ApiError, match="of default/web rejects app=db on its node") as refused:
             await admin.bind("default", "web", "node-0")
         assert refused.value.status == 409
-        with pytest.raises(ApiError, match="of default/web-1 refuses app=db on its node"):
+        with pytest.raises(ApiError, match="of default/web-1 rejects app=db on its node"):
             await admin.bind("default", "db", "node-1")
         assert await admin.node_of("db") == ""
         await admin.bind("default", "db", "node-0")
@@ -212,7 +212,7 @@ async def test_of_two_binds_that_break_a_rule_together_one_is_refused(kube_serve
         answers = await asyncio.gather(*binds, return_exceptions=True)
     (refused,) = [answer for answer in answers if isinstance(answer, ApiError)]
     assert refused.status == 409
-    assert "refuses app=db on its node" in str(refused)
+    assert "rejects app=db on its node" in str(refused)
 
 
 async def test_a_pod_that_names_its_node_is_a_bind_too(admin):
@@ -222,7 +222,7 @@ async def test_a_pod_that_names_its_node_is_a_bind_too(admin):
     await view.rotate(admin)
     async with opened(admin, view=view):
         code, said = await refusal(admin, pod(name="db", node="node-0", labels={"app": "db"}))
-        assert (code, "of default/web refuses app=db" in said) == (409, True)
+        assert (code, "of default/web rejects app=db" in said) == (409, True)
         assert await refusal(admin, pod(name="db", labels={"app": "db"})) is None
 
 

@@ -78,7 +78,7 @@ async def test_the_scheduler_guards_its_cluster(webhook, admin, namespace):
     await admin.bind(namespace, "web", free)
     asked = path_to("pods", "db", namespace, "binding")
     said = await wait_for(lambda: refusal(admin, asked, binding("db", free)))
-    assert f"of {namespace}/web refuses app=db on its node" in said
+    assert f"of {namespace}/web rejects app=db on its node" in said
     assert not await refusal(admin, asked, binding("db", node))
 
 

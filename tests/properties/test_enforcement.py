@@ -134,7 +134,7 @@ def test_who_has_no_other_place_is_spared_if_so_wished(seed):
     assert cluster.tracked() == before  # asking leaves no trace
     trial.run()
     for victim, why in trial.spared.items():
-        assert why == planning.NOWHERE_ELSE
+        assert why == planning.NO_OTHER_TARGET
         with enforcer.checking_other_targets(cluster.index, rules) as has_another:
             assert not has_another(victim)
     assert bool(trial.spared) == bool(cluster.tracker.violations())

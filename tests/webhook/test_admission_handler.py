@@ -218,7 +218,7 @@ async def test_a_bind_that_violates_a_rule_of_the_pod_is_rejected():
     view.put(pod("web", annotation=NO_DB))
     handler = AdmissionHandler(AdmissionSettings(), view)
     response = await review(binding("web", "n1"), handler, subResource="binding")
-    assert (response.code, "refuses app=db on its node" in response.message) == (409, True)
+    assert (response.code, "rejects app=db on its node" in response.message) == (409, True)
     assert (await review(binding("web", "n2"), handler, subResource="binding")).allowed
 
 
@@ -227,7 +227,7 @@ async def test_a_bind_that_violates_a_rule_of_an_existing_pod_is_rejected():
     view.put(pod("web", annotation=NO_DB, node="n1"))
     view.put(pod("db", labels={"app": "db"}))
     handler = AdmissionHandler(AdmissionSettings(), view)
-    assert "of shop/web refuses app=db" in (await review(binding("db", "n1"), handler, subResource="binding")).message
+    assert "of shop/web rejects app=db" in (await review(binding("db", "n1"), handler, subResource="binding")).message
 
 
 async def test_a_pod_created_with_a_node_name_is_reviewed_as_a_bind():
@@ -257,7 +257,7 @@ async def test_an_admitted_bind_counts_before_it_is_seen_in_the_cluster():
             "a repeated review has the same response"
         )
         message = (await review(binding(second, "n1"), handler, subResource="binding")).message
-        assert message.endswith("of shop/web refuses app=db on its node, and on n1 that is shop/db")
+        assert message.endswith("of shop/web rejects app=db on its node, and n1 has shop/db")
         now[0] += reviewers.BIND_EXPECTED_SECONDS
         assert (await review(binding(second, "n1"), handler, subResource="binding")).allowed, (
             "the first bind never came"
@@ -328,7 +328,7 @@ async def test_no_review_rejects_an_object_in_an_exempt_namespace(namespace):
     view.put(pod("web", annotation=NO_DB, namespace=namespace))
     handler = AdmissionHandler(AdmissionSettings(), view)
     for obj, how, message in (
-        (binding("web", "n1", namespace), {"subResource": "binding"}, "refuses app=db on its node"),
+        (binding("web", "n1", namespace), {"subResource": "binding"}, "rejects app=db on its node"),
         (exclusive(namespace=namespace), {}, "exceeded quota"),
         (pod(annotation="{", namespace=namespace), {}, "neither YAML nor JSON"),
         ({**pod(namespace=namespace), "spec": 7}, {}, "cannot be read"),

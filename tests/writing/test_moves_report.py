@@ -33,9 +33,9 @@ def made(target=None, *, gone=True, gain=0):
         (Dropped("shop/web-1", "it is gone"), "shop/web-1 stays: it is gone"),
         (made("b", gain=150), "shop/web-1 was replaced by shop/web-2 on b: +150 points"),
         (made("c", gain=-5), "shop/web-1 was replaced by shop/web-2 on c, not on b as planned: -5 points"),
-        (made("b", gone=False), "shop/web-1 was replaced by shop/web-2 on b: +0 points; it has not ended"),
+        (made("b", gone=False), "shop/web-1 was replaced by shop/web-2 on b: +0 points; it has not terminated"),
         (made(""), "shop/web-1 was evicted; its replacement shop/web-2 has no node"),
-        (made(), "shop/web-1 was evicted; no replacement was made"),
+        (made(), "shop/web-1 was evicted; no replacement was created"),
     ],
 )
 def test_each_step_is_one_sentence(happening, said):

@@ -89,7 +89,7 @@ def quota(
 
     cluster, limits = _read(sources, namespace, quota_options, console)
     charger = Charger(cluster.index, quota_options.charge)
-    pending = (charger.waiting(workload) for workload in cluster.pending)
+    pending = (charger.pending(workload) for workload in cluster.pending)
     charges = [*charger.placed(), *(charge for charge in pending if charge is not None)]
     supply = quota_limits.sum_amounts(
         target.allocatable for target in cluster.index.slots.targets if target is not None

@@ -1,1 +1,1 @@
-"""What holds while workloads run: broken rules and who must go, moves that mend soft rules, what exclusivity costs."""
+"""Rules during execution: violations and evictions, moves that improve soft rules, and what exclusive pods cost."""

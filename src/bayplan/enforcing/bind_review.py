@@ -1,9 +1,9 @@
 """
-Whether putting a pod on a node would break a rule that must hold while pods run, its own or that of a pod there.
+Whether binding a pod to a node would break a rule that must hold during execution, its own or that of a pod there.
 
-The seed has the kubelet check this; here it is checked at the door. Only rules over single nodes are looked at, as the
-seed says, so only the pods of one node are: wider ones are found by `tracking` once they are broken. As everywhere, a
-node is who has its hostname as a label: without that label nothing is too near, and nobody near enough.
+The design has the kubelet check this; here it is checked at admission. As in the design, only rules over single nodes
+are reviewed, so only the pods of one node are read; violations over larger domains are found by `tracking`. A node is
+identified by its hostname label: without it, no pod conflicts and no pod meets an affinity.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from bayplan.model.workloads import Workload, WorkloadKey
 
 
 class BrokenRule(msgspec.Struct, frozen=True):
-    """Whose rule would be broken, which, and by whom; nobody where an affinity finds no peer."""
+    """The rule that would be broken, its owner, and the conflicting peers; none where an affinity has no peer."""
 
     owner: WorkloadKey
     node: str
@@ -31,18 +31,18 @@ class BrokenRule(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         if not self.peers:
-            return f"{self.path} of {self.owner} asks for {self.shown} on its node, and {self.node} has none"
+            return f"{self.path} of {self.owner} requires {self.shown} on its node, and {self.node} has none"
         shown = ", ".join(self.peers[:3]) + (" …" if len(self.peers) > 3 else "")
-        return f"{self.path} of {self.owner} refuses {self.shown} on its node, and on {self.node} that is {shown}"
+        return f"{self.path} of {self.owner} rejects {self.shown} on its node, and {self.node} has {shown}"
 
 
 def broken_rules(
     workload: Workload, node: str, index: PlacementIndex, assumed: Sequence[tuple[Workload, str]] = ()
 ) -> list[BrokenRule]:
     """
-    The rules that the pod on this node would break; none on a node that is not known.
+    The rules that the pod would break on this node; none if the node is not known.
 
-    `assumed` are pods that the index does not have yet, each with the node where it will be.
+    `assumed` are pods that are not in the index yet, each with its node.
     """
     slot = index.slots.by_name.get(node)
     if slot is None:
@@ -50,8 +50,8 @@ def broken_rules(
     assumed = [(other, where) for other, where in assumed if other.key != workload.key]
     hostnames = index.column(HOSTNAME)
     slots = [int(one) for domain in hostnames.domains(slot) for one in hostnames.slots_in(domain)]
-    there = (index.records[key].workload for one in slots for key in index.workloads_on(one) if key != workload.key)
-    others = [*there, *(other for other, where in assumed if index.slots.by_name.get(where) in slots)]
+    present = (index.records[key].workload for one in slots for key in index.workloads_on(one) if key != workload.key)
+    others = [*present, *(other for other, where in assumed if index.slots.by_name.get(where) in slots)]
     return [*_own_rules(workload, node, others, assumed, index), *_rules_of_others(workload, node, others, index)]
 
 
@@ -78,13 +78,13 @@ def _rules_of_others(
         for rule in _hostname_rules(owner, index):
             if rule.rule_type is not RuleType.ANTI_AFFINITY or not _matches(rule.term, workload, index):
                 continue
-            meant = [other for other in others if other is not owner and _matches(rule.term, other, index)]
-            if len(meant) + 1 > rule.limit:
+            matching = [other for other in others if other is not owner and _matches(rule.term, other, index)]
+            if len(matching) + 1 > rule.limit:
                 yield BrokenRule(owner.key, node, rule.path, rule.shown, (workload.key,))
 
 
 def _hostname_rules(workload: Workload, index: PlacementIndex) -> Iterable[ExecutionRule]:
-    # An affinity over several keys may be met further away.
+    # An affinity over several keys may be met by a pod on another node.
     return (rule for rule in execution_rules.execution_rules_of(workload, index.semantics) if rule.keys == (HOSTNAME,))
 
 
@@ -95,30 +95,30 @@ def _matches(term: PeerTerm, workload: Workload, index: PlacementIndex) -> bool:
 def _is_lone_member(
     rule: ExecutionRule, workload: Workload, assumed: Sequence[tuple[Workload, str]], index: PlacementIndex
 ) -> bool:
-    """Whether the pod is the first of a set that wants to be together."""
+    """Whether the pod is the only member of a set that its affinity matches."""
 
-    def nobody_else(matching_set: MatchingSet) -> bool:
+    def has_no_other_member(matching_set: MatchingSet) -> bool:
         arriving = (o for o, where in assumed if where in index.slots.by_name and _matches(matching_set.term, o, index))
         return next(arriving, None) is None and not _has_members(matching_set, workload, index)
 
     return any(
-        all(_matches(matching_set.term, workload, index) and nobody_else(matching_set) for matching_set in listed)
-        for listed in rule.lone_member_sets
+        all(_matches(matching_set.term, workload, index) and has_no_other_member(matching_set) for matching_set in sets)
+        for sets in rule.lone_member_sets
     )
 
 
 def _has_members(matching_set: MatchingSet, workload: Workload, index: PlacementIndex) -> bool:
-    entry = index.peer_index.hold(matching_set.term)  # labels that no term in use looks at tell nobody apart
+    entry = index.peer_index.hold(matching_set.term)  # classes distinguish only labels of terms that are held
     try:
         return any(
-            _someone_else(cls, matching_set, workload, index)
+            _has_other_member(cls, matching_set, workload, index)
             for cls in index.peer_index.classes.candidates(entry.anchors)
         )
     finally:
         index.peer_index.release(entry)
 
 
-def _someone_else(cls: WorkloadClass, matching_set: MatchingSet, workload: Workload, index: PlacementIndex) -> bool:
+def _has_other_member(cls: WorkloadClass, matching_set: MatchingSet, workload: Workload, index: PlacementIndex) -> bool:
     if not index.peer_index.class_matches(matching_set.term, cls):
         return False
     columns = [index.column(key) for key in matching_set.keys]

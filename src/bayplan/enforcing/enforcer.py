@@ -1,8 +1,8 @@
 """
-Keeps the timers of broken rules and the books of evictions between one look and the next.
+The state of enforcement between two rounds: the timers of violations and the record of evictions.
 
-Driven from outside: told what is broken, asked what is due, told what became of it. Reads no clock. A new one, after a
-take-over or a restart, knows of no rule that has been broken for long, so it waits rather longer than shorter.
+Driven from outside: it is given the violations, returns the evictions that are due, and is given their outcome. Reads
+no clock. After a take-over or a restart all grace periods start again, so evictions are late rather than early.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from bayplan.rules.rule import Rule
 
 
 class Enforcer:
-    """One for as long as enforcement is on. Times are seconds by any clock that never goes back."""
+    """One per enforcement loop. Times are seconds of any monotonic clock."""
 
     def __init__(self, settings: EnforcementSettings) -> None:
         self.settings = settings
@@ -38,12 +38,12 @@ class Enforcer:
         self._on = True
 
     def observe(self, violations: Iterable[Violation], now: float) -> None:
-        """Take note of what is broken now: new timers start, those of mended rules are forgotten."""
+        """Record the violations now: new timers start, those of resolved violations are removed."""
         self._violations = tuple(violations) if self._on else ()
         self._since = {v.id: self._since.get(v.id, now) for v in self._violations}
 
     def since(self, violation: Violation) -> float | None:
-        """When the rule was first seen broken."""
+        """When the violation was first observed."""
         return self._since.get(violation.id)
 
     def due(
@@ -52,11 +52,11 @@ class Enforcer:
         precedence: Mapping[WorkloadKey, Precedence],
         placeable: Callable[[WorkloadKey], bool] | None = None,
     ) -> EvictionPlan:
-        """What to do now. Nothing is taken for done until `evicted` or `refused` says so."""
+        """The evictions to start now. They count only once `evicted` or `refused` is called."""
         return self.plan(self.choosing(now, precedence)(), now, placeable)
 
     def choosing(self, now: float, precedence: Mapping[WorkloadKey, Precedence]) -> Callable[[], EvictionChoice]:
-        """The choice of who has to go, made when called; in any thread, since nothing that it reads changes."""
+        """A function that chooses the victims; it may run in any thread, since it reads a copy of the state."""
         return functools.partial(
             planning.choose_evictions, self._violations, now, self.settings, self._state(now), {**precedence}
         )
@@ -64,11 +64,11 @@ class Enforcer:
     def plan(
         self, chosen: EvictionChoice, now: float, placeable: Callable[[WorkloadKey], bool] | None = None
     ) -> EvictionPlan:
-        """What to do now about those who were chosen, as far as what they were chosen for is still broken."""
+        """The evictions to start now, of the chosen victims whose violations still exist."""
         still = tuple(e for e in chosen.evictions if any(cause.id in self._since for cause in e.causes))
         choice = msgspec.structs.replace(chosen, evictions=still)
         plan = planning.plan_evictions(choice, now, self.settings, self._state(now), placeable=placeable)
-        self._no_place.update({d.victim: d.until for d in plan.spared if d.why == planning.NOWHERE_ELSE})
+        self._no_place.update({d.victim: d.until for d in plan.spared if d.why == planning.NO_OTHER_TARGET})
         return plan
 
     def _state(self, now: float) -> EnforcementState:
@@ -89,16 +89,16 @@ class Enforcer:
         self.mark_terminating(victim)
 
     def mark_terminating(self, victim: WorkloadKey) -> None:
-        """The victim is on its way out until `gone`, whoever sent it."""
+        """The victim is terminating until `gone`, whatever the cause."""
         self._terminating.add(victim)
         self._refused.pop(victim, None)
         self._no_place.clear()
 
     def refused(self, victim: WorkloadKey, why: str, now: float, *, outcome_unknown: bool = False) -> None:
         """
-        The eviction was not accepted: the victim is left in peace for a while.
+        The eviction was rejected: it is not tried again for a while.
 
-        `outcome_unknown`: nobody knows, since no answer came. Then it counts as begun, lest more go than the limit allows.
+        `outcome_unknown`: no answer came. It then counts as started, so that the rate limit is not exceeded.
         """
         self._refused[victim] = now + self.settings.retry_after, why
         self._no_place.clear()
@@ -106,36 +106,31 @@ class Enforcer:
             self._started.append(now)
 
     def gone(self, victim: WorkloadKey) -> None:
-        """The victim is no longer there: its disruption is over."""
+        """The victim no longer exists: its disruption is over."""
         self._terminating.discard(victim)
-        self._no_place.clear()  # now there may be room
+        self._no_place.clear()  # there may be room now
 
     def switch_off(self) -> None:
-        """Cancel everything that is not under way yet, and take note of nothing from now on."""
+        """Cancel everything that is not in progress, and record nothing from now on."""
         self._on = False
         self.observe((), 0.0)
         self._refused.clear()
         self._no_place.clear()
 
     def switch_on(self) -> None:
-        """Begin anew: every grace time starts with the next look."""
+        """Record violations again: every grace period starts with the next `observe`."""
         self._on = True
-
-
-# RF merged from enforcing.other_targets: Whether there is another place for a workload that would have to go, asked
-# of the engine itself.
 
 
 @contextmanager
 def checking_other_targets(index: PlacementIndex, rules: Sequence[Rule]) -> Iterator[Callable[[WorkloadKey], bool]]:
     """
-    A question that can be put for one workload after another while the context lasts.
+    A function that says whether a workload fits on another target, to be called while the context lasts.
 
-    Whoever has another place is taken to stand there from then on, so that no two are promised the same room. In the
-    end the index is as it was.
+    A workload that does is moved there on the index, so that no room is given twice. The index is restored in the end.
     """
 
-    def has_another(key: WorkloadKey) -> bool:
+    def fits_elsewhere(key: WorkloadKey) -> bool:
         shares = index.records[key].shares
         workload = index.remove(key)
         slot, _ = schedule_pod.choose(workload, index, rules)
@@ -145,4 +140,4 @@ def checking_other_targets(index: PlacementIndex, rules: Sequence[Rule]) -> Iter
         return moves
 
     with index.tentatively():
-        yield has_another
+        yield fits_elsewhere

@@ -1,4 +1,9 @@
-"""How many evictions may be started now: so many in a minute, and so many under way at once. Knows not whose."""
+"""
+The limits of evictions: a rate limit, and PodDisruptionBudgets as the eviction API applies them.
+
+Budgets mirror pkg/registry/core/pod/storage/eviction.go: an empty selector selects the whole namespace, and a pod with
+more than one budget cannot be evicted. Knows nothing of violations.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +17,14 @@ MINUTE = 60.0
 
 
 class EvictionRateLimit:
-    """Lets evictions pass, one by one, as far as the limits allow. `started` are the times of earlier ones."""
+    """How many evictions may start per minute and be in progress at once. `started` are the times of earlier ones."""
 
     def __init__(
-        self, now: float, *, per_minute: int, at_once: int, started: Iterable[float] = (), under_way: int = 0
+        self, now: float, *, per_minute: int, at_once: int, started: Iterable[float] = (), in_progress: int = 0
     ) -> None:
         self._now, self._per_minute, self._at_once = now, per_minute, at_once
         self._recent = sorted(start for start in started if start > now - MINUTE)
-        self._under_way = under_way
+        self._in_progress = in_progress
 
     @property
     def open(self) -> bool:
@@ -27,32 +32,28 @@ class EvictionRateLimit:
 
     @property
     def why(self) -> str:
-        """What keeps it shut; empty if it is open."""
-        if self._under_way >= self._at_once:
-            return f"{self._under_way} evictions are under way, as many as may be at once"
+        """The limit that is reached; empty if another eviction may start."""
+        if self._in_progress >= self._at_once:
+            return f"{self._in_progress} evictions are in progress, which is the limit"
         if len(self._recent) >= self._per_minute:
-            return f"{len(self._recent)} evictions in the last minute, as many as may be"
+            return f"{len(self._recent)} evictions in the last minute, which is the limit"
         return ""
 
     @property
     def until(self) -> float:
-        """When the oldest eviction that stands in the way is a minute old; not known where others must be gone."""
-        if self._under_way >= self._at_once or not self._per_minute:
+        """When another eviction may start; infinite if one in progress must end first."""
+        if self._in_progress >= self._at_once or not self._per_minute:
             return math.inf
         return self._recent[-self._per_minute] + MINUTE
 
-    def pass_one(self) -> None:
-        self._under_way += 1
+    def take(self) -> None:
+        """Count an eviction that starts now."""
+        self._in_progress += 1
         self._recent.append(self._now)
 
 
-# RF merged from enforcing.eviction_budgets: PodDisruptionBudgets as the eviction API reads them, kept in books while
-# a plan is made. Mirrors pkg/registry/core/pod/storage/eviction.go: an empty selector selects the whole namespace,
-# and a pod with more than one budget cannot be evicted at all. Knows nothing of violations.
-
-
 class EvictionBudgets:
-    """What is left of each budget once everything charged so far has gone."""
+    """What is left of each budget after the evictions charged so far."""
 
     def __init__(self, budgets: Iterable[DisruptionBudget] = ()) -> None:
         self._by_namespace: dict[str, list[DisruptionBudget]] = {}
@@ -63,22 +64,22 @@ class EvictionBudgets:
 
     def refusal(self, workload: Workload) -> str:
         """Why the workload cannot be evicted now; empty if it can."""
-        guarding = self._guarding(workload)
-        if len(guarding) > 1:
-            named = " and ".join(budget.name for budget in guarding)
+        budgets = self._budgets_of(workload)
+        if len(budgets) > 1:
+            named = " and ".join(budget.name for budget in budgets)
             return f"PodDisruptionBudgets {named} both select it, which the eviction API does not support"
-        return next((f"PodDisruptionBudget {b.name} allows no disruption" for b in guarding if self._spent(b)), "")
+        return next((f"PodDisruptionBudget {b.name} allows no disruption" for b in budgets if self._spent(b)), "")
 
     def charge(self, workload: Workload) -> None:
-        """Take note that the workload goes."""
-        for budget in self._guarding(workload):
+        """Charge the eviction of the workload to its budgets."""
+        for budget in self._budgets_of(workload):
             self._left[budget.namespace, budget.name] -= 1
 
     def _spent(self, budget: DisruptionBudget) -> bool:
         return self._left[budget.namespace, budget.name] < 1
 
-    def _guarding(self, workload: Workload) -> list[DisruptionBudget]:
-        """The budgets that select the workload; none where its going is charged already."""
+    def _budgets_of(self, workload: Workload) -> list[DisruptionBudget]:
+        """The budgets that select the workload, except those that have its disruption recorded already."""
         return [
             budget
             for budget in self._by_namespace.get(workload.namespace, ())

@@ -1,8 +1,12 @@
 """
-What must hold while a workload stays where it is, clause by clause: who is meant, in which domains, how many may be.
+The rules that must hold while a workload runs, and each rule as it is tracked in the index.
 
-A pod's clauses are its terms that are required during execution. Of a binding all required terms and Karmada's groups
-are judged. Knows nothing of who is where.
+An `ExecutionRule` says which peers it matches, in which domains, and how many of them are allowed. A pod's rules are
+its terms that are required during execution. For a binding they are all required terms and Karmada's groups.
+
+A `TrackedRule` knows the owners of one rule by domain, and for which of them it is broken. It reads counters by domain,
+never workloads. All owners of a rule in a domain are judged by the same count, so a domain is judged again only when
+its count crosses a level that matters (`_level`).
 """
 
 from __future__ import annotations
@@ -37,15 +41,15 @@ from bayplan.rules.inter_pod_evidence import show_term
 
 
 class RuleType(enum.Enum):
-    """What a clause asks of the peers it means."""
+    """What a rule requires of the peers it matches."""
 
-    AFFINITY = "affinity"  # one of them in the domain
-    ANTI_AFFINITY = "anti-affinity"  # no more than the limit in the domain
-    GROUP_AFFINITY = "affinity group"  # every one of them on the same target
+    AFFINITY = "affinity"  # at least one of them in the domain
+    ANTI_AFFINITY = "anti-affinity"  # at most `limit` of them in the domain
+    GROUP_AFFINITY = "affinity group"  # all of them on the same target
 
 
 class MatchingSet(msgspec.Struct, frozen=True):
-    """Others of the owner's own kind: on targets that have one of the keys, or anywhere if `keys` is empty."""
+    """The workloads that match a term, on targets that have one of the keys, or anywhere if `keys` is empty."""
 
     term: PeerTerm
     keys: tuple[str, ...] = ()
@@ -53,10 +57,10 @@ class MatchingSet(msgspec.Struct, frozen=True):
 
 class ExecutionRule(msgspec.Struct, frozen=True):
     """
-    One rule as its owners hold it. `path` and `shown` are for people.
+    One rule of its owners. `path` and `shown` are for messages.
 
-    `lone_member_sets` says when the owner is the lone member of a set that wants to be together, which is no violation: if in one
-    of these lists the owner matches every term and nobody else does.
+    `lone_member_sets` are for the first-pod rule: an affinity that matches its owner is not violated while the owner is
+    the only member. That is the case if in one of these lists the owner, and no other workload, matches all terms.
     """
 
     rule_type: RuleType
@@ -69,20 +73,20 @@ class ExecutionRule(msgspec.Struct, frozen=True):
 
 
 def execution_rules_of(workload: Workload, semantics: Semantics) -> tuple[ExecutionRule, ...]:
-    """What must hold for this workload while it runs; nothing for one that is on its way out."""
+    """The rules of this workload while it runs; none if it is terminating."""
     if workload.terminating:
         return ()
     affinity, binding = workload.needs.affinity, workload.binding
     if binding is None:
         return _of_terms(_during_execution(affinity), affinity, workload.namespace, semantics) if affinity else ()
-    near, apart = workload.labels.get(AFFINITY_GROUP), workload.labels.get(ANTI_AFFINITY_GROUP)
+    group, anti_group = workload.labels.get(AFFINITY_GROUP), workload.labels.get(ANTI_AFFINITY_GROUP)
     terms = _of_terms(affinity, affinity, workload.namespace, semantics) if affinity else ()
-    return (*terms, *_of_groups(near, apart, binding.namespace)) if near or apart else terms
+    return (*terms, *_of_groups(group, anti_group, binding.namespace)) if group or anti_group else terms
 
 
 @lru_cache(maxsize=16384)
 def _during_execution(affinity: AffinityTerms) -> AffinityTerms:
-    """The hard terms that must hold during execution too."""
+    """The required terms that must also hold during execution."""
     return AffinityTerms(
         required=tuple(term for term in affinity.required if term.during_execution),
         anti_required=tuple(term for term in affinity.anti_required if term.during_execution),
@@ -99,48 +103,59 @@ def _of_terms(
     )
     if judged == NO_TERMS:
         return ()
-    # Each sign as it was read when the workload was placed, so that nobody is in violation where he was just put.
-    near = resolve(AffinityTerms(required=judged.required), namespace, semantics, incoming=True)
-    apart = resolve(AffinityTerms(anti_required=judged.anti_required), namespace, semantics, incoming=False)
-    whole = resolve(AffinityTerms(required=written.required), namespace, semantics, incoming=True)
+    # Affinity and anti-affinity as they were resolved for placing, so that a new placement is never a violation.
+    affinity = resolve(AffinityTerms(required=judged.required), namespace, semantics, incoming=True)
+    anti_affinity = resolve(AffinityTerms(anti_required=judged.anti_required), namespace, semantics, incoming=False)
+    all_affinity = resolve(AffinityTerms(required=written.required), namespace, semantics, incoming=True)
     return (
-        *(_affinity_rule(use, near, whole, semantics) for use in near.required),
-        *map(_anti_affinity_rule, apart.anti_required),
+        *(_affinity_rule(one, affinity, all_affinity, semantics) for one in affinity.required),
+        *map(_anti_affinity_rule, anti_affinity.anti_required),
     )
 
 
 def _with_topology(terms: tuple[PodTerm, ...], semantics: Semantics) -> tuple[PodTerm, ...]:
-    """A term whose empty topology key means nothing is refused when placing; nobody is thrown out for it."""
+    """Without terms whose empty topology key has no meaning: these are rejected at placing and evict no pod."""
     return tuple(term for term in terms if term.topology_key or semantics.empty_topology_key_means_any)
 
 
-def _affinity_rule(use: ResolvedTerm, near: ResolvedTerms, whole: ResolvedTerms, semantics: Semantics) -> ExecutionRule:
+def _affinity_rule(
+    one: ResolvedTerm, affinity: ResolvedTerms, all_affinity: ResolvedTerms, semantics: Semantics
+) -> ExecutionRule:
     if semantics.first_pod_per_term:
-        lone_member_sets: tuple[tuple[MatchingSet, ...], ...] = ((MatchingSet(use.term),),)
+        sets: tuple[tuple[MatchingSet, ...], ...] = ((MatchingSet(one.term),),)
     else:
-        # Placed as the first of its set, judged by all of its terms, it must not be in violation by some of them.
-        lists = (tuple(MatchingSet(_met_by(u, r, semantics), u.keys) for u in r.required) for r in (near, whole))
-        lone_member_sets = tuple(dict.fromkeys(lists))
-    term, source = _met_by(use, near, semantics), use.source
+        # A pod placed as the first of its set is judged by all of its terms, so it must not violate some of them here.
+        lists = (
+            tuple(MatchingSet(_met_by(term, resolved, semantics), term.keys) for term in resolved.required)
+            for resolved in (affinity, all_affinity)
+        )
+        sets = tuple(dict.fromkeys(lists))
     return ExecutionRule(
-        RuleType.AFFINITY, term, use.keys, path=source.path, shown=show_term(source), lone_member_sets=lone_member_sets
+        RuleType.AFFINITY,
+        _met_by(one, affinity, semantics),
+        one.keys,
+        path=one.source.path,
+        shown=show_term(one.source),
+        lone_member_sets=sets,
     )
 
 
-def _met_by(use: ResolvedTerm, resolved: ResolvedTerms, semantics: Semantics) -> PeerTerm:
-    """Who meets the term: upstream wants one peer that meets all of them."""
-    return use.term if semantics.affinity_terms_met_apart or resolved.conjunction is None else resolved.conjunction
+def _met_by(one: ResolvedTerm, resolved: ResolvedTerms, semantics: Semantics) -> PeerTerm:
+    """The peers that meet the term: upstream requires one peer that meets all terms."""
+    return one.term if semantics.affinity_terms_met_apart or resolved.conjunction is None else resolved.conjunction
 
 
-def _anti_affinity_rule(use: ResolvedTerm) -> ExecutionRule:
-    # Whoever is on the way out ends the conflict by himself.
-    term = msgspec.structs.replace(use.term, counts_terminating=False)
-    return ExecutionRule(RuleType.ANTI_AFFINITY, term, use.keys, use.limit, use.source.path, show_term(use.source))
+def _anti_affinity_rule(one: ResolvedTerm) -> ExecutionRule:
+    # A terminating pod resolves the conflict without an eviction.
+    term = msgspec.structs.replace(one.term, counts_terminating=False)
+    return ExecutionRule(RuleType.ANTI_AFFINITY, term, one.keys, one.limit, one.source.path, show_term(one.source))
 
 
 @lru_cache(maxsize=4096)
-def _of_groups(near: str | None, apart: str | None, namespace: str) -> tuple[ExecutionRule, ...]:
-    """Karmada's groups, which reach as far as the template's namespace."""
+def _of_groups(
+    affinity_group: str | None, anti_affinity_group: str | None, namespace: str
+) -> tuple[ExecutionRule, ...]:
+    """The rules of Karmada's groups, whose scope is the namespace of the template."""
     return tuple(
         ExecutionRule(
             rule_type,
@@ -150,44 +165,41 @@ def _of_groups(near: str | None, apart: str | None, namespace: str) -> tuple[Exe
             shown=group,
         )
         for rule_type, label, group, field in (
-            (RuleType.GROUP_AFFINITY, AFFINITY_GROUP, near, "affinityGroup"),
-            (RuleType.ANTI_AFFINITY, ANTI_AFFINITY_GROUP, apart, "antiAffinityGroup"),
+            (RuleType.GROUP_AFFINITY, AFFINITY_GROUP, affinity_group, "affinityGroup"),
+            (RuleType.ANTI_AFFINITY, ANTI_AFFINITY_GROUP, anti_affinity_group, "antiAffinityGroup"),
         )
         if group
     )
 
 
-# RF merged from enforcing.duties: A clause at work in the index: who holds it in which domain, and for whom it is
-# broken. Reads counters by domain, never workloads. Everybody who holds a clause in a domain is judged by the same
-# count, so a domain is looked at again only when its count crosses what makes a difference (`level`).
+# Rules tracked in the index
 
-
-Domain = tuple[str, Hashable]  # topology key and value: ids of domains are given to other values in time
+Domain = tuple[str, Hashable]  # topology key and value; ids of domains are reused for other values
 
 
 class RuleBreach(msgspec.Struct, frozen=True):
-    """Where a clause is broken for its owner: the slot, and the domains with too many peers or with none."""
+    """Where a rule is broken for an owner: the slot, and the domains with too many peers or with none."""
 
     slot: int
     domains: tuple[Domain, ...]
 
 
 class TrackedSet(msgspec.Struct, frozen=True):
-    """A `Company` in the index."""
+    """A `MatchingSet` with its counter in the index."""
 
     matching_set: MatchingSet
     counter: Counter
 
     def has_other_members(self, record: PlacedWorkload) -> bool:
-        """Whether anybody but the owner, who is one of them, is counted."""
+        """Whether the set has a member other than the owner, who is a member."""
         if not self.matching_set.keys:
             return self.counter.anywhere > 1
         column = self.counter.column
         own = {domain for slot in record.slots for domain in column.domains(slot)}
         return any(count > (domain in own) for domain, count in self.counter.by_domain.items())
 
-    def names(self, index: PlacementIndex) -> tuple[WorkloadKey, ...]:
-        """All who are counted, the owner included."""
+    def members(self, index: PlacementIndex) -> tuple[WorkloadKey, ...]:
+        """All members, the owner included."""
         term, column = self.matching_set.term, self.counter.column
         if not self.matching_set.keys and index.lost_targets_count:
             return index.peer_index.all_peers(term)
@@ -195,17 +207,20 @@ class TrackedSet(msgspec.Struct, frozen=True):
         return index.peer_index.peers(term, [s for s in slots if not self.matching_set.keys or column.domains(s)])
 
     def state(self) -> Hashable:
-        """Something that changes whenever the answer of `has_other_members` does, for whomever."""
+        """A value that changes whenever the answer of `has_other_members` does, for any owner."""
         if not self.matching_set.keys:
             return min(self.counter.anywhere, 2)
         widest = 1 + max(map(len, self.counter.column.further.values()), default=0)
         if len(self.counter.by_domain) > widest:
-            return None  # more domains than any one owner stands in: somebody else is in one of them
+            return None  # more domains than one owner can be in: another member is in one of them
         return frozenset((domain, min(count, 2)) for domain, count in self.counter.by_domain.items())
 
 
 class TrackedRule:
-    """`owners_by_domain` has who holds the clause by domain, `unmet` those of an affinity with no peer near, alone or not."""
+    """
+    One rule with its owners. `unmet` are the owners of an affinity that have no peer in their domain, lone members
+    included.
+    """
 
     def __init__(self, rule: ExecutionRule, index: PlacementIndex) -> None:
         self.rule = rule
@@ -222,21 +237,21 @@ class TrackedRule:
         self._set_states = self._current_set_states()
 
     def release(self) -> None:
-        """Let go of the terms."""
+        """Release the terms held in the index."""
         for entry in (self.entry, *self.set_entries):
             self._index.peer_index.release(entry)
 
-    # Who holds it
+    # Owners
 
     def add_owner(self, key: WorkloadKey, domains: tuple[Domain, ...]) -> None:
         self.owners.add(key)
         for domain in domains:
-            owners_by_domain = self.owners_by_domain.get(domain)
-            if owners_by_domain is None:
+            owners = self.owners_by_domain.get(domain)
+            if owners is None:
                 self.owners_by_domain[domain] = {key}
                 self._levels[domain] = self._level(domain)
             else:
-                owners_by_domain.add(key)
+                owners.add(key)
 
     def remove_owner(self, key: WorkloadKey, domains: tuple[Domain, ...]) -> None:
         self.owners.discard(key)
@@ -247,49 +262,51 @@ class TrackedRule:
                 del self.owners_by_domain[domain], self._levels[domain]
 
     def domains_of(self, target: Target) -> list[Domain]:
-        """The target's domains as the clause sees them."""
+        """The target's domains by the keys of the rule."""
         return [(column.key, value) for column in self._columns for value in column.values_of(target)]
 
-    def crossed(self, domain: Domain) -> bool:
-        """Whether the count of a domain that has holders now means something else than when last asked."""
+    def level_changed(self, domain: Domain) -> bool:
+        """Whether the count of a domain with owners has crossed a level since the last call."""
         before, self._levels[domain] = self._levels[domain], self._level(domain)
         return before != self._levels[domain]
 
     def refresh(self) -> None:
-        """Take note of all counts as they are."""
+        """Record all levels and set states as they are now."""
         for domain in self._levels:
             self._levels[domain] = self._level(domain)
         self._set_states = self._current_set_states()
 
     def sets_changed(self) -> bool:
-        """Whether somebody may have become the lone member of a set, or ceased to be, since last asked."""
+        """Whether an owner may have become, or ceased to be, the lone member of a set since the last call."""
         before, self._set_states = self._set_states, self._current_set_states()
         return before != self._set_states
 
     def _current_set_states(self) -> Hashable:
-        return tuple(others.state() for sets in self._sets for others in sets)
+        return tuple(one.state() for sets in self._sets for one in sets)
 
-    # For whom it is broken
+    # Judging
 
     def breaches(self, record: PlacedWorkload) -> list[RuleBreach]:
-        """Where the clause is broken for one owner."""
+        """Where the rule is broken for one owner."""
         match self.rule.rule_type:
             case RuleType.ANTI_AFFINITY:
-                found = [RuleBreach(slot, self._crowded(slot, record)) for slot in record.slots]
+                found = [RuleBreach(slot, self._overfull_domains(slot, record)) for slot in record.slots]
                 return [breach for breach in found if breach.domains]
             case RuleType.GROUP_AFFINITY:
                 missing = [slot for slot in record.slots if self._count_on(slot) < self.counters[0].anywhere]
                 return [RuleBreach(slot, self._domains_at(slot)) for slot in missing]
             case RuleType.AFFINITY:
-                return self._far(record)
+                return self._affinity_breaches(record)
 
-    def _far(self, record: PlacedWorkload) -> list[RuleBreach]:
-        far = [slot for slot in record.slots if not self._has_peer(slot, record)]
-        if not far:
+    def _affinity_breaches(self, record: PlacedWorkload) -> list[RuleBreach]:
+        without_peer = [slot for slot in record.slots if not self._has_peer(slot, record)]
+        if not without_peer:
             self.unmet.discard(record.workload.key)
             return []
         self.unmet.add(record.workload.key)
-        return [] if self._is_lone_member(record) else [RuleBreach(slot, self._domains_at(slot)) for slot in far]
+        if self._is_lone_member(record):
+            return []
+        return [RuleBreach(slot, self._domains_at(slot)) for slot in without_peer]
 
     def _has_peer(self, slot: int, record: PlacedWorkload) -> bool:
         own = self.matches_itself(record)
@@ -299,7 +316,7 @@ class TrackedRule:
             for domain in counter.column.domains(slot)
         )
 
-    def _crowded(self, slot: int, record: PlacedWorkload) -> tuple[Domain, ...]:
+    def _overfull_domains(self, slot: int, record: PlacedWorkload) -> tuple[Domain, ...]:
         (counter,), own = self.counters, self.matches_itself(record)
         column = counter.column
         return tuple(
@@ -309,14 +326,14 @@ class TrackedRule:
         )
 
     def _is_lone_member(self, record: PlacedWorkload) -> bool:
-        return any(not any(o.has_other_members(record) for o in sets) for sets in self.own_sets(record))
+        return any(not any(one.has_other_members(record) for one in sets) for sets in self.own_sets(record))
 
     def own_sets(self, record: PlacedWorkload) -> list[tuple[TrackedSet, ...]]:
-        """The sets that the owner is a member of: the lone member of one is in no violation."""
-        return [s for s in self._sets if all(self._matches(o.matching_set.term, record) for o in s)]
+        """The lists of sets that the owner is a member of; the lone member of one list violates nothing."""
+        return [sets for sets in self._sets if all(self._matches(one.matching_set.term, record) for one in sets)]
 
     def matches_itself(self, record: PlacedWorkload) -> bool:
-        """Whether the owner is one of those whom its own clause means."""
+        """Whether the rule matches its owner."""
         return self._matches(self.rule.term, record)
 
     def _matches(self, term: PeerTerm, record: PlacedWorkload) -> bool:
@@ -336,7 +353,7 @@ class TrackedRule:
         return max((counter.by_domain.get(domain, 0) for domain in counter.column.domains(slot)), default=0)
 
     def _level(self, domain: Domain) -> int:
-        """How many more than allowed, as far as it matters: with two, also an owner who counts himself has too many."""
+        """The excess of peers, from 0 to 2: at 2, even an owner that the rule matches itself has too many."""
         key, value = domain
         counter = next(counter for counter in self.counters if counter.column.key == key)
         count = counter.by_domain.get(counter.column.by_value.get(value, -1), 0)

@@ -1,9 +1,9 @@
 """
-From broken rules to evictions: who goes now, who waits and until when, who is spared and why.
+From violations to evictions: which pods are evicted now, which wait and until when, which are spared and why.
 
-Affinity takes the owner of the rule, always; anti-affinity takes whom `victims` chooses. Each only once its rule has
-been broken for the grace time of its kind, and no more at once than the limits allow. Pure: the time is a number that
-comes from outside.
+A violated affinity evicts the owner of the rule; a violated anti-affinity evicts the pods that `victims` chooses. A pod
+is evicted only once its rule has been violated for the grace period of its type, within the limits of the settings.
+Pure: the time is an argument.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from bayplan.enforcing.victims import Conflict, Precedence
 from bayplan.enforcing.violations import Violation, ViolationId
 from bayplan.model.workloads import WorkloadKey
 
-NOWHERE_ELSE = "no other place for it"
-CHECKED_LATER = "a place for it is looked for after the others"
+NO_OTHER_TARGET = "no other place for it"
+CHECKED_LATER = "another place for it is looked for after the others"
 OWNS_AFFINITY = "its affinity is not met"
-LOWEST = "lowest priority in the conflict"
-OWNER = "owner of the broken rule, at equal priority"
-RESOLVES_MOST = "its going mends the most at equal priority"
+LOWEST_PRIORITY = "lowest priority in the conflict"
+OWNS_RULE = "owner of the broken rule, at equal priority"
+RESOLVES_MOST = "its eviction resolves the most at equal priority"
 
 
 class EnforcementSettings(msgspec.Struct, frozen=True, kw_only=True):
     """
-    How evictions are held back; times in seconds.
+    The limits of evictions; times in seconds.
 
-    `per_minute` and `at_once` limit how many are started and how many are under way. `only_if_placeable` spares
-    whoever has no other place to go.
+    `per_minute` limits how many are started, `at_once` how many are in progress. `only_if_placeable` spares pods that
+    fit on no other node.
     """
 
     affinity_grace: float = 300.0
@@ -49,10 +49,10 @@ class EnforcementSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 class EnforcementState(msgspec.Struct, frozen=True, kw_only=True):
     """
-    What happened before: since when rules are broken, when evictions were started, who is on the way out.
+    The history: since when rules are violated, when evictions were started, which workloads are terminating.
 
-    `refused` says until when and why a workload cannot be evicted, `no_place` until when not to ask again whether there
-    is another place for it.
+    `refused` says until when and why a workload cannot be evicted, `no_place` until when not to check again whether it
+    fits elsewhere.
     """
 
     since: Mapping[ViolationId, float]
@@ -63,7 +63,7 @@ class EnforcementState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Eviction(msgspec.Struct, frozen=True):
-    """One who goes now, why he, and the broken rules that this is for."""
+    """A workload to evict, why this one, and the violations that its eviction resolves."""
 
     victim: WorkloadKey
     why: str
@@ -71,7 +71,7 @@ class Eviction(msgspec.Struct, frozen=True):
 
 
 class Delay(msgspec.Struct, frozen=True):
-    """One who does not go now. `until` is when to look again; infinite if only a change of something else can help."""
+    """A victim that is not evicted now. `until` is when to check again; infinite if only another change can help."""
 
     victim: WorkloadKey
     why: str
@@ -81,8 +81,8 @@ class Delay(msgspec.Struct, frozen=True):
 
 class EvictionChoice(msgspec.Struct, frozen=True):
     """
-    Who has to go, the first first, whether or not the limits let them. `in_grace` are the broken rules within their
-    grace time, each with the end of it. `exact`: nobody could choose better.
+    The workloads to evict, in order, before any limits. `in_grace` are the violations within their grace period, each
+    with its end. `exact`: no choice is better.
     """
 
     evictions: tuple[Eviction, ...] = ()
@@ -92,8 +92,8 @@ class EvictionChoice(msgspec.Struct, frozen=True):
 
 class EvictionPlan(msgspec.Struct, frozen=True):
     """
-    Of those who are chosen, who goes now. `waiting` are victims that the limits hold back, `spared` those that a budget
-    or the lack of a place protects.
+    The evictions to start now. `waiting` are victims held back by the limits, `spared` those protected by a budget or
+    because they fit nowhere else.
     """
 
     evict: tuple[Eviction, ...] = ()
@@ -104,7 +104,7 @@ class EvictionPlan(msgspec.Struct, frozen=True):
 
     @property
     def next_at(self) -> float:
-        """When the next thing may be due, if nothing else happens."""
+        """When the next eviction may be due, if nothing else changes."""
         times = [end for _, end in self.in_grace] + [delay.until for delay in (*self.waiting, *self.spared)]
         return min(times, default=math.inf)
 
@@ -116,12 +116,12 @@ def choose_evictions(
     state: EnforcementState,
     precedence: Mapping[WorkloadKey, Precedence],
 ) -> EvictionChoice:
-    """Who has to go for the rules that have been broken for long enough. Most of the work is here."""
+    """The victims for the rules whose grace period is over. This is the expensive part."""
     broken = [v for v in violations if not v.resolved_without(state.terminating)]
     ends = {v.id: state.since.get(v.id, now) + settings.grace(v.rule_type) for v in broken}
-    ripe = [v for v in broken if ends[v.id] <= now]
-    found, exact = evictions_for(ripe, _with_protection(precedence, state, now), state.terminating)
-    began = {id(v): state.since.get(v.id, math.inf) for v in ripe}
+    due = [v for v in broken if ends[v.id] <= now]
+    found, exact = evictions_for(due, _with_protection(precedence, state, now), state.terminating)
+    began = {id(v): state.since.get(v.id, math.inf) for v in due}
     since = {key: min(began[id(v)] for v in eviction.causes) for key, eviction in found.items()}
     order = sorted(found, key=lambda key: (precedence[key].priority, since[key], key))
     in_grace = tuple((v, ends[v.id]) for v in broken if ends[v.id] > now)
@@ -136,52 +136,54 @@ def plan_evictions(
     *,
     placeable: Callable[[WorkloadKey], bool] | None = None,
 ) -> EvictionPlan:
-    """Which of them go now. `placeable` says whether there is another place for a workload."""
+    """Which of the chosen workloads are evicted now. `placeable` says whether a workload fits on another node."""
     evict, waiting, spared = [], [], []
-    gate = EvictionRateLimit(
+    limit = EvictionRateLimit(
         now,
         per_minute=settings.per_minute,
         at_once=settings.at_once,
         started=state.started,
-        under_way=len(state.terminating),
+        in_progress=len(state.terminating),
     )
-    search = _EvictionSearch(placeable if settings.only_if_placeable else None, settings.at_once)
+    check = _PlaceabilityCheck(placeable if settings.only_if_placeable else None, settings.at_once)
     for eviction in choice.evictions:
         victim, causes = eviction.victim, eviction.causes
         until, why = state.refused.get(victim, (-math.inf, ""))
         if until > now:
             spared.append(Delay(victim, why, causes, until))
-        elif not gate.open:
-            waiting.append(Delay(victim, gate.why, causes, gate.until))
+        elif not limit.open:
+            waiting.append(Delay(victim, limit.why, causes, limit.until))
         elif state.no_place.get(victim, -math.inf) > now:
-            spared.append(Delay(victim, NOWHERE_ELSE, causes, state.no_place[victim]))
-        elif search.tired:
+            spared.append(Delay(victim, NO_OTHER_TARGET, causes, state.no_place[victim]))
+        elif check.exhausted:
             waiting.append(Delay(victim, CHECKED_LATER, causes, now))
-        elif not search.finds_a_place(victim):
-            spared.append(Delay(victim, NOWHERE_ELSE, causes, now + settings.retry_after))
+        elif not check.fits_elsewhere(victim):
+            spared.append(Delay(victim, NO_OTHER_TARGET, causes, now + settings.retry_after))
         else:
-            gate.pass_one()
+            limit.take()
             evict.append(eviction)
     return EvictionPlan(tuple(evict), choice.in_grace, tuple(waiting), tuple(spared), choice.exact)
 
 
-class _EvictionSearch:
+class _PlaceabilityCheck:
     """
-    Asks for other places, where that is wished. No more often in vain than `patience` says, since each takes its time:
-    the others have their turn in the next look, in which those who were asked for are known.
+    Checks whether victims fit on another node, if that is required.
+
+    It is exhausted after `max_negative` negative answers, because each takes a while: the other victims are checked in
+    the next round, in which these answers are known.
     """
 
-    def __init__(self, placeable: Callable[[WorkloadKey], bool] | None, patience: int) -> None:
-        self._placeable, self._patience = placeable, patience
+    def __init__(self, placeable: Callable[[WorkloadKey], bool] | None, max_negative: int) -> None:
+        self._placeable, self._negative_left = placeable, max_negative
 
     @property
-    def tired(self) -> bool:
-        return self._patience <= 0
+    def exhausted(self) -> bool:
+        return self._negative_left <= 0
 
-    def finds_a_place(self, victim: WorkloadKey) -> bool:
-        found = self._placeable is None or self._placeable(victim)
-        self._patience -= not found
-        return found
+    def fits_elsewhere(self, victim: WorkloadKey) -> bool:
+        fits = self._placeable is None or self._placeable(victim)
+        self._negative_left -= not fits
+        return fits
 
 
 def evictions_for(
@@ -189,33 +191,33 @@ def evictions_for(
     precedence: Mapping[WorkloadKey, Precedence],
     terminating: frozenset[WorkloadKey] = frozenset(),
 ) -> tuple[dict[WorkloadKey, Eviction], bool]:
-    """Whose going would mend all these broken rules, each with the reason, and whether nobody could choose better."""
-    far = [v for v in violations if v.rule_type is not RuleType.ANTI_AFFINITY]
-    owned = _by_participant(far, lambda v: (v.owner,))
+    """The evictions that resolve all these violations, by victim, and whether no choice is better."""
+    unmet = [v for v in violations if v.rule_type is not RuleType.ANTI_AFFINITY]
+    owned = _by_participant(unmet, lambda v: (v.owner,))
     chosen: dict[WorkloadKey, Eviction] = {}
     gone = set(terminating)
-    # From the least wanted on: without him, others of his set may be in no violation any more.
-    for v in sorted(far, key=lambda v: victims.retention_order(v.owner, precedence[v.owner]), reverse=True):
+    # From the least important on: without it, other members of its set may no longer violate their rules.
+    for v in sorted(unmet, key=lambda v: victims.retention_order(v.owner, precedence[v.owner]), reverse=True):
         if not v.resolved_without(gone):
             gone.add(v.owner)
             chosen[v.owner] = Eviction(v.owner, OWNS_AFFINITY, tuple(owned[v.owner]))
-    apart = [v for v in violations if v.rule_type is RuleType.ANTI_AFFINITY]
-    near = [v for v in apart if not v.resolved_without(gone)]
-    choice = victims.choose((Conflict(v.owner, frozenset(v.peers) - gone, v.limit) for v in near), precedence)
+    anti_affinity = [v for v in violations if v.rule_type is RuleType.ANTI_AFFINITY]
+    conflicts = [v for v in anti_affinity if not v.resolved_without(gone)]
+    choice = victims.choose((Conflict(v.owner, frozenset(v.peers) - gone, v.limit) for v in conflicts), precedence)
     gone |= choice.victims
-    for v in sorted(far, key=lambda v: victims.retention_order(v.owner, precedence[v.owner])):
-        # The others of his set may go for reasons of their own, and then he is alone and can stay.
+    for v in sorted(unmet, key=lambda v: victims.retention_order(v.owner, precedence[v.owner])):
+        # If the other members of its set are evicted for other reasons, it is the lone member and can stay.
         if not v.lone_member_without or v.owner not in chosen:
             continue
         others = gone - {v.owner}
         if all(w.resolved_without(others) for w in violations):
             gone = others
             del chosen[v.owner]
-    entangled = _by_participant(apart, lambda v: (v.owner, *v.peers))
-    for owner in chosen.keys() & entangled.keys():
-        also = (v for v in entangled[owner] if not v.resolved_without(gone - {owner}))
+    conflicting = _by_participant(anti_affinity, lambda v: (v.owner, *v.peers))
+    for owner in chosen.keys() & conflicting.keys():
+        also = (v for v in conflicting[owner] if not v.resolved_without(gone - {owner}))
         chosen[owner] = Eviction(owner, OWNS_AFFINITY, (*owned[owner], *also))
-    involved = _by_participant(near, lambda v: (v.owner, *v.peers))
+    involved = _by_participant(conflicts, lambda v: (v.owner, *v.peers))
     for victim in choice.victims:
         causes = tuple(involved[victim])
         chosen[victim] = Eviction(victim, _why(victim, causes, choice.victims, precedence), causes)
@@ -238,16 +240,16 @@ def _why(
     gone: frozenset[WorkloadKey],
     precedence: Mapping[WorkloadKey, Precedence],
 ) -> str:
-    """In words, why it is this one who goes."""
-    beside = {key for v in causes for key in ((v.owner,) if victim != v.owner else v.peers)} - gone
-    if any(precedence[key].priority > precedence[victim].priority for key in beside):
-        return LOWEST
-    return OWNER if any(v.owner == victim for v in causes) else RESOLVES_MOST
+    """Why this workload is the victim."""
+    conflicting = {key for v in causes for key in ((v.owner,) if victim != v.owner else v.peers)} - gone
+    if any(precedence[key].priority > precedence[victim].priority for key in conflicting):
+        return LOWEST_PRIORITY
+    return OWNS_RULE if any(v.owner == victim for v in causes) else RESOLVES_MOST
 
 
 def _with_protection(
     precedence: Mapping[WorkloadKey, Precedence], state: EnforcementState, now: float
 ) -> Mapping[WorkloadKey, Precedence]:
-    """Whoever cannot be evicted just now is the last to be chosen among equals."""
+    """Workloads that cannot be evicted now are marked as spared, so that an equal is chosen instead."""
     refused = {key for key, (until, _) in state.refused.items() if until > now and key in precedence}
     return {**precedence, **{key: msgspec.structs.replace(precedence[key], spared=True) for key in refused}}

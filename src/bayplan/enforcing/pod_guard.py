@@ -1,7 +1,7 @@
 """
-Pods, and templates of pods, as somebody hands them in → what the guard says of them, for every front door.
+The verdict of the guard on pods and pod templates, for every entry point.
 
-Reads what the guard needs and nothing else; what an API server would refuse anyway is `validating.admission`'s.
+Reads only what the guard needs; what an API server would reject anyway is checked by `validating.admission`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class _PodControllerSpec(WireObject):
 
 
 class _PodController(ApiObject):
-    """Whatever has a pod template; only a Deployment has a `strategy`."""
+    """Any controller with a pod template; only a Deployment has a `strategy`."""
 
     spec: _PodControllerSpec = msgspec.field(default_factory=_PodControllerSpec)
 
@@ -67,10 +67,10 @@ class _CronJob(ApiObject):
 
 class PodLike(msgspec.Struct, frozen=True):
     """
-    A pod, or what pods will be made from.
+    A pod or a pod template.
 
-    `path` leads to it within the object. `old` are the labels of the pods that a rolling update would have to stand
-    beside before they go; None where that cannot happen.
+    `path` is its path within the object. `old` are the labels of the pods that exist beside new ones in a rolling
+    update; None where that cannot happen.
     """
 
     metadata: ObjectMeta
@@ -81,7 +81,7 @@ class PodLike(msgspec.Struct, frozen=True):
 
 
 class GuardVerdict(msgspec.Struct, frozen=True):
-    """What must be refused, and the warnings, each as `path: message`."""
+    """The causes for rejection, and the warnings, each as `path: message`."""
 
     causes: list[Cause] = []
     warnings: list[str] = []
@@ -97,12 +97,12 @@ _TYPES: dict[tuple[str, str], type[ApiObject]] = {
 
 
 def wire_type(group: str, kind: str) -> type[ApiObject] | None:
-    """What to decode objects of the kind as; None for those that make no pods."""
+    """The wire type of the kind; None for kinds that create no pods."""
     return _TYPES.get((group, kind))
 
 
 def read_pod_like(obj: dict[str, Any], namespace: str) -> PodLike | None:
-    """The pod or template in a decoded object; None if it has none, or is so misshapen that others refuse it."""
+    """The pod or template in a decoded object; None if it has none, or if it is malformed and rejected elsewhere."""
     version = str(obj.get("apiVersion") or "")
     found = wire_type(version.rpartition("/")[0], str(obj.get("kind")))
     if found is None:
@@ -114,7 +114,7 @@ def read_pod_like(obj: dict[str, Any], namespace: str) -> PodLike | None:
 
 
 def pod_like(written: ApiObject, namespace: str) -> PodLike:
-    """The pod or template in a typed object of one of the wire types; its own namespace counts if it names one."""
+    """The pod or template in a typed object of one of the wire types; its own namespace wins if it has one."""
     namespace = written.metadata.namespace or namespace
     if isinstance(written, Pod):
         return PodLike(written.metadata, written.spec.affinity, namespace)
@@ -125,7 +125,7 @@ def pod_like(written: ApiObject, namespace: str) -> PodLike:
     template, old = written.spec.template, None
     metadata = template.metadata
     if written.kind == "Deployment":
-        # Its ReplicaSets tell their pods apart by this label, which rules may look at.
+        # Its ReplicaSets distinguish their pods by this label, which rules may select.
         metadata = msgspec.structs.replace(metadata, labels={**(metadata.labels or {}), TEMPLATE_HASH: "new"})
         old = {**(metadata.labels or {}), TEMPLATE_HASH: "old"} if _surges_first(written.spec) else None
     return PodLike(metadata, template.spec.affinity, namespace, "spec.template.", old)
@@ -141,24 +141,24 @@ def guard_verdict(
     before: PodLike | None = None,
 ) -> GuardVerdict:
     """
-    What the guard says; with `annotated` also what is wrong with the annotation, where nobody else has looked.
+    The verdict of the guard; with `annotated` also the errors of the annotation, where nothing else validates it.
 
-    `before` is what the object was: what was wrong with it already may stay.
+    `before` is the previous version of the object: errors that it had already are accepted.
     """
     labels = pod.metadata.labels or {}
     affinity, fault = _terms(pod, labels)
     causes = _malformed(pod, before) if fault and annotated else []
     if not settings.exempts(requester, pod.namespace):
-        # By the labels of now, so that a term which looks at them is the same term when only they have changed.
-        there = NO_TERMS if before is None else _terms(before, labels)[0]
-        causes += guard.causes_of(affinity, pod.namespace, semantics, settings, there)
+        # With the present labels, so that a term that depends on them is the same when only they have changed.
+        existing = NO_TERMS if before is None else _terms(before, labels)[0]
+        causes += guard.causes_of(affinity, pod.namespace, semantics, settings, existing)
     warnings = traps.of_terms(affinity, pod.namespace, semantics) + _rollout(pod, affinity, semantics)
     placed = [msgspec.structs.replace(cause, field=pod.path + cause.field) for cause in causes]
     return GuardVerdict(placed, [pod.path + warning for warning in warnings])
 
 
 def _terms(pod: PodLike, labels: dict[str, str]) -> tuple[AffinityTerms, str]:
-    """All terms of the pod as one with these labels holds them, and what is wrong with its annotation."""
+    """All terms of the pod with these labels, and the error of its annotation."""
     added, fault = pods.annotated_affinity(pod.metadata.annotations, labels)
     return pods.affinity_terms(pod.affinity, added, labels), fault
 
@@ -177,7 +177,7 @@ def _rollout(pod: PodLike, affinity: AffinityTerms, semantics: Semantics) -> lis
 
 
 def _surges_first(spec: _PodControllerSpec) -> bool:
-    """Whether an update takes no old pod away before a new one runs: ResolveFenceposts of its controller."""
+    """Whether an update removes no old pod before a new one runs: ResolveFenceposts of the Deployment controller."""
     if spec.strategy.type not in ROLLING or spec.replicas < 1:
         return False
     update = spec.strategy.rolling_update
@@ -187,7 +187,7 @@ def _surges_first(spec: _PodControllerSpec) -> bool:
 
 
 def _share(asked: int | str, replicas: int, *, up: bool) -> int:
-    """A number of replicas, or a share such as "25%" of them; what is neither is refused elsewhere."""
+    """A number of replicas, or a percentage such as "25%" of them; anything else is rejected elsewhere."""
     if isinstance(asked, int):
         return asked
     percent = _PERCENT.fullmatch(asked)

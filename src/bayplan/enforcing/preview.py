@@ -1,9 +1,9 @@
 """
-What enforcement would do about the rules that are broken now, once their grace times are over.
+What enforcement would do about the present violations, once their grace periods are over.
 
-Nothing is carried out. Evictions are asked for one by one as the live loop would, budgets answer as the API server
-would, and whoever is refused is passed over. Limits on how many may go in a minute decide when, not who, and are left
-out.
+Nothing is carried out. Evictions are requested one by one as in the live loop, budgets answer as the API server would,
+and a pod whose eviction is rejected is passed over. Rate limits decide when a pod is evicted, not which, and are
+ignored.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from collections.abc import Set as AbstractSet
 
 import msgspec
 
-from bayplan.enforcing import enforcer as enforcing
 from bayplan.enforcing import planning
-from bayplan.enforcing.enforcer import Enforcer
+from bayplan.enforcing.enforcer import Enforcer, checking_other_targets
 from bayplan.enforcing.eviction_limits import EvictionBudgets
 from bayplan.enforcing.execution_rules import RuleType
 from bayplan.enforcing.planning import EnforcementSettings, Eviction, EvictionPlan
@@ -31,7 +30,7 @@ NO_RATE_LIMIT = 10**9
 
 
 class EnforcementOutcome(msgspec.Struct, frozen=True):
-    """One whose going would mend the rule: why it is this one, and what spares it, if anything does."""
+    """A workload whose eviction would resolve the violation: why this one, and what spares it, if anything."""
 
     victim: WorkloadKey
     why: str
@@ -39,14 +38,14 @@ class EnforcementOutcome(msgspec.Struct, frozen=True):
 
 
 class EnforcementVerdict(msgspec.Struct, frozen=True):
-    """A broken rule and what would come of it."""
+    """A violation and its outcomes."""
 
     violation: Violation
     outcomes: tuple[EnforcementOutcome, ...]
 
 
 class EnforcementPreview(msgspec.Struct, frozen=True):
-    """`exact`: nobody could choose better who has to go."""
+    """All violations with their outcomes. `exact`: no choice of victims is better."""
 
     verdicts: tuple[EnforcementVerdict, ...]
     exact: bool
@@ -62,42 +61,42 @@ def preview_pods(
     settings: EnforcementSettings,
     budgets: Sequence[DisruptionBudget] = (),
 ) -> EnforcementPreview:
-    """Everything that is broken, and who would go for it."""
+    """All violations of pods, and the evictions that would follow."""
     tracker = ViolationTracker(index)
     violations, precedence = tracker.violations(), tracker.precedence()
     enforcer = Enforcer(msgspec.structs.replace(settings, per_minute=NO_RATE_LIMIT, at_once=NO_RATE_LIMIT))
     enforcer.observe(violations, 0.0)
     now = max(settings.affinity_grace, settings.anti_affinity_grace)
     while True:
-        with enforcing.checking_other_targets(index, rules) as placeable:
+        with checking_other_targets(index, rules) as placeable:
             plan = enforcer.due(now, precedence, placeable)
         if not _refused_by_budgets(plan, enforcer, now, index, budgets):
             break
     tracker.release()
-    # Of those who are spared, why it is they who would have to go is known from the choice without any protection.
-    whys = {key: eviction.why for key, eviction in planning.evictions_for(violations, precedence)[0].items()}
-    spared = [EnforcementOutcome(delay.victim, whys.get(delay.victim, ""), delay.why) for delay in plan.spared]
+    # Why a spared workload is a victim is known from the choice without any protection.
+    reasons = {key: eviction.why for key, eviction in planning.evictions_for(violations, precedence)[0].items()}
+    spared = [EnforcementOutcome(delay.victim, reasons.get(delay.victim, ""), delay.why) for delay in plan.spared]
     return EnforcementPreview(_verdicts(violations, plan.evict, spared), plan.exact, precedence)
 
 
 def _refused_by_budgets(
     plan: EvictionPlan, enforcer: Enforcer, now: float, index: PlacementIndex, budgets: Sequence[DisruptionBudget]
 ) -> bool:
-    """Ask the budgets about everybody who would go; whether one said no."""
-    books, said_no = EvictionBudgets(budgets), False
+    """Report every eviction that a budget rejects to the enforcer; whether there was one."""
+    left, rejected = EvictionBudgets(budgets), False
     for eviction in plan.evict:
         workload = index.records[eviction.victim].workload
-        refusal = books.refusal(workload)
+        refusal = left.refusal(workload)
         if refusal:
             enforcer.refused(eviction.victim, refusal, now)
-            said_no = True
+            rejected = True
         else:
-            books.charge(workload)
-    return said_no
+            left.charge(workload)
+    return rejected
 
 
 def preview_fleet(index: PlacementIndex) -> EnforcementPreview:
-    """Everything that is broken in a fleet, and whose going would mend it. Nobody acts on that yet."""
+    """All violations in a fleet, and the evictions that would resolve them. No component acts on them yet."""
     tracker = ViolationTracker(index)
     violations, precedence = tracker.violations(), tracker.precedence()
     chosen, exact = planning.evictions_for(violations, precedence)
@@ -115,10 +114,10 @@ def _verdicts(
     )
 
 
-def _resolving(violation: Violation, going: AbstractSet[WorkloadKey]) -> AbstractSet[WorkloadKey]:
-    """Those of them whose going mends the rule, or helps to."""
+def _resolving(violation: Violation, evicted: AbstractSet[WorkloadKey]) -> AbstractSet[WorkloadKey]:
+    """The workloads whose eviction resolves the violation, or helps to."""
     if violation.rule_type is RuleType.ANTI_AFFINITY:
-        return {violation.owner, *violation.peers} & going
-    if violation.owner in going:
+        return {violation.owner, *violation.peers} & evicted
+    if violation.owner in evicted:
         return {violation.owner}
-    return frozenset().union(*violation.lone_member_without) & going
+    return frozenset().union(*violation.lone_member_without) & evicted

@@ -1,9 +1,10 @@
 """
-What exclusive pods cost everybody else: the seed's opportunity cost.
+The quota of exclusive pods: what they cost other pods (opportunity cost), and how much each namespace may be charged.
 
-A pod whose hard anti-affinity means all pods of all namespaces asks for little and takes a whole domain, so it is
-charged for the domain. While it waits, that is the largest (or the average) of those it may land on; once it runs, the
-real one. Knows nothing of limits: those are `quota_limits`'.
+A pod whose required anti-affinity covers all pods of all namespaces requests little and blocks a whole domain, so it is
+charged for the domain. While it is pending, the charge is the largest (or the average) of the domains it may be placed
+in; once it runs, its actual domain. The limits may add up to more than the capacity: then priority and preemption
+decide. A resource that the limits of a namespace do not name is not limited, nor is a namespace without limits.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.rules import node_affinity
 
 AVERAGE = "average"
-_MAX_CACHED_TEMPLATES = 4096  # of which charges are remembered
+_MAX_CACHED_TEMPLATES = 4096
 
-Amounts = tuple[tuple[str, int], ...]  # by resource, cpu in thousandths; what is 0 is left out
+Amounts = tuple[tuple[str, int], ...]  # by resource, cpu in thousandths; zero amounts are left out
 
 
 class Exclusion(msgspec.Struct, frozen=True):
-    """The topology keys over which a pod refuses all others, and where it says so; no keys for most pods."""
+    """The topology keys over which a pod excludes all others, and the paths of the terms; no keys for most pods."""
 
     keys: tuple[str, ...] = ()
     terms: tuple[str, ...] = ()
@@ -42,10 +43,10 @@ class Exclusion(msgspec.Struct, frozen=True):
 
 class Charge(msgspec.Struct, frozen=True, kw_only=True):
     """
-    What one pod costs the others. `node` is empty while it waits.
+    The cost of one pod to other pods. `node` is empty while it is pending.
 
-    `domains` are those it blocks, as `key=value`, none while it waits; `n_domains` is how many it may come to block.
-    `n_nodes` is how many nodes that makes; of a waiting pod the largest number, or the average.
+    `domains` are those it blocks, as `key=value`, none while it is pending; `n_domains` is how many it may block.
+    `n_nodes` is the number of blocked nodes; of a pending pod the largest number, or the average.
     """
 
     workload: WorkloadKey
@@ -61,10 +62,10 @@ class Charge(msgspec.Struct, frozen=True, kw_only=True):
 
 class _Domains(msgspec.Struct, frozen=True):
     """
-    What a pod that refuses all others over some keys blocks, by where it stands.
+    What a pod that excludes all others over some keys blocks, by slot.
 
-    `of_slot` is the id of what it blocks at each slot, `ABSENT` where that is nothing. By id: `held` is what these
-    nodes offer, shape (n_ids, n_resources), `n_nodes` how many they are, `names` their domains.
+    `of_slot` is the id of the blocked nodes for a pod at each slot, `ABSENT` if there are none. By id: `held` is the
+    allocatable of these nodes, shape (n_ids, n_resources), `n_nodes` their number, `names` their domains.
     """
 
     of_slot: NDArray[np.intp]
@@ -74,7 +75,7 @@ class _Domains(msgspec.Struct, frozen=True):
 
 
 class _Blocked(msgspec.Struct, frozen=True):
-    """What a pod blocks, or may come to block: the same for all pods of one template."""
+    """What a pod blocks, or may block: the same for all pods of one template."""
 
     domains: tuple[str, ...]
     n_domains: int
@@ -84,7 +85,7 @@ class _Blocked(msgspec.Struct, frozen=True):
 
 
 class Charger:
-    """Charges pods by what an index says of the nodes. What it has added up it keeps until a node changes."""
+    """Computes the charges of pods from an index. Sums are cached until a node changes."""
 
     def __init__(self, index: PlacementIndex, charge: Literal["largest", "average"] = "largest") -> None:
         self._index, self._charge = index, charge
@@ -92,8 +93,8 @@ class Charger:
         self._may_block: dict[tuple[tuple[str, ...], NodeAffinity, str], _Blocked] = {}
         self._generation = (-1, 0)
 
-    def waiting(self, workload: Workload) -> Charge | None:
-        """What a pod that has no node yet is charged; None if it keeps nobody out."""
+    def pending(self, workload: Workload) -> Charge | None:
+        """The charge of a pod without a node; None if it excludes no pods."""
         exclusion = exclusion_of(workload.needs.affinity, workload.namespace, self._index.semantics)
         if not exclusion.keys:
             return None
@@ -103,10 +104,10 @@ class Charger:
         if blocked is None:
             ids = np.unique(self._domains(exclusion.keys).of_slot[self._where(workload)])
             blocked = self._may_block[template] = self._blocked(exclusion.keys, ids[ids != ABSENT])
-        return _charge(workload.key, workload.namespace, "", exclusion, blocked)
+        return _charge_of(workload.key, workload.namespace, "", exclusion, blocked)
 
     def placed(self, namespaces: Iterable[str] | None = None) -> Iterator[Charge]:
-        """What the pods of the index are charged, in these namespaces or in all."""
+        """The charges of the pods of the index, in these namespaces or in all."""
         self._catch_up()
         classes = self._index.peer_index.classes
         found = (
@@ -122,15 +123,15 @@ class Charger:
                 blocked = self._blocked(exclusion.keys, ids[ids != ABSENT])
                 named = msgspec.structs.replace(blocked, domains=domains.names[ids[0]])
                 node = self._index.slots.at(slot).name
-                yield from (_charge(key, cls.namespace, node, exclusion, named) for key in here)
+                yield from (_charge_of(key, cls.namespace, node, exclusion, named) for key in here)
 
     def _where(self, workload: Workload) -> Slots:
-        """The slots of the nodes that the pod may land on by its name and its node affinity."""
+        """The slots of the nodes that the pod may be placed on by its node name and its node affinity."""
         slots, named = self._index.slots, workload.requested_target
         if named in slots.by_name:
             return np.array([slots.by_name[named]])
         allowed = np.flatnonzero(slots.alive & node_affinity.matching(workload.needs.node_affinity, self._index))
-        # It may land on a node that is still to come; until that is known, it may land on any.
+        # It may be placed on a node that does not exist yet; until then any node counts.
         return allowed if len(allowed) else np.flatnonzero(slots.alive)
 
     def _blocked(self, keys: tuple[str, ...], ids: NDArray[np.intp]) -> _Blocked:
@@ -152,7 +153,7 @@ class Charger:
         )
 
     def _catch_up(self) -> None:
-        """Forget what was added up if a node has changed since, or a resource was heard of for the first time."""
+        """Drop the cached sums if a node has changed since, or a resource is new."""
         generation = (self._index.targets_generation, len(self._index.capacity.rows))
         if self._generation != generation or len(self._may_block) > _MAX_CACHED_TEMPLATES:
             self._known.clear()
@@ -166,7 +167,7 @@ class Charger:
         return found
 
 
-def _charge(key: WorkloadKey, namespace: str, node: str, exclusion: Exclusion, blocked: _Blocked) -> Charge:
+def _charge_of(key: WorkloadKey, namespace: str, node: str, exclusion: Exclusion, blocked: _Blocked) -> Charge:
     return Charge(
         workload=key,
         namespace=namespace,
@@ -182,22 +183,22 @@ def _charge(key: WorkloadKey, namespace: str, node: str, exclusion: Exclusion, b
 
 @lru_cache(maxsize=16384)
 def exclusion_of(affinity: AffinityTerms, namespace: str, semantics: Semantics) -> Exclusion:
-    """Over which keys a pod with these terms refuses all pods of all namespaces, tolerated ones excepted."""
+    """The keys over which a pod with these terms excludes all pods of all namespaces, tolerated ones excepted."""
     if not affinity.anti_required:
         return Exclusion()
-    # As it holds them once placed, because then it keeps others out.
-    uses = resolve(affinity, namespace, semantics, incoming=False).anti_required
-    meant = [use for use in uses if terms.covers_all_pods(use.term.parts[0])]
+    # As an existing pod, because that is when it excludes others.
+    resolved = resolve(affinity, namespace, semantics, incoming=False).anti_required
+    exclusive = [one for one in resolved if terms.covers_all_pods(one.term.parts[0])]
     return Exclusion(
-        tuple(sorted({key for use in meant for key in use.keys})),
-        tuple(dict.fromkeys(use.source.path for use in meant)),
+        tuple(sorted({key for one in exclusive for key in one.keys})),
+        tuple(dict.fromkeys(one.source.path for one in exclusive)),
     )
 
 
 def _domains_of(keys: tuple[str, ...], index: PlacementIndex) -> _Domains:
     columns = [index.column(key) for key in keys]
     offered = index.capacity.allocatable
-    # One row per slot with its domain of each key; what is blocked depends on that row alone.
+    # One row per slot with its domain of each key; the blocked nodes depend on that row alone.
     rows = np.stack([column.of_slot for column in columns], axis=1)
     distinct, of_slot = np.unique(np.vstack([np.zeros((1, len(keys)), np.intp), rows]), axis=0, return_inverse=True)
     names = tuple(
@@ -220,19 +221,17 @@ def _union(parts: list[Slots]) -> Slots:
     return np.unique(np.concatenate(parts)) if parts else np.array([], np.intp)
 
 
-# RF merged from enforcing.quota_limits: How much each namespace may be charged, and who is over it. Limits may add up
-# to more than there is: then priority and preemption decide who runs. A resource that a namespace's limits do not
-# name is not limited, nor is a namespace that has none.
+# Limits
 
 
 class QuotaLimits(msgspec.Struct, frozen=True):
-    """By namespace; `otherwise` is for those that are not named, None if they have no limits."""
+    """Limits by namespace; `otherwise` applies to all others, None if they have no limits."""
 
     by_namespace: dict[str, Amounts] = {}
     otherwise: Amounts | None = None
 
     def of(self, namespace: str) -> Amounts | None:
-        """What the namespace may be charged; None if nothing limits it."""
+        """The limits of the namespace; None if it has none."""
         return self.by_namespace.get(namespace, self.otherwise)
 
 
@@ -240,7 +239,7 @@ NO_LIMITS = QuotaLimits()
 
 
 class Account(msgspec.Struct, frozen=True):
-    """What a namespace is charged, for what, and which of its limits that exceeds."""
+    """The charges of a namespace, their sum, and the limits that it exceeds."""
 
     namespace: str
     charges: tuple[Charge, ...]
@@ -277,7 +276,7 @@ def sum_amounts(amounts: Iterable[Amounts]) -> Amounts:
 
 
 def quota_refusal(charge: Charge, used: Amounts, limits: Amounts | None, quota: str) -> str:
-    """Why the charge may not be added to what is used, in the words of ResourceQuota; empty if it may."""
+    """Why the charge exceeds the limits, in the wording of ResourceQuota; empty if it does not."""
     asked, so_far = dict(charge.amounts), dict(used)
     over = [n for n, limit in limits or () if asked.get(n, 0) > 0 and so_far.get(n, 0) + asked[n] > limit]
     if not over:

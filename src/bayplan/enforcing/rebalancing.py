@@ -1,10 +1,10 @@
 """
-The fewest moves that give soft rules more of what they ask, within a budget of disruption.
+The fewest moves that improve soft rules most, within a budget of disruption.
 
-A move takes a workload away and lets the engine place it again, as an eviction would: whoever carries the plan out
-cannot choose the target, the scheduler does. Every move is tried on the index itself and taken back. Few workloads are
-searched through exactly; among many, the move that gains most is taken, again and again, and then every one that turns
-out to gain nothing is left out. Knows nothing of how workloads are placed or wishes counted.
+A move removes a workload and has the engine place it again, as an eviction would: the target is chosen by the
+scheduler, not by the plan. Every move is tried on the index and undone. Few workloads are searched exactly; among many,
+the move that gains most is taken repeatedly, and moves that turn out to gain nothing are then left out. Does not know
+how workloads are placed or how preferences are counted.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MAX_EXACT_TRIES = 2000  # moves tried before an exact search is given up
 
 
 class Preferences(Protocol):
-    """What soft rules have, in points."""
+    """How well soft rules are met, in points: `shared` between workloads, and a workload's `own`."""
 
     def shared(self) -> Points: ...
     def own(self, workload: Workload, shares: Shares) -> Points: ...
@@ -34,7 +34,7 @@ class Preferences(Protocol):
 
 
 class DisruptionLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """How much may be disturbed: so many moves, only these workloads, and no more than the budgets allow."""
+    """The limits of disruption: the number of moves, the workloads that may move, and disruption budgets."""
 
     max_moves: int
     movable: Callable[[Workload], bool]
@@ -42,7 +42,7 @@ class DisruptionLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WorkloadMove(msgspec.Struct, frozen=True):
-    """One workload from its place to where the engine puts it, and what that gains after the moves before it."""
+    """The move of one workload to where the engine places it, and its gain after the moves before it."""
 
     workload: WorkloadKey
     before: Shares
@@ -54,7 +54,7 @@ class Rebalancing(msgspec.Struct, frozen=True):
     """
     Moves in the order in which to make them; none if nothing can be gained.
 
-    `exact`: no moves within the limits gain more, and no fewer gain as much. `n_tried` counts single moves tried.
+    `exact`: no moves within the limits gain more, and no fewer moves gain as much. `n_tried` counts the moves tried.
     """
 
     moves: tuple[WorkloadMove, ...]
@@ -71,32 +71,34 @@ class Rebalancing(msgspec.Struct, frozen=True):
         return {rule: sum(move.gain.get(rule, 0) for move in self.moves) for rule in rules}
 
 
-Place = Callable[[Workload], Shares]  # takes a workload from where it is, puts it where it would go now, if anywhere
+Place = Callable[
+    [Workload], Shares
+]  # moves a workload to where the scheduler would place it now; empty if it fits nowhere
 
 
 def plan_moves(index: PlacementIndex, place: Place, preferences: Preferences, limits: DisruptionLimits) -> Rebalancing:
-    """The moves to make. The index is left as it was."""
+    """The moves to make. The index is left unchanged."""
     search = _MoveSearch(index, place, preferences, limits)
-    exact = search.through_everything()
+    exact = search.search_exactly()
     if not exact:
-        search.step_by_step()
+        search.search_greedily()
     return Rebalancing(search.best, exact, search.n_tried)
 
 
 def gains_of_moves(
     index: PlacementIndex, place: Place, preferences: Preferences, keys: Sequence[WorkloadKey]
 ) -> tuple[int, ...]:
-    """What moving these one after another gains in points, where `place` puts each. The index is left as it was."""
+    """The gain of moving these one after another to where `place` puts each. The index is left unchanged."""
     limits = DisruptionLimits(max_moves=len(keys), movable=lambda _workload: True)
     return tuple(_MoveSearch(index, place, preferences, limits).gains(keys))
 
 
 class _TooManyTriesError(Exception):
-    """There is more to try than an exact search may take."""
+    """An exact search would need more than `MAX_EXACT_TRIES`."""
 
 
 class _MoveSearch:
-    """`best` are the moves that gain most so far."""
+    """A search for moves. `best` are the moves that gain most so far."""
 
     def __init__(self, index: PlacementIndex, place: Place, preferences: Preferences, limits: DisruptionLimits) -> None:
         self._index, self._place, self._preferences, self._limits = index, place, preferences, limits
@@ -104,17 +106,17 @@ class _MoveSearch:
         self.n_tried = 0
         self._tried: set[Hashable] = set()
 
-    # Exactly
+    # Exact search
 
-    def through_everything(self) -> bool:
-        """Try all that can be done within the limits; false if that is too much."""
+    def search_exactly(self) -> bool:
+        """Try all sequences of moves within the limits; false if there are too many."""
         movable = self._movable(self._index.records)
         n_signatures = len(self._representatives(movable, ()))
-        # As many at least, as long as it matters little in which order things are moved.
+        # A lower bound of the sequences: sets of moves, regardless of their order.
         if sum(math.comb(n_signatures, size) for size in range(self._limits.max_moves + 1)) > MAX_EXACT_TRIES:
             return False
         try:
-            self._deepen((), self._points(), movable)
+            self._deepen((), self._preferences.shared(), movable)
         except _TooManyTriesError:
             return False
         return True
@@ -132,22 +134,24 @@ class _MoveSearch:
                 state = frozenset((move.workload, move.after) for move in further)
                 if state not in self._tried:
                     self._tried.add(state)
-                    self._remember(further)
+                    self.best = max(self.best, further, key=_merit)
                     self._deepen(further, after, keys)
 
-    # Step by step
+    # Greedy search
 
-    def step_by_step(self) -> None:
-        """Take the best move again and again, then leave out what was not needed."""
+    def search_greedily(self) -> None:
+        """Take the best move repeatedly, then leave out moves that were not needed."""
         before = self.best
         moves: tuple[WorkloadMove, ...] = ()
         with self._index.tentatively():
-            points = self._points()
+            points = self._preferences.shared()
             while len(moves) < self._limits.max_moves:
                 found = self._best_move(moves, points)
                 if found is None:
                     break
-                moves, points = self._made(found, moves, points)
+                made = self._move(found, moves, points)
+                assert made is not None, "it was possible a moment ago"
+                moves, points = made
         moves = self._needed(moves)
         self.best = max(before, moves, key=_merit)
 
@@ -160,15 +164,8 @@ class _MoveSearch:
                 best, most = key, gain
         return best
 
-    def _made(
-        self, key: WorkloadKey, moves: tuple[WorkloadMove, ...], points: Points
-    ) -> tuple[tuple[WorkloadMove, ...], Points]:
-        made = self._move(key, moves, points)
-        assert made is not None, "it was possible a moment ago"
-        return made
-
     def _needed(self, moves: tuple[WorkloadMove, ...]) -> tuple[WorkloadMove, ...]:
-        """Without moves that others made unnecessary: each is left out in turn, and all others made anew."""
+        """Without moves that others made unnecessary: each is left out in turn, and all others are made again."""
         position = 0
         while position < len(moves):
             fewer = self._again([move.workload for i, move in enumerate(moves) if i != position])
@@ -179,24 +176,24 @@ class _MoveSearch:
         return moves
 
     def _again(self, keys: Sequence[WorkloadKey]) -> tuple[WorkloadMove, ...] | None:
-        """These workloads moved one after another; None if one of them can then not be moved."""
+        """The moves of these workloads one after another; None if one of them can then not be moved."""
         made = [move for move in self._in_turn(keys) if move is not None]
         return tuple(made) if len(made) == len(keys) else None
 
-    # As it turned out
+    # Gains of given moves
 
     def gains(self, keys: Sequence[WorkloadKey]) -> list[int]:
-        """Of each move in turn; whoever comes back to where it was gains nothing."""
+        """The gain of each move in turn; 0 for a workload that returns to where it was."""
         return [0 if move is None else _gain((move,)) for move in self._in_turn(keys)]
 
     # Moving
 
     def _in_turn(self, keys: Sequence[WorkloadKey]) -> list[WorkloadMove | None]:
-        """These workloads moved one after another and all put back: the moves, None where one could not be made."""
+        """The moves of these workloads one after another, all undone in the end; None where one cannot be made."""
         found: list[WorkloadMove | None] = []
         moves: tuple[WorkloadMove, ...] = ()
         with self._index.tentatively():
-            points = self._points()
+            points = self._preferences.shared()
             for key in keys:
                 made = self._move(key, moves, points)
                 if made is not None:
@@ -208,7 +205,7 @@ class _MoveSearch:
     def _trying(
         self, key: WorkloadKey, moves: tuple[WorkloadMove, ...], points: Points
     ) -> Iterator[tuple[tuple[WorkloadMove, ...], Points] | None]:
-        """The moves with one more, made while the context lasts; None if it cannot be moved or would come back."""
+        """The moves with one more, made while the context lasts; None if it cannot be moved or would return."""
         with self._index.tentatively():
             yield self._move(key, moves, points)
 
@@ -225,20 +222,14 @@ class _MoveSearch:
             self._index.undo_to(mark)
             return None
         self._index.forget(mark)
-        now = self._points()
+        now = self._preferences.shared()
         gain = _minus(_sum(now, self._preferences.own(self._index.records[key].workload, after)), _sum(points, left))
         return (*moves, WorkloadMove(key, before, after, gain)), now
 
-    def _points(self) -> Points:
-        return self._preferences.shared()
-
-    def _remember(self, moves: tuple[WorkloadMove, ...]) -> None:
-        self.best = max(self.best, moves, key=_merit)
-
-    # Whom to move
+    # Candidates
 
     def _movable(self, keys: Iterable[WorkloadKey]) -> list[WorkloadKey]:
-        """Those who may be moved, the least important and youngest first."""
+        """The workloads that may be moved, the lowest priority and youngest first."""
         placed = (self._index.records[key] for key in keys if key in self._index.records)
         known = (record.workload for record in placed if record.slots)
         found = [workload for workload in known if not workload.terminating and self._limits.movable(workload)]
@@ -248,19 +239,19 @@ class _MoveSearch:
         return [workload.key for workload in found]
 
     def _representatives(self, keys: Sequence[WorkloadKey], moves: tuple[WorkloadMove, ...]) -> list[WorkloadKey]:
-        """Of those not moved yet and whom no budget keeps, one of each that nothing tells apart."""
+        """Of the workloads that are not moved yet and that no budget protects, one per equivalence class and target."""
         moved = {move.workload for move in moves}
         budgets = EvictionBudgets(self._limits.budgets)
         for key in moved:
             budgets.charge(self._index.records[key].workload)
-        alike: dict[Hashable, WorkloadKey] = {}
+        first: dict[Hashable, WorkloadKey] = {}
         for key in keys:
             record = self._index.records[key]
             if key not in moved and not budgets.refusal(record.workload):
-                alike.setdefault(self._kind(record.workload, record.shares), key)
-        return list(alike.values())
+                first.setdefault(self._signature(record.workload, record.shares), key)
+        return list(first.values())
 
-    def _kind(self, workload: Workload, shares: Shares) -> Hashable:
+    def _signature(self, workload: Workload, shares: Shares) -> Hashable:
         if workload.binding is not None or self._limits.budgets:
             return workload.key
         visible = self._index.peer_index.visible(workload.labels, label_keys(workload.needs))
@@ -272,7 +263,7 @@ def _gain(moves: tuple[WorkloadMove, ...]) -> int:
 
 
 def _merit(moves: tuple[WorkloadMove, ...]) -> tuple[int, int]:
-    """More points first, then fewer moves; of equals the first found stays."""
+    """More points, then fewer moves; of equals the first found is kept."""
     return _gain(moves), -len(moves)
 
 

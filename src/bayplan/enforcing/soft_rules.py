@@ -1,9 +1,12 @@
 """
-How far soft rules have what they ask for, in points: only differences mean something, and more is better.
+How well soft rules are met, in points: only differences are meaningful, and more is better.
 
-A preferred term is worth its weight, as often as it counts when placing (`softTermsCountOnce`). What has no weight of
-its own counts as much as the strongest wish: each pod too many under a soft spread constraint, each untolerated soft
-taint, each group or tier further down. Reads counters; looks at workloads one by one only where asked about one.
+A preferred term is points its weight, as often as it counts in scoring (`softTermsCountOnce`). Rules without a weight
+count as much as the highest weight: each excess pod under a soft spread constraint, each untolerated soft taint, each
+affinity group or tier further down. Reads counters; looks at single workloads only where asked about one.
+
+The points of preferred pod terms are kept from change to change: a workload that is added or removed affects the terms
+that it owns and those that match it, and only these are counted again.
 """
 
 from __future__ import annotations
@@ -26,7 +29,8 @@ from bayplan.model.workloads import SpreadConstraint, Workload, WorkloadKey
 from bayplan.rules import cluster_affinity, node_affinity, taint_toleration
 from bayplan.rules.rule import Rule
 
-MAX_WEIGHT = 100  # the highest weight that a wish can have
+MAX_WEIGHT = 100  # of a preferred term
+PREFERRED_ROLES = (Role.PREFERRED, Role.ANTI_PREFERRED)
 INTER_POD, SPREAD, NODES, TAINTS = "InterPodAffinity", "PodTopologySpread", "NodeAffinity", "TaintToleration"
 WORKLOADS, CLUSTERS = "WorkloadAffinity", "ClusterAffinity"
 
@@ -35,7 +39,7 @@ Shares = tuple[tuple[str, int], ...]
 
 
 class _Spread(msgspec.Struct, frozen=True):
-    """A soft spread constraint of some workloads: whom it counts, and on which targets."""
+    """A soft spread constraint of some workloads: the pods it counts, and the eligible targets."""
 
     constraint: SpreadConstraint
     entry: TermEntry
@@ -44,7 +48,7 @@ class _Spread(msgspec.Struct, frozen=True):
 
 
 class PodPreferences:
-    """What soft rules of pods have. Holds terms in the index until `release`; targets must not change meanwhile."""
+    """The points of soft rules of pods. Holds terms in the index until `release`; targets must not change meanwhile."""
 
     def __init__(self, index: PlacementIndex, rules: Sequence[Rule]) -> None:
         self._index = index
@@ -57,22 +61,22 @@ class PodPreferences:
             self._index.peer_index.release(spread.entry)
 
     def shared(self) -> Points:
-        """What depends on who stands beside whom."""
+        """The points that depend on which pods share a domain."""
         return {
             INTER_POD: self._peer_terms.total() if INTER_POD in self._rules else 0,
-            SPREAD: -MAX_WEIGHT * sum(self._too_many(spread) for spread in self._spreads),
+            SPREAD: -MAX_WEIGHT * sum(self._excess(spread) for spread in self._spreads),
         }
 
     def own(self, workload: Workload, shares: Shares) -> Points:
-        """What depends on where the workload itself stands."""
+        """The points that depend only on the workload's own target."""
         raw = {name: self._raw(self._rules.get(name), workload, shares) for name in (NODES, TAINTS)}
         return {NODES: raw[NODES], TAINTS: -MAX_WEIGHT * raw[TAINTS]}
 
     def improvable(self) -> set[WorkloadKey]:
-        """Those whose going elsewhere might gain something: who misses, is too near, too many, or not liked."""
+        """The workloads whose move might gain points."""
         found = set(improvable_by_peer_terms(self._index)) if INTER_POD in self._rules else set()
         for spread in self._spreads:
-            if self._too_many(spread):
+            if self._excess(spread):
                 found.update(self._index.peer_index.peers(spread.entry.term, np.flatnonzero(spread.eligible).tolist()))
         for key, record in self._index.records.items():
             if any(self._better_elsewhere(name, record.workload, record.shares) for name in (NODES, TAINTS)):
@@ -127,8 +131,8 @@ class PodPreferences:
         entry = index.peer_index.hold(PeerTerm((part,), counts_terminating=False))
         return _Spread(constraint, entry, index.peer_index.match_reach(entry, (TARGET,)), eligible)
 
-    def _too_many(self, spread: _Spread) -> int:
-        """How many stand in domains beyond what the emptiest one and the skew allow."""
+    def _excess(self, spread: _Spread) -> int:
+        """How many pods exceed what the emptiest domain and the maxSkew allow."""
         column = self._index.column(spread.constraint.topology_key)
         here = np.where(spread.eligible, spread.peers.counts(ALL), 0)
         counts = np.bincount(column.of_slot, weights=here, minlength=column.n_domains).astype(np.int64)
@@ -140,7 +144,7 @@ class PodPreferences:
 
 
 class FleetPreferences:
-    """What soft rules of bindings have: preferred workload terms, and groups and tiers as far up as can be."""
+    """The points of soft rules of bindings: preferred workload terms, and the rank of affinity groups and tiers."""
 
     def __init__(self, index: PlacementIndex) -> None:
         self._index = index
@@ -162,14 +166,14 @@ class FleetPreferences:
         return workload.binding is not None and self._below(workload.binding, shares) > 0
 
     def _below(self, binding: Binding, shares: Shares) -> int:
-        """Points for every group and, on average over its replicas, every tier that it is further down."""
+        """Negative points: `MAX_WEIGHT` per affinity group and, averaged over replicas, per tier below the first."""
         groups = binding.placement.groups
         position = next((i for i, group in enumerate(groups) if group.name == binding.observed), 0)
         if not groups or not shares:
             return 0
         tiers = cluster_affinity.tier_by_target(groups[position].tiers, self._index)
         known = self._index.slots.by_name
-        # A copy without replicas counts as one, and a cluster that no tier names is no tier's business.
+        # A cluster without replicas counts as one replica, and a cluster in no tier is ignored.
         held = [(int(tiers[known[name]]), max(count, 1)) for name, count in shares if name in known]
         named = [(tier, count) for tier, count in held if tier != cluster_affinity.NO_TIER]
         total = sum(count for _, count in named)
@@ -177,32 +181,24 @@ class FleetPreferences:
         return MAX_WEIGHT * position + depth
 
 
-# RF merged from enforcing.neighbour_wishes: What preferred terms about neighbours are worth to the workloads that
-# hold them, and who is uneasy where it stands. Counted as when placing. The sum is kept from change to change: a
-# workload that comes or goes touches the wishes that it holds and those that mean it, and only these are counted
-# again.
-
-SOFT = (Role.PREFERRED, Role.ANTI_PREFERRED)
-
-
 class PeerTermPoints:
-    """The worth of all wishes about neighbours."""
+    """The points of all preferred pod terms."""
 
     def __init__(self, index: PlacementIndex) -> None:
         self._index = index
         self._position = -1
         self._total = 0
-        self._worth: dict[OwnerRule, int] = {}
-        # Those that a counter of matches belongs to. A counter that is gone may leave its number to another one: then
-        # too many are counted again, never too few.
-        self._meaning: defaultdict[int, set[OwnerRule]] = defaultdict(set)
+        self._points: dict[OwnerRule, int] = {}
+        # The rules of a counter of matches, by the id of the counter. The id of a deleted counter may be reused: then
+        # too many rules are counted again, never too few.
+        self._rules_by_counter: defaultdict[int, set[OwnerRule]] = defaultdict(set)
 
     def total(self) -> int:
-        """In points; less than nothing where more is too near than liked."""
+        """The sum of the points; negative where anti-affinity outweighs affinity."""
         changes = self._index.journal.since(self._position) if self._position >= 0 else None
         if changes is None or any(change.workload is None for change in changes):
-            self._worth.clear()
-            self._meaning.clear()
+            self._points.clear()
+            self._rules_by_counter.clear()
             self._total = 0
             touched = set(_preferred_terms(self._index))
         else:
@@ -215,23 +211,23 @@ class PeerTermPoints:
     def _touched(self, changes: Sequence[Change]) -> set[OwnerRule]:
         found: set[OwnerRule] = set()
         for cls in {change.member_of for change in changes if change.member_of is not None}:
-            found.update(rule for rule in cls.owner_rules if rule.role in SOFT)
+            found.update(rule for rule in cls.owner_rules if rule.role in PREFERRED_ROLES)
             for counter in cls.matched:
-                found |= self._meaning.get(id(counter), set())
+                found |= self._rules_by_counter.get(id(counter), set())
         return found
 
     def _count(self, rule: OwnerRule) -> None:
-        worth = 0
-        if rule.reach.occupied:  # nobody holds it any more: its term may be forgotten, and must not come back
-            worth = _points_of(rule, self._index)
+        points = 0
+        if rule.reach.occupied:  # without owners its term may be released, and must not be held again
+            points = _points_of(rule, self._index)
             counter = self._index.peer_index.match_reach(rule.entry, rule.reach.keys).counter
-            self._meaning[id(counter)].add(rule)
-        self._total += worth - self._worth.get(rule, 0)
-        self._worth[rule] = worth
+            self._rules_by_counter[id(counter)].add(rule)
+        self._total += points - self._points.get(rule, 0)
+        self._points[rule] = points
 
 
 def improvable_by_peer_terms(index: PlacementIndex) -> Iterator[WorkloadKey]:
-    """Owners of wishes that are not met as well as somewhere else, and whoever stands too near to one."""
+    """The owners of preferred terms that are better met elsewhere, and the pods that match a term nearby."""
     peer_index = index.peer_index
     for rule in _preferred_terms(index):
         owners, others = _owners_and_others(rule, index)
@@ -249,7 +245,7 @@ def improvable_by_peer_terms(index: PlacementIndex) -> Iterator[WorkloadKey]:
 
 def _preferred_terms(index: PlacementIndex) -> Iterable[OwnerRule]:
     rules = {id(rule): rule for cls in index.peer_index.classes.by_id.values() for rule in cls.owner_rules}
-    return [rule for rule in rules.values() if rule.role in SOFT]
+    return [rule for rule in rules.values() if rule.role in PREFERRED_ROLES]
 
 
 def _points_of(rule: OwnerRule, index: PlacementIndex) -> int:
@@ -263,11 +259,11 @@ def _points_of(rule: OwnerRule, index: PlacementIndex) -> int:
 def _owners_and_others(
     rule: OwnerRule, index: PlacementIndex
 ) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], np.ndarray[tuple[int], np.dtype[np.int64]]]:
-    """For each domain, how many hold the rule there and how many others each of them sees."""
+    """For each domain, how many own the rule there and how many other pods each of them matches."""
     matches = index.peer_index.match_reach(rule.entry, rule.reach.keys)
     if len(matches.columns) == 1:
         owners, seen = rule.reach.counter.array(), matches.counter.array()
-    else:  # by target, each of which sees the union of its domains
+    else:  # by target, which counts the union of its domains
         targets = rule.reach.counter.column
         owners, seen = targets.gather(rule.reach.counter.array(), ALL), matches.counts(ALL)
     return owners, np.maximum(seen - rule.self_matching, 0)

@@ -1,10 +1,9 @@
 """
-Which clauses are broken right now, kept up to date by the index's journal.
+Which rules are violated now, kept up to date by the index's journal.
 
-A change is looked up from both sides: the clauses that a workload holds, and the clauses that mean it, found by its
-labels. Of the latter only the holders in the domains that the change touched are judged, and only if the count there
-crossed what makes a difference. All workloads are looked at only at the start, or where the journal no longer reaches
-back.
+A change is looked up from both sides: the rules that a workload owns, and the rules that match it, found by its labels.
+Of the latter only the owners in the domains that the change touched are judged, and only if the count there crossed a
+level that matters. All workloads are judged only at the start, or where the journal does not reach back far enough.
 """
 
 from __future__ import annotations
@@ -24,17 +23,17 @@ from bayplan.model.targets import Target
 from bayplan.model.terms import TermPart
 from bayplan.model.workloads import Workload, WorkloadKey
 
-Held = tuple[tuple[TrackedRule, tuple[Domain, ...]], ...]
+Owned = tuple[tuple[TrackedRule, tuple[Domain, ...]], ...]
 
 
 class _Touched:
-    """What a run of changes may have altered; `targets` has all that stood in a slot meanwhile."""
+    """What a sequence of changes may have affected; `targets` are all targets that were in a slot meanwhile."""
 
     def __init__(self, changes: Sequence[Change]) -> None:
         self.owners: set[WorkloadKey] = set()
         self.domains: set[tuple[TrackedRule, Domain]] = set()
-        self.whole: set[TrackedRule] = set()
-        self.matching_set: set[TrackedRule] = set()
+        self.rules: set[TrackedRule] = set()
+        self.sets: set[TrackedRule] = set()
         self.targets: dict[int, list[Target]] = {}
         for change in changes:
             if change.target is not None:
@@ -43,80 +42,80 @@ class _Touched:
 
     @property
     def anything(self) -> bool:
-        return bool(self.owners or self.domains or self.whole or self.matching_set)
+        return bool(self.owners or self.domains or self.rules or self.sets)
 
 
 class ViolationTracker:
-    """`n_judged` counts how often an owner was looked at, for tests and metrics."""
+    """Tracks the violations of an index. `n_judged` counts how often an owner was judged, for tests and metrics."""
 
     def __init__(self, index: PlacementIndex) -> None:
         self.n_judged = 0
         self._index = index
         self._position = -1
         self._tracked_rules: dict[ExecutionRule, TrackedRule] = {}
-        self._meaning: dict[int, list[TrackedRule]] = {}  # by the id of the term's entry: whose counts it is in
-        self._accompanying: dict[int, list[TrackedRule]] = {}  # likewise: for whom it decides who is alone
-        self._scoped: dict[TrackedRule, list[TermPart]] = {}  # those that look into namespaces by label
-        self._idle: set[TrackedRule] = set()  # whose last holder has left
-        self._held: dict[WorkloadKey, Held] = {}
+        self._rules_by_term: dict[int, list[TrackedRule]] = {}  # by the id of the term's entry: the rules that count it
+        self._rules_by_set_term: dict[int, list[TrackedRule]] = {}  # likewise: the rules with a set of this term
+        self._namespace_selectors: dict[TrackedRule, list[TermPart]] = {}  # of the rules that have any
+        self._idle: set[TrackedRule] = set()  # the rules without owners
+        self._owned: dict[WorkloadKey, Owned] = {}
         self._broken: dict[WorkloadKey, dict[TrackedRule, list[RuleBreach]]] = {}
         self._listed: tuple[Violation, ...] | None = None
         self.catch_up()
 
     def violations(self) -> tuple[Violation, ...]:
-        """Everything that is broken now, by owner."""
+        """All violations now, by owner."""
         self.catch_up()
         if self._listed is None:
             self._listed = tuple(violations.violations_of(self._broken, self._index))
         return self._listed
 
     def precedence(self) -> dict[WorkloadKey, Precedence]:
-        """What decides between those who have a part in something that is broken."""
+        """The precedence of all workloads that are involved in a violation."""
         return {key: self._precedence_of(key) for key in violations.involved(self.violations())}
 
     def _precedence_of(self, key: WorkloadKey) -> Precedence:
         record = self._index.records.get(key)
-        if record is None:  # only a copy on its way out is left, which goes by the name of the whole
+        if record is None:  # only a terminating copy is left, which has the same name
             return Precedence()
         return Precedence(record.workload.priority, record.workload.started or record.workload.created)
 
     def catch_up(self) -> None:
-        """Judge what changed since the last time."""
+        """Judge what changed since the last call."""
         journal = self._index.journal
         changes, self._position = journal.since(self._position) if self._position >= 0 else None, journal.end
         if changes is None:
-            self._begin()
+            self._judge_all()
         elif changes:
-            self._follow(changes)
+            self._judge_changes(changes)
 
     def release(self) -> None:
-        """Forget everything and let go of the terms held in the index."""
-        for key in [*self._held]:
+        """Forget everything and release the terms held in the index."""
+        for key in [*self._owned]:
             self._remove_owner(key)
         self._drop_idle()
         self._listed, self._position = None, -1
 
     # Following
 
-    def _begin(self) -> None:
-        for key in {*self._held, *self._index.records}:
-            self._settle(key)
+    def _judge_all(self) -> None:
+        for key in {*self._owned, *self._index.records}:
+            self._update_owner(key)
         self._drop_idle()
         for tracked in self._tracked_rules.values():
             tracked.refresh()
         self._listed = None
 
-    def _follow(self, changes: Sequence[Change]) -> None:
+    def _judge_changes(self, changes: Sequence[Change]) -> None:
         touched = _Touched(changes)
         for change in changes:
             if change.workload is not None:
-                self._notice(change.workload, change.slots, touched)
+                self._mark_touched(change.workload, change.slots, touched)
             elif change.type is ChangeType.NAMESPACE_CHANGED:
-                touched.whole.update(self._minding(change))
+                touched.rules.update(self._rules_scoped_to(change))
         judged: set[tuple[TrackedRule, WorkloadKey]] = set()
         for key in touched.owners:
-            judged.update((tracked, key) for tracked in self._settle(key))
-        for tracked, key in self._concerned(touched):
+            judged.update((tracked, key) for tracked in self._update_owner(key))
+        for tracked, key in self._owners_to_judge(touched):
             if (tracked, key) not in judged:
                 judged.add((tracked, key))
                 self._judge(tracked, self._index.records[key])
@@ -124,73 +123,68 @@ class ViolationTracker:
         if touched.anything:
             self._listed = None
 
-    def _notice(self, workload: Workload, slots: tuple[int, ...], touched: _Touched) -> None:
-        """Mark what a workload that came or went, with these labels, may have altered."""
-        if workload.key in self._held or execution_rules.execution_rules_of(workload, self._index.semantics):
+    def _mark_touched(self, workload: Workload, slots: tuple[int, ...], touched: _Touched) -> None:
+        """Mark what the addition or removal of a workload may have affected."""
+        if workload.key in self._owned or execution_rules.execution_rules_of(workload, self._index.semantics):
             touched.owners.add(workload.key)
         peer_index = self._index.peer_index
         for entry in peer_index.terms.candidates(workload.labels) if self._tracked_rules else ():
-            meaning, accompanying = self._meaning.get(id(entry)), self._accompanying.get(id(entry))
-            if not meaning and not accompanying:
+            rules, set_rules = self._rules_by_term.get(id(entry)), self._rules_by_set_term.get(id(entry))
+            if not rules and not set_rules:
                 continue
             if not peer_index.matches(
                 entry.term, workload.labels, workload.namespace, terminating=workload.terminating
             ):
                 continue
-            touched.matching_set.update(accompanying or ())
-            for tracked in meaning or ():
+            touched.sets.update(set_rules or ())
+            for tracked in rules or ():
                 if tracked.rule.rule_type is RuleType.GROUP_AFFINITY:
-                    touched.whole.add(tracked)
+                    touched.rules.add(tracked)
                 for slot in slots:
                     here = self._index.slots.targets[slot]
                     for target in (*touched.targets.get(slot, ()), *([here] if here else ())):
                         touched.domains.update((tracked, domain) for domain in tracked.domains_of(target))
 
-    def _minding(self, change: Change) -> Iterator[TrackedRule]:
-        """The clauses that look into a namespace by its old labels or by its new ones, but not by both."""
+    def _rules_scoped_to(self, change: Change) -> Iterator[TrackedRule]:
+        """The rules whose namespace selectors match the old labels of the namespace or the new ones, but not both."""
         before, after = _labels(change.before), _labels(change.after)
-        for tracked, parts in self._scoped.items():
+        for tracked, parts in self._namespace_selectors.items():
             if any(part.in_scope(change.name, before) != part.in_scope(change.name, after) for part in parts):
                 yield tracked
 
-    def _concerned(self, touched: _Touched) -> Iterator[tuple[TrackedRule, WorkloadKey]]:
-        """Whom to judge because of others."""
-        for tracked in touched.whole:
+    def _owners_to_judge(self, touched: _Touched) -> Iterator[tuple[TrackedRule, WorkloadKey]]:
+        """The rules and owners to judge because other workloads changed."""
+        for tracked in touched.rules:
             tracked.refresh()
             yield from ((tracked, key) for key in tracked.owners)
         for tracked, domain in touched.domains:
-            if domain in tracked.owners_by_domain and tracked.crossed(domain):
+            if domain in tracked.owners_by_domain and tracked.level_changed(domain):
                 yield from ((tracked, key) for key in tracked.owners_by_domain[domain])
-        for tracked in touched.matching_set:
+        for tracked in touched.sets:
             if tracked.sets_changed():
                 yield from [(tracked, key) for key in tracked.unmet]
 
     # Owners
 
-    def _settle(self, key: WorkloadKey) -> list[TrackedRule]:
-        """Let a workload hold what it now holds where it now is, and judge that."""
+    def _update_owner(self, key: WorkloadKey) -> list[TrackedRule]:
+        """Register the rules that a workload now owns in its present domains, and judge them."""
         record = self._index.records.get(key)
-        held: Held = ()
+        owned: Owned = ()
         if record is not None and record.slots:
-            held = tuple(
-                (tracked, self._domains(tracked, record))
-                for tracked in map(
-                    self._tracked_rule,
-                    dict.fromkeys(execution_rules.execution_rules_of(record.workload, self._index.semantics)),
-                )
-            )
+            rules = dict.fromkeys(execution_rules.execution_rules_of(record.workload, self._index.semantics))
+            owned = tuple((tracked, self._domains(tracked, record)) for tracked in map(self._tracked_rule, rules))
         self._remove_owner(key)
-        if record is None or not held:
+        if record is None or not owned:
             return []
-        self._held[key] = held
-        for tracked, domains in held:
+        self._owned[key] = owned
+        for tracked, domains in owned:
             tracked.add_owner(key, domains)
             self._judge(tracked, record)
-        return [tracked for tracked, _ in held]
+        return [tracked for tracked, _ in owned]
 
     def _remove_owner(self, key: WorkloadKey) -> None:
         self._broken.pop(key, None)
-        for tracked, domains in self._held.pop(key, ()):
+        for tracked, domains in self._owned.pop(key, ()):
             tracked.remove_owner(key, domains)
             if not tracked.owners:
                 self._idle.add(tracked)
@@ -210,30 +204,30 @@ class ViolationTracker:
         targets = (self._index.slots.at(slot) for slot in record.slots)
         return tuple(dict.fromkeys(domain for target in targets for domain in tracked.domains_of(target)))
 
-    # Duties
+    # Rules
 
     def _tracked_rule(self, rule: ExecutionRule) -> TrackedRule:
         tracked = self._tracked_rules.get(rule)
         if tracked is None:
             tracked = self._tracked_rules[rule] = TrackedRule(rule, self._index)
-            self._meaning.setdefault(id(tracked.entry), []).append(tracked)
+            self._rules_by_term.setdefault(id(tracked.entry), []).append(tracked)
             for entry in dict.fromkeys(tracked.set_entries):
-                self._accompanying.setdefault(id(entry), []).append(tracked)
+                self._rules_by_set_term.setdefault(id(entry), []).append(tracked)
             terms = [tracked.entry.term, *(entry.term for entry in tracked.set_entries)]
             parts = [part for term in terms for part in term.parts if part.namespace_selector is not None]
             if parts:
-                self._scoped[tracked] = parts
+                self._namespace_selectors[tracked] = parts
         return tracked
 
     def _drop_idle(self) -> None:
         for tracked in self._idle:
-            if tracked.owners:  # somebody has taken it up since
+            if tracked.owners:  # it has an owner again
                 continue
             del self._tracked_rules[tracked.rule]
-            self._scoped.pop(tracked, None)
-            _forget(self._meaning, id(tracked.entry), tracked)
+            self._namespace_selectors.pop(tracked, None)
+            _forget(self._rules_by_term, id(tracked.entry), tracked)
             for entry in dict.fromkeys(tracked.set_entries):
-                _forget(self._accompanying, id(entry), tracked)
+                _forget(self._rules_by_set_term, id(entry), tracked)
             tracked.release()
         self._idle.clear()
 

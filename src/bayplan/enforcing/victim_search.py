@@ -1,7 +1,10 @@
 """
-Conflicts that hang together, as bits: the workloads, the most wanted first, and the rules between them.
+The exact choice of eviction victims in a small component of conflicts, by branch and bound.
 
-What it costs that one goes, and who could change places with whom. Knows nothing of how the best choice is found.
+Workloads are bits, the one to retain first at bit 0, and the cost of an eviction is one integer in which a higher
+priority outweighs all lower ones. A step decides one workload and draws the conclusions. What remains is split into
+independent parts, and a remainder that was solved before is not searched again. The search counts its steps and gives
+up when they are used up: steps rather than time, so that the same component always has the same result.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ Mask = int
 
 
 class ConflictRule(NamedTuple):
-    """While the owner stays, at most `room` of the peers do. An owner of 0 stays already."""
+    """While the owner is kept, at most `room` of the peers are. An owner of 0 is kept already."""
 
     owner: Mask
     peers: Mask
@@ -23,8 +26,10 @@ class ConflictRule(NamedTuple):
 
 class ConflictComponent(NamedTuple):
     """
-    By bit: `levels` are the same for the same priority and higher for a lower one; `justifying` has those to whom the
-    workload would have to give way. It is wronged if it goes and none of them stays.
+    Conflicts that are connected by the workloads they share; `levels` and `justifying` are by bit.
+
+    `levels` are equal for equal priorities and higher for lower ones. The eviction of a workload is unjustified unless
+    one of its `justifying` workloads is kept.
     """
 
     rules: Sequence[ConflictRule]
@@ -32,50 +37,74 @@ class ConflictComponent(NamedTuple):
     justifying: Sequence[Mask]
 
 
+class TooManyStepsError(Exception):
+    """The component needs more steps than the budget has."""
+
+
+class StepBudget:
+    """The steps that are left. The work of a step grows with the rules it looks at, so these are counted."""
+
+    def __init__(self, max_steps: int) -> None:
+        self.left = max_steps
+
+    def take(self, n_rules: int) -> None:
+        self.left -= n_rules
+        if self.left < 0:
+            raise TooManyStepsError
+
+
+def best_kept(component: ConflictComponent, feasible: Mask, steps: StepBudget) -> Mask:
+    """The workloads kept by the best choice, of which there is only one. `feasible` are those of some valid choice."""
+    return _VictimSearch(component, steps).run(feasible)
+
+
+# Costs and symmetry
+
+
 def eviction_costs(levels: Sequence[int]) -> tuple[list[int], list[int]]:
     """
-    What it costs that each goes, and what that it is wronged besides.
+    The cost of each eviction, and the additional cost if it is unjustified.
 
-    Numbers written with a digit for each level, the highest priority first: how many are wronged, how many go. At the
-    end a bit for each workload, the most wanted first, so that no two choices cost the same.
+    A cost is a number with two digits per level, the highest priority first: unjustified evictions, evictions. The last
+    bits, one per workload, make the cost of every choice unique and prefer the order of the workloads.
     """
     count = len(levels)
     digit = count.bit_length()
-    going, wronging = [], []
+    costs, unjustified = [], []
     for key, level in enumerate(levels):
         unit = 1 << count + 2 * digit * (levels[-1] - level)
-        going.append(unit + (1 << count - 1 - key))
-        wronging.append(unit << digit)
-    return going, wronging
+        costs.append(unit + (1 << count - 1 - key))
+        unjustified.append(unit << digit)
+    return costs, unjustified
 
 
 def interchangeable(component: ConflictComponent) -> list[Mask]:
-    """For each bit all that could change places with it unnoticed, itself included."""
-    rules, looks = frozenset(component.rules), _profiles(component)
+    """For each bit, all that can be swapped with it without changing the rules, itself included."""
+    rules = frozenset(component.rules)
     found = [1 << key for key in range(len(component.levels))]
     firsts: dict[object, list[int]] = {}
-    for key, look in enumerate(looks):
-        alike = firsts.setdefault(look, [])
-        first = next((one for one in alike if all(_swapped(rule, one, key) in rules for rule in rules)), None)
+    for key, profile in enumerate(_profiles(component)):
+        similar = firsts.setdefault(profile, [])
+        first = next((one for one in similar if all(_swapped(rule, one, key) in rules for rule in rules)), None)
         if first is None:
-            alike.append(key)
+            similar.append(key)
         else:
             found[first] |= 1 << key
-    for mask in [found[first] for alike in firsts.values() for first in alike]:
+    for mask in [found[first] for similar in firsts.values() for first in similar]:
         for key in bits(mask):
             found[key] = mask
     return found
 
 
 def _profiles(component: ConflictComponent) -> list[tuple[int, ...]]:
-    """What twins have in common at least, for each bit: the level, and the shapes of the rules that it is in."""
-    looks: list[list[int]] = [[] for _ in component.levels]
+    """For each bit, what interchangeable workloads have in common: the level, and the shapes of their rules."""
+    shapes: list[list[int]] = [[] for _ in component.levels]
     for owner, peers, room in component.rules:
         shape = peers.bit_count() << 32 | room << 1
-        looks[owner.bit_length() - 1].append(shape | 1)
+        shapes[owner.bit_length() - 1].append(shape | 1)
         for peer in bits(peers):
-            looks[peer].append(shape)
-    return [(level, *sorted(shapes)) for level, shapes in zip(component.levels, looks, strict=True)]
+            shapes[peer].append(shape)
+    return [(level, *sorted(own)) for level, own in zip(component.levels, shapes, strict=True)]
 
 
 def _swapped(rule: ConflictRule, one: int, other: int) -> ConflictRule:
@@ -96,34 +125,15 @@ def bits(mask: Mask) -> tuple[int, ...]:
     return tuple(found)
 
 
-# RF merged from enforcing.victim_search: Who stays of a small knot of conflicts, by branch and bound: nobody could
-# choose better. Workloads are bits, the most wanted first, and what it costs that one goes is one whole number, in
-# which a higher priority outweighs all lower ones. A step decides one workload and draws the conclusions. What is
-# then left falls into parts that have nothing to do with each other, and a rest that was seen before is not looked at
-# again. Counts its steps and gives up when they are used up: by count and not by the clock, so that the same knot
-# always ends the same.
-
-
-class TooManyStepsError(Exception):
-    """The knot is too tangled for the steps that were left."""
-
-
-class StepBudget:
-    """How much more may be done. What is done in a step grows with the rules it looks at, so these are counted."""
-
-    def __init__(self, most: int) -> None:
-        self.left = most
-
-    def take(self, n_rules: int) -> None:
-        self.left -= n_rules
-        if self.left < 0:
-            raise TooManyStepsError
+# Branch and bound
 
 
 class _Remainder(NamedTuple):
     """
-    What is still to be decided. `pending` are gone and nobody stays yet to whom they gave way, but somebody may.
-    `justified` are undecided and could go without being wronged.
+    What is still to be decided.
+
+    `pending` are evicted, and whether that is justified depends on undecided workloads. `justified` are undecided, and
+    their eviction would be justified.
     """
 
     undecided: Mask
@@ -135,11 +145,6 @@ class _Remainder(NamedTuple):
 class _Solution(NamedTuple):
     cost: int
     kept: Mask
-
-
-def best_kept(component: ConflictComponent, greedy: Mask, steps: StepBudget) -> Mask:
-    """Who stays in the best choice, of which there is only one. `greedy` is who stays in a choice that will do."""
-    return _VictimSearch(component, steps).run(greedy)
 
 
 class _VictimSearch:
@@ -154,12 +159,12 @@ class _VictimSearch:
         self._best_known: dict[_Remainder, _Solution] = {}
         self._costs_at_least: dict[_Remainder, int] = {}
 
-    def run(self, greedy: Mask) -> Mask:
+    def run(self, feasible: Mask) -> Mask:
         all_members = (1 << len(self._component.levels)) - 1
         broken = tuple(rule for rule in self._component.rules if rule.peers.bit_count() > rule.room)
         certain, rest = self._decided(_Remainder(all_members, 0, 0, broken), 0, 0)
-        found = self._best(rest, self._cost(greedy) - certain.cost)
-        return greedy if found is None else certain.kept | found.kept
+        found = self._best(rest, self._cost(feasible) - certain.cost)
+        return feasible if found is None else certain.kept | found.kept
 
     def _cost(self, kept: Mask) -> int:
         cost = 0
@@ -169,13 +174,13 @@ class _VictimSearch:
         return cost
 
     def _best(self, rest: _Remainder, below: int) -> _Solution | None:
-        """The cheapest way to decide the rest, if that costs less than `below`."""
+        """The cheapest solution of the remainder, if it costs less than `below`."""
         if not rest.rules:
             return _Solution(0, 0) if below > 0 else None
         known = self._best_known.get(rest)
         if known is not None:
             return known if known.cost < below else None
-        if self._costs_at_least.get(rest, 0) >= below or self._apart(rest.rules) >= below:
+        if self._costs_at_least.get(rest, 0) >= below or self._disjoint_bound(rest.rules) >= below:
             return None
         parts = self._parts(rest)
         found = self._best_of_parts(parts, below) if len(parts) > 1 else self._best_branch(rest, below)
@@ -186,7 +191,7 @@ class _VictimSearch:
         return found
 
     def _best_of_parts(self, parts: Sequence[_Remainder], below: int) -> _Solution | None:
-        bounds = [self._apart(part.rules) for part in parts]
+        bounds = [self._disjoint_bound(part.rules) for part in parts]
         cost, kept, still = 0, 0, sum(bounds)
         for part, bound in zip(parts, bounds, strict=True):
             still -= bound
@@ -197,63 +202,63 @@ class _VictimSearch:
         return _Solution(cost, kept)
 
     def _best_branch(self, rest: _Remainder, below: int) -> _Solution | None:
-        worth = _relief(rest.rules)
-        keys, number = sum(1 << key for key in worth), _min_evictions(worth, rest.rules)
-        if self._least(keys, number) >= below:
+        relief = _relief(rest.rules)
+        keys, n_evictions = sum(1 << key for key in relief), _min_evictions(relief, rest.rules)
+        if self._least(keys, n_evictions) >= below:
             return None
         self._steps.take(len(rest.rules))
-        others = self._least(keys, number - 1)
-        must_stay = next((key for key in sorted(worth) if self._price(key, rest) + others >= below), None)
-        one = self._pivot(worth) if must_stay is None else must_stay
+        others = self._least(keys, n_evictions - 1)
+        must_keep = next((key for key in sorted(relief) if self._cost_bound(key, rest) + others >= below), None)
+        one = self._pivot(relief) if must_keep is None else must_keep
         best = None
-        # Of those whom nothing tells apart the first is kept: where it goes, the others go too.
-        ways = ((1 << one, 0), (0, self._interchangeable[one] & rest.undecided))
-        for stay, gone in ways if must_stay is None else ways[:1]:
-            certain, left = self._decided(rest, stay, gone)
+        # Of interchangeable workloads the first is kept: where it is evicted, the others are too.
+        branches = ((1 << one, 0), (0, self._interchangeable[one] & rest.undecided))
+        for keep, evict in branches if must_keep is None else branches[:1]:
+            certain, left = self._decided(rest, keep, evict)
             found = self._best(left, below - certain.cost)
             if found is not None:
                 below = certain.cost + found.cost
                 best = _Solution(below, certain.kept | found.kept)
         return best
 
-    def _pivot(self, worth: Mapping[int, int]) -> int:
-        """Of the highest priority that is undecided, who stands against most others: deciding that settles most."""
+    def _pivot(self, relief: Mapping[int, int]) -> int:
+        """Of the highest undecided priority, the workload with the most conflicts: deciding it decides the most."""
         levels = self._component.levels
-        top = min(levels[key] for key in worth)
-        return max((key for key in sorted(worth) if levels[key] == top), key=worth.__getitem__)
+        top = min(levels[key] for key in relief)
+        return max((key for key in sorted(relief) if levels[key] == top), key=relief.__getitem__)
 
-    def _price(self, key: int, rest: _Remainder) -> int:
-        """What it costs at least that one goes."""
+    def _cost_bound(self, key: int, rest: _Remainder) -> int:
+        """A lower bound of the cost of evicting one workload."""
         unjustified = not (rest.justified >> key & 1 or self._component.justifying[key] & rest.undecided)
         return self._costs[key] + (self._unjustified_costs[key] if unjustified else 0)
 
-    def _decided(self, rest: _Remainder, stay: Mask, gone: Mask) -> tuple[_Solution, _Remainder]:
-        """What it costs that these stay and those go, with all that follows from it, and what is left then."""
+    def _decided(self, rest: _Remainder, keep: Mask, evict: Mask) -> tuple[_Solution, _Remainder]:
+        """The cost of keeping and evicting these, with everything that follows from it, and what then remains."""
         undecided, pending, justified, rules = rest
         cost = kept = 0
         while True:
-            undecided &= ~(stay | gone)
-            kept |= stay
-            pending |= gone & ~justified
-            for key in bits(gone):
+            undecided &= ~(keep | evict)
+            kept |= keep
+            pending |= evict & ~justified
+            for key in bits(evict):
                 cost += self._costs[key]
-            for key in bits(stay):
+            for key in bits(keep):
                 justified |= self._justified_by[key]
             pending &= ~justified
             for key in bits(pending):
                 if not self._component.justifying[key] & undecided:
                     cost += self._unjustified_costs[key]
                     pending &= ~(1 << key)
-            rules, forced = _narrowed(rules, undecided, stay, gone)
+            rules, forced = _narrowed(rules, undecided, keep, evict)
             free = undecided & ~forced
             for owner, peers, _ in rules:
                 free &= ~(owner | peers)
             if not free and not forced:
                 return _Solution(cost, kept), _Remainder(undecided, pending, justified & undecided, rules)
-            stay, gone = free, forced
+            keep, evict = free, forced
 
-    def _apart(self, rules: Sequence[ConflictRule]) -> int:
-        """What they cost at least: of rules that share nobody, each costs its owner or some peers."""
+    def _disjoint_bound(self, rules: Sequence[ConflictRule]) -> int:
+        """A lower bound of the cost: of rules that share no workload, each costs its owner or some peers."""
         costs = []
         for owner, peers, room in rules:
             least = self._least(peers, peers.bit_count() - room)
@@ -266,7 +271,7 @@ class _VictimSearch:
         return total
 
     def _least(self, keys: Mask, number: int) -> int:
-        """What it costs if that many of them go: the highest bits are the least wanted."""
+        """The lowest cost of evicting that many of the workloads: the highest bits are the cheapest."""
         cost = 0
         for _ in range(number):
             last = keys.bit_length() - 1
@@ -275,15 +280,15 @@ class _VictimSearch:
         return cost
 
     def _parts(self, rest: _Remainder) -> list[_Remainder]:
-        """The rest, taken apart where neither a rule nor an excuse ties it together."""
-        ties = [owner | peers for owner, peers, _ in rest.rules]
+        """The remainder split into parts that neither a rule nor a justification connects."""
+        links = [owner | peers for owner, peers, _ in rest.rules]
         justifying = self._component.justifying
         pending = [(key, justifying[key] & rest.undecided) for key in bits(rest.pending)]
         maybe_pending = [1 << key | justifying[key] & rest.undecided for key in bits(rest.undecided & ~rest.justified)]
         masks: list[Mask] = []
-        for tie in (*ties, *(mask for _, mask in pending), *maybe_pending):
-            merged = tie
-            for mask in [mask for mask in masks if mask & tie]:
+        for link in (*links, *(mask for _, mask in pending), *maybe_pending):
+            merged = link
+            for mask in [mask for mask in masks if mask & link]:
                 merged |= mask
                 masks.remove(mask)
             masks.append(merged)
@@ -294,48 +299,48 @@ class _VictimSearch:
                 mask,
                 sum(1 << key for key, among in pending if among & mask),
                 rest.justified & mask,
-                tuple(rule for rule, tie in zip(rest.rules, ties, strict=True) if tie & mask),
+                tuple(rule for rule, link in zip(rest.rules, links, strict=True) if link & mask),
             )
             for mask in masks
         ]
 
 
 def _relief(rules: Sequence[ConflictRule]) -> dict[int, int]:
-    """Of how many too many each frees the rules by going: of all that its own rule has, and of itself."""
-    worth: dict[int, int] = {}
+    """By how many excess peers the eviction of each workload relieves the rules: all of its own rule, and itself."""
+    relief: dict[int, int] = {}
     for owner, peers, room in rules:
         for peer in bits(peers):
-            worth[peer] = worth.get(peer, 0) + 1
+            relief[peer] = relief.get(peer, 0) + 1
         if owner:
             key = owner.bit_length() - 1
-            worth[key] = worth.get(key, 0) + peers.bit_count() - room
-    return worth
+            relief[key] = relief.get(key, 0) + peers.bit_count() - room
+    return relief
 
 
-def _min_evictions(worth: Mapping[int, int], rules: Sequence[ConflictRule]) -> int:
-    """How many go at least."""
-    too_many = sum(peers.bit_count() - room for _, peers, room in rules)
+def _min_evictions(relief: Mapping[int, int], rules: Sequence[ConflictRule]) -> int:
+    """A lower bound of the number of evictions."""
+    excess = sum(peers.bit_count() - room for _, peers, room in rules)
     number = 0
-    for freed in sorted(worth.values(), reverse=True):
-        if too_many <= 0:
+    for relieved in sorted(relief.values(), reverse=True):
+        if excess <= 0:
             break
-        too_many -= freed
+        excess -= relieved
         number += 1
     return number
 
 
 def _narrowed(
-    rules: Sequence[ConflictRule], undecided: Mask, stay: Mask, gone: Mask
+    rules: Sequence[ConflictRule], undecided: Mask, keep: Mask, evict: Mask
 ) -> tuple[tuple[ConflictRule, ...], Mask]:
-    """The rules that can still be broken, and who has to go because of the others."""
+    """The rules that can still be broken, and the workloads that must be evicted because of the others."""
     left, forced = [], 0
-    changed = stay | gone
+    changed = keep | evict
     for rule in rules:
         owner, peers, room = rule
         if not (owner | peers) & changed:
             left.append(rule)
-        elif not owner & gone:
-            owner, peers, room = owner & undecided, peers & undecided, room - (peers & stay).bit_count()
+        elif not owner & evict:
+            owner, peers, room = owner & undecided, peers & undecided, room - (peers & keep).bit_count()
             if owner and room < 0:
                 forced |= owner
             elif not owner and room <= 0:

@@ -1,10 +1,11 @@
 """
-Who must go where anti-affinity is broken.
+The choice of eviction victims where anti-affinity is violated.
 
-The lowest priority first; at equal priority the owner of the broken rule; then the fewest; among equals the youngest.
-Told as a choice of who stays: the best choice wrongs the fewest, then loses the fewest workloads of the highest
-priority; then of the next one, and so on. A workload is wronged if it goes although nobody stays to whom it would have
-to give way. Exact for a knot of few workloads, greedy beyond. Knows nothing of grace times and budgets.
+The best choice retains the most priority: it has the fewest unjustified evictions, then the fewest evictions, both at
+the highest priority first, then at the next one, and so on. An eviction is unjustified unless a conflicting pod
+remains that has a higher priority or, for the owner of the rule, an equal one. Among equal choices the older pods
+remain. The choice is exact for a component of few conflicts and greedy beyond. Knows nothing of grace periods and
+budgets.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from bayplan.enforcing import victim_search
 from bayplan.enforcing.victim_search import ConflictComponent, ConflictRule
 from bayplan.model.workloads import WorkloadKey
 
-MAX_EXACT_CONFLICTS = 20  # in a knot, up to which the best choice is looked for
-MAX_SEARCH_STEPS = 20_000  # of that search, for one knot
+MAX_EXACT_CONFLICTS = 20  # of a component, for the exact search
+MAX_SEARCH_STEPS = 20_000  # of the exact search of one component
 
 
 class Precedence(msgspec.Struct, frozen=True):
-    """What decides between two in conflict. `spared`: somebody protects it just now, so that an equal goes instead."""
+    """What decides between two conflicting workloads. `spared`: it cannot be evicted now, so an equal is evicted."""
 
     priority: int = 0
     since: str = ""
@@ -33,7 +34,7 @@ class Precedence(msgspec.Struct, frozen=True):
 
 
 class Conflict(msgspec.Struct, frozen=True):
-    """An owner who may not stand with more than `limit` of the peers, and does."""
+    """An owner that tolerates at most `limit` of the peers, and has more."""
 
     owner: WorkloadKey
     peers: frozenset[WorkloadKey]
@@ -41,14 +42,14 @@ class Conflict(msgspec.Struct, frozen=True):
 
 
 class VictimChoice(msgspec.Struct, frozen=True):
-    """`exact`: no choice is better."""
+    """The chosen victims. `exact`: no choice is better."""
 
     victims: frozenset[WorkloadKey]
     exact: bool
 
 
 def choose(conflicts: Iterable[Conflict], precedence: Mapping[WorkloadKey, Precedence]) -> VictimChoice:
-    """Whom to take away so that no conflict is left."""
+    """The workloads to evict so that no conflict remains."""
     victims: set[WorkloadKey] = set()
     exact = True
     for component in _components(dict.fromkeys(conflicts)):
@@ -61,29 +62,15 @@ def choose(conflicts: Iterable[Conflict], precedence: Mapping[WorkloadKey, Prece
 
 
 def retention_order(key: WorkloadKey, precedence: Precedence) -> tuple[int, bool, str, str]:
-    """Who is rather kept comes first: higher priority, protected just now, older, by name."""
+    """A sort key, the workload to retain first: higher priority, spared, older, by name."""
     return -precedence.priority, not precedence.spared, precedence.since or "9999", key
 
 
-def _justifying_peers(
-    conflicts: Iterable[Conflict], precedence: Mapping[WorkloadKey, Precedence]
-) -> dict[WorkloadKey, set[WorkloadKey]]:
-    """To whom each would have to give way: a higher priority, or an equal one that breaks its rule."""
-    found: dict[WorkloadKey, set[WorkloadKey]] = {}
-    for conflict in conflicts:
-        owner, own = conflict.owner, precedence[conflict.owner].priority
-        for peer in conflict.peers:
-            found.setdefault(owner, set())
-            found.setdefault(peer, set())
-            if precedence[peer].priority >= own:
-                found[owner].add(peer)
-            else:
-                found[peer].add(owner)
-    return found
+# Components
 
 
 class _Component:
-    """Conflicts that hang together by the workloads they share."""
+    """Conflicts that are connected by the workloads they share."""
 
     def __init__(self) -> None:
         self.conflicts: list[Conflict] = []
@@ -92,9 +79,9 @@ class _Component:
 
 def _components(conflicts: Iterable[Conflict]) -> Iterable[_Component]:
     """
-    All of them, in the order of their first conflicts.
+    All components, in the order of their first conflicts.
 
-    Sets are compared as wholes where that will do: of a crowd in which all keep off all, each conflict names everybody.
+    Sets are compared as a whole where possible: if all pods of a large set conflict, each conflict names all of them.
     """
     found: dict[int, _Component] = {}
     component_of: dict[WorkloadKey, _Component] = {}
@@ -109,7 +96,7 @@ def _components(conflicts: Iterable[Conflict]) -> Iterable[_Component]:
 def _merged(
     conflict: Conflict, component_of: dict[WorkloadKey, _Component], found: dict[int, _Component]
 ) -> _Component:
-    """The knot that the conflict makes of those which it touches."""
+    """The component that the conflict makes of those it connects."""
     members = {conflict.owner, *conflict.peers}
     touched = {id(component): component for component in map(component_of.get, members) if component is not None}
     largest = max(touched.values(), key=lambda component: len(component.members), default=_Component())
@@ -124,73 +111,92 @@ def _merged(
     return largest
 
 
-# Who can stay beside whom
+# The greedy choice
 
 
 class _Kept:
-    """Those kept so far, and of the conflicts that they own how many of the peers are among them."""
+    """The workloads kept so far, and for each conflict that they own, the number of kept peers."""
 
     def __init__(self, conflicts: Sequence[Conflict]) -> None:
         self.keys: set[WorkloadKey] = set()
         self._owned: dict[WorkloadKey, list[Conflict]] = {}
-        self._held: list[tuple[Conflict, int]] = []
+        self._kept_peers: list[tuple[Conflict, int]] = []
         for conflict in conflicts:
             self._owned.setdefault(conflict.owner, []).append(conflict)
 
     def has_room_for(self, key: WorkloadKey) -> bool:
         if any(len(conflict.peers & self.keys) > conflict.limit for conflict in self._owned.get(key, ())):
             return False
-        return not any(count >= conflict.limit and key in conflict.peers for conflict, count in self._held)
+        return not any(count >= conflict.limit and key in conflict.peers for conflict, count in self._kept_peers)
 
     def keep(self, key: WorkloadKey) -> None:
         self.keys.add(key)
-        self._held = [(conflict, count + (key in conflict.peers)) for conflict, count in self._held]
-        self._held += [(conflict, len(conflict.peers & self.keys)) for conflict in self._owned.get(key, ())]
+        self._kept_peers = [(conflict, count + (key in conflict.peers)) for conflict, count in self._kept_peers]
+        self._kept_peers += [(conflict, len(conflict.peers & self.keys)) for conflict in self._owned.get(key, ())]
 
 
 def _greedily(
-    component: Sequence[Conflict], order: Sequence[WorkloadKey], precedence: Mapping[WorkloadKey, Precedence]
+    conflicts: Sequence[Conflict], order: Sequence[WorkloadKey], precedence: Mapping[WorkloadKey, Precedence]
 ) -> set[WorkloadKey]:
-    """From the highest priority down, whoever has the fewest conflicts and owns none first: stays if there is room."""
-    kept, owners = _Kept(component), {conflict.owner for conflict in component}
-    n_conflicts = Counter(chain.from_iterable(conflict.peers for conflict in component))
-    for conflict in component:
+    """Keep from the highest priority down, pods that own no conflict and have few of them first, if there is room."""
+    kept, owners = _Kept(conflicts), {conflict.owner for conflict in conflicts}
+    n_conflicts = Counter(chain.from_iterable(conflict.peers for conflict in conflicts))
+    for conflict in conflicts:
         n_conflicts[conflict.owner] += len(conflict.peers)
     for _, level in groupby(order, key=lambda key: precedence[key].priority):
-        # Sorting is stable: among equals, who is rather kept stays in front.
+        # Sorting is stable: the retention order breaks ties.
         for key in sorted(level, key=lambda key: (key in owners, n_conflicts[key])):
             if kept.has_room_for(key):
                 kept.keep(key)
     return set(order) - kept.keys
 
 
+# The exact choice
+
+
 def _exactly(
-    component: Sequence[Conflict],
+    conflicts: Sequence[Conflict],
     order: Sequence[WorkloadKey],
     precedence: Mapping[WorkloadKey, Precedence],
     greedy: AbstractSet[WorkloadKey],
 ) -> set[WorkloadKey] | None:
-    """The best choice of all, unless the knot is too large to look for it."""
-    if len(component) > MAX_EXACT_CONFLICTS and len(order) > MAX_EXACT_CONFLICTS + 1:
+    """The best choice, or None if the component is too large to search."""
+    if len(conflicts) > MAX_EXACT_CONFLICTS and len(order) > MAX_EXACT_CONFLICTS + 1:
         return None
     bit = {key: position for position, key in enumerate(order)}
-    gives_way = _justifying_peers(component, precedence)
-    levels = {
-        priority: level for level, priority in enumerate(dict.fromkeys(precedence[key].priority for key in order))
-    }
-    rules = {ConflictRule(1 << bit[c.owner], _mask(c.peers, bit), c.limit) for c in component}
-    tied = ConflictComponent(
+    justifying = _justifying_peers(conflicts, precedence)
+    priorities = dict.fromkeys(precedence[key].priority for key in order)
+    levels = {priority: level for level, priority in enumerate(priorities)}
+    rules = {ConflictRule(1 << bit[c.owner], _mask(c.peers, bit), c.limit) for c in conflicts}
+    component = ConflictComponent(
         rules=sorted(rules),
         levels=[levels[precedence[key].priority] for key in order],
-        justifying=[_mask(gives_way[key], bit) for key in order],
+        justifying=[_mask(justifying[key], bit) for key in order],
     )
     try:
-        staying = victim_search.best_kept(
-            tied, _mask(set(order) - greedy, bit), victim_search.StepBudget(MAX_SEARCH_STEPS)
+        kept = victim_search.best_kept(
+            component, _mask(set(order) - greedy, bit), victim_search.StepBudget(MAX_SEARCH_STEPS)
         )
     except victim_search.TooManyStepsError:
         return None
-    return {key for key in order if not staying >> bit[key] & 1}
+    return {key for key in order if not kept >> bit[key] & 1}
+
+
+def _justifying_peers(
+    conflicts: Iterable[Conflict], precedence: Mapping[WorkloadKey, Precedence]
+) -> dict[WorkloadKey, set[WorkloadKey]]:
+    """The peers that justify the eviction of each workload if they remain: higher priority, or equal for the owner."""
+    found: dict[WorkloadKey, set[WorkloadKey]] = {}
+    for conflict in conflicts:
+        owner, own = conflict.owner, precedence[conflict.owner].priority
+        for peer in conflict.peers:
+            found.setdefault(owner, set())
+            found.setdefault(peer, set())
+            if precedence[peer].priority >= own:
+                found[owner].add(peer)
+            else:
+                found[peer].add(owner)
+    return found
 
 
 def _mask(keys: Iterable[WorkloadKey], bit: Mapping[WorkloadKey, int]) -> int:

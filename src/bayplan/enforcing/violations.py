@@ -1,4 +1,8 @@
-"""A broken rule, with names: who holds it, where, and who is in conflict with it. Knows nothing of how it was found."""
+"""
+A violation: a broken rule with the names of its owner, its domain and the conflicting peers.
+
+Made from the breaches that `tracking` finds, for messages and for choosing victims.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +18,11 @@ from bayplan.model.clusters import CLUSTER
 from bayplan.model.terms import TARGET
 from bayplan.model.workloads import WorkloadKey
 
+Names = tuple[WorkloadKey, ...]
+
 
 class ViolationId(msgspec.Struct, frozen=True, order=True):
-    """What stays the same for as long as one rule of one workload is broken, whoever breaks it."""
+    """Identifies a broken rule of one workload on one target, whichever peers break it."""
 
     owner: WorkloadKey
     uid: str
@@ -27,11 +33,11 @@ class ViolationId(msgspec.Struct, frozen=True, order=True):
 
 class Violation(msgspec.Struct, frozen=True):
     """
-    `peers` are those in conflict. For anti-affinity they stand in the domain. For affinity they stand elsewhere:
-    whoever the rule means, if anybody; of a group, those who are missing on the target.
+    `peers` are the conflicting workloads. For anti-affinity they are in the domain. For affinity they are elsewhere:
+    the workloads that the rule matches, if any; for a group, those that are missing on the target.
 
-    `lone_member_without`: the owner is one of those whom its affinity means, and without all others of any of these sets it
-    would be the lone member of its own, which is no violation. The sets may name the owner too.
+    `lone_member_without`: the rule matches its owner, and without all other members of any of these sets the owner
+    would be the lone member, which is no violation. The sets may contain the owner.
     """
 
     owner: WorkloadKey
@@ -51,17 +57,17 @@ class Violation(msgspec.Struct, frozen=True):
         return ViolationId(self.owner, self.uid, self.term, self.topology_key, self.target)
 
     def resolved_without(self, gone: Collection[WorkloadKey]) -> bool:
-        """Whether the rule holds again once these workloads are gone."""
+        """Whether the rule is met once these workloads are gone."""
         if self.owner in gone:
             return True
         if self.rule_type is RuleType.ANTI_AFFINITY:
             return len(self.peers) - len(gone) <= self.limit and sum(p not in gone for p in self.peers) <= self.limit
-        # Nobody's going brings a peer near; but it may leave the owner alone.
+        # An eviction brings no peer into the domain, but it may make the owner the lone member.
         return any(all(key in gone or key == self.owner for key in others) for others in self.lone_member_without)
 
 
 def involved(violations: Iterable[Violation]) -> set[WorkloadKey]:
-    """Everybody who has a part in one of them."""
+    """The owners and peers of all of them."""
     found: set[WorkloadKey] = set()
     for violation in violations:
         found.add(violation.owner)
@@ -69,26 +75,19 @@ def involved(violations: Iterable[Violation]) -> set[WorkloadKey]:
     return found
 
 
-# RF merged from enforcing.telling: Breaches as violations with names, for people and for choosing victims. Knows
-# nothing of how they came up.
-
-
-Names = tuple[WorkloadKey, ...]
-
-
 def violations_of(
     broken: Mapping[WorkloadKey, Mapping[TrackedRule, list[RuleBreach]]], index: PlacementIndex
 ) -> Iterator[Violation]:
-    """All of them, by owner."""
-    teller = _ViolationBuilder(index)
+    """All violations, by owner."""
+    builder = _ViolationBuilder(index)
     for key in sorted(broken):
         for tracked, breaches in sorted(broken[key].items(), key=lambda item: _order(item[0].rule)):
             for breach in breaches:
-                yield teller.violation(tracked, breach, index.records[key])
+                yield builder.violation(tracked, breach, index.records[key])
 
 
 class _ViolationBuilder:
-    """Looks names up once: they are the same for all who hold a clause in a domain, or are members of a set."""
+    """Looks names up once: they are the same for all owners of a rule in a domain, and for all members of a set."""
 
     def __init__(self, index: PlacementIndex) -> None:
         self._index = index
@@ -121,7 +120,7 @@ class _ViolationBuilder:
 
     def _members(self, sets: tuple[TrackedSet, ...]) -> frozenset[WorkloadKey]:
         if sets not in self._sets:
-            names = (key for others in sets for key in others.names(self._index))
+            names = (key for one in sets for key in one.members(self._index))
             self._sets[sets] = frozenset(names)
         return self._sets[sets]
 
@@ -149,7 +148,7 @@ class _ViolationBuilder:
 
 
 def _without(names: Names, key: WorkloadKey) -> Names:
-    """Names are in order. Cut out and not picked out: a thousand who keep off each other have a million peers."""
+    """The names, which are sorted, without one. Slices, because a thousand conflicting pods have a million peers."""
     position = bisect.bisect_left(names, key)
     return names[:position] + names[position + 1 :] if names[position : position + 1] == (key,) else names
 
@@ -159,5 +158,5 @@ def _order(rule: ExecutionRule) -> tuple[str, str, tuple[str, ...]]:
 
 
 def _plain(key: str) -> str:
-    """A topology key as people write it."""
+    """A topology key as it is written in manifests."""
     return CLUSTER if key == TARGET else key.removeprefix("\0")

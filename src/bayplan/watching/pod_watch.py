@@ -59,9 +59,9 @@ class PodWatch:
     def upsert(self, pod: WatchedPod) -> None:
         meta = pod.metadata
         controller = next((owner.uid for owner in meta.owner_references or () if owner.controller), "")
-        ending = meta.deletion_timestamp is not None or pod.status.phase in pods.FINISHED
+        inactive = meta.deletion_timestamp is not None or pod.status.phase in pods.FINISHED
         key = Key(meta.namespace, meta.name)
-        self.pods[key] = SeenPod(WorkloadKey(str(key)), meta.uid, controller, pod.spec.node_name, ending)
+        self.pods[key] = SeenPod(WorkloadKey(str(key)), meta.uid, controller, pod.spec.node_name, inactive)
         self.changed.set()
 
     def delete(self, key: Key, uid: str) -> None:

@@ -98,7 +98,7 @@ class QuotaReviewer:
 
     async def rejection(self, workload: Workload, before: Workload | None, *, dry_run: bool) -> str:
         """Return why the quota rejects the pod, or its change from `before`; empty if it does not."""
-        charge = self._charger.waiting(workload)
+        charge = self._charger.pending(workload)
         if charge is None or (before is not None and self._exclusion(before) == self._exclusion(workload)):
             return ""
         require_synced(self._view)
@@ -118,7 +118,7 @@ class QuotaReviewer:
 
     def _charges(self, namespace: str, pending: Iterable[Workload]) -> list[Charge]:
         """Return the charges of a namespace: for bound pods, pending pods and pods just admitted."""
-        pending_charges = (self._charger.waiting(workload) for workload in pending)
+        pending_charges = (self._charger.pending(workload) for workload in pending)
         seen = [*self._charger.placed([namespace]), *(charge for charge in pending_charges if charge is not None)]
         names, now = {charge.workload for charge in seen}, self._clock()
         self._admitted = {key: one for key, one in self._admitted.items() if one.until > now and key not in names}
