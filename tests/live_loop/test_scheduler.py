@@ -3,7 +3,7 @@
 import pytest
 
 from bayplan.live.cluster_writer import RejectedError, UnknownOutcomeError
-from bayplan.queueing.pending_pod import QueueStage
+from bayplan.queueing.scheduling_queue import QueueStage
 from live_loop.simulated import Simulation, apart, near
 
 
@@ -63,10 +63,10 @@ async def test_the_deletion_of_an_unrelated_pod_requeues_no_pod(cluster):
         cluster.add_pod(name, labels={"app": "x"}, affinity=apart(app="x"))
     cluster.add_pod("bystander")
     await cluster.settle()
-    asked = cluster.state.unschedulable.asked
+    asked = cluster.state.unschedulable.n_evaluations
     cluster.remove_pod("bystander")
     await cluster.settle(20)
-    assert cluster.state.unschedulable.asked == asked
+    assert cluster.state.unschedulable.n_evaluations == asked
 
 
 async def test_gated_pods_wait_for_their_gates(cluster):
@@ -225,7 +225,7 @@ async def test_repeated_failures_are_one_event(cluster):
         cluster.add_node(f"more-{i}")
         await cluster.settle(20)
     assert len(cluster.notes("huge", "FailedScheduling")) <= 6
-    assert cluster.state.queue.sizes[QueueStage.WAITING] == 1
+    assert cluster.state.queue.sizes[QueueStage.UNSCHEDULABLE] == 1
 
 
 async def test_a_step_evaluates_a_bounded_number_of_unschedulable_classes(cluster, monkeypatch):
@@ -241,8 +241,8 @@ async def test_a_step_evaluates_a_bounded_number_of_unschedulable_classes(cluste
 
     monkeypatch.setattr(unschedulable, "_fits", slowly)
     cluster.add_node("three")
-    asked, steps = unschedulable.asked, []
+    asked, steps = unschedulable.n_evaluations, []
     while cluster.scheduler.step():
-        steps.append(unschedulable.asked - asked - sum(steps))
-    assert unschedulable.asked - asked == 60
+        steps.append(unschedulable.n_evaluations - asked - sum(steps))
+    assert unschedulable.n_evaluations - asked == 60
     assert max(steps) <= 5

@@ -1,4 +1,4 @@
-"""Nobody who would fit sleeps on, and nobody is woken in vain, whatever happens to the cluster."""
+"""Every pod that becomes schedulable is retried, and no other pod is, whatever changes in the cluster."""
 
 import pytest
 from hypothesis import given, settings
@@ -9,7 +9,7 @@ from bayplan.engine import filtering
 from bayplan.model.semantics import DESIGN, UPSTREAM
 from bayplan.model.targets import Target, TargetName
 from bayplan.model.workloads import Needs, Workload
-from bayplan.queueing.pending_pod import PendingPod
+from bayplan.queueing.scheduling_queue import PendingPod
 from bayplan.queueing.unschedulable_pods import UnschedulablePods
 from properties.changing import ChangingCluster
 from properties.changing_storage import ChangingStorage
@@ -17,105 +17,109 @@ from properties.changing_storage import ChangingStorage
 SEEDS = st.integers(0, 2**32)
 
 
-class Sleepers:
-    """A changing cluster with pods that wait, and the plain way to find who fits: try everybody."""
+class RetriedPods:
+    """A changing cluster with unschedulable pods, and the reference implementation of retries: try every pod."""
 
     def __init__(self, cluster):
         self.cluster = cluster
         index, rules = self.cluster.index, self.cluster.rules
-        self.waiting = UnschedulablePods(index, self.fits, lambda workload: filtering.run(rules, workload, index))
-        self.asleep = {}
+        self.unschedulable = UnschedulablePods(index, self.fits, lambda workload: filtering.run(rules, workload, index))
+        self.unscheduled = {}
 
     def fits(self, workload):
         return schedule_pod.choose(workload, self.cluster.index, self.cluster.rules)[0] >= 0
 
-    def park_all(self):
+    def add_all(self):
         for workload in self.cluster.asking:
-            if workload.key not in self.asleep and not self.fits(workload):
-                pending = self.asleep[workload.key] = PendingPod(None, workload, 0.0)
-                self.waiting.add(pending)
+            if workload.key not in self.unscheduled and not self.fits(workload):
+                pending = self.unscheduled[workload.key] = PendingPod(None, workload, 0.0)
+                self.unschedulable.add(pending)
 
-    def wake(self):
-        """Look as often as it takes; now and then each look is cut short after one kind."""
-        patience = self.cluster.chance.choice([1, 100])
+    def retry(self):
+        """Call as often as needed; at times each call is limited to one class."""
+        limit = self.cluster.chance.choice([1, 100])
         while True:
-            asked = self.waiting.asked
-            for pending in self.waiting.wake(lambda since=asked: self.waiting.asked - since >= patience):
-                assert self.fits(pending.workload), "woken in vain"
-                del self.asleep[pending.key]
-            if not self.waiting.has_candidates:
+            before = self.unschedulable.n_evaluations
+            for pending in self.unschedulable.pop_schedulable(
+                lambda since=before: self.unschedulable.n_evaluations - since >= limit
+            ):
+                assert self.fits(pending.workload), "retried in vain"
+                del self.unscheduled[pending.key]
+            if not self.unschedulable.has_candidates:
                 return
 
 
 @pytest.mark.parametrize("semantics", [UPSTREAM, DESIGN], ids=["upstream", "design"])
 @settings(max_examples=40, deadline=None)
 @given(seed=SEEDS)
-def test_every_sleeper_that_fits_is_woken(semantics, seed):
-    nobody_is_overlooked(Sleepers(ChangingCluster(seed, semantics, n_kinds=8)))
+def test_every_schedulable_pod_is_retried(semantics, seed):
+    no_pod_is_missed(RetriedPods(ChangingCluster(seed, semantics, n_kinds=8)))
 
 
 @settings(max_examples=60, deadline=None)
 @given(seed=SEEDS)
-def test_every_sleeper_that_gets_its_volumes_is_woken(seed):
-    nobody_is_overlooked(Sleepers(ChangingStorage(seed, UPSTREAM, n_kinds=8)))
+def test_every_pod_whose_volumes_become_available_is_retried(seed):
+    no_pod_is_missed(RetriedPods(ChangingStorage(seed, UPSTREAM, n_kinds=8)))
 
 
-def nobody_is_overlooked(sleepers):
+def no_pod_is_missed(pods):
     for _ in range(40):
-        sleepers.park_all()
-        for _ in range(sleepers.cluster.chance.choice([1, 1, 2, 5])):
-            sleepers.cluster.step()
-        sleepers.wake()
-        overlooked = [key for key, pending in sleepers.asleep.items() if sleepers.fits(pending.workload)]
-        assert not overlooked
+        pods.add_all()
+        for _ in range(pods.cluster.chance.choice([1, 1, 2, 5])):
+            pods.cluster.step()
+        pods.retry()
+        missed = [key for key, pending in pods.unscheduled.items() if pods.fits(pending.workload)]
+        assert not missed
 
 
-def test_pods_of_one_kind_are_woken_one_by_one():
-    sleepers = Sleepers(ChangingCluster(7, UPSTREAM, n_kinds=8))
-    cluster = sleepers.cluster
+def test_pods_of_one_equivalence_class_are_retried_one_by_one():
+    pods = RetriedPods(ChangingCluster(7, UPSTREAM, n_kinds=8))
+    cluster = pods.cluster
     for name in list(cluster.targets):
         cluster.index.remove_target(name)
     copies = [Workload(namespace="web", name=f"copy-{i}", labels={}, needs=Needs()) for i in range(3)]
     for copy in copies:
-        sleepers.waiting.add(PendingPod(None, copy, 0.0))
+        pods.unschedulable.add(PendingPod(None, copy, 0.0))
     cluster.targets.clear()
-    asked = sleepers.waiting.asked
+    before = pods.unschedulable.n_evaluations
     cluster.index.add_target(Target(name=TargetName("roomy"), labels={}, allocatable=(("pods", 10),)))
-    woken = sleepers.waiting.wake()
-    assert len(woken) == 1
-    assert sleepers.waiting.asked == asked + 1
-    assert sleepers.waiting.wake() == []  # nothing happened since
-    sleepers.waiting.placed(woken[0].workload)
-    assert len(sleepers.waiting.wake()) == 1
+    retried = pods.unschedulable.pop_schedulable()
+    assert len(retried) == 1
+    assert pods.unschedulable.n_evaluations == before + 1
+    assert pods.unschedulable.pop_schedulable() == []  # nothing has changed since
+    pods.unschedulable.placed(retried[0].workload)
+    assert len(pods.unschedulable.pop_schedulable()) == 1
 
 
-def test_looks_are_as_short_as_wanted():
-    """However many kinds a change concerns, one look asks no more of them than it is allowed to, and none is forgotten."""
-    sleepers = Sleepers(ChangingCluster(7, UPSTREAM, n_kinds=8))
-    cluster = sleepers.cluster
+def test_a_call_ends_when_its_time_is_over():
+    """One call evaluates no more classes than it may, whatever their number, and later calls evaluate the rest."""
+    pods = RetriedPods(ChangingCluster(7, UPSTREAM, n_kinds=8))
+    cluster = pods.cluster
     for i in range(50):
-        of_its_kind = Workload(namespace="web", name=f"kind-{i}", labels={}, needs=Needs(), priority=i)
-        sleepers.waiting.add(PendingPod(None, of_its_kind, 0.0))
+        of_its_class = Workload(namespace="web", name=f"class-{i}", labels={}, needs=Needs(), priority=i)
+        pods.unschedulable.add(PendingPod(None, of_its_class, 0.0))
     cluster.index.add_target(Target(name=TargetName("roomy"), labels={}, allocatable=(("pods", 100),)))
-    looks, woken = 0, []
-    while not looks or sleepers.waiting.has_candidates:
-        before = sleepers.waiting.asked
-        woken += sleepers.waiting.wake(lambda before=before: sleepers.waiting.asked - before >= 3)
-        assert sleepers.waiting.asked - before <= 3
-        looks += 1
-    assert len(woken) == len({pending.key for pending in woken}) == 50
-    assert looks == 17
+    calls, retried = 0, []
+    while not calls or pods.unschedulable.has_candidates:
+        before = pods.unschedulable.n_evaluations
+        retried += pods.unschedulable.pop_schedulable(
+            lambda before=before: pods.unschedulable.n_evaluations - before >= 3
+        )
+        assert pods.unschedulable.n_evaluations - before <= 3
+        calls += 1
+    assert len(retried) == len({pending.key for pending in retried}) == 50
+    assert calls == 17
 
 
-def test_the_sweep_suspects_only_those_whom_nothing_has_happened_to():
-    sleepers = Sleepers(ChangingCluster(7, UPSTREAM, n_kinds=8))
-    cluster = sleepers.cluster
+def test_the_sweep_evaluates_only_classes_without_a_queueing_hint():
+    pods = RetriedPods(ChangingCluster(7, UPSTREAM, n_kinds=8))
+    cluster = pods.cluster
     for name in list(cluster.targets):
         cluster.index.remove_target(name)
-    sleepers.waiting.add(PendingPod(None, Workload(namespace="web", name="early", labels={}, needs=Needs()), 0.0))
-    sleepers.waiting.wake()
-    sleepers.waiting.mark_all_for_sweep()
+    pods.unschedulable.add(PendingPod(None, Workload(namespace="web", name="early", labels={}, needs=Needs()), 0.0))
+    pods.unschedulable.pop_schedulable()
+    pods.unschedulable.mark_all_for_sweep()
     cluster.index.add_target(Target(name=TargetName("roomy"), labels={}, allocatable=(("pods", 10),)))
-    assert [pending.key for pending in sleepers.waiting.wake()] == ["web/early"]
-    assert sleepers.waiting.sweep() == []
-    assert not sleepers.waiting.has_candidates
+    assert [pending.key for pending in pods.unschedulable.pop_schedulable()] == ["web/early"]
+    assert pods.unschedulable.sweep() == []
+    assert not pods.unschedulable.has_candidates

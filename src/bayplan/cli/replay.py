@@ -109,7 +109,7 @@ def _explained(recording: Recording, number: int, output: str, file: str) -> str
     for decision in recording.decisions():
         if decision.decision == number:
             rules = _rules(recording, decision.workload.scheduler_name)
-            with nominations.kept(decision.nominated, recording.index):
+            with nominations.with_nominated_pods(decision.nominated, recording.index):
                 found = explain(decision.workload, recording.index, rules)
             if output in ("json", "yaml"):
                 return versioned.written(explanations.document(found), output)

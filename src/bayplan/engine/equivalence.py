@@ -43,7 +43,7 @@ class EquivalenceClass:
     )
 
     def __init__(self, rules: Sequence[Rule], results: Sequence[RuleResult], index: PlacementIndex) -> None:
-        self._rules = rules  # the signature contains their id, which must not be reused
+        self._rules = rules  # a reference, so that their id is not reused
         self.results = tuple(results)
         self._prefiltering = [
             one for one in results if one.rule.filters and type(one.rule).pre_filter is not Rule.pre_filter
@@ -86,12 +86,17 @@ class EquivalenceClass:
 
 def equivalence_class_of(rules: Sequence[Rule], workload: Workload, index: PlacementIndex) -> EquivalenceClass:
     """The equivalence class of a workload, with the results of its rules up to date."""
-    needs = workload.needs
-    visible = index.peer_index.visible(workload.labels, label_keys(needs))
-    signature = (id(rules), workload.namespace, visible, needs, workload.requested_target, workload.unplaceable)
+    key = (id(rules), signature_of(workload, index))
     classes: BoundedCache[Hashable, EquivalenceClass] = index.equivalence_classes
-    found = classes.get(signature)
+    found = classes.get(key)
     if found is None or not found.refresh(index):
         found = EquivalenceClass(rules, filtering.evaluate_rules(rules, workload, index), index)
-        classes.put(signature, found, MAX_EQUIVALENCE_CLASSES)
+        classes.put(key, found, MAX_EQUIVALENCE_CLASSES)
     return found
+
+
+def signature_of(workload: Workload, index: PlacementIndex) -> Hashable:
+    """The signature of a workload; it changes when a term that mentions other labels comes into use."""
+    needs = workload.needs
+    visible = index.peer_index.visible(workload.labels, label_keys(needs))
+    return workload.namespace, visible, needs, workload.requested_target, workload.unplaceable

@@ -22,8 +22,7 @@ from bayplan.live.preemption import Preemptor
 from bayplan.live.scheduler import Profiles, Scheduler
 from bayplan.model.semantics import UPSTREAM, Semantics
 from bayplan.model.workloads import Workload, WorkloadKey
-from bayplan.queueing.pending_pod import PendingPod, QueueStage
-from bayplan.queueing.queue import SchedulingQueue
+from bayplan.queueing.scheduling_queue import PendingPod, QueueStage, SchedulingQueue
 from bayplan.queueing.unschedulable_pods import UnschedulablePods
 from bayplan.watching.cluster_state import ClusterState
 from bayplan.writing.recordings import Recorder
@@ -182,7 +181,7 @@ class SchedulerAssembly:
     def _record_decision(self, workload: Workload, node: str, message: str) -> None:
         if self.recorder is not None:
             self.recorder.changed()
-            self.recorder.decided(workload, node, message, self.state.nominations.beside(workload))
+            self.recorder.decided(workload, node, message, self.state.nominations.competing_with(workload))
 
     def _record_changes(self) -> None:
         if self.recorder is not None:
@@ -214,5 +213,5 @@ class SchedulerAssembly:
         self.metrics.counter(
             "bayplan_requeue_evaluations",
             "Number of evaluations made to decide whether an unschedulable pod is requeued.",
-            lambda: [((), float(state.unschedulable.asked))],
+            lambda: [((), float(state.unschedulable.n_evaluations))],
         )

@@ -29,7 +29,7 @@ from bayplan.live.events import EventRecorder
 from bayplan.live.metrics import ERROR, SCHEDULED, Metrics
 from bayplan.model.volumes import Claim, Volume
 from bayplan.model.workloads import Workload
-from bayplan.queueing.pending_pod import PendingPod
+from bayplan.queueing.scheduling_queue import PendingPod
 from bayplan.rules import volume_binding
 from bayplan.watching.cluster_state import ClusterState
 

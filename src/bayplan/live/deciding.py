@@ -41,12 +41,12 @@ class Diagnosis(msgspec.Struct, frozen=True):
 
 def choose(workload: Workload, index: PlacementIndex, rules: Sequence[Rule], nominated: Nominations) -> NodeChoice:
     """Return the node for a pod. Its nominated node, if feasible, is taken at once, as kube-scheduler does."""
-    others = nominated.beside(workload) if len(nominated) else []
+    others = nominated.competing_with(workload) if len(nominated) else []
     own = index.slots.by_name.get(nominated.target_of(workload.key), -1)
     if not others and own < 0:
         return NodeChoice(*schedule_pod.choose(workload, index, rules))
     # A node must be feasible both with the nominated pods and without them, as they may never be bound there.
-    with nominations.kept(others, index):
+    with nominations.with_nominated_pods(others, index):
         allowed = filtering.run(rules, workload, index).feasible.copy()
     verdicts = filtering.run(rules, workload, index)
     verdicts = msgspec.structs.replace(verdicts, feasible=verdicts.feasible & allowed)
@@ -60,7 +60,7 @@ def choose(workload: Workload, index: PlacementIndex, rules: Sequence[Rule], nom
 
 def diagnose(workload: Workload, index: PlacementIndex, rules: Sequence[Rule], nominated: Nominations) -> Diagnosis:
     """Return why the pod fits no node, in the words of kube-scheduler, with the pods that block it."""
-    with nominations.kept(nominated.beside(workload), index):
+    with nominations.with_nominated_pods(nominated.competing_with(workload), index):
         verdicts = filtering.run(rules, workload, index)
         return Diagnosis(fit_error.sentence(verdicts, index), _blockers(verdicts, workload, index))
 

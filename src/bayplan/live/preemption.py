@@ -22,7 +22,7 @@ from bayplan.live.events import EventRecorder
 from bayplan.live.metrics import Metrics
 from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.preempting import preemption
-from bayplan.queueing.pending_pod import PendingPod
+from bayplan.queueing.scheduling_queue import PendingPod
 from bayplan.rules.rule import Rule
 from bayplan.watching.cluster_state import ClusterState
 

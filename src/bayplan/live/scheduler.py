@@ -23,7 +23,7 @@ from bayplan.live.events import EventRecorder
 from bayplan.live.metrics import ERROR, UNSCHEDULABLE, Metrics
 from bayplan.live.preemption import PreemptionAttempt, Preemptor
 from bayplan.model.workloads import Workload
-from bayplan.queueing.pending_pod import PendingPod, QueueStage
+from bayplan.queueing.scheduling_queue import PendingPod, QueueStage
 from bayplan.rules.rule import Rule
 from bayplan.watching.cluster_state import ClusterState
 
@@ -128,7 +128,7 @@ class Scheduler:
             return self._clock() - now >= MAX_REQUEUE_SECONDS
 
         state = self._state
-        for pending in state.unschedulable.wake(out_of_time):
+        for pending in state.unschedulable.pop_schedulable(out_of_time):
             state.queue.retry(pending, now)
         if now - self._last_sweep >= SWEEP_INTERVAL_SECONDS:
             self._last_sweep = now
@@ -193,7 +193,7 @@ class Scheduler:
             self._update_condition(pending, message, conditions.UNSCHEDULABLE, nominated=attempt.nominated)
         if attempt.victims or attempt.displaced:
             self._start_task(self._preemptor.carry_out(workload, attempt))
-        state.queue.move(pending, QueueStage.WAITING)
+        state.queue.move(pending, QueueStage.UNSCHEDULABLE)
         state.unschedulable.add(pending)
         if attempt.nominated:
             state.unschedulable.placed(workload)

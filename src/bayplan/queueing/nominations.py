@@ -1,7 +1,7 @@
 """
-Room that preemption has made: which pod was promised which node, until it is there or the promise is taken back.
+Nominated pods: the node that preemption has nominated each to, until the pod is bound or the nomination is cleared.
 
-Other pods of lower or equal priority must fit beside the promised ones; nobody else sees them.
+A pod must fit beside the nominated pods of equal or higher priority. Pods of higher priority ignore nominations.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from bayplan.placing import place_pods
 
 
 class Nominations:
-    """Pending pods by key, with the node that each is nominated to. `generation` moves with every change."""
+    """Pending pods by key with the node that each is nominated to. `generation` changes with every nomination."""
 
     def __init__(self) -> None:
         self.generation = 0
         self._nominated: dict[WorkloadKey, tuple[Workload, str]] = {}
-        self._asked: dict[WorkloadKey, frozenset[str]] = {}  # the uids of those who were asked to go for it
+        self._victims: dict[WorkloadKey, frozenset[str]] = {}  # the uids of the pods evicted for it
 
     def __len__(self) -> int:
         return len(self._nominated)
 
     def target_of(self, key: WorkloadKey) -> str:
-        """The node promised to a pod, empty if none is."""
+        """The node that a pod is nominated to, empty if none."""
         found = self._nominated.get(key)
         return found[1] if found else ""
 
@@ -36,28 +36,28 @@ class Nominations:
             self.generation += 1
 
     def note_victims(self, key: WorkloadKey, uids: frozenset[str]) -> None:
-        """Keep in mind who was asked to go so that the promise can be kept."""
-        self._asked[key] = uids
+        """Remember the pods that are evicted for a nominated pod."""
+        self._victims[key] = uids
 
     def victims_of(self, key: WorkloadKey) -> frozenset[str]:
-        """The uids of those who were asked to go, as far as we asked them ourselves."""
-        return self._asked.get(key, frozenset())
+        """The uids of the pods that this scheduler has evicted for a nominated pod."""
+        return self._victims.get(key, frozenset())
 
-    def forget(self, key: WorkloadKey) -> None:
+    def remove(self, key: WorkloadKey) -> None:
         self.generation += self._nominated.pop(key, None) is not None
-        self._asked.pop(key, None)
+        self._victims.pop(key, None)
 
     def all(self) -> list[tuple[Workload, str]]:
-        """Every promise, as pod and node."""
+        """Every nominated pod with its node."""
         return list(self._nominated.values())
 
     def displaced_by(self, workload: Workload, target: str) -> tuple[Workload, ...]:
-        """The less important pods that were promised the same node."""
+        """The pods of lower priority that are nominated to the same node."""
         nominated = (other for other, where in self._nominated.values() if where == target)
         return tuple(other for other in nominated if other.priority < workload.priority)
 
-    def beside(self, workload: Workload) -> list[tuple[Workload, str]]:
-        """The promises that this pod must leave room for: those to others that are at least as important."""
+    def competing_with(self, workload: Workload) -> list[tuple[Workload, str]]:
+        """The other nominated pods, of equal or higher priority, that this pod must leave capacity for."""
         return [
             (other, target)
             for key, (other, target) in self._nominated.items()
@@ -66,8 +66,8 @@ class Nominations:
 
 
 @contextmanager
-def kept(nominations: Sequence[tuple[Workload, str]], index: PlacementIndex) -> Iterator[None]:
-    """The index as if the promised pods were on their nodes already."""
+def with_nominated_pods(nominations: Sequence[tuple[Workload, str]], index: PlacementIndex) -> Iterator[None]:
+    """The index with the nominated pods placed on their nodes."""
     with index.tentatively():
         for workload, target in nominations:
             slot = index.slots.by_name.get(target)

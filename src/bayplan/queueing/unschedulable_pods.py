@@ -1,224 +1,331 @@
 """
-Pods that fit nowhere, asleep until something happens that lets one of them fit.
+Unschedulable pods, grouped by equivalence class and retried when a change may make one of them schedulable.
 
-Pods that no rule tells apart sleep as one kind. The changes since the last look say which kinds may be better off: a
-pod that left a node matters to kinds that only its room was missing for, or whose terms it had a part in; a node that
-changed matters to all. Of those kinds the engine is asked, at the price of one decision each, and one pod of a kind
-that fits now, or that less important ones could make room for, is woken; the next one only when that one was placed or
-promised a place. So nobody is tried in vain, and nobody who would fit sleeps on. Who asks says when it is enough for
-now; the kinds that are left are asked at the next look.
+The changes since the last call give each class a queueing hint: a pod removed from a node matters to classes that only
+lack resources there, or whose terms match it; a change of a node matters to all. The classes with a hint are evaluated
+by the engine, at the cost of one decision each. One pod of a class that is schedulable now, or that preemption can make
+schedulable, is returned; the next one only after that one is placed or nominated. So no attempt is futile, and no
+schedulable pod is missed. The caller limits the time of one call; the remaining classes are evaluated by the next one.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 
-from bayplan.engine.filtering import Verdicts
+import numpy as np
+from numpy.typing import NDArray
+
+from bayplan.engine import equivalence
+from bayplan.engine.filtering import RuleResult, Verdicts
+from bayplan.indexing.capacity import PODS
 from bayplan.indexing.journal import Change, ChangeType
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.model.workloads import Workload, WorkloadKey, label_keys
-from bayplan.queueing import unschedulable_class
-from bayplan.queueing.pending_pod import PendingPod
-from bayplan.queueing.unschedulable_class import UnschedulableClass
+from bayplan.model.workloads import Workload, WorkloadKey
+from bayplan.queueing.scheduling_queue import PendingPod
+from bayplan.rules import resources_fit
+from bayplan.rules.volume_claims import claim_part, has_claims, is_affected
+from bayplan.rules.volume_limits import VolumeLimits
 
-MANY_CHANGES = 256  # from here on every kind is asked, which is cheaper than looking through the changes
-FEW = 4  # decisions that are no more than a moment's work
+MAX_REPLAYED_CHANGES = 256  # with more changes than this, evaluating every class is cheaper than reading them
+MAX_NOMINATED_EVALUATIONS = 4  # nominated pods of a class that are evaluated without a check of resources
+MAX_PEER_HINTS = 4096
 
-Enough = Callable[[], bool]
+# What can lift the rejection of a node.
+BY_RESOURCES, BY_NODE, BY_PEERS = 1, 2, 4
+LIFTED_BY_RESOURCES = {"NodeResourcesFit", "NodePorts", "NodeVolumeLimits"}
+LIFTED_BY_PEERS = {"InterPodAffinity", "PodTopologySpread", "VolumeRestrictions"}
+
+NO_RESOURCES: Mapping[str, int] = {}
+OutOfTime = Callable[[], bool]
+
+
+class UnschedulableClass:
+    """The unschedulable pods of one equivalence class, and what can lift the rejection of each node."""
+
+    __slots__ = ("_lacks_attachments", "_lifted_by", "_peer_hints", "_peer_rules", "members", "outdated")
+
+    def __init__(self) -> None:
+        self.members: dict[WorkloadKey, PendingPod] = {}
+        self.outdated = True  # the results of the rules are missing or no longer valid
+        self._lifted_by: NDArray[np.uint8] = np.zeros(0, np.uint8)
+        self._peer_rules: list[RuleResult] = []
+        self._peer_hints: dict[tuple[int, bool, bool], bool] = {}  # whether equivalent placed pods matter here
+        self._lacks_attachments = False  # some node cannot attach another volume
+
+    @property
+    def sample(self) -> PendingPod:
+        return next(iter(self.members.values()))
+
+    def record(self, verdicts: Verdicts, index: PlacementIndex) -> None:
+        """Remember the results of the rules."""
+        self._lifted_by = np.zeros(index.slots.capacity, np.uint8)
+        for one in verdicts.results:
+            name, rejected = one.rule.name, one.rejected()
+            if name == VolumeLimits.name:
+                self._lacks_attachments = rejected is not None and bool(rejected.any())
+            if rejected is not None:
+                lifted = (
+                    BY_RESOURCES if name in LIFTED_BY_RESOURCES else BY_PEERS if name in LIFTED_BY_PEERS else BY_NODE
+                )
+                self._lifted_by[rejected] |= lifted
+        # A node that no rule rejects is taken by nominated pods, for which more resources may suffice.
+        self._lifted_by[verdicts.feasible] |= BY_RESOURCES
+        self._peer_rules = [one for one in verdicts.results if one.rule.name in LIFTED_BY_PEERS]
+        self._peer_hints.clear()
+        self.outdated = False
+
+    def queueing_hint(self, change: Change, index: PlacementIndex) -> bool:
+        """Whether a change may make one of the pods schedulable, or make preemption for it possible."""
+        match change.type:
+            case ChangeType.WORKLOAD_ADDED:
+                return self._affects_peer_rules(change, index) or self._shares_volume(change, index)
+            case ChangeType.WORKLOAD_REMOVED:
+                return self._frees_resources(change, index) or self._affects_peer_rules(change, index)
+            case ChangeType.STORAGE_CHANGED:
+                part = claim_part(self.sample.workload)
+                return bool(part.names.names) and (self._lacks_attachments or is_affected(part, change, index))
+            case _:  # nodes and namespaces: rare, and any of them may matter
+                return True
+
+    def _frees_resources(self, change: Change, index: PlacementIndex) -> bool:
+        """Whether a pod was removed from a node that lacks resources, and they suffice now, or do after preemption."""
+        assert change.workload is not None
+        workload = self.sample.workload
+        # A pod of lower priority could be preempted before: its removal makes nothing possible that was not.
+        is_new_victim = workload.preempts and change.workload.priority >= workload.priority
+        for slot in change.slots:
+            lifted_by = int(self._lifted_by[slot]) if slot < len(self._lifted_by) else BY_NODE
+            if lifted_by & BY_RESOURCES and not lifted_by & BY_NODE:
+                preemptible = _requested_by_lower_priority(workload, slot, index) if is_new_victim else NO_RESOURCES
+                if _fits_resources(workload, slot, index, preemptible):
+                    return True
+        return False
+
+    def _shares_volume(self, change: Change, index: PlacementIndex) -> bool:
+        """Whether a pod was added that has one of their volumes attached."""
+        if not self._lacks_attachments or change.workload is None or not has_claims(change.workload):
+            return False
+        needed = {index.storage.handle_of(claim) for claim in claim_part(self.sample.workload).claims()} - {None}
+        return any(index.storage.handle_of(claim) in needed for claim in claim_part(change.workload).claims())
+
+    def _affects_peer_rules(self, change: Change, index: PlacementIndex) -> bool:
+        """Whether the added or removed pod counts for a rule about other pods."""
+        cls = change.member_of
+        if cls is None or change.workload is None or not self._peer_rules:
+            return False
+        # The rules read nothing else of a pod; a pod without slots is on an unknown node.
+        key = (cls.id, bool(change.slots), bool(change.workload.needs.claims.names))
+        hint = self._peer_hints.get(key)
+        if hint is None:
+            if len(self._peer_hints) == MAX_PEER_HINTS:
+                self._peer_hints.clear()
+            hint = any(one.rule.touched(one.state, change, index) is not None for one in self._peer_rules)
+            self._peer_hints[key] = hint
+        return hint
+
+
+def _fits_resources(
+    workload: Workload, slot: int, index: PlacementIndex, more: Mapping[str, int] = NO_RESOURCES
+) -> bool:
+    """Whether the requests of a pod fit a node with `more` than is free; resources that a profile may ignore fit."""
+    capacity = index.capacity
+    for resource, amount in ((PODS, 1), *workload.needs.requests.amounts):
+        row = capacity.row(resource)
+        free = capacity.allocatable_at[row][slot] - capacity.requested_at[row][slot]
+        # A request of 0 fits although the node may be overcommitted.
+        if amount and amount > free + more.get(resource, 0) and not resources_fit.may_be_ignored(resource):
+            return False
+    return True
+
+
+def _requested_by_lower_priority(workload: Workload, slot: int, index: PlacementIndex) -> Mapping[str, int]:
+    """What the pods of lower priority on a node request."""
+    requested: Counter[str] = Counter()
+    for key in index.workloads_on(slot):
+        other = index.records[key].workload
+        if other.priority < workload.priority:
+            requested[PODS] += 1
+            requested.update(dict(other.needs.requests.amounts))
+    return requested
 
 
 class UnschedulablePods:
     """
-    The sleepers by kind.
+    The unschedulable pods by equivalence class.
 
-    `fits` asks the engine whether a pod has a place now, `judge` what every rule says of every node, `helped` for whom
-    of pods that are alike others would be asked to go. `nominated` are pods that were promised a node, which it is: of a
-    kind, only they may have the room there.
+    `fits` evaluates whether a pod is schedulable now, and `filter_nodes` gives the verdicts of all rules for it.
+    `preemptor` chooses the pod among equivalent ones that preemption can make schedulable. `nominated` are the
+    nominated pods with their nodes: of a class, only they may use the resources there.
     """
 
     def __init__(
         self,
         index: PlacementIndex,
         fits: Callable[[Workload], bool],
-        judge: Callable[[Workload], Verdicts],
-        helped: Callable[[Mapping[WorkloadKey, PendingPod]], PendingPod | None] = lambda _alike: None,
+        filter_nodes: Callable[[Workload], Verdicts],
+        preemptor: Callable[[Mapping[WorkloadKey, PendingPod]], PendingPod | None] = lambda _equivalent: None,
         nominated: Callable[[], Sequence[tuple[Workload, str]]] = tuple,
     ) -> None:
         self._index = index
         self._fits = fits
-        self._judge = judge
-        self._helped = helped
+        self._filter_nodes = filter_nodes
+        self._preemptor = preemptor
         self._nominated = nominated
-        self._kinds: dict[Hashable, UnschedulableClass] = {}
-        self._kind_of: dict[WorkloadKey, Hashable] = {}
-        self._away: dict[WorkloadKey, Hashable] = {}  # who was woken, and the kind that waits for what becomes of it
+        self._classes: dict[Hashable, UnschedulableClass] = {}
+        self._signature_of: dict[WorkloadKey, Hashable] = {}
+        self._activated: dict[WorkloadKey, Hashable] = {}  # pods whose class waits for the result of their attempt
         self._position = index.journal.end
         self._generation = index.peer_index.generation
-        self._for_retry: dict[Hashable, None] = {}  # to be asked at the next look, in this order
-        self._for_sweep: dict[Hashable, None] = {}  # to be asked by the sweep, which nothing has happened to
-        self.asked = 0  # how often the engine was asked, for metrics and tests
+        self._for_retry: dict[Hashable, None] = {}  # classes with a hint, in this order
+        self._for_sweep: dict[Hashable, None] = {}  # classes without one, which the sweep evaluates
+        self.n_evaluations = 0  # for metrics and tests
 
     def __len__(self) -> int:
-        return len(self._kind_of)
+        return len(self._signature_of)
 
     def __contains__(self, key: WorkloadKey) -> bool:
-        return key in self._kind_of
+        return key in self._signature_of
 
     def add(self, pending: PendingPod) -> None:
-        """Let a pod that was just refused sleep."""
-        if not self._kinds:
-            self._position = self._index.journal.end  # nobody cared for what happened before
-        key = self._key(pending.workload)
-        if self._away.get(pending.key) == key:
-            del self._away[pending.key]  # it did not fit after all, so none of its kind does
+        """Add a pod for which no node is feasible."""
+        if not self._classes:
+            self._position = self._index.journal.end  # earlier changes concern no pod
+        signature = self._signature(pending.workload)
+        if self._activated.get(pending.key) == signature:
+            del self._activated[pending.key]  # it is not schedulable after all, so no pod of its class is
         else:
-            self._settle(pending.key)
-        kind = self._kinds.get(key)
-        if kind is None:
-            kind = self._kinds[key] = UnschedulableClass()
-            kind.outdated = True
-        kind.members[pending.key] = pending
-        if kind.outdated:
-            kind.judge(self._judge(pending.workload), self._index)
-        self._kind_of[pending.key] = key
+            self._end_attempt(pending.key)
+        members = self._classes.get(signature)
+        if members is None:
+            members = self._classes[signature] = UnschedulableClass()
+        members.members[pending.key] = pending
+        if members.outdated:
+            members.record(self._filter_nodes(pending.workload), self._index)
+        self._signature_of[pending.key] = signature
 
     def remove(self, key: WorkloadKey) -> None:
-        """Forget a pod that is gone or has become another; if it was woken, the next of its kind may have its room."""
+        """Remove a pod that is gone or has changed; if it was activated, the next of its class may be tried."""
         self._take(key)
-        self._settle(key)
+        self._end_attempt(key)
 
-    def _settle(self, key: WorkloadKey) -> None:
-        kind_key = self._away.pop(key, None)
-        if kind_key in self._kinds:
-            self._mark_for_retry(kind_key)
+    def _end_attempt(self, key: WorkloadKey) -> None:
+        signature = self._activated.pop(key, None)
+        if signature in self._classes:
+            self._mark_for_retry(signature)
 
     def _take(self, key: WorkloadKey) -> None:
-        kind_key = self._kind_of.pop(key, None)
-        if kind_key is not None:
-            kind = self._kinds[kind_key]
-            del kind.members[key]
-            if not kind.members:
-                del self._kinds[kind_key]
-                self._for_retry.pop(kind_key, None)
-                self._for_sweep.pop(kind_key, None)
+        signature = self._signature_of.pop(key, None)
+        if signature is not None:
+            members = self._classes[signature].members
+            del members[key]
+            if not members:
+                del self._classes[signature]
+                self._for_retry.pop(signature, None)
+                self._for_sweep.pop(signature, None)
 
     def placed(self, workload: Workload) -> None:
-        """One of a kind has found a place or was promised one: perhaps there is room for the next."""
-        self._settle(workload.key)
-        key = self._key(workload)
-        if key in self._kinds:
-            self._mark_for_retry(key)
+        """Mark the class of a pod that is placed or nominated: the next one may be schedulable too."""
+        self._end_attempt(workload.key)
+        signature = self._signature(workload)
+        if signature in self._classes:
+            self._mark_for_retry(signature)
 
     def mark_all_for_retry(self) -> None:
-        """Something has happened that no change of the index tells of: ask for every kind."""
-        for key in self._kinds:
-            self._mark_for_retry(key)
+        """Mark every class after an event that is no change of the index."""
+        for signature in self._classes:
+            self._mark_for_retry(signature)
 
     @property
     def has_candidates(self) -> bool:
-        """Whether there are kinds left to be asked."""
+        """Whether classes are left to be evaluated."""
         return bool(self._for_retry or self._for_sweep)
 
-    def wake(self, enough: Enough = lambda: False) -> list[PendingPod]:
-        """The pods that the changes since the last look have given a place; they sleep no longer."""
-        if not self._kinds:
+    def pop_schedulable(self, out_of_time: OutOfTime = lambda: False) -> list[PendingPod]:
+        """Remove and return the pods that the changes since the last call have made schedulable."""
+        if not self._classes:
             return []
         changes = self._index.journal.since(self._position)
         self._position = self._index.journal.end
         if self._generation != self._index.peer_index.generation:
             self._regroup()
-        if changes is None or len(changes) > MANY_CHANGES:
+        if changes is None or len(changes) > MAX_REPLAYED_CHANGES:
             self.mark_all_for_retry()
         else:
             for change in changes:
-                self._mark_concerned_for_retry(change)
-        return self._asked(self._for_retry, enough)
+                self._mark_by_hint(change)
+        return self._evaluate(self._for_retry, out_of_time)
 
     def mark_all_for_sweep(self) -> None:
-        """Have the sweep ask for every kind."""
-        self._for_sweep = {key: None for key in self._kinds if key not in self._for_retry}
+        """Mark every class for the sweep."""
+        self._for_sweep = {signature: None for signature in self._classes if signature not in self._for_retry}
 
-    def sweep(self, enough: Enough = lambda: False) -> list[PendingPod]:
-        """Of the suspects those who fit: they should have been woken before."""
-        return self._asked(self._for_sweep, enough)
+    def sweep(self, out_of_time: OutOfTime = lambda: False) -> list[PendingPod]:
+        """Remove and return the schedulable pods that no queueing hint has found: each one is a bug."""
+        return self._evaluate(self._for_sweep, out_of_time)
 
-    def _mark_for_retry(self, key: Hashable) -> None:
-        self._for_retry[key] = None
-        self._for_sweep.pop(key, None)  # something has happened: whoever fits now need not have fitted before
+    def _mark_for_retry(self, signature: Hashable) -> None:
+        self._for_retry[signature] = None
+        self._for_sweep.pop(signature, None)  # after a hint, a schedulable pod is no longer a missed one
 
-    def _asked(self, kinds: dict[Hashable, None], enough: Enough) -> list[PendingPod]:
-        """Put kinds to the engine, one at least, until it is enough."""
+    def _evaluate(self, signatures: dict[Hashable, None], out_of_time: OutOfTime) -> list[PendingPod]:
+        """Evaluate classes, one at least, until the time is over."""
         found = []
-        while kinds:
-            key = next(iter(kinds))
-            del kinds[key]
-            kind = self._kinds[key]
-            self.asked += 1
-            chosen = self._chosen_of(kind)
+        while signatures:
+            signature = next(iter(signatures))
+            del signatures[signature]
+            one = self._classes[signature]
+            self.n_evaluations += 1
+            chosen = self._schedulable_of(one)
             if chosen is not None:
                 found.append(chosen)
                 self._take(chosen.key)
-                if key in self._kinds:
-                    self._away[chosen.key] = key
-                    kind.outdated = True
+                if signature in self._classes:
+                    self._activated[chosen.key] = signature
+                    one.outdated = True
             else:
-                kind.judge(self._judge(kind.sample.workload), self._index)
-            if enough():
+                one.record(self._filter_nodes(one.sample.workload), self._index)
+            if out_of_time():
                 break
         return found
 
-    def _chosen_of(self, kind: UnschedulableClass) -> PendingPod | None:
-        """Who of a kind is to be woken: one that fits, else one that others would be asked to go for."""
-        for pending in (kind.sample, *self._nominated_of(kind)):
+    def _schedulable_of(self, one: UnschedulableClass) -> PendingPod | None:
+        """The pod of a class to activate: one that is schedulable, else one that preemption makes schedulable."""
+        nominated = [(one.members[pod.key], node) for pod, node in self._nominated() if pod.key in one.members]
+        if len(nominated) > MAX_NOMINATED_EVALUATIONS:
+            slots = self._index.slots.by_name
+            nominated = [
+                (pending, node)
+                for pending, node in nominated
+                if node in slots and _fits_resources(pending.workload, slots[node], self._index)
+            ]
+        for pending in (one.sample, *(pending for pending, _ in nominated)):
             if self._fits(pending.workload):
                 return pending
-        return self._helped(kind.members)
+        return self._preemptor(one.members)
 
-    def _nominated_of(self, kind: UnschedulableClass) -> list[PendingPod]:
-        """Those of a kind who were promised a node; of many only those for whom there is room on it by now."""
-        found = [(kind.members[one.key], node) for one, node in self._nominated() if one.key in kind.members]
-        if len(found) > FEW:
-            slots = self._index.slots.by_name
-            found = [
-                (p, n)
-                for p, n in found
-                if n in slots and unschedulable_class.has_room(p.workload, slots[n], self._index)
-            ]
-        return [pending for pending, _ in found]
-
-    def _mark_concerned_for_retry(self, change: Change) -> None:
+    def _mark_by_hint(self, change: Change) -> None:
+        """Mark the classes that a change gives a queueing hint."""
         if change.type is ChangeType.WORKLOAD_REMOVED and change.workload is not None and change.workload.terminating:
-            self._mark_waiting_for(change.slots)
-        for key, kind in self._kinds.items():
-            if key not in self._for_retry and kind.may_be_helped(change, self._index):
-                self._mark_for_retry(key)
+            # A victim is gone: a pod nominated to its node has the resources, or may preempt others now.
+            for pod, node in self._nominated():
+                if pod.key in self._signature_of and self._index.slots.by_name.get(node) in change.slots:
+                    self._mark_for_retry(self._signature_of[pod.key])
+        for signature, one in self._classes.items():
+            if signature not in self._for_retry and one.queueing_hint(change, self._index):
+                self._mark_for_retry(signature)
 
-    def _mark_waiting_for(self, slots: Sequence[int]) -> None:
-        """Somebody on its way out is gone: who was promised its node has its room, or may ask others to go now."""
-        for one, node in self._nominated():
-            if one.key in self._kind_of and self._index.slots.by_name.get(node) in slots:
-                self._mark_for_retry(self._kind_of[one.key])
-
-    def _key(self, workload: Workload) -> Hashable:
-        needs = workload.needs
-        visible = self._index.peer_index.visible(workload.labels, label_keys(needs))
-        return (
-            workload.scheduler_name,
-            workload.namespace,
-            visible,
-            needs,
-            workload.requested_target,
-            workload.unplaceable,
-            workload.priority,
-            workload.preempts,
-        )
+    def _signature(self, workload: Workload) -> Hashable:
+        """The signature, with what preemption and the choice of the profile read beyond the rules."""
+        signature = equivalence.signature_of(workload, self._index)
+        return signature, workload.scheduler_name, workload.priority, workload.preempts
 
     def _regroup(self) -> None:
-        """Terms have come or gone, which may tell pods apart that were alike before."""
+        """Group the pods again: terms have changed, which may distinguish pods that were equivalent before."""
         self._generation = self._index.peer_index.generation
-        pods = [pending for kind in self._kinds.values() for pending in kind.members.values()]
+        pods = [pending for one in self._classes.values() for pending in one.members.values()]
         for pending in pods:
-            if self._key(pending.workload) != self._kind_of[pending.key]:
+            if self._signature(pending.workload) != self._signature_of[pending.key]:
                 self._take(pending.key)
                 self.add(pending)
-                self._mark_for_retry(self._kind_of[pending.key])
+                self._mark_for_retry(self._signature_of[pending.key])

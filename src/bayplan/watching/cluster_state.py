@@ -20,8 +20,7 @@ from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.placing import place_pods
 from bayplan.preempting.disruption_budgets import DisruptionBudgets
 from bayplan.queueing.nominations import Nominations
-from bayplan.queueing.pending_pod import PendingPod, QueueStage
-from bayplan.queueing.queue import SchedulingQueue
+from bayplan.queueing.scheduling_queue import PendingPod, QueueStage, SchedulingQueue
 from bayplan.queueing.unschedulable_pods import UnschedulablePods
 from bayplan.reading import quota_limits
 from bayplan.wire.controllers import PodDisruptionBudget, Service
@@ -228,7 +227,7 @@ class ClusterState:
     def clear_nomination(self, key: WorkloadKey) -> None:
         """Clear the nomination of a pod, if it has one. Other pods may then use the room."""
         if self.nominations.target_of(key):
-            self.nominations.forget(key)
+            self.nominations.remove(key)
             self.unschedulable.mark_all_for_retry()
 
     def is_unplaced(self, pending: PendingPod) -> bool:
@@ -238,7 +237,7 @@ class ClusterState:
     def activate(self, key: WorkloadKey, uid: str) -> None:
         """Requeue an unschedulable pod although no change has made it schedulable."""
         pending = self.queue.pods.get(key)
-        if pending is not None and pending.uid == uid and pending.stage is QueueStage.WAITING:
+        if pending is not None and pending.uid == uid and pending.stage is QueueStage.UNSCHEDULABLE:
             self.unschedulable.remove(key)
             self.queue.retry(pending, self._clock())
             self.on_pending()

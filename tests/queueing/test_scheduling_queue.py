@@ -1,10 +1,9 @@
-"""Who is tried next."""
+"""The order in which pods are tried, and the backoff of failed ones."""
 
 import pytest
 
 from bayplan.model.workloads import Needs, Workload
-from bayplan.queueing.pending_pod import PendingPod, QueueStage
-from bayplan.queueing.queue import SchedulingQueue
+from bayplan.queueing.scheduling_queue import PendingPod, QueueStage, SchedulingQueue
 
 
 def pod(name, priority=0, now=0.0):
@@ -25,31 +24,31 @@ def test_higher_priority_first_then_the_older_one():
     assert names(queue) == ["important", "old", "young"]
 
 
-def test_failures_wait_one_second_doubling_to_ten():
-    queue, now, waits = SchedulingQueue(), 100.0, []
+def test_backoff_doubles_from_one_second_to_ten():
+    queue, now, backoffs = SchedulingQueue(), 100.0, []
     pending = pod("web")
     queue.add(pending, QueueStage.ACTIVE)
     for _ in range(6):
         assert queue.pop(now) is pending
         queue.retry(pending, now)
-        waits.append(queue.ready_at() - now)
+        backoffs.append(queue.ready_at() - now)
         assert queue.pop(queue.ready_at() - 0.001) is None
         now = queue.ready_at()
-    assert waits == [1, 2, 4, 8, 10, 10]
+    assert backoffs == [1, 2, 4, 8, 10, 10]
 
 
-def test_removed_pods_are_not_tried_any_more():
+def test_removed_pods_are_not_tried():
     queue = SchedulingQueue()
     first, second = pod("first"), pod("second", now=1.0)
     queue.add(first, QueueStage.ACTIVE)
     queue.add(second, QueueStage.ACTIVE)
     queue.remove(first.key)
     assert names(queue) == ["second"]
-    assert queue.sizes[QueueStage.ACTIVE] == 1  # the second one: it was taken but has not moved on
+    assert queue.sizes[QueueStage.ACTIVE] == 1  # the second one: it is popped but still in this stage
 
 
-@pytest.mark.parametrize("stage", [QueueStage.GATED, QueueStage.WAITING, QueueStage.BINDING])
-def test_who_waits_for_something_else_is_not_tried(stage):
+@pytest.mark.parametrize("stage", [QueueStage.GATED, QueueStage.UNSCHEDULABLE, QueueStage.BINDING])
+def test_pods_in_other_stages_are_not_tried(stage):
     queue = SchedulingQueue()
     pending = pod("web")
     queue.add(pending, stage)

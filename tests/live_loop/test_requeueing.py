@@ -1,4 +1,4 @@
-"""Who is woken when, on a cluster in memory: nobody who fits sleeps until the sweep."""
+"""When unschedulable pods are retried, on a cluster in memory: no schedulable pod waits for the sweep."""
 
 import random
 
@@ -8,33 +8,35 @@ from hypothesis import strategies as st
 
 from bayplan.live import deciding
 from bayplan.preempting import preemption
-from bayplan.queueing.pending_pod import QueueStage
+from bayplan.queueing.scheduling_queue import QueueStage
 from live_loop.simulated import START, Simulation, apart, near
 
 
 @pytest.fixture
 def full():
-    """One node, on which `resident` leaves no room for another pod of its size."""
+    """One node, on which another pod of the size of `resident` does not fit."""
     simulation = Simulation()
     simulation.add_node("one", cpu="4")
     simulation.add_pod("resident", cpu="3", node="one")
     return simulation
 
 
-async def test_if_the_one_that_was_woken_goes_the_next_one_gets_the_room(full):
+async def test_after_the_deletion_of_the_retried_pod_the_next_one_is_placed(full):
     full.add_pod("first", cpu="3")
     full.add_pod("second", cpu="3")
     await full.settle()
     full.remove_pod("resident")
     full.scheduler.step()
-    (woken,) = [key for key, pending in full.state.queue.pods.items() if pending.stage is not QueueStage.WAITING]
-    full.remove_pod(woken.partition("/")[2])
+    (retried,) = [
+        key for key, pending in full.state.queue.pods.items() if pending.stage is not QueueStage.UNSCHEDULABLE
+    ]
+    full.remove_pod(retried.partition("/")[2])
     await full.settle(30)
     assert list(full.where().values()) == ["one"]
 
 
-async def test_what_a_pod_does_not_ask_for_may_be_short():
-    """Another scheduler gave away more memory than there is, which is no matter to who wants none of it."""
+async def test_a_resource_that_a_pod_does_not_request_may_be_overcommitted():
+    """Another scheduler has overcommitted the memory, which does not matter to a pod that requests none."""
     cluster = Simulation()
     cluster.add_node("one", cpu="4")
     cluster.add_pod("resident", cpu="3", node="one")
@@ -50,29 +52,31 @@ def container(**requests):
     return {"name": "c", "image": "i", "resources": {"requests": requests}}
 
 
-async def test_if_the_one_that_was_woken_becomes_another_the_next_one_gets_the_room(full):
+async def test_after_a_change_of_the_retried_pod_the_next_one_is_placed(full):
     full.add_pod("first", cpu="3")
     full.add_pod("second", cpu="3")
     await full.settle()
     full.remove_pod("resident")
     full.scheduler.step()
-    (woken,) = [key for key, pending in full.state.queue.pods.items() if pending.stage is not QueueStage.WAITING]
-    full.pods[woken]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"  # which a finalizer holds up
-    full.report(woken.partition("/")[2])
+    (retried,) = [
+        key for key, pending in full.state.queue.pods.items() if pending.stage is not QueueStage.UNSCHEDULABLE
+    ]
+    full.pods[retried]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"  # a finalizer delays the deletion
+    full.report(retried.partition("/")[2])
     await full.settle(30)
     assert sorted(full.where().values()) == ["", "one"]
 
 
-async def test_what_stood_against_a_node_once_is_not_held_against_it_for_ever():
-    """Two pods wait for a cordoned node. Opened, it is taken by a third one. When that goes, they are to be woken."""
+async def test_an_earlier_rejection_of_a_node_is_not_kept():
+    """Two pods wait for a cordoned node. Once uncordoned, a third one takes it; they are retried when that is deleted."""
     cluster = Simulation()
     cluster.add_node("one", cpu="4", unschedulable=True)
     cluster.add_pod("first", cpu="3")
     cluster.add_pod("second", cpu="3")
     await cluster.settle()
     cluster.add_node("one", cpu="4")
-    (woken,) = cluster.state.unschedulable.wake()
-    cluster.state.queue.retry(woken, cluster.now)
+    (retried,) = cluster.state.unschedulable.pop_schedulable()
+    cluster.state.queue.retry(retried, cluster.now)
     cluster.add_pod("quick", cpu="3", node="one", scheduler="other")
     await cluster.settle(20)
     assert cluster.where() == {"first": "", "second": "", "quick": "one"}
@@ -81,14 +85,14 @@ async def test_what_stood_against_a_node_once_is_not_held_against_it_for_ever():
     assert sorted(cluster.where().values()) == ["", "one"]
 
 
-async def test_a_sleeper_whose_back_off_is_long_over_is_tried_at_once():
-    """Else whoever comes later, however unimportant, takes the room while it rests."""
+async def test_an_unschedulable_pod_whose_backoff_is_over_is_tried_at_once():
+    """Otherwise a later pod of lower priority takes the resources during the backoff."""
     cluster = Simulation()
     cluster.add_node("one", cpu="4")
     cluster.add_pod("resident", cpu="3", node="one", priority=100)
     cluster.add_pod("vip", cpu="3", priority=100)
     await cluster.settle()
-    cluster.state.queue.pods["web/vip"].attempts = 5  # as many as it takes for the longest back-off
+    cluster.state.queue.pods["web/vip"].attempts = 5  # enough for the longest backoff
     await cluster.settle(60)
     cluster.remove_pod("resident")
     cluster.add_pod("late", cpu="3")
@@ -96,23 +100,23 @@ async def test_a_sleeper_whose_back_off_is_long_over_is_tried_at_once():
     assert cluster.where() == {"vip": "one", "late": ""}
 
 
-async def test_room_that_was_promised_and_not_needed_wakes_those_who_left_it():
-    """`vip` was promised node one and finds another; `low` had to leave the promised room alone."""
+async def test_a_cleared_nomination_retries_the_pods_that_it_kept_away():
+    """`vip` is nominated to node one and placed on another; `low` could not use the nominated resources."""
     cluster = Simulation()
     cluster.add_node("one", cpu="4")
     cluster.add_pod("victim", cpu="3", node="one")
 
-    async def slowly(pod):
+    async def never_ends(pod):
         cluster.deleted.append(pod.name)
 
-    cluster.delete, bind = slowly, cluster.bind
+    cluster.delete, bind = never_ends, cluster.bind
 
-    async def answered_before_it_is_seen(pod, node):
+    async def answered_before_the_watch(pod, node):
         report, cluster.report = cluster.report, lambda _name: None
         await bind(pod, node)
         cluster.report = report
 
-    cluster.bind = answered_before_it_is_seen
+    cluster.bind = answered_before_the_watch
     cluster.add_pod("vip", cpu="3", priority=100)
     await cluster.settle()
     cluster.add_pod("low", cpu="1", nodeSelector={"kubernetes.io/hostname": "one"})
@@ -124,31 +128,31 @@ async def test_room_that_was_promised_and_not_needed_wakes_those_who_left_it():
     assert cluster.where() == {"victim": "one", "vip": "two", "low": "one"}
 
 
-async def test_a_claim_that_is_written_again_wakes_nobody(full):
+async def test_an_update_of_a_claim_without_a_change_retries_no_pod(full):
     full.add_claim("data")
     full.add_pod("huge", cpu="100")
     await full.settle()
-    asked = full.state.unschedulable.asked
+    before = full.state.unschedulable.n_evaluations
     full.claims["web/data"]["metadata"]["labels"] = {"written": "again"}
     full.report_claim("data")
     await full.settle(20)
-    assert full.state.unschedulable.asked == asked
+    assert full.state.unschedulable.n_evaluations == before
 
 
-# Whatever happens
+# Random events
 
 SIZES = ("500m", "1", "2", "3")
 RULES = ({}, {}, {}, apart(app="a"), apart("topology.kubernetes.io/zone", app="b"), near(app="a"))
 
 
-class Happenings:
-    """Random things that happen to a cluster while the scheduler works."""
+class RandomEvents:
+    """Random events of a cluster while the scheduler works."""
 
     def __init__(self, seed):
         self.chance = random.Random(seed)
         self.cluster = Simulation()
         self.n = 0
-        self.delete, self.cluster.delete = self.cluster.delete, self.ask_to_go
+        self.delete, self.cluster.delete = self.cluster.delete, self.evict
         for i in range(4):
             self.set_node(i)
 
@@ -171,8 +175,8 @@ class Happenings:
         if self.cluster.pods:
             self.cluster.remove_pod(self.chance.choice(sorted(self.cluster.pods)).partition("/")[2])
 
-    async def ask_to_go(self, pod):
-        """Some pods take their time to end."""
+    async def evict(self, pod):
+        """Most pods terminate only later."""
         if self.chance.random() < 0.3:
             await self.delete(pod)
             return
@@ -180,11 +184,11 @@ class Happenings:
         self.cluster.pods[f"web/{pod.name}"]["metadata"]["deletionTimestamp"] = START.isoformat()
         self.cluster.report(pod.name)
 
-    def end(self):
-        """One of those that were asked to go has gone."""
-        going = [key for key, pod in sorted(self.cluster.pods.items()) if "deletionTimestamp" in pod["metadata"]]
-        if going:
-            self.cluster.remove_pod(self.chance.choice(going).partition("/")[2])
+    def terminate(self):
+        """End one of the terminating pods."""
+        terminating = [key for key, pod in sorted(self.cluster.pods.items()) if "deletionTimestamp" in pod["metadata"]]
+        if terminating:
+            self.cluster.remove_pod(self.chance.choice(terminating).partition("/")[2])
 
     def relabel(self):
         if self.cluster.pods:
@@ -192,9 +196,9 @@ class Happenings:
             self.cluster.pods[key]["metadata"]["labels"] = {"app": self.chance.choice("abc")}
             self.cluster.report(key.partition("/")[2])
 
-    async def go_on(self):
+    async def step(self):
         for _ in range(self.chance.randint(1, 6)):
-            what = self.chance.choice((*[self.add_pod] * 3, self.remove_pod, self.relabel, *[self.end] * 2, None))
+            what = self.chance.choice((*[self.add_pod] * 3, self.remove_pod, self.relabel, *[self.terminate] * 2, None))
             if what is None:
                 self.set_node(self.chance.randrange(4))
             else:
@@ -203,23 +207,23 @@ class Happenings:
                 self.cluster.scheduler.step()
         await self.cluster.settle(11)
 
-    def asleep_though_they_fit(self):
+    def schedulable_but_not_retried(self):
         state, rules = self.cluster.state, self.cluster.parts.profiles["bayplan"]
         return [
             pending.key
             for pending in state.queue.pods.values()
-            if pending.stage is QueueStage.WAITING
+            if pending.stage is QueueStage.UNSCHEDULABLE
             and deciding.choose(pending.workload, state.index, rules, state.nominations).slot >= 0
         ]
 
-    def asleep_though_room_could_be_made(self):
-        """Whoever would have somebody asked to go that was not yet asked for it."""
+    def preempting_but_not_retried(self):
+        """The pods for which preemption would evict a pod that is not evicted for them yet."""
         state, rules = self.cluster.state, self.cluster.parts.profiles["bayplan"]
         found = []
         for pending in state.queue.pods.values():
-            if pending.stage is QueueStage.WAITING:
-                room = preemption.preempt(pending.workload, state.index, rules, nominated=state.nominations.all())
-                uids = {state.index.records[key].workload.uid for key in room.victims}
+            if pending.stage is QueueStage.UNSCHEDULABLE:
+                result = preemption.preempt(pending.workload, state.index, rules, nominated=state.nominations.all())
+                uids = {state.index.records[key].workload.uid for key in result.victims}
                 if uids - state.nominations.victims_of(pending.key):
                     found.append(pending.key)
         return found
@@ -227,14 +231,14 @@ class Happenings:
 
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 2**32))
-@example(seed=51)  # a promise that moves to another node sets the first one free
-@example(seed=382)  # two that were promised the same node get in each other's way until a third one goes
-@example(seed=955)  # the room that was made is taken by somebody more important, and has to be made elsewhere
-@example(seed=3018)  # one that lost its promise was tried before the API server had taken that down
-async def test_nobody_who_fits_sleeps_on(seed):
-    happenings = Happenings(seed)
+@example(seed=51)  # a nomination that moves to another node frees the first one
+@example(seed=382)  # two pods nominated to one node block each other until a third one is deleted
+@example(seed=955)  # a pod of higher priority takes the freed resources, so preemption is needed elsewhere
+@example(seed=3018)  # a pod was tried before the API server had cleared its nomination
+async def test_every_schedulable_pod_is_retried(seed):
+    events = RandomEvents(seed)
     for _ in range(12):
-        await happenings.go_on()
-        assert happenings.asleep_though_they_fit() == []
-        assert happenings.asleep_though_room_could_be_made() == []
-    assert happenings.cluster.parts.metrics.missed_requeues._value.get() == 0
+        await events.step()
+        assert events.schedulable_but_not_retried() == []
+        assert events.preempting_but_not_retried() == []
+    assert events.cluster.parts.metrics.missed_requeues._value.get() == 0

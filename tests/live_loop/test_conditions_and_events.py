@@ -1,4 +1,4 @@
-"""What pods' owners are told, on a cluster in memory: nothing is left unsaid, and nothing is said that is no longer so."""
+"""Conditions and events of pending pods, on a cluster in memory: none is missing, and none is outdated."""
 
 import asyncio
 
@@ -21,34 +21,34 @@ def cluster(monkeypatch):
 
 
 async def test_a_condition_that_could_not_be_written_is_written_later(cluster):
-    """Autoscalers make nodes for pods that have it."""
+    """Autoscalers add nodes for pods that have the condition."""
     patch, failures = cluster.patch_status, [UnknownOutcomeError("no answer"), UnknownOutcomeError("no answer")]
 
-    async def at_last(pod, status):
+    async def succeeds_at_last(pod, status):
         if failures:
             raise failures.pop()
         await patch(pod, status)
 
-    cluster.patch_status = at_last
+    cluster.patch_status = succeeds_at_last
     cluster.add_pod("huge", cpu="100")
     await cluster.settle()
     assert cluster.condition("huge")["reason"] == "Unschedulable"
 
 
-async def test_a_condition_that_the_server_refuses_is_not_asked_for_again(cluster):
+async def test_a_condition_that_the_server_rejects_is_not_written_again(cluster):
     tried = []
 
-    async def refused(pod, _status):
+    async def rejected(pod, _status):
         tried.append(pod.name)
         raise RejectedError("no rights")
 
-    cluster.patch_status = refused
+    cluster.patch_status = rejected
     cluster.add_pod("huge", cpu="100")
     await cluster.settle()
     assert tried == ["huge"]
 
 
-async def test_a_pod_that_was_placed_meanwhile_is_not_said_to_be_unplaceable(cluster):
+async def test_a_pod_that_is_placed_meanwhile_gets_no_unschedulable_condition(cluster):
     patch, answers = cluster.patch_status, asyncio.Event()
 
     async def slow(pod, status):
@@ -72,7 +72,7 @@ async def test_a_pod_that_was_placed_meanwhile_is_not_said_to_be_unplaceable(clu
     assert cluster.condition("late") == {}
 
 
-async def test_the_condition_keeps_the_moment_since_when_it_is_so(cluster):
+async def test_a_condition_with_another_message_keeps_its_transition_time(cluster):
     cluster.add_pod("huge", cpu="100")
     await cluster.settle(10)
     first = cluster.condition("huge")
@@ -83,8 +83,8 @@ async def test_the_condition_keeps_the_moment_since_when_it_is_so(cluster):
     assert cluster.condition("huge")["lastTransitionTime"] == first["lastTransitionTime"]
 
 
-async def test_an_event_that_the_server_has_thrown_away_is_told_anew(cluster):
-    """They are kept for an hour; a pod may wait longer."""
+async def test_an_expired_event_is_created_again(cluster):
+    """The API server keeps events for an hour; a pod may be pending for longer."""
 
     async def gone(namespace, name, _patch):
         raise PodGoneError(f"{namespace}/{name} is gone")
@@ -98,7 +98,7 @@ async def test_an_event_that_the_server_has_thrown_away_is_told_anew(cluster):
     assert len(cluster.notes("huge", "FailedScheduling")) == 2
 
 
-async def test_a_refused_bind_counts_as_an_error(cluster):
+async def test_a_rejected_bind_counts_as_an_error(cluster):
     cluster.failures = [RejectedError("no")]
     cluster.add_pod("web")
     await cluster.settle()
