@@ -14,28 +14,28 @@ What would make it fit:
 """
 
 
-def test_what_fits_nowhere(run, scene):
+def test_an_unschedulable_pod_is_explained(run, scene):
     result = run("explain", "pod/web-2", "-f", ".")
     assert result.stdout.startswith(TEXT)
     assert "  - tolerate dedicated=db:NoSchedule: fits on b1\n" in result.stdout
     assert result.exit_code == 1
 
 
-def test_what_fits(run, scene):
+def test_a_pod_that_fits_is_explained(run, scene):
     result = run("explain", "pod/db-0", "-f", ".")
     first, *targets = result.stdout.splitlines()
-    assert first.startswith("store/db-0 goes to b1, which scores ")
+    assert first.startswith("store/db-0 is placed on b1 with a score of ")
     assert targets[0].startswith("  b1  fits  ")
     assert targets[1].startswith("  a1  node-affinity  ")
     assert result.exit_code == 0
 
 
-def test_a_running_pod_is_placed_anew(run, scene):
+def test_a_running_pod_is_explained_as_if_scheduled_again(run, scene):
     result = run("explain", "web-1", "-f", ".")
-    assert result.stdout.startswith("shop/web-1 runs on a1. Placed anew:\nshop/web-1 goes to a1")
+    assert result.stdout.startswith("shop/web-1 runs on a1. If it were scheduled again:\nshop/web-1 is placed on a1")
 
 
-def test_the_document(run, scene):
+def test_the_document_has_verdicts_and_fixes(run, scene):
     found = json.loads(run("explain", "pod/web-2", "-f", ".", "-o", "json").stdout)
     assert (found["apiVersion"], found["kind"], found["workload"]) == (
         "bayplan.io/v1alpha1",
@@ -48,7 +48,7 @@ def test_the_document(run, scene):
     assert {"change": "tolerate dedicated=db:NoSchedule", "fitsOn": ["b1"]} in found["fixes"]
 
 
-def test_of_a_controller_the_first_pod_that_fits_nowhere(run, scene):
+def test_for_a_controller_its_first_unschedulable_pod_is_explained(run, scene):
     (scene / "api.yaml").write_text(
         "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: api, namespace: shop}\n"
         "spec: {replicas: 3, selector: {matchLabels: {app: api}}, template: {metadata: {labels: {app: api}},"
@@ -59,7 +59,7 @@ def test_of_a_controller_the_first_pod_that_fits_nowhere(run, scene):
     assert run("explain", "deploy/api", "-f", ".", "--alone").exit_code == 1
 
 
-def test_what_waits_before_it_is_placed_first(run, scene):
+def test_pods_earlier_in_the_queue_are_placed_first(run, scene):
     (scene / "first.yaml").write_text(
         "apiVersion: v1\nkind: Pod\nmetadata: {name: big, namespace: store}\n"
         "spec: {priority: 5, tolerations: [{operator: Exists}], nodeSelector: {zone: b},"
@@ -69,7 +69,7 @@ def test_what_waits_before_it_is_placed_first(run, scene):
     assert run("explain", "pod/db-0", "-f", ".", "--alone").exit_code == 0
 
 
-def test_a_gated_pod_is_not_tried(run, scene):
+def test_a_gated_pod_is_not_scheduled(run, scene):
     gated = (scene / "db.yaml").read_text() + "  schedulingGates: [{name: quota}]\n"
     (scene / "db.yaml").write_text(gated)
     result = run("explain", "pod/db-0", "-f", ".")
@@ -77,31 +77,31 @@ def test_a_gated_pod_is_not_tried(run, scene):
     assert result.exit_code == 1
 
 
-def test_an_unknown_pod(run, scene):
+def test_an_unknown_pod_is_an_error_with_advice(run, scene):
     result = run("explain", "pod/web2", "-f", ".")
     assert result.exit_code == 2
     assert "did you mean web-2" in result.stderr
 
 
-def test_a_workload_may_be_called_as_answers_call_it(run, scene):
+def test_a_pod_can_be_named_by_namespace_and_name(run, scene):
     assert run("explain", "shop/web-2", "-f", ".").stdout == run("explain", "pod/web-2", "-f", ".").stdout
     result = run("explain", "store/web-2", "-f", ".")
     assert "no pod of store/web-2 is in the input in the requested scope; there is shop/web-2" in result.stderr
     assert result.exit_code == 2
 
 
-def test_a_pod_in_another_namespace_is_pointed_out(run, scene):
+def test_a_pod_in_another_namespace_is_named(run, scene):
     result = run("explain", "web-2", "-n", "nosuch", "-f", ".")
     assert "; there is shop/web-2" in result.stderr
     assert "did you mean web-2" not in result.stderr
 
 
-def test_another_kind_of_that_name_is_pointed_out(run, scene):
+def test_another_kind_with_that_name_is_suggested(run, scene):
     result = run("explain", "deploy/web", "-f", ".")
     assert "no pod of deployment/web is in the input, did you mean statefulset/web?" in result.stderr
 
 
-def test_two_namespaces(run, scene):
+def test_a_name_in_two_namespaces_is_an_error(run, scene):
     (scene / "other.yaml").write_text((scene / "db.yaml").read_text().replace("store", "other"))
     result = run("explain", "pod/db-0", "-f", ".")
     assert result.exit_code == 2
@@ -123,7 +123,7 @@ def test_kinds_are_spelt_as_kubectl_spells_them(text, kind, name):
     assert explain.parse(text) == explain.ExplainRequest(kind, name)
 
 
-def test_a_kind_without_pods(run, scene):
+def test_a_kind_without_pods_is_an_error(run, scene):
     result = run("explain", "svc/web", "-f", ".")
     assert result.exit_code == 2
     assert "expected KIND/NAME with a kind of pod, deployment" in result.stderr
@@ -140,5 +140,5 @@ def test_a_kind_without_pods(run, scene):
     ("job/once", "once-3-abcde", True),
     ("ds/agent", "agent-abcde", True),
 ])  # fmt: skip
-def test_which_pods_a_controller_has(asked, pod, matches):
+def test_the_pods_of_a_controller_are_matched_by_name(asked, pod, matches):
     assert explain.parse(asked).matches_pod(pod) is matches

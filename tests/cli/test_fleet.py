@@ -108,17 +108,19 @@ def test_the_document(output, run, fleet):
     assert api["clusters"] == [{"name": "idc", "replicas": 3}]
     assert (web["placed"], web["reason"], web["message"]) == (False, "Unschedulable", LACKS)
     verdicts = web["explanation"]["verdicts"]
-    assert verdicts["idc"]["available"] == 1  # the other three are taken, though no cluster says so yet
+    assert (
+        verdicts["idc"]["available"] == 1
+    )  # three are used by the first placement, which the cluster does not report yet
     assert [failure["rule"] for failure in verdicts["cloud"]["failures"]] == ["cluster-taint"]
 
 
-def test_the_page(run, fleet):
+def test_the_page_has_bindings_and_explanations(run, fleet):
     text = run("place", "-f", ".", "-o", "html", "--explain").stdout
     assert "<td>deployment/api</td>" in text
     assert "web/web-deployment" in text
 
 
-def test_how_many_more_is_for_pods(run, fleet):
+def test_replicas_are_counted_for_pods_only(run, fleet):
     result = run("place", "-f", ".", "--replicas", "max")
     assert result.exit_code == 2
     assert "in a fleet, change the replicas of the template" in result.stderr
@@ -126,46 +128,46 @@ def test_how_many_more_is_for_pods(run, fleet):
 
 @pytest.mark.parametrize("asked", ["deployment/web", "deploy/web", "Deployments/web", "web", "web-deployment",
                                    "rb/web-deployment"])  # fmt: skip
-def test_explaining_a_template(asked, run, fleet):
+def test_a_template_is_explained_by_any_of_its_names(asked, run, fleet):
     result = run("explain", asked, "-f", ".")
     assert result.stdout.splitlines() == [
         LACKS,
-        "  of group main:",
-        "  idc  fits  tier 0  score 0  room for 1",
+        "  clusters of group main:",
+        "  idc  fits  tier 0  score 0  available 1",
         "  cloud  cluster-taint  cluster(s) had untolerated taint {down:NoSchedule}",
     ]
     assert result.exit_code == 1
 
 
-def test_explaining_what_is_placed(run, fleet):
+def test_a_placed_binding_is_explained(run, fleet):
     result = run("explain", "deployment/web", "-f", ".", "--alone", "-o", "json")
     found = json.loads(result.stdout)
     assert found["verdicts"]["idc"]["available"] == 4
     result = run("explain", "deployment/api", "-f", ".")
     assert result.stdout.splitlines()[:2] == [
-        "web/api-deployment goes to idc:3 (group main).",
-        "  idc  fits  tier 0  score 0  room for 4  gets 3",
+        "web/api-deployment is placed on idc:3 (group main).",
+        "  idc  fits  tier 0  score 0  available 4  assigned 3",
     ]
     assert result.exit_code == 0
 
 
-@pytest.mark.parametrize("asked, said", [
+@pytest.mark.parametrize("asked, message", [
     ("deployment/wbe", "did you mean deployment/web"),
     ("service/web", "no binding of service/web is in the input or would be created from it"),
 ])  # fmt: skip
-def test_what_is_not_there(asked, said, run, fleet):
+def test_an_unknown_binding_is_an_error(asked, message, run, fleet):
     result = run("explain", asked, "-f", ".")
     assert result.exit_code == 2
-    assert said in result.stderr
+    assert message in result.stderr
 
 
-def test_groups_that_had_no_place_are_told(run, fleet):
+def test_affinity_groups_that_failed_are_shown(run, fleet):
     terms = "    clusterAffinities: [{affinityName: cloud, clusterNames: [cloud]}, {affinityName: own, clusterNames: [idc]}]\n"
     text = POLICY[: POLICY.index("    clusterAffinities")] + terms + POLICY[POLICY.index("    replicaScheduling") :]
     (fleet / "policy.yaml").write_text(text)
     lines = run("explain", "deployment/api", "-f", ".").stdout.splitlines()
-    assert lines[0] == "web/api-deployment goes to idc:3 (group own)."
-    assert lines[1].startswith("  group cloud had no place: 0/2 clusters are available: 1 cluster(s) did not match")
+    assert lines[0] == "web/api-deployment is placed on idc:3 (group own)."
+    assert lines[1].startswith("  group cloud failed: 0/2 clusters are available: 1 cluster(s) did not match")
 
 
 BAD = {
@@ -177,33 +179,33 @@ BAD = {
 @pytest.mark.parametrize("name", BAD)
 @pytest.mark.parametrize("command", [("place",), ("explain", "deployment/web"), ("validate",)])
 def test_bad_policies_end_with_2_and_nothing_is_placed(name, command, run, fleet):
-    written, said = BAD[name]
+    written, message = BAD[name]
     (fleet / "policy.yaml").write_text(POLICY.replace("clusterAffinities:", written))
     result = run(*command, "-f", ".")
     assert result.exit_code == 2
-    assert said in result.output
+    assert message in result.output
     assert "deployment/api" not in result.stdout
 
 
-def test_negative_replicas(run, fleet):
+def test_negative_replicas_are_an_error(run, fleet):
     (fleet / "api.yaml").write_text(DEPLOYMENT % ("api", "api", -1))
     result = run("place", "-f", ".")
     assert result.exit_code == 2
     assert "api.yaml:5, Deployment web/api: spec.replicas: Invalid value: -1" in result.stderr
 
 
-def test_unknown_clusters_are_warned_of(run, fleet):
+def test_unknown_clusters_are_a_warning(run, fleet):
     (fleet / "policy.yaml").write_text(POLICY.replace("[idc]", "[idc, new]"))
     result = run("validate", "-f", ".")
     assert result.exit_code == 0
     place = "policy.yaml:9, PropagationPolicy web/idc-first: spec.placement.clusterAffinities[0].clusterNames[1]"
     assert f"{place}: new: no cluster of this name is in the input; it may join later" in result.stderr
     assert "names clusters that are not in the input: new" in run("place", "-f", ".").stderr
-    (fleet / "clusters.yaml").unlink()  # then nobody knows
+    (fleet / "clusters.yaml").unlink()  # without clusters, no name can be checked
     assert "no cluster of this name" not in run("validate", "-f", ".").stderr
 
 
-def test_bench(run, tmp_path):
+def test_bench_places_bindings(run, tmp_path):
     def binding(name, clusters=()):
         return {
             "metadata": {"name": name, "namespace": "web"},
@@ -240,7 +242,7 @@ TERM = """\
 """
 
 
-def test_a_term_that_looks_for_no_indexed_key_is_refused(run, fleet):
+def test_a_term_without_an_indexed_label_key_is_rejected(run, fleet):
     (fleet / "policy.yaml").write_text(POLICY + TERM)
     (fleet / "web.yaml").unlink()
     assert run("place", "-f", ".", "--anti-affinity-label-keys", "app,tier").exit_code == 0

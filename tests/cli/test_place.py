@@ -3,17 +3,15 @@ import json
 import pytest
 import yaml
 
-SENTENCE = (
-    "0/2 nodes are available: 1 node(s) didn't match pod anti-affinity rules, 1 node(s) had untolerated taint(s)."
-)
+MESSAGE = "0/2 nodes are available: 1 node(s) didn't match pod anti-affinity rules, 1 node(s) had untolerated taint(s)."
 TABLE = f"""\
 NAMESPACE  NAME   NODE    MESSAGE
-shop       web-2  <none>  {SENTENCE}
+shop       web-2  <none>  {MESSAGE}
 store      db-0   b1      -
 """
 
 
-def test_the_table(run, scene):
+def test_the_table_has_one_row_per_pod(run, scene):
     result = run("place", "-f", ".")
     assert result.stdout == TABLE
     assert result.stderr == "note: 1 of 2 placed\n"
@@ -27,20 +25,20 @@ def test_wide_adds_priority_and_score(run, scene):
     assert int(lines[2].split()[4]) > 0
 
 
-def test_everything_placed_is_0(run, scene):
+def test_the_exit_code_is_0_if_everything_is_placed(run, scene):
     assert run("place", "-f", "nodes.yaml", "-f", "db.yaml").exit_code == 0
 
 
-def test_exit_zero(run, scene):
+def test_exit_zero_overrides_the_answer(run, scene):
     assert run("place", "-f", ".", "--exit-zero").exit_code == 0
 
 
-def test_nothing_to_place(run, scene):
+def test_nothing_to_place_is_reported(run, scene):
     result = run("place", "-f", "nodes.yaml")
     assert (result.exit_code, "there is nothing to place" in result.stderr) == (0, True)
 
 
-def test_names_are_kubectls(run, scene):
+def test_names_are_as_kubectl_prints_them(run, scene):
     assert run("place", "-f", ".", "-o", "name").stdout == "pod/web-2\npod/db-0\n"
 
 
@@ -49,9 +47,9 @@ def test_documents_are_versioned(output, parse, run, scene):
     plan = parse(run("place", "-f", ".", "-o", output).stdout)
     assert (plan["apiVersion"], plan["kind"]) == ("bayplan.io/v1alpha1", "PlacementList")
     assert plan["summary"] == {"placed": 1, "unplaced": 1}
-    refused, placed = plan["items"]
-    assert (refused["name"], refused["target"], refused["message"]) == ("web-2", "", SENTENCE)
-    assert refused["reasons"] == {
+    unschedulable, placed = plan["items"]
+    assert (unschedulable["name"], unschedulable["target"], unschedulable["message"]) == ("web-2", "", MESSAGE)
+    assert unschedulable["reasons"] == {
         "node(s) didn't match pod anti-affinity rules": 1,
         "node(s) had untolerated taint(s)": 1,
     }
@@ -65,24 +63,24 @@ def test_documents_are_versioned(output, parse, run, scene):
     (("-l", "app notin (web)"), ["db-0"]),
     (("-l", "app in (web,db),!old"), ["web-2", "db-0"]),
 ])  # fmt: skip
-def test_scope_says_what_is_placed(scope, names, run, scene):
+def test_only_workloads_in_scope_are_placed(scope, names, run, scene):
     plan = json.loads(run("place", "-f", ".", "-o", "json", *scope).stdout)
     assert [item["name"] for item in plan["items"]] == names
 
 
-def test_explain_tells_why_and_what_would_help(run, scene):
+def test_explain_shows_the_reasons_and_the_fixes(run, scene):
     result = run("place", "-f", ".", "--explain")
-    assert result.stdout.startswith(TABLE + f"\nshop/web-2: {SENTENCE}\n  a1  pod-affinity")
+    assert result.stdout.startswith(TABLE + f"\nshop/web-2: {MESSAGE}\n  a1  pod-affinity")
     assert "What would make it fit:" in result.stdout
 
 
-def test_explanations_stand_in_the_document(run, scene):
-    refused, placed = json.loads(run("place", "-f", ".", "--explain", "-o", "json").stdout)["items"]
-    assert refused["explanation"]["verdicts"]["a1"]["failures"][0]["peers"] == ["shop/web-1"]
+def test_the_document_holds_the_explanations(run, scene):
+    unschedulable, placed = json.loads(run("place", "-f", ".", "--explain", "-o", "json").stdout)["items"]
+    assert unschedulable["explanation"]["verdicts"]["a1"]["failures"][0]["peers"] == ["shop/web-1"]
     assert "explanation" not in placed
 
 
-def test_replicas_that_fail_alike_are_explained_once(run, scene):
+def test_replicas_with_the_same_failure_are_explained_once(run, scene):
     again = (scene / "web.yaml").read_text().replace("web-2", "web-3")
     (scene / "more.yaml").write_text(again)
     result = run("place", "-f", ".", "--explain")
@@ -100,11 +98,11 @@ def test_how_many_more_fit(run, scene):
 
 
 @pytest.mark.parametrize("asked, code", [("4", 0), ("5", 1), ("max", 0)])
-def test_so_many_more_fit_or_not(asked, code, run, scene):
+def test_the_exit_code_says_whether_the_replicas_fit(asked, code, run, scene):
     assert run("place", "-f", ".", "-l", "app=db", "--replicas", asked).exit_code == code
 
 
-def test_room_as_document_names_and_page(run, scene):
+def test_the_remaining_capacity_in_every_format(run, scene):
     words = ("place", "-f", ".", "-l", "app=db", "--replicas", "2", "-o")
     room = json.loads(run(*words, "json").stdout)
     assert (room["kind"], room["items"][0]["fit"], room["items"][0]["targets"]) == ("RoomList", 2, ["b1", "b1"])
@@ -112,11 +110,11 @@ def test_room_as_document_names_and_page(run, scene):
     assert "<td>store/db-0</td>" in run(*words, "html").stdout
 
 
-def test_the_page_needs_nothing_from_outside(run, scene):
+def test_the_page_is_self_contained(run, scene):
     page = run("place", "-f", ".", "--explain", "-o", "html").stdout
     assert "://" not in page
     assert "<script" not in page
-    assert "✗ nowhere" in page
+    assert "✗ unschedulable" in page
     assert "What would make it fit:" in page
 
 

@@ -49,7 +49,7 @@ def report(result):
     return json.loads(result.stdout)
 
 
-def test_the_tables(asked):
+def test_the_tables_show_accounts_and_charges(asked):
     result = asked(with_limits=limits('{research: "{cpu: 4}"}'))
     assert result.stdout == (
         "NAMESPACE  RESOURCE  CHARGED  LIMIT   STATE\n"
@@ -58,7 +58,7 @@ def test_the_tables(asked):
         "\n"
         "NAMESPACE  NAME  NODE    CPU  MEMORY  WHY\n"
         "research   p     <none>  6    8Gi     may block any of 2 domains of kubernetes.io/hostname: "
-        "the largest counts until it is placed\n"
+        "charged for the largest until it is placed\n"
     )
     assert result.exit_code == 1
     assert asked("--exit-zero").exit_code == 0
@@ -68,7 +68,7 @@ def test_wide_has_every_resource_and_the_term(asked):
     assert "cpu=6, memory=8Gi  spec.affinity.podAntiAffinity.required" in asked("-o", "wide").stdout
 
 
-def test_the_average_fits(asked):
+def test_a_pending_pod_can_be_charged_the_average(asked):
     result = asked("--charge", "average", "-o", "json", with_limits=limits('{research: "{cpu: 4, memory: 6Gi}"}'))
     (account,) = report(result)["accounts"]
     assert account["charged"] == account["limits"] == {"cpu": "4", "memory": "6Gi"}
@@ -82,7 +82,7 @@ def test_without_limits_nothing_is_exceeded(asked):
     assert "there are no limits: the input has no ConfigMap bayplan-system/bayplan-quota" in result.stderr
 
 
-def test_namespaces_that_are_not_named_have_the_default(asked):
+def test_other_namespaces_have_the_default_limits(asked):
     result = asked("-o", "json", with_limits=limits('{_default: "{cpu: 0}", idle: "{cpu: 1}"}'))
     assert [(a["namespace"], a["limits"], a["exceeded"]) for a in report(result)["accounts"]] == [
         ("idle", {"cpu": "1"}, []),
@@ -121,13 +121,13 @@ def test_no_namespace_is_charged_without_exclusive_pods(asked, tmp_path):
     assert asked().stdout == "no namespace is charged: no pod excludes all others\n"
 
 
-def test_the_seed_counts_an_empty_list_as_all_namespaces(asked, tmp_path):
+def test_design_semantics_read_an_empty_list_as_all_namespaces(asked, tmp_path):
     (tmp_path / "pod.yaml").write_text(POD.replace("namespaceSelector: {}", "namespaces: []"))
     assert report(asked("-o", "json"))["accounts"] == []
     assert report(asked("-o", "json", "--semantics", "design"))["accounts"][0]["charged"]["cpu"] == "6"
 
 
-@pytest.mark.parametrize("data, said", [
+@pytest.mark.parametrize("data, message", [
     ('{research: "{cpu: lots}"}', "limits.yaml:4, ConfigMap bayplan-system/bayplan-quota: data[research].cpu: expected a quantity such as"),
     ('{research: "{cpu: -1}"}', "data[research].cpu: expected a quantity of 0 or more, got -1"),
     ('{research: "{cpu: true}"}', "data[research].cpu: expected a quantity"),
@@ -138,17 +138,17 @@ def test_the_seed_counts_an_empty_list_as_all_namespaces(asked, tmp_path):
     ('{research: "{"}', "data[research]: neither YAML nor JSON"),
     ('{Research: "{cpu: 1}"}', "data[Research]: expected the name of a namespace, or _default"),
 ])  # fmt: skip
-def test_bad_limits_are_refused_with_their_place(data, said, asked):
+def test_bad_limits_are_errors_with_their_location(data, message, asked):
     result = asked(with_limits=limits(data))
     assert result.exit_code == 2
-    assert said in result.stderr
+    assert message in result.stderr
 
 
-def test_other_config_maps_are_nobodys_business(asked):
+def test_other_config_maps_are_ignored(asked):
     assert asked(with_limits=limits('{research: "{cpu: lots}"}', "other")).exit_code == 0
 
 
-def test_a_fleet_is_left_aside(asked, tmp_path):
+def test_the_objects_of_a_fleet_are_ignored(asked, tmp_path):
     (tmp_path / "clusters.yaml").write_text(
         "apiVersion: cluster.karmada.io/v1alpha1\nkind: Cluster\nmetadata: {name: c}\n"
     )

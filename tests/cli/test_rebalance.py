@@ -54,7 +54,7 @@ def test_one_pod_goes_to_the_node_that_came_back(run, files):
     # The fourth pod has company wherever it is, so one move gains all there is.
     assert row.split() == ["shop", "web-0", "a", "c", "+200", "InterPodAffinity", "+200"]
     assert result.stderr == (
-        "note: 1 move gains 200 points; no moves within the limits gain more, and no fewer gain as much\n"
+        "note: 1 move gains 200 points; no plan within the limits gains more, or as much with fewer moves\n"
     )
 
 

@@ -127,7 +127,7 @@ def test_only_a_key_of_ones_own_makes_snapshots_comparable(run, files):
 
 def test_a_fleet_without_its_secrets(run, files):
     result = run("snapshot", "-f", "fleet.yaml", "--output-file", "snapshot.json")
-    assert "note: 1 Secrets and ConfigMaps were left out, and so is where they would go\n" in result.stderr
+    assert "note: 1 Secrets and ConfigMaps were left out, with their placements\n" in result.stderr
     assert "hush" not in (files / "snapshot.json").read_text()
     expected = [item for item in plan(run, "-f", "fleet.yaml")["items"] if "hush" not in json.dumps(item)]
     assert len(expected) == 1
@@ -170,6 +170,6 @@ def test_limits_of_the_quota_are_left_out_and_that_is_said(run, scene):
     )
     result = run("snapshot", "-f", ".")
     assert (
-        "ConfigMap bayplan-system/bayplan-quota was left out: quota knows no limits in this snapshot" in result.stderr
+        "ConfigMap bayplan-system/bayplan-quota was left out: `quota` finds no limits in this snapshot" in result.stderr
     )
     assert "bayplan-quota" not in result.stdout

@@ -41,13 +41,13 @@ IN_ALL = SCENE.replace("          labelSelector", "          namespaceSelector: 
 @pytest.fixture
 def files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "well.yaml").write_text(SCENE)  # the rule means pods of its own namespace, and there is none
+    (tmp_path / "well.yaml").write_text(SCENE)  # the term covers its own namespace, which has no such pod
     (tmp_path / "broken.yaml").write_text(IN_ALL)
     (tmp_path / "budget.yaml").write_text(BUDGET)
     (tmp_path / "fleet.yaml").write_text(FLEET)
 
 
-def test_nothing_broken_is_0_and_an_empty_answer(run, files):
+def test_without_violations_the_answer_is_empty_and_the_exit_code_0(run, files):
     result = run("violations", "-f", "well.yaml")
     assert result.exit_code == 0
     assert result.stdout == ""
@@ -61,10 +61,10 @@ def test_the_table_names_owner_rule_peers_and_victim(run, files):
     assert dict(zip(header, row, strict=True)) == {
         "NAMESPACE": "shop",
         "NAME": "web",
-        "RULE": "apart from app=batch in any namespace",
+        "RULE": "anti-affinity to app=batch in any namespace",
         "DOMAIN": "kubernetes.io/hostname=a",
-        "BROKEN BY": "batch/job",
-        "WOULD GO": "shop/web",
+        "VIOLATED BY": "batch/job",
+        "EVICTED": "shop/web",
         "AFTER": "1m",
         "WHY": "owner of the broken rule, at equal priority",
     }
@@ -79,7 +79,7 @@ def test_wide_adds_priority_node_and_term(run, files):
 
 
 @pytest.mark.parametrize("output, read", [("json", json.loads), ("yaml", yaml.safe_load)])
-def test_machines_get_everything(run, files, output, read):
+def test_the_document_has_every_field(run, files, output, read):
     answer = read(run("violations", "-f", "broken.yaml", "-o", output, "--anti-affinity-grace", "90s").stdout)
     assert (answer["apiVersion"], answer["kind"]) == ("bayplan.io/v1alpha1", "ViolationList")
     assert answer["summary"] == {"violations": 1, "wouldGo": 1, "spared": 0, "exact": True}
@@ -91,48 +91,48 @@ def test_machines_get_everything(run, files, output, read):
     assert item["victims"] == [{"name": "shop/web", "why": "owner of the broken rule, at equal priority", "spared": ""}]
 
 
-def test_names_are_those_of_owners(run, files):
+def test_names_are_those_of_the_owners(run, files):
     assert run("violations", "-f", "broken.yaml", "-o", "name").stdout == "pod/web\n"
 
 
-def test_a_budget_spares_the_victim_and_says_so(run, files):
+def test_a_disruption_budget_prevents_the_eviction(run, files):
     result = run("violations", "-f", "broken.yaml", "-f", "budget.yaml")
     assert result.exit_code == 1
     row = result.stdout.splitlines()[1]
-    assert "nobody" in row
-    assert row.endswith("shop/web is spared: PodDisruptionBudget web allows no disruption")
+    assert "  none  " in row
+    assert row.endswith("shop/web is not evicted: PodDisruptionBudget web allows no disruption")
     assert result.stderr == "note: 1 violation; 0 pods would be evicted\n"
 
 
-def test_who_has_no_other_place_can_be_spared(run, files):
+def test_a_pod_that_fits_nowhere_else_can_be_kept(run, files):
     row = run("violations", "-f", "broken.yaml", "--only-if-placeable").stdout.splitlines()[1]
-    assert row.endswith("shop/web is spared: no other place for it")
+    assert row.endswith("shop/web is not evicted: no other place for it")
 
 
 @pytest.mark.parametrize(
     "scope, shown",
     [(("-n", "shop"), True), (("-n", "batch"), True), (("-n", "other"), False), (("-l", "app=web"), True)],
 )
-def test_scope_means_everybody_who_has_a_part_in_it(run, files, scope, shown):
+def test_a_violation_is_in_scope_if_its_owner_or_a_peer_is(run, files, scope, shown):
     assert run("violations", "-f", "broken.yaml", *scope).exit_code == int(shown)
 
 
-def test_exit_zero(run, files):
+def test_exit_zero_overrides_the_answer(run, files):
     assert run("violations", "-f", "broken.yaml", "--exit-zero").exit_code == 0
 
 
 @pytest.mark.parametrize(
-    "words, complaint",
+    "words, message",
     [
         (("-f", "nowhere.yaml"), "nowhere.yaml"),
         (("-f", "broken.yaml", "--affinity-grace", "soon"), "expected a duration"),
         ((), "nothing to read"),
     ],
 )
-def test_bad_input_is_2(run, files, words, complaint):
+def test_bad_input_has_exit_code_2(run, files, words, message):
     result = run("violations", *words)
     assert result.exit_code == 2
-    assert complaint in result.stderr
+    assert message in result.stderr
 
 
 FLEET = """\
@@ -159,7 +159,7 @@ spec:
 """
 
 
-def test_bindings_of_a_fleet_are_judged_by_where_they_stand(run, files):
+def test_bindings_of_a_fleet_are_checked_against_their_clusters(run, files):
     result = run("violations", "-f", "fleet.yaml", "-o", "json")
     assert result.exit_code == 1
     items = json.loads(result.stdout)["items"]

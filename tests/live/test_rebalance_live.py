@@ -60,7 +60,7 @@ async def test_machines_learn_what_came_of_it(kube_server, crowd):
 async def test_without_a_terminal_it_wants_to_be_told_yes(kube_server, crowd):
     code, answer, said = await ended("rebalance", kube_server, "--apply")
     assert (code, answer) == (2, "")
-    assert "give --yes" in said
+    assert "use --yes" in said
     assert len(await crowd.pods()) == 3
 
 
@@ -93,7 +93,10 @@ async def test_pods_without_a_controller_stay(kube_server, admin, namespace):
         await admin.create_pod(f"web-{n}", namespace, meta=meta, affinity=rather_apart("web"), nodeName="node-0")
     code, _, said = await ended("rebalance", kube_server, "--apply", "--yes")
     assert code == 0
-    assert f"nobody would make them again: {namespace}/web-0, {namespace}/web-1, {namespace}/web-2" in said
+    assert (
+        f"no controller that would recreate them, and are not evicted: {namespace}/web-0, {namespace}/web-1, {namespace}/web-2"
+        in said
+    )
     assert len(await admin.items("pods", namespace)) == 3
 
 
@@ -158,7 +161,7 @@ async def test_a_move_that_gains_nothing_any_more_is_dropped(kube_server, admin,
         async with crowd.kept():
             code, _ = await program.end()
     assert code == 0, program.said
-    assert "stays: moving it gains nothing any more" in program.said
+    assert "is not moved: moving it gains nothing any more" in program.said
     assert "1 of 2 moves made, 400 of 600 points gained; 1 dropped" in program.said
     assert sorted((await crowd.pods()).values()) == ["node-0", "node-0", "node-1"]
 
@@ -247,4 +250,4 @@ async def test_bindings_are_planned_for_but_not_moved(karmada_server, admin, nam
     assert (item["workload"], item["to"]) == (f"{namespace}/shop-deployment", [{"name": "home", "replicas": 4}])
     code, answer, said = await ended("rebalance", karmada_server, "--apply", "--yes")
     assert (code, answer) == (2, "")
-    assert "acting on bindings comes with the live fleet" in said
+    assert "it is not supported for fleets" in said

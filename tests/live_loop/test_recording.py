@@ -72,7 +72,7 @@ async def test_every_decision_is_repeated_with_the_same_outcome(recorded):
     assert len(decisions) > 100
     assert all(row["again"] == row["node"] for row in decisions)
     assert any(not row["node"] for row in decisions)
-    assert f"{len(decisions)} decisions, 0 of them differ when made again" in done.stderr
+    assert f"{len(decisions)} decisions, 0 of them differ when repeated" in done.stderr
 
 
 async def test_a_decision_that_differs_today_is_reported(recorded):
@@ -123,7 +123,7 @@ def test_a_file_that_is_not_a_recording_is_rejected(tmp_path, content, says):
 async def test_an_unknown_decision_number_is_rejected(recorded):
     done = replay(recorded, "--explain", 100_000)
     assert done.exit_code == 2
-    assert "there is no decision 100000" in done.stderr
+    assert "the recording has no decision 100000" in done.stderr
 
 
 class FullDisk(io.BytesIO):

@@ -12,12 +12,12 @@ SKEW = Failure(
 TAINT = Failure("taint", "node(s) had untolerated taint(s)", "dedicated=db:NoSchedule is not tolerated")
 
 
-def refused(*targets, fixes=()):
+def unschedulable(*targets, fixes=()):
     return Explanation("shop/web-4", "", "0/2 nodes are available: …", list(targets), list(fixes))
 
 
 def test_one_line_per_target_and_rule():
-    found = refused(
+    found = unschedulable(
         TargetVerdict("a1", False, failures=[SKEW]),
         TargetVerdict("b1", False, failures=[TAINT, SKEW]),
         fixes=[Fix("tolerate dedicated=db:NoSchedule", ["b1"])],
@@ -35,7 +35,7 @@ def test_one_line_per_target_and_rule():
     )
 
 
-def test_the_best_come_first():
+def test_feasible_targets_are_ordered_by_score():
     targets = [
         TargetVerdict("a", True, score=5, scores={"NodeResourcesFit": 5, "ImageLocality": 0}),
         TargetVerdict("c", True, True, 9, {"NodeResourcesFit": 9}),
@@ -43,7 +43,7 @@ def test_the_best_come_first():
         TargetVerdict("d", False, failures=[TAINT]),
     ]
     assert explanations.text(Explanation("shop/x", "c", "", targets, [])) == (
-        "shop/x goes to c, which scores 9.\n"
+        "shop/x is placed on c with a score of 9.\n"
         "  c  fits  9  NodeResourcesFit 9\n"
         "  b  fits  9  NodeResourcesFit 9\n"
         "  a  fits  5  NodeResourcesFit 5\n"
@@ -51,44 +51,44 @@ def test_the_best_come_first():
     )
 
 
-def test_many_targets_are_told_together():
+def test_many_targets_are_grouped_by_their_failures():
     many = [TargetVerdict(f"n{i:04d}", False, failures=[TAINT]) for i in range(5000)]
-    found = refused(*many, TargetVerdict("z", False, failures=[SKEW]))
+    found = unschedulable(*many, TargetVerdict("z", False, failures=[SKEW]))
     assert explanations.text(found) == (
         "0/2 nodes are available: …\n"
         "  n0000 and 4999 more  taint            dedicated=db:NoSchedule is not tolerated\n"
         "  z                    topology-spread  zone=a would hold 3 while zone=b holds 1; maxSkew is 1\n"
         "                                        peers: shop/web-1, shop/web-2\n"
-        "  (each line tells of its first node; --all shows every node)\n"
+        "  (each line shows the first node of its group; --all shows every node)\n"
     )
     assert explanations.text(found, every=True).count("\n") == 5003
 
 
-def test_many_that_fit_are_cut_short():
+def test_many_feasible_targets_are_abbreviated():
     many = [TargetVerdict(f"n{i:02d}", True, i == 0, 1) for i in range(30)]
     text = explanations.text(Explanation("shop/x", "n00", "", many, []))
     assert text.endswith("  and 20 more that fit (--all shows them)\n")
 
 
-def test_many_peers_are_cut_short():
+def test_many_peers_are_abbreviated():
     crowd = Failure("pod-affinity", "r", "9 pods in zone=a", peers=tuple(f"p{i}" for i in range(9)))
-    found = refused(TargetVerdict("a", False, failures=[crowd]))
+    found = unschedulable(TargetVerdict("a", False, failures=[crowd]))
     assert "peers: p0, p1, p2, p3, p4 and 4 more\n" in explanations.text(found)
     assert "p8\n" in explanations.text(found, every=True)
 
 
-def test_what_stands_in_the_detail_is_not_repeated():
+def test_the_term_and_peers_are_not_repeated():
     failure = Failure("pod-affinity", "r", "shop/a matches app=web", term="app=web", peers=("shop/a",))
-    assert explanations.text(refused(TargetVerdict("a", False, failures=[failure]))).count("\n") == 2
+    assert explanations.text(unschedulable(TargetVerdict("a", False, failures=[failure]))).count("\n") == 2
 
 
-def test_names_are_clean():
+def test_escape_sequences_are_stripped():
     failure = Failure("taint", "r", "key\x1b[2J=v:NoSchedule")
-    assert "\x1b" not in explanations.text(refused(TargetVerdict("a", False, failures=[failure])))
+    assert "\x1b" not in explanations.text(unschedulable(TargetVerdict("a", False, failures=[failure])))
 
 
-def test_the_document_has_the_contracts_form():
-    found = refused(TargetVerdict("a1", False, failures=[SKEW]), fixes=[Fix("more nodes", ["n"])])
+def test_the_document_follows_the_machine_contract():
+    found = unschedulable(TargetVerdict("a1", False, failures=[SKEW]), fixes=[Fix("more nodes", ["n"])])
     document = explanations.document(found)
     assert document["kind"] == "Explanation"
     assert document["verdicts"]["a1"] == {

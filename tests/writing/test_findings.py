@@ -21,12 +21,12 @@ def test_the_table_has_the_errors():
     )
 
 
-def test_the_summary():
+def test_the_summary_counts_objects_and_errors():
     assert findings.summary(REPORT) == "1 object in 2 files: 2 errors"
     assert findings.summary(ValidationReport([], 2, 1)) == "2 objects in 1 file: all valid"
 
 
-def test_what_was_not_checked_is_said():
+def test_the_summary_counts_unchecked_objects():
     assert findings.summary(ValidationReport([], 2, 1, {"Foo": 1, "ConfigMap": 2})).splitlines() == [
         "2 objects in 1 file: all valid",
         "3 objects of other kinds were not checked: ConfigMap 2, Foo 1",
@@ -37,7 +37,7 @@ def test_what_was_not_checked_is_said():
     ]
 
 
-def test_the_document_has_everything():
+def test_the_document_has_all_findings():
     document = findings.document(REPORT)
     assert document["summary"] == {"objects": 1, "files": 2, "errors": 2, "warnings": 1, "unchecked": {}}
     assert [f["severity"] for f in document["findings"]] == ["error", "error", "warning"]
@@ -51,7 +51,7 @@ def test_sarif_has_a_line_for_every_result():
     assert results[0]["message"]["text"] == "Pod shop/x: spec.maxSkew: Invalid value: 0"
 
 
-def test_sarif_says_what_its_rules_mean():
+def test_sarif_describes_its_rules():
     driver = findings.sarif(REPORT, "1")["runs"][0]["tool"]["driver"]
     described = {rule["id"]: rule["shortDescription"]["text"] for rule in driver["rules"]}
     assert described.keys() == {"FieldValueInvalid", "Unreadable", "Warning"}

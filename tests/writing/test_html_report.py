@@ -10,7 +10,7 @@ def placement(name, target="", message="", **reasons):
     return PodPlacement(workload, target, 12, message, reasons)
 
 
-def test_names_are_text_wherever_they_stand():
+def test_names_are_escaped_everywhere():
     page = html_report.page(
         [placement(NASTY, NASTY), placement("b", "", NASTY, **{NASTY: 1})], {f"shop/{NASTY}": NASTY}
     )
@@ -18,12 +18,12 @@ def test_names_are_text_wherever_they_stand():
     assert page.count("&lt;script&gt;") >= 5
 
 
-def test_attributes_cannot_be_left():
+def test_names_cannot_end_an_attribute():
     page = html_report.page([placement('"onload="x')], {'shop/"onload="x': "why"})
     assert 'id="why-shop/&quot;onload=&quot;x"' in page
 
 
-def test_the_page_counts_and_tells_reasons():
+def test_the_page_shows_counts_reasons_and_explanations():
     page = html_report.page([placement("a", "n1"), placement("b", "", "0/1 …", full=1)], {"shop/b": "why\nnot"})
     assert "1 of 2 placed." in page
     assert "<td>full</td>" in page
@@ -31,7 +31,7 @@ def test_the_page_counts_and_tells_reasons():
     assert '<a href="#why-shop/b">b</a>' in page
 
 
-def test_nothing_is_fetched_or_run():
+def test_the_page_loads_and_runs_nothing():
     page = html_report.page([], {})
     assert "default-src 'none'" in page
     assert "://" not in page

@@ -20,16 +20,16 @@ def test_text_stays_text(value):
 
 
 @pytest.mark.parametrize("value", ["1e3", "12", "0o17", "1.5", ".5"])
-def test_what_looks_like_a_number_is_quoted(value):
+def test_text_that_looks_like_a_number_is_quoted(value):
     assert versioned.as_yaml({"value": value}) in (f'value: "{value}"\n', f"value: '{value}'\n")
 
 
-def test_json_says_nothing_to_the_terminal():
+def test_json_escapes_control_characters():
     text = versioned.as_json({"value": "\x1b[2J\x9b2J\u202e"})
     assert text.isascii()
     assert "\x1b" not in text
 
 
-def test_nothing_is_abbreviated_by_anchors():
+def test_yaml_has_no_anchors():
     shared = {"a": 1}
     assert "&" not in versioned.as_yaml({"x": shared, "y": shared})

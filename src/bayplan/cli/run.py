@@ -175,9 +175,9 @@ DEFAULT_ADDRESS = "127.0.0.1:10351"
             default="0",
             show_default=True,
             heading=_SERVING,
-            help="Listen address of /explain?pod=NAMESPACE/NAME, which explains a pod as `bayplan explain -o json` does; "
-            "0 to disable it. Responses name pods of all namespaces, and the endpoint keeps a copy of the index while "
-            "it is in use.",
+            help="Listen address of /explain?pod=NAMESPACE/NAME, which explains a pod as `bayplan explain -o json` "
+            "does; 0 to disable it. Responses name pods of all namespaces, and the endpoint keeps a copy of the index "
+            "while it is in use.",
         ),
     ),
 )

@@ -1,1 +1,1 @@
-"""Answers in the forms that people and machines read: model → text, JSON, YAML, HTML. Decides nothing."""
+"""Results in the output formats: tables and text, JSON, YAML, HTML, SARIF and others. It makes no decisions."""

@@ -1,4 +1,4 @@
-"""Decisions as the answers of `decide`."""
+"""Decisions as the answers of `decide`, in the format of docs/reference/machine-contract.md."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bayplan.schedule_pod import Decision
 
 
 def pod_answer(name: str, decision: Decision, index: PlacementIndex) -> dict[str, Any]:
-    """The answer to one question of `decide pods`: every node with its verdict, the best ones, the sentence."""
+    """The answer to a question of `decide pods`: the verdict on every node, the best nodes, and the message."""
     verdicts, ranking = decision.verdicts, decision.ranking
     nodes = {target: _node(verdicts, ranking, slot) for target, slot in sorted(index.slots.by_name.items())}
     best = best_target.best(ranking.totals, verdicts.feasible, index).tolist() if ranking is not None else []
@@ -45,7 +45,7 @@ def _node(verdicts: Verdicts, ranking: Ranking | None, slot: int) -> dict[str, A
 
 
 def preemption_answer(name: str, preemption: Preemption) -> dict[str, Any]:
-    """The answer to one question of `decide preemption`: the node to free, who has to go, else the sentence."""
+    """The answer to a question of `decide preemption`: the nominated node and its victims, or the message."""
     return {
         "name": name,
         "nominated": preemption.target,
@@ -55,7 +55,7 @@ def preemption_answer(name: str, preemption: Preemption) -> dict[str, Any]:
 
 
 def fleet_answer(name: str, decision: FleetDecision, workload: Workload, index: PlacementIndex) -> dict[str, Any]:
-    """The answer to one question of `decide fleet`."""
+    """The answer to a question of `decide fleet`."""
     return {
         "name": name,
         "observedAffinityName": decision.observed,

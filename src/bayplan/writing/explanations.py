@@ -1,7 +1,8 @@
 """
 An explanation as text and as a document.
 
-Of thousands of refused targets those with the same rules against them are told together. Knows nothing of rules.
+The text groups rejected targets by the rules that reject them, because there can be thousands. It does not know the
+rules.
 """
 
 from __future__ import annotations
@@ -16,28 +17,28 @@ from bayplan.explaining.explanation import CLUSTER, Explanation, TargetVerdict
 from bayplan.rules.rule import Failure
 from bayplan.writing import tables, versioned
 
-MOST_LINES = 20  # refused targets told one by one
-MOST_FITTING = 10
-MOST_PEERS = 5
+MAX_SINGLE_TARGETS = 20  # more rejected targets than these are grouped
+MAX_FEASIBLE = 10
+MAX_PEERS = 5
 _INDENT = "  "
-_ENDLESS = 2**31 - 1
+_UNLIMITED_REPLICAS = 2**31 - 1
 
 
-class Line(msgspec.Struct, frozen=True):
-    """One failure: `name` is whom it concerns, empty where it is the same as on the line above."""
+class FailureLine(msgspec.Struct, frozen=True):
+    """One failure; `name` is the target or group, empty if it is the same as on the line above."""
 
     name: str
     failure: Failure
 
 
 def text(explanation: Explanation, *, current: str = "", every: bool = False) -> str:
-    """The sentence, the targets with what is for and against them, and what would help; `current` is where it runs."""
+    """The result, the verdict on each target, and the changes that would help; `current` is where it runs now."""
     blocks = [
-        _now(explanation, current) if current else [],
+        [f"{explanation.workload} runs on {current}. If it were scheduled again:"] if current else [],
         [_headline(explanation)],
         _other_groups(explanation),
-        _fitting([verdict for verdict in explanation.targets if verdict.fits], every=every),
-        _refused([v for v in explanation.targets if not v.fits], every=every, noun=explanation.noun),
+        _feasible([verdict for verdict in explanation.targets if verdict.fits], every=every),
+        _rejected([v for v in explanation.targets if not v.fits], every=every, noun=explanation.noun),
     ]
     lines = [line for block in blocks for line in block]
     if explanation.fixes:
@@ -45,38 +46,33 @@ def text(explanation: Explanation, *, current: str = "", every: bool = False) ->
     return "".join(f"{tables.printable(line)}\n" for line in lines)
 
 
-def _now(explanation: Explanation, current: str) -> list[str]:
-    if explanation.noun == CLUSTER:
-        return [f"{explanation.workload} is on {current}. Decided now:"]
-    return [f"{explanation.workload} runs on {current}. Placed anew:"]
-
-
 def _headline(explanation: Explanation) -> str:
-    if not explanation.target:
+    workload, target = explanation.workload, explanation.target
+    if not target:
         return explanation.message
     if explanation.noun == CLUSTER:
         group = f" (group {explanation.group})" if explanation.group else ""
-        return f"{explanation.workload} goes to {explanation.target}{group}."
+        return f"{workload} is placed on {target}{group}."
     best = next(verdict for verdict in explanation.targets if verdict.chosen)
-    return f"{explanation.workload} goes to {explanation.target}, which scores {best.score}."
+    return f"{workload} is placed on {target} with a score of {best.score}."
 
 
 def _other_groups(explanation: Explanation) -> Iterator[str]:
-    """Which groups of clusters were tried in vain, where it was not the only one."""
+    """The cluster affinity groups that failed, if there is more than one group."""
     if explanation.target or len(explanation.failed) > 1:
         for group, error in explanation.failed:
-            yield f"{_INDENT}group {group} had no place: {error}"
+            yield f"{_INDENT}group {group} failed: {error}"
     if not explanation.target and explanation.group and explanation.targets:
-        yield f"{_INDENT}of group {explanation.group}:"
+        yield f"{_INDENT}clusters of group {explanation.group}:"
 
 
-def _fitting(verdicts: Sequence[TargetVerdict], *, every: bool) -> Iterator[str]:
+def _feasible(verdicts: Sequence[TargetVerdict], *, every: bool) -> Iterator[str]:
     ranked = sorted(verdicts, key=lambda v: (not v.chosen, v.tier or 0, -v.score, v.name))
-    kept = ranked if every else ranked[:MOST_FITTING]
+    kept = ranked if every else ranked[:MAX_FEASIBLE]
     width = max((len(verdict.name) for verdict in kept), default=0)
     for verdict in kept:
         if verdict.available is not None:
-            yield f"{_INDENT}{verdict.name.ljust(width)}  {_as_cluster(verdict)}"
+            yield f"{_INDENT}{verdict.name.ljust(width)}  {_cluster(verdict)}"
             continue
         scores = ", ".join(f"{rule} {score}" for rule, score in verdict.scores.items() if score)
         yield f"{_INDENT}{verdict.name.ljust(width)}  fits  {verdict.score}  {scores}".rstrip()
@@ -84,14 +80,15 @@ def _fitting(verdicts: Sequence[TargetVerdict], *, every: bool) -> Iterator[str]
         yield f"{_INDENT}and {len(ranked) - len(kept)} more that fit (--all shows them)"
 
 
-def _as_cluster(verdict: TargetVerdict) -> str:
-    share = "" if verdict.share is None else f"  gets {verdict.share}" if verdict.share else "  chosen"
-    room = "any number" if verdict.available is not None and verdict.available >= _ENDLESS else verdict.available
-    return f"fits  tier {verdict.tier}  score {verdict.score}  room for {room}{share}"
+def _cluster(verdict: TargetVerdict) -> str:
+    share = "" if verdict.share is None else f"  assigned {verdict.share}" if verdict.share else "  assigned"
+    is_unlimited = verdict.available is not None and verdict.available >= _UNLIMITED_REPLICAS
+    available = "unlimited" if is_unlimited else verdict.available
+    return f"fits  tier {verdict.tier}  score {verdict.score}  available {available}{share}"
 
 
-def _refused(verdicts: Sequence[TargetVerdict], *, every: bool, noun: str) -> Iterator[str]:
-    grouped = not every and len(verdicts) > MOST_LINES
+def _rejected(verdicts: Sequence[TargetVerdict], *, every: bool, noun: str) -> Iterator[str]:
+    grouped = not every and len(verdicts) > MAX_SINGLE_TARGETS
     lines = list(_grouped(verdicts) if grouped else _each(verdicts))
     name_width = max((len(line.name) for line in lines), default=0)
     rule_width = max((len(line.failure.rule) for line in lines), default=0)
@@ -101,16 +98,16 @@ def _refused(verdicts: Sequence[TargetVerdict], *, every: bool, noun: str) -> It
         for further in _evidence(line.failure, every=every):
             yield " " * len(head) + further
     if grouped:
-        yield f"{_INDENT}(each line tells of its first {noun}; --all shows every {noun})"
+        yield f"{_INDENT}(each line shows the first {noun} of its group; --all shows every {noun})"
 
 
-def _each(verdicts: Iterable[TargetVerdict]) -> Iterator[Line]:
+def _each(verdicts: Iterable[TargetVerdict]) -> Iterator[FailureLine]:
     for verdict in verdicts:
         for position, failure in enumerate(verdict.failures):
-            yield Line("" if position else verdict.name, failure)
+            yield FailureLine("" if position else verdict.name, failure)
 
 
-def _grouped(verdicts: Sequence[TargetVerdict]) -> Iterator[Line]:
+def _grouped(verdicts: Sequence[TargetVerdict]) -> Iterator[FailureLine]:
     """The failures of the first target of each group, the largest group first."""
     groups: dict[tuple[tuple[str, str], ...], list[TargetVerdict]] = {}
     for verdict in verdicts:
@@ -119,16 +116,16 @@ def _grouped(verdicts: Sequence[TargetVerdict]) -> Iterator[Line]:
         first = members[0]
         name = first.name if len(members) == 1 else f"{first.name} and {len(members) - 1} more"
         for position, failure in enumerate(first.failures):
-            yield Line("" if position else name, failure)
+            yield FailureLine("" if position else name, failure)
 
 
 def _evidence(failure: Failure, *, every: bool) -> Iterator[str]:
-    """What the detail does not say: the term behind it and the peers in the way."""
-    said = failure.detail or failure.reason
-    if failure.term and failure.term not in said:
+    """The term and the conflicting peers, where the detail does not name them."""
+    detail = failure.detail or failure.reason
+    if failure.term and failure.term not in detail:
         yield f"by {failure.term}"
-    if any(peer not in said for peer in failure.peers):
-        yield f"peers: {_some(failure.peers, None if every else MOST_PEERS)}"
+    if any(peer not in detail for peer in failure.peers):
+        yield f"peers: {_some(failure.peers, None if every else MAX_PEERS)}"
 
 
 def _some(names: Sequence[str], most: int | None) -> str:
@@ -139,16 +136,16 @@ def _some(names: Sequence[str], most: int | None) -> str:
 
 def _fixes(explanation: Explanation) -> Iterator[str]:
     for fix in explanation.fixes:
-        yield f"{_INDENT}- {fix.change}: fits on {_some(fix.fits_on, MOST_PEERS)}"
+        yield f"{_INDENT}- {fix.change}: fits on {_some(fix.fits_on, MAX_PEERS)}"
 
 
 def document(explanation: Explanation, *, current: str = "") -> dict[str, Any]:
-    """The explanation as a versioned document: a verdict per target, and the fixes; `current` is where it runs."""
+    """The explanation as a versioned document; `current` is where the workload runs."""
     return versioned.document("Explanation", {**content(explanation), "current": current})
 
 
 def content(explanation: Explanation) -> dict[str, Any]:
-    """The explanation without version and kind, to stand inside another document."""
+    """The explanation without version and kind, as a part of another document."""
     return {
         "workload": explanation.workload,
         "target": explanation.target,
@@ -160,7 +157,7 @@ def content(explanation: Explanation) -> dict[str, Any]:
 
 
 def _groups(explanation: Explanation) -> dict[str, Any]:
-    """What is said of bindings alone: the group, the shares, and the groups that had no place."""
+    """Fields for bindings only: the affinity group, the assigned replicas, and the groups that failed."""
     if explanation.noun != CLUSTER:
         return {}
     chosen = [verdict for verdict in explanation.targets if verdict.share is not None]
@@ -172,7 +169,7 @@ def _groups(explanation: Explanation) -> dict[str, Any]:
 
 
 def _verdict(verdict: TargetVerdict) -> dict[str, Any]:
-    """Tiers and available replicas are of clusters; a node has neither."""
+    """Tier and available replicas are None for a node."""
     return {
         "fits": verdict.fits,
         "tier": verdict.tier,

@@ -1,4 +1,4 @@
-"""What `validate` found, for people and for machines. Knows nothing of the rules that were broken."""
+"""The findings of `validate` as a table, a document and SARIF. It does not know the checks."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from bayplan.writing.tables import Table
 
 ERROR, WARNING = "error", "warning"
 UNREADABLE, MALFORMED, UNKNOWN_FIELD, WARNED = "Unreadable", "Malformed", "UnknownField", "Warning"
-# What each word means; the others are an API server's.
+# Reason → description for SARIF. The first four are Bayplan's, the others those of an API server.
 _MEANINGS = {
     UNREADABLE: "The file cannot be read",
-    MALFORMED: "Not an object of its kind: a value of the wrong type, an unknown kind, or an object given twice",
-    UNKNOWN_FIELD: "No such field in this kind of object",
-    WARNED: "Admitted, but likely not meant",
-    "FieldValueInvalid": "The value breaks a rule of the API server or of the guard",
+    MALFORMED: "A value has the wrong type, the kind is unknown, or the object is in the input twice",
+    UNKNOWN_FIELD: "The kind has no such field",
+    WARNED: "The object is admitted, but probably has a mistake",
+    "FieldValueInvalid": "The value violates a rule of the API server or of the guard",
     "FieldValueRequired": "The field must be set",
-    "FieldValueForbidden": "The field must not be set like this",
-    "FieldValueDuplicate": "The value stands elsewhere already",
-    "FieldValueNotSupported": "The value is none of those there are",
-    "FieldValueTooLong": "The value takes too much room",
+    "FieldValueForbidden": "The field must not have this value",
+    "FieldValueDuplicate": "The value is a duplicate",
+    "FieldValueNotSupported": "The value is not one of the supported values",
+    "FieldValueTooLong": "The value is too long",
     "FieldValueTooMany": "The list has too many items",
-    "FieldValueNotFound": "Nothing has this name",
-    "FieldValueTypeInvalid": "The value is of another type than the field",
+    "FieldValueNotFound": "There is no object with this name",
+    "FieldValueTypeInvalid": "The value does not have the type of the field",
 }
 
 
 class ValidationFinding(msgspec.Struct, frozen=True):
-    """One thing wrong, with its place; `reason` is the API server's word for it, or ours if it has none."""
+    """One fault; `reason` is the cause that an API server reports, or one of the four above."""
 
     fault: Fault
     reason: str = MALFORMED
@@ -40,7 +40,7 @@ class ValidationFinding(msgspec.Struct, frozen=True):
 
 
 class ValidationReport(msgspec.Struct, frozen=True):
-    """Everything found, and how much was looked at; `unchecked` counts the objects that were not, by kind."""
+    """All findings, and the number of checked objects and files; `unchecked` counts the other objects by kind."""
 
     findings: Sequence[ValidationFinding]
     n_objects: int
@@ -57,32 +57,32 @@ class ValidationReport(msgspec.Struct, frozen=True):
 
     @property
     def all_read(self) -> bool:
-        """Whether every file could be read: otherwise nobody knows what was not looked at."""
+        """Whether every file could be read; otherwise the report is incomplete."""
         return all(finding.reason != UNREADABLE for finding in self.findings)
 
 
 def table(report: ValidationReport) -> Table:
     """One row per error."""
-    rows = [(place(f.fault), f.fault.subject, f.fault.path, f.fault.message) for f in report.errors]
+    rows = [(location(f.fault), f.fault.subject, f.fault.path, f.fault.message) for f in report.errors]
     return Table(("FILE", "OBJECT", "FIELD", "PROBLEM"), rows)
 
 
-def place(fault: Fault) -> str:
-    """`file:line`, as editors and compilers write it."""
+def location(fault: Fault) -> str:
+    """`file:line`, as compilers print it."""
     return f"{fault.file}:{fault.line}" if fault.line else fault.file
 
 
 def summary(report: ValidationReport) -> str:
-    """How much is valid, in one sentence, and in another what nobody checked."""
-    looked_at = f"{_counted(report.n_objects, 'object')} in {_counted(report.n_files, 'file')}"
+    """One line with the number of objects and errors, and one with the objects that were not checked, if any."""
+    checked = f"{_counted(report.n_objects, 'object')} in {_counted(report.n_files, 'file')}"
     if report.errors:
         verdict = _counted(len(report.errors), "error")
     else:
         verdict = "all valid" if report.n_objects else "nothing was checked"
-    return "\n".join([f"{looked_at}: {verdict}", *_not_checked(report.unchecked)])
+    return "\n".join([f"{checked}: {verdict}", *_unchecked(report.unchecked)])
 
 
-def _not_checked(kinds: Mapping[str, int]) -> list[str]:
+def _unchecked(kinds: Mapping[str, int]) -> list[str]:
     if not kinds:
         return []
     listed = ", ".join(f"{tables.printable(kind)} {n}" for kind, n in sorted(kinds.items()))
@@ -125,7 +125,7 @@ def _item(finding: ValidationFinding) -> dict[str, Any]:
 
 
 def sarif(report: ValidationReport, version: str) -> dict[str, Any]:
-    """The report in SARIF 2.1.0, which code hosts show beside the changed lines."""
+    """The report in SARIF 2.1.0, which code hosts show next to the changed lines."""
     ids = sorted({finding.reason for finding in report.findings})
     rules = [{"id": rule_id, "shortDescription": {"text": _MEANINGS.get(rule_id, rule_id)}} for rule_id in ids]
     driver = {"name": "bayplan", "version": version, "rules": rules}

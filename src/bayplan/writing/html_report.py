@@ -1,7 +1,7 @@
 """
-A plan as one self-contained page: no scripts, nothing fetched from anywhere.
+A plan as one self-contained HTML page without scripts and external resources.
 
-Everything that comes from an object is escaped. Knows nothing of how the plan was made.
+All text of objects is escaped. It does not know how the plan was made.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ table { border-collapse: collapse; width: 100%; margin: 1rem 0 2rem; }
 th, td { text-align: left; padding: .35rem .75rem .35rem 0; border-bottom: 1px solid var(--line); vertical-align: top; }
 td { overflow-wrap: anywhere; }
 .number { text-align: right; }
-.nowhere { color: var(--bad); }
+.unschedulable { color: var(--bad); }
 .placed { color: var(--good); }
 pre { overflow-x: auto; padding: .75rem; border: 1px solid var(--line); }
 """
-# The page forbids itself to fetch or run anything, whatever an object is called.
+# The page may not load or run anything, whatever the names of objects contain.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 def page(placements: Sequence[PodPlacement], explanations: Mapping[str, str]) -> str:
-    """The report; `explanations` are texts by workload, told below the table."""
+    """The page of a plan for pods; `explanations` are texts by workload, shown below the table."""
     n_placed = sum(bool(p.target) for p in placements)
     rows = "".join(_row(p, explained=p.workload.key in explanations) for p in placements)
     body = (
@@ -43,10 +43,10 @@ def page(placements: Sequence[PodPlacement], explanations: Mapping[str, str]) ->
 
 
 def rows_page(title: str, content: Table, explanations: Mapping[str, str] | None = None) -> str:
-    """Any other table as a page, with texts by workload below it."""
+    """Any other table as a page, with explanations by workload below it."""
     rows = "".join(f"<tr>{''.join(f'<td>{_safe(cell)}</td>' for cell in row)}</tr>\n" for row in content.rows)
-    told = "".join(_explanation(key, text) for key, text in (explanations or {}).items())
-    return _document(title, f"<h1>{_safe(title)}</h1>{_table(content.columns, rows)}{told}")
+    texts = "".join(_explanation(key, text) for key, text in (explanations or {}).items())
+    return _document(title, f"<h1>{_safe(title)}</h1>{_table(content.columns, rows)}{texts}")
 
 
 def _row(placement: PodPlacement, *, explained: bool) -> str:
@@ -57,7 +57,7 @@ def _row(placement: PodPlacement, *, explained: bool) -> str:
     where = (
         f'<td class="placed">✓ {_safe(placement.target)}</td>'
         if placement.target
-        else '<td class="nowhere">✗ nowhere</td>'
+        else '<td class="unschedulable">✗ unschedulable</td>'
     )
     score = placement.total if placement.target else ""
     return (
@@ -68,14 +68,14 @@ def _row(placement: PodPlacement, *, explained: bool) -> str:
 
 
 def _reasons(placements: Sequence[PodPlacement]) -> str:
-    """For each reason, how many workloads it stands against; nothing if everything was placed."""
-    workloads: dict[str, int] = {}
+    """A table with the number of rejected workloads per reason; empty if everything was placed."""
+    n_workloads: dict[str, int] = {}
     for placement in placements:
         for reason in placement.reasons:
-            workloads[reason] = workloads.get(reason, 0) + 1
-    if not workloads:
+            n_workloads[reason] = n_workloads.get(reason, 0) + 1
+    if not n_workloads:
         return ""
-    counted = sorted(workloads.items(), key=lambda entry: (-entry[1], entry[0]))
+    counted = sorted(n_workloads.items(), key=lambda entry: (-entry[1], entry[0]))
     rows = "".join(f'<tr><td>{_safe(text)}</td><td class="number">{n}</td></tr>\n' for text, n in counted)
     return f"<h2>Reasons</h2>{_table(('Reason', 'Workloads'), rows)}"
 

@@ -1,8 +1,10 @@
 """
-Gives every name of a cluster another one: the same for the same, so that decisions stay what they were.
+Replace every name of a cluster by a keyed hash. Equal names have equal hashes, so decisions stay the same.
 
-All text is taken for a name unless `public_words` knows it or its field holds something else, such as a quantity. Where
-Kubernetes makes a name out of others (`web-0`, `data-web-0`), so does this. Knows nothing of files.
+All text is treated as a name unless it is a public word or its field holds something else, such as a quantity. A name
+that Kubernetes composes of others (`web-0`, `data-web-0`) is composed of their hashes. The public words are those of
+Kubernetes, Karmada and Bayplan, at the end of this file. A word that is missing there is hashed, so a gap in these
+tables may change an answer, but never discloses a name.
 """
 
 from __future__ import annotations
@@ -28,18 +30,18 @@ from bayplan.wire.meta import WireObject
 
 Encoded = dict[str, Any]
 
-_LENGTH = 12  # characters of five bits: among a million names, two alike are not to be expected
+_HASH_LENGTH = 12  # characters of five bits: among a million names, no collision is expected
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 _NUMBERS = re.compile(r"[0-9][0-9,-]*%?")
 _QUANTITY = re.compile(r"[+-]?[0-9.]+([eE][+-]?[0-9]+|[numkMGTPE]|[KMGTPE]i)?")
 _VERSION = re.compile(r"v[0-9]+((alpha|beta)[0-9]+)?")
 _HUGE_PAGES = re.compile(r"hugepages-[0-9]+[KMGT]i")
 _WHOLE = re.compile(r"[+-]?[0-9]+")
-_COUNTED = re.compile(r"(.+)-([0-9]+)")
-_ANY_ADDRESS = ("", "0.0.0.0", "::", "127.0.0.1")  # noqa: S104 (compared, not bound)
-_COMPARING = ("Gt", "Lt")
+_ORDINAL_NAME = re.compile(r"(.+)-([0-9]+)")
+_ANY_ADDRESS = ("", "0.0.0.0", "::", "127.0.0.1")  # noqa: S104 - compared, not bound
+_NUMERIC_OPERATORS = ("Gt", "Lt")
 _INDEX_KEYS = (INDEX_KEY, "apps.kubernetes.io/pod-index")
-_DOCUMENTS = (AFFINITY, PLACEMENT, APPLIED_PLACEMENT)  # annotations with a structure of their own
+_DOCUMENTS = (AFFINITY, PLACEMENT, APPLIED_PLACEMENT)  # annotations that hold a document
 _LABEL_MAPS = ("labels", "matchLabels", "nodeSelector", "selector", LABELS)
 _AMOUNTS = (
     "allocatable", "allocated", "allocatedResources", "allocating", "capacity", "limits", "overhead", "requests",
@@ -57,7 +59,7 @@ _FIELDS = frozenset(_field_names(WireObject))
 
 
 class Renaming:
-    """New names by a keyed hash. Show it every object with `learn`, then `renamed` gives each with its new names."""
+    """New names by a keyed hash. Call `learn` with every object first; `renamed` then returns it with new names."""
 
     def __init__(self, key: bytes) -> None:
         self._key = key
@@ -67,10 +69,10 @@ class Renaming:
         self._claims: set[str] = set()
         self._by_field: Mapping[str, Callable[[str], str]] = self._table()
 
-    # Before renaming: which names are made of others, which labels are compared as numbers
+    # Before renaming: which names are composed of others, which labels are compared as numbers
 
     def learn(self, encoded: Encoded) -> None:
-        """Note what the object says about the names of others."""
+        """Note what the object shows about the names of other objects."""
         metadata, spec = encoded.get("metadata", {}), encoded.get("spec", {})
         kind, name = encoded.get("kind"), metadata.get("name", "")
         if kind == "StatefulSet":
@@ -80,17 +82,17 @@ class Renaming:
             if owner.get("kind") == "StatefulSet":
                 self._stateful.add(owner.get("name", ""))
             elif owner.get("kind") == "ReplicaSet":
-                self._made_of_two(owner.get("name", ""))
+                self._learn_replicaset(owner.get("name", ""))
         if kind == "ReplicaSet":
-            self._made_of_two(name)
+            self._learn_replicaset(name)
         if "resource" in spec:
             self._learn_binding(name, spec["resource"])
         self._learn_comparisons(encoded)
 
     def learn_pod(self, encoded: Encoded) -> None:
-        """Once all objects were learnt: the names that come from a pod's place in its set and from its volumes."""
+        """After `learn` of all objects: the names that derive from a pod's ordinal and from its volumes."""
         name = encoded["metadata"].get("name", "")
-        found = _COUNTED.fullmatch(name)
+        found = _ORDINAL_NAME.fullmatch(name)
         if found is not None and found[1] in self._stateful:
             self._names[name] = f"{self.name(found[1])}-{found[2]}"
             for claim in self._claims:
@@ -101,22 +103,22 @@ class Renaming:
                 self._names[f"{name}-{own}"] = f"{self.name(name)}-{self.name(own)}"
 
     def learn_claim(self, encoded: Encoded) -> None:
-        """The claims of a StatefulSet wait for pods that are not there yet."""
+        """The claims of a StatefulSet can exist before their pods."""
         name = encoded["metadata"].get("name", "")
-        found = _COUNTED.fullmatch(name)
+        found = _ORDINAL_NAME.fullmatch(name)
         for claim in self._claims:
             owner = found[1].removeprefix(f"{claim}-") if found is not None else ""
             if found is not None and owner in self._stateful and found[1] == f"{claim}-{owner}":
                 self._names[name] = f"{self.name(claim)}-{self.name(owner)}-{found[2]}"
 
-    def _made_of_two(self, name: str) -> None:
-        """A ReplicaSet's name says which Deployment made it."""
+    def _learn_replicaset(self, name: str) -> None:
+        """The name of a ReplicaSet begins with that of its Deployment."""
         first, dash, rest = name.rpartition("-")
         if dash:
             self._names[name] = f"{self.name(first)}-{self._token(rest)}"
 
     def _learn_binding(self, name: str, resource: Mapping[str, str]) -> None:
-        """Karmada names a binding after what it binds."""
+        """Karmada names a binding after the resource that it binds."""
         bound, kind = resource.get("name", ""), resource.get("kind", "")
         if name == f"{bound.replace(':', '.')}-{kind}".lower():
             self._names[name] = f"{self.name(bound)}-{self.kind(kind)}".lower()
@@ -126,7 +128,7 @@ class Renaming:
             for item in value:
                 self._learn_comparisons(item)
         elif isinstance(value, dict):
-            if value.get("operator") in _COMPARING:
+            if value.get("operator") in _NUMERIC_OPERATORS:
                 self._compared.add(value.get("key", ""))
             for item in value.values():
                 self._learn_comparisons(item)
@@ -139,7 +141,7 @@ class Renaming:
         return found
 
     def name(self, text: str) -> str:
-        """What a name, or any text of which nothing else is known, becomes."""
+        """The new name for a name, or for any text that is not known to be something else."""
         found = self._names.get(text)
         if found is None:
             found = self._names[text] = self._new_name(text)
@@ -154,17 +156,17 @@ class Renaming:
         return self._token(text)
 
     def _token(self, text: str) -> str:
-        """Letters and digits that begin with a letter: good as a name, a label value and a part of either."""
+        """Letters and digits that begin with a letter: valid as a name, as a label value and as a part of either."""
         digest = hmac.new(self._key, text.encode(), hashlib.sha256).digest()
-        return "x" + base64.b32encode(digest)[:_LENGTH].decode().lower()
+        return "x" + base64.b32encode(digest)[:_HASH_LENGTH].decode().lower()
 
     def kind(self, text: str) -> str:
-        """Kinds that only one company has are names, too."""
+        """The new name of a kind; only public kinds keep theirs."""
         public = text in KINDS or text in kinds.CLUSTER_WIDE_TEMPLATES or not text
         return text if public else self._token(text).capitalize()
 
     def label_key(self, text: str) -> str:
-        """The key of a label, taint or topology."""
+        """The new key of a label, taint or topology."""
         prefix, slash, rest = text.rpartition("/")
         if not slash:
             return text if text in KEYS else self.name(text)
@@ -175,7 +177,7 @@ class Renaming:
         return text
 
     def label_value(self, key: str, text: str) -> str:
-        """The value of a label; numbers stay where somebody compares them."""
+        """The new value of a label; a number stays if a selector compares it."""
         if key in self._compared and _WHOLE.fullmatch(text):
             return text
         if key in TOPOLOGY_LABELS:
@@ -198,7 +200,7 @@ class Renaming:
             return {self.label_key(key): self._annotation(key, text) for key, text in value.items()}
         if field == "disruptedPods":
             return {self.name(key): self._walk("", item) for key, item in value.items()}
-        # A field that is none of ours can only be one that somebody made up in an annotation.
+        # A field that is not known can only come from an annotation, so its name is hashed, too.
         walked = {key if key in _FIELDS else self.name(key): self._walk(key, item) for key, item in value.items()}
         if isinstance(value.get("key"), str):
             walked.update(self._of_key(value["key"], value))
@@ -207,7 +209,7 @@ class Renaming:
         return walked
 
     def _of_key(self, key: str, value: Encoded) -> Encoded:
-        """A requirement, taint or toleration: what its values mean depends on its key."""
+        """A requirement, taint or toleration: the meaning of its values depends on its key."""
         found: Encoded = {"key": self.label_key(key)}
         if isinstance(value.get("value"), str):
             found["value"] = self.label_value(key, value["value"])
@@ -223,7 +225,7 @@ class Renaming:
         try:
             content = yaml_text.parse(text)
         except ValueError:
-            return self._token(text)  # as unreadable as before
+            return self._token(text)  # not a document: hashed as a whole
         return msgspec.json.encode(self._walk(key, content)).decode()
 
     def _resource(self, text: str) -> str:
@@ -232,7 +234,7 @@ class Renaming:
         return self.label_key(text)
 
     def _group(self, text: str) -> str:
-        """The group of an `apiVersion`; its version says nothing."""
+        """The new group of an `apiVersion`; its version stays."""
         group, slash, version = text.rpartition("/")
         if not _VERSION.fullmatch(version):
             return self.name(text)
@@ -254,7 +256,7 @@ class Renaming:
         return f"{self.label_key(key)}={self.label_value(key, value)}" if equals else self.name(text)
 
     def _table(self) -> Mapping[str, Callable[[str], str]]:
-        """Fields whose text is not simply a name."""
+        """Field → function, for fields whose text is not just a name."""
         keys = (
             "topologyKey", "matchLabelKeys", "mismatchLabelKeys", "groupByLabelKey", "spreadByLabel", "aliasLabelName",
             "provisioner",
@@ -282,26 +284,22 @@ def _amount(value: Any) -> Any:
 
 
 def _if_matching(pattern: re.Pattern[str], text: str) -> str:
-    """The text if it is what its field is for, else nothing: whatever it is, it may be a name."""
+    """The text if it has the form of its field, else empty, because it could be a name."""
     return text if pattern.fullmatch(text) else ""
 
 
-# RF merged from live.public_words: What a name may be without telling anything about whose cluster it is in: words of
-# Kubernetes, Karmada and Bayplan. A word that is missing here is hashed, so a gap in these tables may cost an answer
-# but never gives a name away.
-
 DOMAINS = ("kubernetes.io", "k8s.io", "x-k8s.io", "karmada.io", "bayplan.io", "scs.community")
 GROUPS = frozenset({"", "apps", "batch", "policy", "extensions", "autoscaling"})
-# Keys without a prefix that Kubernetes itself, kubeadm or Karmada write, and the fields that selectors may ask for.
+# Keys without a prefix that Kubernetes, kubeadm or Karmada set, and the fields of field selectors.
 KEYS = frozenset({
     "app", "cluster", "component", "controller-revision-hash", "controller-uid", "job-name", "k8s-app", "metadata.name",
     "pod-template-generation", "pod-template-hash", "provider", "region", "tier", "zone",
 })  # fmt: skip
-# Under these prefixes people make up keys of their own.
+# Prefixes under which users define keys.
 OPEN_PREFIXES = ("node-role.kubernetes.io", "node-restriction.kubernetes.io")
 ROLES = frozenset({"control-plane", "etcd", "infra", "ingress", "master", "node", "worker"})
 RESOURCES = frozenset({"count", "cpu", "ephemeral-storage", "memory", "pods", "storage"})
-# What Karmada leaves alone by the beginning of its name must begin so after renaming, too.
+# Karmada ignores objects whose names begin with these prefixes, so the prefixes stay.
 NAME_PREFIXES = ("kube-", "karmada-es-")
 KINDS = frozenset({
     *kinds.BUILT_IN, *kinds.KARMADA, "ConfigMap", "CronJob", "Endpoints", "EndpointSlice", "HorizontalPodAutoscaler",

@@ -1,4 +1,4 @@
-"""Who is charged what, and why, in every form that `quota` prints. Knows nothing of how it was found."""
+"""The output of `quota` in every format. It does not know how charges are computed."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from bayplan.model import quantities
 from bayplan.writing import versioned
 from bayplan.writing.tables import Table
 
-_SHOWN = ("cpu", "memory")
-_EXCEEDED = "red"
+_DEFAULT_RESOURCES = ("cpu", "memory")
+_EXCEEDED_STYLE = "red"
 
 
 def charges_table(accounts: Sequence[Account], charge: str, *, wide: bool = False) -> Table:
-    """One row per pod that is charged."""
+    """One row per charged pod."""
     every = [one for account in accounts for one in account.charges]
     head: tuple[str, ...] = ("NAMESPACE", "NAME", "NODE", "CPU", "MEMORY", "WHY")
     rows = [[one.namespace, _name(one), one.node, *_amounts(one.amounts), why(one, charge)] for one in every]
@@ -27,32 +27,32 @@ def charges_table(accounts: Sequence[Account], charge: str, *, wide: bool = Fals
 
 
 def accounts_table(accounts: Sequence[Account], *, wide: bool = False) -> Table:
-    """One row per namespace and resource: cpu, memory and whatever is limited; with `wide` all that is charged."""
+    """One row per namespace and resource: cpu, memory and limited resources; with `wide`, all charged resources."""
     rows, styles = [], []
     for account in accounts:
         charged, limits = dict(account.charged), dict(account.limits or ())
-        shown = [*_SHOWN, *sorted((charged.keys() if wide else set()) | limits.keys())]
+        shown = [*_DEFAULT_RESOURCES, *sorted((charged.keys() if wide else set()) | limits.keys())]
         for name in dict.fromkeys(shown):
             over = name in account.exceeded
             limit = quantities.show(name, limits[name]) if name in limits else ""
             charge = quantities.show(name, charged.get(name, 0))
             rows.append((account.namespace, name, charge, limit, "exceeded" if over else "-"))
-            styles.append(_EXCEEDED if over else "")
+            styles.append(_EXCEEDED_STYLE if over else "")
     return Table(("NAMESPACE", "RESOURCE", "CHARGED", "LIMIT", "STATE"), rows, styles)
 
 
 def why(one: Charge, charge: str) -> str:
-    """What the pod keeps everybody out of, in one sentence."""
+    """The domains that the pod excludes other pods from, in one sentence."""
     keys = " and ".join(one.exclusion.keys)
     if not one.n_domains:
-        return f"blocks nothing: no node it may stand on has {keys}"
+        return f"blocks nothing: no node that it fits on has {keys}"
     whole = ", the whole cluster" if one.whole_cluster else ""
     if one.node:
         return f"blocks {' and '.join(one.domains)}{whole}"
     if one.n_domains == 1:
-        return f"will block the only domain of {keys} that it may land on{whole}"
+        return f"will block the only domain of {keys} that it fits in{whole}"
     which = "average" if charge == AVERAGE else "largest"
-    return f"may block any of {one.n_domains} domains of {keys}: the {which} counts until it is placed"
+    return f"may block any of {one.n_domains} domains of {keys}: charged for the {which} until it is placed"
 
 
 def document(accounts: Sequence[Account], charge: str, supply: Amounts) -> dict[str, Any]:
@@ -97,7 +97,7 @@ def _quantities(amounts: Amounts) -> dict[str, str]:
 
 def _amounts(amounts: Amounts) -> list[str]:
     held = dict(amounts)
-    return [quantities.show(name, held.get(name, 0)) for name in _SHOWN]
+    return [quantities.show(name, held.get(name, 0)) for name in _DEFAULT_RESOURCES]
 
 
 def _terms(one: Charge) -> list[str]:

@@ -1,4 +1,4 @@
-"""A plan of moves in every form that `rebalance` prints. Knows nothing of how it was found."""
+"""The output of `rebalance` in every format: the plan, the events of --apply, and their outcome."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from bayplan.writing.tables import Table
 
 
 def written(plan: Rebalancing, index: PlacementIndex, output: str, width: int | None) -> str:
-    """The plan in the form asked for; `width` is that of a drawn table."""
+    """The plan in an output format; `width` is that of a drawn table."""
     if output in ("json", "yaml"):
         return versioned.written(document(plan), output)
     workloads = {key: record.workload for key, record in index.records.items()}
@@ -32,7 +32,7 @@ def written(plan: Rebalancing, index: PlacementIndex, output: str, width: int | 
 
 
 def table(plan: Rebalancing, workloads: dict[WorkloadKey, Workload], *, wide: bool = False) -> Table:
-    """One row per move, in the order in which to make them."""
+    """One row per move, in order."""
     middle = ("PRIORITY",) if wide else ()
     rows = [
         (
@@ -49,26 +49,26 @@ def table(plan: Rebalancing, workloads: dict[WorkloadKey, Workload], *, wide: bo
 
 
 def shown(shares: Shares) -> str:
-    """A node by its name, clusters with their replicas."""
+    """The name of a node, or clusters with their replicas."""
     if len(shares) == 1 and shares[0][1] <= 1:
         return shares[0][0]
     return ", ".join(f"{name}:{replicas}" if replicas else name for name, replicas in sorted(shares))
 
 
 def summary(plan: Rebalancing) -> str:
-    """What the plan gains, and how sure it is that there is no better one."""
+    """What the plan gains, and whether it is optimal."""
     n_moves = len(plan.moves)
     if not n_moves:
-        sure = "no moves" if plan.exact else "no single move"
-        return f"{sure} within the limits would gain anything"
+        moves = "no moves" if plan.exact else "no single move"
+        return f"{moves} within the limits would gain anything"
     gained = f"{n_moves} {'move gains' if n_moves == 1 else 'moves gain'} {plan.gain} points"
     if plan.exact:
-        return f"{gained}; no moves within the limits gain more, and no fewer gain as much"
-    return f"{gained}, each the best at its turn; with so much to try, others may gain more"
+        return f"{gained}; no plan within the limits gains more, or as much with fewer moves"
+    return f"{gained}; each move is the best at its step, and another plan may gain more"
 
 
 def names(plan: Rebalancing, workloads: dict[WorkloadKey, Workload]) -> str:
-    """Each workload to move as `kind/name`, one a line, in order."""
+    """Each workload to move as `kind/name`, one per line, in order."""
     return tables.name_lines(workloads[move.workload] for move in plan.moves)
 
 
@@ -101,41 +101,33 @@ def _targets(shares: Shares) -> list[dict[str, Any]]:
     return [{"name": name, "replicas": replicas} for name, replicas in shares]
 
 
-# RF merged from writing.moves_report: What happens while `rebalance --apply` moves pods, and what came of it, in
-# words and for machines.
-
-
 def event_line(event: MoveEvent) -> str:
-    """One sentence for a person who watches."""
+    """One sentence about an event of --apply."""
     match event:
         case Evicting(move, number, planned):
-            gain, whither = sum(move.gain.values()), shown(move.after)
-            whence = shown(move.before)
-            return (
-                f"move {number} of {planned}: evicting {move.workload} from {whence}, "
-                f"to go to {whither} for {gain:+} points"
-            )
+            gain, source, target = sum(move.gain.values()), shown(move.before), shown(move.after)
+            return f"move {number} of {planned}: evicting {move.workload} from {source} to {target}, {gain:+} points"
         case Refused(workload, why):
             return f"{workload} is not evicted now: {why}"
         case MoveWaiting(why, seconds):
-            return f"{why}; looking again in {seconds:.0f} s"
+            return f"{why}; trying again in {seconds:.0f} s"
         case Dropped(workload, why):
-            return f"{workload} stays: {why}"
+            return f"{workload} is not moved: {why}"
         case MoveCompleted():
             return _move_completed(event)
 
 
 def _move_completed(made: MoveCompleted) -> str:
-    came = made.replacement.new
-    if came is None or not came.target:
+    new = made.replacement.new
+    if new is None or not new.target:
         return f"{made.move.workload} was evicted; {made.replacement.missing}"
     elsewhere = "" if made.as_planned else f", not on {shown(made.move.after)} as planned"
     ending = "" if made.replacement.gone else f"; {made.replacement.missing}"
-    return f"{made.move.workload} was replaced by {came.key} on {came.target}{elsewhere}: {made.gain:+} points{ending}"
+    return f"{made.move.workload} was replaced by {new.key} on {new.target}{elsewhere}: {made.gain:+} points{ending}"
 
 
 def applied_summary(outcome: MovesOutcome) -> str:
-    """What was reached of what was planned, and why it ended if not by itself."""
+    """How much of the plan was made, and why it stopped if it is incomplete."""
     n_planned, n_made = len(outcome.plan.moves), len(outcome.made)
     noun = "move" if n_planned == 1 else "moves"
     counted = f"{n_made} of {n_planned} {noun} made, {outcome.gain} of {outcome.plan.gain} points gained"
@@ -146,7 +138,7 @@ def applied_summary(outcome: MovesOutcome) -> str:
 
 
 def applied_document(outcome: MovesOutcome) -> dict[str, Any]:
-    """The plan as a `RebalancePlan`, with `applied`: what became of it."""
+    """The plan as a `RebalancePlan`, with its outcome in `applied`."""
     applied = {
         "summary": {
             "moves": len(outcome.made),
@@ -163,11 +155,11 @@ def applied_document(outcome: MovesOutcome) -> dict[str, Any]:
 
 
 def _completed_item(made: MoveCompleted) -> dict[str, Any]:
-    came = made.replacement.new
+    new = made.replacement.new
     return {
         "workload": made.move.workload,
         "from": shown(made.move.before),
-        "replacement": "" if came is None else came.key,
+        "replacement": "" if new is None else new.key,
         "to": made.target,
         "asPlanned": made.as_planned,
         "gain": made.gain,

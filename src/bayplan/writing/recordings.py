@@ -1,9 +1,9 @@
 """
-Everything that decisions depended on, and the decisions, one JSON line each: what `bayplan replay` reads.
+Recordings of `run --record`: writing one, and reading one with the index as it was at each decision.
 
-The first line says how the scheduler was set, the next ones build the index as it was; then changes and decisions in
-the order in which they happened. Encoded and written by its own thread, so that neither a slow disk nor a big cluster
-holds anybody up; what it is handed is never changed in place.
+A recording has one JSON object per line. The first line holds the settings of the scheduler, the next lines the initial
+state of the index; changes and decisions follow in order. A thread of its own encodes and writes, so that a slow disk
+or a large cluster does not delay scheduling; the values handed to it are never changed in place.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.semantics import Semantics
 from bayplan.model.targets import Target
 from bayplan.model.volumes import Attachment, AvailableSpace, Claim, StorageClass, Volume
-from bayplan.model.workloads import Workload
+from bayplan.model.workloads import Workload, WorkloadKey
 
 log = logging.getLogger("bayplan.recording")
 VERSION = "bayplan.io/recording/v1"
 
 
 class Recorder:
-    """Follows an index by its journal; `decided` writes a decision after the changes before it."""
+    """Follows an index by its journal; `decided` writes a decision after the changes that precede it."""
 
     def __init__(
         self, file: IO[bytes], index: PlacementIndex, header: dict[str, Any], wall: Callable[[], datetime]
@@ -48,10 +48,10 @@ class Recorder:
         self._thread.start()
 
     def changed(self) -> None:
-        """Write what has happened to the index since the last look."""
+        """Write the changes of the index since the last call."""
         changes = self._index.journal.since(self._position)
         self._position = self._index.journal.end
-        if changes is None:  # more at once than the journal keeps: begin again from what is there now
+        if changes is None:  # more changes than the journal keeps: write the whole state again
             self._put({"again": True})
             self._put_state()
             return
@@ -60,7 +60,7 @@ class Recorder:
                 self._put_change(change)
 
     def decided(self, workload: Workload, node: str, message: str, nominated: Sequence[tuple[Workload, str]]) -> None:
-        """Write a decision, with the promises that it left room for; its pod is counted in after that."""
+        """Write a decision, with the nominated pods that it reserved room for; the change that adds its pod follows."""
         self._n_decisions += 1
         self._put(
             {
@@ -110,7 +110,7 @@ class Recorder:
         self._lines.put(line)
 
     def _write(self) -> None:
-        """Until told to close. On a full disk the recording ends, and scheduling goes on."""
+        """Write lines until `close`. A failed write ends the recording, not the scheduler."""
         line: dict[str, Any] | None = {}
         try:
             while (line := self._lines.get()) is not None:
@@ -119,18 +119,14 @@ class Recorder:
                     self._file.flush()
             self._file.close()
         except OSError as error:
-            log.error("the recording ends here: %s", error.strerror or error)  # noqa: TRY400 (no bug of ours)
+            log.error("the recording ends here: %s", error.strerror or error)  # noqa: TRY400 - not a bug, so no traceback
             with contextlib.suppress(OSError):
                 self._file.close()
-            while line is not None:  # nobody keeps what cannot be written
+            while line is not None:  # discard the rest
                 line = self._lines.get()
 
 
-# RF merged from reading.recordings: A recording played again: the index as it was before each decision. Knows nothing
-# of how decisions are told.
-
-
-_STORED: dict[str, Any] = {
+_STORAGE_TYPES: dict[str, Any] = {
     "claims": Claim,
     "volumes": Volume,
     "classes": StorageClass,
@@ -141,8 +137,8 @@ _STORED: dict[str, Any] = {
 }
 
 
-class Header(msgspec.Struct, rename="camel"):
-    """How the scheduler was set; `scheduler` is its KubeSchedulerConfiguration, if it had one."""
+class RecordingHeader(msgspec.Struct, rename="camel"):
+    """The settings of the scheduler; `scheduler` is its KubeSchedulerConfiguration, if it had one."""
 
     recording: str = ""
     semantics: Semantics = Semantics()
@@ -152,7 +148,7 @@ class Header(msgspec.Struct, rename="camel"):
 
 
 class RecordedDecision(msgspec.Struct, rename="camel"):
-    """One decision as it was made; `nominated` are the pods that room was left for, with their nodes."""
+    """One recorded decision; `nominated` are the pods that it reserved room for, with their nodes."""
 
     decision: int
     at: str
@@ -164,14 +160,14 @@ class RecordedDecision(msgspec.Struct, rename="camel"):
 
 
 class Recording:
-    """`decisions` gives each decision; `index` is then as it was when that decision was made."""
+    """A recording to replay: `decisions` yields each decision, and `index` is then as it was for that decision."""
 
     def __init__(self, file: IO[bytes], name: str) -> None:
         self._file, self._name, self._line = file, name, 0
         first = next(iter(self._lines()), b"")
         if not first:
-            raise InputError(Fault("the file is empty, or broke off in its first line", file=name))
-        self.header = self._decoded(first, Header)
+            raise InputError(Fault("the file is empty, or its first line is incomplete", file=name))
+        self.header = self._decoded(first, RecordingHeader)
         if self.header.recording != VERSION:
             raise InputError(Fault(f"expected a recording ({VERSION}), got something else", file=name, line=1))
         self.index = self._empty()
@@ -191,7 +187,7 @@ class Recording:
         for line in self._file:
             self._line += 1
             if not line.endswith(b"\n"):
-                return  # cut off in the middle of a line, as when the scheduler was killed
+                return  # incomplete: the scheduler was killed while writing
             yield line
 
     def _apply(self, change: dict[str, msgspec.Raw]) -> None:
@@ -201,25 +197,22 @@ class Recording:
                 return
         raise InputError(Fault(f"expected a change or a decision, got {', '.join(change)}", self._name, self._line))
 
-    def _appliers(self) -> dict[str, Callable[[dict[str, msgspec.Raw]], None]]:
+    def _appliers(self) -> dict[str, Callable[[dict[str, msgspec.Raw]], object]]:
         return {
             "add": self._add,
-            "remove": lambda change: self._remove(self._decoded(change["remove"], str)),
+            "remove": lambda change: self.index.remove(self._decoded(change["remove"], WorkloadKey)),
             "target": lambda change: self._put_target(self._decoded(change["target"], Target)),
             "removeTarget": lambda change: self.index.remove_target(self._decoded(change["removeTarget"], str)),
             "namespace": lambda change: self.index.set_namespace(
                 self._decoded(change["namespace"], str), self._decoded(change["labels"], dict[str, str] | None)
             ),
             "stored": self._store,
-            "again": lambda _change: self._begin_again(),
+            "again": lambda _change: self._reset(),
         }
 
     def _add(self, change: dict[str, msgspec.Raw]) -> None:
         shares = self._decoded(change["shares"], tuple[tuple[str, int], ...])
         self.index.add_shares(self._decoded(change["add"], Workload), shares)
-
-    def _remove(self, key: Any) -> None:
-        self.index.remove(key)
 
     def _put_target(self, target: Target) -> None:
         if target.name in self.index.slots.by_name:
@@ -229,9 +222,9 @@ class Recording:
 
     def _store(self, change: dict[str, msgspec.Raw]) -> None:
         table, name = self._decoded(change["stored"], str), self._decoded(change["name"], str)
-        self.index.set_stored(table, name, self._decoded(change["value"], _STORED.get(table, Any) | None))
+        self.index.set_stored(table, name, self._decoded(change["value"], _STORAGE_TYPES.get(table, Any) | None))
 
-    def _begin_again(self) -> None:
+    def _reset(self) -> None:
         self.index = self._empty()
 
     def _decoded(self, text: bytes | msgspec.Raw, kind: Any) -> Any:

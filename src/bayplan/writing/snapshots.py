@@ -1,8 +1,7 @@
 """
-A cluster as one JSON `List` that gives the same answers: what Bayplan reads of each object and nothing else.
+A cluster as one JSON `List` that gives the same answers: the fields that Bayplan reads of each object, and no others.
 
-Environment, arguments, commands and foreign annotations are no fields of ours, so they cannot be written. Knows
-nothing of files or of servers.
+Environment, arguments, commands and annotations of other tools are not among these fields, so they are never written.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from bayplan.wire.placements import WirePlacement
 from bayplan.wire.pods import Pod
 from bayplan.writing.name_hashing import Encoded, Renaming
 
-NEVER = ("Secret", "ConfigMap")
+EXCLUDED_KINDS = ("Secret", "ConfigMap")
 _READ_PREFIXES = ("bayplan.io/", "propagationpolicy.karmada.io/", "clusterpropagationpolicy.karmada.io/")
 _READ = frozenset({
     BIND_COMPLETED, CLASS_ANNOTATION, SELECTED_NODE, IS_DEFAULT_CLASS, INDEX_KEY, APPLIED_PLACEMENT,
@@ -36,20 +35,20 @@ _BINDINGS = ("ResourceBinding", "ClusterResourceBinding")
 
 
 class Snapshot(msgspec.Struct):
-    """The objects to be written, as read; `typed` are those that people wrote, which are read more strictly."""
+    """The objects to write; `typed` are the objects from manifests, which are read more strictly than dumps."""
 
     objects: list[ApiObject]
     typed: frozenset[ObjectKey] = frozenset()
 
     def text(self, renaming: Renaming | None = None) -> str:
-        """The snapshot, one object a line, so that two of them can be compared line by line."""
+        """The snapshot, one object per line, so that two snapshots can be compared line by line."""
         if renaming is not None:
-            self._teach(renaming)
+            self._learn_names(renaming)
         items = (encoded if renaming is None else renaming.renamed(encoded) for encoded in self._encoded())
         lines = ",\n".join(msgspec.json.encode(item).decode() for item in items)
         return f'{{"apiVersion":"v1","kind":"List","items":[\n{lines}\n]}}\n'
 
-    def _teach(self, renaming: Renaming) -> None:
+    def _learn_names(self, renaming: Renaming) -> None:
         for encoded in self._encoded():
             renaming.learn(encoded)
         for found in self.objects:
@@ -65,27 +64,27 @@ class Snapshot(msgspec.Struct):
 
 
 def snapshot_of(inputs: Inputs, pods: Sequence[Pod]) -> Snapshot:
-    """Everything that was read; a fleet's templates of other kinds too, but never what may hold secrets."""
+    """All objects that were read, with the templates of a fleet; kinds that may hold secrets are excluded."""
     known = dict.fromkeys((*kinds.BUILT_IN, *kinds.KARMADA))
     lists: dict[int, list[Any]] = {}
     for kind in known:
         found = inputs.list_of(kind)
-        lists[id(found)] = found  # two kinds may share a list
+        lists[id(found)] = found  # kinds can share a list
     objects: list[ApiObject] = [one for found in lists.values() for one in found]
     objects.extend(pods)
     if inputs.clusters:
-        objects.extend(one for one in inputs.templates if one.kind not in NEVER)
+        objects.extend(one for one in inputs.templates if one.kind not in EXCLUDED_KINDS)
     return Snapshot(objects, frozenset(inputs.documents))
 
 
 def left_out(inputs: Inputs) -> list[str]:
-    """What answers from the snapshot will miss, because it is never written."""
+    """Notes on what is missing in the snapshot because it is never written."""
     notes: list[str] = []
-    n_missing = sum(one.kind in NEVER for one in inputs.templates) if inputs.clusters else 0
+    n_missing = sum(one.kind in EXCLUDED_KINDS for one in inputs.templates) if inputs.clusters else 0
     if n_missing:
-        notes.append(f"{n_missing} Secrets and ConfigMaps were left out, and so is where they would go")
+        notes.append(f"{n_missing} Secrets and ConfigMaps were left out, with their placements")
     if any(one.kind == "ConfigMap" and _name(one) == CONFIG_MAP for one in inputs.templates):
-        notes.append(f"ConfigMap {CONFIG_MAP} was left out: quota knows no limits in this snapshot")
+        notes.append(f"ConfigMap {CONFIG_MAP} was left out: `quota` finds no limits in this snapshot")
     return notes
 
 
@@ -95,10 +94,10 @@ def _name(found: ApiObject) -> str:
 
 def reduced(found: ApiObject, *, typed: bool) -> Encoded:
     """
-    The object as plain values, with only what Bayplan reads.
+    The object as plain values, with only the fields that Bayplan reads.
 
-    What was read has been admitted, so it is written as a server would have: with a version and a status. Only of
-    bindings it matters whether people `typed` them: these follow no policy yet.
+    An object of a dump was admitted, so it is written with a version and a status, as a server has it. For bindings it
+    matters whether they were `typed` by a person: such a binding follows no policy yet.
     """
     encoded: Encoded = _without_foreign(msgspec.to_builtins(found))
     if found.kind in _BINDINGS and encoded["spec"].get("placement") is not None:
@@ -114,7 +113,7 @@ def reduced(found: ApiObject, *, typed: bool) -> Encoded:
 
 
 def _placement(found: ApiObject, written: Encoded) -> Encoded:
-    """The fields of ours; a binding keeps its placement as written, whatever it holds."""
+    """The known fields of a placement, which a binding holds as written."""
     try:
         placement: Encoded = msgspec.to_builtins(conversion.converted(written, WirePlacement))
     except msgspec.ValidationError as error:
@@ -124,7 +123,7 @@ def _placement(found: ApiObject, written: Encoded) -> Encoded:
 
 
 def _without_foreign(value: Any) -> Any:
-    """Without annotations that nobody here reads, and without the two fields that our types take as they come."""
+    """The value without annotations that Bayplan does not read, and without the content of two untyped fields."""
     if isinstance(value, list):
         return [_without_foreign(item) for item in value]
     if not isinstance(value, dict):
@@ -147,7 +146,7 @@ def _is_read(annotation: str) -> bool:
 
 
 def _text(annotation: str, text: str) -> str:
-    """What Karmada applied last, in our fields; text that is no placement stays, as it means something to be none."""
+    """The placement that Karmada applied last, reduced to known fields; text that is not a placement is kept."""
     if annotation != APPLIED_PLACEMENT or not text:
         return text
     try:

@@ -1,4 +1,4 @@
-"""What failures take with them, for people (tables) and for programs (JSON). Knows nothing of how it was found out."""
+"""What the loss of each failure domain affects, as tables and as JSON. It does not know how losses are simulated."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from bayplan.auditing.workload_loss import Amounts, Loss, StrandedPod, missing_t
 from bayplan.model import quantities
 from bayplan.writing.tables import Table
 
-_MOST_EVENTS = 10
-_MOST_NAMES = 3
+_MAX_EVENTS = 10
+_MAX_NAMES = 3
 
 
 class LevelSummary(msgspec.Struct, frozen=True):
-    """One level in a few numbers; None where nothing is known of it."""
+    """The numbers of one level; None where they are unknown."""
 
     level: str
     n_domains: int
@@ -35,12 +35,12 @@ class LevelSummary(msgspec.Struct, frozen=True):
 
 
 def summaries(survival: Survival) -> list[LevelSummary]:
-    """Each level, the smallest first."""
+    """One summary per level, the smallest level first."""
     return [_summary(one) for one in survival.levels]
 
 
 def _summary(one: LevelSurvival) -> LevelSummary:
-    control, several = one.control_plane, _several(one.workloads)
+    control, replicated = one.control_plane, _replicated(one.workloads)
     worst = max(one.losses.values(), key=lambda loss: (len(loss.stranded), loss.n_displaced), default=None)
     return LevelSummary(
         level=one.level,
@@ -49,24 +49,24 @@ def _summary(one: LevelSurvival) -> LevelSummary:
         at_most=control.at_most if control.tolerances else None,
         by_design=one.by_design if control.tolerances else None,
         single_points=control.single_points,
-        weak_workloads=None if several is None else sum(not tolerance.at_most for tolerance in several),
-        n_workloads=None if several is None else len(several),
+        weak_workloads=None if replicated is None else sum(not tolerance.at_most for tolerance in replicated),
+        n_workloads=None if replicated is None else len(replicated),
         displaced=None if worst is None else max(loss.n_displaced for loss in one.losses.values()),
         stranded=None if worst is None else len(worst.stranded),
         worst=worst.event.domain if worst is not None and worst.stranded else "",
     )
 
 
-def _several(report: LevelReport | None) -> list[GroupTolerance] | None:
-    """The groups that could survive a loss at all: one replica cannot."""
+def _replicated(report: LevelReport | None) -> list[GroupTolerance] | None:
+    """The groups with more than one replica; a single replica never survives a loss."""
     return None if report is None else [tolerance for tolerance in report.tolerances if tolerance.n > 1]
 
 
 def levels_table(survival: Survival) -> Table:
-    """A row per level: what the control plane tolerates, which workloads it endangers, who finds no room."""
+    """One row per level: what the control plane tolerates, the workloads at risk, displaced pods that do not fit."""
     rows = []
     for one in summaries(survival):
-        room = "-" if one.stranded is None else str(one.stranded) + (f" ({one.worst})" if one.worst else "")
+        stranded = "-" if one.stranded is None else str(one.stranded) + (f" ({one.worst})" if one.worst else "")
         rows.append((
             one.level,
             str(one.n_domains),
@@ -74,14 +74,14 @@ def levels_table(survival: Survival) -> Table:
             _few(one.single_points) or "-",
             "-" if one.weak_workloads is None else f"{one.weak_workloads} of {one.n_workloads}",
             "-" if one.displaced is None else str(one.displaced),
-            room,
+            stranded,
         ))  # fmt: skip
     columns = ("LOSS OF A", "DOMAINS", "TOLERATED", "SINGLE POINTS", "GROUPS AT RISK", "DISPLACED", "NO ROOM")
     return Table(columns, rows)
 
 
 def _tolerated(one: LevelSummary) -> str:
-    """`1`, `0 to 1` where labels are missing, with what it would be if nothing were down; empty if nothing is known."""
+    """`1`, `0 to 1` where labels are missing, and the value with all nodes ready if it differs; empty if unknown."""
     if one.tolerance is None:
         return ""
     span = str(one.tolerance) if one.tolerance == one.at_most else f"{one.tolerance} to {one.at_most}"
@@ -89,15 +89,15 @@ def _tolerated(one: LevelSummary) -> str:
 
 
 def events_table(survival: Survival) -> Table:
-    """The worst failures, those that break something or leave pods without a place."""
+    """The worst losses: those that leave groups with too few replicas, or pods that do not fit."""
     distinct: dict[frozenset[str], Aftermath] = {}
     for one in survival.levels:
-        for after in one.aftermaths()[:_MOST_EVENTS]:
-            distinct.setdefault(after.event.nodes, after)  # the same nodes fail by many names
+        for after in one.aftermaths()[:_MAX_EVENTS]:
+            distinct.setdefault(after.event.nodes, after)  # several domains can have the same nodes
     found = sorted((after for after in distinct.values() if after.hurts), key=Aftermath.severity)
     return Table(
         ("LOST", "CONTROL PLANE", "WORKLOADS", "DISPLACED", "NO ROOM", "MISSING"),
-        [(f"{after.event.level} {after.event.domain}", *_cells(after)) for after in found[:_MOST_EVENTS]],
+        [(f"{after.event.level} {after.event.domain}", *_cells(after)) for after in found[:_MAX_EVENTS]],
     )
 
 
@@ -107,26 +107,26 @@ def _cells(after: Aftermath) -> tuple[str, str, str, str, str]:
     if loss and loss.stranded and not missing:
         missing = loss.stranded[0].message
     return (
-        _hit(after.control_plane),
-        "-" if after.workloads is None else _hit(after.workloads),
+        _affected(after.control_plane),
+        "-" if after.workloads is None else _affected(after.workloads),
         str(loss.n_displaced) if loss else "-",
         str(len(loss.stranded)) if loss else "-",
         missing or "-",
     )
 
 
-def _hit(blast: Blast) -> str:
+def _affected(blast: Blast) -> str:
     parts = [(len(blast.down), "down"), (len(blast.below_need), "below need"), (len(blast.degraded), "degraded")]
-    return ", ".join(f"{n} {word}" for n, word in parts if n) or "untouched"
+    return ", ".join(f"{n} {word}" for n, word in parts if n) or "unaffected"
 
 
 def _few(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-    return ", ".join(names[:_MOST_NAMES]) + more
+    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+    return ", ".join(names[:_MAX_NAMES]) + more
 
 
 def sentence(one: LevelSummary) -> str:
-    """The level in one sentence, for forms that have no tables."""
+    """The level in one sentence, for formats without tables."""
     parts = []
     if one.tolerance is not None:
         points = f" (single points {_few(one.single_points)})" if one.single_points else ""
@@ -134,13 +134,13 @@ def sentence(one: LevelSummary) -> str:
     if one.weak_workloads is not None:
         parts.append(f"{one.weak_workloads} of {one.n_workloads} groups of replicas are at risk")
     if one.stranded is not None:
-        parts.append(f"up to {one.displaced} pods displaced, up to {one.stranded} without a place")
-    number = f"one of {one.n_domains}" if one.n_domains else "none known by name"
-    return f"loss of a {one.level} ({number}): {'; '.join(parts) or 'nothing is known to be hit'}"
+        parts.append(f"up to {one.displaced} pods are displaced, up to {one.stranded} of them do not fit")
+    number = f"one of {one.n_domains}" if one.n_domains else "no domain known"
+    return f"loss of a {one.level} ({number}): {'; '.join(parts) or 'no known effect'}"
 
 
 def document(survival: Survival, workloads: Workloads | None) -> dict[str, Any]:
-    """Everything, for programs."""
+    """The survivability part of the `AuditReport`."""
     owner_of = {key: one.group.name for one in (workloads.owners if workloads else ()) for key in one.keys}
     return {
         "rescheduled": survival.rescheduled,
@@ -185,11 +185,11 @@ def _group_tolerance(tolerance: GroupTolerance) -> dict[str, Any]:
 
 
 def _workloads(report: LevelReport) -> dict[str, Any]:
-    """The groups that one failure may leave with too little, by namespace."""
-    several = _several(report) or []
-    weak = {tolerance.group: tolerance for tolerance in several if not tolerance.tolerance}
+    """The groups that one loss may leave with too few replicas, by namespace."""
+    replicated = _replicated(report) or []
+    weak = {tolerance.group: tolerance for tolerance in replicated if not tolerance.tolerance}
     return {
-        "groups": len(several),
+        "groups": len(replicated),
         "weak": {
             namespace: [_group_tolerance(weak[name]) for name in names]
             for namespace, names in by_namespace(weak).items()
@@ -229,7 +229,7 @@ def _loss(loss: Loss, owner_of: Mapping[Any, str]) -> dict[str, Any]:
 
 
 def _stranded(stranded: Iterable[StrandedPod], owner_of: Mapping[Any, str]) -> list[dict[str, Any]]:
-    """Replicas of one workload that fail alike have one entry."""
+    """One entry for the replicas of a workload that do not fit for the same reason."""
     alike: dict[tuple[str, str, str, Amounts], list[StrandedPod]] = {}
     for one in stranded:
         owner = owner_of.get(one.key, f"Pod {one.key}")

@@ -1,4 +1,4 @@
-"""Answers for machines: JSON and YAML with an apiVersion and a kind. Knows nothing of what is in them."""
+"""JSON and YAML documents with an apiVersion and a kind. It does not know their content."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from typing import Any
 import msgspec
 
 API_VERSION = "bayplan.io/v1alpha1"
-# What a terminal might obey, or show in another order, although JSON lets it stand as it is.
-_RAW = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
-# Text that YAML 1.2 reads as a number although PyYAML, which is of 1.1, would leave it bare.
+# Control characters and marks that change the text direction, which JSON does not require to be escaped.
+_UNSAFE = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+# Text that YAML 1.2 reads as a number, but that PyYAML, which implements 1.1, does not quote.
 _NUMBERLIKE = re.compile(r"[-+]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|0o[0-7]+|0x[0-9a-fA-F]+")
 
 
 def document(kind: str, content: Mapping[str, Any]) -> dict[str, Any]:
-    """The content under its version and kind."""
+    """The content with its apiVersion and kind."""
     return {"apiVersion": API_VERSION, "kind": kind, **content}
 
 
 def as_json(content: Mapping[str, Any]) -> str:
     """Indented JSON that ends with a line break."""
     text = msgspec.json.format(msgspec.json.encode(content), indent=2).decode()
-    return _RAW.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
+    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
 
 
 def as_yaml(content: Mapping[str, Any]) -> str:
-    """Block-style YAML in the order of the content."""
+    """Block-style YAML with the keys in the given order."""
     import yaml
 
     class Dumper(yaml.SafeDumper):
-        """Quotes what another reader might take for a number."""
+        """Quotes text that another parser reads as a number."""
 
     def text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
         style = '"' if _NUMBERLIKE.fullmatch(value) else None

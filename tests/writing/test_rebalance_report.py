@@ -25,12 +25,12 @@ def made(target=None, *, gone=True, gain=0):
 
 
 @pytest.mark.parametrize(
-    "happening, said",
+    "event, line",
     [
-        (Evicting(MOVE, 1, 2), "move 1 of 2: evicting shop/web-1 from a, to go to b for +150 points"),
+        (Evicting(MOVE, 1, 2), "move 1 of 2: evicting shop/web-1 from a to b, +150 points"),
         (Refused("shop/web-1", "no"), "shop/web-1 is not evicted now: no"),
-        (MoveWaiting("too many", 29.6), "too many; looking again in 30 s"),
-        (Dropped("shop/web-1", "it is gone"), "shop/web-1 stays: it is gone"),
+        (MoveWaiting("too many", 29.6), "too many; trying again in 30 s"),
+        (Dropped("shop/web-1", "it is gone"), "shop/web-1 is not moved: it is gone"),
         (made("b", gain=150), "shop/web-1 was replaced by shop/web-2 on b: +150 points"),
         (made("c", gain=-5), "shop/web-1 was replaced by shop/web-2 on c, not on b as planned: -5 points"),
         (made("b", gone=False), "shop/web-1 was replaced by shop/web-2 on b: +0 points; it has not terminated"),
@@ -38,12 +38,12 @@ def made(target=None, *, gone=True, gain=0):
         (made(), "shop/web-1 was evicted; no replacement was created"),
     ],
 )
-def test_each_step_is_one_sentence(happening, said):
-    assert rebalance_report.event_line(happening) == said
+def test_each_event_is_one_sentence(event, line):
+    assert rebalance_report.event_line(event) == line
 
 
 @pytest.mark.parametrize(
-    "outcome, said",
+    "outcome, summary",
     [
         (MovesOutcome(plan=PLAN, made=[made("b", gain=150)]), "1 of 1 move made, 150 of 150 points gained"),
         (
@@ -60,11 +60,11 @@ def test_each_step_is_one_sentence(happening, said):
         ),
     ],
 )
-def test_what_was_reached_of_what_was_planned(outcome, said):
-    assert rebalance_report.applied_summary(outcome) == said
+def test_the_summary_compares_the_moves_with_the_plan(outcome, summary):
+    assert rebalance_report.applied_summary(outcome) == summary
 
 
-def test_machines_get_the_plan_and_what_came_of_it():
+def test_the_document_has_the_plan_and_its_outcome():
     outcome = MovesOutcome(plan=PLAN, made=[made("c", gain=-5)], stopped="elsewhere")
     document = rebalance_report.applied_document(outcome)
     assert document["kind"] == "RebalancePlan"
