@@ -217,7 +217,7 @@ def _bound(workload: Workload, node_labels: Mapping[str, str]) -> Workload:
 
 def _smallest_shortage(verdicts: Verdicts, workload: Workload, index: PlacementIndex) -> tuple[str, Amounts]:
     """The node that lacks only resources and lacks the least of the requests, and how much it lacks."""
-    if verdicts.refusal is not None:
+    if verdicts.pre_filter_rejection is not None:
         return "", ()
     lacks_only_resources = index.slots.alive.copy()
     if verdicts.excluded is not None:

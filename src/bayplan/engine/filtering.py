@@ -46,13 +46,13 @@ class Verdicts(msgspec.Struct, frozen=True):
     """
     The results of all rules before scoring. Read it before the next change of the index.
 
-    `refusal` is the reason of a rule that rejects every target before any is evaluated, as PreFilter plugins do.
+    `pre_filter_rejection` is the rule that rejects every target before any is evaluated, with its reason.
     `excluded` are the targets that rules exclude beforehand, and `excluded_by` the names of those rules.
     """
 
     results: tuple[RuleResult, ...]
     feasible: Mask
-    refusal: tuple[Rule, Reason] | None = None
+    pre_filter_rejection: tuple[Rule, Reason] | None = None
     excluded: Mask | None = None
     excluded_by: tuple[str, ...] = ()
 

@@ -144,8 +144,8 @@ def _node_verdict(
 def failures_at(verdicts: Verdicts, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
     """Every failure of a target: all rules that reject it, not only the first."""
     found = []
-    if verdicts.refusal is not None:
-        rule, reason = verdicts.refusal
+    if verdicts.pre_filter_rejection is not None:
+        rule, reason = verdicts.pre_filter_rejection
         found.append(Failure(rule.id, reason.text, detail="rejected before any node was evaluated"))
     for one in verdicts.results:
         rejected = one.rejected()

@@ -47,7 +47,7 @@ def sentence(verdicts: Verdicts, index: PlacementIndex, noun: str = "nodes") -> 
     n = len(index.slots)
     if n == 0 and noun == "nodes":
         return "no nodes available to schedule pods"
-    if verdicts.refusal is not None:
-        return f"0/{n} {noun} are available: {verdicts.refusal[1].text}."
+    if verdicts.pre_filter_rejection is not None:
+        return f"0/{n} {noun} are available: {verdicts.pre_filter_rejection[1].text}."
     counted = sorted(f"{times} {text}" for text, times in count(verdicts, index).items())
     return f"0/{n} {noun} are available: {', '.join(counted) or 'no cluster exists'}."

@@ -62,7 +62,7 @@ def find_fixes(workload: Workload, index: PlacementIndex, rules: Sequence[Rule])
 def find_proposals(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -> list[Proposal]:
     """Checked fixes, fewest changes first; none contains a smaller one."""
     verdicts = filtering.run(rules, workload, index)
-    if verdicts.refusal is not None:
+    if verdicts.pre_filter_rejection is not None:
         return []  # a missing claim or an unreadable rule: no change of the index resolves that
     plans = sorted(set(_plans(verdicts, workload, index)), key=_effort)
     found: list[Proposal] = []

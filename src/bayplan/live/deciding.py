@@ -67,7 +67,7 @@ def diagnose(workload: Workload, index: PlacementIndex, rules: Sequence[Rule], n
 
 def _blockers(verdicts: Verdicts, workload: Workload, index: PlacementIndex) -> tuple[str, ...]:
     """Return pods that block the placement on nodes which a single rule rejects."""
-    if verdicts.refusal is not None:
+    if verdicts.pre_filter_rejection is not None:
         return ()
     rejections = np.zeros(index.slots.capacity, np.int64)
     for one in verdicts.results:

@@ -69,7 +69,7 @@ def fit_failure_of(workload: Workload, index: PlacementIndex, rules: Sequence[Ru
     known: FitFailure | None = equivalence_class.fit_failure
     if known is None or known.position != index.journal.end:
         verdicts = filtering.run(rules, workload, index)
-        reasons = dict(fit_error.count(verdicts, index)) if verdicts.refusal is None else {}
+        reasons = dict(fit_error.count(verdicts, index)) if verdicts.pre_filter_rejection is None else {}
         known = FitFailure(index.journal.end, fit_error.sentence(verdicts, index), reasons)
         equivalence_class.fit_failure = known
     return known

@@ -81,7 +81,7 @@ def preempt(
 def _resolvable_and_fitting(constraints: PlacementConstraints, verdicts: Verdicts) -> tuple[Mask, Mask]:
     """The targets where evictions may help, and those where the workload fits now, nominated pods included."""
     index = constraints.case.index
-    if verdicts.refusal is not None:
+    if verdicts.pre_filter_rejection is not None:
         return np.zeros_like(index.slots.alive), np.zeros_like(index.slots.alive)
     remaining = [constraint.remaining for constraint in constraints.capacity_constraints]
     now = constraints.outcome(remaining, constraints.affinity_now())

@@ -35,8 +35,8 @@ def _node(verdicts: Verdicts, ranking: Ranking | None, slot: int) -> dict[str, A
     if verdicts.feasible[slot] and ranking is not None:
         scores = {rule: int(weighted[slot]) for rule, weighted in ranking.by_rule.items()}
         return {"code": StatusCode.SUCCESS.value, "total": int(ranking.totals[slot]), "scores": scores}
-    if verdicts.refusal is not None:
-        rule, reason = verdicts.refusal
+    if verdicts.pre_filter_rejection is not None:
+        rule, reason = verdicts.pre_filter_rejection
         return {"code": reason.status.value, "plugin": rule.name, "reasons": [reason.text]}
     if verdicts.excluded is not None and verdicts.excluded[slot]:
         return {"code": StatusCode.EXCLUDED.value}
