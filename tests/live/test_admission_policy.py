@@ -317,7 +317,7 @@ def recorded_policies():
 
 def ours(obj):
     """What validate holds against a policy, but for a grace period that Karmada's mutating webhook would fill in."""
-    found = [*admission.causes_of(obj), *admission.schema_causes(obj)]
+    found = [*admission.validate(obj), *admission.validate_schema(obj)]
     return [cause for cause in found if policies.NO_GRACE not in cause.message]
 
 

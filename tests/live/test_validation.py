@@ -23,7 +23,7 @@ async def causes_of(admin, obj):
 
 
 def our_causes_of(obj):
-    return {(cause.reason, cause.field, cause.message) for cause in admission.complete_causes(obj)}
+    return {(cause.reason, cause.field, cause.message) for cause in admission.validate_all(obj)}
 
 
 @pytest.mark.parametrize("obj", [*REFUSED, *ADMITTED])

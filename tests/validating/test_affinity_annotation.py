@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from bayplan.validating import affinity_annotation
+from bayplan.validating import affinity
 from validating import writing
 
 PATH = "metadata.annotations[bayplan.io/affinity]"
@@ -12,7 +12,7 @@ RUNNING = f".podAntiAffinity.{writing.RUNNING}[0]"
 
 
 def annotated(text, **metadata):
-    return writing.pod(annotations={affinity_annotation.AFFINITY: text}, **metadata)
+    return writing.pod(annotations={affinity.AFFINITY_ANNOTATION: text}, **metadata)
 
 
 def anti(term):
@@ -54,7 +54,7 @@ def test_annotation(text, wrong):
 def test_the_annotation_of_a_template_stands_in_its_metadata():
     obj = writing.workload("CronJob", "batch/v1", {})
     obj["spec"]["jobTemplate"]["spec"]["template"]["metadata"]["annotations"] = {
-        affinity_annotation.AFFINITY: anti("limit: -1")
+        affinity.AFFINITY_ANNOTATION: anti("limit: -1")
     }
     path = f"spec.jobTemplate.spec.template.{PATH}{RUNNING}.limit"
     assert writing.held_against(obj) == [f"{path}: Invalid value: -1: must be greater than or equal to 0"]
@@ -67,8 +67,8 @@ def test_an_annotation_that_is_no_text_is_of_the_wrong_shape():
 
 
 def test_reading_keeps_an_empty_list_and_an_absent_one_apart():
-    listed = affinity_annotation.read(anti("namespaces: [], topologyKey: null")).pod_anti_affinity
-    absent = affinity_annotation.read(anti("limit: 1")).pod_anti_affinity
+    listed = affinity.read_annotation(anti("namespaces: [], topologyKey: null")).pod_anti_affinity
+    absent = affinity.read_annotation(anti("limit: 1")).pod_anti_affinity
     assert listed.required_during_scheduling_required_during_execution[0].namespaces == []
     assert absent.required_during_scheduling_required_during_execution[0].namespaces is None
 
@@ -76,4 +76,4 @@ def test_reading_keeps_an_empty_list_and_an_absent_one_apart():
 @pytest.mark.parametrize("text", ["{", "podAffinity: 3", anti("limit: few")])
 def test_reading_refuses_what_is_malformed(text):
     with pytest.raises(ValueError, match=r"neither YAML|Expected"):
-        affinity_annotation.read(text)
+        affinity.read_annotation(text)

@@ -40,7 +40,7 @@ def anti(term, when=writing.REQUIRED):
 ])  # fmt: skip
 @pytest.mark.parametrize("kind", ["template", "custom", "PropagationPolicy", "ClusterPropagationPolicy", "binding"])
 def test_form(text, wrong, kind):
-    annotations = {placement_annotation.PLACEMENT: text}
+    annotations = {placement_annotation.PLACEMENT_ANNOTATION: text}
     if kind == "template":
         obj = writing.workload("Deployment", "apps/v1", {})
     elif kind == "custom":
@@ -58,7 +58,7 @@ def test_form(text, wrong, kind):
 )
 def test_an_annotation_that_is_no_text_is_told_once(obj):
     obj = copy.deepcopy(obj)
-    obj["metadata"]["annotations"] = {placement_annotation.PLACEMENT: {}}
+    obj["metadata"]["annotations"] = {placement_annotation.PLACEMENT_ANNOTATION: {}}
     assert writing.held_against(obj) == [f'{PATH}: Invalid value: "a mapping": expected text, got a mapping']
 
 
@@ -88,7 +88,7 @@ TERMS = "{clusterAffinities: [{affinityName: a, clusterNames: [m1]}, {affinityNa
     [
         writing.policy,
         lambda placement, annotation: writing.binding(
-            {"placement": writing.read(placement)}, **{placement_annotation.PLACEMENT: annotation}
+            {"placement": writing.read(placement)}, **{placement_annotation.PLACEMENT_ANNOTATION: annotation}
         ),
     ],
 )
@@ -105,12 +105,12 @@ def test_annotation_against_placement(placement, text, wrong, made):
     (f"{{{anti('topologyKey: a')}}}", anti("topologyKey: b"), f"{{workloadAntiAffinity: {{{writing.REQUIRED}: [{{topologyKey: a}}, {{topologyKey: b}}]}}}}"),
 ])  # fmt: skip
 def test_merged(placement, text, whole):
-    written, annotated = writing.read(placement), placement_annotation.read(text)
+    written, annotated = writing.read(placement), placement_annotation.read_annotation(text)
     before = copy.deepcopy((written, annotated))
-    assert placement_annotation.merged(written, annotated) == writing.read(whole)
+    assert placement_annotation.merge(written, annotated) == writing.read(whole)
     assert (written, annotated) == before
 
 
 def test_reading_refuses_what_is_malformed():
     with pytest.raises(ValueError, match=r"bayplan.io/placement\]\.x: .*unknown field"):
-        placement_annotation.read("x: 1")
+        placement_annotation.read_annotation("x: 1")

@@ -34,7 +34,7 @@ def test_path_of_a_template(kind, api_version, path):
     {"kind": 3},
 ])  # fmt: skip
 def test_a_kind_without_rules_is_admitted(obj):
-    assert admission.causes_of(obj) == []
+    assert admission.validate(obj) == []
 
 
 @pytest.mark.parametrize("metadata, wrong", [
@@ -88,7 +88,7 @@ def test_spec(spec, wrong):
 ])  # fmt: skip
 def test_shape(obj, wrong):
     assert writing.held_against(obj) == wrong
-    assert {cause.reason for cause in admission.causes_of(obj)} <= {"FieldValueTypeInvalid"}
+    assert {cause.reason for cause in admission.validate(obj)} <= {"FieldValueTypeInvalid"}
 
 
 @pytest.mark.parametrize("spec, reason", [
@@ -99,4 +99,4 @@ def test_shape(obj, wrong):
     ("{schedulingGates: [{name: a}], nodeName: n}", "FieldValueForbidden"),
 ])  # fmt: skip
 def test_reason(spec, reason):
-    assert [cause.reason for cause in admission.causes_of(writing.pod(writing.read(spec)))] == [reason]
+    assert [cause.reason for cause in admission.validate(writing.pod(writing.read(spec)))] == [reason]

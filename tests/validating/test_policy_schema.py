@@ -29,9 +29,9 @@ WEIGHT = ".placement.replicaScheduling.weightPreference.staticWeightList[0]"
 def test_schema(spec, wrong):
     obj = writing.policy()
     obj["spec"].update(writing.read(spec))
-    assert [str(cause).removeprefix("spec") for cause in admission.schema_causes(obj)] == wrong
+    assert [str(cause).removeprefix("spec") for cause in admission.validate_schema(obj)] == wrong
 
 
 @pytest.mark.parametrize("obj", [writing.pod(), writing.binding({}), {"kind": "ConfigMap"}])
 def test_other_kinds_have_other_schemas(obj):
-    assert admission.schema_causes(obj) == []
+    assert admission.validate_schema(obj) == []

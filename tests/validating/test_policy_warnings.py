@@ -45,28 +45,28 @@ BY_ZONE = "Karmada does not spread by zone: clusters only have to have one"
     (f"{TERMS}, affinityStrategy: {{mode: Inherited}}", []),
     ("clusterAffinities: [{affinityName: a}]", []),
     # terms
-    (f"workloadAffinity: {{{writing.REQUIRED}: [{{matchLabelKeys: [a]}}]}}", [f".workloadAffinity.{writing.REQUIRED}[0].labelSelector: {warnings.POLICY_WARNINGS_NO_SELECTOR}"]),
+    (f"workloadAffinity: {{{writing.REQUIRED}: [{{matchLabelKeys: [a]}}]}}", [f".workloadAffinity.{writing.REQUIRED}[0].labelSelector: {warnings.NO_WORKLOAD_SELECTOR}"]),
     (f"workloadAffinity: {{{writing.REQUIRED}: [{{affinityEnabled: true}}]}}", []),
 ])  # fmt: skip
 def test_warning(placement, warned):
-    found = warnings.of_placement(writing.policy(f"{{{placement}}}"))
+    found = warnings.placement_warnings(writing.policy(f"{{{placement}}}"))
     assert [text.removeprefix("spec.placement") for text in found] == warned
 
 
 def test_terms_in_the_annotation_are_looked_at():
     path = f"metadata.annotations[bayplan.io/placement].workloadAntiAffinity.{writing.REQUIRED}"
-    assert warnings.of_object(writing.policy(annotation=OURS)) == [f"{path}: {warnings.EVERY_CLUSTER}"]
+    assert warnings.object_warnings(writing.policy(annotation=OURS)) == [f"{path}: {warnings.EVERY_CLUSTER}"]
 
 
 @pytest.mark.parametrize("obj", [writing.pod(), writing.policy({"clusterAffinities": 3}), {"kind": "ConfigMap"}])
 def test_no_warning(obj):
-    assert warnings.of_placement(obj) == []
+    assert warnings.placement_warnings(obj) == []
 
 
 def test_bindings_are_looked_at_too():
-    assert warnings.of_placement(writing.binding(f"{{placement: {{{ANTI}}}}}")) == [f"spec.placement{GROUP}"]
+    assert warnings.placement_warnings(writing.binding(f"{{placement: {{{ANTI}}}}}")) == [f"spec.placement{GROUP}"]
 
 
 def test_pods_are_warned_of_as_before():
     obj = writing.pod({"nodeSelector": {"beta.kubernetes.io/arch": "amd64"}})
-    assert warnings.of_object(obj) == warnings.of_pod(obj) != []
+    assert warnings.object_warnings(obj) == warnings.pod_warnings(obj) != []

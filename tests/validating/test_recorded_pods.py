@@ -21,5 +21,5 @@ def test_every_recorded_pod_is_judged_as_the_api_server_judged_it():
     assert len(cases) == 600
     for case in cases:
         wanted = Counter((c["reason"], c["field"], c["message"]) for c in case["expect"]["causes"])
-        found = Counter((c.reason, c.field, c.message) for c in admission.causes_of(case["object"]))
+        found = Counter((c.reason, c.field, c.message) for c in admission.validate(case["object"]))
         assert found == wanted, case["name"]

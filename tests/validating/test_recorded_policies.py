@@ -29,5 +29,5 @@ def test_every_recorded_policy_is_judged_as_karmada_judged_it():
     for case in cases:
         recorded = case["expect"]["causes"]
         wanted = Counter((c["reason"], c["field"], c["detail"]) for c in recorded)
-        found = Counter(without_value(cause, recorded) for cause in admission.causes_of(case["object"]))
+        found = Counter(without_value(cause, recorded) for cause in admission.validate(case["object"]))
         assert found == wanted, case["name"]

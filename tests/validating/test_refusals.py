@@ -8,12 +8,12 @@ from validating import refusals, writing
 
 @pytest.mark.parametrize("obj, wrong", refusals.REFUSALS)
 def test_what_is_refused(obj, wrong):
-    assert [str(cause) for cause in admission.causes_of(obj)] == wrong
+    assert [str(cause) for cause in admission.validate(obj)] == wrong
 
 
 @pytest.mark.parametrize("obj", refusals.ADMITTED)
 def test_what_is_admitted(obj):
-    assert admission.causes_of(obj) == []
+    assert admission.validate(obj) == []
 
 
 @pytest.mark.parametrize("written, shown", [
@@ -63,4 +63,4 @@ def test_what_cannot_be_read_of_other_kinds(obj, wrong):
 
 
 def test_fields_of_other_kinds_are_passed_over_as_unknown_ones_are():
-    assert admission.causes_of(refusals.apps("Deployment", f"{refusals.WEB}, parallelism: many")) == []
+    assert admission.validate(refusals.apps("Deployment", f"{refusals.WEB}, parallelism: many")) == []

@@ -14,16 +14,16 @@ ODD = (None, True, 0, 2**70, 1.5, "", "1Gi", [], [None], ["a"], {}, {"name": 3},
 
 @pytest.mark.parametrize("obj, wrong", running_refusals.REFUSALS)
 def test_what_is_refused(obj, wrong):
-    assert [str(cause) for cause in admission.complete_causes(obj)] == wrong
+    assert [str(cause) for cause in admission.validate_all(obj)] == wrong
 
 
 @pytest.mark.parametrize("obj", running_refusals.ADMITTED)
 def test_what_is_admitted(obj):
-    assert admission.complete_causes(obj) == []
+    assert admission.validate_all(obj) == []
 
 
 def test_who_places_pods_does_not_ask_how_they_run():
-    assert admission.causes_of(running_refusals.probed("exec: {}")) == []
+    assert admission.validate(running_refusals.probed("exec: {}")) == []
 
 
 @pytest.mark.parametrize("kind", sorted(set(mutations.KINDS)))
@@ -31,16 +31,16 @@ def test_who_places_pods_does_not_ask_how_they_run():
 def test_what_is_changed_at_random_was_sound(kind, name):
     for volume in mutations.SOUND["volumes"]:
         spec = {**mutations.sound_spec(name, volume), **({"restartPolicy": "Never"} if "Job" in kind else {})}
-        assert admission.complete_causes(mutations.made(kind, spec, mutations.SOUND["claim"])) == []
+        assert admission.validate_all(mutations.made(kind, spec, mutations.SOUND["claim"])) == []
 
 
 def test_a_look_at_the_names_of_fields_spares_only_what_would_find_nothing(monkeypatch):
     tables = (*refusals.REFUSALS, *running_refusals.REFUSALS)
     asked = [*(obj for obj, _ in tables), *mutations.mutated(seed=2, count=100)]
-    found = [admission.complete_causes(obj) for obj in asked]
-    monkeypatch.setattr(containers, "PLAIN", frozenset())
-    monkeypatch.setattr(pod_specs, "PLAIN", frozenset())
-    assert [admission.complete_causes(obj) for obj in asked] == found
+    found = [admission.validate_all(obj) for obj in asked]
+    monkeypatch.setattr(containers, "FIELDS_WITHOUT_RULES", frozenset())
+    monkeypatch.setattr(pod_specs, "FIELDS_WITHOUT_RULES", frozenset())
+    assert [admission.validate_all(obj) for obj in asked] == found
 
 
 def test_whatever_the_types_are_there_is_an_answer():
@@ -49,7 +49,7 @@ def test_whatever_the_types_are_there_is_an_answer():
         for _ in range(3):
             holder, key = rng.choice(list(places(obj["spec"])))
             holder[key] = copy.deepcopy(rng.choice(ODD))
-        admission.complete_causes(obj)
+        admission.validate_all(obj)
 
 
 def places(value):
@@ -62,7 +62,7 @@ def places(value):
 
 def test_all_faults_are_told_at_once_also_those_of_placing():
     obj = refusals.pod("restartPolicy: Often, dnsPolicy: Mine, volumes: [{name: A}]")
-    assert [cause.field for cause in admission.complete_causes(obj)] == [
+    assert [cause.field for cause in admission.validate_all(obj)] == [
         "spec.restartPolicy",
         "spec.volumes[0].name",
         "spec.dnsPolicy",

@@ -33,7 +33,7 @@ def with_args(plugin, args):
     ("{profiles: [{pluginConfig: [{name: x}, {name: x}]}]}", ['profiles[0].pluginConfig[1]: Duplicate value: "x"']),
 ])  # fmt: skip
 def test_profile(config, wrong):
-    assert scheduler_config.faults(writing.read(config)) == wrong
+    assert scheduler_config.validate_scheduler_config(writing.read(config)) == wrong
 
 
 @pytest.mark.parametrize("plugins, path, got", [
@@ -45,7 +45,7 @@ def test_profile(config, wrong):
     ("{filters: {disabled: [{name: InterPodAffinity}]}}", "filters", '"filters"'),  # no such point
 ])  # fmt: skip
 def test_what_is_no_plugin_is_refused(plugins, path, got):
-    (fault,) = scheduler_config.faults(writing.read(f"{{profiles: [{{plugins: {plugins}}}]}}"))
+    (fault,) = scheduler_config.validate_scheduler_config(writing.read(f"{{profiles: [{{plugins: {plugins}}}]}}"))
     assert fault.startswith(f"profiles[0].plugins.{path}: Unsupported value: {got}: supported values: ")
 
 
@@ -78,7 +78,7 @@ SHAPE = ".scoringStrategy.requestedToCapacityRatio.shape"
     ("SomebodyElses", "x: 1", []),
 ])  # fmt: skip
 def test_arguments(plugin, args, wrong):
-    found = scheduler_config.faults(with_args(plugin, args))
+    found = scheduler_config.validate_scheduler_config(with_args(plugin, args))
     assert [fault.removeprefix(ARGS) for fault in found] == wrong
 
 
@@ -88,4 +88,4 @@ def test_a_configuration_that_kube_scheduler_ran_with_has_no_faults():
     configs = [option["config"] for option in options if "config" in option]
     assert configs
     for config in configs:
-        assert scheduler_config.faults(config) == []
+        assert scheduler_config.validate_scheduler_config(config) == []

@@ -23,21 +23,21 @@ VALUE = "a valid label must be an empty string or consist of alphanumeric charac
     ({"affinity": {"nodeAffinity": {writing.PREFERRED: [{"weight": 1, "preference": {"matchExpressions": [{"key": "a", "operator": "In", "values": ["-x"]}]}}]}}}, [f"spec.affinity.nodeAffinity.{writing.PREFERRED}[0].preference.matchExpressions[0].values[0]: -x is invalid, {VALUE}"]),
 ])  # fmt: skip
 def test_warning(spec, warned):
-    assert [text.split(" (e.g.")[0] for text in warnings.of_pod(writing.pod(spec))] == warned
+    assert [text.split(" (e.g.")[0] for text in warnings.pod_warnings(writing.pod(spec))] == warned
 
 
 def test_a_template_is_warned_about_at_its_own_path():
     obj = writing.workload("Job", "batch/v1", {"topologySpreadConstraints": [{"topologyKey": "zone"}]})
-    assert warnings.of_pod(obj) == [f"spec.template.spec.topologySpreadConstraints[0].labelSelector: {NULL}"]
+    assert warnings.pod_warnings(obj) == [f"spec.template.spec.topologySpreadConstraints[0].labelSelector: {NULL}"]
 
 
 def test_other_kinds_are_not_warned_about():
-    assert warnings.of_pod({"kind": "Service", "apiVersion": "v1"}) == []
+    assert warnings.pod_warnings({"kind": "Service", "apiVersion": "v1"}) == []
 
 
 def test_fields_that_only_we_know_are_dropped_by_api_servers():
     term = {"labelSelector": {}, "topologyKey": "rack", "limit": 2}
-    spec = {"affinity": {"podAntiAffinity": {warnings.DURING_EXECUTION: [term]}}}
-    path = f"spec.affinity.podAntiAffinity.{warnings.DURING_EXECUTION}"
+    spec = {"affinity": {"podAntiAffinity": {writing.RUNNING: [term]}}}
+    path = f"spec.affinity.podAntiAffinity.{writing.RUNNING}"
     warned = [f"{path}[0].limit: {warnings.DROPPED}", f"{path}: {warnings.DROPPED}"]
-    assert warnings.of_pod(writing.pod(spec)) == warned
+    assert warnings.pod_warnings(writing.pod(spec)) == warned

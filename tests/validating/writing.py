@@ -48,7 +48,7 @@ def with_term(term, sign="podAffinity", when=REQUIRED):
 def held_against(obj, below=""):
     """Every cause as `field: message`, the regular expressions cut off and `below` cut from the front."""
     before = copy.deepcopy(obj)
-    found = [str(cause).split(" (e.g.")[0].removeprefix(below) for cause in admission.causes_of(obj)]
+    found = [str(cause).split(" (e.g.")[0].removeprefix(below) for cause in admission.validate(obj)]
     assert obj == before, "checking changed the object"
     return found
 

@@ -138,7 +138,7 @@ class _Clusters:
             self._known.add(item.name)
         elif item.kind.endswith("PropagationPolicy"):
             spec = item.locate().root.get("spec")
-            self._named += [(item, path, name) for path, name in placements.clusters_named(spec, "spec")]
+            self._named += [(item, path, name) for path, name in placements.named_clusters(spec, "spec")]
 
     def unknown(self) -> Iterator[Fault]:
         """A fault for each named cluster that does not exist; none if the input has no clusters at all."""
@@ -146,7 +146,7 @@ class _Clusters:
 
         for document, path, name in self._named:
             if self._known and name not in self._known:
-                yield document.fault(f"{name}: {placements.UNKNOWN}", path)
+                yield document.fault(f"{name}: {placements.UNKNOWN_CLUSTER}", path)
 
 
 def _findings(item: Document | Fault, collector: Collector, guard: GuardCheck) -> Iterator[ValidationFinding]:
@@ -180,12 +180,12 @@ def _content_findings(document: Document, guard: GuardCheck) -> Iterator[Validat
     from bayplan.writing.findings import WARNED, WARNING, ValidationFinding
 
     root, verdict = document.locate().root, guard(document)
-    for cause in (*admission.complete_causes(root), *admission.schema_causes(root), *verdict.causes):
+    for cause in (*admission.validate_all(root), *admission.validate_schema(root), *verdict.causes):
         yield ValidationFinding(document.fault(cause.message, cause.field), cause.reason)
     if document.kind == configuration.SCHEDULER_KIND:
-        for text in scheduler_config.faults(root):
+        for text in scheduler_config.validate_scheduler_config(root):
             yield ValidationFinding(_located(document, text), "FieldValueInvalid")
-    for text in (*warnings.of_object(root), *verdict.warnings):
+    for text in (*warnings.object_warnings(root), *verdict.warnings):
         yield ValidationFinding(_located(document, text), WARNED, WARNING)
 
 

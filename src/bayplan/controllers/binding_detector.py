@@ -193,5 +193,5 @@ def _permanent_id(policy: PropagationPolicy) -> dict[str, str]:
 
 def _annotations(policy: PropagationPolicy) -> dict[str, str] | None:
     """The rules that Karmada has no field for; a binding made from files keeps them."""
-    text = (policy.metadata.annotations or {}).get(placement_annotation.PLACEMENT)
-    return None if text is None else {placement_annotation.PLACEMENT: text}
+    text = (policy.metadata.annotations or {}).get(placement_annotation.PLACEMENT_ANNOTATION)
+    return None if text is None else {placement_annotation.PLACEMENT_ANNOTATION: text}

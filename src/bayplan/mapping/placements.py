@@ -184,7 +184,7 @@ def _strategy(kind: str, preference: str, weights: Mapping[str, Any]) -> str:
 # the annotation `bayplan.io/placement`. A field of `spec.placement` comes before the binding's annotation, and that
 # before the template's.
 
-ANNOTATION = placement_annotation.PLACEMENT
+ANNOTATION = placement_annotation.PLACEMENT_ANNOTATION
 
 
 def merged(written: ResourceBinding, template: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -199,6 +199,6 @@ def merged(written: ResourceBinding, template: Mapping[str, Any] | None) -> dict
 
 def _with(placement: dict[str, Any], text: str) -> dict[str, Any]:
     try:
-        return placement_annotation.merged(placement, placement_annotation.read(text))
+        return placement_annotation.merge(placement, placement_annotation.read_annotation(text))
     except ValueError as error:
         raise InputError(str(error)) from None

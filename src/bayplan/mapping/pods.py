@@ -28,8 +28,8 @@ from bayplan.model.workloads import (
     SpreadRequirements,
     Workload,
 )
-from bayplan.validating import affinity_annotation
-from bayplan.validating.affinity_annotation import AFFINITY, AnnotatedAffinity
+from bayplan.validating import affinity as affinity_rules
+from bayplan.validating.affinity import AFFINITY_ANNOTATION, AnnotatedAffinity
 from bayplan.validating.fields import Field
 from bayplan.wire.controllers import Controller, PriorityClass, ReplicationController, Service
 from bayplan.wire.meta import OwnerReference, Quantities
@@ -172,7 +172,7 @@ def _shape(pod: Pod) -> bytes:
     Encoding takes a tenth of the time of computing the needs. Fields in which pods of a template differ are left out,
     except labels if the pod's terms read them.
     """
-    annotation = (pod.metadata.annotations or {}).get(AFFINITY)
+    annotation = (pod.metadata.annotations or {}).get(AFFINITY_ANNOTATION)
     # Nearly every pod has a volume of its own, with its token; only image volumes matter here.
     volumes = [volume for volume in pod.spec.volumes or () if volume.image is not None] or None
     spec = msgspec.structs.replace(pod.spec, node_name="", priority=None, scheduling_gates=None, volumes=volumes)
@@ -193,7 +193,9 @@ def _needs(shape: bytes) -> tuple[Needs, str]:
     spec, statuses, init_statuses, annotation, own_labels = _decode_shape(shape)
     pod = Pod(spec=spec, status=PodStatus(container_statuses=statuses, init_container_statuses=init_statuses))
     labels = own_labels or {}
-    annotated, fault = (None, "") if annotation is None else annotated_affinity({AFFINITY: annotation}, labels)
+    annotated, fault = (
+        (None, "") if annotation is None else annotated_affinity({AFFINITY_ANNOTATION: annotation}, labels)
+    )
     containers = [*(spec.init_containers or ()), *(spec.containers or ())]
     images = [*(c.image for c in containers), *(v.image.reference for v in spec.volumes or () if v.image is not None)]
     needs = Needs(
@@ -245,7 +247,7 @@ def affinity_terms(
     anti_required: list[PodTerm] = []
     preferred: list[PodTerm] = []
     anti_preferred: list[PodTerm] = []
-    for source, affinity in (("spec.affinity", written), (f"metadata.annotations[{AFFINITY}]", annotated)):
+    for source, affinity in (("spec.affinity", written), (f"metadata.annotations[{AFFINITY_ANNOTATION}]", annotated)):
         if affinity is None:
             continue
         for name, side, hard, soft in (
@@ -289,9 +291,9 @@ def annotated_affinity(
     annotations: dict[str, str] | None, labels: dict[str, str] | None
 ) -> tuple[AnnotatedAffinity | None, str]:
     """The terms that the annotation adds, and what is wrong with it; a faulty annotation is not read in part."""
-    if not annotations or AFFINITY not in annotations:
+    if not annotations or AFFINITY_ANNOTATION not in annotations:
         return None, ""
-    text = annotations[AFFINITY]
+    text = annotations[AFFINITY_ANNOTATION]
     read = _read_annotation if len(text) <= _MAX_CACHED_ANNOTATION_LENGTH else _read_annotation.__wrapped__
     return read(text, tuple(sorted((labels or {}).items())))
 
@@ -299,11 +301,11 @@ def annotated_affinity(
 @lru_cache(maxsize=4096)
 def _read_annotation(text: str, labels: tuple[tuple[str, str], ...]) -> tuple[AnnotatedAffinity | None, str]:
     """Cached, as pods of one template have the same text, and YAML takes longer than everything else about a pod."""
-    field = Field("metadata", {"annotations": {AFFINITY: text}})
-    causes = affinity_annotation.causes_of(field, dict(labels))
+    field = Field("metadata", {"annotations": {AFFINITY_ANNOTATION: text}})
+    causes = affinity_rules.validate_annotation(field, dict(labels))
     if causes:
         return None, "; ".join(str(cause) for cause in causes)
-    return affinity_annotation.read(text), ""
+    return affinity_rules.read_annotation(text), ""
 
 
 def requests_of(pod: Pod) -> Requests:

@@ -11,7 +11,7 @@ from bayplan.errors import InputError
 from bayplan.mapping import pods
 from bayplan.reading import questions
 from bayplan.validating import admission
-from bayplan.validating.causes import Cause
+from bayplan.validating.fields import Cause
 from bayplan.validating.guard import GuardSettings
 
 GUARD = "guard"
@@ -26,7 +26,7 @@ class AdmissionQuestion(msgspec.Struct):
 
 def causes(question: AdmissionQuestion) -> list[Cause]:
     """What an API server's Status would carry, then what the rules in the options add; none by default."""
-    found = admission.complete_causes(question.object)
+    found = admission.validate_all(question.object)
     semantics = questions.semantics_of(question.options)
     for rule in question.options.rules or ():
         settings = _settings(rule)

@@ -81,7 +81,7 @@ def admission_faults(inputs: Inputs, semantics: Semantics) -> list[Fault]:
     for document in inputs.documents.values():
         # Decoding JSON without lines is enough here: locating fields is slow and rarely needed.
         content = msgspec.json.decode(document.text) if document.root is None else dict(document.root)
-        for cause in (*admission.causes_of(content), *admission.schema_causes(content)):
+        for cause in (*admission.validate(content), *admission.validate_schema(content)):
             is_empty_key = cause.field.endswith(".topologyKey") and cause.message.startswith(_EMPTY_TOPOLOGY_KEY)
             if not (is_empty_key and semantics.empty_topology_key_means_any):
                 found.append(document.fault(cause.message, cause.field))

@@ -198,7 +198,7 @@ class _Survey:
         known = {cluster.metadata.name for cluster in self._inputs.clusters}
         for policy in self._inputs.policies:
             named = dict.fromkeys(
-                name for _, name in placements.clusters_named(msgspec.to_builtins(policy.spec.placement))
+                name for _, name in placements.named_clusters(msgspec.to_builtins(policy.spec.placement))
             )
             unknown = [name for name in named if name not in known]
             if unknown:

@@ -22,7 +22,7 @@ def profile_of(config: Mapping[str, Any] | None, scheduler_name: str = "") -> Sc
     """The configuration's profile for a scheduler name, else its first one; the default profile without any."""
     if config is None:
         return DEFAULT
-    faults = scheduler_config.faults(dict(config))
+    faults = scheduler_config.validate_scheduler_config(dict(config))
     if faults:
         raise InputError([Fault(fault, subject="KubeSchedulerConfiguration") for fault in faults])
     profiles = config.get("profiles") or [{}]

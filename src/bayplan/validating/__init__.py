@@ -1,5 +1,5 @@
 """
-What an API server would refuse in an object, and what it would warn about. Pure: no files, no network, no clock.
+The causes for which an API server rejects an object, and its warnings. Pure: no files, no network, no clock.
 
-`admission.causes_of` is the front door; every other module knows one part of an object.
+`admission` is the entry point; every other module validates one part of an object.
 """

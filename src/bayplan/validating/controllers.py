@@ -1,8 +1,8 @@
 """
-What makes pods: how many, which pods it takes for its own, and the template that it makes them from.
+Controllers that create pods: their replicas, their selector and their pod template.
 
 Mirrors pkg/apis/apps/validation, pkg/apis/batch/validation and the part on ReplicationControllers in
-pkg/apis/core/validation. Strategies, deadlines and policies for failed pods are not looked at.
+pkg/apis/core/validation. Update strategies, deadlines and pod failure policies are not validated.
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bayplan.model import labels as model
-from bayplan.validating import causes, cron_schedules, go_structs, go_text, metadata, names, pods, selectors, shapes
-from bayplan.validating.causes import Cause
-from bayplan.validating.fields import Field
+from bayplan.validating import cron_schedules, go_structs, go_text, names, pods, selectors, type_checks
+from bayplan.validating.fields import Cause, Field
 from bayplan.wire.controllers import ControllerSpec, ReplicationControllerSpec
 from bayplan.wire.meta import LabelSelector
 
@@ -21,178 +20,161 @@ NOT_GENERATED = "`selector` not auto-generated"
 TO_BE_GENERATED = "`selector` will be auto-generated"
 NOT_A_SELECTOR = "invalid label selector"
 NO_DEADLINE = "activeDeadlineSeconds in {} is not Supported"
-OF_JOBS = ("OnFailure", "Never")
-REPLICATED = ("replicas", "selector", "template")
-REPEATED = ("parallelism", "completions", "selector", "template")
-CONCURRENCY = ("Allow", "Forbid", "Replace")
-MAX_CRON_JOB = 52  # the time, which becomes a part of its Jobs' names, needs the rest
+JOB_RESTART_POLICIES = ("OnFailure", "Never")
+REPLICA_FIELDS = ("replicas", "selector", "template")
+JOB_FIELDS = ("parallelism", "completions", "selector", "template")
+CONCURRENCY_POLICIES = ("Allow", "Forbid", "Replace")
+MAX_CRON_JOB_NAME = 52  # the rest is for the time that becomes part of the names of its Jobs
 
 
-def deployment(field: Field) -> list[Cause]:
-    """What is wrong with a Deployment or a ReplicaSet; upstream words it alike for both."""
-    return _shape(field["spec"], REPLICATED) or [
-        *metadata.causes_of(field["metadata"], names.dns_subdomain),
-        *_selecting(field["spec"], "empty selector is invalid for deployment", NOT_A_SELECTOR, "ReplicaSet"),
+def validate_deployment(deployment: Field) -> list[Cause]:
+    """The causes for rejecting a Deployment or a ReplicaSet; upstream's wording is the same for both."""
+    return _validate_types(deployment["spec"], REPLICA_FIELDS) or [
+        *names.validate_metadata(deployment["metadata"], names.dns_subdomain),
+        *_validate_replicated_spec(deployment["spec"], "deployment", "ReplicaSet"),
     ]
 
 
-def stateful_set(field: Field) -> list[Cause]:
-    """What is wrong with a StatefulSet."""
-    return _shape(field["spec"], REPLICATED) or [
-        *metadata.causes_of(field["metadata"], names.dns_label),
-        *_selecting(field["spec"], "empty selector is invalid for statefulset", "", "StatefulSet"),
+def validate_stateful_set(stateful_set: Field) -> list[Cause]:
+    """The causes for rejecting a StatefulSet."""
+    return _validate_types(stateful_set["spec"], REPLICA_FIELDS) or [
+        *names.validate_metadata(stateful_set["metadata"], names.dns_label),
+        *_validate_replicated_spec(stateful_set["spec"], "statefulset", "StatefulSet"),
     ]
 
 
-def daemon_set(field: Field) -> list[Cause]:
-    """What is wrong with a DaemonSet, of which nobody says that its selector is missing."""
-    if misshapen := _shape(field["spec"], ("selector", "template")):
-        return misshapen
-    spec = field["spec"]
-    selector, wrong = spec["selector"], selectors.selector(spec["selector"])
+def validate_daemon_set(daemon_set: Field) -> list[Cause]:
+    """The causes for rejecting a DaemonSet; upstream does not report a missing selector as such."""
+    if undecodable := _validate_types(daemon_set["spec"], ("selector", "template")):
+        return undecodable
+    selector, template = daemon_set["spec"]["selector"], daemon_set["spec"]["template"]
     return [
-        *metadata.causes_of(field["metadata"], names.dns_subdomain),
+        *names.validate_metadata(daemon_set["metadata"], names.dns_subdomain),
+        *(selectors.validate_selector(selector) or _validate_match(selector, template, "daemonset")),
+        *_validate_template(template, "DaemonSet"),
+    ]
+
+
+def validate_replication_controller(controller: Field) -> list[Cause]:
+    """The causes for rejecting a ReplicationController; its selector defaults to the labels of its template."""
+    spec, template = controller["spec"], controller["spec"]["template"]
+    if undecodable := type_checks.validate_types(spec, ReplicationControllerSpec):
+        return undecodable
+    selected = spec["selector"].labels() or template["metadata"]["labels"].labels()
+    return [
+        *names.validate_metadata(controller["metadata"], names.dns_subdomain),
+        *([] if selected else [spec["selector"].required()]),
+        *spec["replicas"].check_not_negative(),
+        *([] if template.present else [template.required()]),
+        *_validate_match(Field("", {"matchLabels": selected}), template),
+        *(_validate_template(template, "ReplicationController") if template.present else []),
+    ]
+
+
+def validate_job(job: Field) -> list[Cause]:
+    """The causes for rejecting a Job; its selector is generated unless `manualSelector` is set."""
+    spec = job["spec"]
+    if undecodable := _validate_job_types(spec):
+        return undecodable
+    selector, manual = spec["selector"], spec["manualSelector"].is_true()
+    wrong = selectors.validate_selector(selector)
+    return [
+        *names.validate_metadata(job["metadata"], names.dns_subdomain),
+        *([] if wrong or manual else _validate_generated_selector(selector, job["metadata"]["name"].text())),
+        *_validate_job_spec(spec),
+        *([selector.required()] if manual and not selector.present else []),
         *wrong,
-        *([] if wrong else _mismatch(selector, spec["template"])),
-        *_empty(selector, "empty selector is invalid for daemonset"),
-        *_template(spec["template"], "DaemonSet"),
+        *(_validate_match(selector, spec["template"]) if manual and not wrong else []),
     ]
 
 
-def replication_controller(field: Field) -> list[Cause]:
-    """What is wrong with a ReplicationController; without a selector it takes the labels of its template."""
-    if misshapen := shapes.causes_of(field["spec"], ReplicationControllerSpec):
-        return misshapen
-    spec, template = field["spec"], field.under("spec", "template")
-    wanted = spec["selector"].labels() or template.under("metadata", "labels").labels()
-    return [
-        *metadata.causes_of(field["metadata"], names.dns_subdomain),
-        *([] if wanted else [causes.required(spec["selector"].path)]),
-        *_count(spec["replicas"]),
-        *([] if template.present else [causes.required(template.path)]),
-        *([] if _has(template, model.equals(wanted)) else [_no_match(template)]),
-        *(_template(template, "ReplicationController") if template.present else []),
-    ]
-
-
-def job(field: Field) -> list[Cause]:
-    """What is wrong with a Job; its selector is made for it unless it says otherwise."""
-    if misshapen := _shape_of_job(field["spec"]):
-        return misshapen
-    spec = field["spec"]
-    selector, wrong = spec["selector"], selectors.selector(spec["selector"])
-    return [
-        *metadata.causes_of(field["metadata"], names.dns_subdomain),
-        *([] if wrong or spec["manualSelector"].flag() else _not_generated(selector, field.under("metadata", "name"))),
-        *_job_spec(spec),
-        *([] if selector.present or not spec["manualSelector"].flag() else [causes.required(selector.path)]),
-        *wrong,
-        *([] if wrong or not spec["manualSelector"].flag() else _mismatch(selector, spec["template"])),
-    ]
-
-
-def cron_job(field: Field) -> list[Cause]:
-    """What is wrong with a CronJob and with the Jobs that it makes."""
-    spec, inner = field["spec"], field.under("spec", "jobTemplate", "spec")
-    if misshapen := _shape_of_job(inner):
-        return misshapen
-    name, concurrency = field.under("metadata", "name"), spec["concurrencyPolicy"]
-    selector, manual = inner["selector"], inner["manualSelector"]
-    found = [*metadata.causes_of(field["metadata"], names.dns_subdomain), *cron_schedules.causes_of(spec["schedule"])]
-    if concurrency.text() not in ("", *CONCURRENCY):
-        found.append(causes.unsupported(concurrency.path, go_text.as_json(concurrency.text()), CONCURRENCY))
-    found += _job_spec(inner)
+def validate_cron_job(cron_job: Field) -> list[Cause]:
+    """The causes for rejecting a CronJob and the Jobs that it creates."""
+    spec, job_spec = cron_job["spec"], cron_job["spec"]["jobTemplate"]["spec"]
+    if undecodable := _validate_job_types(job_spec):
+        return undecodable
+    name, selector, manual = cron_job["metadata"]["name"], job_spec["selector"], job_spec["manualSelector"]
+    found = names.validate_metadata(cron_job["metadata"], names.dns_subdomain)
+    found += cron_schedules.validate_schedule(spec["schedule"])
+    found += spec["concurrencyPolicy"].check_enum(CONCURRENCY_POLICIES)
+    found += _validate_job_spec(job_spec)
     if selector.present:
-        found.append(causes.invalid(selector.path, _shown(selector), TO_BE_GENERATED))
-    if manual.flag():
-        found.append(causes.unsupported(manual.path, "true", ("nil", "false")))
-    if go_text.n_bytes(name.text()) > MAX_CRON_JOB:
-        detail = f"must be no more than {MAX_CRON_JOB} characters"
-        found.append(causes.invalid(name.path, go_text.quoted(name.text()), detail))
+        found.append(selector.invalid(TO_BE_GENERATED, _selector_json(selector)))
+    if manual.is_true():
+        found.append(manual.unsupported(("nil", "false"), "true"))
+    if go_text.n_bytes(name.text()) > MAX_CRON_JOB_NAME:
+        found.append(name.invalid(f"must be no more than {MAX_CRON_JOB_NAME} characters"))
     return found
 
 
-def _shape(spec: Field, known: tuple[str, ...]) -> list[Cause]:
-    """What a server could not decode; it passes over fields that only other kinds have."""
-    if not isinstance(spec.value, Mapping):
-        return shapes.causes_of(spec, ControllerSpec)
-    own = {name: value for name, value in spec.value.items() if name in known}
-    return shapes.causes_of(Field(spec.path, own), ControllerSpec)
+def _validate_types(spec: Field, known: tuple[str, ...]) -> list[Cause]:
+    """The values that an API server could not decode; it ignores the fields of other kinds."""
+    value = spec.value
+    own = {name: value[name] for name in value if name in known} if isinstance(value, Mapping) else value
+    return type_checks.validate_types(Field(spec.path, own), ControllerSpec)
 
 
-def _shape_of_job(spec: Field) -> list[Cause]:
-    return [*_shape(spec, REPEATED), *shapes.causes_of(spec["manualSelector"], bool)]
+def _validate_job_types(spec: Field) -> list[Cause]:
+    return [*_validate_types(spec, JOB_FIELDS), *type_checks.validate_types(spec["manualSelector"], bool)]
 
 
-def _selecting(spec: Field, empty: str, broken: str, named: str) -> list[Cause]:
-    """The spec of what needs a selector; with one that means nothing, upstream does not look at the template."""
+def _validate_replicated_spec(spec: Field, kind: str, pod_owner: str) -> list[Cause]:
+    """The spec of a kind that needs a selector; with an invalid selector, upstream does not validate the template."""
     selector, template = spec["selector"], spec["template"]
-    found = _count(spec["replicas"])
-    if not selector.present:
-        found.append(causes.required(selector.path))
-    wrong = selectors.selector(selector)
-    found += [*wrong, *_empty(selector, empty)]
+    wrong = selectors.validate_selector(selector)
+    found = [
+        *spec["replicas"].check_not_negative(),
+        *([] if selector.present else [selector.required()]),
+        *wrong,
+    ]
     if not wrong:
-        return [*found, *_mismatch(selector, template), *_template(template, named)]
-    shown = _shown(selector)
-    found.append(causes.invalid(selector.path, shown, broken) if broken else causes.malformed(selector.path, shown))
-    return found
+        return [*found, *_validate_match(selector, template, kind), *_validate_template(template, pod_owner)]
+    shown = _selector_json(selector)
+    return [*found, selector.malformed(shown) if kind == "statefulset" else selector.invalid(NOT_A_SELECTOR, shown)]
 
 
-def _template(template: Field, named: str) -> list[Cause]:
-    """The template of pods that are to run for ever."""
-    policy, deadline = template.under("spec", "restartPolicy"), template.under("spec", "activeDeadlineSeconds")
-    found = pods.template(template)
-    if policy.text() not in ("", "Always"):
-        found.append(causes.unsupported(policy.path, go_text.as_json(policy.text()), ("Always",)))
-    if deadline.present:
-        found.append(causes.forbidden(deadline.path, NO_DEADLINE.format(named)))
-    return found
+def _validate_template(template: Field, pod_owner: str) -> list[Cause]:
+    """The template of pods that always restart."""
+    policy, deadline = template["spec"]["restartPolicy"], template["spec"]["activeDeadlineSeconds"]
+    found = pods.validate_pod_template(template) + policy.check_enum(("Always",))
+    return [*found, deadline.forbidden(NO_DEADLINE.format(pod_owner))] if deadline.present else found
 
 
-def _job_spec(spec: Field) -> list[Cause]:
-    policy = spec.under("template", "spec", "restartPolicy")
-    found = [*_count(spec["parallelism"]), *_count(spec["completions"]), *pods.template(spec["template"])]
-    if policy.text() in ("", "Always"):
-        found.append(causes.required(policy.path, 'valid values: "OnFailure", "Never"'))
-    elif policy.text() not in OF_JOBS:
-        found.append(causes.unsupported(policy.path, go_text.as_json(policy.text()), OF_JOBS))
-    return found
+def _validate_job_spec(spec: Field) -> list[Cause]:
+    policy = spec["template"]["spec"]["restartPolicy"]
+    return [
+        *spec["parallelism"].check_not_negative(),
+        *spec["completions"].check_not_negative(),
+        *pods.validate_pod_template(spec["template"]),
+        *(
+            [policy.required('valid values: "OnFailure", "Never"')]
+            if policy.text() in ("", "Always")
+            else policy.check_enum(JOB_RESTART_POLICIES)
+        ),
+    ]
 
 
-def _not_generated(selector: Field, name: Field) -> list[Cause]:
-    """A selector that cannot be the one that will be made; the uid in it is not known before the Job is there."""
-    made = {"job-name": name.text(), "batch.kubernetes.io/job-name": name.text()}
-    matched = _selector_of(selector)
-    if matched is None or all(requirement.matches(made) for requirement in matched.requirements):
+def _validate_generated_selector(selector: Field, name: str) -> list[Cause]:
+    """A written selector must match the one that is generated; the uid in that is unknown before the Job exists."""
+    generated = {"job-name": name, "batch.kubernetes.io/job-name": name}
+    written = _selector_of(selector)
+    if written is None or all(requirement.matches(generated) for requirement in written.requirements):
         return []
-    return [causes.invalid(selector.path, _shown(selector), NOT_GENERATED)]
+    return [selector.invalid(NOT_GENERATED, _selector_json(selector))]
 
 
-def _count(field: Field) -> list[Cause]:
-    if field.number() >= 0:
+def _validate_match(selector: Field, template: Field, kind: str = "") -> list[Cause]:
+    """
+    Whether the selector matches the template; a missing one matches nothing.
+
+    An empty one matches everything, which is not valid if `kind` is given.
+    """
+    selected, labels = _selector_of(selector), template["metadata"]["labels"]
+    if kind and selected is not None and not selected.requirements:
+        return [selector.invalid(f"empty selector is invalid for {kind}", "{}")]
+    if selected is not None and selected.matches(labels.labels()):
         return []
-    return [causes.invalid(field.path, str(field.number()), "must be greater than or equal to 0")]
-
-
-def _empty(selector: Field, detail: str) -> list[Cause]:
-    says_something = selector["matchLabels"].names() or selector["matchExpressions"].items()
-    return [causes.invalid(selector.path, "{}", detail)] if selector.present and not says_something else []
-
-
-def _mismatch(selector: Field, template: Field) -> list[Cause]:
-    """A selector that is missing matches nothing, an empty one everything."""
-    wanted = _selector_of(selector)
-    return [] if wanted is not None and _has(template, wanted) else [_no_match(template)]
-
-
-def _no_match(template: Field) -> Cause:
-    labels = template.under("metadata", "labels")
-    return causes.invalid(labels.path, go_text.as_json(labels.labels() if labels.present else None), MISMATCH)
-
-
-def _has(template: Field, wanted: model.Selector) -> bool:
-    return wanted.matches(template.under("metadata", "labels").labels())
+    return [labels.invalid(MISMATCH, go_text.as_json(labels.labels() if labels.present else None))]
 
 
 def _selector_of(field: Field) -> model.Selector | None:
@@ -206,5 +188,5 @@ def _selector_of(field: Field) -> model.Selector | None:
     return model.selector_of((*equal, *listed))
 
 
-def _shown(selector: Field) -> str:
-    return go_structs.shown(selector, LabelSelector)
+def _selector_json(selector: Field) -> str:
+    return go_structs.struct_json(selector, LabelSelector)

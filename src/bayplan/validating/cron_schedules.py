@@ -1,8 +1,8 @@
 """
-When a CronJob runs: whether the text is a schedule. Knows nothing of clocks, and not what the schedule means.
+The schedule of a CronJob: whether its text can be parsed. When the CronJob runs is not known here.
 
 Mirrors `ParseStandard` of github.com/robfig/cron/v3 and `validateScheduleFormat` in pkg/apis/batch/validation. Whether
-a time zone exists is not looked at.
+a time zone exists is not checked.
 """
 
 from __future__ import annotations
@@ -12,12 +12,11 @@ from collections.abc import Mapping
 
 import msgspec
 
-from bayplan.validating import causes, go_text
-from bayplan.validating.causes import Cause
-from bayplan.validating.fields import Field
+from bayplan.validating import go_text
+from bayplan.validating.fields import Cause, Field
 
 ZONE = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
-NAMED = ("@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly")
+DESCRIPTORS = ("@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly")
 _EVERY = "@every "
 _DURATION = re.compile(r"[+-]?(0|((\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h))+)")
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -39,22 +38,22 @@ _FIELDS = (
 )
 
 
-class _BrokenError(Exception):
+class _ScheduleError(Exception):
     """The text is no schedule."""
 
 
-def causes_of(schedule: Field) -> list[Cause]:
-    """What is wrong with a schedule, which must be there."""
+def validate_schedule(schedule: Field) -> list[Cause]:
+    """The causes for rejecting a schedule, which is required."""
     text = schedule.text()
     if not text:
-        return [causes.required(schedule.path)]
-    shown, found = go_text.quoted(text), []
+        return [schedule.required()]
+    found: list[Cause] = []
     try:
         _parse(text)
-    except _BrokenError as error:
-        found.append(causes.invalid(schedule.path, shown, str(error)))
+    except _ScheduleError as error:
+        found.append(schedule.invalid(str(error)))
     if "TZ" in text:
-        found.append(causes.invalid(schedule.path, shown, ZONE))
+        found.append(schedule.invalid(ZONE))
     return found
 
 
@@ -62,28 +61,28 @@ def _parse(text: str) -> None:
     if text.startswith(("TZ=", "CRON_TZ=")):
         text = text.partition(" ")[2].strip()
     if text.startswith("@"):
-        _check_named(text)
+        _check_descriptor(text)
         return
     fields = text.split()
     if len(fields) != len(_FIELDS):
-        raise _BrokenError(f"expected exactly 5 fields, found {len(fields)}: [{' '.join(fields)}]")
+        raise _ScheduleError(f"expected exactly 5 fields, found {len(fields)}: [{' '.join(fields)}]")
     for field, bounds in zip(fields, _FIELDS, strict=True):
         for expression in filter(None, field.split(",")):
             _check_range(expression, bounds)
 
 
-def _check_named(text: str) -> None:
+def _check_descriptor(text: str) -> None:
     if text.startswith(_EVERY):
         duration = text.removeprefix(_EVERY)
         if not _DURATION.fullmatch(duration):
             shown = go_text.quoted(duration)
-            raise _BrokenError(f"failed to parse duration {text}: time: invalid duration {shown}")
-    elif text not in NAMED:
-        raise _BrokenError(f"unrecognized descriptor: {text}")
+            raise _ScheduleError(f"failed to parse duration {text}: time: invalid duration {shown}")
+    elif text not in DESCRIPTORS:
+        raise _ScheduleError(f"unrecognized descriptor: {text}")
 
 
 def _check_range(expression: str, bounds: _Bounds) -> None:
-    """`number`, `number-number` or a star, and `/number` behind it."""
+    """Check `number`, `number-number` or a star, optionally followed by `/number`."""
     span, *steps = expression.split("/")
     ends = span.split("-")
     if ends[0] in ("*", "?"):
@@ -91,32 +90,32 @@ def _check_range(expression: str, bounds: _Bounds) -> None:
     else:
         numbers = [_number(end, bounds) for end in ends[:2]]
         if len(ends) > 2:
-            raise _BrokenError(f"too many hyphens: {expression}")
+            raise _ScheduleError(f"too many hyphens: {expression}")
         start, end = numbers[0], numbers[-1]
-    step = _whole(steps[0]) if steps else 1
+    step = _integer(steps[0]) if steps else 1
     if len(steps) > 1:
-        raise _BrokenError(f"too many slashes: {expression}")
+        raise _ScheduleError(f"too many slashes: {expression}")
     if steps and len(ends) == 1:
         end = bounds.most
     if start < bounds.least:
-        raise _BrokenError(f"beginning of range ({start}) below minimum ({bounds.least}): {expression}")
+        raise _ScheduleError(f"beginning of range ({start}) below minimum ({bounds.least}): {expression}")
     if end > bounds.most:
-        raise _BrokenError(f"end of range ({end}) above maximum ({bounds.most}): {expression}")
+        raise _ScheduleError(f"end of range ({end}) above maximum ({bounds.most}): {expression}")
     if start > end:
-        raise _BrokenError(f"beginning of range ({start}) beyond end of range ({end}): {expression}")
+        raise _ScheduleError(f"beginning of range ({start}) beyond end of range ({end}): {expression}")
     if not step:
-        raise _BrokenError(f"step of range should be a positive number: {expression}")
+        raise _ScheduleError(f"step of range should be a positive number: {expression}")
 
 
 def _number(text: str, bounds: _Bounds) -> int:
     named = bounds.names.get(text.lower())
-    return _whole(text) if named is None else named
+    return _integer(text) if named is None else named
 
 
-def _whole(text: str) -> int:
+def _integer(text: str) -> int:
     if not re.fullmatch(r"[+-]?[0-9]+", text):
         shown = go_text.quoted(text)
-        raise _BrokenError(f"failed to parse int from {text}: strconv.Atoi: parsing {shown}: invalid syntax")
+        raise _ScheduleError(f"failed to parse int from {text}: strconv.Atoi: parsing {shown}: invalid syntax")
     if int(text) < 0:
-        raise _BrokenError(f"negative number ({int(text)}) not allowed: {text}")
+        raise _ScheduleError(f"negative number ({int(text)}) not allowed: {text}")
     return int(text)

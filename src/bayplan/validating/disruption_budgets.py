@@ -1,62 +1,58 @@
 """
-PodDisruptionBudgets: one of two numbers, and a selector. Knows nothing of what they come to.
+PodDisruptionBudgets: an integer or percentage, and a selector. The resulting number of pods is not known here.
 
-Mirrors pkg/apis/policy/validation/validation.go and, for numbers and shares, pkg/apis/apps/validation/validation.go.
+Mirrors pkg/apis/policy/validation/validation.go and, for integers and percentages,
+pkg/apis/apps/validation/validation.go.
 """
 
 from __future__ import annotations
 
 import re
 
-from bayplan.validating import causes, go_structs, go_text, metadata, names, selectors, shapes
-from bayplan.validating.causes import Cause
-from bayplan.validating.fields import Field
+from bayplan.validating import go_structs, go_text, names, selectors, type_checks
+from bayplan.validating.fields import NEGATIVE, Cause, Field
 from bayplan.wire.controllers import PodDisruptionBudgetSpec
 from bayplan.wire.meta import LabelSelector
 
 BOTH = "minAvailable and maxUnavailable cannot be both set"
-NO_SHARE = (
+NO_PERCENTAGE = (
     "a valid percent string must be a numeric string followed by an ending '%' "
     "(e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')"
 )
-TOO_MUCH = "must not be greater than 100%"
-NEGATIVE = "must be greater than or equal to 0"
+ABOVE_100 = "must not be greater than 100%"
 EVICTION_POLICIES = ("AlwaysAllow", "IfHealthyBudget")
 
 
-def budget(field: Field) -> list[Cause]:
-    """What is wrong with a PodDisruptionBudget."""
-    spec = field["spec"]
-    if misshapen := shapes.causes_of(spec, PodDisruptionBudgetSpec):
-        return misshapen
-    least, most, policy = spec["minAvailable"], spec["maxUnavailable"], spec["unhealthyPodEvictionPolicy"]
-    found = metadata.causes_of(field["metadata"], names.path_segment)
+def validate_disruption_budget(budget: Field) -> list[Cause]:
+    """The causes for rejecting a PodDisruptionBudget."""
+    spec = budget["spec"]
+    if undecodable := type_checks.validate_types(spec, PodDisruptionBudgetSpec):
+        return undecodable
+    least, most = spec["minAvailable"], spec["maxUnavailable"]
+    found = names.validate_metadata(budget["metadata"], names.path_segment)
     if least.present and most.present:
-        found.append(causes.invalid(spec.path, _shown(spec), BOTH))
-    found += [*_number_or_share(least), *_number_or_share(most), *selectors.selector(spec["selector"])]
-    if policy.present and policy.text() not in EVICTION_POLICIES:
-        found.append(causes.unsupported(policy.path, go_text.as_json(policy.text()), EVICTION_POLICIES))
-    return found
+        found.append(spec.invalid(BOTH, _spec_json(spec)))
+    found += [*_validate_amount(least), *_validate_amount(most), *selectors.validate_selector(spec["selector"])]
+    return found + spec["unhealthyPodEvictionPolicy"].check_enum(EVICTION_POLICIES, empty_is_default=False)
 
 
-def _number_or_share(field: Field) -> list[Cause]:
+def _validate_amount(field: Field) -> list[Cause]:
     if field.number() < 0:
-        return [causes.invalid(field.path, str(field.number()), NEGATIVE)]
+        return [field.invalid_number(NEGATIVE)]
     if not isinstance(field.value, str):
         return []
     shown = go_text.as_json(field.text())
     if not re.fullmatch("[0-9]+%", field.text()):
-        return [causes.invalid(field.path, shown, NO_SHARE)]
-    return [causes.invalid(field.path, shown, TOO_MUCH)] if int(field.text()[:-1]) > 100 else []
+        return [field.invalid(NO_PERCENTAGE, shown)]
+    return [field.invalid(ABOVE_100, shown)] if int(field.text()[:-1]) > 100 else []
 
 
-def _shown(spec: Field) -> str:
-    """The spec as upstream prints its own copy of it, whose fields have other names than ours."""
-    policy = spec["unhealthyPodEvictionPolicy"]
+def _spec_json(spec: Field) -> str:
+    """The spec as upstream prints its internal type, whose fields have other names than the API's."""
     parts = {
         "MinAvailable": go_text.as_json(spec["minAvailable"].value),
-        "Selector": go_structs.shown(spec["selector"], LabelSelector),
+        "Selector": go_structs.struct_json(spec["selector"], LabelSelector),
         "MaxUnavailable": go_text.as_json(spec["maxUnavailable"].value),
-        "UnhealthyPodEvictionPolicy": go_text.as_json(policy.value),
+        "UnhealthyPodEvictionPolicy": go_text.as_json(spec["unhealthyPodEvictionPolicy"].value),
     }
     return "{" + ",".join(f'"{name}":{text}' for name, text in parts.items()) + "}"

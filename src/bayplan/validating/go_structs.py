@@ -1,7 +1,7 @@
 """
-A piece of an object as Go prints it into a message: fields in the order of their Struct, empty ones left out.
+Parts of an object as Go prints them into a message: fields in the order of their Struct, empty ones omitted.
 
-Mirrors `encoding/json` on Karmada's API types. Knows nothing of rules.
+Mirrors `encoding/json` on Karmada's API types. No rule is defined here.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ import msgspec
 from bayplan.validating import go_text
 from bayplan.validating.fields import Field
 
-# Fields that Go prints even when they are empty, because their tag does not say `omitempty`.
-_ALWAYS = {"affinityName", "groupByLabelKey", "key", "operator", "targetCluster", "weight", "rules"}
-# Of these types, on the other hand, everything may be left out.
+# Fields that Go prints even when they are empty, because their tag lacks `omitempty`.
+_ALWAYS_PRINTED = {"affinityName", "groupByLabelKey", "key", "operator", "targetCluster", "weight", "rules"}
+# Types whose tags all have `omitempty`.
 _ALL_OPTIONAL = {"Toleration"}
 
 
-def shown(field: Field, wire: type) -> str:
+def struct_json(field: Field, wire: type) -> str:
     """The field's value as JSON; `null` if there is none."""
     return _written(field, _type_of(wire))
 
 
-def listed(field: Field, wire: type) -> str:
-    """The field's list as JSON, its items of this type."""
-    return "[" + ",".join(shown(item, wire) for item in field.items()) + "]"
+def list_json(field: Field, wire: type) -> str:
+    """The field's list as JSON, with items of this type."""
+    return "[" + ",".join(struct_json(item, wire) for item in field.items()) + "]"
 
 
 @cache
@@ -47,10 +47,10 @@ def _members(field: Field, expected: msgspec.inspect.StructType) -> list[str]:
     written: list[str] = []
     for known in expected.fields:
         name, value = known.encode_name, field[known.encode_name]
-        always = name in _ALWAYS and expected.cls.__name__ not in _ALL_OPTIONAL
+        always = name in _ALWAYS_PRINTED and expected.cls.__name__ not in _ALL_OPTIONAL
         if always and not value.present:
             written.append(f"{go_text.as_json(name)}:{_ZERO.get(type(known.type), '{}')}")
-        elif always or not _left_out(value, known.type):
+        elif always or not _is_omitted(value, known.type):
             written.append(f"{go_text.as_json(name)}:{_written(value, known.type)}")
     return written
 
@@ -58,8 +58,8 @@ def _members(field: Field, expected: msgspec.inspect.StructType) -> list[str]:
 _ZERO: dict[type, str] = {msgspec.inspect.StrType: '""', msgspec.inspect.IntType: "0"}
 
 
-def _left_out(value: Field, expected: msgspec.inspect.Type) -> bool:
-    """Whether `omitempty` drops the value: a pointer only if it is null, an empty list or map always."""
+def _is_omitted(value: Field, expected: msgspec.inspect.Type) -> bool:
+    """Whether `omitempty` omits the value: a pointer only if it is null, an empty list or map always."""
     pointer = isinstance(expected, msgspec.inspect.UnionType)
     if isinstance(_one(expected), msgspec.inspect.ListType | msgspec.inspect.DictType) or not pointer:
         return not value.value

@@ -1,8 +1,9 @@
 """
-How far hard anti-affinity may reach, so that nobody uses it as a weapon against everybody else's pods.
+The anti-affinity guard: how far required anti-affinity may reach, as protection against denial of service.
 
-A pod that arrives first and refuses all pods of all namespaces keeps a whole domain for itself. The seed's rule, which
-is the default, lets that be done with a node and with nothing wider. Kubernetes never had it: docs/differences.md.
+A pod that is scheduled first and has required anti-affinity against all pods of all namespaces keeps a whole topology
+domain for itself. The default rule admits that for a single node and for nothing wider. Kubernetes has no such rule:
+docs/differences.md.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ import msgspec
 from bayplan.model import terms
 from bayplan.model.semantics import Semantics
 from bayplan.model.terms import NO_TERMS, AffinityTerms, PodTerm, ResolvedTerm, resolve
-from bayplan.validating import causes, go_text
-from bayplan.validating.causes import Cause
+from bayplan.validating import go_text
+from bayplan.validating.fields import Cause, Field
 
 NOTHING, ALL_NAMESPACES, WIDER_THAN_NODE, EVERYTHING = "none", "all-namespaces", "wider-than-node", "all"
 _ONLY_THE_EXEMPT = "only users, groups and namespaces that are exempt may use hard anti-affinity"
@@ -23,9 +24,9 @@ _ONLY_THE_EXEMPT = "only users, groups and namespaces that are exempt may use ha
 
 class Requester(msgspec.Struct, frozen=True):
     """
-    Who wants the object. `for_template`: a controller of Kubernetes that carries out a template somebody else wrote.
+    The user of an admission request. An object from a file has no user and is never exempt.
 
-    Nobody in particular, as in a file, is exempt from nothing.
+    `for_template`: the user is a controller of Kubernetes that creates pods from another user's template.
     """
 
     user: str = ""
@@ -34,7 +35,7 @@ class Requester(msgspec.Struct, frozen=True):
 
 
 class Exempt(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Who has the capability; nobody by default."""
+    """The users, groups and namespaces that the guard does not restrict; none by default."""
 
     users: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
@@ -43,11 +44,11 @@ class Exempt(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 class GuardSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """
-    `restrict` is what only the exempt may do: hard anti-affinity across all namespaces over anything wider than a node,
-    hard anti-affinity over anything wider than a node, or all hard anti-affinity.
+    `restrict` is what only exempt requesters may use: required anti-affinity across all namespaces over more than one
+    node, required anti-affinity over more than one node, or all required anti-affinity.
 
-    `node_topology_keys` are the keys that tell single nodes apart. `tolerate_namespaces` are what the mutating webhook
-    adds to hard anti-affinity terms.
+    `node_topology_keys` are the keys whose domains are single nodes. `tolerate_namespaces` are added to required
+    anti-affinity terms by the mutating webhook.
     """
 
     restrict: Literal["none", "all-namespaces", "wider-than-node", "all"] = "all-namespaces"
@@ -56,38 +57,38 @@ class GuardSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel", f
     tolerate_namespaces: tuple[str, ...] = ("kube-system",)
 
     def exempts(self, requester: Requester, namespace: str) -> bool:
-        """Whether the rule does not hold for an object of this namespace that the requester wants."""
+        """Whether the guard does not restrict this requester's objects in this namespace."""
         exempt = self.exempt
         if namespace in exempt.namespaces or requester.user in exempt.users:
             return True
-        # Where people are told apart, the template was judged by its author; controllers only carry it out.
-        told_apart = bool(exempt.users or exempt.groups)
-        return (told_apart and requester.for_template) or not set(exempt.groups).isdisjoint(requester.groups)
+        # Where users are distinguished, the template was checked against its author; a controller only applies it.
+        by_user = bool(exempt.users or exempt.groups)
+        return (by_user and requester.for_template) or not set(exempt.groups).isdisjoint(requester.groups)
 
 
-def causes_of(
+def validate_anti_affinity(
     affinity: AffinityTerms,
     namespace: str,
     semantics: Semantics,
     settings: GuardSettings,
     before: AffinityTerms = NO_TERMS,
 ) -> list[Cause]:
-    """What the guard holds against the terms of a pod in `namespace`, whoever wants it; those of `before` may stay."""
+    """The causes for which the guard rejects the terms of a pod in `namespace`; the terms of `before` are admitted."""
     if settings.restrict == NOTHING or not affinity.anti_required:
         return []
     uses = resolve(affinity, namespace, semantics, incoming=True).anti_required
-    there = {_wherever(term) for term in before.anti_required}
-    new = (use for use in uses if _wherever(use.source) not in there)
-    found = [_cause(use, settings) for use in new if _restricted(use, settings)]
+    admitted = {_comparable(term) for term in before.anti_required}
+    new = (use for use in uses if _comparable(use.source) not in admitted)
+    found = [_cause(use, settings) for use in new if _is_restricted(use, settings)]
     return list(dict.fromkeys(found))  # an empty topology key stands for several, each a use of its own
 
 
-def _wherever(term: PodTerm) -> PodTerm:
-    """The term without its place, and without what it tolerates: the guard does not look at either."""
+def _comparable(term: PodTerm) -> PodTerm:
+    """The term without its path and its tolerated namespaces, which the guard ignores."""
     return msgspec.structs.replace(term, path="", tolerate_namespaces=())
 
 
-def _restricted(use: ResolvedTerm, settings: GuardSettings) -> bool:
+def _is_restricted(use: ResolvedTerm, settings: GuardSettings) -> bool:
     if settings.restrict == EVERYTHING:
         return True
     wider = any(key not in settings.node_topology_keys for key in use.keys)
@@ -95,9 +96,10 @@ def _restricted(use: ResolvedTerm, settings: GuardSettings) -> bool:
 
 
 def _cause(use: ResolvedTerm, settings: GuardSettings) -> Cause:
+    term = Field(use.source.path)
     if settings.restrict == EVERYTHING:
-        return causes.forbidden(use.source.path, _ONLY_THE_EXEMPT)
+        return term.forbidden(_ONLY_THE_EXEMPT)
     key, allowed = go_text.quoted(use.source.topology_key), " or ".join(settings.node_topology_keys)
     across = " across all namespaces" if settings.restrict == ALL_NAMESPACES else ""
     detail = f"{key} reaches beyond a node, and hard anti-affinity{across} may only use {allowed}"
-    return causes.forbidden(f"{use.source.path}.topologyKey", detail)
+    return term["topologyKey"].forbidden(detail)

@@ -1,207 +1,200 @@
 """
 The annotation `bayplan.io/placement`: the placement fields that Karmada lacks, as YAML or JSON text.
 
-It stands on a policy, a binding or a resource template and adds to the placement; what Karmada has a field for is not
-repeated here, except to say what supplements belong to. A malformed annotation is a cause with its path.
+It is set on a policy, a binding or a resource template and adds to the placement. Fields that Karmada has are not
+repeated in it, except to say which term supplements belong to. A malformed annotation is a cause with its path.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from bayplan.validating import causes, fields, placements, shapes, tiers, workload_affinity, yaml_text
-from bayplan.validating.causes import Cause
-from bayplan.validating.fields import Field
+from bayplan.validating import affinity, fields, placements, tiers, type_checks, yaml_text
+from bayplan.validating.fields import Cause, Field
 from bayplan.wire import placements as wire
 
-PLACEMENT = "bayplan.io/placement"
+PLACEMENT_ANNOTATION = "bayplan.io/placement"
 
-KARMADAS = "Karmada has a field for this: it belongs into the policy's placement"
-_KARMADAS = ("clusterTolerations", "spreadConstraints", "replicaScheduling")
+KARMADA_HAS_FIELD = "Karmada has a field for this: it belongs into the policy's placement"
+_KARMADA_FIELDS = ("clusterTolerations", "spreadConstraints", "replicaScheduling")
 _FIELDS = "the placement fields that Karmada lacks, such as workloadAntiAffinity"
-_LISTS = (workload_affinity.REQUIRED, workload_affinity.PREFERRED)
+_NAME = "affinityName"
 
 Written = Mapping[str, object]
 
 
-def causes_of(metadata: Field, placement: Field | None = None) -> list[Cause]:
+def validate_extensions(metadata: Field, placement: Field | None = None) -> list[Cause]:
     """
-    What is wrong with the seeds' fields in the annotation and in the placement that it adds to.
+    The causes for rejecting the fields that Karmada lacks, in the annotation and in the placement that it adds to.
 
-    `placement` is None for a resource template, whose placement is written elsewhere.
+    `placement` is None for a resource template, whose placement is another object's.
     """
-    annotation, misshapen = _parsed(metadata["annotations"], None if placement is None else _mapping(placement.value))
-    if misshapen and annotation is None:
-        return misshapen
-    return misshapen + _content([source for source in (placement, annotation) if source is not None], placement)
+    if placement is None and PLACEMENT_ANNOTATION not in metadata["annotations"].names():
+        return []
+    annotation, found = _parse(metadata["annotations"], None if placement is None else _mapping(placement.value))
+    if found and annotation is None:
+        return found
+    sources = [source for source in (placement, annotation) if source is not None]
+    return found + _validate_sources(sources, placement)
 
 
-def written(metadata: Field) -> Field | None:
-    """The annotation's content at its path; none if there is no annotation or it cannot be read."""
-    return _parsed(metadata["annotations"])[0]
+def annotated_placement(metadata: Field) -> Field | None:
+    """The annotation's content at its path; None if there is no annotation or it cannot be decoded."""
+    return _parse(metadata["annotations"])[0]
 
 
-def read(text: str) -> dict[str, object]:
-    """The annotation's content; raises ValueError, with every cause, if anything is wrong with it alone."""
-    wrong = causes_of(Field("metadata", {"annotations": {PLACEMENT: text}}))
-    if wrong:
-        raise ValueError("; ".join(str(cause) for cause in wrong))
+def read_annotation(text: str) -> dict[str, object]:
+    """The annotation's content; raises ValueError, with every cause, if the annotation alone is invalid."""
+    found = validate_extensions(Field("metadata", {"annotations": {PLACEMENT_ANNOTATION: text}}))
+    if found:
+        raise ValueError("; ".join(str(cause) for cause in found))
     content = yaml_text.parse(text)
     return content if isinstance(content, dict) else {}
 
 
-def merged(placement: Written, annotated: Written) -> dict[str, object]:
+def merge(placement: Written, annotated: Written) -> dict[str, object]:
     """
-    The placement with what the annotation adds, neither of them changed.
+    The placement with the annotation's fields added; neither of them is changed.
 
-    Lists of workload terms are joined. Supplements go to the term of their name; where the placement selects no
-    clusters at all, the annotation's selection stands.
+    Lists of workload affinity terms are joined. Supplements are added to the term of their name. Where the placement
+    selects no clusters at all, the annotation's selection counts.
     """
     whole = {name: value for name, value in placement.items() if value is not None}
-    settled = _settled(Field("", annotated), placement)
-    if isinstance(settled, Cause):
-        raise ValueError(f"metadata.annotations[{PLACEMENT}]{settled}")  # noqa: TRY004 (a value, as `read` raises)
-    for name, value in _mapping(settled.value).items():
+    resolved = _with_resolved_supplements(Field("", annotated), placement)
+    if isinstance(resolved, Cause):
+        raise ValueError(f"metadata.annotations[{PLACEMENT_ANNOTATION}]{resolved}")  # noqa: TRY004 (a value, as read_annotation raises)
+    for name, value in _mapping(resolved.value).items():
         if value is None:
             continue
-        if name in (workload_affinity.AFFINITY, workload_affinity.ANTI_AFFINITY):
-            whole[name] = _joined(_mapping(whole.get(name)), _mapping(value))
+        if name in (placements.WORKLOAD_AFFINITY, placements.WORKLOAD_ANTI_AFFINITY):
+            own, added = _mapping(whole.get(name)), _mapping(value)
+            lists = {when: [*_list(own.get(when)), *_list(added.get(when))] for when in _TERM_LISTS}
+            whole[name] = {**own, **{when: terms for when, terms in lists.items() if terms}}
         elif name == tiers.SINGLE:
             whole[name] = _overlaid(_mapping(whole.get(name)), _mapping(value))
-        elif name == tiers.TERMS:
-            whole[name] = _terms(whole.get(name), value)
+        elif name == tiers.TERMS and whole.get(name) is not None:
+            by_name = {_mapping(term).get(_NAME): _mapping(term) for term in _list(value)}
+            terms = [_mapping(term) for term in _list(whole[name])]
+            whole[name] = [_overlaid(term, by_name.get(term.get(_NAME), {})) for term in terms]
         else:
             whole.setdefault(name, value)
     return whole
 
 
-def _settled(annotation: Field, placement: Written | None) -> Field | Cause:
-    """
-    The annotation with its own `supplements` where they belong: at clusterAffinity, or at the terms they name.
+_TERM_LISTS = (affinity.REQUIRED, affinity.PREFERRED)
 
-    They are a list, for clusterAffinity or for the only term, or lists by the names of terms. `placement` is None where
-    it is written elsewhere.
+
+def _with_resolved_supplements(annotation: Field, placement: Written | None) -> Field | Cause:
+    """
+    The annotation with its top-level `supplements` moved to clusterAffinity, or to the terms that they name.
+
+    They are a list, for clusterAffinity or for the only term, or a map of lists by term name. `placement` is None where
+    it is another object's.
     """
     content = dict(_mapping(annotation.value))
     supplements = content.pop(tiers.SUPPLEMENTS, None)
     if supplements is None:
         return annotation
-    names = [_mapping(term).get("affinityName") for term in _list((placement or content).get(tiers.TERMS))]
+    names = [_mapping(term).get(_NAME) for term in _list((placement or content).get(tiers.TERMS))]
     if isinstance(supplements, list) and len(names) == 1:
         supplements = {names[0]: supplements}
     if isinstance(supplements, list) and not names:
-        whole = {**_mapping(content.get(tiers.SINGLE)), tiers.SUPPLEMENTS: supplements}
-        return Field(annotation.path, {**content, tiers.SINGLE: whole})
-    path = fields.child(annotation.path, tiers.SUPPLEMENTS)
+        single = {**_mapping(content.get(tiers.SINGLE)), tiers.SUPPLEMENTS: supplements}
+        return Field(annotation.path, {**content, tiers.SINGLE: single})
+    written = annotation[tiers.SUPPLEMENTS]
     if not isinstance(supplements, Mapping):
-        return causes.forbidden(path, "with several terms, give the supplements by the names of terms")
+        return written.forbidden("with several terms, give the supplements by the names of terms")
     unknown = [name for name in supplements if placement is not None and name not in names]
     if unknown:
-        return causes.forbidden(fields.child(path, str(unknown[0])), "no term of clusterAffinities has this name")
-    terms = [{"affinityName": name, tiers.SUPPLEMENTS: listed} for name, listed in supplements.items()]
+        return written[str(unknown[0])].forbidden("no term of clusterAffinities has this name")
+    terms = [{_NAME: name, tiers.SUPPLEMENTS: listed} for name, listed in supplements.items()]
     return Field(annotation.path, {**content, tiers.TERMS: [*_list(content.get(tiers.TERMS)), *terms]})
 
 
-def _parsed(annotations: Field, placement: Written | None = None) -> tuple[Field | None, list[Cause]]:
-    """The annotation's content, none if it cannot be read, and what is wrong with its form."""
-    if PLACEMENT not in annotations.names():
+def _parse(annotations: Field, placement: Written | None = None) -> tuple[Field | None, list[Cause]]:
+    """The annotation's content, None if it cannot be decoded, and the causes for rejecting its types."""
+    if PLACEMENT_ANNOTATION not in annotations.names():
         return None, []
-    text = annotations.entry(PLACEMENT)
+    text = annotations.entry(PLACEMENT_ANNOTATION)
     if not isinstance(text.value, str):
-        return None, [shapes.wrong_type(text, "text")]
+        return None, [type_checks.wrong_type(text, "text")]
     try:
         field = Field(text.path, yaml_text.parse(text.value))
-    except ValueError as broken:
-        return None, [causes.malformed(text.path, str(broken))]
+    except ValueError as error:
+        return None, [text.malformed(str(error))]
     if not field.present:
-        return None, [shapes.wrong_type(field, f"a mapping with {_FIELDS}")]
-    settled = _settled(field, placement)
-    if isinstance(settled, Cause):
-        return None, [settled]
-    field = settled
-    misshapen = shapes.causes_of(field, wire.WirePlacement, closed=True)
-    readable = not any(cause.reason == causes.TYPE_INVALID for cause in misshapen)
-    return field if readable else None, misshapen
+        return None, [type_checks.wrong_type(field, f"a mapping with {_FIELDS}")]
+    resolved = _with_resolved_supplements(field, placement)
+    if isinstance(resolved, Cause):
+        return None, [resolved]
+    found = type_checks.validate_types(resolved, wire.WirePlacement, closed=True)
+    decodable = not any(cause.reason == fields.TYPE_INVALID for cause in found)
+    return resolved if decodable else None, found
 
 
-def _content(sources: list[Field], placement: Field | None) -> list[Cause]:
+def _validate_sources(sources: list[Field], placement: Field | None) -> list[Cause]:
+    """The causes for rejecting the placement and the annotation, each of them alone and both together."""
     whole: dict[str, object] = {}
     for source in sources:
-        whole = merged(whole, _mapping(source.value))
-    found = tiers.one_form(sources)
+        whole = merge(whole, _mapping(source.value))
+    found = tiers.validate_one_form(sources)
     for source in sources:
-        found += [*tiers.alone(source), *workload_affinity.terms_causes(source)]
+        found += [*tiers.validate_tiers(source), *placements.validate_workload_terms(source)]
         if source is not placement:
-            found += _annotated(source)
+            found += _validate_annotation(source)
     if placement is None:
         return found
-    found += tiers.together(sources, Field("", whole))
-    return found + [cause for source in sources[1:] for cause in _against(source, placement)]
+    found += tiers.validate_tier_bases(sources, Field("", whole))
+    return found + [cause for source in sources[1:] for cause in _contradictions(source, placement)]
 
 
-def _annotated(annotation: Field) -> Iterator[Cause]:
-    """What only an annotation can get wrong on its own."""
-    yield from (causes.forbidden(field.path, KARMADAS) for field in _karmadas(annotation) if field.present)
-    yield from placements.cluster_affinity(annotation[tiers.SINGLE])
-    yield from placements.affinity_terms(annotation[tiers.TERMS])
+def _validate_annotation(annotation: Field) -> Iterator[Cause]:
+    """The causes that only an annotation can have, whatever the placement contains."""
+    listed = [*annotation[tiers.TERMS].items(), *annotation[tiers.PREFERRED].items()]
+    karmada_fields = [
+        *(annotation[name] for name in _KARMADA_FIELDS),
+        *(annotation[placements.WORKLOAD_AFFINITY][kind] for kind in ("affinity", "antiAffinity")),
+        *(term[tiers.OVERFLOW] for term in listed),
+    ]
+    yield from (field.forbidden(KARMADA_HAS_FIELD) for field in karmada_fields if field.present)
+    yield from placements.validate_cluster_affinity(annotation[tiers.SINGLE])
+    yield from placements.validate_affinity_terms(annotation[tiers.TERMS])
     for term in annotation[tiers.TERMS].items():
-        yield from tiers.name_length(term["affinityName"])
+        yield from tiers.validate_name_length(term[_NAME])
 
 
-def _karmadas(annotation: Field) -> Iterator[Field]:
-    yield from (annotation[name] for name in _KARMADAS)
-    yield from (annotation[workload_affinity.AFFINITY][sign] for sign in ("affinity", "antiAffinity"))
-    for listed in (tiers.TERMS, tiers.PREFERRED):
-        yield from (term[tiers.OVERFLOW] for term in annotation[listed].items())
-
-
-def _against(annotation: Field, placement: Field) -> Iterator[Cause]:
-    """Where the annotation contradicts the placement that it adds to."""
+def _contradictions(annotation: Field, placement: Field) -> Iterator[Cause]:
+    """The causes for an annotation that contradicts the placement that it adds to."""
     single, terms = placement[tiers.SINGLE], placement[tiers.TERMS]
     if (annotation[tiers.SINGLE].present and terms.present) or (annotation[tiers.TERMS].present and single.present):
-        yield causes.forbidden(annotation.path, placements.BOTH_AFFINITIES)
+        yield annotation.forbidden(placements.BOTH_AFFINITIES)
     if single.present:
-        yield from _differing(annotation[tiers.SINGLE], single)
-    by_name = {term["affinityName"].text(): term for term in terms.items()}
+        yield from _differences(annotation[tiers.SINGLE], single)
+    by_name = {term[_NAME].text(): term for term in terms.items()}
     for term in annotation[tiers.TERMS].items() if terms.present else ():
-        name = term["affinityName"]
+        name = term[_NAME]
         if name.text() in by_name:
-            yield from _differing(term, by_name[name.text()])
+            yield from _differences(term, by_name[name.text()])
         else:
-            yield causes.forbidden(name.path, f"{terms.path} has no term of this name")
+            yield name.forbidden(f"{terms.path} has no term of this name")
     for form in (tiers.STRATEGY, tiers.PREFERRED):
         if annotation[form].present and placement[form].present:
-            yield _twice(annotation[form], placement[form])
+            yield annotation[form].forbidden(f"{placement[form].path} is set already")
 
 
-def _differing(said: Field, stands: Field) -> Iterator[Cause]:
-    """What is selected in one place and otherwise in the other, and supplements that stand in both."""
-    for name in placements.SELECTING:
-        if said[name].present and said[name].value != stands[name].value:
-            yield causes.forbidden(said[name].path, f"differs from {stands[name].path}")
-    if said[tiers.SUPPLEMENTS].present and stands[tiers.SUPPLEMENTS].present:
-        yield _twice(said[tiers.SUPPLEMENTS], stands[tiers.SUPPLEMENTS])
+def _differences(annotated: Field, existing: Field) -> Iterator[Cause]:
+    """The causes for a selection that differs between the two, and for supplements that both have."""
+    for name in placements.SELECTING_FIELDS:
+        if annotated[name].present and annotated[name].value != existing[name].value:
+            yield annotated[name].forbidden(f"differs from {existing[name].path}")
+    supplements = existing[tiers.SUPPLEMENTS]
+    if annotated[tiers.SUPPLEMENTS].present and supplements.present:
+        yield annotated[tiers.SUPPLEMENTS].forbidden(f"{supplements.path} is set already")
 
 
-def _twice(said: Field, stands: Field) -> Cause:
-    return causes.forbidden(said.path, f"{stands.path} is set already")
-
-
-def _joined(first: Written, second: Written) -> dict[str, object]:
-    lists = {name: [*_list(first.get(name)), *_list(second.get(name))] for name in _LISTS}
-    return {**first, **{name: items for name, items in lists.items() if items}}
-
-
-def _overlaid(stands: Written, said: Written) -> dict[str, object]:
-    """What stands, with what else was said."""
-    return {**said, **{name: value for name, value in stands.items() if value is not None}}
-
-
-def _terms(stand: object, said: object) -> list[object]:
-    if stand is None:
-        return _list(said)
-    by_name = {_mapping(term).get("affinityName"): _mapping(term) for term in _list(said)}
-    return [_overlaid(_mapping(term), by_name.get(_mapping(term).get("affinityName"), {})) for term in _list(stand)]
+def _overlaid(existing: Written, added: Written) -> dict[str, object]:
+    """The existing fields, and those of the added ones that are not set."""
+    return {**added, **{name: value for name, value in existing.items() if value is not None}}
 
 
 def _mapping(value: object) -> Written:

@@ -1,47 +1,83 @@
 """
-A placement: which rule looks at which of its fields.
+A Karmada placement: cluster affinities, spread constraints, workload affinity and tolerations.
 
-Mirrors `ValidatePlacement` in Karmada's pkg/util/validation/validation.go; the seeds' fields are judged by `tiers` and
-by `workload_affinity`.
+Mirrors `ValidatePlacement` and the functions that it calls in Karmada's pkg/util/validation/validation.go. Like
+Karmada, it validates neither the label selectors nor the cluster names of an affinity. Spread constraints are validated
+as written: the field and the minimum that Karmada's mutating webhook sets do not count, as in the recorded answers. The
+terms of `workloadAffinity` and `workloadAntiAffinity` are Bayplan's own, in a placement or in the annotation. Tiers
+other than `overflowAffinities` are validated in `tiers`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
 from bayplan.model import labels as model_labels
-from bayplan.validating import causes, fields, go_structs, go_text, names, workload_affinity
-from bayplan.validating import tolerations as pod_tolerations
-from bayplan.validating.causes import Cause
-from bayplan.validating.fields import Field
+from bayplan.validating import affinity, go_structs, go_text, names, pods, selectors
+from bayplan.validating.fields import Cause, Field
 from bayplan.wire import placements as wire
 
 DUPLICATED, DIVIDED = "Duplicated", "Divided"
 AGGREGATED, WEIGHTED = "Aggregated", "Weighted"
-OPERATORS = ("", pod_tolerations.EXISTS, pod_tolerations.EQUAL)
+TOLERATION_OPERATORS = ("", pods.TOLERATION_EXISTS, pods.TOLERATION_EQUAL)
+SELECTING_FIELDS = ("labelSelector", "fieldSelector", "clusterNames", "exclude")
+CLUSTER_FIELDS = ("provider", "region", "zone")
+SPREAD_BY_CLUSTER = "cluster"
+WORKLOAD_AFFINITY, WORKLOAD_ANTI_AFFINITY = "workloadAffinity", "workloadAntiAffinity"
 
 BOTH_AFFINITIES = "clusterAffinities cannot co-exist with clusterAffinity"
 OVERFLOW_STRATEGY = "overflowAffinities can only be used together with dynamic weight or aggregated scheduling"
+UNIQUE = "each affinity term in a policy must have a unique name"
+OVERFLOW_UNIQUE = "overflow affinity name must be unique and must not duplicate the primary group's affinityName"
+OVERFLOW_ALONE = "overflowAffinities can only be used together with the inline ClusterAffinity"
+FIELD_AND_LABEL = "spreadByLabel should not co-exist with spreadByField"
+NEGATIVE_MIN = "minGroups lower than 0 is not allowed"
+NEGATIVE_MAX = "maxGroups lower than 0 is not allowed"
+MAX_BELOW_MIN = "maxGroups lower than minGroups is not allowed"
+NO_CLUSTER = (
+    "the cluster spread constraint must be enabled in one of the constraints in case of SpreadByField is enabled"
+)
+SAME_KEY = "affinity and antiAffinity must not use the same groupByLabelKey"
+TWO_WAYS = "cannot co-exist with affinityEnabled, which takes the keys that the scheduler is configured with"
+UNKNOWN_CLUSTER = "no cluster of this name is in the input; it may join later"
 
 
-def causes_of(placement: Field) -> list[Cause]:
-    """What Karmada holds against a placement."""
-    return [
-        *_both_affinities(placement),
-        *_overflow_strategy(placement),
-        *cluster_affinity(placement["clusterAffinity"]),
-        *affinity_terms(placement["clusterAffinities"]),
-        *spread_causes(placement["spreadConstraints"]),
-        *workload_affinity.groups(placement["workloadAffinity"]),
-        *_tolerations(placement["clusterTolerations"]),
-    ]
+class WorkloadTermFields(msgspec.Struct, frozen=True):
+    """One workload affinity term and the list that it is in; `weighted` is None for required terms."""
+
+    field: Field
+    weighted: Field | None = None
 
 
-def strategy(placement: Field) -> tuple[str, str]:
+def validate_placement(placement: Field) -> list[Cause]:
+    """The causes for which Karmada rejects a placement."""
+    found: list[Cause] = []
+    if placement["clusterAffinity"].present and placement["clusterAffinities"].present:
+        found.append(placement.invalid(BOTH_AFFINITIES, go_structs.struct_json(placement, wire.WirePlacement)))
+    strategy = scheduling_strategy(placement)
+    by_free = strategy == (DIVIDED, AGGREGATED) or (strategy == (DIVIDED, WEIGHTED) and by_dynamic_weight(placement))
+    for term in placement["clusterAffinities"].items():
+        tiers = term["overflowAffinities"]
+        if tiers.present and not by_free:
+            found.append(tiers.invalid(OVERFLOW_STRATEGY, go_structs.list_json(tiers, wire.OverflowClusterAffinity)))
+    found += validate_cluster_affinity(placement["clusterAffinity"])
+    found += validate_affinity_terms(placement["clusterAffinities"])
+    found += validate_spread_constraints(placement["spreadConstraints"])
+    found += _validate_workload_groups(placement["workloadAffinity"])
+    for toleration in placement["clusterTolerations"].items():
+        # Karmada rejects the operators that compare numbers and validates nothing else.
+        if toleration["operator"].text() in pods.NUMERIC_OPERATORS:
+            found.append(toleration["operator"].unsupported(TOLERATION_OPERATORS))
+    return found
+
+
+def scheduling_strategy(placement: Field) -> tuple[str, str]:
     """
-    How replicas are scheduled and, if divided, by what preference.
+    The replica scheduling type and, if replicas are divided, the division preference.
 
-    An absent type and an absent preference are what the API server and Karmada's mutating webhook make of them.
+    An absent type and an absent preference are the defaults of the API server and of Karmada's mutating webhook.
     """
     written = placement["replicaScheduling"]
     if not written.present:
@@ -51,173 +87,131 @@ def strategy(placement: Field) -> tuple[str, str]:
 
 
 def by_dynamic_weight(placement: Field) -> bool:
-    """Whether weights, where replicas are divided by weight, come from what is free."""
-    return bool(placement.under("replicaScheduling", "weightPreference", "dynamicWeight").text())
+    """Whether weights, where replicas are divided by weight, follow the available replicas."""
+    return bool(placement["replicaScheduling"]["weightPreference"]["dynamicWeight"].text())
 
 
-def _both_affinities(placement: Field) -> list[Cause]:
-    if placement["clusterAffinity"].present and placement["clusterAffinities"].present:
-        return [causes.invalid(placement.path, go_structs.shown(placement, wire.WirePlacement), BOTH_AFFINITIES)]
-    return []
-
-
-def _overflow_strategy(placement: Field) -> list[Cause]:
-    how = strategy(placement)
-    if how == (DIVIDED, AGGREGATED) or (how == (DIVIDED, WEIGHTED) and by_dynamic_weight(placement)):
-        return []
-    tiers = (term["overflowAffinities"] for term in placement["clusterAffinities"].items())
-    return [
-        causes.invalid(field.path, go_structs.listed(field, wire.OverflowClusterAffinity), OVERFLOW_STRATEGY)
-        for field in tiers
-        if field.present
-    ]
-
-
-def _tolerations(listed: Field) -> list[Cause]:
-    """Karmada refuses the operators that compare numbers and looks at nothing else."""
-    operators = (toleration["operator"] for toleration in listed.items())
-    return [
-        causes.unsupported(operator.path, go_text.as_json(operator.text()), OPERATORS)
-        for operator in operators
-        if operator.text() in pod_tolerations.COMPARING
-    ]
-
-
-# RF merged from validating.cluster_affinities: Which clusters a placement selects: `clusterAffinity`, the terms of
-# `clusterAffinities`, their overflow tiers. Mirrors `ValidateClusterAffinity`, `ValidateClusterAffinities` and
-# `ValidateOverflowAffinities` in Karmada's pkg/util/validation/validation.go. Like Karmada, it looks neither at label
-# selectors nor at cluster names.
-
-SELECTING = ("labelSelector", "fieldSelector", "clusterNames", "exclude")
-FIELDS = ("provider", "region", "zone")
-
-UNIQUE = "each affinity term in a policy must have a unique name"
-OVERFLOW_UNIQUE = "overflow affinity name must be unique and must not duplicate the primary group's affinityName"
-OVERFLOW_ALONE = "overflowAffinities can only be used together with the inline ClusterAffinity"
-
-
-def cluster_affinity(field: Field) -> list[Cause]:
-    """What is wrong with one selection of clusters; only the first fault of its field selector is told."""
-    selector = field["fieldSelector"]
+def validate_cluster_affinity(affinity_field: Field) -> list[Cause]:
+    """The causes for rejecting one cluster affinity; Karmada reports only the first error of its field selector."""
+    selector = affinity_field["fieldSelector"]
     for requirement in selector["matchExpressions"].items():
-        if detail := _unsupported(requirement):
-            return [causes.invalid(selector.path, go_structs.shown(selector, wire.FieldSelector), detail)]
+        key, operator = requirement["key"].text(), requirement["operator"].text()
+        if key not in CLUSTER_FIELDS:
+            detail = f"unsupported key {go_text.quoted(key)}, must be provider, region, or zone"
+        elif operator not in (model_labels.IN, model_labels.NOT_IN):
+            detail = f"unsupported operator {go_text.quoted(operator)}, must be In or NotIn"
+        else:
+            continue
+        return [selector.invalid(detail, go_structs.struct_json(selector, wire.FieldSelector))]
     return []
 
 
-def affinity_terms(field: Field) -> list[Cause]:
-    """What is wrong with a list of terms; a name that is no label key is reported at its term."""
+def validate_affinity_terms(terms: Field) -> list[Cause]:
+    """The causes for rejecting a list of affinity terms; an invalid name is reported at its term."""
     found: list[Cause] = []
     seen: set[str] = set()
-    for term in field.items():
+    for term in terms.items():
         name = term["affinityName"].text()
-        found += names.invalid(term.path, name, names.label_key(name))
+        found += Field(term.path, name).check_text(names.label_key)
         if name in seen:
-            found.append(causes.invalid(field.path, go_structs.listed(field, wire.ClusterAffinityTerm), UNIQUE))
+            found.append(terms.invalid(UNIQUE, go_structs.list_json(terms, wire.ClusterAffinityTerm)))
         seen.add(name)
-        found += cluster_affinity(term)
-        found += _overflow(term)
+        found += validate_cluster_affinity(term)
+        found += _validate_overflow(term)
     return found
 
 
-def selects(field: Field) -> bool:
-    """Whether the affinity narrows anything down; one that does not selects every cluster."""
-    pointers = field["labelSelector"].present or field["fieldSelector"].present
-    return pointers or bool(field["clusterNames"].items() or field["exclude"].items())
+def selects_clusters(affinity_field: Field) -> bool:
+    """Whether the affinity restricts the clusters; one that does not selects every cluster."""
+    pointers = affinity_field["labelSelector"].present or affinity_field["fieldSelector"].present
+    return pointers or bool(affinity_field["clusterNames"].items() or affinity_field["exclude"].items())
 
 
-def _overflow(term: Field) -> list[Cause]:
+def _validate_overflow(term: Field) -> list[Cause]:
     tiers = term["overflowAffinities"]
     found: list[Cause] = []
-    if tiers.present and not selects(term):
-        shown = go_structs.listed(tiers, wire.OverflowClusterAffinity)
-        found.append(causes.invalid(tiers.path, shown, OVERFLOW_ALONE))
+    if tiers.present and not selects_clusters(term):
+        found.append(tiers.invalid(OVERFLOW_ALONE, go_structs.list_json(tiers, wire.OverflowClusterAffinity)))
     seen = {term["affinityName"].text()}
     for tier in tiers.items():
-        path, name = tier["affinityName"].path, tier["affinityName"].text()
-        found += names.invalid(path, name, names.label_key(name))
-        if name in seen:
-            found.append(causes.invalid(path, go_text.quoted(name), OVERFLOW_UNIQUE))
-        seen.add(name)
-        found += cluster_affinity(tier)
+        name = tier["affinityName"]
+        found += name.check_text(names.label_key)
+        if name.text() in seen:
+            found.append(name.invalid(OVERFLOW_UNIQUE))
+        seen.add(name.text())
+        found += validate_cluster_affinity(tier)
     return found
 
 
-def _unsupported(requirement: Field) -> str:
-    key, operator = requirement["key"].text(), requirement["operator"].text()
-    if key not in FIELDS:
-        return f"unsupported key {go_text.quoted(key)}, must be provider, region, or zone"
-    if operator not in (model_labels.IN, model_labels.NOT_IN):
-        return f"unsupported operator {go_text.quoted(operator)}, must be In or NotIn"
-    return ""
-
-
-# RF merged from validating.spread_constraints: Spread constraints of a placement. Mirrors `ValidateSpreadConstraint`
-# in Karmada's pkg/util/validation/validation.go. Judges what was written: the field and the minimum that Karmada's
-# mutating webhook fills in do not count here, as they do not in the recorded answers.
-
-CLUSTER = "cluster"
-
-FIELD_AND_LABEL = "spreadByLabel should not co-exist with spreadByField"
-NEGATIVE_MIN = "minGroups lower than 0 is not allowed"
-NEGATIVE_MAX = "maxGroups lower than 0 is not allowed"
-MAX_BELOW_MIN = "maxGroups lower than minGroups is not allowed"
-NO_CLUSTER = (
-    "the cluster spread constraint must be enabled in one of the constraints in case of SpreadByField is enabled"
-)
-
-
-def spread_causes(constraints: Field) -> list[Cause]:
-    """What is wrong with each constraint, and with all of them together."""
+def validate_spread_constraints(constraints: Field) -> list[Cause]:
+    """The causes for rejecting each spread constraint, and for rejecting the list as a whole."""
     found: list[Cause] = []
     for constraint in constraints.items():
-        shown = go_structs.shown(constraint, wire.WireSpreadConstraint)
-        found += [causes.invalid(constraint.path, shown, detail) for detail in _alone(constraint)]
-    for detail in _together(constraints):
-        found.append(
-            causes.invalid(constraints.path, go_structs.listed(constraints, wire.WireSpreadConstraint), detail)
-        )
+        fewest, most = constraint["minGroups"].number(), constraint["maxGroups"].number()
+        broken = {
+            FIELD_AND_LABEL: constraint["spreadByField"].text() and constraint["spreadByLabel"].text(),
+            NEGATIVE_MIN: fewest < 0,
+            NEGATIVE_MAX: most < 0,
+            MAX_BELOW_MIN: 0 < most < fewest,
+        }
+        shown = go_structs.struct_json(constraint, wire.WireSpreadConstraint)
+        found += [constraint.invalid(detail, shown) for detail, is_broken in broken.items() if is_broken]
+    by_field = [constraint["spreadByField"].text() for constraint in constraints.items()]
+    used = dict.fromkeys(name for name in by_field if name)
+    details = [f"multiple {name} spread constraints are not allowed" for name in used if by_field.count(name) > 1]
+    if used and SPREAD_BY_CLUSTER not in used:
+        details.append(NO_CLUSTER)
+    shown = go_structs.list_json(constraints, wire.WireSpreadConstraint) if details else ""
+    return found + [constraints.invalid(detail, shown) for detail in details]
+
+
+def _validate_workload_groups(groups: Field) -> list[Cause]:
+    """The causes for rejecting Karmada's two groups, each of which is keyed by one label."""
+    keys = [groups[kind]["groupByLabelKey"] for kind in ("affinity", "antiAffinity") if groups[kind].present]
+    found = [cause for key in keys for cause in key.check_text(names.label_key)]
+    if len(keys) == 2 and keys[0].text() == keys[1].text():
+        found.append(groups.invalid(SAME_KEY, go_structs.struct_json(groups, wire.WorkloadAffinity)))
     return found
 
 
-def _alone(constraint: Field) -> Iterator[str]:
-    fewest, most = constraint["minGroups"].number(), constraint["maxGroups"].number()
-    if constraint["spreadByField"].text() and constraint["spreadByLabel"].text():
-        yield FIELD_AND_LABEL
-    if fewest < 0:
-        yield NEGATIVE_MIN
-    if most < 0:
-        yield NEGATIVE_MAX
-    if 0 < most < fewest:
-        yield MAX_BELOW_MIN
+def workload_terms(placement: Field) -> Iterator[WorkloadTermFields]:
+    """All workload affinity terms below a placement, or below the annotation."""
+    for kind in (WORKLOAD_AFFINITY, WORKLOAD_ANTI_AFFINITY):
+        for item in placement[kind][affinity.REQUIRED].items():
+            yield WorkloadTermFields(item)
+        for item in placement[kind][affinity.PREFERRED].items():
+            yield WorkloadTermFields(item["workloadAffinityTerm"], item)
 
 
-def _together(constraints: Field) -> Iterator[str]:
-    by_field = [constraint["spreadByField"].text() for constraint in constraints.items()]
-    used = dict.fromkeys(name for name in by_field if name)
-    yield from (f"multiple {name} spread constraints are not allowed" for name in used if by_field.count(name) > 1)
-    if used and CLUSTER not in used:
-        yield NO_CLUSTER
+def validate_workload_terms(placement: Field) -> list[Cause]:
+    """The causes for rejecting the workload affinity terms below a placement, or below the annotation."""
+    found: list[Cause] = []
+    for listed in workload_terms(placement):
+        term = listed.field
+        if listed.weighted is not None:
+            found += affinity.validate_weight(listed.weighted)
+        if term["affinityEnabled"].is_true():
+            peers = (term["labelSelector"], term["matchLabelKeys"])
+            found += [field.forbidden(TWO_WAYS) for field in peers if field.present]
+        found += selectors.validate_selector(term["labelSelector"])
+        found += [cause for key in term["matchLabelKeys"].items() for cause in key.check_text(names.label_key)]
+        found += term["topologyKey"].check_text(
+            names.label_key, optional=True
+        )  # an empty key stands for the cluster itself
+        found += [cause for name in term["namespaces"].items() for cause in name.check_text(names.dns_label)]
+        found += selectors.validate_selector(term["namespaceSelector"])
+    return found
 
 
-# RF merged from validating.cluster_names: The clusters that an object names, each with its path. Knows nothing of
-# which clusters there are.
-
-FIELD = "clusterNames"
-UNKNOWN = "no cluster of this name is in the input; it may join later"
-
-
-def clusters_named(value: object, path: str = "") -> Iterator[tuple[str, str]]:
-    """(path, name) of every entry of every `clusterNames` within."""
+def named_clusters(value: object, path: str = "") -> Iterator[tuple[str, str]]:
+    """(path, name) of every entry of every `clusterNames` within the value."""
     if isinstance(value, dict):
         for key, item in value.items():
-            inside = fields.child(path, key)
-            yield from _entries(item, inside) if key == FIELD else clusters_named(item, inside)
+            inner = f"{path}.{key}" if path else key
+            if key != "clusterNames":
+                yield from named_clusters(item, inner)
+            elif isinstance(item, list):
+                yield from ((f"{inner}[{place}]", name) for place, name in enumerate(item) if isinstance(name, str))
     elif isinstance(value, list):
         for place, item in enumerate(value):
-            yield from clusters_named(item, f"{path}[{place}]")
-
-
-def _entries(value: object, path: str) -> Iterator[tuple[str, str]]:
-    if isinstance(value, list):
-        yield from ((f"{path}[{place}]", name) for place, name in enumerate(value) if isinstance(name, str))
+            yield from named_clusters(item, f"{path}[{place}]")

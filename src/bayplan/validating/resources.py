@@ -1,19 +1,18 @@
 """
-What containers and pods ask for, and how much they may use: names, amounts, and which go together.
+Requests and limits of containers and pods: names, amounts, and how they relate.
 
 Mirrors `validateResourceRequirements` in pkg/apis/core/validation/validation.go and pkg/apis/core/helper/helpers.go.
-Pod-level amounts against the sum of the containers' are not looked at; claims of devices are, in `running`.
+Pod-level amounts are not compared with the sum of the containers'. Device claims are validated in `pod_runtime`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
 from bayplan.model import quantities
-from bayplan.validating import causes, go_text, names
-from bayplan.validating.causes import Cause
-from bayplan.validating.fields import Field
+from bayplan.validating import fields, go_text, names
+from bayplan.validating.fields import Cause, Field
 
 STANDARD = frozenset({
     "cpu", "memory", "ephemeral-storage", "requests.cpu", "requests.memory", "requests.ephemeral-storage",
@@ -21,132 +20,114 @@ STANDARD = frozenset({
     "replicationcontrollers", "secrets", "configmaps", "persistentvolumeclaims", "storage", "requests.storage",
     "services.nodeports", "services.loadbalancers",
 })  # fmt: skip
-OF_CONTAINERS = ("cpu", "memory", "ephemeral-storage")
-OF_PODS = ("cpu", "hugepages-", "memory")
-COUNTED = STANDARD - {name for name in STANDARD if name.endswith(("cpu", "memory", "storage"))}
+CONTAINER_RESOURCES = ("cpu", "memory", "ephemeral-storage")
+POD_RESOURCES = ("cpu", "hugepages-", "memory")
+INTEGER_RESOURCES = STANDARD - {name for name in STANDARD if name.endswith(("cpu", "memory", "storage"))}
 HUGE_PAGES = "hugepages-"
 NOT_STANDARD = "must be a standard resource type or fully qualified"
 NOT_FOR_CONTAINERS = "must be a standard resource for containers"
 NOT_EXTENDED = "doesn't follow extended resource name standard"
-NEGATIVE = "must be greater than or equal to 0"
-NOT_WHOLE = "must be an integer"
+NOT_INTEGER = "must be an integer"
 NO_LIMIT = "Limit must be set for non overcommitable resources"
 PAGES_ALONE = "HugePages require cpu or memory"
 NO_QUANTITY = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 
-NameRule = Callable[[str, str], list[Cause]]
+
+def unparsable_quantities(spec: Field) -> list[Cause]:
+    """The values of a pod spec that are no quantities; an API server cannot decode them and reports nothing else."""
+    holders = [*spec["containers"].items(), *spec["initContainers"].items(), spec]
+    maps = [holder["resources"][part] for holder in holders for part in ("limits", "requests")]
+    amounts = [listed.entry(name) for listed in (*maps, spec["overhead"]) for name in listed.names()]
+    found: list[Cause] = []
+    for amount in amounts:
+        if amount.present and not is_quantity(amount.value):
+            value = amount.value
+            shown = go_text.quoted(value) if isinstance(value, str) else go_text.as_json(value)
+            found.append(amount.wrong_type(NO_QUANTITY, shown))
+    return found
 
 
-def unreadable(spec: Field) -> list[Cause]:
-    """The quantities of a pod spec that are none; a server cannot decode them, and says nothing else."""
-    listed = [*spec["containers"].items(), *spec["initContainers"].items(), spec]
-    maps = [one["resources"][part] for one in listed for part in ("limits", "requests")]
-    return [
-        causes.wrong_type(amount.path, _shown(amount.value), NO_QUANTITY)
-        for amounts in (*maps, spec["overhead"])
-        for amount in _amounts(amounts)
-        if amount.present and not is_quantity(amount.value)
-    ]
-
-
-def of_container(resources: Field, *, template: bool) -> list[Cause]:
-    """What is wrong with a container's requests and limits; in a pod, a limit is the request that nobody wrote."""
+def validate_container_resources(resources: Field, *, template: bool) -> list[Cause]:
+    """The causes for rejecting a container's requests and limits; in a pod, a missing request is set to the limit."""
     limits, requests = resources["limits"], resources["requests"]
     if not template and isinstance(limits.value, Mapping):
         written = requests.value if isinstance(requests.value, Mapping) else {}
         requests = Field(requests.path, {**written, **{k: v for k, v in limits.value.items() if k not in written}})
-    return _requirements(resources.path, limits, requests, container_resource)
+    return _validate_requirements(resources.path, limits, requests)
 
 
-def of_pod(resources: Field) -> list[Cause]:
-    """What is wrong with the requests and limits of a pod as a whole."""
-    return _requirements(resources.path, resources["limits"], resources["requests"], _pod_resource)
+def validate_pod_resources(resources: Field) -> list[Cause]:
+    """The causes for rejecting pod-level requests and limits."""
+    return _validate_requirements(resources.path, resources["limits"], resources["requests"], pod_level=True)
 
 
-def overhead(field: Field) -> list[Cause]:
-    """What is wrong with a pod's overhead, which upstream reports as if it were limits."""
-    return _requirements(field.path, Field(field["limits"].path, field.value), Field(field.path), container_resource)
+def validate_overhead(overhead: Field) -> list[Cause]:
+    """The causes for rejecting a pod's overhead, which upstream reports as if it were limits."""
+    return _validate_requirements(overhead.path, Field(overhead["limits"].path, overhead.value), Field(overhead.path))
 
 
-def container_resource(path: str, name: str) -> list[Cause]:
-    """What is wrong with the name of a resource that a container asks for."""
-    found = _resource(path, name)
-    if "/" not in name:
-        known = name in OF_CONTAINERS or name.startswith(HUGE_PAGES)
-        return found if known else [*found, _invalid_name(path, name, NOT_FOR_CONTAINERS)]
-    known = _is_native(name) or _is_extended(name)
-    return found if known else [*found, _invalid_name(path, name, NOT_EXTENDED)]
-
-
-def _pod_resource(path: str, name: str) -> list[Cause]:
-    found = _resource(path, name)
-    if found or name in OF_PODS or name.startswith(HUGE_PAGES):
-        return found
-    return [causes.unsupported(path, go_text.as_json(name), OF_PODS)]
-
-
-def _resource(path: str, name: str) -> list[Cause]:
-    wrong = [_invalid_name(path, name, detail) for detail in names.label_key(name)]
-    if wrong or "/" in name or name in STANDARD or name.startswith((HUGE_PAGES, f"requests.{HUGE_PAGES}")):
-        return wrong
-    return [_invalid_name(path, name, NOT_STANDARD)]
-
-
-def _invalid_name(path: str, name: str, detail: str) -> Cause:
-    return causes.invalid(path, go_text.as_json(name), detail)
-
-
-def _requirements(path: str, limits: Field, requests: Field, name_rule: NameRule) -> list[Cause]:
+def _validate_requirements(path: str, limits: Field, requests: Field, *, pod_level: bool = False) -> list[Cause]:
     found: list[Cause] = []
-    for name, amount in _named(limits):
-        found += [*name_rule(amount.path, name), *_amount(name, amount), *_pages(name, amount)]
-    upper = dict(_named(limits))
-    for name, amount in _named(requests):
-        found += [*name_rule(amount.path, name), *_amount(name, amount)]
-        found += _against_limit(name, amount, upper.get(name), requests.path, limits.path)
-        found += _pages(name, amount)
+    for listed in (limits, requests):
+        for name in listed.names():
+            amount = listed.entry(name)
+            found += _validate_name(Field(amount.path, name), pod_level=pod_level)
+            if go_text.rounded_quantity(amount.value) < 0:
+                found.append(_invalid_amount(amount, fields.NEGATIVE))
+            integer = name in INTEGER_RESOURCES or ("/" in name and _is_extended(name))
+            if integer and quantities.milli(_written(amount)) % 1000:
+                found.append(_invalid_amount(amount, NOT_INTEGER))
+            if listed is requests:
+                found += _validate_against_limit(name, requests, limits)
+            if name.startswith(HUGE_PAGES):
+                found += _validate_huge_pages(name, amount)
     asked = {*limits.names(), *requests.names()}
     if any(name.startswith(HUGE_PAGES) for name in asked) and not asked & {"cpu", "memory"}:
-        found.append(causes.forbidden(path, PAGES_ALONE))
+        found.append(Field(path).forbidden(PAGES_ALONE))
     return found
 
 
-def _amount(name: str, amount: Field) -> Iterator[Cause]:
-    text = go_text.quoted(text_of(amount))
-    if exact(amount) < 0:
-        yield causes.invalid(amount.path, text, NEGATIVE)
-    if (name in COUNTED or _is_extended(name)) and quantities.milli(_written(amount)) % 1000:
-        yield causes.invalid(amount.path, text, NOT_WHOLE)
+def _invalid_amount(amount: Field, detail: str) -> Cause:
+    return amount.invalid(detail, go_text.quoted(go_text.quantity_text(amount.value)))
 
 
-def _against_limit(
-    name: str, amount: Field, limit: Field | None, requests_path: str, limits_path: str
-) -> Iterator[Cause]:
+def _validate_name(name: Field, *, pod_level: bool) -> Iterator[Cause]:
+    text = name.text()
+    standard = text in STANDARD or text.startswith((HUGE_PAGES, f"requests.{HUGE_PAGES}"))
+    details = names.label_key(text) or ([] if "/" in text or standard else [NOT_STANDARD])
+    if pod_level:
+        if not details and text not in POD_RESOURCES and not text.startswith(HUGE_PAGES):
+            yield name.unsupported(POD_RESOURCES)
+    elif "/" not in text:
+        if text not in CONTAINER_RESOURCES and not text.startswith(HUGE_PAGES):
+            details = [*details, NOT_FOR_CONTAINERS]
+    elif not _is_native(text) and not _is_extended(text):
+        details = [*details, NOT_EXTENDED]
+    yield from (name.invalid(detail, go_text.as_json(text)) for detail in details)
+
+
+def _validate_against_limit(name: str, requests: Field, limits: Field) -> Iterator[Cause]:
     overcommitted = _is_native(name) and not name.startswith(HUGE_PAGES)
-    if limit is None:
+    if name not in limits.names():
         if not overcommitted:
-            yield causes.required(limits_path, NO_LIMIT)
+            yield limits.required(NO_LIMIT)
         return
-    asked, most = exact(amount), exact(limit)
-    if asked != most and not overcommitted:
-        detail = f"must be equal to {name} limit of {text_of(limit)}"
-    elif asked > most:
-        detail = f"must be less than or equal to {name} limit of {text_of(limit)}"
-    else:
+    amount, limit = requests.entry(name), limits.entry(name)
+    requested, most = go_text.rounded_quantity(amount.value), go_text.rounded_quantity(limit.value)
+    if requested == most or (requested < most and overcommitted):
         return
-    yield causes.invalid(requests_path, go_text.quoted(text_of(amount)), detail)
+    relation = "less than or equal to" if overcommitted else "equal to"
+    detail = f"must be {relation} {name} limit of {go_text.quantity_text(limit.value)}"
+    yield requests.invalid(detail, go_text.quoted(go_text.quantity_text(amount.value)))
 
 
-def _pages(name: str, amount: Field) -> Iterator[Cause]:
-    """Memory in huge pages comes by whole pages."""
-    if not name.startswith(HUGE_PAGES):
-        return
+def _validate_huge_pages(name: str, amount: Field) -> Iterator[Cause]:
+    """Whether the amount is a multiple of the page size."""
     size = name.removeprefix(HUGE_PAGES)
     page = quantities.parse(size) if is_quantity(size) else Fraction()
-    whole = page > 0 and page.denominator == 1 and quantities.units(_written(amount)) % page == 0
-    if not whole:
-        text = text_of(amount)
-        yield causes.invalid(amount.path, go_text.quoted(text), f"{text} is not positive integer multiple of {name}")
+    if not (page > 0 and page.denominator == 1 and quantities.units(_written(amount)) % page == 0):
+        text = go_text.quantity_text(amount.value)
+        yield _invalid_amount(amount, f"{text} is not positive integer multiple of {name}")
 
 
 def _is_native(name: str) -> bool:
@@ -157,31 +138,13 @@ def _is_extended(name: str) -> bool:
     return not _is_native(name) and not name.startswith("requests.") and not names.label_key(f"requests.{name}")
 
 
-def _amounts(field: Field) -> list[Field]:
-    return [field.entry(name) for name in field.names()]
-
-
-def _named(field: Field) -> list[tuple[str, Field]]:
-    return [(name, field.entry(name)) for name in field.names()]
-
-
 def _written(amount: Field) -> str | float:
-    """The amount as written; null is nothing, as in Go."""
+    """The amount as written; null is 0, as in Go."""
     return amount.value if isinstance(amount.value, str | int | float) else 0
 
 
-def exact(amount: Field) -> Fraction:
-    """The amount as a number, in whole thousandths."""
-    return go_text.rounded_quantity(_written(amount))
-
-
-def text_of(amount: Field) -> str:
-    """The amount as Go prints it."""
-    return go_text.quantity_text(_written(amount))
-
-
 def is_quantity(value: object) -> bool:
-    """Whether a server could read the value as an amount."""
+    """Whether an API server could parse the value as a quantity."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return False
     try:
@@ -189,7 +152,3 @@ def is_quantity(value: object) -> bool:
     except quantities.QuantityError:
         return False
     return True
-
-
-def _shown(value: object) -> str:
-    return go_text.quoted(value) if isinstance(value, str) else go_text.as_json(value)

@@ -1,21 +1,21 @@
 """
-The seed's four forms of tiers, beside Karmada's `overflowAffinities`: a placement may use one of the five.
+Tiers of clusters: the four forms that Bayplan adds to Karmada's `overflowAffinities`. A placement may use one form.
 
-Looks at a placement and at the annotation that adds to it. What both say together is handed in; all of this is ours.
+A placement and the annotation that adds to it are validated alike; what both contain together is passed in. Karmada has
+none of these rules.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bayplan.validating import causes, go_text, placements, selectors
-from bayplan.validating.causes import Cause
-from bayplan.validating.fields import Field
+from bayplan.validating import go_text, placements, selectors
+from bayplan.validating.fields import Cause, Field
 
 SINGLE, TERMS, PREFERRED = "clusterAffinity", "clusterAffinities", "preferredClusterAffinities"
 STRATEGY, SUPPLEMENTS, OVERFLOW = "affinityStrategy", "supplements", "overflowAffinities"
 EXCLUSIVE, INHERITED = "Exclusive", "Inherited"
-MAX_NAME = 32
+MAX_NAME_BYTES = 32
 
 NESTED = "a supplement cannot have supplements of its own"
 MISPLACED = "may be set on clusterAffinity and on a term of clusterAffinities only"
@@ -25,45 +25,50 @@ NO_TERMS = "can only be used together with clusterAffinities"
 NOT_BESIDE = "preferredClusterAffinities cannot co-exist with clusterAffinity or clusterAffinities"
 
 
-def alone(source: Field) -> list[Cause]:
-    """What is wrong with the tiers of a placement or of an annotation, whatever the other one says."""
-    found = _mode(source.under(STRATEGY, "mode"))
-    for supplements in _supplements(source):
-        for supplement in supplements.items():
-            found += _tier(supplement)
+def validate_tiers(source: Field) -> list[Cause]:
+    """The causes for rejecting the tiers of a placement or of an annotation, independent of the other one."""
+    found: list[Cause] = []
+    mode = source[STRATEGY]["mode"]
+    if mode.text() not in ("", EXCLUSIVE, INHERITED):
+        found.append(mode.unsupported((EXCLUSIVE, INHERITED), go_text.quoted(mode.text())))
+    for holder in (source[SINGLE], *source[TERMS].items(), *source[PREFERRED].items()):
+        for supplement in holder[SUPPLEMENTS].items():
+            found += placements.validate_cluster_affinity(supplement)
+            found += selectors.validate_selector(supplement["labelSelector"])
             if supplement[SUPPLEMENTS].present:
-                found.append(causes.forbidden(supplement[SUPPLEMENTS].path, NESTED))
-    found += placements.affinity_terms(source[PREFERRED])
+                found.append(supplement[SUPPLEMENTS].forbidden(NESTED))
+    found += placements.validate_affinity_terms(source[PREFERRED])
     for term in source[PREFERRED].items():
-        found += selectors.selector(term["labelSelector"])
-        found += name_length(term["affinityName"])
-    return found + [causes.forbidden(field.path, MISPLACED) for field in _misplaced(source)]
+        found += selectors.validate_selector(term["labelSelector"])
+        found += validate_name_length(term["affinityName"])
+    weights = source["replicaScheduling"]["weightPreference"]["staticWeightList"].items()
+    without_tiers = [tier for term in source[TERMS].items() for tier in term[OVERFLOW].items()]
+    without_tiers += [weight["targetCluster"] for weight in weights]
+    return found + [one[SUPPLEMENTS].forbidden(MISPLACED) for one in without_tiers if one[SUPPLEMENTS].present]
 
 
-def one_form(sources: list[Field]) -> list[Cause]:
-    """Whether all of the sources use no more than one form of tiers between them."""
+def validate_one_form(sources: list[Field]) -> list[Cause]:
+    """Whether all sources together use at most one form of tiers."""
     used = [form for source in sources for form in _forms(source)]
     return [
-        causes.forbidden(field.path, f"one form of tiers per placement: {used[0][1].path} is one already")
+        field.forbidden(f"one form of tiers per placement: {used[0][1].path} is one already")
         for form, field in used
         if form != used[0][0]
     ]
 
 
-def together(sources: list[Field], whole: Field) -> list[Cause]:
-    """Whether the tiers have what they build on; `whole` is what all sources say as one placement."""
-    return [cause for source in sources for cause in (*_primaries(source, whole), *_listed(source, whole))]
+def validate_tier_bases(sources: list[Field], whole: Field) -> list[Cause]:
+    """Whether the tiers have the affinity that they depend on; `whole` is the placement of all sources together."""
+    return [cause for source in sources for cause in (*_without_primary(source, whole), *_without_list(source, whole))]
 
 
-def name_length(name: Field) -> list[Cause]:
-    """Whether the name of a term is as short as Karmada's schema wants it."""
-    if go_text.n_bytes(name.text()) <= MAX_NAME:
-        return []
-    return [causes.too_long(name.path, f"may not be more than {MAX_NAME} bytes")]
+def validate_name_length(name: Field) -> list[Cause]:
+    """Whether the name of a term is within the length of Karmada's schema."""
+    return [] if go_text.n_bytes(name.text()) <= MAX_NAME_BYTES else [name.too_long(MAX_NAME_BYTES)]
 
 
 def _forms(source: Field) -> Iterator[tuple[str, Field]]:
-    """Each form that is used, and the first field that uses it; supplements differ by what they stand on."""
+    """Each form that is used, and the first field that uses it; supplements of terms are another form."""
     if source[SINGLE][SUPPLEMENTS].items():
         yield SINGLE, source[SINGLE][SUPPLEMENTS]
     if source[PREFERRED].items():
@@ -71,55 +76,31 @@ def _forms(source: Field) -> Iterator[tuple[str, Field]]:
     listed = [*source[TERMS].items(), *source[PREFERRED].items()]
     for form in (SUPPLEMENTS, OVERFLOW):
         yield from [(form, term[form]) for term in listed if term[form].present][:1]
-    if source.under(STRATEGY, "mode").text() == INHERITED:
-        yield STRATEGY, source.under(STRATEGY, "mode")
+    if source[STRATEGY]["mode"].text() == INHERITED:
+        yield STRATEGY, source[STRATEGY]["mode"]
 
 
-def _supplements(source: Field) -> list[Field]:
-    terms = [*source[TERMS].items(), *source[PREFERRED].items()]
-    return [source[SINGLE][SUPPLEMENTS], *(term[SUPPLEMENTS] for term in terms)]
-
-
-def _misplaced(source: Field) -> Iterator[Field]:
-    """The supplements of clusters that have no tiers."""
-    for term in source[TERMS].items():
-        yield from (tier[SUPPLEMENTS] for tier in term[OVERFLOW].items() if tier[SUPPLEMENTS].present)
-    for weight in source.under("replicaScheduling", "weightPreference", "staticWeightList").items():
-        if weight["targetCluster"][SUPPLEMENTS].present:
-            yield weight["targetCluster"][SUPPLEMENTS]
-
-
-def _tier(field: Field) -> list[Cause]:
-    return [*placements.cluster_affinity(field), *selectors.selector(field["labelSelector"])]
-
-
-def _mode(mode: Field) -> list[Cause]:
-    if not mode.text() or mode.text() in (EXCLUSIVE, INHERITED):
-        return []
-    return [causes.unsupported(mode.path, go_text.quoted(mode.text()), (EXCLUSIVE, INHERITED))]
-
-
-def _primaries(source: Field, whole: Field) -> Iterator[Cause]:
-    """Supplements on an affinity that selects every cluster, which leaves them nothing."""
-    if source[SINGLE][SUPPLEMENTS].items() and not placements.selects(whole[SINGLE]):
-        yield causes.required(source[SINGLE].path, NO_PRIMARY)
-    selecting = {term["affinityName"].text() for term in whole[TERMS].items() if placements.selects(term)}
+def _without_primary(source: Field, whole: Field) -> Iterator[Cause]:
+    """Supplements of an affinity that selects every cluster, which leaves no cluster for them."""
+    if source[SINGLE][SUPPLEMENTS].items() and not placements.selects_clusters(whole[SINGLE]):
+        yield source[SINGLE].required(NO_PRIMARY)
+    selecting = {term["affinityName"].text() for term in whole[TERMS].items() if placements.selects_clusters(term)}
     for term in source[TERMS].items():
         if term[SUPPLEMENTS].items() and term["affinityName"].text() not in selecting:
-            yield causes.required(term.path, NO_PRIMARY)
+            yield term.required(NO_PRIMARY)
 
 
-def _listed(source: Field, whole: Field) -> Iterator[Cause]:
-    """Tiers that are the terms of a list: whether the list is there, and alone, and its first term selects."""
-    mode, preferred = source.under(STRATEGY, "mode"), source[PREFERRED]
+def _without_list(source: Field, whole: Field) -> Iterator[Cause]:
+    """Tiers that are the terms of a list: the list must exist and be the only one, and its first term must select."""
+    mode, preferred = source[STRATEGY]["mode"], source[PREFERRED]
     if mode.text() == INHERITED:
         terms = whole[TERMS].items()
         if not terms:
-            yield causes.invalid(mode.path, go_text.quoted(INHERITED), NO_TERMS)
-        elif not placements.selects(terms[0]):
-            yield causes.invalid(mode.path, go_text.quoted(INHERITED), NO_FIRST_TIER)
+            yield mode.invalid(NO_TERMS)
+        elif not placements.selects_clusters(terms[0]):
+            yield mode.invalid(NO_FIRST_TIER)
     if preferred.items():
         if whole[SINGLE].present or whole[TERMS].present:
-            yield causes.forbidden(preferred.path, NOT_BESIDE)
-        if not placements.selects(preferred.items()[0]):
-            yield causes.required(preferred.items()[0].path, NO_FIRST_TIER)
+            yield preferred.forbidden(NOT_BESIDE)
+        if not placements.selects_clusters(preferred.items()[0]):
+            yield preferred.items()[0].required(NO_FIRST_TIER)

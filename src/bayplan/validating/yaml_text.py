@@ -1,8 +1,8 @@
 """
-YAML or JSON text inside an object. Knows nothing of what the text is about, and reads no files.
+YAML or JSON text inside an object, such as an annotation. Reads no files; the content is not interpreted here.
 
-The text comes from anybody who may create a pod, so what could make a small text big is refused: aliases and deep
-nesting. Dates stay text, as in JSON.
+Any user who may create a pod can write such a text, so everything that expands a small text is rejected: aliases and
+deep nesting. Dates remain text, as in JSON.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _CLOSING = (yaml.MappingEndEvent, yaml.SequenceEndEvent)
 
 
 class _Loader(_Parser):  # type: ignore[misc]
-    """YAML's plain types, dates excepted; a key written twice is an error."""
+    """YAML's basic types without dates; a duplicate key is an error."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[object, object]:
         seen: set[str] = set()
@@ -37,19 +37,19 @@ _Loader.yaml_implicit_resolvers = {
 
 
 def parse(text: str) -> object:
-    """What the text says; raises ValueError, with the place, if it is neither YAML nor JSON."""
+    """The decoded text; raises ValueError, with line and column, if it is neither YAML nor JSON."""
     try:
-        _refuse_large(text)
-        return yaml.load(text, _Loader)  # noqa: S506  # a safe loader, made safer
-    except yaml.MarkedYAMLError as broken:
-        mark = broken.problem_mark
+        _reject_expanding(text)
+        return yaml.load(text, _Loader)  # noqa: S506  # derived from a safe loader
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
         place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-        raise ValueError(f"neither YAML nor JSON: {place}{broken.problem}") from broken
-    except yaml.YAMLError as broken:
-        raise ValueError(f"neither YAML nor JSON: {' '.join(str(broken).split())}") from broken
+        raise ValueError(f"neither YAML nor JSON: {place}{error.problem}") from error
+    except yaml.YAMLError as error:
+        raise ValueError(f"neither YAML nor JSON: {' '.join(str(error).split())}") from error
 
 
-def _refuse_large(text: str) -> None:
+def _reject_expanding(text: str) -> None:
     depth = 0
     for event in yaml.parse(text, _Parser):
         depth += isinstance(event, _OPENING) - isinstance(event, _CLOSING)

@@ -19,11 +19,10 @@ from bayplan.errors import ClusterError, InputError
 from bayplan.mapping import pods
 from bayplan.model.semantics import UPSTREAM, Semantics
 from bayplan.model.workloads import Workload
-from bayplan.validating import admission, causes, placement_annotation, pod_affinity, yaml_text
+from bayplan.validating import admission, affinity, fields, placement_annotation, yaml_text
 from bayplan.validating import warnings as policy_warnings
-from bayplan.validating.affinity_annotation import AFFINITY, LONGEST
-from bayplan.validating.causes import Cause
-from bayplan.validating.fields import Field
+from bayplan.validating.affinity import AFFINITY_ANNOTATION, MAX_ANNOTATION_LENGTH
+from bayplan.validating.fields import Cause, Field
 from bayplan.validating.guard import GuardSettings, Requester
 from bayplan.webhook import reviews
 from bayplan.webhook.reviewers import BindReviewer, ClusterView, QuotaReviewer
@@ -50,8 +49,8 @@ CONTROLLERS = frozenset(
         "system:serviceaccount:kube-system:statefulset-controller",
     }
 )
-_REQUIRED_LISTS = (pod_affinity.REQUIRED_WHILE_RUNNING, pod_affinity.REQUIRED)
-_POINTER = f"/metadata/annotations/{AFFINITY.replace('~', '~0').replace('/', '~1')}"
+_REQUIRED_LISTS = (affinity.REQUIRED_DURING_EXECUTION, affinity.REQUIRED)
+_POINTER = f"/metadata/annotations/{AFFINITY_ANNOTATION.replace('~', '~0').replace('/', '~1')}"
 
 
 class AdmissionSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,8 +100,8 @@ class AdmissionHandler:
             return ALLOWED  # the validation that follows rejects it
         annotations = pod.metadata.annotations
         # An annotation that the request does not change stays as it is; so does that of a terminating pod.
-        before = None if old is None else (old.metadata.annotations or {}).get(AFFINITY)
-        if pod.metadata.deletion_timestamp is not None or (annotations or {}).get(AFFINITY) == before:
+        before = None if old is None else (old.metadata.annotations or {}).get(AFFINITY_ANNOTATION)
+        if pod.metadata.deletion_timestamp is not None or (annotations or {}).get(AFFINITY_ANNOTATION) == before:
             return ALLOWED
         return AdmissionResponse(patch=toleration_patch(annotations, self._settings.guard.tolerate_namespaces))
 
@@ -175,21 +174,21 @@ class AdmissionHandler:
 
 def _placement_causes(written: ApiObject | None) -> list[Cause]:
     annotations = None if written is None else written.metadata.annotations
-    if not annotations or placement_annotation.PLACEMENT not in annotations:
+    if not annotations or placement_annotation.PLACEMENT_ANNOTATION not in annotations:
         return []
-    return placement_annotation.causes_of(Field("metadata", {"annotations": annotations}))
+    return placement_annotation.validate_extensions(Field("metadata", {"annotations": annotations}))
 
 
 def _review_placement(request: AdmissionRequest) -> AdmissionResponse:
     """Review a policy or binding by the rules of Karmada and ours; its API server has checked the schema."""
     obj = _decode_object(request.object)
-    before = admission.causes_of(_decode_object(request.old_object)) if request.operation == reviews.UPDATE else []
-    found, warnings = _new_causes(admission.causes_of(obj), before), policy_warnings.of_placement(obj)
+    before = admission.validate(_decode_object(request.old_object)) if request.operation == reviews.UPDATE else []
+    found, warnings = _new_causes(admission.validate(obj), before), policy_warnings.placement_warnings(obj)
     return _rejected(found, warnings) if found else AdmissionResponse(warnings=warnings)
 
 
 def _rejected(found: Sequence[Cause], warnings: Sequence[str]) -> AdmissionResponse:
-    code = reviews.FORBIDDEN if all(cause.reason == causes.FORBIDDEN for cause in found) else reviews.INVALID
+    code = reviews.FORBIDDEN if all(cause.reason == fields.FORBIDDEN for cause in found) else reviews.INVALID
     return AdmissionResponse(code, "; ".join(str(cause) for cause in found), found, warnings)
 
 
@@ -247,8 +246,8 @@ def toleration_patch(annotations: dict[str, str] | None, tolerated: tuple[str, .
 
     A malformed annotation stays as it is: the validation that follows reports what is wrong.
     """
-    text = (annotations or {}).get(AFFINITY)
-    if text is None or len(text) > LONGEST:
+    text = (annotations or {}).get(AFFINITY_ANNOTATION)
+    if text is None or len(text) > MAX_ANNOTATION_LENGTH:
         return []
     try:
         content = yaml_text.parse(text)
@@ -261,7 +260,7 @@ def toleration_patch(annotations: dict[str, str] | None, tolerated: tuple[str, .
 
 
 def _required_anti_affinity_terms(content: object) -> list[dict[str, Any]]:
-    anti = content.get(pod_affinity.ANTI_AFFINITY) if isinstance(content, dict) else None
+    anti = content.get(affinity.POD_ANTI_AFFINITY) if isinstance(content, dict) else None
     lists = [anti.get(when) for when in _REQUIRED_LISTS] if isinstance(anti, dict) else []
     return [term for listed in lists if isinstance(listed, list) for term in listed if isinstance(term, dict)]
 

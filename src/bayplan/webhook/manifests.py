@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from bayplan.validating.affinity_annotation import AFFINITY
-from bayplan.validating.placement_annotation import PLACEMENT
+from bayplan.validating.affinity import AFFINITY_ANNOTATION
+from bayplan.validating.placement_annotation import PLACEMENT_ANNOTATION
 from bayplan.webhook import serving
 from bayplan.webhook.admission_handler import EXEMPT_NAMESPACE
 from bayplan.webhook.certificates import InjectBundle
@@ -19,8 +19,9 @@ API_VERSION = "admissionregistration.k8s.io/v1"
 VALIDATING, MUTATING = "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"
 NAME = "bayplan"
 _NAMESPACE_LABEL = "kubernetes.io/metadata.name"
-_ANNOTATED = f"has(object.metadata.annotations) && {AFFINITY!r} in object.metadata.annotations"
-_PLACED_TOO = _ANNOTATED.replace(AFFINITY, PLACEMENT)  # a pod may be a template that Karmada places
+_ANNOTATED = f"has(object.metadata.annotations) && {AFFINITY_ANNOTATION!r} in object.metadata.annotations"
+# A pod may be a template that Karmada places.
+_PLACED_TOO = _ANNOTATED.replace(AFFINITY_ANNOTATION, PLACEMENT_ANNOTATION)
 # The webhook never rejects a pod without any of these, so the API server need not call it.
 _BOUND = "request.operation == 'CREATE' && has(object.spec.nodeName)"
 _CALL_CONDITION = f"has(object.spec.affinity) || ({_BOUND}) || ({_ANNOTATED}) || ({_PLACED_TOO})"

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from bayplan.errors import InputError
-from bayplan.validating.causes import Cause
+from bayplan.validating.fields import Cause
 from bayplan.wire.meta import WireObject
 
 API_VERSION, KIND = "admission.k8s.io/v1", "AdmissionReview"

@@ -23,8 +23,8 @@ from bayplan.controllers.desired_state import INDEX_KEY
 from bayplan.mapping.bindings import LABELS
 from bayplan.rules.volume_zone import SEPARATOR, TOPOLOGY_LABELS
 from bayplan.validating import yaml_text
-from bayplan.validating.affinity_annotation import AFFINITY
-from bayplan.validating.placement_annotation import PLACEMENT
+from bayplan.validating.affinity import AFFINITY_ANNOTATION
+from bayplan.validating.placement_annotation import PLACEMENT_ANNOTATION
 from bayplan.wire import kinds
 from bayplan.wire.meta import WireObject
 
@@ -41,7 +41,7 @@ _ORDINAL_NAME = re.compile(r"(.+)-([0-9]+)")
 _ANY_ADDRESS = ("", "0.0.0.0", "::", "127.0.0.1")  # noqa: S104 - compared, not bound
 _NUMERIC_OPERATORS = ("Gt", "Lt")
 _INDEX_KEYS = (INDEX_KEY, "apps.kubernetes.io/pod-index")
-_DOCUMENTS = (AFFINITY, PLACEMENT, APPLIED_PLACEMENT)  # annotations that hold a document
+_DOCUMENTS = (AFFINITY_ANNOTATION, PLACEMENT_ANNOTATION, APPLIED_PLACEMENT)  # annotations that hold a document
 _LABEL_MAPS = ("labels", "matchLabels", "nodeSelector", "selector", LABELS)
 _AMOUNTS = (
     "allocatable", "allocated", "allocatedResources", "allocating", "capacity", "limits", "overhead", "requests",

@@ -1,6 +1,6 @@
 """
-How a pod runs once it is on its node: volumes, probes, environment, security. None of it decides where that is.
+How a pod runs on its node: volumes, probes, environment, security. None of it decides which node that is.
 
-Only who asks for every rule of an API server comes here: `bayplan validate` and `decide admission`. Whoever places pods
-need not, and what a webhook sees an API server has checked already.
+Only `bayplan validate` and `decide admission`, which apply every rule of an API server, use these modules. Placing pods
+does not need them, and the objects that a webhook receives have passed these rules in the API server.
 """
