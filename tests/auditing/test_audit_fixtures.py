@@ -35,7 +35,7 @@ def upstream(name):
     ("2",             False, False, False),
     ("1+1",           True,  True,  False),
     ("3",             False, False, False),
-    ("2+1",           True,  True,  False),  # satisfies the MUST and the half rule and still dies with one machine
+    ("2+1",           True,  True,  False),  # satisfies the MUST and the half rule and still does not survive one machine
     ("1+1+1",         True,  True,  True),
     ("3+1",           False, True,  False),
     ("2+2",           True,  True,  False),
@@ -68,11 +68,11 @@ def test_the_table_of_layouts(layout, half, any_left, majority_left):
     assert found.judge(spread.quorum) is majority_left
 
 
-def test_the_literal_reading_is_told_where_it_differs():
+def test_the_literal_reading_is_reported_where_it_differs():
     given = nodes("2x cp z/h1", "2x cp z/h2", "2x cp z/h3")
-    told = {one.id: one for one in judge(given).results}["scs-0213-half-etcd"]
-    assert told.verdict == PASS
-    assert "not two halves that share no host" in told.message
+    found = {one.id: one for one in judge(given).results}["scs-0213-half-etcd"]
+    assert found.verdict == PASS
+    assert "not two halves that share no host" in found.message
 
 
 # machines, zone label, region label, host label, half, quorum on hosts
@@ -144,7 +144,7 @@ def test_control_planes_by_labels_alone(rows, machines, half, on_hosts, on_zones
     assert found["scs-0214-labels-zone"] == PASS
 
 
-def test_a_default_zone_tells_nothing():
+def test_a_default_zone_is_uninformative():
     assert verdicts(judge(nodes("3x cp nova/-")))["lbl-zone-uninformative"] == WARN
 
 
@@ -224,7 +224,7 @@ def test_etcd_outside_the_cluster():
     result = judge(given, config_maps=[config])
     assert [one.name for one in result.layout.external] == ["e1", "e2", "e3"]
     assert verdicts(result)["scs-0213-dup-etcd"] == PASS
-    assert verdicts(result)["fd-quorum-etcd-host"] == OPEN  # where they stand is not told
+    assert verdicts(result)["fd-quorum-etcd-host"] == OPEN  # their location is unknown
 
 
 def test_etcd_nodes_that_share_hosts_with_the_control_plane():
@@ -291,7 +291,7 @@ def test_without_kube_system_components_are_undecided():
     assert result.layout.notes
     assert verdicts(result)["scs-0213-dup-etcd"] == OPEN
     assert verdicts(result)["scs-0214-cp-machines"] == PASS
-    assert result.passed()  # the standard in force asks for nodes alone
+    assert result.passed()  # the standard in force concerns nodes only
     assert not judge(given, [other], profile="scs-0213").passed()
 
 
@@ -349,7 +349,7 @@ def test_a_required_stage_is_a_gate(sense, stage, verdict):
     assert result.passed() is (verdict == PASS)
 
 
-def test_hosts_that_follow_from_the_provider():
+def test_hosts_inferred_from_the_provider():
     bare = [node(f"n{i}", "cp", "z/-", provider_id=f"metal3://m/{i}") for i in range(3)]
     assert verdicts(judge(bare))["scs-0214-cp-machines"] == PASS
     zones = [node(f"n{i}", "cp", f"pve{i % 2}/-", provider_id=f"proxmox://c/{i}") for i in range(3)]

@@ -1,7 +1,7 @@
 """
-Every form of the answer, against a file that holds what it should be and, where there is one, against its schema.
+Every output format against its golden file and, where there is one, against its schema.
 
-Where the output has changed for a good reason, `python tests/auditing/test_audit_formats.py` writes the files anew.
+After an intended change of the output, `python tests/auditing/test_audit_formats.py` writes the golden files again.
 """
 
 import json
@@ -53,7 +53,7 @@ def scenario(form, name="success-2", *words):
 
 
 def whole(form):
-    """A cluster with pods by a strict profile, with what would mend it where there is room for that."""
+    """A cluster with pods by a strict profile, with the repair in the formats that have it."""
     words = ["--repair"] if form in REPAIRABLE else ["--subject", "test"] if form == "scs-report" else []
     text = run("-f", "cluster.yaml", "--lose", "all", "--lose", "kernel", "--ha", "-o", form, *words)
     text = text.replace(f'"version": "{bayplan.__version__}"', '"version": "X"')
@@ -71,7 +71,7 @@ def test_the_form_is_as_recorded(form):
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_json_keeps_to_its_schema(name):
+def test_json_validates_against_its_schema(name):
     schema = json.loads(REPORT_SCHEMA.read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator.check_schema(schema)
     validator = jsonschema.Draft202012Validator(schema)
@@ -80,7 +80,7 @@ def test_json_keeps_to_its_schema(name):
     validator.validate(json.loads(scenario("json", name, "--profile", "legacy")))
 
 
-def test_json_with_losses_keeps_to_its_schema():
+def test_json_with_losses_validates_against_its_schema():
     report = json.loads(whole("json"))
     schema = json.loads(REPORT_SCHEMA.read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator(schema).validate(report)
@@ -121,12 +121,12 @@ def test_junit_is_red_exactly_where_the_audit_does_not_pass():
     assert cases["scs-0214-cp-machines"].find("skipped").get("message")
 
 
-def test_junit_says_what_losses_take():
+def test_junit_reports_the_effect_of_losses():
     suite = ET.fromstring(whole("junit")).find("testsuite")
-    told = {one.get("name"): one.get("value") for one in suite.findall("properties/property")}
-    assert "the control plane tolerates 0 (single points hv-1)" in told["loss of a host"]
-    assert "loss of a kernel" in told
-    assert next(iter(suite)).tag == "properties"  # where the schemas of JUnit want them
+    found = {one.get("name"): one.get("value") for one in suite.findall("properties/property")}
+    assert "the control plane tolerates 0 (single points hv-1)" in found["loss of a host"]
+    assert "loss of a kernel" in found
+    assert next(iter(suite)).tag == "properties"  # as the schemas of JUnit require
 
 
 @pytest.fixture(scope="module")
@@ -168,7 +168,7 @@ def test_undecided_is_dnf_in_the_lines_of_scs():
 
 
 def upstream_results(lines):
-    """The verdicts that the runner of SCS would take from the lines: whatever stands after the last colon."""
+    """The verdicts that the runner of SCS would take from the lines: the text after the last colon."""
     values = {"PASS": 1, "ABORT": 0, "DNF": 0, "FAIL": -1}
     found = (line.rpartition(":") for line in lines)
     return {name.strip(): values[word.strip()] for name, _, word in found if word.strip() in values}

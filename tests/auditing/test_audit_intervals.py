@@ -57,7 +57,7 @@ def hidden_rows(draw):
 
 @settings(max_examples=120, deadline=None)
 @given(hidden_rows(), st.data())
-def test_both_ends_are_those_of_brute_force(rows, data):
+def test_both_ends_equal_those_of_brute_force(rows, data):
     found = list(completions(rows))
     layout = layout_of(rows)
     # Several members may be on one node: they share whatever it is in.
@@ -88,7 +88,7 @@ def formula(rows):
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(["1", "2", None]), st.sampled_from(["x", "y", "z"])), min_size=1, max_size=9))
-def test_the_bounds_are_those_of_the_formula(pairs):
+def test_the_bounds_equal_those_of_the_formula(pairs):
     rows = [(host and f"{zone}{host}", zone, "r") for host, zone in pairs]
     layout = layout_of(rows)
     found = spread.spread(layout, layout.nodes, HOST)
@@ -97,7 +97,7 @@ def test_the_bounds_are_those_of_the_formula(pairs):
 
 @pytest.mark.parametrize("rows, n_hosts, fullest_host", [
     ([("a", "x", "r"), ("a", "y", "r")], (1, 1), (2, 2)),
-    ([("a", "x", "r"), ("a", "y", "r"), (None, "x", "r")], (1, 2), (2, 3)),  # x and y prove nothing any more
+    ([("a", "x", "r"), ("a", "y", "r"), (None, "x", "r")], (1, 2), (2, 3)),  # x and y no longer prove anything
     ([(None, "x", "r"), (None, "x", "s")], (2, 2), (1, 1)),                  # the zone's identity is the pair
     ([(None, None, "r"), (None, None, "s")], (2, 2), (1, 1)),                # regions separate too
     ([(None, None, None), (None, "x", "r")], (1, 2), (1, 2)),
@@ -113,7 +113,7 @@ def test_a_contested_zone_is_no_zone():
     layout = layout_of([("a", "x", "r"), ("a", "y", "r"), ("b", "x", "r")])
     found = spread.spread(layout, layout.nodes, ZONE)
     assert len(found.unknown) == 3
-    assert (found.lo, found.hi) == (2, 3)  # what shares a host shares the zone, whatever its labels say
+    assert (found.lo, found.hi) == (2, 3)  # nodes that share a host share the zone, whatever their labels
 
 
 def test_levels_go_from_small_to_large():

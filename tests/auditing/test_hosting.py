@@ -49,7 +49,7 @@ def test_several_components_in_one_pod():
     pods = [part(f"kcp-{i}", f"m{i}", *PARTS[:3], "konnectivity") for i in range(2)]
     found = judge(WORKERS, hosting=Hosting(nodes=there, pods=pods))
     assert [len(found.layout.members[one]) for one in PARTS[:3]] == [2, 2, 2]
-    assert verdicts(found)["scs-0213-dup-etcd"] == "UNDECIDED"  # it may be shared, and live elsewhere
+    assert verdicts(found)["scs-0213-dup-etcd"] == "UNDECIDED"  # it may be shared, and run elsewhere
     assert "--hosting-namespace" in finding(found, "scs-0213-dup-etcd").message
     alone = [part(f"api-{i}", f"m{i}", "kube-apiserver") for i in range(2)]
     found = verdicts(judge(WORKERS, hosting=Hosting(nodes=there, pods=alone)))
@@ -63,20 +63,20 @@ def test_two_instances_on_one_node_share_its_machine():
     assert verdicts(found)["scs-0213-half-apiserver"] == "FAIL"
 
 
-def test_nodes_of_the_same_name_are_not_mistaken_for_each_other():
+def test_nodes_of_the_same_name_are_kept_apart():
     there = [node("worker-0", "worker", "x/h1")]
     found = judge(WORKERS, hosting=Hosting(nodes=there, pods=[part("api", "worker-0", "kube-apiserver")]))
     assert [one.name for one in found.layout.control_plane] == ["hosting/worker-0"]
     assert len(found.layout.workers) == 2
 
 
-def test_a_dump_without_any_part_leaves_it_hidden_and_says_so():
+def test_a_dump_without_any_component_leaves_it_hidden_with_a_note():
     found = judge(WORKERS, hosting=Hosting(nodes=nodes("worker x/a"), pods=[part("web", "worker-0", "web")]))
     assert verdicts(found)["cp-hidden"] == "UNDECIDED"
     assert "no pod of the hosting cluster's dump runs a part" in found.layout.notes[0]
 
 
-def test_repair_is_not_about_nodes_there():
+def test_repair_moves_no_nodes_of_the_hosting_cluster():
     found = repair_proposal.propose_repair(judge(WORKERS, hosting=hosted("x/h1", "x/h1", "x/h1")))
     assert found.plan.moves == ()
     assert "spread them there" in found.plan.notes[0]
@@ -93,7 +93,7 @@ def written(folder, *namespaces):
     return [str(path)]
 
 
-def test_which_control_plane_is_meant(tmp_path):
+def test_the_control_plane_is_selected_by_namespace(tmp_path):
     paths = written(tmp_path, "kube-system", "shoot-a")
     assert [one.metadata.namespace for one in audit_files.load_hosting(paths, ()).pods] == ["shoot-a"]
     paths = written(tmp_path, "kube-system", "shoot-a", "shoot-b")

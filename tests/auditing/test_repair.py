@@ -1,4 +1,4 @@
-"""A repair plan passes, is as short as any, and never goes below the majority on the way."""
+"""A repair plan passes, is the shortest one, and keeps the majority at every step."""
 
 import itertools
 from collections import Counter
@@ -23,7 +23,6 @@ from bayplan.auditing.layout import (
     Layout,
 )
 from bayplan.auditing.repairing import instructions, plan_search, plans
-from bayplan.auditing.repairing import plans as demand_rules
 from bayplan.auditing.repairing.plans import HALF, LOSS, SEPARATE, TWICE, SpreadDemand
 
 LOSE_A_HOST, LOSE_A_ZONE = SpreadDemand(HOST, LOSS), SpreadDemand(ZONE, LOSS)
@@ -71,7 +70,7 @@ def test_how_many_moves_and_machines_it_takes(demand, hosts, n_moves, machines):
     assert (len(found.moves), found.further.get(HOST, 0)) == (n_moves, machines)
 
 
-def test_a_machine_that_is_there_is_used_and_the_emptier_one_first():
+def test_an_existing_machine_is_used_and_the_emptier_one_first():
     layout = layout_of("a", "a", "b", workers=("c", "c", "d"))
     found = plan_search.plan_repair(layout, [LOSE_A_HOST])
     assert moves(found) == [("cp0", "d")]
@@ -89,7 +88,7 @@ def test_zones_and_hosts_together():
     assert instructions.summary(found)[1:] == ["1 further machine is needed", "1 further zone is needed"]
 
 
-def test_who_moves():
+def test_down_nodes_then_the_youngest_move_first():
     young = layout_of("a", "a", "b")
     nodes = [msgspec.structs.replace(n, created=f"202{i}") for i, n in enumerate(young.nodes)]
     young = msgspec.structs.replace(young, nodes=tuple(nodes))
@@ -100,7 +99,7 @@ def test_who_moves():
     assert (move.node, move.how) == ("cp1", plans.REMOVE_FIRST)
 
 
-def test_a_majority_that_hangs_by_a_thread_is_mended_first():
+def test_without_a_spare_member_the_majority_is_repaired_first():
     found = plan_search.plan_repair(layout_of("a", "a", "b", down=("cp2",)), [LOSE_A_HOST])
     assert [move.how for move in found.moves] == [plans.NOT_YET]
     assert not found.safe
@@ -141,10 +140,10 @@ def test_etcd_on_nodes_of_its_own():
     assert found.passes
 
 
-def test_unknown_places_are_to_be_labelled_first():
+def test_unknown_locations_must_be_labelled_first():
     found = plan_search.plan_repair(layout_of("z/a", "z/", "z/"), [LOSE_A_HOST])
     assert (found.unknown, found.moves, found.passes) == (("cp1", "cp2"), (), False)
-    assert plan_search.plan_repair(layout_of("z1/", "z2/", "z3/"), [LOSE_A_HOST]).passes  # zones settle it
+    assert plan_search.plan_repair(layout_of("z1/", "z2/", "z3/"), [LOSE_A_HOST]).passes  # the zones decide it
 
 
 def test_the_planned_layout_knows_the_other_levels_of_the_new_place():
@@ -161,7 +160,7 @@ def test_the_planned_layout_knows_the_other_levels_of_the_new_place():
     assert sorted(node.at(ZONE) for node in after.control_plane) == ["new zone 1", "new zone 2", "z1"]
 
 
-def test_what_neighbours_told_of_those_that_stay_is_not_forgotten():
+def test_unmoved_nodes_keep_domains_inferred_from_other_nodes():
     layout = layout_of("z1/a", "/a", "z2/b")
     found = plan_search.plan_repair(layout, [LOSE_A_HOST], keep=frozenset({"cp1"}))
     assert [move.node for move in found.moves] == ["cp0"]
@@ -174,7 +173,7 @@ def test_duplicates_need_no_labels():
     assert instructions.summary(found)[1].endswith("on any machine")
 
 
-def test_a_hidden_control_plane_is_said():
+def test_a_hidden_control_plane_is_reported():
     layout = Layout(nodes=(AuditNode(name="w", roles=(WORKER,)),))
     assert plan_search.plan_repair(layout, [LOSE_A_HOST]).notes == ("no control plane is visible: ask its operator",)
 
@@ -221,12 +220,12 @@ ANY_DEMANDS = st.lists(
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(0, 3), min_size=3, max_size=4), ANY_DEMANDS)
 def test_no_plan_is_shorter(hosts, demands):
-    # Hosts 0 and 1 are in one zone, 2 and 3 in another; an empty host stands by in the first.
+    # Hosts 0 and 1 are in one zone, 2 and 3 in another; an empty host is in the first.
     layout = layout_of(*(f"z{host // 2}/h{host}" for host in hosts), workers=("z0/h9",))
     found = plan_search.plan_repair(layout, demands)
     assert found.passes
     assert found.exact
-    assert demand_rules.meets(plans.layout_after(layout, found), demands)
+    assert plans.meets(plans.layout_after(layout, found), demands)
     assert len(found.moves) == (0 if not found.moves else shortest(layout, demands))
     if not found.moves:
         assert all(meets([(f"h{host}", f"z{host // 2}") for host in hosts], demand) for demand in demands)
@@ -260,7 +259,7 @@ def test_the_audit_itself_passes_the_planned_layout(hosts, name):
     layout = labelled(hosts)
     weighed = profiles.PROFILES[name]
     judged = auditing.audit(layout, weighed)
-    demands = demand_rules.demands_of(result.id for result in judged.results if result.required)
+    demands = plans.demands_of(result.id for result in judged.results if result.required)
     found = plan_search.plan_repair(layout, demands)
     after = auditing.audit(plans.layout_after(layout, found), weighed)
     assert after.passed(), [result for result in after.results if result.gates]
@@ -285,8 +284,8 @@ def labelled(hosts):
     return Layout(nodes=tuple(nodes), members=members, component_evidence=dict.fromkeys(COMPONENTS, "observed"))
 
 
-def test_what_checks_ask_of_places():
-    asked = demand_rules.demands_of(
+def test_the_demands_of_checks():
+    asked = plans.demands_of(
         ["fd-quorum-etcd-zone", "fd-n1-component-zone", "lbl-host-present", "scs-0214-cp-machines"]
     )
     assert asked == [SpreadDemand(HOST, SEPARATE), LOSE_A_ZONE]

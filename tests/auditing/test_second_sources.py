@@ -1,4 +1,4 @@
-"""Volumes, storage drivers, leases, endpoints and Machines: what each adds to labels and pods."""
+"""What volumes, storage drivers, leases, endpoints and Machines add to labels and pods."""
 
 import json
 
@@ -52,11 +52,11 @@ def user_of(claim, on):
 @pytest.mark.parametrize("key, values, verdict", [
     (ZONE, ("x",),                                        "PASS"),
     (ZONE, ("x", "y"),                                    "PASS"),       # it may be in either
-    (ZONE, ("w",),                                        "FAIL"),       # the node stands where the volume cannot be
+    (ZONE, ("w",),                                        "FAIL"),       # the node is where the volume cannot be
     ("topology.cinder.csi.openstack.org/zone", ("w",),    "FAIL"),
     ("kubernetes.io/hostname", ("w",),                    "UNDECIDED"),  # says nothing of zones
 ])  # fmt: skip
-def test_a_mounted_volume_tells_the_zone(key, values, verdict):
+def test_a_mounted_volume_shows_the_zone(key, values, verdict):
     given = nodes("cp x/a", "cp y/b", "worker x/d")
     pods = [*stacked(given), user_of("data", "worker-2")]
     result = judge(given, pods, volumes=[volume(key, *values)])
@@ -65,7 +65,7 @@ def test_a_mounted_volume_tells_the_zone(key, values, verdict):
         assert "PersistentVolume pv-1 says w" in finding(result, CURRENT).message
 
 
-def test_a_volume_that_nobody_mounts_tells_nothing():
+def test_a_volume_that_is_not_mounted_shows_nothing():
     given = nodes("cp x/a", "cp y/b")
     assert verdicts(judge(given, stacked(given), volumes=[volume(ZONE, "w")]))[CURRENT] == "UNDECIDED"
 
@@ -73,7 +73,7 @@ def test_a_volume_that_nobody_mounts_tells_nothing():
 def test_labels_of_storage_drivers_are_known_by_their_csi_node():
     own = "topology.ebs.csi.aws.com/zone"
     given = [node("a", "cp", "x/a", labels={own: "w"}), *nodes("worker y/b")]
-    assert verdicts(judge(given))[CURRENT] == "UNDECIDED"  # any label may end like that
+    assert verdicts(judge(given))[CURRENT] == "UNDECIDED"  # any label may have this suffix
     drivers = [ObservedCsiDriver(name="ebs.csi.aws.com", topology_keys=[own, ZONE])]
     registered = ObservedCsiNode(metadata=ObjectMeta(name="a"), spec=ObservedCsiNodeSpec(drivers=drivers))
     assert verdicts(judge(given, csi_nodes=[registered]))[CURRENT] == "FAIL"
@@ -116,14 +116,14 @@ def test_a_hidden_control_plane_is_counted_but_not_judged():
     assert "1 by addresses of the Service kubernetes" in found.message
 
 
-def test_who_may_not_list_kube_system_hears_nothing_of_components():
+def test_without_access_to_kube_system_components_are_undecided():
     given = nodes("cp x/a", "cp y/b", "cp z/c")
     unlisted = (Unlisted("pods", "kube-system"),)
     found = judge(
         given, [owned("web", "cp-0", "web")], unlisted=unlisted, leases=[api_lease("cp-0"), api_lease("cp-1")]
     )
     assert verdicts(found)["scs-0213-dup-etcd"] == "UNDECIDED"
-    assert verdicts(found)["scs-0213-dup-apiserver"] == "PASS"  # the leases tell
+    assert verdicts(found)["scs-0213-dup-apiserver"] == "PASS"  # by the leases
     assert verdicts(found)["fd-n1-component-host"] == "UNDECIDED"
     assert verdicts(found)["scs-0214-cp-machines"] == "PASS"
     assert str(found.stage) == "not distributed (perhaps over zones), not loss-safe (perhaps for zones)"
@@ -134,8 +134,8 @@ def test_who_may_not_list_kube_system_hears_nothing_of_components():
     assert verdicts(judge(given, unlisted=(Unlisted("persistentvolumes"),)))["scs-0213-dup-etcd"] == "PASS"
 
 
-def machine(on, *sick, zone=""):
-    conditions = [ObservedCondition(type=kind, status="False") for kind in sick]
+def machine(on, *unhealthy, zone=""):
+    conditions = [ObservedCondition(type=kind, status="False") for kind in unhealthy]
     return ObservedMachine(
         metadata=ObjectMeta(name=f"m-{on}"),
         spec=ObservedMachineSpec(failure_domain=zone),
@@ -143,16 +143,16 @@ def machine(on, *sick, zone=""):
     )
 
 
-def test_machines_know_which_members_are_unwell():
+def test_machines_report_unhealthy_members():
     given = nodes("cp x/a", "cp y/b", "cp z/c")
-    well = judge(given, machines=[machine("cp-0")])
-    assert verdicts(well)["fd-quorum-etcd-host"] == "PASS"
-    sick = judge(given, machines=[machine("cp-0", "EtcdMemberHealthy")])
-    assert verdicts(sick)["fd-quorum-etcd-host"] == "WARN"
-    assert "now 1 of 3 unhealthy, by design safe" in finding(sick, "fd-quorum-etcd-host").message
+    healthy = judge(given, machines=[machine("cp-0")])
+    assert verdicts(healthy)["fd-quorum-etcd-host"] == "PASS"
+    unhealthy = judge(given, machines=[machine("cp-0", "EtcdMemberHealthy")])
+    assert verdicts(unhealthy)["fd-quorum-etcd-host"] == "WARN"
+    assert "now 1 of 3 unhealthy, by design safe" in finding(unhealthy, "fd-quorum-etcd-host").message
 
 
-def test_a_leader_and_a_local_volume_stay_where_they_are():
+def test_holders_of_a_lease_or_a_local_volume_are_not_moved():
     given = nodes("cp z/a", "cp z/a", "cp z/a", "worker z/b", "worker z/c")
     for one in given:
         one.metadata.labels["kubernetes.io/hostname"] = one.metadata.name
@@ -177,7 +177,7 @@ def test_pods_of_a_component_outrank_other_sources():
     assert HOST in given[0].metadata.labels
 
 
-def test_leases_that_ran_out_long_before_the_others_do_not_count(tmp_path):
+def test_leases_that_expired_long_before_the_others_do_not_count(tmp_path):
     def lease(host, renewed):
         labels = {"apiserver.kubernetes.io/identity": "kube-apiserver", "kubernetes.io/hostname": host}
         return {

@@ -1,4 +1,4 @@
-"""The stanza that keeps replicas apart is proposed only after it was tried."""
+"""A stanza that spreads replicas is proposed only after it was tried on the index."""
 
 from bayplan.auditing import stanzas
 from bayplan.auditing.workload_groups import ReplicaGroup
@@ -41,7 +41,7 @@ def replicas_on(index, *names, at_least=1):
     return ReplicaGroup(stanzas.group_on_index("Deployment shop/web", keys, index, at_least=at_least), keys, "shop")
 
 
-def test_a_spread_stanza_mends_a_single_point():
+def test_a_spread_stanza_removes_a_single_point():
     index = index_of([node("a1", "a"), node("b1", "b")], [(pod("w1"), "a1"), (pod("w2"), "a1")])
     before = state(index)
     found = stanzas.find_stanza(replicas_on(index, "w1", "w2"), ZONE, index, RULES)
@@ -62,11 +62,11 @@ def test_a_soft_spread_where_a_full_zone_would_block_a_hard_one():
     nodes = [node("a1", "a", 9000), node("b1", "b"), node("c1", "c", 100)]
     index = index_of(nodes, [(pod(f"w{i}"), "a1") for i in range(3)] + other)
     found = stanzas.find_stanza(replicas_on(index, "w0", "w1", "w2"), ZONE, index, RULES)
-    assert found.kind == "soft spread"  # zone c holds none and has no room: hard rules leave a replica waiting
+    assert found.kind == "soft spread"  # zone c holds none and has no room: hard rules leave a replica pending
     assert found.works
 
 
-def test_a_stanza_that_does_not_help_says_what_is_left():
+def test_a_stanza_that_does_not_help_names_the_remaining_problems():
     index = index_of([node("a1", "a"), node("b1", "b")], [(pod(f"w{i}"), "a1") for i in range(3)])
     found = stanzas.find_stanza(replicas_on(index, "w0", "w1", "w2", at_least=2), ZONE, index, RULES)
     assert (found.kind, found.works) == ("spread", False)
@@ -79,7 +79,7 @@ def test_no_stanza_for_one_replica_or_for_no_common_label():
     assert stanzas.find_stanza(replicas_on(index, "w1", "x"), ZONE, index, RULES) is None
 
 
-def test_anti_affinity_if_that_is_what_is_wanted():
+def test_anti_affinity_is_tried_if_requested():
     index = index_of([node("a1", "a"), node("b1", "b")], [(pod("w1"), "a1"), (pod("w2"), "a1")])
     ours = replicas_on(index, "w1", "w2")
     found = stanzas.find_stanza(ours, ZONE, index, RULES, kinds=(stanzas.ANTI_AFFINITY,))

@@ -1,4 +1,4 @@
-"""Tolerance, single points and blast vectors are what a look at every event would find."""
+"""Tolerance, single points and blast vectors equal those found by evaluating every event."""
 
 import itertools
 
@@ -17,7 +17,7 @@ def spread_over(counts):
     return {f"cp{h}{i}": f"h{h}" for h, count in enumerate(counts) for i in range(count)}
 
 
-# n is the sum; half is judged elsewhere: (layout, tolerance if one is enough, tolerance of a majority)
+# n is the sum; the half rule is tested elsewhere: (layout, tolerance if one is enough, tolerance of a majority)
 LAYOUTS = [
     ((1,), 0, 0), ((2,), 0, 0), ((1, 1), 1, 0), ((3,), 0, 0), ((2, 1), 1, 0), ((1, 1, 1), 2, 1),
     ((3, 1), 1, 0), ((2, 2), 1, 0), ((2, 1, 1), 2, 0), ((1,) * 4, 3, 1), ((4, 1), 1, 0), ((3, 2), 1, 0),
@@ -30,24 +30,25 @@ LAYOUTS = [
 @pytest.mark.parametrize("counts, any_one, quorum", LAYOUTS)
 def test_the_layout_table(counts, any_one, quorum):
     hosts = spread_over(counts)
-    happening = events(HOST, hosts)
+    found_events = events(HOST, hosts)
     members = tuple(map(ComponentInstance, hosts))
-    assert sv.group_tolerance(sv.Group("apiserver", members), sv.domains_of_events(happening)).tolerance == any_one
+    assert sv.group_tolerance(sv.Group("apiserver", members), sv.domains_of_events(found_events)).tolerance == any_one
     assert (
-        sv.group_tolerance(sv.Group("etcd", members, quorum=True), sv.domains_of_events(happening)).tolerance == quorum
+        sv.group_tolerance(sv.Group("etcd", members, quorum=True), sv.domains_of_events(found_events)).tolerance
+        == quorum
     )
 
 
-def worst_case(group, happening):
-    """How many events any choice of which leaves enough, found by trying every choice."""
+def worst_case(group, found_events):
+    """How many events may occur, whichever they are, found by trying every choice."""
     if not group.meets_need:
         return 0
-    for size in range(1, len(happening) + 1):
-        for chosen in itertools.combinations(happening, size):
+    for size in range(1, len(found_events) + 1):
+        for chosen in itertools.combinations(found_events, size):
             lost = frozenset().union(*(event.nodes for event in chosen))
             if sum(m.healthy and m.node not in lost for m in group.members) < group.need:
                 return size - 1
-    return len(happening)
+    return len(found_events)
 
 
 GROUPS = st.lists(st.tuples(st.integers(0, 4), st.booleans() | st.just(True)), min_size=1, max_size=6)
@@ -55,24 +56,22 @@ GROUPS = st.lists(st.tuples(st.integers(0, 4), st.booleans() | st.just(True)), m
 
 @settings(max_examples=300, deadline=None)
 @given(GROUPS, st.booleans(), st.integers(1, 3))
-def test_tolerance_is_what_trying_every_set_of_events_finds(rows, quorum, at_least):
+def test_tolerance_equals_that_of_trying_every_set_of_events(rows, quorum, at_least):
     hosts = {f"n{i}": f"h{host}" for i, (host, _) in enumerate(rows)}
     group = sv.Group("g", tuple(ComponentInstance(f"n{i}", ok) for i, (_, ok) in enumerate(rows)), quorum, at_least)
-    # Domains without a healthy member fail for free: they are no part of the question.
+    # The failure of domains without a healthy member has no effect: they are left out.
     alive = {
         node: hosts[node] for node in hosts if any(m.healthy and hosts[m.node] == hosts[node] for m in group.members)
     }
-    happening = events(HOST, alive)
-    stood = sv.group_tolerance(group, sv.domains_of_events(happening))
-    assert stood.tolerance == stood.at_most == worst_case(group, happening)
+    found_events = events(HOST, alive)
+    found = sv.group_tolerance(group, sv.domains_of_events(found_events))
+    assert found.tolerance == found.at_most == worst_case(group, found_events)
     if group.meets_need:
-        breaking = [{e.domain for e in found} for found in breaking_sets(group, happening, len(happening))]
-        assert stood.tolerance == min(map(len, breaking), default=len(happening) + 1) - 1
-        assert {frozenset(found) for found in breaking if len(found) == 1} == {
-            frozenset({d}) for d in stood.single_points
-        }
-    assert stood.single_points == tuple(
-        e.domain for e in happening if sum(m.healthy and m.node not in e.nodes for m in group.members) < group.need
+        breaking = [{e.domain for e in one} for one in breaking_sets(group, found_events, len(found_events))]
+        assert found.tolerance == min(map(len, breaking), default=len(found_events) + 1) - 1
+        assert {frozenset(one) for one in breaking if len(one) == 1} == {frozenset({d}) for d in found.single_points}
+    assert found.single_points == tuple(
+        e.domain for e in found_events if sum(m.healthy and m.node not in e.nodes for m in group.members) < group.need
     )  # fmt: skip
 
 
@@ -93,12 +92,12 @@ def test_unknown_hosts_give_the_bounds_of_all_completions(rows, quorum):
         )
         for node in missing
     ]
-    found = [
+    possible = [
         worst_case(group, events(HOST, {**known, **dict(zip(missing, completed, strict=True))}))
         for completed in itertools.product(*choices)
     ]
-    stood = sv.group_tolerance(group, sv.domains_of_events(events(HOST, known), zones), HOST)
-    assert (stood.tolerance, stood.at_most) == (min(found), max(found))
+    found = sv.group_tolerance(group, sv.domains_of_events(events(HOST, known), zones), HOST)
+    assert (found.tolerance, found.at_most) == (min(possible), max(possible))
 
 
 def layout_of(**nodes):
@@ -119,7 +118,7 @@ def surveyed(layout, *levels):
     return {one.level: one.control_plane for one in survival.survey(layout, levels=levels or survival.ALL_LEVELS)}
 
 
-def test_three_nodes_on_two_machines_die_with_one():
+def test_three_nodes_on_two_machines_do_not_survive_one():
     by_level = surveyed(layout_of(cp1="z/h1", cp2="z/h1", cp3="z/h2"), *survival.ALL_LEVELS, "feed", "kernel")
     assert by_level[NODE].tolerance == 1
     assert by_level[HOST].tolerance == 0
@@ -133,7 +132,7 @@ def test_three_nodes_on_two_machines_die_with_one():
     assert list(by_level) == [NODE, HOST, ZONE, "feed", "kernel"]
 
 
-def test_zones_settle_hosts_that_nobody_labelled():
+def test_zones_decide_for_unlabelled_hosts():
     by_level = surveyed(layout_of(cp1="z1/", cp2="z2/", cp3="z3/"))
     assert (by_level[HOST].tolerance, by_level[HOST].at_most) == (1, 1)
     by_level = surveyed(layout_of(cp1="z1/", cp2="z1/", cp3="z2/"))
@@ -151,9 +150,9 @@ def test_unhealthy_members_count_for_the_majority_and_do_not_survive():
     group = sv.Group(
         "etcd", (ComponentInstance("a"), ComponentInstance("b"), ComponentInstance("c", healthy=False)), quorum=True
     )
-    stood = sv.group_tolerance(group, sv.domains_of_events(events(HOST, {"a": "1", "b": "2", "c": "3"})))
+    found = sv.group_tolerance(group, sv.domains_of_events(events(HOST, {"a": "1", "b": "2", "c": "3"})))
     assert group.meets_need
-    assert (stood.n, stood.need, stood.tolerance, stood.single_points) == (3, 2, 0, ("1", "2"))
+    assert (found.n, found.need, found.tolerance, found.single_points) == (3, 2, 0, ("1", "2"))
     [designed] = sv.as_designed([group])
     assert (
         sv.group_tolerance(designed, sv.domains_of_events(events(HOST, {"a": "1", "b": "2", "c": "3"}))).tolerance == 1
@@ -172,8 +171,8 @@ def test_blasts_come_worst_first_and_the_better_placement_has_the_smaller_vector
         (("db",), ("web",), 1, 3), (("x",), (), 2, 1), ((), ("web",), 2, 1), ((), (), 3, 0),
     ]  # fmt: skip
     spread, heaped = ([sv.Group("g", tuple(map(ComponentInstance, nodes)))] for nodes in ("abc", "aab"))
-    happening = events(HOST, {n: n for n in "abc"})
-    assert sv.blast_vector(spread, happening) == (0, 0, 3) < sv.blast_vector(heaped, happening) == (0, 1, 1)
+    found_events = events(HOST, {n: n for n in "abc"})
+    assert sv.blast_vector(spread, found_events) == (0, 0, 3) < sv.blast_vector(heaped, found_events) == (0, 1, 1)
 
 
 def test_events_of_several_levels_break_together():

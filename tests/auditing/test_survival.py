@@ -1,4 +1,4 @@
-"""Every failure of every level, named sets, pairs of failures, and whether the displaced find room."""
+"""Every failure of every level, named sets, pairs of failures, and whether displaced pods can be placed again."""
 
 import msgspec
 import pytest
@@ -52,7 +52,7 @@ def test_more_than_one_loss(hosts, node_level, host_level):
     assert others == {len(set(hosts)) - 1}  # one instance is enough for them
 
 
-def test_what_is_down_counts_against_today_and_not_against_the_design():
+def test_an_unhealthy_member_lowers_the_tolerance_but_not_that_of_the_design():
     found = levels(control_plane([(host, "z", "r") for host in "abc"], healthy=[False, True, True]))[HOST]
     assert (found.control_plane.tolerance, found.by_design) == (0, 1)
 
@@ -76,7 +76,7 @@ def test_regions_keep_hosts_apart_where_zones_are_missing():
     # A zone of one name in two regions is two zones.
     ([("a", "x", "r"), ("b", "x", "s"), ("c", "y", "s")], (1, 1), (1, 1)),
 ])  # fmt: skip
-def test_contradictory_labels_promise_nothing(rows, zone, host):
+def test_contradictory_labels_guarantee_nothing(rows, zone, host):
     found = levels(control_plane(rows))
     assert (found[ZONE].control_plane.tolerance, found[ZONE].control_plane.at_most) == zone
     assert (found[HOST].control_plane.tolerance, found[HOST].control_plane.at_most) == host
@@ -119,11 +119,11 @@ def test_pairs_of_failures_of_different_levels():
     broken = {frozenset((event.level, event.domain) for event in events) for group, events in found if group == "etcd"}
     assert {(REGION, "r")} in broken
     assert {(ZONE, "x"), (HOST, "c")} in broken
-    assert {(HOST, "a"), (HOST, "b")} not in broken  # two of five may go
+    assert {(HOST, "a"), (HOST, "b")} not in broken  # two of five may fail
     assert all(len(events) <= 2 for events in broken)
 
 
-# Placing again
+# Rescheduling
 
 
 def target(name, zone, cpu=4000):
@@ -131,8 +131,8 @@ def target(name, zone, cpu=4000):
     return Target(name=name, labels=labels, allocatable=(("cpu", cpu), ("memory", 8 << 30), ("pods", 10)))
 
 
-def played(given, pods, cpu=1000, budgets=(), asked=survival.ALL_LEVELS, room=4000):
-    """The audit with every loss played through; every pod asks for as much."""
+def simulated(given, pods, cpu=1000, budgets=(), asked=survival.ALL_LEVELS, room=4000):
+    """The audit with every loss simulated; all pods have the same request."""
     source = AuditInput(nodes=given, pods=pods, budgets=budgets)
     layout = surveying.layout_of(source)
     workloads = workload_groups.workloads_of(source, layout)
@@ -158,19 +158,19 @@ def played(given, pods, cpu=1000, budgets=(), asked=survival.ALL_LEVELS, room=40
 THREE = nodes("worker x/a", "worker y/b", "worker z/c")
 
 
-def test_all_find_room():
-    result, steps = played(THREE, replicas("web", "worker-0", "worker-1"))
+def test_all_displaced_pods_find_room():
+    result, steps = simulated(THREE, replicas("web", "worker-0", "worker-1"))
     found = finding(result, "fd-room-host")
     assert found.verdict == "PASS"
     assert found.message == "whichever host is lost, all its pods find room again, 1 at the most"
     assert verdicts(result)["fd-room-zone"] == "PASS"
     assert verdicts(result)["fd-room-region"] == "N/A"  # there is only one
-    # Nodes, hosts and zones are the same sets here: each is played once.
+    # Nodes, hosts and zones are the same sets here: each is simulated once.
     assert [(done, total) for done, total, _ in steps] == [(1, 3), (2, 3), (3, 3)]
 
 
-def test_what_finds_no_room_is_told_with_what_is_missing():
-    result, _ = played(THREE, replicas("web", "worker-0", "worker-1", "worker-2"), cpu=3000)
+def test_a_stranded_pod_is_reported_with_what_is_missing():
+    result, _ = simulated(THREE, replicas("web", "worker-0", "worker-1", "worker-2"), cpu=3000)
     found = finding(result, "fd-room-host")
     assert found.verdict == "WARN"
     assert found.message == "losing host a leaves 1 pod unschedulable; 3 of 3 hosts leave at least one"
@@ -181,40 +181,40 @@ def test_what_finds_no_room_is_told_with_what_is_missing():
 
 
 def test_nodes_of_unknown_host_leave_it_open():
-    result, _ = played(nodes("worker x/a", "worker y/b", "worker y/-"), replicas("web", "worker-0"))
+    result, _ = simulated(nodes("worker x/a", "worker y/b", "worker y/-"), replicas("web", "worker-0"))
     assert verdicts(result)["fd-room-host"] == "UNDECIDED"
     assert verdicts(result)["fd-room-zone"] == "PASS"
 
 
-def test_the_loss_of_everything_is_not_played():
-    result, steps = played(nodes("worker x/a", "worker x/b"), replicas("web", "worker-0"))
+def test_the_loss_of_all_nodes_is_not_simulated():
+    result, steps = simulated(nodes("worker x/a", "worker x/b"), replicas("web", "worker-0"))
     assert verdicts(result)["fd-room-zone"] == "N/A"
     assert result.survival.at(ZONE).losses == {}
     assert len(steps) == 2
 
 
-def test_placing_again_may_mend_a_budget():
+def test_rescheduling_may_restore_a_budget():
     selector = label_model.equals({"app": "web"})
     budget = DisruptionBudget(namespace="shop", name="web", selector=selector, min_available=2)
-    result, _ = played(THREE, replicas("web", "worker-0", "worker-1"), budgets=[budget])
+    result, _ = simulated(THREE, replicas("web", "worker-0", "worker-1"), budgets=[budget])
     found = finding(result, "fd-need-workloads-host")
     assert found.verdict == "WARN"
     assert found.message.endswith("; rescheduling repairs 1 of them")
-    full, _ = played(THREE, replicas("web", "worker-0", "worker-1", "worker-2"), cpu=3000, budgets=[
+    full, _ = simulated(THREE, replicas("web", "worker-0", "worker-1", "worker-2"), cpu=3000, budgets=[
         msgspec.structs.replace(budget, min_available=3)
     ])  # fmt: skip
-    assert "mends" not in finding(full, "fd-need-workloads-host").message
+    assert "rescheduling repairs" not in finding(full, "fd-need-workloads-host").message
 
 
 def test_a_level_that_was_not_asked_about():
-    result, _ = played(THREE, replicas("web", "worker-0"), asked=(ZONE,))
+    result, _ = simulated(THREE, replicas("web", "worker-0"), asked=(ZONE,))
     assert verdicts(result)["fd-room-host"] == "N/A"
     assert verdicts(result)["fd-room-zone"] == "PASS"
 
 
 def test_the_worst_comes_first():
     pods = [*replicas("web", "worker-0", "worker-0", "worker-1", "worker-1", "worker-2"), *replicas("db", "worker-2")]
-    result, _ = played(THREE, pods, cpu=2000)
+    result, _ = simulated(THREE, pods, cpu=2000)
     afters = result.survival.at(HOST).aftermaths()
     assert [(len(after.loss.stranded), after.workloads.down) for after in afters] == [
         (2, ("Deployment shop/db",)), (2, ()), (2, ()),
@@ -222,12 +222,12 @@ def test_the_worst_comes_first():
     assert all(after.hurts for after in afters)
 
 
-def test_members_of_the_control_plane_come_before_pods():
+def test_control_plane_members_rank_before_pods():
     given = nodes("cp x/a", "worker y/b", "worker z/c")
-    result, _ = played(given, [*stacked(given), *replicas("web", "worker-1", "worker-2")], cpu=3000)
+    result, _ = simulated(given, [*stacked(given), *replicas("web", "worker-1", "worker-2")], cpu=3000)
     first = result.survival.at(HOST).aftermaths()[0]
     assert (first.event.domain, len(first.control_plane.down)) == ("a", 4)
 
 
-def test_counting_alone_says_so():
+def test_without_rescheduling_the_reason_is_given():
     assert finding(judge(THREE, replicas("web", "worker-0")), "fd-room-host").message == "not asked for"

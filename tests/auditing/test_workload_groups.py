@@ -1,4 +1,4 @@
-"""Who stands in for whom: owners, budgets, and the pods that nobody makes again."""
+"""Groups of pods that can replace each other: by owner, by budget, and the pods that are not recreated."""
 
 import re
 
@@ -42,7 +42,7 @@ def test_replicas_are_grouped_by_their_deployment():
     }
 
 
-def test_pods_that_are_no_replicas_of_each_other_are_in_no_group_and_die_with_their_node():
+def test_pods_that_are_not_replicas_are_in_no_group():
     pods = [
         owned("agent", "worker-3", "agent", kind="DaemonSet"),
         owned("job", "worker-3", "job", kind="Job"),
@@ -59,12 +59,12 @@ def test_pods_that_are_no_replicas_of_each_other_are_in_no_group_and_die_with_th
     ({"min_available": "50%"}, 3, 2),    # rounded up
     ({"max_unavailable": 1}, 3, 2),
     ({"max_unavailable": "30%"}, 10, 7),
-    ({"max_unavailable": "1%"}, 3, 2),   # rounded up too, so one may always go
+    ({"max_unavailable": "1%"}, 3, 2),   # rounded up too, so one may always be unavailable
     ({"max_unavailable": 5}, 3, 0),
     ({"min_available": "50%", "expected": 8}, 3, 4),
     ({}, 3, 0),
 ])  # fmt: skip
-def test_what_a_budget_asks_for(asked, n, need):
+def test_the_need_of_a_budget(asked, n, need):
     assert workload_groups.need_of(DisruptionBudget(namespace="shop", name="b", selector=WEB, **asked), n) == need
 
 
@@ -81,7 +81,7 @@ def test_a_null_selector_counts_nothing_and_an_empty_one_everything():
     }
 
 
-def test_a_majority_is_asked_for_by_annotation_or_by_name():
+def test_a_majority_is_required_by_annotation_or_by_name():
     marked = [owned(f"zk-{i}", "worker-3", "zk", kind="StatefulSet", annotations={"bayplan.io/audit": "quorum"})
               for i in range(3)]  # fmt: skip
     plain = replicas("web", "worker-3", "worker-4", "worker-5")
@@ -112,13 +112,13 @@ def test_replicas_that_one_loss_takes(where, host, zone):
     assert found["fd-n1-workloads-zone"] == zone
 
 
-def test_two_replicas_on_one_node_share_its_host_even_if_nobody_labelled_it():
+def test_two_replicas_on_one_node_share_its_host_even_if_it_is_unlabelled():
     given = nodes("cp x/a", "worker z/-", "worker z/-")
     assert verdicts(judge(given, replicas("web", "worker-1", "worker-1")))["fd-n1-workloads-host"] == "WARN"
     assert verdicts(judge(given, replicas("web", "worker-1", "worker-2")))["fd-n1-workloads-host"] == "UNDECIDED"
 
 
-def test_findings_are_told_by_namespace():
+def test_findings_are_grouped_by_namespace():
     pods = [
         one
         for namespace, names in {"shop": ("a", "b", "c", "d"), "bank": ("x",)}.items()
@@ -148,7 +148,7 @@ def test_budgets_through_a_loss(need, where, host):
     )
 
 
-def test_without_budgets_and_majorities_there_is_nothing_to_need():
+def test_without_budgets_and_majorities_the_check_is_not_applicable():
     assert verdicts(judge(CLUSTER, replicas("web", "worker-3")))["fd-need-workloads-host"] == "N/A"
 
 
@@ -157,16 +157,16 @@ def bsi(pods, **more):
     return found["bsi-stanza-deployment"], found["bsi-stanza-statefulset"]
 
 
-def test_deployments_that_do_not_ask_to_be_spread():
-    apart = ObservedPodAffinity(pod_anti_affinity={"requiredDuringSchedulingIgnoredDuringExecution": [{}]})
+def test_deployments_without_spreading():
+    anti_affinity = ObservedPodAffinity(pod_anti_affinity={"requiredDuringSchedulingIgnoredDuringExecution": [{}]})
     where = ("worker-3", "worker-5")
     assert bsi(replicas("web", *where)) == ("WARN", "PASS")
-    assert bsi(replicas("web", *where, affinity=apart)) == ("PASS", "PASS")
+    assert bsi(replicas("web", *where, affinity=anti_affinity)) == ("PASS", "PASS")
     assert bsi(replicas("web", *where, topology_spread_constraints=[{"maxSkew": 1}])) == ("PASS", "PASS")
     assert bsi(replicas("web", "worker-3")) == ("PASS", "PASS")  # nothing to spread
 
 
-def test_controllers_speak_for_their_pods():
+def test_the_template_of_a_controller_decides_for_its_pods():
     def controller(**spec):
         template = ObservedPodTemplate(spec=ObservedPodSpec(**spec))
         return ObservedController(
@@ -213,7 +213,7 @@ SELECTORS = st.none() | st.builds(label_model.selector_of, st.lists(REQUIREMENTS
     st.lists(st.tuples(st.sampled_from("xy"), LABELS), max_size=6),
     st.lists(st.tuples(st.sampled_from("xy"), SELECTORS)),
 )
-def test_a_budget_counts_what_a_look_at_every_pod_finds(pods, selectors):
+def test_a_budget_counts_all_pods_that_its_selector_matches(pods, selectors):
     made = []
     for i, (namespace, labels) in enumerate(pods):
         one = owned(f"p{i}", "worker-3", "p", namespace=namespace)

@@ -1,4 +1,4 @@
-"""What a loss displaces is placed by the same engine, and the index does not notice."""
+"""Displaced pods are placed by the same engine, and the index is left unchanged."""
 
 from unittest import mock
 
@@ -57,7 +57,7 @@ def state(index):
 ZONE_A = FailureEvent("zone", "a", frozenset({"a1"}))
 
 
-def test_what_was_displaced_finds_room():
+def test_displaced_pods_are_placed_on_remaining_nodes():
     index = index_of([node("a1", "a"), node("b1", "b")], [(pod("w1"), "a1"), (pod("w2"), "b1")])
     before = state(index)
     budget = group_of(index, "PodDisruptionBudget shop/web", "w1", "w2", at_least=2)
@@ -68,7 +68,7 @@ def test_what_was_displaced_finds_room():
     assert state(index) == before
 
 
-def test_what_finds_no_room_is_told_what_is_missing():
+def test_a_stranded_pod_names_what_is_missing():
     index = index_of([node("a1", "a"), node("b1", "b", 1500), node("b2", "b", 1200)], [(pod("w1", 2000), "a1")])
     loss = workload_loss.simulate_loss(ZONE_A, index, RULES, max_fixes=1)
     [stranded] = loss.stranded
@@ -79,7 +79,7 @@ def test_what_finds_no_room_is_told_what_is_missing():
     assert "ask for 1500m cpu instead of 2" in [fix.change for fix in stranded.fixes]
 
 
-def test_other_rules_in_the_way_are_no_shortage():
+def test_rejection_by_another_rule_is_no_shortage():
     spread = SpreadNeed((SpreadConstraint(1, ZONE, hard=True, selector=WEB, min_domains=2),))
     index = index_of(
         [node("a1", "a"), node("b1", "b")],
@@ -90,7 +90,7 @@ def test_other_rules_in_the_way_are_no_shortage():
     assert (stranded.nearest, stranded.missing, workload_loss.missing_text(stranded)) == ("", (), "")
 
 
-def test_daemons_mirror_pods_and_leaving_pods_die_with_their_node():
+def test_daemons_mirror_pods_and_terminating_pods_are_lost_with_their_node():
     by_name = NodeAffinity(required=(NodeTerm(fields=(NodeRequirement(NAME_FIELD, "In", ("a1",)),)),))
     placed = [
         pod("daemon", needs={"node_affinity": by_name}),
@@ -105,23 +105,23 @@ def test_daemons_mirror_pods_and_leaving_pods_die_with_their_node():
     assert loss.n_displaced == 1
 
 
-def test_the_more_important_go_first():
+def test_higher_priority_is_placed_first():
     index = index_of([node("a1", "a"), node("b1", "b", 1000)], [(pod("a"), "a1"), (pod("z", priority=5), "a1")])
     loss = workload_loss.simulate_loss(ZONE_A, index, RULES)
     assert loss.placed == (("shop/z", "b1"),)
     assert [one.key for one in loss.stranded] == ["shop/a"]
 
 
-def test_fixes_are_looked_for_once_a_loss_and_not_for_ever():
+def test_fixes_are_searched_once_per_loss_up_to_a_maximum():
     nodes = [node("a1", "a"), node("b1", "b"), node("c1", "c", 100)]
     index = index_of(nodes, [(pod(f"w{i}", 3000), where) for i, where in enumerate(["a1", "b1"])])
-    happening = survivability.label_events(ZONE, {"a1": {ZONE: "a"}, "b1": {ZONE: "b"}})
-    losses = list(workload_loss.simulate_losses(happening, index, RULES, max_fixes=1))
+    events = survivability.label_events(ZONE, {"a1": {ZONE: "a"}, "b1": {ZONE: "b"}})
+    losses = list(workload_loss.simulate_losses(events, index, RULES, max_fixes=1))
     assert [bool(loss.stranded[0].fixes) for loss in losses] == [True, False]
 
 
 def again(question, lost):
-    """The same by other means: an index without the lost nodes, and `placing` on it."""
+    """The same result by other means: an index without the lost nodes, and `placing` on it."""
     made = questions.situation_of(msgspec.convert(question, questions.PodQuestion))
     index = made.index
     displaced = []
@@ -147,13 +147,13 @@ def test_a_loss_is_what_the_engine_does_without_the_nodes(seed, n_lost, few):
     question = strategies.seeded(seed)
     made = questions.situation_of(msgspec.convert(question, questions.PodQuestion))
     index, rules = made.index, profiles.pod_rules(made.profile)
-    # Labels that happen to be the node's zone are taken for those that binding wrote: keep such pods out of it.
+    # Labels equal to the node's zone count as those that binding wrote: such pods are left out.
     lost = frozenset(sorted(index.slots.by_name)[:n_lost])
     before, first = (
         state(index),
         [p.message for p in place_pods.place_all([made.workload], _copy(question), lambda _: rules)],
     )
-    with mock.patch.object(workload_loss, "MAX_UNRANKED_REPLICAS", few):  # ranked or looked at one by one
+    with mock.patch.object(workload_loss, "MAX_UNRANKED_REPLICAS", few):  # ranked or evaluated one by one
         loss = workload_loss.simulate_loss(FailureEvent("host", "h", lost), index, rules)
     found = sorted([*((k, t, "") for k, t in loss.placed), *((s.key, "", s.message) for s in loss.stranded)])
     assert found == sorted(again(question, lost))
@@ -169,6 +169,6 @@ def _copy(question):
 
 def test_losses_of_all_zones_one_after_another():
     index = index_of([node("a1", "a"), node("b1", "b")], [(pod("w1", 3000), "a1"), (pod("w2", 3000), "b1")])
-    happening = survivability.label_events(ZONE, {"a1": {ZONE: "a"}, "b1": {ZONE: "b"}})
-    losses = list(workload_loss.simulate_losses(happening, index, RULES))
+    events = survivability.label_events(ZONE, {"a1": {ZONE: "a"}, "b1": {ZONE: "b"}})
+    losses = list(workload_loss.simulate_losses(events, index, RULES))
     assert [(loss.event.domain, len(loss.stranded)) for loss in losses] == [("a", 1), ("b", 1)]

@@ -223,9 +223,9 @@ def _smallest_shortage(verdicts: Verdicts, workload: Workload, index: PlacementI
     if verdicts.excluded is not None:
         lacks_only_resources &= ~verdicts.excluded
     for one in verdicts.results:
-        refused = one.rejected()
-        if refused is not None and not isinstance(one.rule, ResourcesFit):
-            lacks_only_resources &= ~refused
+        rejected = one.rejected()
+        if rejected is not None and not isinstance(one.rule, ResourcesFit):
+            lacks_only_resources &= ~rejected
     slots = np.flatnonzero(lacks_only_resources)
     if not len(slots):
         return "", ()
