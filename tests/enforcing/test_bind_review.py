@@ -1,4 +1,4 @@
-"""A bind that would break a rule over nodes that must hold while pods run, in either direction."""
+"""Review of a bind against rules over nodes that must hold during execution, in both directions."""
 
 import json
 
@@ -45,15 +45,15 @@ PATH = f"metadata.annotations[bayplan.io/affinity].%s.{RUNNING}[0]"
 ANTI = PATH % "podAntiAffinity"
 OWN = [f"{ANTI} of shop/p rejects app=db on its node, and n1 has shop/db"]
 THEIRS = [f"{ANTI} of shop/db rejects app=web on its node, and n1 has shop/p"]
-LONELY = [f"{PATH % 'podAffinity'} of shop/p requires app=db on its node, and n1 has none"]
+WITHOUT_PEER = [f"{PATH % 'podAffinity'} of shop/p requires app=db on its node, and n1 has none"]
 
 
 @pytest.mark.parametrize("pod, placed, node, said", [
     (workload("p", "web", rule("db")), workload("db", "db"), "n1", OWN),
     (workload("p", "web", rule("db")), workload("db", "db"), "n2", []),
     (workload("p", "web", rule("db")), workload("db", "cache"), "n1", []),
-    (workload("p", "web", rule("db", when=SCHEDULING)), workload("db", "db"), "n1", []),  # the scheduler's business
-    (workload("p", "web", rule("db", key="zone")), workload("db", "db"), "n1", []),  # wider than a node
+    (workload("p", "web", rule("db", when=SCHEDULING)), workload("db", "db"), "n1", []),  # checked by the scheduler only
+    (workload("p", "web", rule("db", key="zone")), workload("db", "db"), "n1", []),  # a larger domain than a node
     (workload("p", "web", rule("db", limit=1)), workload("db", "db"), "n1", []),
     (workload("p", "web", rule("db")), workload("db", "db", deletionTimestamp="2026-01-01T00:00:00Z"), "n1", []),
     (workload("p", "web"), workload("db", "db", rule("web")), "n1", THEIRS),
@@ -62,55 +62,55 @@ LONELY = [f"{PATH % 'podAffinity'} of shop/p requires app=db on its node, and n1
     (workload("p", "web"), workload("db", "db", rule("web", when=SCHEDULING)), "n1", []),
     (workload("p", "web", rule("db")), workload("db", "db", rule("web")), "n1", OWN + THEIRS),
     (workload("p", "web", rule("db", "podAffinity")), workload("db", "db"), "n1", []),
-    (workload("p", "web", rule("db", "podAffinity")), workload("x", "x"), "n1", LONELY),
+    (workload("p", "web", rule("db", "podAffinity")), workload("x", "x"), "n1", WITHOUT_PEER),
     (workload("p", "web", rule("web", "podAffinity")), workload("x", "x"), "n1", []),  # the first of its set
     (workload("p", "web"), workload("db", "db", rule("web", "podAffinity")), "n1", []),  # affinity is not symmetric
-    (workload("p", "web", rule("db")), workload("db", "db"), "unheard-of", []),
+    (workload("p", "web", rule("db")), workload("db", "db"), "unknown", []),
 ])  # fmt: skip
 @pytest.mark.parametrize("semantics", [UPSTREAM, DESIGN])
 def test_one_pod_on_the_first_node(pod, placed, node, said, semantics):
     assert broken(pod, node, (placed, "n1"), semantics=semantics) == said
 
 
-@pytest.mark.parametrize("labels, apart, near", [
-    ({"n1": {}}, [], True),  # no domain: nothing is too near, and nobody near enough
+@pytest.mark.parametrize("labels, conflicting, unmet", [
+    ({"n1": {}}, [], True),  # no domain: nothing conflicts, and no affinity is met
     ({"n1": {HOSTNAME: "same"}, "n2": {HOSTNAME: "same"}}, ["shop/p", "shop/db"], False),
 ])  # fmt: skip
-def test_a_node_is_who_has_its_hostname(labels, apart, near):
+def test_a_node_is_identified_by_its_hostname_label(labels, conflicting, unmet):
     index = PlacementIndex(UPSTREAM)
     for name, given in labels.items():
         index.add_target(targets.target_of_node(msgspec.convert({"metadata": {"name": name, "labels": given}}, Node)))
     index.add(workload("db", "db", rule("web")), [*labels][-1])
     found = bind_review.broken_rules(workload("p", "web", rule("db")), "n1", index)
-    assert [one.owner for one in found] == apart
-    wishing = workload("p", "friend", rule("db", "podAffinity"))
-    assert bool(bind_review.broken_rules(wishing, "n1", index)) is near
+    assert [one.owner for one in found] == conflicting
+    attracted = workload("p", "friend", rule("db", "podAffinity"))
+    assert bool(bind_review.broken_rules(attracted, "n1", index)) is unmet
 
 
-def test_a_second_member_must_join_the_first():
+def test_a_second_member_must_share_the_node_of_the_first():
     near = rule("web", "podAffinity")
     assert broken(workload("p", "web", near), "n1", (workload("q", "web", near), "n2"))
     assert not broken(workload("p", "web", near), "n2", (workload("q", "web", near), "n2"))
 
 
 @pytest.mark.parametrize("semantics", [UPSTREAM, DESIGN])
-def test_members_of_a_set_are_found_by_labels_that_nobody_has_asked_for_yet(semantics):
-    first = workload("q", "web")  # a member without the rule: no term in use looks at its label
+def test_members_of_a_set_are_found_by_labels_that_no_held_term_selects(semantics):
+    first = workload("q", "web")  # a member without the rule: no held term selects its label
     assert broken(workload("p", "web", rule("web", "podAffinity")), "n1", (first, "n2"), semantics=semantics)
 
 
-def test_the_pod_itself_is_no_peer_of_its_own():
-    alone = workload("p", "web", rule("web"))
-    assert not broken(alone, "n1", (alone, "n1"))
+def test_a_pod_is_not_its_own_peer():
+    owner = workload("p", "web", rule("web"))
+    assert not broken(owner, "n1", (owner, "n1"))
 
 
-def test_a_limit_counts_those_who_are_there_already():
+def test_a_limit_counts_pods_already_on_the_node():
     owner, peer = workload("o", "db", rule("web", limit=1)), workload("q", "web")
     assert broken(workload("p", "web"), "n1", (owner, "n1"), (peer, "n1"))
     assert not broken(workload("p", "web"), "n1", (owner, "n1"), (peer, "n2"))
 
 
-def test_daemons_neither_block_nor_are_blocked_in_the_seed():
+def test_daemons_neither_block_nor_are_blocked_in_the_design_semantics():
     all_pods = {"podAntiAffinity": {RUNNING: [{"labelSelector": {}, "namespaceSelector": {}, "topologyKey": HOSTNAME}]}}
     agent = workload("agent", "agent", namespace="kube-system")
     assert broken(workload("p", "web", all_pods), "n1", (agent, "n1"), semantics=UPSTREAM)

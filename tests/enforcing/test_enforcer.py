@@ -1,4 +1,4 @@
-"""Timers, limits and books of enforcement, told what happens and when."""
+"""Timers, limits and state of enforcement, driven by events with given times."""
 
 import math
 
@@ -20,7 +20,7 @@ from bayplan.enforcing.violations import Violation
 GRACE = EnforcementSettings(affinity_grace=100, anti_affinity_grace=10, per_minute=1000, at_once=1000)
 
 
-def broken(owner, *peers, rule_type=RuleType.ANTI_AFFINITY, uid="1"):
+def violation_of(owner, *peers, rule_type=RuleType.ANTI_AFFINITY, uid="1"):
     return Violation(
         owner=owner,
         uid=uid,
@@ -43,39 +43,39 @@ def evicted(plan):
     return [eviction.victim for eviction in plan.evict]
 
 
-def test_each_kind_has_its_grace_time():
-    near, apart = broken("n", rule_type=RuleType.AFFINITY), broken("o", "p")
+def test_each_rule_type_has_its_grace_period():
+    affinity, anti_affinity = violation_of("n", rule_type=RuleType.AFFINITY), violation_of("o", "p")
     enforcer = Enforcer(GRACE)
-    enforcer.observe([near, apart], 0)
-    plan = enforcer.due(9.9, precedence(near, apart))
+    enforcer.observe([affinity, anti_affinity], 0)
+    plan = enforcer.due(9.9, precedence(affinity, anti_affinity))
     assert evicted(plan) == []
     assert sorted(end for _, end in plan.in_grace) == [10, 100]
     assert plan.next_at == 10
-    plan = enforcer.due(10, precedence(near, apart))
+    plan = enforcer.due(10, precedence(affinity, anti_affinity))
     assert [(e.victim, e.why) for e in plan.evict] == [("o", OWNS_RULE)]
-    plan = enforcer.due(100, precedence(near, apart))
+    plan = enforcer.due(100, precedence(affinity, anti_affinity))
     assert [(e.victim, e.why) for e in plan.evict] == [("n", OWNS_AFFINITY), ("o", OWNS_RULE)]
 
 
-def test_who_goes_for_his_affinity_is_told_what_else_that_mends():
+def test_an_affinity_eviction_lists_all_violations_it_resolves():
     lonely = msgspec.structs.replace(
-        broken("lonely", "mate", rule_type=RuleType.AFFINITY), lone_member_without=(frozenset({"mate"}),)
+        violation_of("lonely", "mate", rule_type=RuleType.AFFINITY), lone_member_without=(frozenset({"mate"}),)
     )
-    mate, rival = broken("mate", rule_type=RuleType.AFFINITY), broken("rival", "lonely")
-    at_odds = broken("rival", "another", "third")
+    mate, rival = violation_of("mate", rule_type=RuleType.AFFINITY), violation_of("rival", "lonely")
+    at_odds = violation_of("rival", "another", "third")
     all_of_them = (lonely, mate, rival, at_odds)
     enforcer = Enforcer(GRACE)
     enforcer.observe(all_of_them, 0)
     plan = enforcer.due(100, precedence(*all_of_them, rival=5, mate=5))
     causes = {eviction.victim: eviction.causes for eviction in plan.evict}
-    # Once his mate has gone he is alone and could stay, but for the rival.
+    # Once its mate is evicted it is the lone member and could stay, except for the rival.
     assert causes["lonely"] == (lonely, rival)
     assert causes["mate"] == (mate,)
     assert set(causes) == {"lonely", "mate", "another", "third"}
 
 
-def test_a_rule_that_was_mended_meanwhile_starts_anew():
-    violation = broken("o", "p")
+def test_a_resolved_violation_that_returns_starts_a_new_grace_period():
+    violation = violation_of("o", "p")
     enforcer = Enforcer(GRACE)
     enforcer.observe([violation], 0)
     enforcer.observe([], 5)
@@ -85,24 +85,24 @@ def test_a_rule_that_was_mended_meanwhile_starts_anew():
     assert evicted(enforcer.due(16, precedence(violation))) == ["o"]
 
 
-def test_other_peers_in_the_same_broken_rule_do_not_start_it_anew():
+def test_other_peers_of_the_same_violation_do_not_restart_the_grace_period():
     enforcer = Enforcer(GRACE)
-    enforcer.observe([broken("o", "p")], 0)
-    now_with_q = broken("o", "q")
+    enforcer.observe([violation_of("o", "p")], 0)
+    now_with_q = violation_of("o", "q")
     enforcer.observe([now_with_q], 9)
     assert evicted(enforcer.due(10, precedence(now_with_q))) == ["o"]
 
 
-def test_a_successor_of_the_same_name_has_its_own_time():
+def test_a_recreated_pod_of_the_same_name_has_its_own_grace_period():
     enforcer = Enforcer(GRACE)
-    enforcer.observe([broken("o", "p", uid="1")], 0)
-    successor = broken("o", "p", uid="2")
+    enforcer.observe([violation_of("o", "p", uid="1")], 0)
+    successor = violation_of("o", "p", uid="2")
     enforcer.observe([successor], 9)
     assert evicted(enforcer.due(15, precedence(successor))) == []
 
 
-def test_after_a_take_over_every_grace_time_starts_with_the_first_look():
-    violation = broken("o", "p")
+def test_after_a_take_over_every_grace_period_starts_with_the_first_observation():
+    violation = violation_of("o", "p")
     first, second = Enforcer(GRACE), Enforcer(GRACE)
     first.observe([violation], 0)
     second.observe([violation], 9)
@@ -111,8 +111,8 @@ def test_after_a_take_over_every_grace_time_starts_with_the_first_look():
     assert evicted(second.due(19, precedence(violation))) == ["o"]
 
 
-def test_who_is_on_the_way_out_is_not_evicted_again_and_mends_what_he_broke():
-    one, other = broken("o", "p"), broken("p", "o")
+def test_a_terminating_pod_is_not_evicted_again_and_resolves_its_violations():
+    one, other = violation_of("o", "p"), violation_of("p", "o")
     enforcer = Enforcer(GRACE)
     enforcer.observe([one, other], 0)
     (victim,) = evicted(enforcer.due(10, precedence(one, other)))
@@ -125,8 +125,8 @@ def test_who_is_on_the_way_out_is_not_evicted_again_and_mends_what_he_broke():
     assert enforcer.due(1000, {}).next_at == math.inf
 
 
-def test_a_refused_eviction_is_tried_again_after_a_while():
-    violation = broken("o", "p")
+def test_a_rejected_eviction_is_retried_later():
+    violation = violation_of("o", "p")
     enforcer = Enforcer(GRACE)
     enforcer.observe([violation], 0)
     enforcer.refused("o", "PodDisruptionBudget x allows no disruption", 10)
@@ -138,21 +138,21 @@ def test_a_refused_eviction_is_tried_again_after_a_while():
     assert evicted(enforcer.due(40, precedence(violation))) == ["o"]
 
 
-def test_an_eviction_that_nobody_answered_counts_as_begun():
-    storm = [broken(f"o{i}", f"p{i}") for i in range(3)]
+def test_an_eviction_without_an_answer_counts_as_started():
+    violations = [violation_of(f"o{i}", f"p{i}") for i in range(3)]
     enforcer = Enforcer(EnforcementSettings(anti_affinity_grace=0, per_minute=2, at_once=10))
-    enforcer.observe(storm, 0)
-    assert evicted(enforcer.due(0, precedence(*storm))) == ["o0", "o1"]
+    enforcer.observe(violations, 0)
+    assert evicted(enforcer.due(0, precedence(*violations))) == ["o0", "o1"]
     enforcer.refused("o0", "no answer", 0, outcome_unknown=True)
     enforcer.refused("o1", "a budget", 0)
-    plan = enforcer.due(1, precedence(*storm))
+    plan = enforcer.due(1, precedence(*violations))
     assert evicted(plan) == ["o2"]
     enforcer.evicted("o2", 1)
-    assert [delay.until for delay in enforcer.due(40, precedence(*storm)).waiting] == [60, 60]
+    assert [delay.until for delay in enforcer.due(40, precedence(*violations)).waiting] == [60, 60]
 
 
-def test_of_two_equals_the_one_goes_whom_no_budget_protects():
-    one, other = broken("a", "b"), broken("b", "a")
+def test_of_two_equals_the_one_without_a_budget_is_evicted():
+    one, other = violation_of("a", "b"), violation_of("b", "a")
     enforcer = Enforcer(GRACE)
     enforcer.observe([one, other], 0)
     (first,) = evicted(enforcer.due(10, precedence(one, other)))
@@ -160,8 +160,8 @@ def test_of_two_equals_the_one_goes_whom_no_budget_protects():
     assert evicted(enforcer.due(11, precedence(one, other))) == [{"a": "b", "b": "a"}[first]]
 
 
-def test_a_more_important_one_does_not_go_for_one_that_is_protected():
-    violation = broken("o", "p")
+def test_a_higher_priority_is_not_evicted_in_place_of_a_spared_pod():
+    violation = violation_of("o", "p")
     enforcer = Enforcer(GRACE)
     enforcer.observe([violation], 0)
     enforcer.refused("p", "a budget", 10)
@@ -170,29 +170,29 @@ def test_a_more_important_one_does_not_go_for_one_that_is_protected():
     assert [delay.victim for delay in plan.spared] == ["p"]
 
 
-def test_priority_is_told_as_the_reason():
-    violation = broken("o", "p")
+def test_priority_is_the_reported_reason():
+    violation = violation_of("o", "p")
     enforcer = Enforcer(GRACE)
     enforcer.observe([violation], 0)
     plan = enforcer.due(10, precedence(violation, o=5))
     assert [(e.victim, e.why) for e in plan.evict] == [("p", LOWEST_PRIORITY)]
 
 
-def test_a_storm_of_five_hundred_is_worked_off_minute_by_minute():
-    storm = {f"o{i:03}": broken(f"o{i:03}", f"p{i:03}") for i in range(500)}
+def test_five_hundred_evictions_keep_to_the_rate_limit():
+    violations = {f"o{i:03}": violation_of(f"o{i:03}", f"p{i:03}") for i in range(500)}
     enforcer = Enforcer(EnforcementSettings(anti_affinity_grace=10, per_minute=30, at_once=10))
     now, starts = 0.0, []
-    enforcer.observe(storm.values(), now)
-    while storm:
-        plan = enforcer.due(now, precedence(*storm.values()))
+    enforcer.observe(violations.values(), now)
+    while violations:
+        plan = enforcer.due(now, precedence(*violations.values()))
         assert len(plan.evict) <= 10
         for eviction in plan.evict:
             enforcer.evicted(eviction.victim, now)
             starts.append(now)
-            del storm[eviction.victim]
+            del violations[eviction.victim]
         for eviction in plan.evict:  # gone at once
             enforcer.gone(eviction.victim)
-        enforcer.observe(storm.values(), now)
+        enforcer.observe(violations.values(), now)
         if not plan.evict:
             assert plan.next_at > now
             now = plan.next_at
@@ -201,23 +201,23 @@ def test_a_storm_of_five_hundred_is_worked_off_minute_by_minute():
     assert starts[-1] - starts[0] >= 60 * (500 // 30)
 
 
-def test_nobody_is_evicted_while_too_many_are_on_their_way_out():
-    storm = [broken(f"o{i}", f"p{i}") for i in range(5)]
+def test_no_eviction_starts_while_too_many_are_in_progress():
+    violations = [violation_of(f"o{i}", f"p{i}") for i in range(5)]
     enforcer = Enforcer(EnforcementSettings(anti_affinity_grace=0, per_minute=100, at_once=2))
-    enforcer.observe(storm, 0)
-    plan = enforcer.due(0, precedence(*storm))
+    enforcer.observe(violations, 0)
+    plan = enforcer.due(0, precedence(*violations))
     assert evicted(plan) == ["o0", "o1"]
     assert {delay.why for delay in plan.waiting} == {"2 evictions are in progress, which is the limit"}
     for victim in evicted(plan):
         enforcer.evicted(victim, 0)
-    assert evicted(enforcer.due(1, precedence(*storm))) == []
+    assert evicted(enforcer.due(1, precedence(*violations))) == []
     enforcer.gone("o0")
-    enforcer.observe(storm[1:], 2)
-    assert evicted(enforcer.due(2, precedence(*storm))) == ["o2"]
+    enforcer.observe(violations[1:], 2)
+    assert evicted(enforcer.due(2, precedence(*violations))) == ["o2"]
 
 
-def test_switched_off_nothing_is_due_and_nothing_is_remembered():
-    violation = broken("o", "p")
+def test_while_switched_off_nothing_is_due_and_nothing_is_recorded():
+    violation = violation_of("o", "p")
     enforcer = Enforcer(GRACE)
     enforcer.observe([violation], 0)
     enforcer.switch_off()
@@ -230,7 +230,7 @@ def test_switched_off_nothing_is_due_and_nothing_is_remembered():
     assert evicted(enforcer.due(1010, precedence(violation))) == ["o"]
 
 
-def test_a_set_that_fell_apart_loses_all_but_one():
+def test_of_a_separated_set_all_but_one_are_evicted():
     members = ["a", "b", "c"]
     violations = [
         Violation(
@@ -252,8 +252,8 @@ def test_a_set_that_fell_apart_loses_all_but_one():
     assert evicted(enforcer.due(100, precedence(*violations, a=1))) == ["b", "c"]
 
 
-def test_what_is_mended_while_the_choice_is_made_costs_nobody():
-    one, other = broken("o", "p"), broken("x", "y")
+def test_a_violation_resolved_during_the_choice_evicts_no_pod():
+    one, other = violation_of("o", "p"), violation_of("x", "y")
     enforcer = Enforcer(GRACE)
     enforcer.observe([one, other], 0)
     chosen = enforcer.choosing(10, precedence(one, other))()
@@ -263,17 +263,17 @@ def test_what_is_mended_while_the_choice_is_made_costs_nobody():
     assert evicted(enforcer.plan(chosen, 11)) == []
 
 
-def test_places_are_looked_for_a_few_at_a_time_and_everybody_has_a_turn():
-    storm = [broken(f"o{i}", f"p{i}") for i in range(5)]
+def test_other_targets_are_checked_a_few_at_a_time_and_every_victim_in_turn():
+    violations = [violation_of(f"o{i}", f"p{i}") for i in range(5)]
     enforcer = Enforcer(EnforcementSettings(anti_affinity_grace=0, at_once=2, retry_after=30, only_if_placeable=True))
-    enforcer.observe(storm, 0)
+    enforcer.observe(violations, 0)
     asked = []
 
     def placeable(key):
         asked.append(key)
         return key == "o4"
 
-    plan = enforcer.due(0, precedence(*storm), placeable)
+    plan = enforcer.due(0, precedence(*violations), placeable)
     assert asked == ["o0", "o1"]
     assert [(delay.victim, delay.why, delay.until) for delay in plan.spared] == [
         ("o0", NO_OTHER_TARGET, 30),
@@ -284,11 +284,11 @@ def test_places_are_looked_for_a_few_at_a_time_and_everybody_has_a_turn():
         ("o3", CHECKED_LATER, 0),
         ("o4", CHECKED_LATER, 0),
     ]
-    enforcer.due(0, precedence(*storm), placeable)
-    assert evicted(enforcer.due(1, precedence(*storm), placeable)) == ["o4"]
+    enforcer.due(0, precedence(*violations), placeable)
+    assert evicted(enforcer.due(1, precedence(*violations), placeable)) == ["o4"]
     assert asked == ["o0", "o1", "o2", "o3", "o4"]
     enforcer.evicted("o4", 1)
     enforcer.gone("o4")  # there may be room where it was
-    enforcer.observe(storm[:4], 2)
-    enforcer.due(2, precedence(*storm), placeable)
+    enforcer.observe(violations[:4], 2)
+    enforcer.due(2, precedence(*violations), placeable)
     assert asked[5:] == ["o0", "o1"]

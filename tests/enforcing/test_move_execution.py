@@ -1,4 +1,4 @@
-"""The next step of a plan that is being carried out, asked of views that a test makes up."""
+"""The next step of a plan of moves, on views that a test makes up, and the replacements of evicted pods."""
 
 import pytest
 
@@ -12,6 +12,8 @@ from bayplan.enforcing.move_execution import (
     Dropped,
     MoveExecution,
     MoveSettings,
+    SeenPod,
+    find_replacements,
 )
 from bayplan.enforcing.rebalancing import Rebalancing, WorkloadMove
 from bayplan.model import labels
@@ -51,16 +53,16 @@ class Scene:
         return key.partition("/")[2] not in self._orphans
 
     def plan(self, limits):
-        books, moves = EvictionBudgets(limits.budgets), []
+        budgets, moves = EvictionBudgets(limits.budgets), []
         for name in self.gaining:
             pod = self.workload(f"shop/{name}")
-            if limits.movable(pod) and not books.refusal(pod) and len(moves) < limits.max_moves:
-                books.charge(pod)
+            if limits.movable(pod) and not budgets.refusal(pod) and len(moves) < limits.max_moves:
+                budgets.charge(pod)
                 moves.append(move(name))
         return Rebalancing(tuple(moves), exact=True, n_tried=0)
 
 
-def books(**settings):
+def execution(**settings):
     return MoveExecution(PLAN, UIDS, MoveSettings(**settings))
 
 
@@ -72,78 +74,78 @@ def forbids(name):
     return DisruptionBudget(namespace="shop", name=f"keep-{name}", selector=labels.equals({"app": name}))
 
 
-def test_one_after_another_by_default():
-    carrying, now = books(), 0.0
+def test_one_move_at_a_time_by_default():
+    moving, now = execution(), 0.0
     for name in "abc":
-        step = carrying.step(Scene(), now)
+        step = moving.step(Scene(), now)
         assert evicted(step) == [name]
-        carrying.evicted(f"shop/{name}", now)
-    assert carrying.step(Scene(), now).evict == ()
-    assert carrying.left == ()
+        moving.evicted(f"shop/{name}", now)
+    assert moving.step(Scene(), now).evict == ()
+    assert moving.left == ()
 
 
 @pytest.mark.parametrize("at_once, first", [(1, ["a"]), (2, ["a", "b"]), (9, ["a", "b", "c"])])
 def test_no_more_at_once_than_allowed(at_once, first):
-    assert evicted(books(at_once=at_once).step(Scene(), 0.0)) == first
+    assert evicted(execution(at_once=at_once).step(Scene(), 0.0)) == first
 
 
 def test_no_more_in_a_minute_than_allowed():
-    carrying = books(per_minute=2, at_once=9)
-    assert evicted(carrying.step(Scene(), 0.0)) == ["a", "b"]
-    carrying.evicted("shop/a", 0.0)
-    carrying.evicted("shop/b", 10.0)
-    step = carrying.step(Scene(), 20.0)
+    moving = execution(per_minute=2, at_once=9)
+    assert evicted(moving.step(Scene(), 0.0)) == ["a", "b"]
+    moving.evicted("shop/a", 0.0)
+    moving.evicted("shop/b", 10.0)
+    step = moving.step(Scene(), 20.0)
     assert (step.evict, step.in_time, step.until) == ((), True, 60.0)
-    assert evicted(carrying.step(Scene(), 60.0)) == ["c"]
+    assert evicted(moving.step(Scene(), 60.0)) == ["c"]
 
 
-def test_what_gains_nothing_any_more_is_dropped_for_good():
-    carrying = books()
-    step = carrying.step(Scene(gaining="b"), 0.0)
+def test_a_move_that_gains_nothing_any_more_is_dropped_for_good():
+    moving = execution()
+    step = moving.step(Scene(gaining="b"), 0.0)
     assert step.dropped == (Dropped("shop/a", NO_GAIN), Dropped("shop/c", NO_GAIN))
     assert evicted(step) == ["b"]
-    assert evicted(carrying.step(Scene(gaining="abc"), 0.0)) == ["b"]
+    assert evicted(moving.step(Scene(gaining="abc"), 0.0)) == ["b"]
 
 
 @pytest.mark.parametrize(
     "scene, why",
     [
         (Scene(uids={key: uid for key, uid in UIDS.items() if key != "shop/a"}), GONE),
-        (Scene(uids={**UIDS, "shop/a": "another"}), GONE),  # made anew under the same name
+        (Scene(uids={**UIDS, "shop/a": "another"}), GONE),  # recreated under the same name
         (Scene(terminating="a"), TERMINATING),
         (Scene(orphans="a"), ORPHANED),
     ],
 )
-def test_whoever_is_not_what_was_agreed_upon_is_left_alone(scene, why):
+def test_a_workload_that_changed_is_not_moved(scene, why):
     scene.gaining = "bc"
-    step = books().step(scene, 0.0)
+    step = execution().step(scene, 0.0)
     assert step.dropped == (Dropped("shop/a", why),)
     assert evicted(step) == ["b"]
 
 
 def test_nothing_but_the_plan_is_ever_moved():
-    carrying = MoveExecution(Rebalancing((move("b"),), exact=True, n_tried=1), UIDS, MoveSettings(at_once=9))
-    assert evicted(carrying.step(Scene(), 0.0)) == ["b"]
+    moving = MoveExecution(Rebalancing((move("b"),), exact=True, n_tried=1), UIDS, MoveSettings(at_once=9))
+    assert evicted(moving.step(Scene(), 0.0)) == ["b"]
 
 
 def test_a_budget_holds_a_move_back_but_does_not_drop_it():
-    carrying = books()
-    step = carrying.step(Scene(budgets=[forbids("a")]), 0.0)
+    moving = execution()
+    step = moving.step(Scene(budgets=[forbids("a")]), 0.0)
     assert (evicted(step), step.dropped) == (["b"], ())
-    step = carrying.step(Scene(budgets=[forbids(name) for name in "abc"]), 0.0)
+    step = moving.step(Scene(budgets=[forbids(name) for name in "abc"]), 0.0)
     assert (step.evict, step.dropped, step.in_time, step.until) == ((), (), False, 30.0)
     assert step.waiting == "shop/a cannot be evicted now: PodDisruptionBudget keep-a allows no disruption"
-    assert evicted(carrying.step(Scene(), 30.0)) == ["a"]
+    assert evicted(moving.step(Scene(), 30.0)) == ["a"]
 
 
-def test_whom_the_server_refused_is_asked_again_later():
-    carrying = books(retry_after=10)
-    carrying.refused("shop/a", "no", 0.0)
-    assert evicted(carrying.step(Scene(), 1.0)) == ["b"]
+def test_a_rejected_eviction_is_retried_later():
+    moving = execution(retry_after=10)
+    moving.refused("shop/a", "no", 0.0)
+    assert evicted(moving.step(Scene(), 1.0)) == ["b"]
     for name in "bc":
-        carrying.refused(f"shop/{name}", "no", 1.0)
-    assert carrying.step(Scene(), 5.0).waiting == "shop/a cannot be evicted now: no"
-    assert evicted(carrying.step(Scene(), 10.0)) == ["a"]
+        moving.refused(f"shop/{name}", "no", 1.0)
+    assert moving.step(Scene(), 5.0).waiting == "shop/a cannot be evicted now: no"
+    assert evicted(moving.step(Scene(), 10.0)) == ["a"]
 
 
 def test_moves_that_gain_only_together_wait_together():
@@ -152,7 +154,51 @@ def test_moves_that_gain_only_together_wait_together():
             found = super().plan(limits)
             return found if len(found.moves) == 3 else Rebalancing((), exact=True, n_tried=0)
 
-    carrying = books(retry_after=10)
-    carrying.refused("shop/c", "", 0.0)
-    step = carrying.step(Together(), 1.0)
+    moving = execution(retry_after=10)
+    moving.refused("shop/c", "", 0.0)
+    step = moving.step(Together(), 1.0)
     assert (step.evict, step.dropped, step.waiting) == ((), (), ONLY_TOGETHER)
+
+
+# Replacements
+
+OLD = SeenPod("shop/old", "1", "set", "a")
+OTHER = SeenPod("shop/other", "2", "set", "b")  # another replica that existed before
+BEFORE = frozenset({"1", "2"})
+
+
+def replacements_of(*seen, evicted=(OLD,)):
+    return find_replacements(evicted, BEFORE, seen)
+
+
+def test_a_new_pod_of_the_same_controller_with_a_node_is_the_replacement():
+    new = SeenPod("shop/new", "3", "set", "c")
+    (found,) = replacements_of(OTHER, new)
+    assert (found.new, found.is_over, found.missing) == (new, True, "")
+
+
+def test_a_replacement_is_not_over_while_something_is_missing():
+    cases = [
+        ((OTHER,), "no replacement was created"),
+        ((OTHER, SeenPod("shop/x", "3", "another", "c")), "no replacement was created"),
+        ((OTHER, SeenPod("shop/x", "3", "set", "c", inactive=True)), "no replacement was created"),
+        ((OTHER, SeenPod("shop/x", "3", "set")), "its replacement shop/x has no node"),
+        ((OLD, SeenPod("shop/x", "3", "set", "c")), "it has not terminated"),
+    ]
+    for seen, missing in cases:
+        (found,) = replacements_of(*seen)
+        assert (found.missing, found.is_over) == (missing, False)
+
+
+def test_a_pod_recreated_under_the_same_name_is_a_replacement():
+    (found,) = replacements_of(SeenPod("shop/old", "3", "set", "c"))
+    assert found.is_over
+
+
+def test_each_evicted_pod_needs_its_own_replacement():
+    second = SeenPod("shop/second", "2", "set", "a")
+    one = SeenPod("shop/one", "3", "set", "c")
+    found = replacements_of(one, evicted=(OLD, second))
+    assert [replacement.is_over for replacement in found] == [True, False]
+    two = SeenPod("shop/two", "4", "set", "b")
+    assert all(replacement.is_over for replacement in replacements_of(one, two, evicted=(OLD, second)))

@@ -1,4 +1,4 @@
-"""What exclusive pods are charged: the seed's examples in numbers, and the reference implementation."""
+"""The charges of exclusive pods: the examples of the design document, and the reference implementation."""
 
 import msgspec
 import pytest
@@ -23,7 +23,7 @@ def node(name, cpu, memory, **labels):
     }
 
 
-# 28 cpu and 100 GiB in all; the seed's "largest node" is big, the average node has 7 cpu and 25 GiB.
+# 28 cpu and 100 GiB in all; the "largest node" of the design is big, the average node has 7 cpu and 25 GiB.
 NODES = [
     node("small-1", 2, 4, zone="a"),
     node("small-2", 2, 4, zone="b"),
@@ -53,7 +53,7 @@ def situation(*pods, pod, semantics=UPSTREAM, nodes=NODES):
 
 
 def charged(pod, charge="largest", **how):
-    """cpu and GiB that the pod is charged, whether it waits or runs."""
+    """The cpu and GiB that the pod is charged, pending or running."""
     found = situation(*([pod] if pod["spec"]["nodeName"] else []), pod=pod, **how)
     charger = Charger(found.index, charge)
     (amounts,) = [c.amounts for c in charger.placed()] or [getattr(charger.pending(found.workload), "amounts", None)]
@@ -78,16 +78,16 @@ def charged(pod, charge="largest", **how):
     # Zones: a has 2 and 4, b 18 and 68, c 8 and 28.
     ({"key": "zone"}, (18, 68), (28 / 3 + 0.001 / 3 * 2, 100 / 3 + 1 / 3 / GI * 2)),
     ({"key": "zone", "nodeSelector": {"zone": "a"}}, (2, 4), (2, 4)),
-    # A domain is blocked whole, also the nodes where the pod itself cannot stand.
+    # A domain is blocked whole, including nodes on which the pod itself cannot be placed.
     ({"key": "zone", "nodeSelector": {HOSTNAME: "small-2"}}, (18, 68), (18, 68)),
     ({"key": "zone", "node": "small-2"}, (18, 68), (18, 68)),
     ({"key": "cluster", "node": "small-2"}, (28, 100), (28, 100)),
-    # Where no node has the label, nobody is kept out of anything.
+    # Where no node has the label, nothing is blocked.
     ({"key": "rack"}, (0, 0), (0, 0)),
-    # A node that is still to come may be any.
+    # A node that does not exist yet may be any.
     ({"nodeSelector": {"gpu": "yes"}}, (16, 64), (7, 25)),
 ])  # fmt: skip
-def test_the_seeds_examples(pod, largest, average, when):
+def test_the_examples_of_the_design(pod, largest, average, when):
     assert charged(exclusive(when=when, **pod)) == pytest.approx(largest)
     assert charged(exclusive(when=when, **pod), "average") == pytest.approx(average)
 
@@ -106,14 +106,14 @@ def changed(**fields):
     (changed(namespaceSelector=None, namespaces=[]), None, (18, 68)),
     (changed(namespaceSelector={"matchLabels": {"team": "a"}}), None, None),
     (changed(tolerateNamespaces=["kube-system"]), (18, 68), (18, 68)),
-    (exclusive("zone", namespace="kube-system"), (18, 68), None),  # a daemon's rule keeps nobody out
+    (exclusive("zone", namespace="kube-system"), (18, 68), None),  # the rule of a daemon excludes no pods
 ])  # fmt: skip
-def test_only_who_refuses_everybody_is_charged(pod, upstream, design):
+def test_only_pods_that_exclude_all_others_are_charged(pod, upstream, design):
     assert charged(pod, semantics=UPSTREAM) == upstream
     assert charged(pod, semantics=DESIGN) == design
 
 
-def test_rules_over_several_keys_cost_their_domains_together():
+def test_rules_over_several_keys_are_charged_for_the_union_of_domains():
     pod = exclusive("zone")
     other = {"labelSelector": {}, "namespaceSelector": {}, "topologyKey": "rack"}
     pod["spec"]["affinity"]["podAntiAffinity"][RUNNING] = [other]
@@ -128,13 +128,13 @@ def test_rules_over_several_keys_cost_their_domains_together():
     assert charged(pod, nodes=racked) == (26, 96)
 
 
-def test_a_charge_says_where_it_comes_from():
-    found = situation(exclusive("zone", "placed", node="big"), pod=exclusive(name="waits"))
+def test_a_charge_names_its_domains_and_terms():
+    found = situation(exclusive("zone", "placed", node="big"), pod=exclusive(name="pending"))
     charger = Charger(found.index)
-    (placed,), waiting = charger.placed(), charger.pending(found.workload)
+    (placed,), pending = charger.placed(), charger.pending(found.workload)
     assert (placed.workload, placed.node, placed.domains, placed.n_nodes) == ("research/placed", "big", ("zone=b",), 2)
-    assert (waiting.node, waiting.domains, waiting.n_domains, waiting.n_nodes) == ("", (), 4, 1)
-    assert waiting.exclusion.terms == (f"spec.affinity.podAntiAffinity.{REQUIRED}[0]",)
+    assert (pending.node, pending.domains, pending.n_domains, pending.n_nodes) == ("", (), 4, 1)
+    assert pending.exclusion.terms == (f"spec.affinity.podAntiAffinity.{REQUIRED}[0]",)
     assert not placed.whole_cluster
     assert Charger(found.index).pending(situation(pod=exclusive("cluster")).workload).whole_cluster
 
@@ -145,8 +145,8 @@ def test_charges_follow_the_nodes_and_the_pods():
     assert dict(charger.pending(found.workload).amounts)["cpu"] == 16000
     found.index.remove_target("big")
     assert dict(charger.pending(found.workload).amounts)["cpu"] == 8000
-    assert list(charger.placed()) == []  # its node is gone, and with it what it kept others out of
-    greedy = msgspec.structs.replace(
+    assert list(charger.placed()) == []  # its node is gone, and with it the domain it blocked
+    with_gpu = msgspec.structs.replace(
         found.workload,
         name="gpu",
         needs=msgspec.structs.replace(
@@ -154,7 +154,7 @@ def test_charges_follow_the_nodes_and_the_pods():
             requests=msgspec.structs.replace(found.workload.needs.requests, amounts=(("example.com/gpu", 1),)),
         ),
     )
-    found.index.add(greedy, "fast")  # a resource that no node has offered so far
+    found.index.add(with_gpu, "fast")  # a resource that no node has
     assert [dict(c.amounts)["cpu"] for c in charger.placed(["research"])] == [8000]
     assert list(charger.placed(["shop"])) == []
 
@@ -166,7 +166,7 @@ def test_charges_follow_the_nodes_and_the_pods():
 def test_the_reference_implementation_charges_the_same(preset, charge, seed):
     question = strategies.seeded(seed, presets=(preset,))
     for n, pod in enumerate([question["pod"], *question["pods"]]):
-        if (seed >> n) % 2:  # few random rules refuse everybody, so some are made to
+        if (seed >> n) % 2:  # few random rules exclude all pods, so some are made to
             keys = (HOSTNAME, "topology.kubernetes.io/zone", "rack")
             pod["spec"]["affinity"] = exclusive(keys[(seed >> n) % 3])["spec"]["affinity"] | {
                 "nodeAffinity": (pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}
@@ -177,9 +177,9 @@ def test_the_reference_implementation_charges_the_same(preset, charge, seed):
                 ][REQUIRED]
     asked = msgspec.convert(question, questions.PodQuestion)
     found = questions.situation_of(asked)
-    waiting = msgspec.structs.replace(found.workload, requested_target="")
+    pending = msgspec.structs.replace(found.workload, requested_target="")
     charger = Charger(found.index, charge)
-    ours = {c.workload: dict(c.amounts) for c in (*charger.placed(), charger.pending(waiting)) if c is not None}
+    ours = {c.workload: dict(c.amounts) for c in (*charger.placed(), charger.pending(pending)) if c is not None}
     question["pod"]["spec"].pop("nodeName", None)
     assert ours == reference_implementation.charges(question, found.index.semantics, charge)
 
@@ -211,9 +211,9 @@ def test_accounts_add_up_by_namespace():
     ((), amounts(16, 64), ""),
     (amounts(1), amounts(16), "exceeded quota: q, requested: cpu=16, used: cpu=1, limited: cpu=16"),
     ((), amounts(8, 32), "exceeded quota: q, requested: cpu=16,memory=64Gi, used: cpu=0,memory=0, limited: cpu=8,memory=32Gi"),
-    (amounts(100, 0), (("memory", 64 * GI),), ""),  # what is not named is not limited
-    (amounts(100), (("example.com/gpu", 0),), ""),  # and what is not asked for exceeds nothing
-    (amounts(1_000_000), amounts(2_000_000), ""),  # limits may exceed what there is
+    (amounts(100, 0), (("memory", 64 * GI),), ""),  # a resource that is not named is not limited
+    (amounts(100), (("example.com/gpu", 0),), ""),  # and one that is not requested exceeds nothing
+    (amounts(1_000_000), amounts(2_000_000), ""),  # limits may exceed the capacity
 ])  # fmt: skip
 def test_what_exceeds_a_limit(used, limits, said):
     assert quota.quota_refusal(charge(16, 64), used, limits, "q") == said

@@ -1,4 +1,4 @@
-"""Nobody could choose better who has to go, as far as trying every choice can tell."""
+"""The choice of victims is the best of all, compared with trying every choice."""
 
 import random
 
@@ -13,7 +13,7 @@ SEEDS = st.integers(0, 2**32)
 
 
 def component(chance, n_pods, n_conflicts, alike=False):
-    """Conflicts among pods; `alike` ones are told apart by little, so that there are many equal choices."""
+    """Conflicts among pods; `alike` ones have few differences, so that there are many equal choices."""
     pods = [f"default/p{i}" for i in range(n_pods)]
     precedence = {
         pod: Precedence(
@@ -27,10 +27,10 @@ def component(chance, n_pods, n_conflicts, alike=False):
     for _ in range(n_conflicts):
         owner, *peers = chance.sample(pods, chance.randint(2, min(4, n_pods)))
         conflicts.append(Conflict(owner, frozenset(peers), chance.choice((0, 0, 0, min(1, len(peers) - 1)))))
-    if chance.random() < 0.3:  # some who all keep each other off
-        crowd = chance.sample(pods, chance.randint(2, n_pods))
-        limit = chance.randrange(len(crowd) - 1)
-        conflicts += [Conflict(owner, frozenset(crowd) - {owner}, limit) for owner in crowd]
+    if chance.random() < 0.3:  # some pods that all conflict with each other
+        group = chance.sample(pods, chance.randint(2, n_pods))
+        limit = chance.randrange(len(group) - 1)
+        conflicts += [Conflict(owner, frozenset(group) - {owner}, limit) for owner in group]
     return conflicts, precedence
 
 
@@ -46,8 +46,8 @@ def test_no_choice_is_better(seed):
 
 @settings(max_examples=60, deadline=None)
 @given(seed=SEEDS)
-def test_no_choice_is_better_where_many_can_stand_some(seed):
-    """Limits of all sizes, and parts that hang together by a thread: what bounds and parts of the search are for."""
+def test_no_choice_is_better_with_limits(seed):
+    """Limits of all sizes, and loosely connected parts, which exercise bounds and splitting."""
     chance = random.Random(seed)
     pods = [f"default/p{i}" for i in range(10)]
     precedence = {pod: Precedence(chance.choice((0, 0, 5)), f"2026-01-0{chance.randint(1, 3)}") for pod in pods}
@@ -63,7 +63,7 @@ def test_no_choice_is_better_where_many_can_stand_some(seed):
 
 @settings(max_examples=100, deadline=None)
 @given(seed=SEEDS)
-def test_beyond_the_exact_nobody_goes_who_could_stay(seed):
+def test_a_greedy_choice_evicts_no_pod_that_could_remain(seed):
     chance = random.Random(seed)
     conflicts, precedence = component(chance, 60, 120)
     choice = victims.choose(conflicts, precedence)
@@ -75,7 +75,7 @@ def test_beyond_the_exact_nobody_goes_who_could_stay(seed):
 
 @settings(max_examples=100, deadline=None)
 @given(seed=SEEDS)
-def test_who_has_no_part_in_a_conflict_stays(seed):
+def test_a_pod_without_a_conflict_is_not_evicted(seed):
     chance = random.Random(seed)
     conflicts, precedence = component(chance, 12, 4)
     involved = {key for conflict in conflicts for key in (conflict.owner, *conflict.peers)}

@@ -1,41 +1,41 @@
-"""Who must go where anti-affinity is broken, by trying every choice. For conflicts among few workloads."""
+"""The eviction victims where anti-affinity is violated, by trying every choice, for few workloads."""
 
 import itertools
 
 
 def choose(conflicts, precedence):
-    """The best choice of all that leave no conflict."""
+    """The best of all choices that leave no conflict."""
     involved = sorted({key for c in conflicts for key in (c.owner, *c.peers)})
     choices = [
-        set(gone)
+        set(evicted)
         for size in range(len(involved) + 1)
-        for gone in itertools.combinations(involved, size)
-        if leaves_no_conflict(conflicts, set(gone))
+        for evicted in itertools.combinations(involved, size)
+        if leaves_no_conflict(conflicts, set(evicted))
     ]
-    return min(choices, key=lambda gone: cost(conflicts, precedence, involved, gone), default=set())
+    return min(choices, key=lambda evicted: cost(conflicts, precedence, involved, evicted), default=set())
 
 
-def leaves_no_conflict(conflicts, gone):
-    return all(c.owner in gone or len(c.peers - gone) <= c.limit for c in conflicts)
+def leaves_no_conflict(conflicts, evicted):
+    return all(c.owner in evicted or len(c.peers - evicted) <= c.limit for c in conflicts)
 
 
-def cost(conflicts, precedence, involved, gone):
-    """Priority by priority: how many are wronged, how many go; then, from the most wanted on, whether it goes."""
+def cost(conflicts, precedence, involved, evicted):
+    """By priority: unjustified evictions, evictions; then, in retention order, whether each is evicted."""
     by_level = []
     for level in sorted({precedence[key].priority for key in involved}, reverse=True):
-        here = [key for key in gone if precedence[key].priority == level]
+        here = [key for key in evicted if precedence[key].priority == level]
         unjustified = [
-            key for key in here if not any(gives_way(conflicts, precedence, key, o) for o in set(involved) - gone)
+            key for key in here if not any(justifies(conflicts, precedence, key, o) for o in set(involved) - evicted)
         ]
         by_level.append((len(unjustified), len(here)))
-    wanted = sorted(
+    retention_order = sorted(
         involved, key=lambda k: (-precedence[k].priority, not precedence[k].spared, precedence[k].since or "9999", k)
     )
-    return by_level, [key in gone for key in wanted]
+    return by_level, [key in evicted for key in retention_order]
 
 
-def gives_way(conflicts, precedence, one, other):
-    """Whether the first has to go if the second stays."""
+def justifies(conflicts, precedence, one, other):
+    """Whether the eviction of the first is justified if the second remains."""
     for c in conflicts:
         lower = precedence[one].priority < precedence[other].priority
         if c.owner == one and other in c.peers and (lower or precedence[one].priority == precedence[other].priority):
