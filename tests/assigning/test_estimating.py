@@ -1,4 +1,4 @@
-"""How many replicas fit: all clusters at once as each by itself, whatever they report and however they change."""
+"""The estimates of all clusters at once equal those of each, whatever clusters report and however they change."""
 
 import random
 from fractions import Fraction
@@ -17,7 +17,7 @@ from bayplan.model.clusters import ClusterFacts, NodeGrade, ResourceSummary
 from bayplan.model.targets import Target
 from bayplan.wire.fleets import Cluster
 from reference.fleet import estimator, strategies
-from reference.fleet.objects import Cluster as TwinCluster
+from reference.fleet.objects import Cluster as ReferenceCluster
 from reference.strategies import Dice
 
 SIZES = [0, 1, 999, 2**31 - 1, 2**31, 2**32 - 1, 2**62 - 1, 2**62, 2**63, 10**30]
@@ -50,10 +50,10 @@ def test_estimates_of_all_clusters_are_those_of_each(facts, asked):
     for i, one in enumerate(facts):
         index.add_target(Target(name=f"m{i}", labels={}, cluster=one))
     requests = None if asked is None else tuple(asked.items())
-    plan = None if requests is None else estimating.replica_requests(requests)
+    replica = None if requests is None else estimating.replica_requests(requests)
     found = estimating.estimate_replicas(ReplicaDemand(requests), index)
     for i, one in enumerate(facts):
-        assert found[index.slots.by_name[f"m{i}"]] == estimating.max_replicas(plan, capacity_report_of(one))
+        assert found[index.slots.by_name[f"m{i}"]] == estimating.max_replicas(replica, capacity_report_of(one))
 
 
 @settings(max_examples=200, deadline=None)
@@ -76,4 +76,4 @@ def test_estimates_are_those_of_the_reference_implementation_through_every_chang
         demand = None if requirements is None else ReplicaDemand(amounts_of(asked))
         found = estimating.estimate_replicas(demand, index)
         for name, cluster in written.items():
-            assert found[index.slots.by_name[name]] == estimator.most_replicas(requirements, TwinCluster(cluster))
+            assert found[index.slots.by_name[name]] == estimator.most_replicas(requirements, ReferenceCluster(cluster))

@@ -1,4 +1,4 @@
-"""What an explanation proposes works: applied and asked again, the pod fits where it was said to fit."""
+"""Proposed fixes work: after they are applied, the pod fits on exactly the nodes that the fix lists."""
 
 import gzip
 import json
@@ -19,7 +19,7 @@ from reference import strategies
 
 RECORDINGS = Path(__file__).parents[1] / "upstream" / "pods.jsonl.gz"
 with gzip.open(RECORDINGS, "rt") as lines:
-    REFUSED = [case for case in map(json.loads, lines) if not case["expect"]["best"]]
+    UNSCHEDULABLE = [case for case in map(json.loads, lines) if not case["expect"]["best"]]
 
 
 def situation(question):
@@ -29,7 +29,7 @@ def situation(question):
 
 
 def check_fixes(question):
-    """Apply each proposal for good on an index of its own; returns how many there were."""
+    """Apply each proposal to an index of its own; returns the number of proposals."""
     workload, index, rules = situation(question)
     proposals = fixes.find_proposals(workload, index, rules)
     for proposal in proposals:
@@ -43,13 +43,13 @@ def check_fixes(question):
 
 
 @pytest.mark.parametrize("offset", range(10))
-def test_fixes_for_recorded_refusals_work(offset):
-    assert sum(check_fixes(case) for case in REFUSED[offset::10]) > 0
+def test_fixes_for_recorded_unschedulable_pods_work(offset):
+    assert sum(check_fixes(case) for case in UNSCHEDULABLE[offset::10]) > 0
 
 
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 2**32))
-def test_fixes_for_random_refusals_work(seed):
+def test_fixes_for_random_unschedulable_pods_work(seed):
     question = strategies.seeded(seed)
     workload, index, rules = situation(question)
     if not schedule_pod.schedule(workload, index, rules).placed:
@@ -57,8 +57,8 @@ def test_fixes_for_random_refusals_work(seed):
 
 
 @pytest.mark.parametrize("offset", range(10))
-def test_explaining_changes_nothing_and_covers_every_refused_node(offset):
-    for case in REFUSED[offset::10]:
+def test_explaining_changes_nothing_and_covers_every_rejected_node(offset):
+    for case in UNSCHEDULABLE[offset::10]:
         workload, index, rules = situation(case)
         explained = explanation.explain(workload, index, rules)
         assert explained.message == case["expect"]["message"]

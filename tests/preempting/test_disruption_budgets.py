@@ -1,4 +1,4 @@
-"""Which of those that may have to go would break a budget."""
+"""Which potential victims would violate a budget."""
 
 import numpy as np
 import pytest
@@ -20,11 +20,11 @@ def index_of(*pods):
     return index
 
 
-def breaking(budgets, index):
-    """The names of those who break a budget if all go."""
+def violating_pods(budgets, index):
+    """The names of the pods that violate a budget if all are evicted."""
     rows = index.pod_table.in_order()
-    breaks = budgets.violations(np.zeros(len(rows), np.intp), rows, index.pod_table)
-    return [index.pod_table.at(row).workload.name for row in rows[breaks].tolist()]
+    violating = budgets.violations(np.zeros(len(rows), np.intp), rows, index.pod_table)
+    return [index.pod_table.at(row).workload.name for row in rows[violating].tolist()]
 
 
 def budget(name="b", allowed=0, **how):
@@ -36,7 +36,7 @@ def budget(name="b", allowed=0, **how):
 DB, WEB = {"app": "db"}, {"app": "web"}
 
 
-@pytest.mark.parametrize("budgets, breaks", [
+@pytest.mark.parametrize("budgets, violating", [
     ([], ""),
     ([budget(allowed=0)], "db-1 db-2 db-3"),
     ([budget(allowed=1)], "db-2 db-3"),  # the most important one uses it up
@@ -44,40 +44,40 @@ DB, WEB = {"app": "db"}, {"app": "web"}
     ([budget(allowed=1, disrupted=frozenset({"db-1"}))], "db-3"),
     ([budget(namespace="other")], ""),
     ([budget(selector=None)], ""),
-    ([budget(selector=EVERYTHING)], ""),  # selects nobody, unlike elsewhere
-    ([budget("one", allowed=2), budget("two", allowed=1)], "db-2 db-3"),  # one broken is enough
+    ([budget(selector=EVERYTHING)], ""),  # selects no pod, unlike elsewhere
+    ([budget("one", allowed=2), budget("two", allowed=1)], "db-2 db-3"),  # one violated budget is enough
     ([budget("db", allowed=2), budget("web", selector=equals(WEB))], "web db-3"),
 ])  # fmt: skip
-def test_who_breaks_a_budget(budgets, breaks):
+def test_pods_that_violate_a_budget(budgets, violating):
     index = index_of(("db-1", DB), ("web", WEB), ("db-2", DB), ("bare", {}), ("db-3", DB))
-    assert breaking(DisruptionBudgets(budgets), index) == breaks.split()
+    assert violating_pods(DisruptionBudgets(budgets), index) == violating.split()
 
 
-def test_groups_are_charged_apart():
+def test_groups_are_charged_separately():
     index = index_of(("db-1", DB), ("db-2", DB), ("db-3", DB))
     rows = index.pod_table.in_order()
-    breaks = DisruptionBudgets([budget(allowed=1)]).violations(np.array([0, 1, 1]), rows, index.pod_table)
-    assert breaks.tolist() == [False, False, True]
+    violating = DisruptionBudgets([budget(allowed=1)]).violations(np.array([0, 1, 1]), rows, index.pod_table)
+    assert violating.tolist() == [False, False, True]
 
 
-def test_news_of_budgets_count_at_once():
+def test_changed_budgets_count_at_once():
     index = index_of(("db-1", DB), ("web", WEB))
-    book = DisruptionBudgets([budget(allowed=0)])
-    assert breaking(book, index) == ["db-1"]
-    book.put(budget(allowed=1))
-    assert breaking(book, index) == []
-    book.put(budget(allowed=0, selector=equals(WEB)))
-    assert breaking(book, index) == ["web"]
-    book.drop("shop", "b")
-    book.drop("shop", "b")
-    assert breaking(book, index) == []
-    assert len(book) == 0
+    budgets = DisruptionBudgets([budget(allowed=0)])
+    assert violating_pods(budgets, index) == ["db-1"]
+    budgets.put(budget(allowed=1))
+    assert violating_pods(budgets, index) == []
+    budgets.put(budget(allowed=0, selector=equals(WEB)))
+    assert violating_pods(budgets, index) == ["web"]
+    budgets.drop("shop", "b")
+    budgets.drop("shop", "b")
+    assert violating_pods(budgets, index) == []
+    assert len(budgets) == 0
 
 
-def test_what_is_remembered_of_a_kind_is_not_believed_of_the_next_that_gets_its_number():
+def test_a_reused_signature_id_does_not_inherit_cached_budgets():
     index = index_of(("db-1", DB))
-    book = DisruptionBudgets([budget()])
-    assert breaking(book, index) == ["db-1"]
+    budgets = DisruptionBudgets([budget()])
+    assert violating_pods(budgets, index) == ["db-1"]
     index.remove("shop/db-1")
     index.add(Workload(namespace="shop", name="web", labels=WEB, needs=Needs()), "a")
-    assert breaking(book, index) == []
+    assert violating_pods(budgets, index) == []

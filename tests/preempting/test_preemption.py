@@ -1,4 +1,4 @@
-"""What a caller of `preempt` sees, beside who goes: that is in the scenarios."""
+"""The results of `preempt` beside the choice of victims, which the scenarios cover."""
 
 import msgspec
 import numpy as np
@@ -28,7 +28,7 @@ def pod(name, cpu=1000, priority=0, affinity=None, **how):
 
 
 def cluster(n_nodes, *priorities, cpu=None, semantics=None, labels=None):
-    """Nodes n0, n1, … with a pod of one cpu for each priority, and no room besides."""
+    """Nodes n0, n1, … with a pod of one cpu for each priority, and no free capacity."""
     index = PlacementIndex(semantics or PlacementIndex().semantics)
     for i in range(n_nodes):
         room = (("cpu", cpu or 1000 * len(priorities)), ("pods", 110))
@@ -38,11 +38,11 @@ def cluster(n_nodes, *priorities, cpu=None, semantics=None, labels=None):
     return index
 
 
-def test_a_pod_that_fits_needs_nobody_to_go():
+def test_a_pod_that_fits_preempts_nothing():
     assert preemption.preempt(pod("new", priority=5), cluster(1, 0, cpu=2000), RULES) == Preemption()
 
 
-def test_without_nodes_there_is_nothing_to_say():
+def test_without_nodes_there_is_no_preemption():
     assert preemption.preempt(pod("new", priority=5), PlacementIndex(), RULES) == Preemption()
 
 
@@ -51,14 +51,14 @@ def test_victims_come_in_order_of_importance():
     assert (found.target, found.victims) == ("n0", ("d/p0-1", "d/p0-2", "d/p0-0"))
 
 
-def test_broken_budgets_are_counted():
+def test_violated_budgets_are_counted():
     index = cluster(1, 0, 0, labels={"app": "db"})
-    book = DisruptionBudgets([DisruptionBudget(namespace="d", name="b", selector=equals({"app": "db"}), allowed=1)])
-    assert preemption.preempt(pod("new", cpu=2000, priority=5), index, RULES, book).n_violations == 1
-    assert preemption.preempt(pod("new", cpu=1000, priority=5), index, RULES, book).n_violations == 0
+    budgets = DisruptionBudgets([DisruptionBudget(namespace="d", name="b", selector=equals({"app": "db"}), allowed=1)])
+    assert preemption.preempt(pod("new", cpu=2000, priority=5), index, RULES, budgets).n_violations == 1
+    assert preemption.preempt(pod("new", cpu=1000, priority=5), index, RULES, budgets).n_violations == 0
 
 
-def test_an_earlier_promise_is_taken_back_only_if_nothing_helps():
+def test_a_nomination_is_cleared_only_if_preemption_does_not_help():
     nothing_helps = preemption.preempt(pod("new", priority=0), cluster(1, 0), RULES)
     assert nothing_helps.clears_nomination
     never = preemption.preempt(pod("new", priority=5, preempts=False), cluster(1, 0), RULES)
@@ -66,48 +66,48 @@ def test_an_earlier_promise_is_taken_back_only_if_nothing_helps():
     assert "preemptionPolicy=Never" in never.message
 
 
-def test_a_rule_against_every_node_leaves_nothing_to_free():
+def test_a_rule_that_rejects_every_node_leaves_no_candidate():
     found = preemption.preempt(pod("new", priority=5, unplaceable="unreadable"), cluster(2, 0), RULES)
     assert found.message == "preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."
 
 
 @pytest.mark.parametrize("leaving, waits", [
     ({"terminating": True, "preempted": True}, True),
-    ({"terminating": True}, False),  # it leaves for reasons of its own
+    ({"terminating": True}, False),  # it terminates for another reason
     ({"terminating": True, "preempted": True, "priority": 5}, False),
 ])  # fmt: skip
-def test_only_room_that_is_being_made_for_it_keeps_a_pod_waiting(leaving, waits):
+def test_only_terminating_victims_of_preemption_keep_a_pod_waiting(leaving, waits):
     index = cluster(2, 0, 1)
     index.replace(msgspec.structs.replace(index.records["d/p0-0"].workload, **leaving))
     found = preemption.preempt(pod("new", priority=5, nominated_target="n0"), index, RULES)
     assert ("terminating pod" in found.message) == waits
 
 
-def test_who_was_promised_a_node_is_no_guest_there_once_it_has_come():
+def test_a_nominated_pod_counts_once_after_it_is_bound():
     index = cluster(2, 0)
-    nominated = pod("promised", priority=9)
+    nominated = pod("nominated", priority=9)
     index.remove("d/p0-0")
     index.add(nominated, "n0")
     assert preemption.preempt(pod("new", priority=5), index, RULES, nominated=[(nominated, "n0")]).target == "n1"
 
 
-def test_promises_to_less_important_pods_and_to_itself_count_for_nothing():
+def test_nominations_of_lower_priority_and_its_own_do_not_count():
     index, new = cluster(1, 0), pod("new", priority=5)
     nominations = [(pod("low", priority=4), "n0"), (new, "n0"), (pod("lost", priority=9), "gone")]
     assert preemption.preempt(new, index, RULES, nominated=nominations).target == "n0"
     assert not preemption.preempt(new, index, RULES, nominated=[(pod("high", priority=9), "n0")]).target
 
 
-def test_a_request_beyond_all_bounds_on_an_overcommitted_node():
+def test_a_request_near_the_64_bit_limit_on_an_overcommitted_node():
     index = cluster(1, 0, 0, cpu=1000)
     found = preemption.preempt(pod("new", cpu=2**63 - 1, priority=5), index, RULES)
     assert found.message == "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
 
 
-# Where the cost lies
+# The cost of a search
 
 
-def looked_at_closely(monkeypatch):
+def compared_workloads(monkeypatch):
     """The numbers of workloads that were compared one by one, search by search."""
     numbers = []
     grouped = reprieving.grouped
@@ -120,22 +120,22 @@ def looked_at_closely(monkeypatch):
     return numbers
 
 
-def test_only_nodes_that_can_win_are_looked_at_closely(monkeypatch):
-    numbers = looked_at_closely(monkeypatch)
+def test_only_nodes_that_can_be_cheapest_are_compared(monkeypatch):
+    numbers = compared_workloads(monkeypatch)
     index = cluster(50, 10, 20)
     index.replace(msgspec.structs.replace(index.records["d/p7-0"].workload, priority=1))
     assert preemption.preempt(pod("new", priority=50), index, RULES).target == "n7"
-    assert sum(numbers) == 1  # the one less important pod; whoever matters more stays without being asked
+    assert sum(numbers) == 1  # the one less important pod; the others are reprieved without a comparison
 
 
-def test_where_nothing_helps_nobody_is_looked_at_closely(monkeypatch):
-    numbers = looked_at_closely(monkeypatch)
+def test_no_workload_is_compared_where_preemption_does_not_help(monkeypatch):
+    numbers = compared_workloads(monkeypatch)
     assert not preemption.preempt(pod("new", cpu=3000, priority=50), cluster(50, 10, 20), RULES).target
     assert sum(numbers) == 0
 
 
-def test_a_target_that_is_only_short_of_something_is_never_tried_out(monkeypatch):
-    monkeypatch.setattr(dry_run, "dry_run", lambda *_: pytest.fail("tried out on the index"))
+def test_capacity_constraints_need_no_dry_run(monkeypatch):
+    monkeypatch.setattr(dry_run, "dry_run", lambda *_: pytest.fail("a dry run on the index"))
     apart = AffinityTerms(anti_required=(PodTerm(equals({"app": "db"}), ZONE),))
     for semantics in (PlacementIndex().semantics, DESIGN):
         index = cluster(6, 0, 0, labels={"app": "db"}, semantics=semantics)
@@ -143,30 +143,33 @@ def test_a_target_that_is_only_short_of_something_is_never_tried_out(monkeypatch
         preemption.preempt(pod("other", cpu=1500, priority=5), index, RULES)
 
 
-# A rule that nobody has described here
+# A rule without capacity constraints
 
 
-class NoThirdWheel(Rule):
-    """Refuses targets with exactly three workloads: nothing here knows what it would say with some of them gone."""
+class NotThree(Rule):
+    """Rejects targets with exactly three workloads: no sum shows its outcome after an eviction."""
 
-    name = id = "third-wheel"
+    name = id = "not-three"
 
     def part(self, workload, index):
         return "all"
 
-    def reject(self, plan, index, at):
+    def reject(self, state, index, at):
         return (index.capacity.requested[index.capacity.rows["pods"]] == 3).astype(np.int64)[at]
 
-    def touched(self, plan, change, index):
+    def touched(self, state, change, index):
         return change.slots
 
-    def reasons(self, plan, code):
+    def reasons(self, state, code):
         return (Reason("three", "node(s) have three already", StatusCode.UNSCHEDULABLE),)
 
 
-def test_rules_unknown_here_are_tried_out():
+def test_other_rules_need_a_dry_run():
     index = cluster(1, 0, 1, 2, cpu=9000)
-    found = preemption.preempt(pod("new", priority=5), index, (*RULES, NoThirdWheel()))
+    found = preemption.preempt(pod("new", priority=5), index, (*RULES, NotThree()))
     assert (found.target, found.victims) == ("n0", ("d/p0-0",))
-    nobody = preemption.preempt(pod("new", priority=0), index, (*RULES, NoThirdWheel()))
-    assert nobody.message == "preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod."
+    without_victims = preemption.preempt(pod("new", priority=0), index, (*RULES, NotThree()))
+    assert (
+        without_victims.message
+        == "preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod."
+    )

@@ -62,7 +62,7 @@ class Terms:
 
 
 def read(pod):
-    """The spec's terms, then the annotation's. Those that must hold at run time must hold at placement too."""
+    """The spec's terms, then the annotation's. Terms required during execution are required during scheduling too."""
     terms = Terms()
     annotation = (pod.manifest.get("metadata") or {}).get("annotations") or {}
     sources = [pod.spec.get("affinity") or {}]

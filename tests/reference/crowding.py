@@ -1,8 +1,8 @@
 """
 Random clusters so full that the pending pod mostly fits nowhere, as questions of `decide preemption`.
 
-Made from the questions of `decide pods`: everybody gets a priority and an age, nodes get small, budgets and pods that
-were promised a node come along.
+Made from the questions of `decide pods`: each pod gets a priority and a start time, nodes become small, budgets and
+nominated pods are added.
 """
 
 import random
@@ -38,10 +38,10 @@ def question(dice, presets=("upstream", "design"), switches=True, most_nodes=5, 
     for pod in drawn["pods"]:
         age(dice, pod)
         if dice.rarely(8):
-            keep_apart(dice, pod)
-    settle(dice, drawn, names)
+            add_anti_affinity(dice, pod)
+    pending(dice, drawn, names)
     if dice.rarely(5):
-        quarrel(dice, drawn)
+        zone_conflict(dice, drawn)
     drawn["pods"] += [nominated(dice, f"q{i}", names) for i in range(dice.number(0, 3) if dice.rarely(3) else 0)]
     drawn["objects"] += [budget(dice, f"b{i}") for i in range(dice.number(0, 3))]
     if dice.rarely(6):
@@ -49,27 +49,27 @@ def question(dice, presets=("upstream", "design"), switches=True, most_nodes=5, 
     return drawn
 
 
-def settle(dice, drawn, names):
-    """The pending pod: important, wanting something that is scarce."""
+def pending(dice, drawn, names):
+    """The pending pod: of high priority, requesting something that is scarce."""
     pod = drawn["pod"]
     spec = pod["spec"]
     spec["priority"] = dice.pick((100, 50, 10, 500))
     if dice.often(3):
         spec["containers"][0]["resources"] = {"requests": {"cpu": dice.pick(("1500m", "1", "500m"))}}
     if dice.rarely(3):
-        keep_apart(dice, pod)
+        add_anti_affinity(dice, pod)
     if dice.rarely(4):
-        keep_level(dice, pod)
+        add_spread_constraint(dice, pod)
     if dice.rarely(4):
-        keep_near(dice, pod)
+        add_affinity(dice, pod)
     if dice.rarely(20):
         spec["preemptionPolicy"] = dice.pick(("Never", "PreemptLowerPriority"))
     if dice.rarely(4):
         pod["status"]["nominatedNodeName"] = dice.pick((*names, "gone"))
 
 
-def quarrel(dice, drawn):
-    """Nothing is in the way but who stands somewhere in the zone: nobody else has rules."""
+def zone_conflict(dice, drawn):
+    """Only anti-affinity within a zone rejects nodes: the other pods have no terms."""
     for pod in (*drawn["pods"], drawn["pod"]):
         pod["spec"].pop("affinity", None)
         pod["metadata"].pop("annotations", None)
@@ -78,11 +78,11 @@ def quarrel(dice, drawn):
         side = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
         pod["spec"]["affinity"] = {"podAntiAffinity": side}
     if dice.rarely(3):
-        keep_near(dice, drawn["pod"])
+        add_affinity(dice, drawn["pod"])
 
 
 def shrink(dice, node, here):
-    """Mostly there is room for those who are there and nobody else."""
+    """Mostly the node has capacity for its own pods and no other."""
     for room in (node["status"].get("allocatable"), node["status"]["capacity"]):
         if room is not None and dice.often(3):
             room["pods"] = str(max(1, len(here)))
@@ -103,19 +103,19 @@ def age(dice, pod):
         pod["status"]["conditions"] = [{"type": "DisruptionTarget", "status": "True", "reason": reason}]
 
 
-def keep_apart(dice, pod):
+def add_anti_affinity(dice, pod):
     side = pod["spec"].setdefault("affinity", {}).setdefault("podAntiAffinity", {})
     term = {"topologyKey": dice.pick((HOSTNAME, ZONE)), "labelSelector": strategies.label_selector(dice)}
     side.setdefault("requiredDuringSchedulingIgnoredDuringExecution", []).append(term)
 
 
-def keep_near(dice, pod):
+def add_affinity(dice, pod):
     side = pod["spec"].setdefault("affinity", {}).setdefault("podAffinity", {})
     term = {"topologyKey": dice.pick((HOSTNAME, ZONE)), "labelSelector": some_app(dice)}
     side.setdefault("requiredDuringSchedulingIgnoredDuringExecution", []).append(term)
 
 
-def keep_level(dice, pod):
+def add_spread_constraint(dice, pod):
     constraint = {
         "topologyKey": dice.pick((HOSTNAME, ZONE)),
         "maxSkew": dice.number(1, 2),

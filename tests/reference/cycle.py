@@ -1,4 +1,4 @@
-"""One attempt to place one pod: what every rule is handed. Knows nothing of any rule."""
+"""One scheduling cycle of one pod: the input of every rule. Knows nothing of any rule."""
 
 import msgspec
 
@@ -14,7 +14,7 @@ EXCLUDED = "PreFilterExcluded"
 SKIP = "skip"  # a rule says: nothing of mine to check, or to score
 
 
-class Refused:
+class Rejected:
     def __init__(self, code, *reasons):
         self.code = code
         self.reasons = list(reasons)

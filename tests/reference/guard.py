@@ -1,16 +1,16 @@
 """
-The seed's rule against hard anti-affinity as a weapon, told by asking about made-up pods.
+The seed's rule against cluster-wide required anti-affinity, checked with invented namespaces.
 
-A term reaches all namespaces if it looks into one that nobody has heard of, whatever labels that one has.
+A term selects pods of all namespaces if it selects those of an unknown one, whatever its labels are.
 """
 
 from reference import affinity_terms, objects
 
 HOSTNAME = "kubernetes.io/hostname"
-UNHEARD_OF = "somewhere-nobody-knows"
-# Of these labels a namespace may have any; the first it always has.
+UNKNOWN_NAMESPACE = "unknown-namespace"
+# Sets of labels that a namespace may have; it always has the first label.
 ANYWHERE = [
-    {"kubernetes.io/metadata.name": UNHEARD_OF, **more}
+    {"kubernetes.io/metadata.name": UNKNOWN_NAMESPACE, **more}
     for more in (
         {},
         {"team": "a"},
@@ -22,15 +22,15 @@ ANYWHERE = [
 ]
 
 
-def refused(pod, semantics):
-    """How many of the pod's hard anti-affinity terms the rule refuses."""
+def rejected_terms(pod, semantics):
+    """How many of the pod's required anti-affinity terms the rule rejects."""
     pod = objects.Pod(pod)
     if pod.namespace in semantics.daemon_namespaces:
         return 0
-    return sum(_refused(term, semantics) for term in affinity_terms.read(pod).anti_required)
+    return sum(_is_rejected(term, semantics) for term in affinity_terms.read(pod).anti_required)
 
 
-def _refused(term, semantics):
+def _is_rejected(term, semantics):
     return any(key != HOSTNAME for key in term.keys(semantics)) and all(
-        term._looks_into(UNHEARD_OF, labels, semantics, True) for labels in ANYWHERE
+        term._looks_into(UNKNOWN_NAMESPACE, labels, semantics, True) for labels in ANYWHERE
     )

@@ -4,7 +4,7 @@ MIB = 1024 * 1024
 LEAST, MOST_PER_CONTAINER = 23 * MIB, 1000 * MIB
 
 
-def wanted_images(pod):
+def images_of(pod):
     images = [container.get("image") or "" for container in [*pod.init_containers, *pod.containers]]
     images += [volume["image"].get("reference") or "" for volume in pod.volumes if volume.get("image")]
     return [image if image.rfind(":") > image.rfind("/") else f"{image}:latest" for image in images]
@@ -17,7 +17,7 @@ def sizes(node):
 def score(cycle, node):
     nodes = cycle.cluster.nodes
     here, total = sizes(node), 0
-    for image in wanted_images(cycle.pod):
+    for image in images_of(cycle.pod):
         if image in here:
             share = sum(image in sizes(other) for other in nodes) / len(nodes)
             total += int(here[image] * share)

@@ -1,19 +1,19 @@
 """
-Which pods want to be near or far from which others, in kube-scheduler's way and in the seed's.
+Affinity and anti-affinity between pods, with kube-scheduler's semantics and with the seed's.
 
-The switches of `bayplan.model.semantics` are read where the two part. A *domain* is a (key, value) pair of node labels.
-A term whose topology key is empty looks at several keys at once: affinity is met in any of them, anti-affinity broken
-in any of them, and a node has "the label" if it has any.
+The switches of `bayplan.model.semantics` are read where the two differ. A *domain* is a (key, value) pair of node
+labels. A term with an empty topology key uses several keys at once: affinity is met in any of them, anti-affinity is
+violated in any of them, and a node has "the label" if it has any.
 """
 
-from reference.cycle import SKIP, UNRESOLVABLE, UNSCHEDULABLE, Refused
+from reference.cycle import SKIP, UNRESOLVABLE, UNSCHEDULABLE, Rejected
 
 AFFINITY = "node(s) didn't match pod affinity rules"
 OWN_ANTI = "node(s) didn't match pod anti-affinity rules"
 OTHERS_ANTI = "node(s) didn't satisfy existing pods anti-affinity rules"
 
 
-# Who matches
+# Matching
 
 
 def own_match(cycle, term, pod):
@@ -28,12 +28,12 @@ def other_match(cycle, term, pod):
 
 
 def placed(cycle):
-    """(node, pod) for every pod on a node that is there."""
+    """(node, pod) for every pod on an existing node."""
     return [(node, pod) for node in cycle.cluster.nodes for pod in node.pods]
 
 
 def share_domain(cycle, term, one, other):
-    """Whether two nodes stand in one domain of the term."""
+    """Whether two nodes are in one domain of the term."""
     return any(domain in term.domains(other, cycle.semantics) for domain in term.domains(one, cycle.semantics))
 
 
@@ -58,8 +58,8 @@ def affinity_state(cycle):
     """(term, domains where it is met, whether it may be disregarded) for each required affinity term."""
     terms, semantics = cycle.pod.terms.required, cycle.semantics
     found = [(term, met_domains(cycle, term)) for term in terms]
-    nobody = not any(domains for _, domains in found)
-    first_of_all = nobody and all(own_match(cycle, term, cycle.pod) for term in terms)
+    unmatched = not any(domains for _, domains in found)
+    first_of_all = unmatched and all(own_match(cycle, term, cycle.pod) for term in terms)
     return [
         (term, domains, first_of_term(cycle, term) if semantics.first_pod_per_term else first_of_all)
         for term, domains in found
@@ -127,12 +127,12 @@ def peers_in(cycle, term, owner, domain):
 
 def check(cycle, node):
     if not affinity_met(cycle, node):
-        return Refused(UNRESOLVABLE, AFFINITY)
+        return Rejected(UNRESOLVABLE, AFFINITY)
     for term in cycle.pod.terms.anti_required:
         if any(domain in cycle.notes["own anti"] for domain in term.domains(node, cycle.semantics)):
-            return Refused(UNSCHEDULABLE, OWN_ANTI)
+            return Rejected(UNSCHEDULABLE, OWN_ANTI)
     if any(domain in cycle.notes["others' anti"] for domain in node.labels.items()):
-        return Refused(UNSCHEDULABLE, OTHERS_ANTI)
+        return Rejected(UNSCHEDULABLE, OTHERS_ANTI)
     return None
 
 
@@ -162,7 +162,7 @@ def ignores_others(cycle):
 
 def score(cycle, node):
     own = own_score_once if cycle.semantics.soft_terms_count_once else own_score_per_pod
-    return own(cycle, node) + sum(neighbour_score(cycle, node, where, pod) for where, pod in placed(cycle))
+    return own(cycle, node) + sum(existing_pod_score(cycle, node, where, pod) for where, pod in placed(cycle))
 
 
 def own_score_per_pod(cycle, node):
@@ -189,8 +189,8 @@ def own_score_once(cycle, node):
     return total
 
 
-def neighbour_score(cycle, node, where, owner):
-    """What a placed pod's own terms say of the incoming pod on this node."""
+def existing_pod_score(cycle, node, where, owner):
+    """The score that a placed pod's own terms give the incoming pod on this node."""
     hard_weight = cycle.args("InterPodAffinity").get("hardPodAffinityWeight")
     hard_weight = 1 if hard_weight is None else hard_weight
     weighed = [(hard_weight, term) for term in owner.terms.required]
@@ -208,7 +208,7 @@ def neighbour_score(cycle, node, where, owner):
 
 
 def has_peer(cycle, term, owner, where):
-    """Whether the owner's term selects another pod in its domain already: this placement then changes nothing."""
+    """Whether the owner's term selects another pod in its domain already: then this placement changes nothing."""
     return any(
         pod is not owner and other_match(cycle, term, pod) and share_domain(cycle, term, where, node)
         for node, pod in placed(cycle)

@@ -1,6 +1,6 @@
 """`nodeSelector` and node affinity, and the affinity that the scheduler's configuration adds to every pod."""
 
-from reference.cycle import SKIP, UNRESOLVABLE, Refused, normalise_by_maximum
+from reference.cycle import SKIP, UNRESOLVABLE, Rejected, normalise_by_maximum
 from reference.selecting import node_selected, term_matches
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -11,8 +11,8 @@ def added(cycle):
     return cycle.args("NodeAffinity").get("addedAffinity") or {}
 
 
-def wanted_by_pod(pod, node):
-    """Whether the node has the labels that the pod's nodeSelector and required terms ask for."""
+def matches_pod(pod, node):
+    """Whether the node matches the pod's nodeSelector and required terms."""
     for key, value in (pod.spec.get("nodeSelector") or {}).items():
         if node.labels.get(key) != value:
             return False
@@ -36,15 +36,15 @@ def before_filter(cycle):
         if not listed:  # terms are ORed, so one that names no node leaves all nodes open
             return None
         names |= set.intersection(*listed)
-    return names or Refused(UNRESOLVABLE, "pod affinity terms conflict")
+    return names or Rejected(UNRESOLVABLE, "pod affinity terms conflict")
 
 
 def check(cycle, node):
     enforced = added(cycle).get(REQUIRED)
     if enforced is not None and not node_selected(enforced, node.labels, node.name):
-        return Refused(UNRESOLVABLE, "node(s) didn't match scheduler-enforced node affinity")
-    if not wanted_by_pod(cycle.pod, node):
-        return Refused(UNRESOLVABLE, "node(s) didn't match Pod's node affinity/selector")
+        return Rejected(UNRESOLVABLE, "node(s) didn't match scheduler-enforced node affinity")
+    if not matches_pod(cycle.pod, node):
+        return Rejected(UNRESOLVABLE, "node(s) didn't match Pod's node affinity/selector")
     return None
 
 

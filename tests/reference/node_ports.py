@@ -1,6 +1,6 @@
 """Two pods cannot have the same port of a node."""
 
-from reference.cycle import SKIP, UNSCHEDULABLE, Refused
+from reference.cycle import SKIP, UNSCHEDULABLE, Rejected
 
 ANY_ADDRESS = "0.0.0.0"
 
@@ -30,5 +30,5 @@ def check(cycle, node):
     for pod in node.pods:
         for used in host_ports(pod):
             if any(conflict(wanted, used) for wanted in host_ports(cycle.pod)):
-                return Refused(UNSCHEDULABLE, "node(s) didn't have free ports for the requested pod ports")
+                return Rejected(UNSCHEDULABLE, "node(s) didn't have free ports for the requested pod ports")
     return None

@@ -1,6 +1,6 @@
-"""Cordoned nodes take only pods that tolerate it."""
+"""Cordoned nodes accept only pods that tolerate the unschedulable taint."""
 
-from reference.cycle import UNRESOLVABLE, Refused
+from reference.cycle import UNRESOLVABLE, Rejected
 from reference.taint_toleration import tolerated
 
 CORDON = {"key": "node.kubernetes.io/unschedulable", "value": "", "effect": "NoSchedule"}
@@ -8,5 +8,5 @@ CORDON = {"key": "node.kubernetes.io/unschedulable", "value": "", "effect": "NoS
 
 def check(cycle, node):
     if node.unschedulable and not tolerated(CORDON, cycle.pod.tolerations):
-        return Refused(UNRESOLVABLE, "node(s) were unschedulable")
+        return Rejected(UNRESOLVABLE, "node(s) were unschedulable")
     return None

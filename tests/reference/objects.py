@@ -72,7 +72,7 @@ class Node:
 
 
 class Cluster:
-    """Everything but the pending pod. A pod on a node that is not there is known, but stands nowhere."""
+    """Everything but the pending pod. A pod on a node that does not exist is known, but is on no node."""
 
     def __init__(self, question):
         self.nodes = [Node(manifest) for manifest in question.get("nodes") or []]
@@ -89,7 +89,7 @@ class Cluster:
                 self.node_by_name[pod.node_name].pods.append(pod)
 
     def namespace_labels(self, namespace):
-        """A namespace that nobody described has no labels."""
+        """The labels of a namespace; one that is not in the question has none."""
         return self.namespaces.get(namespace) or {}
 
     def of_kind(self, kind):

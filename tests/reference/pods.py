@@ -16,7 +16,7 @@ from reference import (
     volume_restrictions,
     volume_zone,
 )
-from reference.cycle import EXCLUDED, SKIP, SUCCESS, Cycle, Refused
+from reference.cycle import EXCLUDED, SKIP, SUCCESS, Cycle, Rejected
 
 RULES = {
     "NodeUnschedulable": node_unschedulable,
@@ -59,16 +59,16 @@ def answer(question):
 
 
 def filtered(cycle):
-    """(verdict by node name, the message of a rule that refused every node at once or nothing)"""
+    """(verdict by node name, the message of a rule that rejects every node at once or nothing)"""
     nodes = cycle.cluster.nodes
     skipped, allowed = set(), None
     for plugin in cycle.profile.filters:
         result = call(plugin, "before_filter", cycle)
         if result == SKIP:
             skipped.add(plugin)
-        elif isinstance(result, Refused):
+        elif isinstance(result, Rejected):
             message = f"0/{len(nodes)} nodes are available: {', '.join(result.reasons)}."
-            return {node.name: refused(plugin, result) for node in nodes}, message
+            return {node.name: rejected(plugin, result) for node in nodes}, message
         elif result is not None:
             allowed = result
     running = [plugin for plugin in cycle.profile.filters if plugin not in skipped]
@@ -76,22 +76,22 @@ def filtered(cycle):
 
 
 def verdict(cycle, plugins, allowed, node):
-    """What the first rule that fails says."""
+    """The verdict of the first rule that rejects the node."""
     if allowed is not None and node.name not in allowed:
         return {"code": EXCLUDED}
     for plugin in plugins:
         result = call(plugin, "check", cycle, node)
         if result is not None:
-            return refused(plugin, result)
+            return rejected(plugin, result)
     return {"code": SUCCESS}
 
 
-def refused(plugin, result):
+def rejected(plugin, result):
     return {"code": result.code, "plugin": plugin, "reasons": result.reasons}
 
 
 def call(plugin, function, *arguments):
-    """A rule leaves out what it does not need."""
+    """Call a step of a rule, if the rule has it."""
     found = getattr(RULES[plugin], function, None)
     return found(*arguments) if found else None
 

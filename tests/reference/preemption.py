@@ -1,15 +1,15 @@
 """
-Who must go so that a pod may come: `decide preemption` as plain loops. Question in, answer out.
+Preemption: `decide preemption` as plain loops. Question in, answer out.
 
-Every node is tried by taking pods off it and asking all rules again. `victims_by_node` says more than the answer: what
-each node would cost, for tests that want to know.
+For every node, pods are removed from it and all rules are evaluated again. `search` returns more than the answer: the
+cost of each node, for tests that check it.
 """
 
 from datetime import UTC, datetime
 
 from bayplan.indexing.slots import rank_of
 from reference import inter_pod_affinity, pods
-from reference.cycle import SKIP, SUCCESS, UNSCHEDULABLE, Cycle, Refused
+from reference.cycle import SKIP, SUCCESS, UNSCHEDULABLE, Cycle, Rejected
 from reference.objects import Pod, name_of, namespace_of
 from reference.selecting import selects, selects_all
 
@@ -28,21 +28,21 @@ def answer(question):
 
 
 def search(question):
-    """What every node would cost, the best of them (by the hash of its name among equals), or why there is none."""
+    """The cost of every node, the best node (by the hash of its name among equals), or why there is none."""
     trial = Trial(question)
     if SUCCESS in trial.codes.values() or not trial.nodes:
         return {"candidates": {}, "best": "", "message": ""}
     if trial.not_eligible():
         return {"candidates": {}, "best": "", "message": f"preemption: {trial.not_eligible()}"}
-    candidates, reasons = trial.candidates(across=False)
+    candidates, reasons = trial.candidates(across_nodes=False)
     if not candidates and trial.cycle.semantics.preempt_across_nodes:
-        candidates, _ = trial.candidates(across=True)
+        candidates, _ = trial.candidates(across_nodes=True)
     best = min(candidates, key=lambda name: (candidates[name]["costs"], rank_of("", name)), default="")
     return {"candidates": candidates, "best": best, "message": "" if best else message(trial, reasons)}
 
 
 class Trial:
-    """The cluster of a question, on which pods come and go."""
+    """The cluster of a question, on which pods are added and removed."""
 
     def __init__(self, question):
         self.cycle = Cycle(question)
@@ -56,7 +56,7 @@ class Trial:
             for pod in waiting
             if not pod.node_name and not pod.finished and self.priority_of(pod) >= self.priority and pod is not self.pod
         ]
-        self.codes = {node.name: self.judged(node)[0] for node in self.nodes}
+        self.codes = {node.name: self.evaluated(node)[0] for node in self.nodes}
 
     def priority_of(self, pod):
         written = pod.spec.get("priority")
@@ -66,22 +66,22 @@ class Trial:
         default = next((one for one in self.classes.values() if one.get("globalDefault")), {})
         return (named or default).get("value") or 0
 
-    # Asking the rules
+    # Evaluating the rules
 
-    def judged(self, node):
-        """(code, reasons) for the node as it is now: with the pods nominated to it, and if that passes without."""
-        guests = [pod for pod in self.nominated if pod.status.get("nominatedNodeName") == node.name]
+    def evaluated(self, node):
+        """(code, reasons) for the node as it is now: with its nominated pods, and if that passes, without them."""
+        nominated = [pod for pod in self.nominated if pod.status.get("nominatedNodeName") == node.name]
         here = node.pods
-        node.pods = here + guests
-        code, reasons = self.judged_as_is(node)
+        node.pods = here + nominated
+        code, reasons = self.evaluated_as_is(node)
         node.pods = here
-        return self.judged_as_is(node) if guests and code == SUCCESS else (code, reasons)
+        return self.evaluated_as_is(node) if nominated and code == SUCCESS else (code, reasons)
 
-    def judged_as_is(self, node):
+    def evaluated_as_is(self, node):
         running, allowed = [], None
         for plugin in self.cycle.profile.filters:
             result = pods.call(plugin, "before_filter", self.cycle)
-            if isinstance(result, Refused):
+            if isinstance(result, Rejected):
                 return result.code, result.reasons
             if result != SKIP:
                 running.append(plugin)
@@ -89,7 +89,7 @@ class Trial:
         verdict = pods.verdict(self.cycle, running, allowed, node)
         return verdict["code"], verdict.get("reasons") or []
 
-    # Whether it may
+    # Eligibility
 
     def not_eligible(self):
         if self.pod.spec.get("preemptionPolicy") == "Never":
@@ -102,58 +102,58 @@ class Trial:
                     return TERMINATING
         return ""
 
-    # What each node would cost
+    # The cost of each node
 
-    def candidates(self, *, across):
-        """({node: {"victims", "violations"}}, {node: reasons against it})"""
+    def candidates(self, *, across_nodes):
+        """({node: {"victims", "violations"}}, {node: reasons why it is no candidate})"""
         found, reasons = {}, {}
         for node in self.nodes:
             if self.codes[node.name] != UNSCHEDULABLE:
                 continue
             before = {each.name: list(each.pods) for each in self.nodes}
-            cost_here, against = self.tried(node, across=across)
+            cost_here, rejections = self.dry_run(node, across_nodes=across_nodes)
             for each in self.nodes:
                 each.pods = before[each.name]
             if cost_here is not None:
                 found[node.name] = cost_here
             else:
-                reasons[node.name] = against
+                reasons[node.name] = rejections
         return found, reasons
 
-    def tried(self, node, *, across):
-        lower = self.may_go(node, across=across)
-        if not lower:
+    def dry_run(self, node, *, across_nodes):
+        potential = self.potential_victims(node, across_nodes=across_nodes)
+        if not potential:
             return None, [NO_VICTIMS]
-        for where, pod in lower:
+        for where, pod in potential:
             where.pods = [other for other in where.pods if other is not pod]
-        code, reasons = self.judged(node)
+        code, reasons = self.evaluated(node)
         if code != SUCCESS:
             return None, reasons
-        lower.sort(key=lambda placed: self.importance(placed[1]))
-        violating = self.violating([pod for _, pod in lower])
+        potential.sort(key=lambda placed: self.importance(placed[1]))
+        violating = self.violating([pod for _, pod in potential])
         victims, violations = [], 0
         for tried_first in (True, False):
-            for where, pod in lower:
+            for where, pod in potential:
                 if (pod in violating) is not tried_first:
                     continue
                 where.pods = [*where.pods, pod]
-                if self.judged(node)[0] != SUCCESS:
+                if self.evaluated(node)[0] != SUCCESS:
                     where.pods = where.pods[:-1]
                     victims.append(pod)
                     violations += tried_first
         return {"victims": victims, "violations": violations, "costs": self.costs(victims, violations)}, []
 
-    def may_go(self, node, *, across):
-        """(where, pod) for the pods of lower priority on the node; `across`, also those elsewhere that keep ours off."""
+    def potential_victims(self, node, *, across_nodes):
+        """(where, pod) of lower priority on the node; with `across_nodes` also conflicting pods on other nodes."""
         places = [(where, pod) for where in self.nodes for pod in where.pods if where is node]
-        if across:
-            places += [(where, pod) for where in self.nodes for pod in where.pods if self.keeps_off(node, where, pod)]
+        if across_nodes:
+            places += [(where, pod) for where in self.nodes for pod in where.pods if self.conflicts(node, where, pod)]
         return [
             (where, pod) for where, pod in places if self.priority_of(pod) < self.priority and not self.is_spared(pod)
         ]
 
-    def keeps_off(self, node, where, pod):
-        """Whether a pod on another node is one of those by whom anti-affinity, ours or theirs, is broken on this node."""
+    def conflicts(self, node, where, pod):
+        """Whether a pod on another node violates anti-affinity, of the incoming pod or its own, on this node."""
         cycle = self.cycle
         daemons = cycle.semantics.daemon_namespaces
         if where is node or pod.namespace in daemons or self.pod.namespace in daemons:
@@ -170,7 +170,7 @@ class Trial:
         return bool(broken)
 
     def is_full(self, term, domain):
-        """Whether the domain holds more matches of one of our terms than it allows."""
+        """Whether the domain holds more matches than the term allows."""
         cycle = self.cycle
         matches = [
             pod
@@ -182,7 +182,7 @@ class Trial:
         return len(matches) > term.limit
 
     def is_spared(self, pod):
-        """Whether ours must be near this one, and the switch says that such pods stay."""
+        """Whether required affinity selects this pod, and the switch exempts such pods from eviction."""
         cycle, terms = self.cycle, self.pod.terms.required
         if not cycle.semantics.spare_affinity_partners or not terms:
             return False
@@ -193,11 +193,11 @@ class Trial:
         """Smaller is more important: the higher priority, then the older one; equals by the hash of their name."""
         return -self.priority_of(pod), started(pod), rank_of("", key_of(pod))
 
-    def violating(self, lower):
-        """Those whose budget does not stand their going, the more important ones having gone before."""
+    def violating(self, potential):
+        """The pods whose eviction violates a budget, after the eviction of the more important ones."""
         allowed = [(budget.get("status") or {}).get("disruptionsAllowed") or 0 for budget in self.budgets]
         found = []
-        for pod in lower:
+        for pod in potential:
             charged = [i for i, budget in enumerate(self.budgets) if charges(budget, pod)]
             for i in charged:
                 allowed[i] -= 1
@@ -206,7 +206,7 @@ class Trial:
         return found
 
     def costs(self, victims, violations):
-        """What nodes are compared by, the smallest first."""
+        """The criteria by which nodes are compared, the lowest first."""
         priorities = [self.priority_of(pod) for pod in victims]
         oldest = min((started(pod) for pod in victims if self.priority_of(pod) == max(priorities)), default=NOW)
         total = sum(priority + 2**31 for priority in priorities)

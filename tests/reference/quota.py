@@ -5,35 +5,35 @@ from math import ceil
 from reference import node_affinity, objects
 from reference.selecting import selects_all
 
-UNHEARD_OF = "somewhere-nobody-knows"
-# Without a label, and with each value that random selectors ask for: whoever looks into all of them looks everywhere.
-LABELS = [{"kubernetes.io/metadata.name": UNHEARD_OF, **team} for team in ({}, {"team": "a"}, {"team": "b"})]
+UNKNOWN_NAMESPACE = "unknown-namespace"
+# Without a label, and with each value that random selectors use: a term that selects all of these selects every one.
+LABELS = [{"kubernetes.io/metadata.name": UNKNOWN_NAMESPACE, **team} for team in ({}, {"team": "a"}, {"team": "b"})]
 
 
 def charges(question, semantics, charge="largest"):
-    """Pod → what it is charged by resource, for the pods that are charged anything or at least refuse all others."""
+    """Pod → what it is charged by resource, for the pods with required anti-affinity to every other pod."""
     cluster = objects.Cluster(question)
     waiting = [objects.Pod(manifest) for manifest in [question["pod"]]]
     on_nodes = [pod for node in cluster.nodes for pod in node.pods]
     found = {}
     for pod in [*on_nodes, *waiting]:
-        terms = [term for term in pod.terms.anti_required if refuses_all(term, semantics)]
+        terms = [term for term in pod.terms.anti_required if selects_every_pod(term, semantics)]
         if not terms or pod.namespace in semantics.daemon_namespaces:
             continue
-        blocked = [blocks(terms, node, cluster.nodes, semantics) for node in may_stand_on(pod, cluster.nodes)]
+        blocked = [blocks(terms, node, cluster.nodes, semantics) for node in possible_nodes(pod, cluster.nodes)]
         found[f"{pod.namespace}/{pod.name}"] = combined([b for b in blocked if b], charge)
     return found
 
 
-def refuses_all(term, semantics):
-    everywhere = all(term._looks_into(UNHEARD_OF, labels, semantics, False) for labels in LABELS)
+def selects_every_pod(term, semantics):
+    everywhere = all(term._looks_into(UNKNOWN_NAMESPACE, labels, semantics, False) for labels in LABELS)
     return everywhere and selects_all(term.selector)
 
 
-def may_stand_on(pod, nodes):
+def possible_nodes(pod, nodes):
     if pod.node_name:
         return [node for node in nodes if node.name == pod.node_name]
-    return [node for node in nodes if node_affinity.wanted_by_pod(pod, node)] or nodes
+    return [node for node in nodes if node_affinity.matches_pod(pod, node)] or nodes
 
 
 def blocks(terms, here, nodes, semantics):

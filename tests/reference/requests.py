@@ -1,4 +1,4 @@
-"""How much of each resource a pod asks for. Knows nothing of nodes."""
+"""How much of each resource a pod requests. Knows nothing of nodes."""
 
 from reference.objects import exact, rounded
 
@@ -10,7 +10,7 @@ def requests(pod, *, placed, assuming=None, pod_level=True):
     """
     The pod's requests as {resource: amount}; `assuming` fills in what a container leaves out.
 
-    A placed pod counts with the most of what it asks for, what it was given and what it uses, while it is resized.
+    A placed pod counts with the most of what it requests, what it was allocated and what it uses, while it is resized.
     """
     total = _of_containers(pod, placed, assuming or {})
     if pod_level:

@@ -1,9 +1,9 @@
-"""Whether the pod's requests fit what is left of a node, and three ways to say which node they fit best."""
+"""Whether the pod's requests fit the free resources of a node, and three strategies to score nodes."""
 
 import itertools
 import math
 
-from reference.cycle import UNRESOLVABLE, UNSCHEDULABLE, Refused
+from reference.cycle import UNRESOLVABLE, UNSCHEDULABLE, Rejected
 from reference.requests import ASSUMED, assumed_requests, requests
 
 PLAIN = ("cpu", "memory", "ephemeral-storage")
@@ -43,7 +43,7 @@ def check(cycle, node):
             never = never or asked > room
     if not reasons:
         return None
-    return Refused(UNRESOLVABLE if never else UNSCHEDULABLE, *reasons)
+    return Rejected(UNRESOLVABLE if never else UNSCHEDULABLE, *reasons)
 
 
 def ignored(cycle, resource):
@@ -71,7 +71,7 @@ def score(cycle, node):
 
 
 def room_and_demand(cycle, node, resource):
-    """What the node has and what would be asked of it, with the assumed amounts; no room means: leave it out."""
+    """What the node has and what would be requested of it, with the assumed amounts; 0 means that it does not count."""
     asked = requests(cycle.pod, placed=False, assuming=ASSUMED, pod_level=False).get(resource, 0)
     if resource in ("cpu", "memory"):
         return node.allocatable.get(resource, 0), asked + assumed_use(node, resource)

@@ -17,7 +17,7 @@ def selects(selector, labels):
 
 
 def selects_all(selector):
-    """Whether it is the empty selector, which has nothing to ask."""
+    """Whether it is the empty selector, which has no requirement."""
     return selector is not None and not selector.get("matchLabels") and not selector.get("matchExpressions")
 
 
@@ -56,7 +56,7 @@ def term_matches(term, labels, name):
     """
     Whether one NodeSelectorTerm matches: its requirements are ANDed, and an empty term matches nothing.
 
-    Fields are only looked at where there is a node name; a term that makes no sense matches nothing.
+    Fields are only evaluated where there is a node name; an invalid term matches nothing.
     """
     expressions, fields = term.get("matchExpressions") or [], term.get("matchFields") or []
     if not expressions and not fields:

@@ -1,4 +1,4 @@
-"""What soft rules of placed pods have, in points, by plain loops over all pairs. Question in (without a pending pod)."""
+"""The points of soft rules of placed pods, by plain loops over all pairs. Question in (without a pending pod)."""
 
 from reference.cycle import _semantics
 from reference.objects import Cluster
@@ -9,30 +9,30 @@ STRONGEST = 100
 
 def points(question):
     cluster, semantics = Cluster(question), _semantics(question.get("options") or {})
-    standing = [(node, pod) for node in cluster.nodes for pod in node.pods]
-    total = sum(neighbours(cluster, semantics, standing, node, pod) for node, pod in standing)
-    total += sum(liked_nodes(node, pod) - STRONGEST * soft_taints(node, pod) for node, pod in standing)
-    return total - STRONGEST * too_many(cluster, standing)
+    placed = [(node, pod) for node in cluster.nodes for pod in node.pods]
+    total = sum(peer_points(cluster, semantics, placed, node, pod) for node, pod in placed)
+    total += sum(node_points(node, pod) - STRONGEST * soft_taints(node, pod) for node, pod in placed)
+    return total - STRONGEST * too_many(cluster, placed)
 
 
-def neighbours(cluster, semantics, standing, node, owner):
-    worth = 0
+def peer_points(cluster, semantics, placed, node, owner):
+    points = 0
     for sign, terms in ((1, owner.terms.preferred), (-1, owner.terms.anti_preferred)):
         for term in terms:
-            near = [
+            peers = [
                 pod
-                for other, pod in standing
+                for other, pod in placed
                 if pod is not owner
                 and term.matches(pod, cluster.namespace_labels(pod.namespace), semantics)
                 and set(term.domains(node, semantics)) & set(term.domains(other, semantics))
             ]
-            worth += sign * term.weight * (min(len(near), 1) if semantics.soft_terms_count_once else len(near))
-    return worth
+            points += sign * term.weight * (min(len(peers), 1) if semantics.soft_terms_count_once else len(peers))
+    return points
 
 
-def liked_nodes(node, pod):
-    wishes = pod.node_affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or []
-    return sum(wish["weight"] for wish in wishes if term_matches(wish["preference"], node.labels, node.name))
+def node_points(node, pod):
+    preferred = pod.node_affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or []
+    return sum(one["weight"] for one in preferred if term_matches(one["preference"], node.labels, node.name))
 
 
 def soft_taints(node, pod):
@@ -50,10 +50,10 @@ def tolerates(toleration, taint):
     return toleration.get("operator") == "Exists" or toleration.get("value", "") == taint.get("value", "")
 
 
-def too_many(cluster, standing):
+def too_many(cluster, placed):
     """For every soft spread constraint, each once: pods beyond what the emptiest domain and the skew allow."""
     constraints = []
-    for _, pod in standing:
+    for _, pod in placed:
         for raw in pod.spec.get("topologySpreadConstraints") or []:
             required = (
                 pod.node_affinity.get("requiredDuringSchedulingIgnoredDuringExecution"),
@@ -63,14 +63,14 @@ def too_many(cluster, standing):
             empty = raw.get("labelSelector") is None or selects_all(raw["labelSelector"])
             if raw["whenUnsatisfiable"] == "ScheduleAnyway" and not empty and found not in constraints:
                 constraints.append(found)
-    return sum(excess(cluster, standing, *found) for found in constraints)
+    return sum(excess(cluster, placed, *found) for found in constraints)
 
 
-def excess(cluster, standing, namespace, raw, required):
+def excess(cluster, placed, namespace, raw, required):
     key = raw["topologyKey"]
     eligible = [node for node in cluster.nodes if key in node.labels and allowed(node, *required)]
     counts = {node.labels[key]: 0 for node in eligible}
-    for node, pod in standing:
+    for node, pod in placed:
         if node in eligible and pod.namespace == namespace and not pod.terminating:
             counts[node.labels[key]] += selects(raw["labelSelector"], pod.labels)
     return sum(max(0, count - min(counts.values()) - raw["maxSkew"]) for count in counts.values())

@@ -1,8 +1,8 @@
 """
 Random small clusters with a pending pod, as questions of `decide pods`.
 
-Everything is drawn from few values, so that labels, ports, claims and domains meet often. What an API server would
-refuse is not drawn, except where a file or an annotation may hold it all the same (empty `namespaces`, an empty
+Everything is drawn from few values, so that labels, ports, claims and domains match often. What an API server would
+reject is not drawn, except where a file or an annotation may hold it nevertheless (empty `namespaces`, an empty
 `topologyKey`). `questions()` is for Hypothesis, which then looks for the smallest example; `seeded` draws evenly and
 fast, for long runs.
 """
@@ -252,7 +252,7 @@ def allocatable(dice):
 
 
 def pending_pod(dice, name, claims=(), calm=False, lively=1):
-    """A pod without a place; the higher `lively`, the rarer the rules it brings along; `calm` asks for no node."""
+    """An unscheduled pod; the higher `lively`, the rarer its rules; a `calm` pod names no node."""
     metadata = {"name": name, "namespace": dice.pick(HOMES), "uid": name, "labels": labels(dice, one_in=3)}
     if dice.rarely(3 * lively):
         sides = {sign: one_sign(dice, sign, ours=True) for sign in dice.some(("podAffinity", "podAntiAffinity"), 1)}
@@ -379,7 +379,7 @@ def spread_constraints(dice):
 
 
 def selecting_objects(dice, pod):
-    """A Service and a ReplicaSet that may select the pod; the latter owns it."""
+    """A Service and a ReplicaSet that may select the pod; the ReplicaSet owns it."""
     namespace, objects = pod["metadata"]["namespace"], []
     if dice.rarely(3):
         selector = match_labels(dice, POD_LABELS)
@@ -406,7 +406,7 @@ def storage(dice, namespace):
 
 
 def drivers(dice):
-    """How many volumes nodes can attach, and how much space the driver says it has left."""
+    """How many volumes nodes can attach, and the storage capacity that the driver publishes."""
     group, found = "storage.k8s.io/v1", []
     if dice.rarely(2):
         for number in range(4):

@@ -1,6 +1,6 @@
-"""Taints keep pods out, or only make a node less welcome."""
+"""Taints reject pods, or only lower the score of a node."""
 
-from reference.cycle import UNRESOLVABLE, Refused, normalise_by_maximum
+from reference.cycle import UNRESOLVABLE, Rejected, normalise_by_maximum
 
 HARD = ("NoSchedule", "NoExecute")
 
@@ -20,14 +20,14 @@ def tolerated(taint, tolerations):
     return any(tolerates(toleration, taint) for toleration in tolerations)
 
 
-def keeps_out(node, tolerations):
+def rejects(node, tolerations):
     """Whether one of the node's hard taints is not tolerated."""
     return any(taint.get("effect") in HARD and not tolerated(taint, tolerations) for taint in node.taints)
 
 
 def check(cycle, node):
-    if keeps_out(node, cycle.pod.tolerations):
-        return Refused(UNRESOLVABLE, "node(s) had untolerated taint(s)")
+    if rejects(node, cycle.pod.tolerations):
+        return Rejected(UNRESOLVABLE, "node(s) had untolerated taint(s)")
     return None
 
 

@@ -13,7 +13,7 @@ RECORDINGS = Path(__file__).parents[1] / "upstream"
 
 
 def by_profile(kind):
-    """The recorded questions by what they stress, which is the first part of their name."""
+    """The recorded questions by their subject, which is the first part of their name."""
     groups = defaultdict(list)
     with gzip.open(RECORDINGS / f"{kind}.jsonl.gz", "rt") as lines:
         for line in lines:
@@ -26,7 +26,7 @@ GROUPS, PREEMPTION = by_profile("pods"), by_profile("preemption")
 
 
 def comparable(answer):
-    """What must be equal: a plugin without a score has none, and reasons have no order."""
+    """What must be equal: a missing score is none, and reasons have no order."""
     nodes = {
         name: (
             verdict["code"],
@@ -45,14 +45,14 @@ def test_all_recordings_are_there():
 
 
 @pytest.mark.parametrize("profile", sorted(GROUPS))
-def test_the_twin_decides_as_recorded(profile):
+def test_the_reference_implementation_decides_as_recorded(profile):
     for question in GROUPS[profile]:
         asked = {key: value for key, value in question.items() if key != "expect"}
         assert comparable(pods.answer(asked)) == comparable(question["expect"]), question["name"]
 
 
 @pytest.mark.parametrize("profile", sorted(PREEMPTION))
-def test_the_twin_makes_room_as_recorded(profile):
+def test_the_reference_implementation_preempts_as_recorded(profile):
     for question in PREEMPTION[profile]:
         asked = {key: value for key, value in question.items() if key != "expect"}
         answer, expected = preemption.answer(asked), question["expect"]

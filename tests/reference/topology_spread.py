@@ -2,8 +2,8 @@
 
 import math
 
-from reference.cycle import SKIP, UNRESOLVABLE, UNSCHEDULABLE, Refused
-from reference.node_affinity import wanted_by_pod
+from reference.cycle import SKIP, UNRESOLVABLE, UNSCHEDULABLE, Rejected
+from reference.node_affinity import matches_pod
 from reference.objects import namespace_of
 from reference.resources_fit import half_away
 from reference.selecting import selects, selects_all
@@ -28,7 +28,7 @@ class Constraint:
 
     def counts(self, pod, node):
         """Whether the node takes part in this constraint."""
-        if self.honour_affinity and not wanted_by_pod(pod, node):
+        if self.honour_affinity and not matches_pod(pod, node):
             return False
         return not (self.honour_taints and keeps_out(node, pod.tolerations))
 
@@ -65,7 +65,7 @@ def default_constraints(cycle):
 
 
 def default_selector(cycle):
-    """What the Services that select the pod and its controller ask for, together."""
+    """The selectors of the pod's controller and of the Services that select the pod, combined."""
     pod, cluster = cycle.pod, cycle.cluster
     wanted, expressions = {}, []
     for service in cluster.of_kind("Service"):
@@ -115,13 +115,13 @@ def before_filter(cycle):
 def check(cycle, node):
     for constraint, count in cycle.notes["hard spread"]:
         if constraint.key not in node.labels:
-            return Refused(
+            return Rejected(
                 UNRESOLVABLE, "node(s) didn't match pod topology spread constraints (missing required label)"
             )
         fewest = 0 if len(count) < constraint.min_domains else min(count.values())
         itself = 1 if selects(constraint.selector, cycle.pod.labels) else 0
         if count.get(node.labels[constraint.key], 0) + itself - fewest > constraint.max_skew:
-            return Refused(UNSCHEDULABLE, "node(s) didn't match pod topology spread constraints")
+            return Rejected(UNSCHEDULABLE, "node(s) didn't match pod topology spread constraints")
     return None
 
 
@@ -151,7 +151,7 @@ def before_score(cycle, feasible):
 
 
 def score(cycle, node):
-    """How crowded the node's domains are: the less the better."""
+    """How many pods the node's domains hold: the fewer the better."""
     weighed, scored = cycle.notes["soft spread"]
     if node.name not in scored:
         return 0

@@ -1,7 +1,7 @@
 """
-Which execution-time rules are broken, by plain loops over all pairs of pods.
+Which execution-time rules are violated, by plain loops over all pairs of pods.
 
-Question in (`nodes`, `namespaces`, `pods`, `options` of `decide pods`), list of broken rules out.
+Question in (`nodes`, `namespaces`, `pods`, `options` of `decide pods`), list of violated rules out.
 """
 
 import yaml
@@ -16,7 +16,7 @@ class Scene:
     def __init__(self, question):
         self.cluster = Cluster(question)
         self.semantics = _semantics(question.get("options") or {})
-        self.standing = [(node, pod) for node in self.cluster.nodes for pod in node.pods]
+        self.placed = [(node, pod) for node in self.cluster.nodes for pod in node.pods]
 
     def means(self, term, pod, *, incoming):
         return term.matches(pod, self.cluster.namespace_labels(pod.namespace), self.semantics, incoming=incoming)
@@ -29,65 +29,65 @@ def broken(question):
     """(owner, sign, path, topology keys, domains, node, peers) for each, in order."""
     scene = Scene(question)
     found = []
-    for node, owner in scene.standing:
+    for node, owner in scene.placed:
         if not owner.terminating:
-            found += far(scene, node, owner)
-            found += crowded(scene, node, owner)
+            found += missing_affinity(scene, node, owner)
+            found += broken_anti_affinity(scene, node, owner)
     return sorted(found)
 
 
-def far(scene, node, owner):
-    lasting = judged(scene, listed(owner, "podAffinity", EXECUTION))
+def missing_affinity(scene, node, owner):
+    lasting = meaningful(scene, listed(owner, "podAffinity", EXECUTION))
     every = listed(owner, "podAffinity", EXECUTION, REQUIRED)
     for path, term in lasting:
-        near = [
+        peers = [
             pod
-            for other, pod in scene.standing
+            for other, pod in scene.placed
             if pod is not owner and meets(scene, lasting, term, pod) and shares(scene, term, node, other)
         ]
-        if near or is_alone(scene, owner, lasting, term) or is_alone(scene, owner, every, term):
+        if peers or is_first(scene, owner, lasting, term) or is_first(scene, owner, every, term):
             continue
-        elsewhere = [pod for _, pod in scene.standing if pod is not owner and meets(scene, lasting, term, pod)]
+        elsewhere = [pod for _, pod in scene.placed if pod is not owner and meets(scene, lasting, term, pod)]
         domains = term.domains(node, scene.semantics)
-        yield told(owner, "affinity", path, term.keys(scene.semantics), domains, node, elsewhere)
+        yield breach(owner, "affinity", path, term.keys(scene.semantics), domains, node, elsewhere)
 
 
 def meets(scene, terms, term, pod):
-    """Whether the pod is one that the term wants near: by all of the terms at once, or by this one."""
+    """Whether the pod matches: all of the terms at once, or this one."""
     needed = [term] if scene.semantics.affinity_terms_met_apart else [each for _, each in terms]
     return all(scene.means(each, pod, incoming=True) for each in needed)
 
 
-def is_alone(scene, owner, terms, term):
-    """Whether the owner is the first of its set, as it would be judged by these terms if it were placed now."""
+def is_first(scene, owner, terms, term):
+    """Whether the first-pod exception would apply to the owner with these terms if it were placed now."""
     semantics = scene.semantics
     if semantics.first_pod_per_term:
         return scene.means(term, owner, incoming=True) and not any(
-            scene.means(term, pod, incoming=True) for _, pod in scene.standing if pod is not owner
+            scene.means(term, pod, incoming=True) for _, pod in scene.placed if pod is not owner
         )
     if not all(scene.means(each, owner, incoming=True) for _, each in terms):
         return False
     return not any(
         meets(scene, terms, each, pod) and (each.domains(node, semantics) or is_any(each, semantics))
         for _, each in terms
-        for node, pod in scene.standing
+        for node, pod in scene.placed
         if pod is not owner
     )
 
 
 def is_any(term, semantics):
-    """Over several keys everybody counts, whatever labels the node has."""
+    """Over several keys every pod counts, whatever labels its node has."""
     return len(term.keys(semantics)) > 1
 
 
-def crowded(scene, node, owner):
+def broken_anti_affinity(scene, node, owner):
     if scene.is_daemon(owner):
         return
-    for path, term in judged(scene, listed(owner, "podAntiAffinity", EXECUTION)):
+    for path, term in meaningful(scene, listed(owner, "podAntiAffinity", EXECUTION)):
         for domain in term.domains(node, scene.semantics):
             peers = [
                 pod
-                for other, pod in scene.standing
+                for other, pod in scene.placed
                 if pod is not owner
                 and not pod.terminating
                 and not scene.is_daemon(pod)
@@ -95,7 +95,7 @@ def crowded(scene, node, owner):
                 and domain in term.domains(other, scene.semantics)
             ]
             if len(peers) > term.limit:
-                yield told(owner, "anti-affinity", path, [domain[0]], [domain], node, peers)
+                yield breach(owner, "anti-affinity", path, [domain[0]], [domain], node, peers)
 
 
 def shares(scene, term, one, other):
@@ -116,12 +116,12 @@ def listed(pod, sign, *lists):
     ]
 
 
-def judged(scene, terms):
-    """Without those whose empty topology key means nothing."""
+def meaningful(scene, terms):
+    """The terms without those whose empty topology key has no meaning."""
     return [(path, term) for path, term in terms if term.topology_key or scene.semantics.empty_topology_key_means_any]
 
 
-def told(owner, sign, path, keys, domains, node, peers):
+def breach(owner, sign, path, keys, domains, node, peers):
     return (
         f"{owner.namespace}/{owner.name}",
         sign,

@@ -1,6 +1,6 @@
-"""A pod goes where its volumes are, or where they can be found or made."""
+"""A pod fits on nodes that reach its bound volumes, and where unbound claims can be bound or provisioned."""
 
-from reference.cycle import SKIP, UNRESOLVABLE, Refused
+from reference.cycle import SKIP, UNRESOLVABLE, Rejected
 from reference.objects import annotations_of, exact, labels_of, name_of, namespace_of
 from reference.selecting import node_selected, selects
 
@@ -15,8 +15,8 @@ def class_of(thing):
     return annotations_of(thing).get(BETA_CLASS) or (thing.get("spec") or {}).get("storageClassName") or ""
 
 
-def wanted_claims(pod):
-    """(claim name, whether the pod owns it) of every volume that stands for a claim."""
+def claims_of(pod):
+    """(claim name, whether the pod owns it) of every volume that refers to a claim."""
     for volume in pod.volumes:
         if volume.get("persistentVolumeClaim") is not None:
             yield volume["persistentVolumeClaim"].get("claimName") or "", False
@@ -26,11 +26,11 @@ def wanted_claims(pod):
 
 def before_filter(cycle):
     claims, pod = [], cycle.pod
-    for name, own in wanted_claims(pod):
+    for name, own in claims_of(pod):
         claim = cycle.cluster.find("PersistentVolumeClaim", name, pod.namespace)
-        refusal = unusable(pod, name, claim, own)
-        if refusal:
-            return Refused(UNRESOLVABLE, refusal)
+        reason = unusable(pod, name, claim, own)
+        if reason:
+            return Rejected(UNRESOLVABLE, reason)
         claims.append(claim)
     if not claims:
         return SKIP
@@ -41,7 +41,7 @@ def before_filter(cycle):
         elif waits_for_pod(cycle, claim) and not claim["spec"].get("volumeName"):
             waiting.append(claim)
         else:
-            return Refused(UNRESOLVABLE, "pod has unbound immediate PersistentVolumeClaims")
+            return Rejected(UNRESOLVABLE, "pod has unbound immediate PersistentVolumeClaims")
     cycle.notes["VolumeBinding"] = (bound, waiting)
     return None
 
@@ -85,7 +85,7 @@ def check(cycle, node):
         reasons.append("node(s) did not have enough free storage")
     if not exist:
         reasons.append("node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)")
-    return Refused(UNRESOLVABLE, *reasons) if reasons else None
+    return Rejected(UNRESOLVABLE, *reasons) if reasons else None
 
 
 def bound_volumes(cycle, claims, node):
@@ -105,7 +105,7 @@ def reachable(volume, node):
 
 
 def can_bind(cycle, claims, node, *, with_space=False):
-    """Whether every waiting claim finds a volume, or can have one made (if there is space), for a pod on this node."""
+    """Whether every unbound claim finds a volume, or one can be provisioned (with capacity), for a pod on this node."""
     searching, to_make = [], []
     for claim in claims:
         chosen = annotations_of(claim).get(SELECTED_NODE)
@@ -130,7 +130,7 @@ def size(claim):
 
 
 def find_volume(cycle, claim, node, taken):
-    """The volume kept for the claim if there is one, else the smallest that suits it."""
+    """The volume reserved for the claim if there is one, else the smallest that matches it."""
     best = None
     for volume in cycle.cluster.of_kind("PersistentVolume"):
         if class_of(volume) != class_of(claim) or name_of(volume) in taken:
@@ -172,7 +172,7 @@ def available(volume, claim):
 
 
 def can_make(cycle, claim, node):
-    """Whether the claim's class makes volumes that this node may use."""
+    """Whether the claim's class provisions volumes that this node may use."""
     found = storage_class(cycle, claim)
     if (found.get("provisioner") or "") in ("", NO_PROVISIONER):
         return False
@@ -186,7 +186,7 @@ def topology_matches(term, node):
 
 
 def has_space(cycle, claim, node):
-    """Whether the driver, if it tells, has enough space for the claim where the node can reach it."""
+    """Whether the driver, if it publishes its capacity, has enough for the claim where the node can reach it."""
     driver = cycle.cluster.find("CSIDriver", storage_class(cycle, claim).get("provisioner") or "")
     if driver is None or not (driver.get("spec") or {}).get("storageCapacity") or not size(claim):
         return True

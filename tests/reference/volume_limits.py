@@ -1,6 +1,6 @@
 """No more volumes of a driver on a node than it can attach there."""
 
-from reference.cycle import SKIP, UNSCHEDULABLE, Refused
+from reference.cycle import SKIP, UNSCHEDULABLE, Rejected
 from reference.objects import name_of
 from reference.volume_binding import storage_class, wanted_claims
 
@@ -18,7 +18,7 @@ def check(cycle, node):
         there = {volume for volume in attached if volume[0] == driver}
         new = {volume for volume in wanted if volume[0] == driver} - used
         if new and len(there) + len(new) > limit:
-            return Refused(UNSCHEDULABLE, "node(s) exceed max volume count")
+            return Rejected(UNSCHEDULABLE, "node(s) exceed max volume count")
     return None
 
 
@@ -29,7 +29,7 @@ def limits_of(cycle, node):
 
 
 def left_attached(cycle, node):
-    """(driver, handle) of every volume that a VolumeAttachment ties to the node."""
+    """(driver, handle) of every volume that a VolumeAttachment attaches to the node."""
     found = set()
     for one in cycle.cluster.of_kind("VolumeAttachment"):
         spec = one.get("spec") or {}
@@ -41,7 +41,7 @@ def left_attached(cycle, node):
 
 
 def volumes_of(cycle, pod):
-    """(driver, handle) of every volume of a driver; one that is not made yet is known by its claim."""
+    """(driver, handle) of every volume of a driver; one that is not provisioned yet is identified by its claim."""
     found = set()
     for name, _ in wanted_claims(pod):
         claim = cycle.cluster.find("PersistentVolumeClaim", name, pod.namespace)

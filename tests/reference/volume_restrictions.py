@@ -1,6 +1,6 @@
 """Volumes that only one pod may use at a time."""
 
-from reference.cycle import SKIP, UNRESOLVABLE, UNSCHEDULABLE, Refused
+from reference.cycle import SKIP, UNRESOLVABLE, UNSCHEDULABLE, Rejected
 
 ONE_POD = "ReadWriteOncePod"
 EXCLUSIVE_DISKS = ("gcePersistentDisk", "awsElasticBlockStore", "iscsi", "rbd")
@@ -11,7 +11,7 @@ def before_filter(cycle):
     for name in cycle.pod.claims:
         claim = cycle.cluster.find("PersistentVolumeClaim", name, cycle.pod.namespace)
         if claim is None:
-            return Refused(UNRESOLVABLE, f'persistentvolumeclaim "{name}" not found')
+            return Rejected(UNRESOLVABLE, f'persistentvolumeclaim "{name}" not found')
         if ONE_POD in ((claim.get("spec") or {}).get("accessModes") or []) and in_use(cycle, name):
             taken += 1
     cycle.notes["VolumeRestrictions"] = taken
@@ -29,9 +29,9 @@ def in_use(cycle, claim):
 def check(cycle, node):
     for volume in cycle.pod.volumes:
         if any(same_disk(volume, other) for pod in node.pods for other in pod.volumes):
-            return Refused(UNSCHEDULABLE, "node(s) had no available disk")
+            return Rejected(UNSCHEDULABLE, "node(s) had no available disk")
     if cycle.notes["VolumeRestrictions"]:
-        return Refused(
+        return Rejected(
             UNSCHEDULABLE,
             "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod",
         )

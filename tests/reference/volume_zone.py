@@ -1,6 +1,6 @@
 """A volume that carries zone or region labels is used from nodes with the same ones."""
 
-from reference.cycle import SKIP, UNRESOLVABLE, Refused
+from reference.cycle import SKIP, UNRESOLVABLE, Rejected
 from reference.objects import labels_of
 from reference.volume_binding import class_of
 
@@ -15,26 +15,26 @@ def before_filter(cycle):
     wanted = []  # (key, values) of every bound volume
     for name in cycle.pod.claims:
         if not name:
-            return Refused(UNRESOLVABLE, "PersistentVolumeClaim had no name")
+            return Rejected(UNRESOLVABLE, "PersistentVolumeClaim had no name")
         claim = cycle.cluster.find("PersistentVolumeClaim", name, cycle.pod.namespace)
         if claim is None:
-            return Refused(UNRESOLVABLE, f'persistentvolumeclaim "{name}" not found')
+            return Rejected(UNRESOLVABLE, f'persistentvolumeclaim "{name}" not found')
         volume_name = claim["spec"].get("volumeName")
         if not volume_name:
-            refusal = unbound(cycle, claim)
-            if refusal:
-                return Refused(UNRESOLVABLE, refusal)
+            reason = unbound(cycle, claim)
+            if reason:
+                return Rejected(UNRESOLVABLE, reason)
             continue
         volume = cycle.cluster.find("PersistentVolume", volume_name)
         if volume is None:
-            return Refused(UNRESOLVABLE, f'persistentvolume "{volume_name}" not found')
+            return Rejected(UNRESOLVABLE, f'persistentvolume "{volume_name}" not found')
         wanted += zones(volume)
     cycle.notes["VolumeZone"] = wanted
     return None if wanted else SKIP
 
 
 def unbound(cycle, claim):
-    """Why a claim without a volume cannot be judged, or nothing if its volume is made later."""
+    """Why a claim without a volume cannot be evaluated, or nothing if its volume is provisioned later."""
     name = class_of(claim)
     if not name:
         return "PersistentVolumeClaim had no pv name and storageClass name"
@@ -62,5 +62,5 @@ def check(cycle, node):
         return None
     for key, values in cycle.notes["VolumeZone"]:
         if node.labels.get(key, node.labels.get(CURRENT.get(key, key))) not in values:
-            return Refused(UNRESOLVABLE, "node(s) had no available volume zone")
+            return Rejected(UNRESOLVABLE, "node(s) had no available volume zone")
     return None

@@ -50,8 +50,8 @@ def term(text, when=writing.REQUIRED, sign=ANTI):
 @pytest.mark.parametrize("when", [writing.REQUIRED, writing.RUNNING])
 def test_the_seeds_rule(text, upstream, design, when):
     path = f"spec.affinity.{ANTI}.{when}[0].topologyKey"
-    for semantics, refused in ((UPSTREAM, upstream), (DESIGN, design)):
-        assert held_against(term(text, when), semantics) == ([f"{path}: {BEYOND}"] if refused else [])
+    for semantics, rejected_terms in ((UPSTREAM, upstream), (DESIGN, design)):
+        assert held_against(term(text, when), semantics) == ([f"{path}: {BEYOND}"] if rejected_terms else [])
 
 
 def test_soft_rules_and_affinity_are_no_weapons():
@@ -142,7 +142,7 @@ def test_who_is_exempt(exempt, requester, passes):
 def test_the_reference_implementation_refuses_as_many_terms(preset, seed):
     pod = strategies.seeded(seed)["pod"]
     found = pod_guard.guard_verdict(pod_guard.read_pod_like(pod, "default"), preset, DEFAULT)
-    assert len(found.causes) == reference_implementation.refused(pod, preset)
+    assert len(found.causes) == reference_implementation.rejected_terms(pod, preset)
 
 
 # Traps

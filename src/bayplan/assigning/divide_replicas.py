@@ -1,7 +1,7 @@
 """
 Assign replicas: how many each selected cluster gets, by one of four strategies, tier by tier where a group has tiers.
 
-Replicas are divided by Webster's method: each goes to the cluster with the largest claim.
+Replicas are divided by Webster's method: each is assigned to the cluster with the largest claim.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ class Rule(ABC):
 
     def pre_filter(self, state: Any, index: PlacementIndex) -> Reason | Mask | None:
         """
-        What is decided before any target is looked at: a reason to reject all, or the only targets to look at.
+        What is decided before any target is evaluated: a reason to reject all, or the only targets to evaluate.
 
         A mask has shape (capacity,); None leaves all targets (kube-scheduler: PreFilter and its PreFilterResult).
         """
@@ -113,7 +113,7 @@ class Rule(ABC):
         return None
 
     def reasons(self, state: Any, code: int) -> tuple[Reason, ...]:
-        """The reasons that a code given by `reject` stands for."""
+        """The reasons that a code given by `reject` means."""
         del state
         return (self.reasons_by_code[code - 1],)
 

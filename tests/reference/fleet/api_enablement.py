@@ -1,4 +1,4 @@
-"""A cluster must know the kind that is propagated; clusters that already hold it are believed to."""
+"""A cluster must serve the kind that is propagated; clusters that already hold the workload are exempt."""
 
 RULE = "APIEnablement"
 REASON = "cluster(s) did not have the API resource"
@@ -21,7 +21,7 @@ def enabled(cluster, resource):
 
 
 def group_version(text):
-    """As schema.ParseGroupVersion reads it: more than one slash is no version at all."""
+    """As schema.ParseGroupVersion parses it: more than one slash is no version."""
     if text.count("/") > 1:
         return ""
     return text.removeprefix("/")

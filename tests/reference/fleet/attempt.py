@@ -44,7 +44,7 @@ class Attempt:
         )
 
     def _failures(self, cluster):
-        """All rules that refuse the cluster; one that goes away is not even looked at."""
+        """All rules that reject the cluster; one that is being deleted is not evaluated."""
         if cluster.deleting:
             return [DELETING]
         return [failure for check in FILTERS for failure in check(self, cluster)]
@@ -65,7 +65,7 @@ class Attempt:
 
     @property
     def _by_the_seed(self):
-        """Whether the seed's table says what tiers mean to workloads that are copied or split by fixed weights."""
+        """Whether the seed's semantics of tiers apply to workloads that are duplicated or divided by static weights."""
         seed = self.term.form == tiers.SEED or self.fleet.semantics["firstTierAlone"]
         return seed and selection.is_copied_whole(self.binding)
 
@@ -78,7 +78,7 @@ class Attempt:
         return self.term.form != tiers.PLAIN and not self._by_the_seed
 
     def place(self):
-        """[(cluster, replicas)]; raises a Failure when the term has no place."""
+        """[(cluster, replicas)]; raises a Failure if the term fails."""
         if not self.candidates:
             raise NoClusterFit(self.sentence())
         try:

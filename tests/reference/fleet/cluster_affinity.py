@@ -1,4 +1,4 @@
-"""Which clusters a ClusterAffinity names. Knows nothing of tiers but their order."""
+"""Which clusters a ClusterAffinity selects. Knows nothing of tiers but their order."""
 
 from reference import selecting
 
@@ -26,7 +26,7 @@ def matches(cluster, affinity):
 
 
 def _labels_match(cluster, selector):
-    """A null selector asks nothing here; one that makes no sense matches nothing."""
+    """A null selector matches every cluster here; an invalid one matches nothing."""
     if selector is None:
         return True
     requirements = [
@@ -46,14 +46,14 @@ def _sensible(requirement):
 def _field_matches(cluster, requirement):
     if requirement.get("key") == "zone":
         return _zones_match(cluster.zones, requirement.get("operator"), requirement.get("values") or [])
-    # Upstream crashes on a provider or region requirement that makes no sense; here it matches nothing.
+    # Upstream crashes on an invalid provider or region requirement; here it matches nothing.
     fields = {"provider": cluster.provider, "region": cluster.region}
     present = {key: value for key, value in fields.items() if value}
     return selecting.makes_sense(requirement) and selecting.holds(requirement, present)
 
 
 def _zones_match(zones, operator, values):
-    """A cluster may have several zones: any of them is enough for In, none may be there for NotIn."""
+    """A cluster may have several zones: for In one of them must be listed, for NotIn none."""
     if operator == "In":
         return any(zone in values for zone in zones)
     if operator == "NotIn":

@@ -2,7 +2,7 @@
 How many whole sets of a workload's components a cluster could take (gate MultiplePodTemplatesScheduling).
 
 Karmada compares amounts written in decimal form in thousandths and amounts written in binary form in units, without
-looking whether both sides have the same form; that is kept.
+checking whether both sides have the same form; so does this module.
 """
 
 from reference.fleet import resource_models
@@ -12,7 +12,7 @@ from reference.objects import exact, rounded
 
 
 def applicable(binding):
-    """Only for a placement that wants exactly one cluster."""
+    """Only for a placement that requires exactly one cluster."""
     if not binding.components:
         return False
     return any(
@@ -78,7 +78,7 @@ def _amount(value, *, binary):
 
 
 def on_models(components, cluster, most_sets):
-    """First fit, component by component and node by node; a set that does not fit wholly ends the count."""
+    """First fit, component by component and node by node; the first set that does not fit as a whole ends the count."""
     nodes = resource_models.nodes(cluster)
     for done in range(most_sets):
         if not all(_placed(component, nodes) for component in components):

@@ -22,7 +22,7 @@ def assign(attempt, candidates):
 
 
 def fill_tiers(binding, candidates):
-    """Each tier takes what it has room for, its own earlier replicas included; the next one takes what remains."""
+    """Each tier takes the replicas that it has available, its previous ones included; the next takes what remains."""
     result, remaining = [], binding.replicas
     for tier in sorted({candidate.tier for candidate in candidates}):
         members = [candidate for candidate in candidates if candidate.tier == tier]
@@ -57,20 +57,20 @@ def divide(binding, candidates, replicas):
 
 
 def by_static_weight(binding, candidates, replicas):
-    """What was assigned before plays no part."""
+    """The previous result does not matter."""
     preference = binding.placement["replicaScheduling"].get("weightPreference") or {}
     votes = {}
     for candidate in candidates:
         weight = declared_weight(candidate.cluster, preference.get("staticWeightList") or [])
         if weight > 0:
             votes[candidate.name] = weight
-    if not votes:  # nobody is named, so all are equal
+    if not votes:  # no rule matches any cluster, so all are equal
         votes = {candidate.name: 1 for candidate in candidates}
     return list(webster.seats(replicas, votes, binding.uid).items())
 
 
 def declared_weight(cluster, rules):
-    """The largest of the rules that name the cluster."""
+    """The largest weight of the rules that match the cluster."""
     weights = [rule.get("weight") or 0 for rule in rules if cluster_affinity.matches(cluster, rule["targetCluster"])]
     return max([0, *weights])
 
@@ -86,7 +86,7 @@ def by_availability(binding, candidates, replicas):
     if binding.fresh:
         room = [(name, int32(free + sum(n for p, n in previous if p == name))) for name, free in room]
         return wrapped("failed to do fresh scale", binding, replicas, room, [])
-    if assigned > replicas:  # in proportion to what is there, whatever room there is
+    if assigned > replicas:  # in proportion to the previous result, whatever the capacity
         return wrapped("failed to scale down", binding, replicas, previous, [])
     if assigned < replicas:
         return wrapped("failed to scale up", binding, replicas - assigned, room, previous)
@@ -101,8 +101,8 @@ def wrapped(step, binding, number, room, previous):
 
 
 def share_out(binding, number, room, previous):
-    """`number` more replicas by the room there is, on top of the previous ones."""
-    room = sorted(room, key=lambda entry: -entry[1])  # stable: clusters of equal room keep their order
+    """`number` more replicas by the available capacity, on top of the previous result."""
+    room = sorted(room, key=lambda entry: -entry[1])  # stable: clusters of equal capacity keep their order
     total = sum_int32(free for _, free in room)
     if total < number:
         raise Unschedulable(f"Clusters available replicas {total} are not enough to schedule.")
@@ -113,7 +113,7 @@ def share_out(binding, number, room, previous):
 
 
 def as_few_as_possible(number, room, previous):
-    """The shortest run of clusters with enough room, those in use first."""
+    """The shortest run of clusters with enough capacity, those in use first."""
     in_use = {name for name, replicas in previous if replicas > 0}
     room = [entry for entry in room if entry[0] in in_use] + [entry for entry in room if entry[0] not in in_use]
     for length in range(1, len(room) + 1):

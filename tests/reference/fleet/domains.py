@@ -6,7 +6,7 @@ BUILT_IN = (CLUSTER, "zone", "region", "provider")
 
 
 def plain(key):
-    """The four built-in keys also go by the seed's prefix; no key means the cluster."""
+    """The key without the seed's prefix, for the four built-in keys; no key means the cluster."""
     short = (key or CLUSTER).removeprefix(PREFIX)
     return short if short in BUILT_IN else key
 
@@ -25,7 +25,7 @@ def values(cluster, key):
 
 
 def values_of(fleet, names, key):
-    """All domains of the clusters of these names; one that is not there is known by its name alone."""
+    """All domains of the clusters of these names; one that does not exist has its name alone."""
     found = set()
     for name in names:
         if name in fleet.cluster_by_name:

@@ -1,4 +1,4 @@
-"""How many replicas a cluster could still take: Karmada's general estimator, from what the cluster reports."""
+"""How many more replicas a cluster can take: Karmada's general estimator, from what the cluster reports."""
 
 from reference.fleet import component_sets, resource_models
 from reference.fleet.go_numbers import MAX_INT32, int32
@@ -7,14 +7,14 @@ from reference.objects import exact, rounded
 
 
 def allocatable(binding, cluster, semantics):
-    """Replicas that fit beside everything present; things without replicas fit without end."""
+    """The replicas that still fit; resources without replicas fit without limit."""
     if binding.replicas == 0 and not binding.components:
         return MAX_INT32
     if semantics["multiplePodTemplatesScheduling"] and component_sets.applicable(binding):
         estimate = component_sets.most(binding.components, cluster)
     else:
         estimate = most_replicas(binding.requirements, cluster)
-    # -1 stands for "cannot tell", and the largest number for "no limit known": then what is wanted fits.
+    # -1 means "unknown", and the largest number "no limit known": then all requested replicas fit.
     return binding.replicas if estimate in (-1, MAX_INT32) else estimate
 
 
@@ -33,7 +33,7 @@ def most_replicas(requirements, cluster):
 
 
 def by_summary(requests, summary, most):
-    """The scarcest resource decides; a resource that the cluster does not report is not there."""
+    """The scarcest resource decides; of a resource that the cluster does not report it has none."""
     for resource, text in requests.items():
         if exact(text) <= 0:
             continue

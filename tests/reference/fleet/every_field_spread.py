@@ -1,10 +1,10 @@
 """
-Spread constraints by zone, provider and label that really hold (switch `spreadByEveryField`).
+Spread constraints by zone, provider and label (switch `spreadByEveryField`), which Karmada ignores.
 
 The chosen clusters span at least `minGroups` and at most `maxGroups` (unset: any number of) values of every field and
 label that is constrained. Of all such sets the smallest is taken, of equal ones the one whose clusters come first in
-the order of candidates; it is then topped up in that order with every cluster that keeps within all maxima. Room plays
-no part, as in Karmada's choice of regions.
+the order of candidates; then every further cluster is added, in that order, that exceeds no maximum. Capacity does not
+matter, as in Karmada's choice of regions.
 """
 
 import math
@@ -15,7 +15,7 @@ from reference.fleet.failures import SchedulerError
 
 
 def concerns(constraints):
-    """Whether there is anything that Karmada does not spread by."""
+    """Whether there is a constraint that Karmada ignores."""
     return any(
         constraint.get("spreadByLabel") or constraint.get("spreadByField") in ("zone", "provider")
         for constraint in constraints

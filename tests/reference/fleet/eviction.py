@@ -1,4 +1,4 @@
-"""A cluster that the workload is being evicted from is no place for it, even if it is still listed there."""
+"""A cluster that the workload is being evicted from is rejected, even if it is still listed in the result."""
 
 RULE = "ClusterEviction"
 REASON = "cluster(s) is in the process of eviction"

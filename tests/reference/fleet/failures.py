@@ -1,4 +1,4 @@
-"""Why an attempt found no place. The class decides the reason that the binding's condition shows."""
+"""Why an attempt failed. The class decides the reason that the binding's condition shows."""
 
 
 class Failure(Exception):  # noqa: N818, an outcome and no error
@@ -9,7 +9,7 @@ class Failure(Exception):  # noqa: N818, an outcome and no error
         self.message = message
 
     def during(self, step):
-        """The same failure with the step that met it in front, as Go wraps errors."""
+        """The same failure, prefixed with the step that it occurred in, as Go wraps errors."""
         return type(self)(f"{step}: {self.message}")
 
 

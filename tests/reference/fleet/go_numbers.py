@@ -1,10 +1,10 @@
-"""Whole numbers as Go keeps them."""
+"""Integers of Go's widths."""
 
 MAX_INT32 = 2**31 - 1
 
 
 def int32(number):
-    """Wrapped around, as a conversion or an overflowing sum is."""
+    """Wrapped to 32 bits, as by a conversion or an overflowing sum."""
     return (number + 2**31) % 2**32 - 2**31
 
 

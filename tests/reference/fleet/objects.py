@@ -52,7 +52,7 @@ class Binding:
 
     @property
     def is_divisible(self):
-        """Whether replicas are assigned at all; other things go whole to every selected cluster."""
+        """Whether replicas are divided; other resources are propagated to every selected cluster as a whole."""
         return (self.replicas > 0 or self.requirements is not None) and len(self.components) <= 1
 
     @property
@@ -92,7 +92,7 @@ class Binding:
 
 
 class Fleet:
-    """Everything of a question: `binding` is the one to place, `bindings` are those beside it."""
+    """Everything of a question: `binding` is the one to schedule, `bindings` are the others."""
 
     def __init__(self, question):
         self.options = question.get("options") or {}
@@ -104,7 +104,7 @@ class Fleet:
         self.resources = question.get("resources") or []
 
     def template(self, binding):
-        """The object that the binding propagates, or None when nobody showed it."""
+        """The object that the binding propagates, or None if the question does not contain it."""
         wanted = tuple(binding.resource.get(key) or "" for key in ("apiVersion", "kind", "namespace", "name"))
         for thing in self.resources:
             if _reference(thing) == wanted:
@@ -112,7 +112,7 @@ class Fleet:
         return None
 
     def workload_labels(self, binding):
-        """The template's labels, else the annotation's, else none; raises where the annotation makes no sense."""
+        """The template's labels, else the annotation's, else none; raises if the annotation is invalid."""
         template = self.template(binding)
         if template is not None:
             return labels_of(template)
@@ -133,7 +133,7 @@ class Fleet:
             return {}
 
     def namespace_labels(self, namespace):
-        """Of a Namespace among the resources; one that nobody described has no labels."""
+        """The labels of a Namespace among the resources; one that is not in the question has none."""
         for thing in self.resources:
             if thing.get("kind") == "Namespace" and name_of(thing) == namespace:
                 return labels_of(thing)
@@ -151,7 +151,7 @@ def _reference(thing):
 
 
 def _after(triggered, scheduled):
-    """Whether a rebalance was asked for since the last scheduling; a binding never scheduled just waits for it."""
+    """Whether a rebalance was requested after the last scheduling; false for a binding that was never scheduled."""
     if not triggered or not scheduled:
         return False
     return datetime.fromisoformat(triggered) > datetime.fromisoformat(scheduled)

@@ -1,10 +1,10 @@
-"""Where another workload counts as standing. Knows nothing of terms or groups."""
+"""The clusters where another workload counts as placed. Knows nothing of terms or groups."""
 
 PURGED_AT_ONCE = ("Directly", "Immediately")  # its copy is removed before the new one is there
 
 
 def occupied(peer, semantics):
-    """Names of clusters that a peer keeps anti-affine workloads out of, however few replicas it has there."""
+    """Names of clusters where a peer counts for anti-affinity, however few replicas it has there."""
     names = {name for name, _ in peer.clusters}
     if semantics["drainingCopiesCount"]:
         names |= {
@@ -14,7 +14,7 @@ def occupied(peer, semantics):
 
 
 def left_behind(fleet):
-    """Names of clusters that the workload cannot follow a peer to: it is evicted from them, or they go away."""
+    """Names of clusters where the workload cannot join a peer: it is evicted from them, or they are being deleted."""
     if not fleet.semantics["groupsMoveTogether"]:
         return set()
     named = {name for peer in fleet.bindings for name, _ in peer.clusters}

@@ -4,7 +4,7 @@ The placement of a binding with the fields that Karmada lacks: typed, or from `b
 A field of `spec.placement` comes before the binding's annotation, and that before the template's. The annotation is
 YAML or JSON of `workloadAffinity`, `workloadAntiAffinity`, `affinityStrategy`, `preferredClusterAffinities` and
 `supplements`: a list of tiers for `clusterAffinity` or for the only term of `clusterAffinities`, or lists by the name
-of the term. Anything else in it is refused: the workload is unplaceable, with that reason.
+of the term. Anything else in it is rejected: the workload is unplaceable, with that reason.
 """
 
 import yaml
@@ -17,7 +17,7 @@ LISTS = ("requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSched
 
 
 def read(fleet, binding):
-    """The placement with every field in its place; raises where an annotation makes no sense."""
+    """The placement with every field in its place; raises if an annotation is invalid."""
     placement = dict(binding.placement)
     template = fleet.template(binding)
     sources = [binding.annotations, annotations_of(template) if template is not None else {}]
@@ -26,7 +26,7 @@ def read(fleet, binding):
         added.update(written)
     for sign in ("workloadAffinity", "workloadAntiAffinity"):
         typed = placement.get(sign) or {}
-        if not any(name in typed for name in LISTS):  # Karmada's own `workloadAffinity` may stand there
+        if not any(name in typed for name in LISTS):  # Karmada's own `workloadAffinity` may be there
             placement[sign] = {**typed, **(added.get(sign) or {})}
     for name in ("affinityStrategy", "preferredClusterAffinities"):
         if placement.get(name) is None:
@@ -43,9 +43,9 @@ def parsed(annotations):
     try:
         written = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise refusal("", f"expected YAML or JSON, got {text!r}") from error
+        raise unreadable("", f"expected YAML or JSON, got {text!r}") from error
     if not isinstance(written, dict):
-        raise refusal("", "expected a mapping of placement fields")
+        raise unreadable("", "expected a mapping of placement fields")
     shapes = {
         "workloadAffinity": dict,
         "workloadAntiAffinity": dict,
@@ -55,13 +55,13 @@ def parsed(annotations):
     }
     for name, value in written.items():
         if name not in shapes:
-            raise refusal(name, "no such field")
+            raise unreadable(name, "no such field")
         if not isinstance(value, shapes[name]):
-            raise refusal(name, "has the wrong shape")
+            raise unreadable(name, "has the wrong shape")
     return written
 
 
-def refusal(name, message):
+def unreadable(name, message):
     path = f"metadata.annotations[{ANNOTATION}]" + (f".{name}" if name else "")
     return SchedulerError(f"{path}: {message}")
 
@@ -74,12 +74,12 @@ def place_supplements(placement, supplements):
             placement["clusterAffinity"] = {"supplements": supplements, **placement["clusterAffinity"]}
             return
         if not terms or len(terms) != 1:
-            raise refusal("supplements", "a list needs clusterAffinity, or a single term of clusterAffinities")
+            raise unreadable("supplements", "a list needs clusterAffinity, or a single term of clusterAffinities")
         supplements = {terms[0].get("affinityName") or "": supplements}
     names = [term.get("affinityName") or "" for term in terms or []]
     for name in supplements:
         if name not in names:
-            raise refusal(f"supplements.{name}", "no term of clusterAffinities has that name")
+            raise unreadable(f"supplements.{name}", "no term of clusterAffinities has that name")
     placement["clusterAffinities"] = [
         {"supplements": supplements[name], **term} if name in supplements else term
         for name, term in zip(names, terms, strict=True)

@@ -66,7 +66,7 @@ def average(members):
 
 
 def best_combination(regions, least, most, clusters_needed):
-    """The heaviest combination; but a shorter one that starts the same way is enough."""
+    """The combination of the highest weight, or a shorter one that it begins with."""
     found = combinations(regions, least, most, clusters_needed)
     if not found:
         return []
@@ -83,7 +83,7 @@ def best_combination(regions, least, most, clusters_needed):
 
 
 def combinations(regions, least, most, clusters_needed):
-    """Those with enough clusters, in the order in which Karmada's search finds them; none is extended needlessly."""
+    """The combinations with enough clusters, in the order in which Karmada's search finds them; none is extended."""
     regions = sorted(regions, key=lambda region: (region.size, -region.weight, region.name))
     found = []
 
@@ -95,7 +95,7 @@ def combinations(regions, least, most, clusters_needed):
             return
         for position in range(begin, len(regions)):
             extend([*path, regions[position]], position + 1)
-            if len(regions) == least:  # only all of them will do
+            if len(regions) == least:  # all regions are needed
                 return
 
     extend([], 0)

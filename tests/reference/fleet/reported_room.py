@@ -1,4 +1,4 @@
-"""What is left of a cluster's resources by its own report."""
+"""The free resources of a cluster by its resource summary."""
 
 from reference.objects import exact, rounded
 
@@ -12,6 +12,6 @@ def free_pods(summary):
 
 
 def free_amount(resource, summary):
-    """Exact, and below zero where more is used than there is."""
+    """The exact amount, negative where more is used than allocatable."""
     allocatable, *used = [exact((summary.get(part) or {}).get(resource) or 0) for part in PARTS]
     return allocatable - sum(used)

@@ -1,7 +1,7 @@
 """
-Room on imagined nodes: so many of each grade, each as large as its grade's minimum, with 110 pods.
+Capacity by resource models: a number of nodes per grade, each as large as its grade's minimum, with 110 pods.
 
-Node selectors, affinity and tolerations are not looked at: the imagined nodes have no labels and no taints.
+Node selectors, affinity and tolerations do not matter: the modelled nodes have no labels and no taints.
 """
 
 from reference.fleet.go_numbers import MAX_INT32
@@ -19,7 +19,7 @@ def usable(cluster):
 
 
 def nodes(cluster):
-    """One dict of free amounts per imagined node, in ascending grade. A grade or range named twice counts last."""
+    """One dict of free amounts per modelled node, in ascending grade. Of a grade or range given twice the last counts."""
     sizes = {}
     for model in cluster.resource_models:
         smallest = {each["name"]: exact(each.get("min") or 0) for each in model.get("ranges") or []}
@@ -37,13 +37,13 @@ def nodes(cluster):
 
 
 def request(resources):
-    """What one replica takes of a node: always one pod, whatever was asked for under that name."""
+    """What one replica takes of a node: always one pod, whatever is requested under that name."""
     amounts = {name: rounded(name, exact(text)) for name, text in resources.items() if counts(name)}
     return {**{name: amount for name, amount in amounts.items() if amount > 0}, "pods": 1}
 
 
 def counts(name):
-    """Whether Karmada's node arithmetic knows the resource; others are asked for in vain and given for nothing."""
+    """Whether Karmada's arithmetic for nodes knows the resource; it ignores requests for others."""
     if name in ("cpu", "memory", "ephemeral-storage"):
         return True
     if name.startswith(("hugepages-", "attachable-volumes-")) or "kubernetes.io/" in name:

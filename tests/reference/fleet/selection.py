@@ -1,7 +1,7 @@
 """
-Which of the feasible clusters take part, by spread constraints; those of cluster and region, as Karmada knows them.
+Select clusters: which of the feasible clusters get replicas, by Karmada's spread constraints on clusters and regions.
 
-Candidates are always sorted: earlier tier, higher score, more room (its own replicas included), name.
+Candidates are always sorted: earlier tier, higher score, more available replicas (its own included), name.
 """
 
 from reference.fleet import every_field_spread, regions
@@ -39,7 +39,7 @@ def select(attempt, candidates):
 
 
 def needed(attempt):
-    """The room that selected clusters must have together."""
+    """The replicas that the selected clusters must have available together."""
     binding = attempt.binding
     scheduling = binding.placement.get("replicaScheduling")
     if scheduling is None or scheduling.get("replicaSchedulingType") == "Duplicated":
@@ -62,7 +62,7 @@ def choose(attempt, candidates, need):
 
 
 def ignores_constraints(binding):
-    """Static weight does, unless its weight list is there and empty."""
+    """Whether the constraints do not apply: with static weights, unless the weight list exists and is empty."""
     if binding.strategy != STATIC_WEIGHT:
         return False
     preference = binding.placement["replicaScheduling"].get("weightPreference")
@@ -82,7 +82,7 @@ def by_cluster(candidates, constraint, need):
 
 
 def with_room(candidates, count, need):
-    """The first `count`; from the last to the first, one is exchanged for the roomiest of the rest while room lacks."""
+    """The first `count`; from the last on, each is replaced by the one with the most capacity until it suffices."""
     chosen, rest = candidates[:count], candidates[count:]
     for place in reversed(range(count)):
         if room(chosen) >= need:
@@ -100,5 +100,5 @@ def room(candidates):
 
 
 def is_copied_whole(binding):
-    """Whether clusters get the workload without regard to their capacity."""
+    """Whether clusters get the workload whatever their capacity."""
     return not binding.is_divisible or binding.strategy not in (DYNAMIC_WEIGHT, AGGREGATED)

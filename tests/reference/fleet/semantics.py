@@ -1,13 +1,13 @@
 """The switches of the fleet rules, and the two presets. Other switches belong to the pod rules."""
 
 UPSTREAM = {
-    # Constraints by zone, provider and label hold for the chosen clusters (seed), or only demand the property.
+    # Constraints by zone, provider and label apply to the chosen clusters (seed), or only require the property.
     "spreadByEveryField": False,
     # `overflowAffinities` under Duplicated and static weight: first tier alone (seed), or filled in order.
     "firstTierAlone": False,
-    # A copy that is still draining from a cluster keeps anti-affine workloads out of it.
+    # A copy that is still draining from a cluster counts for anti-affinity there.
     "drainingCopiesCount": False,
-    # Peers on clusters that a workload has to leave do not hold it back.
+    # Affinity does not count peers on clusters that a workload has to leave.
     "groupsMoveTogether": False,
     # `namespaces: []` of a workload term means the owner's own, or all.
     "emptyNamespacesMeanAll": False,

@@ -43,7 +43,7 @@ def seeded(seed, **choices):
 def question(dice, presets=("upstream", "design"), seeds=True, most_clusters=8, most_bindings=6):
     """A whole question for `decide fleet`; `seeds` says whether it may hold what only Bayplan knows."""
     names = [f"m{i}" for i in range(dice.number(2, most_clusters))]
-    calm = dice.often(2)  # clusters refuse nothing by themselves, so that there is more to select and divide
+    calm = dice.often(2)  # clusters have no taints and the like, so that there is more to select and divide
     binding = pending(dice, "new", names, calm)
     binding["spec"]["placement"] = placement(dice, binding, names, seeds)
     bindings = [placed(dice, f"w{i}", names) for i in range(dice.number(0, most_bindings))]
@@ -111,7 +111,7 @@ def taint(dice):
 
 
 def summary(dice):
-    """Often several with the same room, so that ties have to be broken."""
+    """Often several with the same capacity, so that ties have to be broken."""
     reported = {
         "allocatable": {"cpu": dice.pick(("8", "4", "16")), "memory": dice.pick(("16Gi", "8Gi")), "pods": "20"},
         "allocated": {"cpu": dice.pick(("0", "2", "3500m")), "memory": dice.pick(("0", "4Gi", "1000M")), "pods": "4"},
@@ -177,7 +177,7 @@ def affinity_terms(dice, names):
 
 
 def affinities(dice, names, seeds):
-    """One of the forms that name clusters."""
+    """One of the forms that select clusters."""
     form = dice.pick(("none", "single", "terms", "terms", "overflow", "overflow", *(SEED_FORMS if seeds else ())))
     if form == "none":
         return {}
@@ -312,7 +312,7 @@ def pending(dice, name, names, calm=False):
 
 
 def placed(dice, name, names):
-    """A binding beside the one in question; now and then it has no place yet, or one that is gone."""
+    """Another binding; sometimes it is not scheduled yet, or on a cluster that does not exist."""
     binding = pending(dice, name, names)
     places = [*names, "m9"] if dice.rarely(4) else names
     binding["spec"]["clusters"] = [

@@ -1,4 +1,4 @@
-"""Taints keep new workloads out of a cluster; those that are there already stay."""
+"""An untolerated taint rejects a cluster, unless the cluster holds the workload already."""
 
 from reference.taint_toleration import tolerated
 

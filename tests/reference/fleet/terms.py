@@ -1,4 +1,4 @@
-"""The affinity terms of a placement, tried one after another from the one observed last. Question in, answer out."""
+"""The affinity terms of a placement, tried in order from the one observed last. Question in, answer out."""
 
 from reference.fleet import placement_fields, tiers, workload_terms
 from reference.fleet.attempt import Attempt
@@ -29,7 +29,7 @@ def answer(question):
 
 
 def starting_with(terms, observed):
-    """Where that name stands; at the start if it is nowhere."""
+    """The position of that name; 0 if there is none."""
     for position, term in enumerate(terms):
         if observed and term.name == observed:
             return position
@@ -48,5 +48,5 @@ def placed(name, observed, clusters, failures, verdicts):
 
 
 def failed(name, failures, verdicts):
-    """The first failure gives the reason, whatever the later terms ran into."""
+    """The first failure gives the reason, whatever the failures of later terms."""
     return {**placed(name, "", [], failures, verdicts), "reason": failures[0].reason}

@@ -13,7 +13,7 @@ RECORDINGS = Path(__file__).parents[2] / "upstream" / "fleet.jsonl.gz"
 
 
 def by_profile():
-    """The recorded questions by what they stress, which is the first part of their name."""
+    """The recorded questions by their subject, which is the first part of their name."""
     groups = defaultdict(list)
     with gzip.open(RECORDINGS, "rt") as lines:
         for line in lines:
@@ -26,7 +26,7 @@ GROUPS = by_profile()
 
 
 def comparable(answer):
-    """What must be equal: clusters have no order, and things without replicas have none."""
+    """What must be equal: clusters have no order, and resources without replicas have none."""
     clusters = {target["name"]: target.get("replicas") or 0 for target in answer.get("clusters") or []}
     return clusters, answer.get("observedAffinityName") or "", answer.get("reason") or ""
 
@@ -41,7 +41,7 @@ def test_all_recordings_are_there():
 
 
 @pytest.mark.parametrize("profile", sorted(GROUPS))
-def test_the_twin_decides_as_recorded(profile):
+def test_the_reference_implementation_decides_as_recorded(profile):
     for question in GROUPS[profile]:
         asked = {key: value for key, value in question.items() if key != "expect"}
         answer = fleet.answer(asked)

@@ -71,9 +71,9 @@ G1, G2 = {"group": "g1", "app": "web"}, {"group": "g2", "app": "web"}
     ({**WEB, "topologyKey": "cluster"},    {}, G1,              {"a2", "b1"}),
 ])  # fmt: skip
 def test_anti_affinity_in_both_directions(term, mine, peer, expected):
-    standing = ["a1"] if "topologyKey" in term else ["a1", "a2"]
-    assert fits(binding("new", mine, workloadAntiAffinity=[term]), binding("old", peer, standing)) == expected
-    assert fits(binding("new", peer), binding("old", mine, standing, workloadAntiAffinity=[term])) == expected
+    placed = ["a1"] if "topologyKey" in term else ["a1", "a2"]
+    assert fits(binding("new", mine, workloadAntiAffinity=[term]), binding("old", peer, placed)) == expected
+    assert fits(binding("new", peer), binding("old", mine, placed, workloadAntiAffinity=[term])) == expected
 
 
 @pytest.mark.parametrize("term, mine, peers, expected", [
@@ -129,7 +129,7 @@ def test_configured_keys(term, keys, mine, expected):
     )
 
 
-def test_a_refused_term_names_the_flag():
+def test_the_message_for_a_rejected_term_names_the_flag():
     question = {"clusters": CLUSTERS, "binding": binding("new", G1, workloadAffinity=[GROUP])}
     answer = fleet.answer({**question, "options": {"affinityLabelKeys": []}})
     path = f"placement.workloadAffinity.{REQUIRED}[0]"

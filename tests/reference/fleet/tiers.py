@@ -9,13 +9,13 @@ One notion of ordered tiers for Karmada's `overflowAffinities` and the four form
 | `clusterAffinities` under `affinityStrategy.mode: Inherited` | one, named as the first | each term |
 | `preferredClusterAffinities` | one, named as the first | each term |
 
-Choices where the seed is silent:
+Choices that the seed leaves open:
 
 - Two forms in one placement, supplements inside supplements, an unknown mode, `Inherited` without terms, and
   `preferredClusterAffinities` beside `clusterAffinity` or `clusterAffinities` make the workload unplaceable.
-- An empty list of supplements or of preferred affinities is as good as none; an empty `overflowAffinities` still
+- An empty list of supplements or of preferred affinities is the same as none; an empty `overflowAffinities` still
   fills its single tier by capacity, as in Karmada.
-- Things without replicas use any tier of the seed's forms, as Duplicated ones do; of Karmada's own form only the first.
+- Resources without replicas use any tier of the seed's forms, as Duplicated ones do; of Karmada's own only the first.
 """
 
 from reference.fleet import cluster_affinity
@@ -39,7 +39,7 @@ class Term:
         return any(cluster_affinity.matches(cluster, tier) for tier in tiers)
 
     def tier(self, cluster):
-        """The first tier that names the cluster."""
+        """The first tier that selects the cluster."""
         for number, tier in enumerate(self.tiers or [{}]):
             if cluster_affinity.matches(cluster, tier):
                 return number
@@ -67,7 +67,7 @@ def read(placement, semantics):
 
 
 def named(placement, name, semantics):
-    """Karmada looks terms up by name, so of two with the same name the first is meant both times."""
+    """Karmada looks terms up by name, so of two with the same name the first is used both times."""
     if placement.get("clusterAffinity") is not None:  # comes first wherever both are there
         return Term(name, [placement["clusterAffinity"]])
     same = [term for term in placement["clusterAffinities"] if (term.get("affinityName") or "") == name]

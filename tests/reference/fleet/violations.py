@@ -1,8 +1,8 @@
 """
-Which required terms and groups are broken by where bindings stand, by plain loops over all pairs of bindings.
+Which required terms and groups the placed bindings violate, by plain loops over all pairs of bindings.
 
-Question in (`clusters`, `bindings`, `resources`, `options` of `decide fleet`), list of broken rules out. A copy that drains
-breaks nothing and meets nothing.
+Question in (`clusters`, `bindings`, `resources`, `options` of `decide fleet`), list of violated rules out. A draining
+copy violates nothing and meets nothing.
 """
 
 from reference.fleet import domains, workload_terms
@@ -35,13 +35,13 @@ def by_terms(fleet, owner, cluster, others):
             continue
         if meant or not term.matches(owner):  # else it is the lone member of its set
             here = sorted(domains.values(cluster, term.key))
-            yield told(owner, "affinity", term.path, domains.plain(term.key), here, cluster, meant)
+            yield breach(owner, "affinity", term.path, domains.plain(term.key), here, cluster, meant)
     for term in terms["workloadAntiAffinity"][workload_terms.REQUIRED]:
         near = [peer for peer in others if term.matches(peer) and term.shared(cluster, names_of(peer))]
         crowded = {value for peer in near for value in domains.values_of(fleet, names_of(peer), term.key)}
         here = sorted(crowded & domains.values(cluster, term.key))
         if near:
-            yield told(owner, "anti-affinity", term.path, domains.plain(term.key), here, cluster, near)
+            yield breach(owner, "anti-affinity", term.path, domains.plain(term.key), here, cluster, near)
 
 
 def by_groups(owner, cluster, others):
@@ -53,14 +53,14 @@ def by_groups(owner, cluster, others):
         wrong = here if field == "antiAffinityGroup" else [peer for peer in peers if peer not in here]
         if wrong:
             path = f"workloadAffinityGroups.{field}"
-            yield told(owner, sign, path, "cluster", [cluster.name], cluster, wrong)
+            yield breach(owner, sign, path, "cluster", [cluster.name], cluster, wrong)
 
 
 def names_of(binding):
     return {name for name, _ in binding.clusters}
 
 
-def told(owner, sign, path, key, values, cluster, peers):
+def breach(owner, sign, path, key, values, cluster, peers):
     return (
         f"{owner.namespace}/{owner.name}",
         sign,

@@ -1,4 +1,4 @@
-"""Seats by votes after Webster: every replica goes to the cluster with the largest claim. Knows nothing of clusters."""
+"""Webster's method: each replica is assigned to the cluster with the largest claim. Knows nothing of clusters."""
 
 
 def seats(number, votes, uid):
@@ -14,7 +14,7 @@ def seats(number, votes, uid):
 
 
 def ahead(one, other, won, votes, uid):
-    """Fewer seats win a tie, then the name, whose direction is drawn from the template's uid."""
+    """Of equal claims fewer seats win, then the name, in the direction that the template's uid gives."""
     claim, rival = votes[one] / (2 * won[one] + 1), votes[other] / (2 * won[other] + 1)
     if claim != rival:
         return claim > rival
@@ -28,7 +28,7 @@ def descending(uid):
 
 
 def fnv1a(data):
-    """The 32-bit hash of that name."""
+    """The 32-bit FNV-1a hash."""
     value = 0x811C9DC5
     for byte in data:
         value = (value ^ byte) * 0x01000193 % 2**32

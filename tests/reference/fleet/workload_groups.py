@@ -1,7 +1,8 @@
 """
-Karmada's landed workload affinity: one group string per sign, filled in by its detector (`groupByLabelKey`).
+Karmada's own workload affinity: one affinity and one anti-affinity group, filled in by its detector
+(`groupByLabelKey`).
 
-Affinity wants the cluster to hold every placed peer of the group, anti-affinity wants it to hold none. Clusters that
+Affinity requires that the cluster holds every placed peer of the group, anti-affinity that it holds none. Clusters that
 hold the workload already pass both.
 """
 
@@ -19,8 +20,8 @@ def check_affinity(attempt, cluster):
     leaving = left_behind(attempt.fleet)
     missing = []
     for peer in peers(attempt.fleet, "affinityGroup", group):
-        standing = {name for name, _ in peer.clusters} - leaving
-        if standing and cluster.name not in standing:
+        clusters = {name for name, _ in peer.clusters} - leaving
+        if clusters and cluster.name not in clusters:
             missing.append(peer)
     return _failure(AFFINITY, APART, cluster, missing)
 
@@ -50,7 +51,7 @@ def peers(fleet, sign, group):
 
 
 def binding_name(resource):
-    """What Karmada calls the binding of a template; the API group is no part of it."""
+    """The name that Karmada gives the binding of a template; the API group is not part of it."""
     return f"{(resource.get('name') or '').replace(':', '.')}-{resource.get('kind') or ''}".lower()
 
 

@@ -3,22 +3,22 @@ The workload-affinity seed's lists: `workloadAffinity` and `workloadAntiAffinity
 
 A term is option 1 (`labelSelector`, `matchLabelKeys`) or option 2 (`affinityEnabled`, over the configured keys).
 
-Choices where the seed is silent, or goes further than it:
+Choices that the seed leaves open, and extensions:
 
 - A workload's labels are its template's; it is never its own peer; a peer counts where `spec.clusters` lists it,
   however few replicas it has there.
-- Affinity: every term needs a matching peer in the cluster's domain, each perhaps another one. Where no matching peer
-  stands anywhere and the workload matches its own term, the term asks for nothing but the topology key.
-- Anti-affinity: refused by any matching peer in a domain of the cluster, and by any peer standing there whose required
+- Affinity: every term needs a matching peer in the cluster's domain, each perhaps another one. If no matching peer is
+  placed anywhere and the workload matches its own term, the term requires only the topology key.
+- Anti-affinity: violated by any matching peer in a domain of the cluster, and by any peer placed there whose required
   term matches this workload. A cluster without the key has no domain: affinity fails there, anti-affinity holds.
 - Clusters that hold the workload already pass, as with Karmada's own filters.
 - `topologyKey`: cluster (the default), zone, region, provider, these with `topology.karmada.io/` in front, or a label.
 - `namespaces` and `namespaceSelector` as for pods; neither means the owner's namespace.
-- Both options in one term: both must hold. Option 2 without a configured key is refused, and so is any term without an
+- Both options in one term: both must hold. Option 2 without a configured key is rejected, and so is any term without an
   equality (matchLabels, In with one value, matchLabelKeys, enabled keys) on a configured key where keys are configured.
 - Preferred terms, `{weight, workloadAffinityTerm}`, give each cluster 100 times the weight of the terms it satisfies
-  over the weight of all, rounded down; a neighbour's preferences do not count.
-- A peer whose own rules are refused has none.
+  over the weight of all, rounded down; preferred terms of peers do not count.
+- A peer whose own rules are rejected has none.
 """
 
 from reference.fleet import domains, placement_fields
@@ -65,7 +65,7 @@ class Term:
         return [*(selector.get("matchLabels") or {}), *single, *self.same]
 
     def matches(self, other):
-        """Whether the other workload, perhaps the owner itself, is one that the term speaks of."""
+        """Whether the term selects the other workload, perhaps the owner itself."""
         if not self._looks_into(other.namespace):
             return False
         mine, theirs = self.fleet.peer_labels(self.owner), self.fleet.peer_labels(other)
@@ -94,7 +94,7 @@ class Term:
 
 
 def read(fleet, binding):
-    """{"workloadAffinity": {list: [Term]}, …}; raises where a term makes no sense or has no indexed key."""
+    """{"workloadAffinity": {list: [Term]}, …}; raises if a term is invalid or has no indexed key."""
     placement = placement_fields.read(fleet, binding)
     terms = {}
     for sign in FLAGS:
@@ -137,16 +137,16 @@ def check_affinity(attempt, cluster):
         return failures
     leaving = left_behind(attempt.fleet)
     for term in attempt.workload_terms["workloadAffinity"][REQUIRED]:
-        standing = []
+        placed = []
         for peer in others(attempt.fleet):
             names = {name for name, _ in peer.clusters} - leaving
             if names and term.matches(peer):
-                standing.append((peer, names))
-        if any(term.shared(cluster, names) for _, names in standing):
+                placed.append((peer, names))
+        if any(term.shared(cluster, names) for _, names in placed):
             continue
-        if not standing and term.matches(attempt.binding) and domains.values(cluster, term.key):
+        if not placed and term.matches(attempt.binding) and domains.values(cluster, term.key):
             continue  # the first of its set
-        failures.append(failure(AFFINITY, NO_PEER, term, "", [peer for peer, _ in standing]))
+        failures.append(failure(AFFINITY, NO_PEER, term, "", [peer for peer, _ in placed]))
     return failures
 
 
@@ -158,12 +158,12 @@ def check_anti_affinity(attempt, cluster):
     if attempt.binding.targets(cluster.name):
         return failures
     for term in attempt.workload_terms["workloadAntiAffinity"][REQUIRED]:
-        failures += refused_by(
+        failures += rejected_by(
             attempt, cluster, PEER, [(term, peer) for peer in others(attempt.fleet) if term.matches(peer)]
         )
     for peer in others(attempt.fleet):
         matching = [(term, peer) for term in owned(attempt.fleet, peer) if term.matches(attempt.binding)]
-        failures += refused_by(attempt, cluster, OWNER, matching)
+        failures += rejected_by(attempt, cluster, OWNER, matching)
     return failures
 
 
@@ -175,7 +175,7 @@ def owned(fleet, peer):
         return []
 
 
-def refused_by(attempt, cluster, reason, pairs):
+def rejected_by(attempt, cluster, reason, pairs):
     return [
         failure(ANTI_AFFINITY, reason, term, domain, [peer])
         for term, peer in pairs
