@@ -48,7 +48,7 @@ spec:
 
 @pytest.fixture(autouse=True)
 def nothing_set(monkeypatch, tmp_path):
-    """No variable and no file of the person who runs the tests has a say."""
+    """Variables and configuration files of the person who runs the tests have no effect."""
     for name in list(os.environ):
         if name.startswith("BAYPLAN_") or name in ("NO_COLOR", "FORCE_COLOR"):
             monkeypatch.delenv(name)
@@ -57,7 +57,7 @@ def nothing_set(monkeypatch, tmp_path):
 
 @pytest.fixture
 def scene(tmp_path, monkeypatch):
-    """A folder to run in: two nodes with a pod on one, a pod that fits nowhere, a pod that fits."""
+    """A folder to run in: two nodes with a pod on one, an unschedulable pod, and a pod that fits."""
     folder = tmp_path / "scene"
     folder.mkdir()
     for name, text in (("nodes.yaml", NODES), ("web.yaml", WEB), ("db.yaml", DB)):

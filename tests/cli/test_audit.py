@@ -47,7 +47,7 @@ def test_the_exit_code_is_the_answer(run, scenario, words, code):
     assert run("audit", "-f", SCENARIOS, "--scenario", scenario, *words).exit_code == code
 
 
-def test_an_inventory_decides_what_labels_leave_open(run, dump, tmp_path):
+def test_an_inventory_supplies_missing_topology(run, dump, tmp_path):
     assert run("audit", "-f", dump).exit_code == 1
     inventory = tmp_path / "hosts.yaml"
     inventory.write_text("n0: {host: a}\nn1: {host: b}\nn2: {host: c}\n")
@@ -66,7 +66,7 @@ def test_servers_of_openstack_are_an_inventory(run, dump, tmp_path):
     assert "warning" not in done.stderr
 
 
-def test_a_key_of_ones_own(run, tmp_path):
+def test_a_label_key_can_be_set(run, tmp_path):
     nodes = "".join(f"n{i}: {{node-role.kubernetes.io/control-plane: '', hv: h{i}}}\n" for i in range(3))
     (tmp_path / "labels.yaml").write_text(nodes)
     done = run("audit", "-f", tmp_path / "labels.yaml", "--label-key", "host=hv", "-o", "json")
@@ -75,7 +75,7 @@ def test_a_key_of_ones_own(run, tmp_path):
     assert checks["scs-0214-labels-zone"] == "FAIL"
 
 
-def test_oddities_are_said_in_a_line_and_judged_all_the_same(run, dump, tmp_path):
+def test_odd_input_is_a_warning_and_still_audited(run, dump, tmp_path):
     more = tmp_path / "more.yaml"
     more.write_text("---\n".join([NODE.format(name="n0", cluster="c"), NODE.format(name="x", cluster="other")]))
     (tmp_path / "hosts.yaml").write_text("n0: {host: a}\nghost: {host: b}\n")
@@ -90,7 +90,7 @@ def lines_of(done):
     return [line for line in done.stderr.splitlines() if line.startswith("warning: ")]
 
 
-def test_many_doubles_are_one_line(run, dump, tmp_path):
+def test_many_duplicates_are_one_warning(run, dump, tmp_path):
     (tmp_path / "again.yaml").write_text(dump.read_text())
     done = run("audit", "-f", dump, "-f", tmp_path / "again.yaml", "-o", "json")
     assert lines_of(done) == [
@@ -100,7 +100,7 @@ def test_many_doubles_are_one_line(run, dump, tmp_path):
 
 
 @pytest.mark.parametrize("objects", [
-    # The same node with two ids; the namespace whose id stands for the cluster, twice.
+    # The same node with two ids; the namespace whose id identifies the cluster, twice.
     [{"kind": "Node", "metadata": {"name": "n9", "uid": uid}} for uid in ("1", "2")],
     [{"kind": "Namespace", "metadata": {"name": "kube-system", "uid": uid}} for uid in ("1", "2")],
 ])  # fmt: skip
@@ -117,7 +117,7 @@ def test_objects_of_two_clusters_are_known_by_their_ids(run, dump, tmp_path, obj
     (["h/x/r", "g/x/s"],          "zone x is in region r and s"),
     (["h/x/r", "h/y/s"],          "host h is in zone x and y"),
 ])  # fmt: skip
-def test_an_impossible_hierarchy_is_one_line_and_judged_all_the_same(run, tmp_path, places, line):
+def test_an_inconsistent_hierarchy_is_a_warning(run, tmp_path, places, line):
     nodes = {}
     for i, place in enumerate(places):
         host, zone, region = place.split("/")
@@ -135,7 +135,7 @@ def test_an_impossible_hierarchy_is_one_line_and_judged_all_the_same(run, tmp_pa
     assert found["scs-0214-labels-zone"] == "PASS"
 
 
-def test_an_inventory_of_strangers_is_one_line(run, dump, tmp_path):
+def test_an_inventory_with_unknown_nodes_is_a_warning(run, dump, tmp_path):
     (tmp_path / "hosts.yaml").write_text("".join(f"ghost-{i}: {{host: h}}\n" for i in range(7)))
     done = run("audit", "-f", dump, "--inventory", tmp_path / "hosts.yaml")
     assert done.exit_code == 1
@@ -170,7 +170,7 @@ def test_bad_inventories(run, dump, tmp_path, text, message):
 
 
 @pytest.mark.parametrize("form", ["table", "markdown", "junit", "sarif", "scs", "json"])
-def test_hostile_names_reach_no_terminal(run, tmp_path, form):
+def test_escape_sequences_in_names_do_not_reach_the_terminal(run, tmp_path, form):
     label = '"\\e[31mz|<b>"'
     nodes = "".join(
         f"n{i}: {{node-role.kubernetes.io/control-plane: '', topology.kubernetes.io/zone: {label}, "
@@ -195,7 +195,7 @@ def test_several_scenarios_need_a_choice(run):
 
 def test_labels_from_an_inventory(run, tmp_path):
     (tmp_path / "hosts.yaml").write_text("b: {host: rack 7, zone: z}\na: {host: h1}\n")
-    assert run("audit", "labels", "--inventory", tmp_path / "hosts.yaml").exit_code == 2  # a space is no label
+    assert run("audit", "labels", "--inventory", tmp_path / "hosts.yaml").exit_code == 2  # a label value has no space
     (tmp_path / "key").write_text("secret\n")
     done = run("audit", "labels", "--inventory", tmp_path / "hosts.yaml", "--hash-key-file", tmp_path / "key")
     assert done.exit_code == 0
@@ -208,7 +208,7 @@ def test_labels_from_an_inventory(run, tmp_path):
     assert plain.stdout == "kubectl label --overwrite node a example.com/hv=h1 topology.kubernetes.io/zone=z\n"
 
 
-def test_labels_of_servers_go_to_their_nodes(run, dump, tmp_path):
+def test_labels_of_servers_are_set_on_their_nodes(run, dump, tmp_path):
     servers = [{"ID": f"n{i}-uuid", "Name": f"vm-{i}", "Host": f"hv{i}"} for i in range(2)]
     (tmp_path / "servers.json").write_text(json.dumps(servers))
     done = run("audit", "labels", "-f", dump, "--inventory", tmp_path / "servers.json")

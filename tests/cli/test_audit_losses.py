@@ -29,14 +29,14 @@ def verdicts(found):
 
 
 def without(tmp_path, change):
-    """The cluster with every object changed by a function; one for which it returns nothing is left out."""
+    """The cluster with every object changed by a function; an object for which it returns None is left out."""
     objects = [kept for one in yaml.safe_load_all(CLUSTER.read_text()) if (kept := change(one)) is not None]
     path = tmp_path / "changed.yaml"
     path.write_text(yaml.safe_dump_all(objects))
     return path
 
 
-def test_every_level_is_lost_by_default_and_the_displaced_are_placed_again(run):
+def test_every_level_is_lost_by_default_and_displaced_pods_are_rescheduled(run):
     found = report(run)
     assert [one["level"] for one in found["survivability"]["levels"]] == ["node", "host", "zone", "region", "cloud"]
     host = level(found, "host")
@@ -54,7 +54,7 @@ def test_every_level_is_lost_by_default_and_the_displaced_are_placed_again(run):
     assert stranded["fixes"]
 
 
-def test_workloads_are_told_by_namespace(run):
+def test_workloads_are_listed_by_namespace(run):
     weak = level(report(run), "zone")["workloads"]["weak"]
     assert {namespace: [one["name"] for one in ones] for namespace, ones in weak.items()} == {
         "data": ["Deployment data/report", "PodDisruptionBudget data/db"],
@@ -62,13 +62,13 @@ def test_workloads_are_told_by_namespace(run):
     }
 
 
-def test_only_what_is_asked_is_lost(run):
+def test_only_the_requested_levels_are_lost(run):
     found = report(run, "--lose", "zone")
     assert [one["level"] for one in found["survivability"]["levels"]] == ["zone"]
     assert verdicts(found)["fd-room-host"] == "N/A"
 
 
-def test_named_sets_come_from_facts_labels_and_the_inventory(run, tmp_path):
+def test_losses_can_be_of_node_properties_labels_and_inventory_columns(run, tmp_path):
     (tmp_path / "power.yaml").write_text(
         "\n".join(f"{name}: {{power-feed: {'left' if name.endswith('1') else 'right'}}}"
                   for name in ("control-1", "control-2", "control-3", "worker-1", "worker-2", "worker-3"))
@@ -79,11 +79,9 @@ def test_named_sets_come_from_facts_labels_and_the_inventory(run, tmp_path):
     assert level(found, "kernel")["controlPlane"]["singlePoints"] == ["6.1.0"]
     assert level(found, "topology.kubernetes.io/zone")["controlPlane"]["singlePoints"] == ["a"]
     assert level(found, "power-feed")["controlPlane"]["singlePoints"] == ["right"]
-    refused = run("audit", "-f", CLUSTER, "--inventory", tmp_path / "power.yaml")
-    assert refused.exit_code == 2
-    assert (
-        "unknown level power-feed; there are host, rack, zone, region, cloud, and what --lose names" in refused.stderr
-    )
+    result = run("audit", "-f", CLUSTER, "--inventory", tmp_path / "power.yaml")
+    assert result.exit_code == 2
+    assert "unknown level power-feed; there are host, rack, zone, region, cloud, and what --lose names" in result.stderr
 
 
 def test_a_property_that_no_node_has_is_reported(run):
@@ -119,11 +117,11 @@ def test_a_check_can_be_required(run):
     done = run("audit", "-f", CLUSTER, "--require", "fd-room-zone", "-o", "scs")
     assert done.exit_code == 1
     assert "fd-room-zone: FAIL" in done.stdout
-    assert done.stdout.endswith("node-distribution-check: PASS\n")  # the standard does not ask for it
+    assert done.stdout.endswith("node-distribution-check: PASS\n")  # the standard does not require it
     assert run("audit", "-f", CLUSTER, "--require", "fd-rooms").exit_code == 2
 
 
-def test_majorities_of_workloads_by_name(run):
+def test_quorum_workloads_are_selected_by_name(run):
     assert verdicts(report(run))["fd-need-workloads-zone"] == "WARN"
     checks = {check["id"]: check for check in report(run, "--quorum-workloads", "data/db")["checks"]}
     assert checks["fd-need-workloads-zone"]["workloads"]["data"] == [
@@ -132,7 +130,7 @@ def test_majorities_of_workloads_by_name(run):
     assert run("audit", "-f", CLUSTER, "--quorum-workloads", "(").exit_code == 2
 
 
-def test_patches_that_spread_weak_workloads(run, tmp_path):
+def test_repair_has_patches_that_spread_vulnerable_workloads(run, tmp_path):
     found = report(run, "--repair")
     patches = {patch["workload"]: patch for patch in found["repair"]["patches"]}
     web = patches["Deployment shop/web"]
@@ -147,7 +145,7 @@ def test_patches_that_spread_weak_workloads(run, tmp_path):
     assert json.loads(words[7]) == web["patch"]
 
 
-def test_workloads_that_no_label_could_spread(run, tmp_path):
+def test_workloads_without_a_label_to_spread_by_are_listed(run, tmp_path):
     def unlabelled(one):
         for key in [key for key in one["metadata"].get("labels", {}) if "host-id" in key or "zone" in key]:
             del one["metadata"]["labels"][key]
@@ -160,7 +158,7 @@ def test_workloads_that_no_label_could_spread(run, tmp_path):
     assert json.loads(done.stdout)["repair"]["unlabelled"] == ["Deployment shop/web"]
 
 
-def test_the_plan_is_judged_again(run):
+def test_the_audit_is_repeated_on_the_plan(run):
     found = report(run, "--repair", "--ha")
     plan = found["repair"]
     assert (plan["passes"], plan["remaining"]) == (True, [])
@@ -179,7 +177,7 @@ def test_checks_that_moves_cannot_fix_are_reported(run):
     assert "moving nodes does not fix fd-room-zone" in done.stdout
 
 
-def test_pods_on_unknown_nodes_are_said_and_left_out(run, tmp_path):
+def test_pods_on_unknown_nodes_are_left_out_with_a_note(run, tmp_path):
     path = without(tmp_path, lambda one: None if one["metadata"]["name"] == "worker-3" else one)
     done = run("audit", "-f", path, "-o", "json")
     assert "warning: pods on an unknown node (worker-3) are not counted\n" in done.stderr
@@ -187,7 +185,7 @@ def test_pods_on_unknown_nodes_are_said_and_left_out(run, tmp_path):
 
 
 @pytest.mark.parametrize("value", ["half", "50"])
-def test_a_budget_that_no_server_would_take(run, tmp_path, value):
+def test_an_invalid_disruption_budget_is_an_error(run, tmp_path, value):
     def broken(one):
         if one["kind"] == "PodDisruptionBudget":
             one["spec"]["minAvailable"] = value
@@ -198,7 +196,7 @@ def test_a_budget_that_no_server_would_take(run, tmp_path, value):
     assert f"spec.minAvailable: expected a whole number or a share such as 50%, got '{value}'" in done.stderr
 
 
-def test_the_report_of_scs_wants_a_subject(run):
+def test_the_scs_report_needs_a_subject(run):
     done = run("audit", "-f", CLUSTER, "-o", "scs-report")
     assert done.exit_code == 2
     assert "--subject" in done.stderr

@@ -1,4 +1,4 @@
-"""`audit --repair` adds the moves that mend what failed, in every form that has room for them."""
+"""`audit --repair` adds the moves that make failed checks pass, in every format that can show them."""
 
 import json
 
@@ -17,7 +17,7 @@ def write(scene, *hosts):
     (scene / "nodes.yaml").write_text(yaml.safe_dump_all(nodes))
 
 
-def test_one_machine_for_all_is_mended_by_moves(run, scene):
+def test_moves_fix_a_control_plane_on_one_machine(run, scene):
     write(scene, "hv-1", "hv-1", "hv-1")
     result = run("audit", "-f", "nodes.yaml", "--repair")
     assert result.exit_code == 1
@@ -32,7 +32,7 @@ def test_the_plan_is_in_json_too(run, scene):
     assert "repair" not in json.loads(run("audit", "-f", "nodes.yaml", "-o", "json").stdout)
 
 
-def test_forms_without_room_for_a_plan_say_so(run, scene):
+def test_repair_needs_a_format_that_can_show_a_plan(run, scene):
     write(scene, "hv-1", "hv-2", "hv-3")
     result = run("audit", "-f", "nodes.yaml", "--repair", "-o", "junit")
     assert result.exit_code == 2

@@ -1,4 +1,4 @@
-"""What people give us by mistake: always exit code 2, the place, and no traceback."""
+"""Bad input always ends with exit code 2, the location of the fault, and no traceback."""
 
 import pytest
 
@@ -34,13 +34,13 @@ FILES = {
 @pytest.mark.parametrize("command", [("place",), ("explain", "pod/x"), ("validate",)])
 @pytest.mark.parametrize("name", FILES)
 def test_a_bad_file_is_named_and_ends_with_2(name, command, run, tmp_path):
-    content, said = FILES[name]
+    content, message = FILES[name]
     path = tmp_path / name
     path.write_bytes(content)
     result = run(*command, "-f", path)
     assert result.exit_code == 2
     assert name in result.output
-    assert said in result.output
+    assert message in result.output
     assert "Traceback" not in result.output
 
 
@@ -69,7 +69,7 @@ def test_every_fault_has_its_own_line(run, tmp_path):
     assert any("a.yaml:9, Pod default/x: spec.affinity" in line for line in lines)
 
 
-@pytest.mark.parametrize("words, said", [
+@pytest.mark.parametrize("words, message", [
     ((), "Usage"),
     (("plcae",), "Did you mean 'place'?"),
     (("place",), "nothing to read"),
@@ -86,15 +86,15 @@ def test_every_fault_has_its_own_line(run, tmp_path):
     (("explain-rule", "tiant"), "did you mean taint?"),
     (("completion", "tcsh"), "'tcsh' is not one of"),
 ])  # fmt: skip
-def test_a_bad_command_line_ends_with_2(words, said, run):
+def test_a_bad_command_line_ends_with_2(words, message, run):
     result = run(*words)
     assert result.exit_code == 2
-    assert said in " ".join(result.output.split())
+    assert message in " ".join(result.output.split())
     assert "Traceback" not in result.output
 
 
 @pytest.mark.parametrize("words", [("--context", "prod"), ("--server", "https://127.0.0.1:1")])
-def test_a_cluster_that_is_not_there_ends_with_3(words, run, tmp_path, monkeypatch):
+def test_an_unreachable_cluster_ends_with_3(words, run, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("KUBECONFIG", raising=False)
     result = run("place", *words)

@@ -3,7 +3,7 @@
 import pytest
 
 
-@pytest.mark.parametrize("words, says", [
+@pytest.mark.parametrize("words, message", [
     (["violations", "--affinity-grace", "foo"], "'--affinity-grace': expected a duration such as 30s"),
     (["place", "--request-timeout", "foo"], "'--request-timeout': expected a duration such as 30s"),
     (["rebalance", "--timeout", "1y"], "'--timeout': expected a duration such as 30s"),
@@ -16,13 +16,13 @@ import pytest
     (["place", "--as", "a\nb"], "'--as': expected a name, got 'a\\nb'"),
     (["run", "--scheduler-name", ""], "'--scheduler-name': expected a name, got an empty value"),
 ])  # fmt: skip
-def test_a_bad_value_is_reported_under_the_name_of_its_option(words, says, run):
+def test_a_bad_value_is_reported_under_the_name_of_its_option(words, message, run):
     result = run(*words)
     assert result.exit_code == 2
-    assert says in result.stderr
+    assert message in result.stderr
 
 
-@pytest.mark.parametrize("words, says", [
+@pytest.mark.parametrize("words, message", [
     (["audit", "-f", "nodes.yaml", "--ha", "--profile", "scs-0213"], "give one of them"),
     (["audit", "-f", "nodes.yaml", "--profile", "scs-0213", "--ha"], "give one of them"),
     (["audit", "-f", "nodes.yaml", "--hosting-namespace", "x"], "give --hosting too"),
@@ -30,10 +30,10 @@ def test_a_bad_value_is_reported_under_the_name_of_its_option(words, says, run):
     (["audit", "labels", "--inventory", "x", "-o", "json"], "omit -o"),
     (["place", "-f", ".", "--replicas", "3", "--explain"], "--replicas only counts"),
 ])  # fmt: skip
-def test_an_option_without_effect_is_an_error(words, says, run, scene):
+def test_an_option_without_effect_is_an_error(words, message, run, scene):
     result = run(*words)
     assert result.exit_code == 2
-    assert says in result.stderr
+    assert message in result.stderr
 
 
 def test_the_same_profile_twice_is_no_contradiction(run, scene):

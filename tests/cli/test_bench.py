@@ -22,7 +22,7 @@ def test_the_last_line_is_the_result(run, tmp_path):
     assert result.exit_code == 0
 
 
-def test_each_sees_those_before_it(run, tmp_path):
+def test_each_placement_sees_the_earlier_ones(run, tmp_path):
     out = tmp_path / "out.jsonl"
     run("bench", "pods", write(tmp_path), "--placements", out, "--repeat", 2)
     assert [json.loads(line) for line in out.read_text().splitlines()] == [
@@ -31,7 +31,7 @@ def test_each_sees_those_before_it(run, tmp_path):
     ]
 
 
-def test_a_bad_input_ends_with_2(run, tmp_path):
+def test_bad_benchmark_input_ends_with_2(run, tmp_path):
     assert run("bench", "pods", tmp_path / "none.json").exit_code == 2
     (tmp_path / "bad.json").write_text("{}")
     result = run("bench", "pods", tmp_path / "bad.json")

@@ -1,4 +1,4 @@
-"""The pages about the command line name what there is."""
+"""The pages about the command line name every command and option."""
 
 import pathlib
 import re
@@ -48,15 +48,15 @@ def test_every_command_has_its_row(name):
 @pytest.mark.parametrize("option, line", [
     ("--exit-zero", r"^\| `--exit-zero` \|.*$"),
     ("--filename", r"^## Input .*$"),
-    ("--seed", r"^## How to decide .*$"),
+    ("--seed", r"^## Scheduling options .*$"),
     ("--all-namespaces", r"^\| `-A`, .*$"),
     ("--selector", r"^\| `-l`, .*$"),
 ])  # fmt: skip
-def test_who_has_an_option_is_told(option, line):
+def test_the_commands_with_an_option_are_listed(option, line):
     (found,) = re.findall(line, page("command-line.md"), re.MULTILINE)
     assert named_in(found) == having(option)
 
 
-def test_who_can_be_made_to_exit_zero_is_told():
+def test_the_commands_with_exit_zero_are_listed():
     (found,) = re.findall(r"^`--exit-zero` turns (.*?)\. ", page("exit-codes.md"), re.MULTILINE | re.DOTALL)
     assert named_in(found) == having("--exit-zero")

@@ -1,4 +1,4 @@
-"""Flag over variable over file, and what is wrong with a file."""
+"""Flags override variables, variables override the file; faults in a file are reported."""
 
 import json
 
@@ -16,7 +16,7 @@ def write(folder, text):
 
 
 def output_of(result):
-    """Which -o was in force."""
+    """The effective -o."""
     text = result.stdout
     return "json" if text.startswith("{") else "yaml" if text.startswith("apiVersion") else text.split("/")[0]
 
@@ -39,25 +39,25 @@ def test_the_file_may_be_named_by_a_variable(run, scene):
     assert output_of(run("place", "-f", "nodes.yaml", "-f", "db.yaml", BAYPLAN_CONFIG=str(path))) == "json"
 
 
-def test_the_file_has_a_usual_place(run, scene, tmp_path):
+def test_the_configuration_file_has_a_default_path(run, scene, tmp_path):
     folder = tmp_path / "config" / "bayplan"
     folder.mkdir(parents=True)
     (folder / "config.yaml").write_text(HEAD + "commands: {version: {output: json}}\n")
     assert json.loads(run("version").stdout)["kind"] == "Version"
 
 
-def test_files_to_read_may_stand_in_the_file(run, scene):
+def test_the_configuration_file_can_name_input_files(run, scene):
     path = write(scene, "commands: {place: {filename: [nodes.yaml, db.yaml], outputFile: plan.txt}}\n")
     assert run("place", "--config", path).exit_code == 0
     assert (scene / "plan.txt").exists()
 
 
-def test_the_scheduler_may_stand_in_the_file(run, scene):
+def test_the_configuration_file_can_hold_the_scheduler_configuration(run, scene):
     path = write(scene, "scheduler: {profiles: [{plugins: {filter: {disabled: [{name: InterPodAffinity}]}}}]}\n")
     assert run("place", "-f", ".", "--config", path).exit_code == 0
 
 
-def test_each_pod_is_judged_by_the_profile_of_its_scheduler(run, scene):
+def test_each_pod_is_placed_by_the_profile_of_its_scheduler(run, scene):
     lenient = "{schedulerName: lenient, plugins: {filter: {disabled: [{name: NodeAffinity}]}}}"
     path = write(scene, f"scheduler: {{profiles: [{{schedulerName: default-scheduler}}, {lenient}]}}\n")
     pod = {"apiVersion": "v1", "kind": "Pod"}
@@ -77,7 +77,7 @@ def test_each_pod_is_judged_by_the_profile_of_its_scheduler(run, scene):
     assert [result.exit_code for result in explained] == [0, 1]
 
 
-@pytest.mark.parametrize("text, said", [
+@pytest.mark.parametrize("text, message", [
     ("options: {colour: never}", "config.yaml:3, BayplanConfiguration: options.colour: unknown option, did you mean color?"),
     ("commands: {plaze: {}}", "commands.plaze: unknown command, did you mean place?"),
     ("commands: {place: {repeat: 2}}", "commands[place].repeat: unknown option"),
@@ -86,27 +86,27 @@ def test_each_pod_is_judged_by_the_profile_of_its_scheduler(run, scene):
     ("scheduler: 1", "scheduler: expected a KubeSchedulerConfiguration"),
     ("options: {color: pink}", "'pink' is not one of"),
 ])  # fmt: skip
-def test_a_bad_file_is_never_read_in_part(text, said, run, scene):
+def test_a_bad_file_is_not_used_in_part(text, message, run, scene):
     result = run("version", "--config", write(scene, text + "\n"))
     assert result.exit_code == 2
-    assert said in result.stderr
+    assert message in result.stderr
 
 
-@pytest.mark.parametrize("text, said", [
+@pytest.mark.parametrize("text, message", [
     ("kind: Other\napiVersion: v1\n", "expected BayplanConfiguration or KubeSchedulerConfiguration, got Other"),
     ("kind: BayplanConfiguration\napiVersion: bayplan.io/v2\n", "expected bayplan.io/v1alpha1, got bayplan.io/v2"),
     (f"{HEAD}---\n{HEAD}", "expected one BayplanConfiguration, got 2 objects"),
     ("", "empty"),
 ])  # fmt: skip
-def test_a_file_of_another_kind(text, said, run, tmp_path):
+def test_a_file_of_another_kind_is_an_error(text, message, run, tmp_path):
     path = tmp_path / "other.yaml"
     path.write_text(text)
     result = run("version", "--config", path)
     assert result.exit_code == 2
-    assert said in result.stderr
+    assert message in result.stderr
 
 
-def test_view_merges_everything(run, scene):
+def test_view_merges_flags_variables_and_the_file(run, scene):
     path = write(scene, "options: {color: never}\ncommands: {place: {output: wide}}\nscheduler: {parallelism: 4}\n")
     shown = yaml.safe_load(run("config", "view", "--config", path, BAYPLAN_SEED="s").stdout)
     assert shown["kind"] == "BayplanConfiguration"
@@ -143,12 +143,12 @@ def test_view_of_an_unknown_command(run):
     ({"BAYPLAN_VERSION_OUTPUT": "pink", "BAYPLAN_OUTPUT": "json"}, "(from the variable BAYPLAN_VERSION_OUTPUT)"),
     ({}, "config.yaml)"),
 ])  # fmt: skip
-def test_a_bad_value_is_blamed_on_where_it_stands(variables, blamed, run, scene):
+def test_a_bad_value_is_reported_with_its_source(variables, blamed, run, scene):
     words = () if variables else ("--config", write(scene, "options: {output: pink}\n"))
     result = run("version", *words, **variables)
     assert result.exit_code == 2
     assert f"{blamed}: 'pink' is not one of" in result.stderr
 
 
-def test_a_bad_flag_is_blamed_on_the_flag_alone(run):
+def test_a_bad_flag_is_reported_without_another_source(run):
     assert "for '-o' / '--output': 'pink'" in run("version", "-o", "pink", BAYPLAN_OUTPUT="json").stderr

@@ -24,13 +24,13 @@ def test_answers_come_in_order(run):
     assert result.exit_code == 0
 
 
-def test_does_not_fit_is_an_answer(run):
+def test_unschedulable_is_a_valid_answer(run):
     result = run("decide", "pods", given=lines({"nodes": [], "pod": POD}))
     assert answers(result)[0]["message"] == "no nodes available to schedule pods"
     assert result.exit_code == 0
 
 
-@pytest.mark.parametrize("bad, said", [
+@pytest.mark.parametrize("bad, message", [
     ("no json", "malformed"),
     ("[]", "Expected `object`"),
     ({"nodes": [NODE]}, "missing required field `pod`"),
@@ -39,22 +39,22 @@ def test_does_not_fit_is_an_answer(run):
     ({"nodes": [], "pod": POD, "options": {"switches": {"none": 1}}}, "options.switches"),
     ({"nodes": [], "pod": POD, "options": {"config": {"parallelism": 0}}}, "parallelism"),
 ])  # fmt: skip
-def test_a_bad_line_is_answered_in_its_place(bad, said, run):
+def test_a_bad_line_is_answered_in_order(bad, message, run):
     good = {"name": "good", "nodes": [NODE], "pod": POD}
     result = run("decide", "pods", given=lines(good, bad, good))
     first, second, third = answers(result)
     assert (first["name"], third["name"]) == ("good", "good")
     assert second["line"] == 2
-    assert said in second["error"]
+    assert message in second["error"]
     assert result.exit_code == 2
 
 
-def test_empty_lines_hold_no_question(run):
+def test_empty_lines_are_skipped(run):
     result = run("decide", "pods", given="\n  \n" + lines("x"))
     assert answers(result)[0]["line"] == 3
 
 
-def test_admission(run):
+def test_admission_questions_are_answered_with_causes(run):
     good = {"name": "good", "object": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "d"}, "spec": {"containers": []}}
     first, second = answers(run("decide", "admission", given=lines(good, {"name": "bad", "object": pod})))
@@ -62,7 +62,7 @@ def test_admission(run):
     assert {"reason", "field", "message"} == set(second["causes"][0])
 
 
-def test_our_own_bug_is_no_answer(run, monkeypatch):
+def test_a_bug_is_not_an_answer(run, monkeypatch):
     def broken(line):
         raise KeyError(line)
 

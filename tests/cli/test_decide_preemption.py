@@ -14,17 +14,17 @@ def ask(run, question):
     return json.loads(result.stdout), result.exit_code
 
 
-def test_the_node_to_free_and_who_goes(run):
+def test_the_answer_names_the_nominated_node_and_the_victims(run):
     assert ask(run, QUESTION) == ({"name": "q", "nominated": "a1", "victims": ["default/low"], "message": ""}, 0)
 
 
-def test_nobody_to_go_is_an_answer(run):
+def test_no_victim_is_a_valid_answer(run):
     answer, code = ask(run, {**QUESTION, "pod": {**POD, "spec": BUSY}})
     assert answer["message"] == "preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod."
     assert (answer["nominated"], answer["victims"], code) == ("", [], 0)
 
 
-def test_a_pod_that_fits_is_answered_with_nothing(run):
+def test_a_pod_that_fits_needs_no_preemption(run):
     assert ask(run, {**QUESTION, "pods": []})[0] == {"name": "q", "nominated": "", "victims": [], "message": ""}
 
 
@@ -39,11 +39,11 @@ def test_budgets_and_priority_classes_are_read(run):
     assert ask(run, {**question, "objects": [fair, budget]})[0]["victims"] == ["default/other"]
 
 
-@pytest.mark.parametrize("change, said", [
+@pytest.mark.parametrize("change, message", [
     ({"pods": [{**LOW, "status": {"startTime": "noon"}}]}, "pods[0].status.startTime: expected a time"),
     ({"objects": [{"kind": "PodDisruptionBudget", "spec": {"selector": 1}}]}, "Expected `object | null`"),
 ])  # fmt: skip
-def test_bad_questions_are_told(change, said, run):
+def test_bad_questions_are_answered_with_their_error(change, message, run):
     answer, code = ask(run, {**QUESTION, **change})
-    assert said in answer["error"]
+    assert message in answer["error"]
     assert code == 2

@@ -24,7 +24,7 @@ spec:
             namespaceSelector: {}
 """
 FIELD = "spec.template.spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[0]"
-SAID = (
+MESSAGE = (
     f'greedy.yaml:15  Deployment shop/greedy  {FIELD}.topologyKey  Forbidden: "zone" reaches beyond a node, '
     "and hard anti-affinity across all namespaces may only use kubernetes.io/hostname\n"
 )
@@ -37,9 +37,9 @@ def greedy(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_the_rule_is_on_for_everybody(run, greedy):
+def test_the_guard_is_on_by_default(run, greedy):
     result = run("validate", "-f", "greedy.yaml", "-q")
-    assert SAID in result.stdout
+    assert MESSAGE in result.stdout
     assert result.exit_code == 2
     assert run("validate", "-f", "greedy.yaml", "-q", "--as", "admin", "--as-group", "system:masters").exit_code == 2
 
@@ -50,14 +50,14 @@ def test_the_rule_is_on_for_everybody(run, greedy):
     ("--exempt-user", "alice", "--as", "alice"),
     ("--exempt-group", "dev", "--exempt-group", "ops", "--as", "bob", "--as-group", "ops"),
 ])  # fmt: skip
-def test_who_may(flags, run, greedy):
+def test_exempt_users_pass_the_guard(flags, run, greedy):
     assert run("validate", "-f", "greedy.yaml", *flags).exit_code == 0
 
 
 def test_the_presets_differ_in_what_all_namespaces_are(run, greedy):
     (greedy / "greedy.yaml").write_text(GREEDY.replace("namespaceSelector: {}", "namespaces: []"))
     assert run("validate", "-f", "greedy.yaml").exit_code == 0
-    assert SAID in run("validate", "-f", "greedy.yaml", "--semantics", "design").stdout
+    assert MESSAGE in run("validate", "-f", "greedy.yaml", "--semantics", "design").stdout
 
 
 def test_settings_come_from_the_file_and_flags_come_first(run, greedy):
@@ -65,28 +65,28 @@ def test_settings_come_from_the_file_and_flags_come_first(run, greedy):
     with_file = ("validate", "-f", "greedy.yaml", "-q", "--config", "config.yaml")
     assert run(*with_file).exit_code == 0
     assert run(*with_file, "--exempt-namespace", "other").exit_code == 2
-    assert run(*with_file, "--exempt-namespace", "other", "--as", "alice").exit_code == 0  # the users still count
+    assert run(*with_file, "--exempt-namespace", "other", "--as", "alice").exit_code == 0  # the users are still exempt
     (greedy / "config.yaml").write_text(HEAD + "guard: {restrict: none}\n")
     assert run(*with_file).exit_code == 0
     assert run(*with_file, "--restrict", "wider-than-node").exit_code == 2
     assert "guard:\n  restrict: none\n" in run("config", "view", "--config", "config.yaml").stdout
 
 
-@pytest.mark.parametrize("text, said", [
+@pytest.mark.parametrize("text, message", [
     ("guard: 1", "config.yaml:3, BayplanConfiguration: guard: Expected object, got int"),
     ("guard: {restrict: some}", "guard.restrict: Invalid enum value 'some'"),
     ("guard: {restrcit: all}", "guard: Object contains unknown field restrcit"),
     ("guard: {exempt: {user: [a]}}", "guard.exempt: Object contains unknown field user"),
     ("guard: {exempt: {users: alice}}", "guard.exempt.users: Expected array, got str"),
 ])  # fmt: skip
-def test_bad_settings_are_refused_with_their_place(text, said, run, greedy):
+def test_bad_guard_settings_are_errors_with_their_location(text, message, run, greedy):
     (greedy / "config.yaml").write_text(f"{HEAD}{text}\n")
     result = run("validate", "-f", "greedy.yaml", "--config", "config.yaml")
     assert result.exit_code == 2
-    assert said in result.stderr
+    assert message in result.stderr
 
 
-def test_traps_are_warnings(run, greedy):
+def test_probable_mistakes_are_warnings(run, greedy):
     (greedy / "greedy.yaml").write_text(GREEDY.replace("topologyKey: zone", "topologyKey: kubernetes.io/hostname"))
     result = run("validate", "-f", "greedy.yaml")
     assert result.exit_code == 0
@@ -107,7 +107,7 @@ def decided(run, **options):
     return json.loads(result.stdout), result.exit_code
 
 
-def test_decide_answers_as_the_api_server_unless_the_rules_are_asked_for(run):
+def test_decide_admission_applies_the_guard_on_request_only(run):
     assert decided(run) == ({"name": "q", "causes": []}, 0)
     answer, code = decided(run, rules=["guard"])
     (cause,) = answer["causes"]
@@ -117,12 +117,12 @@ def test_decide_answers_as_the_api_server_unless_the_rules_are_asked_for(run):
     assert decided(run, rules=[{"guard": {"restrict": "all"}}])[0]["causes"][0]["message"].startswith("Forbidden: only")
 
 
-@pytest.mark.parametrize("rules, said", [
+@pytest.mark.parametrize("rules, message", [
     (["gaurd"], 'options.rules: expected "guard", or {"guard": SETTINGS}, got "gaurd"'),
     ([{"guard": {"restrict": 1}}], "options.rules: Expected `str`, got `int`"),
     ("guard", "Expected `array | null`"),
 ])  # fmt: skip
-def test_rules_that_there_are_not(rules, said, run):
+def test_unknown_rules_are_an_error(rules, message, run):
     answer, code = decided(run, rules=rules)
-    assert said in answer["error"]
+    assert message in answer["error"]
     assert code == 2

@@ -125,24 +125,24 @@ def test_standard_input_is_a_source(run, scene):
     ]  # fmt: skip
 
 
-def test_unnamed_namespace_is_the_given_one(run, scene):
+def test_objects_without_a_namespace_are_in_the_given_one(run, scene):
     (scene / "db.yaml").write_text((scene / "db.yaml").read_text().replace("namespace: store, ", ""))
     assert "infra      db-0" in run("place", "-f", ".", "-n", "infra").stdout
 
 
-def test_the_answer_goes_to_a_file(run, scene):
+def test_the_answer_is_written_to_a_file(run, scene):
     result = run("place", "-f", ".", "--output-file", "plan.txt")
     assert result.stdout == ""
     assert (scene / "plan.txt").read_text() == TABLE
 
 
-def test_an_unwritable_file_is_the_users_business(run, scene):
+def test_an_unwritable_output_file_ends_with_2(run, scene):
     result = run("place", "-f", ".", "--output-file", "no/such/folder/plan.txt")
     assert result.exit_code == 2
     assert "cannot be written" in result.stderr
 
 
-def test_the_scheduler_configuration_counts(run, scene):
+def test_the_scheduler_configuration_sets_the_rules(run, scene):
     (scene / "config").mkdir()
     config = scene / "config" / "scheduler.yaml"
     config.write_text(
@@ -160,7 +160,7 @@ def test_a_bad_scheduler_configuration_is_named(run, scene):
     assert "scheduler.yaml, KubeSchedulerConfiguration: parallelism: Invalid value: -1" in result.stderr
 
 
-def test_a_plugin_that_nobody_has_is_named(run, scene):
+def test_an_unknown_plugin_is_an_error(run, scene):
     config = scene / "scheduler.yaml"
     config.write_text(
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
@@ -168,36 +168,38 @@ def test_a_plugin_that_nobody_has_is_named(run, scene):
     )
     result = run("place", "-f", "nodes.yaml", "--config", config)
     assert result.exit_code == 2
-    said = 'KubeSchedulerConfiguration: profiles[0].plugins.filter.disabled[0].name: Unsupported value: "PodAffinity"'
-    assert f"scheduler.yaml, {said}" in result.stderr
+    message = (
+        'KubeSchedulerConfiguration: profiles[0].plugins.filter.disabled[0].name: Unsupported value: "PodAffinity"'
+    )
+    assert f"scheduler.yaml, {message}" in result.stderr
 
 
 def test_switches_reach_the_engine(run, scene):
     words = ("place", "-f", ".", "-l", "app=web", "--switch", "daemonNamespaces=shop")
-    # Pods of a daemon namespace neither block nor are blocked by hard anti-affinity.
+    # Pods of a daemon namespace neither block nor are blocked by required anti-affinity.
     assert run(*words).stdout.splitlines()[1].split()[:3] == ["shop", "web-2", "a1"]
 
 
-REFUSED = {
+INVALID_SPECS = {
     "Pod": "{containers: [{name: c, image: i, resources: {requests: {cpu: -1}}}]}",
     "Deployment": "{template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}",
 }
 
 
-@pytest.mark.parametrize("kind, version, said", [
+@pytest.mark.parametrize("kind, version, message", [
     ("Pod", "v1", 'spec.containers[0].resources.requests[cpu]: Invalid value: "-1"'),
     ("Deployment", "apps/v1", "spec.selector: Required value"),
 ])  # fmt: skip
-def test_what_no_server_would_take_is_not_placed(kind, version, said, run, scene):
+def test_invalid_objects_are_not_placed(kind, version, message, run, scene):
     (scene / "x.yaml").write_text(
-        f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: x}}\nspec: {REFUSED[kind]}\n"
+        f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: x}}\nspec: {INVALID_SPECS[kind]}\n"
     )
     result = run("place", "-f", ".")
-    assert said in result.stderr
+    assert message in result.stderr
     assert (result.stdout, result.exit_code) == ("", 2)
 
 
-def test_more_replicas_than_any_cluster_could_hold(run, scene):
+def test_too_many_replicas_are_an_error(run, scene):
     spec = "{selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}"
     text = f"apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: x}}\nspec: {spec}, replicas: 2000000000}}\n"
     (scene / "x.yaml").write_text(text)
@@ -210,7 +212,7 @@ def test_more_replicas_than_any_cluster_could_hold(run, scene):
 
 
 @pytest.mark.parametrize("command", [("place",), ("violations",), ("rebalance",), ("quota",)])
-def test_a_namespace_that_is_nowhere_is_said(command, run, scene):
+def test_an_unknown_namespace_is_reported(command, run, scene):
     result = run(*command, "-f", ".", "-n", "shp")
     assert "note: nothing in the input is in namespace shp, did you mean shop?" in result.stderr
     assert "nothing in the input" not in run(*command, "-f", ".", "-n", "shop").stderr

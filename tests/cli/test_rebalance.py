@@ -38,7 +38,7 @@ status: {disruptionsAllowed: 0}
 @pytest.fixture
 def files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    nodes = "".join(map(NODE.format, "abc"))  # c was away, and a and b took its pods
+    nodes = "".join(map(NODE.format, "abc"))  # c was down, and its pods moved to a and b
     crowded = "".join(POD.format(f"web-{i}", "ab"[i % 2]) for i in range(4))
     (tmp_path / "back.yaml").write_text(nodes + crowded)
     (tmp_path / "well.yaml").write_text(nodes + "".join(POD.format(f"web-{i}", "abc"[i]) for i in range(3)))
@@ -46,19 +46,19 @@ def files(tmp_path, monkeypatch):
     (tmp_path / "fleet.yaml").write_text(FLEET)
 
 
-def test_one_pod_goes_to_the_node_that_came_back(run, files):
+def test_a_pod_moves_to_the_node_that_recovered(run, files):
     result = run("rebalance", "-f", "back.yaml")
     assert result.exit_code == 1
     header, row = result.stdout.splitlines()
     assert header.split() == ["NAMESPACE", "NAME", "FROM", "TO", "GAIN", "OF", "WHICH"]
-    # The fourth pod has company wherever it is, so one move gains all there is.
+    # The fourth pod has a peer on every node, so one move gains everything.
     assert row.split() == ["shop", "web-0", "a", "c", "+200", "InterPodAffinity", "+200"]
     assert result.stderr == (
         "note: 1 move gains 200 points; no plan within the limits gains more, or as much with fewer moves\n"
     )
 
 
-def test_nothing_to_gain_is_0_and_an_empty_answer(run, files):
+def test_without_a_gain_the_answer_is_empty_and_the_exit_code_0(run, files):
     result = run("rebalance", "-f", "well.yaml")
     assert result.exit_code == 0
     assert result.stdout == ""
@@ -66,7 +66,7 @@ def test_nothing_to_gain_is_0_and_an_empty_answer(run, files):
 
 
 @pytest.mark.parametrize("output, read", [("json", json.loads), ("yaml", yaml.safe_load)])
-def test_machines_get_everything(run, files, output, read):
+def test_the_document_has_every_field(run, files, output, read):
     answer = read(run("rebalance", "-f", "back.yaml", "-o", output).stdout)
     assert (answer["apiVersion"], answer["kind"]) == ("bayplan.io/v1alpha1", "RebalancePlan")
     assert answer["summary"]["gain"] == 200
@@ -80,16 +80,16 @@ def test_names_and_wide(run, files):
     assert "PRIORITY" in run("rebalance", "-f", "back.yaml", "-o", "wide").stdout
 
 
-def test_a_budget_of_disruption_holds(run, files):
+def test_a_disruption_budget_is_respected(run, files):
     assert run("rebalance", "-f", "back.yaml", "-f", "budget.yaml").exit_code == 0
 
 
-def test_only_what_is_in_scope_moves(run, files):
+def test_only_workloads_in_scope_move(run, files):
     assert run("rebalance", "-f", "back.yaml", "-n", "other").exit_code == 0
 
 
 @pytest.mark.parametrize("words", [("-f", "nowhere.yaml"), ("-f", "back.yaml", "--max-moves", "0"), ()])
-def test_bad_input_is_2(run, files, words):
+def test_bad_input_has_exit_code_2(run, files, words):
     assert run("rebalance", *words).exit_code == 2
 
 
@@ -136,8 +136,8 @@ FLEET = (
 )
 
 
-def test_bindings_go_back_up_to_a_cluster_that_came_back(run, files):
-    """Home has room for six of the eight, so one binding goes whole and the other leaves two replicas behind."""
+def test_bindings_move_back_to_a_cluster_that_recovered(run, files):
+    """Home fits six of the eight replicas: one binding moves completely, and two replicas of the other stay."""
     answer = json.loads(run("rebalance", "-f", "fleet.yaml", "-o", "json").stdout)
     assert answer["summary"]["exact"] is True
     moved = {item["workload"]: {t["name"]: t["replicas"] for t in item["to"]} for item in answer["items"]}
@@ -148,7 +148,7 @@ def test_bindings_go_back_up_to_a_cluster_that_came_back(run, files):
     assert answer["summary"]["gainByRule"]["ClusterAffinity"] == 100 + 50
 
 
-def test_a_single_move_takes_the_one_that_gains_most(run, files):
+def test_a_single_move_is_the_one_that_gains_most(run, files):
     answer = json.loads(run("rebalance", "-f", "fleet.yaml", "-o", "json", "--max-moves", "1").stdout)
     assert len(answer["items"]) == 1
     assert answer["summary"]["gain"] == 100
@@ -180,7 +180,7 @@ spec:
 
 
 def test_preferred_terms_of_a_fleet_count_too(run, files, tmp_path):
-    # Karmada likes to leave things where they are, as much as all wishes together; more room tips the scales.
+    # The locality score of Karmada equals the preferred terms together; more available replicas decide.
     (tmp_path / "apart.yaml").write_text(
         CLUSTER.format("home", 100) + CLUSTER.format("away", 500) + APART.format("one") + APART.format("two")
     )
@@ -191,7 +191,7 @@ def test_preferred_terms_of_a_fleet_count_too(run, files, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "words, complaint",
+    "words, message",
     [
         (("-f", "back.yaml", "--apply", "--yes"), "needs a live cluster and no files"),
         (("-f", "fleet.yaml", "--apply", "--yes"), "needs a live cluster and no files"),
@@ -203,10 +203,10 @@ def test_preferred_terms_of_a_fleet_count_too(run, files, tmp_path):
         (("--context", "prod", "--apply", "--yes", "--at-once", "0"), "--at-once"),
     ],
 )
-def test_options_that_cannot_work_are_rejected_before_any_input_is_read(run, files, words, complaint):
+def test_options_that_cannot_work_are_rejected_before_any_input_is_read(run, files, words, message):
     result = run("rebalance", *words)
     assert (result.exit_code, result.stdout) == (2, "")
-    assert complaint in result.stderr
+    assert message in result.stderr
 
 
 SSD_NODE = """\
@@ -249,7 +249,7 @@ spec: {selector: {app: web}}
 
 @pytest.mark.parametrize("extra, target", [("", "c"), (SERVICE, "b")])
 def test_a_pod_that_moves_is_spread_as_a_new_pod_would_be(run, files, tmp_path, extra, target):
-    """c has more room, but also the other pods of the Service, from which a new pod keeps away by default."""
+    """c has more free resources, but also the other pods of the Service, which the default spread avoids."""
     nodes = SSD_NODE.format("a", "hdd") + SSD_NODE.format("b", "ssd") + SSD_NODE.format("c", "ssd")
     beside = PLAIN_POD.format("big", "big", "b", "1")
     beside += "".join(PLAIN_POD.format(f"web-{i}", "web", "c", "10m") for i in range(3))

@@ -1,4 +1,4 @@
-"""A secret that the user gives us is shown to nobody else: not in settings, reports or messages."""
+"""Secrets on the command line are never printed: not in settings, reports or messages."""
 
 import os
 import re
@@ -23,7 +23,7 @@ def secret_words(command):
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_options_that_sound_like_secrets_say_that_they_are(name):
+def test_options_with_secret_names_are_marked_secret(name):
     unmarked = [
         param.opts[-1]
         for param in COMMANDS[name].params
@@ -32,13 +32,13 @@ def test_options_that_sound_like_secrets_say_that_they_are(name):
     assert unmarked == []
 
 
-def test_tokens_are_among_them():
+def test_tokens_are_secrets():
     assert {"place", "explain", "violations", "rebalance", "quota", "audit", "run", "snapshot"} <= WITH_SECRETS.keys()
 
 
 @pytest.mark.parametrize("form", [["-o", "yaml"], ["-o", "json"], ["--origins"]])
 @pytest.mark.parametrize("name", WITH_SECRETS)
-def test_settings_of_a_command_hide_them(name, form, run):
+def test_settings_of_a_command_hide_secrets(name, form, run):
     for words in secret_words(COMMANDS[name]):
         shown = run("config", "view", *form, *name.split(), *words)
         assert shown.exit_code == 0, shown.stderr
@@ -46,7 +46,7 @@ def test_settings_of_a_command_hide_them(name, form, run):
         assert SECRET not in shown.output
 
 
-def test_settings_made_by_a_variable_or_a_file_hide_them(run, tmp_path):
+def test_settings_from_a_variable_or_a_file_hide_secrets(run, tmp_path):
     by_variable = run("config", "view", BAYPLAN_TOKEN=SECRET)
     path = tmp_path / "settings.yaml"
     path.write_text(f"apiVersion: bayplan.io/v1alpha1\nkind: BayplanConfiguration\noptions: {{token: {SECRET}}}\n")
@@ -63,12 +63,12 @@ def test_settings_made_by_a_variable_or_a_file_hide_them(run, tmp_path):
     (["--server", f"https://me:{SECRET}@host:6443/x"], ["--server", f"https://{commands.REDACTED}@host:6443/x"]),
     (["-f", "a=b.yaml", "--as", "me@home"], ["-f", "a=b.yaml", "--as", "me@home"]),
 ])  # fmt: skip
-def test_command_lines(given, shown):
+def test_secrets_in_command_lines_are_redacted(given, shown):
     assert commands.redacted_arguments(COMMANDS["audit"], given) == shown
 
 
 @pytest.mark.parametrize("words", [("--token", SECRET), (f"--token={SECRET}",)])
-def test_a_report_for_others_hides_them(words, run, scene, monkeypatch):
+def test_the_scs_report_hides_secrets(words, run, scene, monkeypatch):
     command_line = ("audit", "-f", "nodes.yaml", "-o", "scs-report", "--subject", "mine", *words)
     monkeypatch.setattr("sys.argv", ["bayplan", *command_line])
     done = run(*command_line)
@@ -80,8 +80,8 @@ def test_a_report_for_others_hides_them(words, run, scene, monkeypatch):
 
 
 @pytest.mark.parametrize("name", WITH_SECRETS)
-def test_messages_hide_them(name, source_folder):
-    """Nobody listens there, and the command says so at length."""
+def test_messages_hide_secrets(name, source_folder):
+    """The server does not exist, and the command reports that in detail."""
     words = [*name.split(), *ARGUMENTS.get(name, []), "-vv", "--server", "https://127.0.0.1:1", "--token", SECRET]
     done = subprocess.run(
         [sys.executable, "-m", "bayplan", *words],
@@ -96,7 +96,7 @@ def test_messages_hide_them(name, source_folder):
     assert SECRET not in done.stdout + done.stderr
 
 
-def test_an_address_with_a_password_is_refused_without_showing_it(run):
+def test_an_address_with_a_password_is_rejected_without_printing_it(run):
     done = run("place", "--server", f"https://me:{SECRET}@127.0.0.1:1", HOME="/nonexistent", KUBECONFIG="")
     assert done.exit_code == 2
     assert "--server: expected an address without a user name and password" in done.stderr

@@ -84,19 +84,19 @@ def plan(run, *files):
 
 
 def verdicts(plan):
-    """Who is placed and what is said of the others, whatever everybody is called."""
+    """Which pods are placed, and the messages of the others, without names."""
     return sorted(item.get("message") or "" for item in plan["items"])
 
 
-def test_it_gives_the_same_plan(run, files):
+def test_a_snapshot_gives_the_same_plan(run, files):
     result = run("snapshot", *FILES, "--output-file", "snapshot.json")
     assert (result.exit_code, result.stdout) == (0, "")
     assert result.stderr == "note: 8 objects; names are not hashed; use --hash-names to hash them\n"
     expected = plan(run, *FILES)
-    assert len(expected["items"]) == 5  # two of their own, two of the Deployment, one more of the StatefulSet
+    assert len(expected["items"]) == 5  # two pods, two of the Deployment, one more of the StatefulSet
     assert plan(run, "-f", "snapshot.json") == expected
-    told = run("explain", "pod/web-2", "-n", "shop", "-f", "snapshot.json", "-o", "json").stdout
-    assert told == run("explain", "pod/web-2", "-n", "shop", *FILES, "-o", "json").stdout
+    explained = run("explain", "pod/web-2", "-n", "shop", "-f", "snapshot.json", "-o", "json").stdout
+    assert explained == run("explain", "pod/web-2", "-n", "shop", *FILES, "-o", "json").stdout
 
 
 def test_a_snapshot_of_a_snapshot_is_the_same(run, files):
@@ -104,13 +104,13 @@ def test_a_snapshot_of_a_snapshot_is_the_same(run, files):
     assert json.loads(run("snapshot", "-f", "-", given=first).stdout) == json.loads(first)
 
 
-def test_what_decides_nothing_is_not_written(run, files):
+def test_only_fields_that_decisions_use_are_written(run, files):
     text = run("snapshot", *FILES).stdout
     assert "hush" not in text
     assert {item["kind"] for item in json.loads(text)["items"]} == {"Node", "Pod", "Deployment", "StatefulSet"}
 
 
-def test_hashed_names_decide_alike(run, files):
+def test_hashed_names_give_the_same_decisions(run, files):
     text = run("snapshot", *FILES, "--hash-names").stdout
     assert not re.search(r"\b(shop|store|cart|web|db|a1|b1|dedicated)", text)  # a hash begins with x
     assert "kubernetes.io/hostname" in text
@@ -118,7 +118,7 @@ def test_hashed_names_decide_alike(run, files):
     assert verdicts(plan(run, "-f", "hashed.json")) == verdicts(plan(run, *FILES))
 
 
-def test_only_a_key_of_ones_own_makes_snapshots_comparable(run, files):
+def test_snapshots_with_the_same_key_are_comparable(run, files):
     assert run("snapshot", *FILES, "--hash-names").stdout != run("snapshot", *FILES, "--hash-names").stdout
     keyed = run("snapshot", *FILES, "--hash-key-file", "key").stdout
     assert keyed == run("snapshot", *FILES, "--hash-names", "--hash-key-file", "key").stdout
@@ -143,7 +143,7 @@ def test_a_fleet_with_hashed_names(run, files):
 
 
 @pytest.mark.parametrize(
-    "words, complaint",
+    "words, message",
     [
         ((), "nothing to read"),
         (("-f", "nowhere.yaml"), "nowhere.yaml"),
@@ -152,19 +152,19 @@ def test_a_fleet_with_hashed_names(run, files):
         (("-f", "nodes.yaml", "--output-file", "no/such/folder"), "cannot be written"),
     ],
 )
-def test_bad_input_is_2(run, files, words, complaint):
+def test_bad_input_has_exit_code_2(run, files, words, message):
     (files / "empty").write_text("\n")
     result = run("snapshot", *words)
     assert result.exit_code == 2
-    assert complaint in result.stderr
+    assert message in result.stderr
 
 
-def test_an_unreachable_cluster_is_3(run, files):
+def test_an_unreachable_cluster_has_exit_code_3(run, files):
     result = run("snapshot", "--server", "http://127.0.0.1:1", "--kubeconfig", "/dev/null")
     assert (result.exit_code, result.stdout) == (3, "")
 
 
-def test_limits_of_the_quota_are_left_out_and_that_is_said(run, scene):
+def test_quota_limits_are_left_out_with_a_note(run, scene):
     (scene / "limits.yaml").write_text(
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: bayplan-quota, namespace: bayplan-system}\ndata: {shop: '{cpu: 1}'}\n"
     )

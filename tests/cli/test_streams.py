@@ -1,4 +1,4 @@
-"""Closed and full streams, and readers who leave: one clear line and the documented exit code, never a traceback."""
+"""Closed and full streams and closed pipes: one error line and the documented exit code, never a traceback."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ FITS, FITS_NOT = "place -f nodes.yaml -f db.yaml", "place -f nodes.yaml -f web.y
 
 @pytest.fixture
 def shell(source_folder, scene):
-    """Runs `bayplan …` by a shell with its redirections; what was left of both streams, and the exit code."""
+    """Runs `bayplan …` in a shell with redirections; returns the captured streams and the exit code."""
 
     def run(line):
         script = f'"$PYTHON" -m bayplan {line}'
@@ -35,33 +35,33 @@ needs_dev_full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="only
 
 @needs_dev_full
 @pytest.mark.parametrize("words", [f"{FITS} -q", "version", "--help", "place --help", "completion bash", "config view"])
-def test_a_full_disk_under_the_answer(words, shell):
+def test_a_full_disk_is_one_error_line(words, shell):
     done = shell(f"{words} >/dev/full")
     assert done.stderr == "error: standard output: cannot be written: No space left on device\n"
     assert done.returncode == 2
 
 
 @pytest.mark.parametrize("words", [f"{FITS} -q", "version", "--help"])
-def test_a_closed_standard_output(words, shell):
+def test_a_closed_standard_output_is_one_error_line(words, shell):
     done = shell(f"{words} >&-")
     assert done.stderr == "error: standard output: cannot be written: Bad file descriptor\n"
     assert done.returncode == 2
 
 
-def test_a_closed_standard_output_does_not_matter_to_an_answer_in_a_file(shell, scene):
+def test_a_closed_standard_output_does_not_affect_an_output_file(shell, scene):
     done = shell(f"{FITS} -q --output-file plan.txt >&-")
     assert (done.stderr, done.returncode) == ("", 0)
     assert "db-0" in (scene / "plan.txt").read_text()
 
 
 @pytest.mark.parametrize("words", ["place -f -", "validate -f -", "audit -f -", "decide pods"])
-def test_a_closed_standard_input(words, shell):
+def test_a_closed_standard_input_is_one_error_line(words, shell):
     done = shell(f"{words} <&-")
     assert done.stderr == "error: standard input: cannot be read: it is closed\n"
     assert done.returncode == 2
 
 
-def test_a_closed_standard_input_that_nobody_reads(shell):
+def test_a_closed_standard_input_is_no_error_if_it_is_not_read(shell):
     assert shell(f"{FITS} <&-").returncode == 0
 
 
@@ -74,7 +74,7 @@ def test_messages_that_cannot_be_written_change_nothing(words, code, where, shel
 
 
 @pytest.mark.parametrize("words", [FITS, FITS_NOT, "--help", "place --help"])
-def test_a_reader_who_has_left(words, scene, source_folder):
+def test_a_closed_pipe_ends_with_141(words, scene, source_folder):
     reader, writer = os.pipe()
     os.close(reader)
     try:

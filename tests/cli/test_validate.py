@@ -31,7 +31,7 @@ def test_valid_objects(run, scene):
     assert (result.stderr, result.exit_code) == ("", 0)
 
 
-def test_every_cause_has_its_place(run, scene):
+def test_every_cause_has_its_location(run, scene):
     write(scene)
     result = run("validate", "-f", "wrong.yaml")
     header, weight, skew, summary = result.stdout.splitlines()
@@ -58,7 +58,7 @@ def test_warnings_go_to_standard_error(run, scene):
     assert run("validate", "-f", "wrong.yaml", "-q").stderr == ""
 
 
-def test_structure_and_content_are_told_together(run, scene):
+def test_faults_in_structure_and_content_are_reported_together(run, scene):
     write(scene)
     write(scene, WRONG.replace("topologyKey: zone, ", "topologykey: zone, ").replace("name: x", "name: z"), "typo.yaml")
     report = json.loads(run("validate", "-f", "wrong.yaml", "-f", "typo.yaml", "-o", "json").stdout)
@@ -76,7 +76,7 @@ def test_structure_and_content_are_told_together(run, scene):
     assert report["findings"][0]["reason"] == "FieldValueInvalid"
 
 
-def test_sarif(run, scene):
+def test_sarif_has_a_result_per_finding(run, scene):
     write(scene)
     report = json.loads(run("validate", "-f", "wrong.yaml", "-o", "sarif").stdout)
     result = report["runs"][0]["results"][0]
@@ -98,13 +98,13 @@ def test_exit_zero(run, scene):
 
 
 @pytest.mark.parametrize("text", [None, "a: [", ""])
-def test_exit_zero_is_no_excuse_for_a_file_that_nobody_could_read(text, run, scene):
+def test_exit_zero_does_not_cover_unreadable_files(text, run, scene):
     if text is not None:
         write(scene, text, "other.yaml")
     assert run("validate", "-f", "web.yaml", "-f", "other.yaml", "--exit-zero").exit_code == 2
 
 
-def test_kinds_that_nobody_knows_are_counted_apart(run, scene):
+def test_unknown_kinds_are_counted_separately(run, scene):
     unknown = "---\n".join(
         f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: {name}}}\ndta: {{}}\n"
         for version, kind, name in (("v1", "ConfigMap", "a"), ("v1", "ConfigMap", "b"), ("x.example/v1", "Foo", "c"))
@@ -119,7 +119,7 @@ def test_kinds_that_nobody_knows_are_counted_apart(run, scene):
     assert report["summary"]["unchecked"] == {"ConfigMap": 2, "Foo": 1}
 
 
-def test_reasons_tell_a_misspelt_field_from_a_wrong_type_and_from_an_unreadable_file(run, scene):
+def test_reasons_distinguish_unknown_fields_wrong_types_and_unreadable_files(run, scene):
     write(scene, WRONG.replace("containers:", "continers:"), "misspelt.yaml")
     write(
         scene, WRONG.replace("name: x", "name: y").replace("containers:", "priority: high\n  containers:"), "type.yaml"
@@ -150,7 +150,7 @@ spec:
 """
 
 
-def test_how_pods_run_is_checked_too(run, scene):
+def test_the_whole_pod_spec_is_checked(run, scene):
     write(scene, RUNNING)
     found = json.loads(run("validate", "-f", "wrong.yaml", "-o", "json").stdout)["findings"]
     assert [(one["line"], one["reason"], one["field"]) for one in found] == [
@@ -159,12 +159,12 @@ def test_how_pods_run_is_checked_too(run, scene):
     ]
 
 
-def test_who_only_wants_to_know_where_pods_go_is_not_told_how_they_run(run, scene):
+def test_place_does_not_check_the_whole_pod_spec(run, scene):
     write(scene, RUNNING)
     assert "shop       x " in run("place", "-f", ".").stdout
 
 
-def test_what_is_missing_because_its_name_was_misspelt_is_not_said_twice(run, scene):
+def test_a_misspelt_required_field_is_reported_once(run, scene):
     write(scene, RUNNING.replace("httpGet", "httpget").replace("data, mount", "data, maunt"))
     result = run("validate", "-f", "wrong.yaml")
     assert [line.split()[3] for line in result.stdout.splitlines()[1:-1]] == [
@@ -174,14 +174,14 @@ def test_what_is_missing_because_its_name_was_misspelt_is_not_said_twice(run, sc
     ]
 
 
-def test_a_list_whose_items_are_none(run, scene):
+def test_a_list_of_other_values_is_an_error(run, scene):
     write(scene, "apiVersion: v1\nkind: List\nitems: {}\n")
     result = run("validate", "-f", "wrong.yaml")
     assert "wrong.yaml:3  List    items  expected a list" in result.stdout
     assert result.exit_code == 2
 
 
-def test_json_log_names_the_place(run, scene):
+def test_json_messages_name_the_location(run, scene):
     write(scene)
     line = json.loads(run("validate", "-f", "wrong.yaml", "--log-format", "json").stderr.splitlines()[0])
     assert (line["level"], line["file"], line["line"], line["object"]) == ("warning", "wrong.yaml", 12, "Pod shop/x")

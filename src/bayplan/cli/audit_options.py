@@ -231,8 +231,9 @@ PROFILE = commands.OptionGroup(
             multiple=True,
             metavar="STAGE",
             heading=PROFILE_HEADING,
-            help="Stage that the control plane must reach. machines, zones, sites or clouds (or none): it is "
-            "distributed over several; loss-safe:zones: it survives the loss of one. May be repeated.",
+            help="Stage that the control plane must reach: none, machines, zones, sites or clouds if it must be "
+            "distributed over several of them, loss-safe:zones (and so on) if it must survive the loss of one. May be "
+            "repeated.",
         ),
         commands.Option(
             "--allow-undecided",

@@ -67,9 +67,8 @@ GUARD = OptionGroup(
             "--restrict",
             type=click.Choice(_RESTRICTIONS),
             heading=_GUARD,
-            help="Required anti-affinity that only exempt users may set: all-namespaces (the default): terms that are "
-            "wider than a node and cover all namespaces; wider-than-node: terms that are wider than a node; all: any "
-            "term.",
+            help="Required anti-affinity terms that only exempt users may set. all-namespaces (the default): terms "
+            "wider than a node that cover all namespaces. wider-than-node: all terms wider than a node. all: any term.",
         ),
         Option(
             "--exempt-user", multiple=True, metavar="NAME", heading=_GUARD, help="Exempt this user. May be repeated."

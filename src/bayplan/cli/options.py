@@ -181,8 +181,8 @@ DECISIONS = OptionGroup(
             default="upstream",
             show_default=True,
             heading=_DECISIONS,
-            help="upstream decides as kube-scheduler and karmada-scheduler do, design as the original design proposals "
-            "describe.",
+            help="upstream: decide as kube-scheduler and karmada-scheduler do. design: decide as the original design "
+            "proposals describe.",
         ),
         Option(
             "--switch",
@@ -190,7 +190,7 @@ DECISIONS = OptionGroup(
             shell_complete=_complete_switch,
             metavar="NAME=VALUE",
             heading=_DECISIONS,
-            help="Set a single difference between the two semantics. May be repeated.",
+            help="Set one of the differences between the two semantics. May be repeated.",
         ),
         Option(
             "--seed", default="", metavar="TEXT", heading=_DECISIONS, help="Seed for the choice between equal scores."
@@ -230,7 +230,7 @@ CONSOLE = OptionGroup(
             default="auto",
             show_default=True,
             heading=_OUTPUT,
-            help="Use colors and drawn tables. auto does at a terminal unless NO_COLOR is set.",
+            help="Use colors and drawn tables. auto: only at a terminal, and not if NO_COLOR is set.",
         ),
         Option("--no-color", is_flag=True, heading=_OUTPUT, help="The same as --color=never."),
         Option(

@@ -60,7 +60,7 @@ QUOTA = commands.OptionGroup(
 
 @commands.command(
     "quota",
-    summary="Show what each namespace is charged for pods that exclude all other pods from a domain.",
+    summary="Show what each namespace is charged for pods that occupy a whole topology domain.",
     examples=(
         "bayplan quota -f cluster.yaml -f app.yaml",
         "kubectl get nodes,pods,configmaps -A -o json | bayplan quota -f - --charge average",

@@ -105,7 +105,7 @@ APPLY = OptionGroup(
 
 @commands.command(
     "rebalance",
-    summary="Plan the fewest moves that improve soft rules, and optionally carry them out.",
+    summary="Plan the fewest moves that better satisfy soft rules, and optionally make them.",
     examples=(
         "bayplan rebalance -f cluster.json",
         "bayplan rebalance -f cluster.json --max-moves 2 -n shop",

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from bayplan.live.running import RunningScheduler
     from bayplan.webhook.running import WebhookSettings
 
-_SCHEDULER, _ELECTION, _SERVING = "Scheduler", "Leader election", "Metrics and health"
+_SCHEDULER, _ELECTION, _SERVING = "Scheduler", "Leader election", "Metrics, health and explanations"
 DEFAULT_SCHEDULER_NAME = "bayplan"
 DEFAULT_ADDRESS = "127.0.0.1:10351"
 

@@ -13,7 +13,7 @@ KUBERNETES, KARMADA = "1.36", "1.18"
 
 @commands.command(
     "version",
-    summary="Print the version, and the versions of Kubernetes and Karmada whose schedulers it reproduces.",
+    summary="Print the version, and the supported versions of Kubernetes and Karmada.",
     examples=("bayplan version", "bayplan version -o json"),
     groups=(options.CONSOLE,),
     params=(options.output("text", "json", "yaml"),),
