@@ -1,12 +1,12 @@
 """
-Every exception that Bayplan raises on purpose.
+Every exception that Bayplan raises deliberately.
 
     BayplanError
-     ├── InputError      what the user gave us cannot be used: exit code 2
-     └── ClusterError    the world outside refused or failed: exit code 3; its kinds are in `kube_api.errors`
+     ├── InputError      the input cannot be used: exit code 2
+     └── ClusterError    an API server rejected a request or failed: exit code 3; subclasses are in `kube_api.errors`
 
-"It fits nowhere" is not here: that is an answer (`model.reasons.Decision`). A bug of ours is not here either: it
-crashes as whatever it is and is never shown as a reason for refusing a target.
+"No target fits" is not an exception: it is a decision with a reason per target (`model.reasons.Reason`). A bug is not
+listed either: it raises whatever it raises and is never reported as a reason for rejecting a target.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import msgspec
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """One thing wrong with the input, with everything needed to find and mend it."""
+    """One fault of the input, with everything needed to find and correct it."""
 
     message: str
     file: str = ""
@@ -32,11 +32,11 @@ class Fault(msgspec.Struct, frozen=True):
 
 
 class BayplanError(Exception):
-    """Anything that a front door turns into a message and an exit code."""
+    """An error that a command reports as a message and an exit code."""
 
 
 class InputError(BayplanError):
-    """All that is wrong with the input, not only the first thing."""
+    """All faults of the input, not only the first."""
 
     def __init__(self, faults: Iterable[Fault] | Fault | str) -> None:
         if isinstance(faults, str):
@@ -46,4 +46,4 @@ class InputError(BayplanError):
 
 
 class ClusterError(BayplanError):
-    """What we tried, against what, and what came back."""
+    """A request to an API server that failed: the request, the server and its answer."""

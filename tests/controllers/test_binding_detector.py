@@ -64,7 +64,7 @@ def test_a_pod_is_its_own_replica():
 
 
 def template(name="shop", namespace="web", kind="Deployment", version="apps/v1", **meta):
-    return resource_interpreter.Template(
+    return resource_interpreter.ResourceTemplate(
         api_version=version, kind=kind, metadata=ObjectMeta(name=name, namespace=namespace, **meta)
     )
 

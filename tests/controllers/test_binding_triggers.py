@@ -69,7 +69,7 @@ def test_what_makes_a_binding_due(written, due):
 @pytest.mark.parametrize("written, why", [
     (binding(), ""),
     (binding(schedulerName="default-scheduler"), ""),
-    (binding(schedulerName="mine"), binding_triggers.OTHERS),
+    (binding(schedulerName="mine"), binding_triggers.OTHER_SCHEDULER),
     (binding(suspension={"scheduling": True}), binding_triggers.SUSPENDED),
     (binding(suspension={"dispatching": True}), ""),
 ])  # fmt: skip

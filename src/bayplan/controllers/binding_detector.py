@@ -1,8 +1,8 @@
 """
-Templates and policies → bindings, as Karmada's detector makes them.
+The bindings that Karmada's detector creates for resource templates and their policies.
 
 Mirrors v1.18.2: pkg/detector for the choice of policy and the binding, pkg/webhook/propagationpolicy/mutating.go for
-what is filled in. Policies do not take templates from each other (`preemption` needs a feature gate there, too).
+the defaults. Policies do not preempt each other (in Karmada, `preemption` needs a feature gate).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from bayplan.controllers.resource_interpreter import Template
+from bayplan.controllers.resource_interpreter import ResourceTemplate
 from bayplan.mapping import selectors
 from bayplan.validating import placement_annotation
 from bayplan.wire.fleets import (
@@ -32,22 +32,22 @@ CLAIMED_NAME = "propagationpolicy.karmada.io/name"
 CLAIMED_CLUSTER_WIDE = "clusterpropagationpolicy.karmada.io/name"
 CLAIMED_BY = "resourcetemplate.karmada.io/claimed-by"
 LAZY = "Lazy"
-_RESERVED = ("karmada-system", "karmada-cluster")
-_RESERVED_PREFIXES = ("karmada-es-", "kube-")
+_RESERVED_NAMESPACES = ("karmada-system", "karmada-cluster")
+_RESERVED_NAMESPACE_PREFIXES = ("karmada-es-", "kube-")
 _NO_MATCH, _ALL, _LABELS, _NAME = range(4)
 
 
-def is_propagated(template: Template) -> bool:
-    """Whether Karmada looks at the object at all: namespaces of its own and of Kubernetes are left alone."""
+def is_propagated(template: ResourceTemplate) -> bool:
+    """Whether Karmada propagates the object: system namespaces are excluded."""
     namespace = template.metadata.namespace
-    if (template.metadata.labels or {}).get(CLAIMED_BY):  # a MultiClusterService takes care of it
+    if (template.metadata.labels or {}).get(CLAIMED_BY):  # propagated by a MultiClusterService
         return False
-    return namespace not in _RESERVED and not namespace.startswith(_RESERVED_PREFIXES)
+    return namespace not in _RESERVED_NAMESPACES and not namespace.startswith(_RESERVED_NAMESPACE_PREFIXES)
 
 
-def policy_for(template: Template, policies: Sequence[PropagationPolicy]) -> PropagationPolicy | None:
+def policy_for(template: ResourceTemplate, policies: Sequence[PropagationPolicy]) -> PropagationPolicy | None:
     """
-    The policy that the template follows: the one that has claimed it, else the best of its namespace, else of all.
+    The policy of the template: the one that has claimed it, else the best of its namespace, else the best cluster-wide.
 
     Among those that select it: the highest `priority`, then the most explicit selector, then the first name.
     """
@@ -61,12 +61,14 @@ def policy_for(template: Template, policies: Sequence[PropagationPolicy]) -> Pro
     return _best(template, own) or _best(template, [policy for policy in alive if not policy.metadata.namespace])
 
 
-def binding_for(template: Template, policy: PropagationPolicy, priorities: Mapping[str, int]) -> ResourceBinding:
-    """The binding that Karmada would make; `priorities` are those of the PriorityClasses, by name."""
+def binding_for(
+    template: ResourceTemplate, policy: PropagationPolicy, priorities: Mapping[str, int]
+) -> ResourceBinding:
+    """The binding that Karmada would create; `priorities` are the values of PriorityClasses by name."""
     meta, spec = template.metadata, policy.spec
     placement = with_defaults(msgspec.to_builtins(spec.placement))
-    wish = spec.schedule_priority
-    priority = priorities.get(wish.priority_class_name) if wish is not None and meta.namespace else None
+    named = spec.schedule_priority
+    priority = priorities.get(named.priority_class_name) if named is not None and meta.namespace else None
     return ResourceBinding(
         api_version="work.karmada.io/v1alpha2",
         kind="ResourceBinding" if meta.namespace else "ClusterResourceBinding",
@@ -96,29 +98,32 @@ def binding_for(template: Template, policy: PropagationPolicy, priorities: Mappi
 
 
 def refreshed(
-    binding: ResourceBinding, template: Template, policy: PropagationPolicy | None, priorities: Mapping[str, int]
+    binding: ResourceBinding,
+    template: ResourceTemplate,
+    policy: PropagationPolicy | None,
+    priorities: Mapping[str, int],
 ) -> ResourceBinding:
-    """The binding after its template or policy changed; its result stays, and so does what nobody can tell."""
+    """The binding after a change of its template or policy; its result and all fields not derived from them stay."""
     spec = binding.spec
     if template.interpreted and not spec.components:
         spec = msgspec.structs.replace(spec, replicas=template.replicas, replica_requirements=template.requirements)
     metadata = binding.metadata
     if policy is not None and policy.spec.activation_preference != LAZY:
-        made = binding_for(template, policy, priorities)
+        created = binding_for(template, policy, priorities)
         spec = msgspec.structs.replace(
             spec,
-            placement=made.spec.placement,
-            scheduler_name=made.spec.scheduler_name,
-            schedule_priority=made.spec.schedule_priority,
-            workload_affinity_groups=made.spec.workload_affinity_groups,
+            placement=created.spec.placement,
+            scheduler_name=created.spec.scheduler_name,
+            schedule_priority=created.spec.schedule_priority,
+            workload_affinity_groups=created.spec.workload_affinity_groups,
         )
-        annotations = {**(metadata.annotations or {}), **(made.metadata.annotations or {})}
+        annotations = {**(metadata.annotations or {}), **(created.metadata.annotations or {})}
         metadata = msgspec.structs.replace(metadata, annotations=annotations or None)
     return msgspec.structs.replace(binding, spec=spec, metadata=metadata)
 
 
 def with_defaults(placement: dict[str, Any]) -> dict[str, Any]:
-    """The placement with what API server and webhook fill in; what was given stays as it is."""
+    """The placement with the defaults of the API server and the webhook."""
     filled = dict(placement)
     if "spreadConstraints" in placement:
         filled["spreadConstraints"] = [_spread(constraint) for constraint in placement["spreadConstraints"]]
@@ -138,30 +143,30 @@ def _spread(written: Mapping[str, Any]) -> dict[str, Any]:
     return filled
 
 
-def _claimed_by(template: Template) -> tuple[str, str] | None:
-    """Namespace and name of the policy that has claimed the template already."""
-    labels, notes = template.metadata.labels or {}, template.metadata.annotations or {}
-    if labels.get(NAMESPACED_ID) and notes.get(CLAIMED_NAMESPACE) and notes.get(CLAIMED_NAME):
-        return notes[CLAIMED_NAMESPACE], notes[CLAIMED_NAME]
-    if labels.get(CLUSTER_WIDE_ID) and notes.get(CLAIMED_CLUSTER_WIDE):
-        return "", notes[CLAIMED_CLUSTER_WIDE]
+def _claimed_by(template: ResourceTemplate) -> tuple[str, str] | None:
+    """Namespace and name of the policy that has claimed the template, if any."""
+    labels, annotations = template.metadata.labels or {}, template.metadata.annotations or {}
+    if labels.get(NAMESPACED_ID) and annotations.get(CLAIMED_NAMESPACE) and annotations.get(CLAIMED_NAME):
+        return annotations[CLAIMED_NAMESPACE], annotations[CLAIMED_NAME]
+    if labels.get(CLUSTER_WIDE_ID) and annotations.get(CLAIMED_CLUSTER_WIDE):
+        return "", annotations[CLAIMED_CLUSTER_WIDE]
     return None
 
 
-def _best(template: Template, policies: Iterable[PropagationPolicy]) -> PropagationPolicy | None:
+def _best(template: ResourceTemplate, policies: Iterable[PropagationPolicy]) -> PropagationPolicy | None:
     fitting = [(policy, _explicitness(template, policy)) for policy in policies]
     ranked = [(-(policy.spec.priority or 0), -how, policy.metadata.name, policy) for policy, how in fitting if how]
     return min(ranked, key=lambda entry: entry[:3])[3] if ranked else None
 
 
-def _explicitness(template: Template, policy: PropagationPolicy) -> int:
-    """How closely the policy names the template: not at all, as one of all, by labels, by name."""
+def _explicitness(template: ResourceTemplate, policy: PropagationPolicy) -> int:
+    """How explicitly the policy selects the template: not at all, with all of its kind, by labels, by name."""
     namespace = policy.metadata.namespace
     listed = policy.spec.resource_selectors or ()
     return max((_selected(template, selector, namespace) for selector in listed), default=_NO_MATCH)
 
 
-def _selected(template: Template, selector: ResourceSelector, namespace: str) -> int:
+def _selected(template: ResourceTemplate, selector: ResourceSelector, namespace: str) -> int:
     meta = template.metadata
     where = selector.namespace or namespace
     if (template.api_version, template.kind) != (selector.api_version, selector.kind):
@@ -172,18 +177,22 @@ def _selected(template: Template, selector: ResourceSelector, namespace: str) ->
         return _NAME if selector.name == meta.name else _NO_MATCH
     if selector.label_selector is None:
         return _ALL
-    wanted = selectors.selector_of(selector.label_selector)
-    return _LABELS if wanted is not None and wanted.matches(meta.labels or {}) else _NO_MATCH
+    by_labels = selectors.selector_of(selector.label_selector)
+    return _LABELS if by_labels is not None and by_labels.matches(meta.labels or {}) else _NO_MATCH
 
 
-def _groups(template: Template, spec: PropagationSpec) -> WorkloadAffinityGroups | None:
+def _groups(template: ResourceTemplate, spec: PropagationSpec) -> WorkloadAffinityGroups | None:
     written, labels = spec.placement.workload_affinity, template.metadata.labels or {}
     if written is None:
         return None
     terms = (written.affinity, written.anti_affinity)
     keys = (term.group_by_label_key if term is not None else "" for term in terms)
-    together, apart = (f"{key}={labels[key]}" if key in labels else "" for key in keys)
-    return WorkloadAffinityGroups(affinity_group=together, anti_affinity_group=apart) if together or apart else None
+    affinity, anti_affinity = (f"{key}={labels[key]}" if key in labels else "" for key in keys)
+    return (
+        WorkloadAffinityGroups(affinity_group=affinity, anti_affinity_group=anti_affinity)
+        if affinity or anti_affinity
+        else None
+    )
 
 
 def _permanent_id(policy: PropagationPolicy) -> dict[str, str]:
@@ -192,6 +201,6 @@ def _permanent_id(policy: PropagationPolicy) -> dict[str, str]:
 
 
 def _annotations(policy: PropagationPolicy) -> dict[str, str] | None:
-    """The rules that Karmada has no field for; a binding made from files keeps them."""
+    """The annotation with Bayplan's own placement fields, which a binding created from files keeps."""
     text = (policy.metadata.annotations or {}).get(placement_annotation.PLACEMENT_ANNOTATION)
     return None if text is None else {placement_annotation.PLACEMENT_ANNOTATION: text}

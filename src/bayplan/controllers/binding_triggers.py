@@ -1,5 +1,5 @@
 """
-Whether karmada-scheduler would schedule a binding: is it the scheduler's, and has anything changed since the last time?
+Whether karmada-scheduler would schedule a binding: is it the scheduler's own, and has anything changed since?
 
 Mirrors v1.18.2: `resourceBindingEventFilter` and `doScheduleBinding` in pkg/scheduler, in their order.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import datetime
-from typing import Any
 
 import msgspec
 
@@ -24,7 +23,7 @@ POLICY_LABELS = (
     "binding.karmada.io/managed-by",
 )
 DUPLICATED, DIVIDED = "Duplicated", "Divided"
-DELETED, SUSPENDED, OTHERS, DEPENDENCY, NO_PLACEMENT = (
+DELETED, SUSPENDED, OTHER_SCHEDULER, DEPENDENCY, NO_PLACEMENT = (
     "are being deleted",
     "are suspended",
     "are for another scheduler",
@@ -34,10 +33,10 @@ DELETED, SUSPENDED, OTHERS, DEPENDENCY, NO_PLACEMENT = (
 
 
 def reason_to_skip(binding: ResourceBinding, *, handwritten: bool) -> str:
-    """Why the scheduler does not look at the binding; empty if it does. People leave out labels that Karmada sets."""
+    """Why the scheduler ignores the binding; empty if it does not. Karmada's labels are optional if `handwritten`."""
     spec, meta = binding.spec, binding.metadata
     if (spec.scheduler_name or SCHEDULER_NAME) != SCHEDULER_NAME:
-        return OTHERS
+        return OTHER_SCHEDULER
     if spec.suspension is not None and spec.suspension.scheduling:
         return SUSPENDED
     if not handwritten and not any((meta.labels or {}).get(key) for key in POLICY_LABELS):
@@ -48,9 +47,9 @@ def reason_to_skip(binding: ResourceBinding, *, handwritten: bool) -> str:
 
 
 def needs_scheduling(binding: ResourceBinding, terminating: Collection[str]) -> bool:
-    """Whether something calls for a decision; `terminating` are the clusters that are being deleted."""
+    """Whether the binding must be scheduled; `terminating` are the clusters that are being deleted."""
     spec = binding.spec
-    placement = _typed(spec.placement or {})
+    placement = msgspec.convert(spec.placement or {}, wire.WirePlacement)
     strategy = placement.replica_scheduling
     kind = DUPLICATED if strategy is None else strategy.replica_scheduling_type
     is_workload = spec.replicas > 0 or spec.replica_requirements is not None or bool(spec.components)
@@ -65,10 +64,10 @@ def needs_scheduling(binding: ResourceBinding, terminating: Collection[str]) -> 
 
 def _kept_by_tiers(binding: ResourceBinding, placement: wire.WirePlacement) -> bool:
     """
-    Whether copies stay where they are until something is asked of them: those with tiers of the seed.
+    Whether a duplicated binding keeps its clusters until its replicas change: the case with Bayplan's own tiers.
 
-    Karmada decides about copies on every occasion. Where the seed's tiers apply that would move them back as soon as an
-    earlier tier recovers, and the seed says that recovery alone moves nothing.
+    Karmada schedules duplicated bindings on every event. With tiers, that would move them back as soon as an earlier
+    tier recovers, and recovery alone must not move anything.
     """
     terms = [placement.cluster_affinity, *(placement.cluster_affinities or ())]
     inherited = placement.affinity_strategy is not None and placement.affinity_strategy.mode == "Inherited"
@@ -77,7 +76,7 @@ def _kept_by_tiers(binding: ResourceBinding, placement: wire.WirePlacement) -> b
 
 
 def hold_down_is_over(binding: ResourceBinding, hold_down: int, now: datetime | None) -> bool:
-    """Whether the binding was scheduled at least so many seconds ago, so that it may go back to a better place."""
+    """Whether the binding was scheduled at least `hold_down` seconds ago, so that it may fail back."""
     scheduled = binding.status.last_scheduled_time
     if not hold_down or now is None or not scheduled or not binding.spec.clusters:
         return False
@@ -85,7 +84,7 @@ def hold_down_is_over(binding: ResourceBinding, hold_down: int, now: datetime | 
 
 
 def _placement_changed(binding: ResourceBinding, now: wire.WirePlacement) -> bool:
-    """A change of a group other than the observed one is none; text that is no placement hides every change."""
+    """Changes of other groups than the observed one do not count; an invalid annotation hides every change."""
     text = (binding.metadata.annotations or {}).get(APPLIED_PLACEMENT)
     if not text:
         return True
@@ -95,14 +94,14 @@ def _placement_changed(binding: ResourceBinding, now: wire.WirePlacement) -> boo
         return False
     if now == applied:
         return False
-    if _but_for_groups(now) != _but_for_groups(applied):
+    if _without_groups(now) != _without_groups(applied):
         return True
     observed = binding.status.scheduler_observing_affinity_name
-    mine, its = _term(now, observed), _term(applied, observed)
-    return not observed or mine is None or mine != its
+    term = _term(now, observed)
+    return not observed or term is None or term != _term(applied, observed)
 
 
-def _but_for_groups(placement: wire.WirePlacement) -> tuple[object, ...]:
+def _without_groups(placement: wire.WirePlacement) -> tuple[object, ...]:
     return (
         placement.cluster_affinity,
         placement.cluster_tolerations,
@@ -123,7 +122,3 @@ def _replicas_changed(binding: ResourceBinding, kind: str) -> bool:
     if kind == DUPLICATED:
         return any(share != spec.replicas for share in shares)
     return kind == DIVIDED and sum(shares) != spec.replicas
-
-
-def _typed(written: dict[str, Any]) -> wire.WirePlacement:
-    return msgspec.convert(written, wire.WirePlacement)

@@ -1,4 +1,4 @@
-"""Karmada bindings as written → workloads."""
+"""Karmada bindings, mapped to workloads. Does not know the detector that creates them."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from bayplan.model.terms import NO_TERMS, AffinityTerms
 from bayplan.model.workloads import Needs, Workload
 from bayplan.wire.fleets import ReplicaRequirements, ResourceBinding
 
-LABELS = "bayplan.io/workload-labels"
-PURGED_AT_ONCE = ("Directly", "Immediately")
+LABELS_ANNOTATION = "bayplan.io/workload-labels"
+PURGE_MODES_WITHOUT_DRAINING = ("Directly", "Immediately")
 
 
 class BindingContext(msgspec.Struct, frozen=True):
-    """How bindings are read: the semantics, and the label keys that terms may look for."""
+    """How bindings are mapped: the semantics, and the label keys that terms may select by."""
 
     semantics: Semantics = UPSTREAM
     keys: workload_terms.LabelKeys = workload_terms.LabelKeys()
@@ -32,7 +32,7 @@ class BindingContext(msgspec.Struct, frozen=True):
 def workload_of(
     written: ResourceBinding, template: Mapping[str, Any] | None = None, how: BindingContext | None = None
 ) -> Workload:
-    """The binding as a workload with its template's labels; what is wrong with its rules makes it unplaceable."""
+    """The binding as a workload with its template's labels. A fault in its placement makes it unplaceable."""
     spec, meta = written.spec, written.metadata
     groups = spec.workload_affinity_groups
     labels, rules, fault = _rules(written, template, how or BindingContext())
@@ -43,7 +43,7 @@ def workload_of(
         kind=spec.resource.kind,
         uid=spec.resource.uid,
         replicas=spec.replicas,
-        demand=_demand(spec.replica_requirements),
+        demand=None if spec.replica_requirements is None else model.ReplicaDemand(_requests(spec.replica_requirements)),
         components=tuple(model.Component(c.replicas, _requests(c.replica_requirements)) for c in spec.components or ()),
         placement=rules.placement,
         previous=tuple((target.name, target.replicas) for target in spec.clusters or ()),
@@ -68,60 +68,55 @@ def workload_of(
     )
 
 
-class _Rules(msgspec.Struct, frozen=True):
+class _PlacementRules(msgspec.Struct, frozen=True):
     placement: Placement = Placement()
     affinity: AffinityTerms = NO_TERMS
 
 
 def _rules(
     written: ResourceBinding, template: Mapping[str, Any] | None, how: BindingContext
-) -> tuple[dict[str, str], _Rules, str]:
-    """Labels, rules, and what is wrong with them: then there are no rules, and the workload may not be placed."""
+) -> tuple[dict[str, str], _PlacementRules, str]:
+    """The labels, the placement and terms, and what is wrong with them: then they are empty."""
     labels: dict[str, str] = {}
     try:
         labels = _labels(written, template)
         merged = placements.merged(written, template)
         affinity = workload_terms.affinity_of(merged, labels, how.keys)
-        return labels, _Rules(placements.placement_of(merged, how.semantics), affinity), ""
+        return labels, _PlacementRules(placements.placement_of(merged, how.semantics), affinity), ""
     except InputError as error:
-        return labels, _Rules(), str(error)
+        return labels, _PlacementRules(), str(error)
 
 
 def _labels(written: ResourceBinding, template: Mapping[str, Any] | None) -> dict[str, str]:
-    """The template's labels, else those that the binding's annotation repeats, else none."""
+    """The template's labels, else those of the binding's annotation, else none."""
     if template is not None:
         return dict((template.get("metadata") or {}).get("labels") or {})
-    text = (written.metadata.annotations or {}).get(LABELS)
+    text = (written.metadata.annotations or {}).get(LABELS_ANNOTATION)
     if not text:
         return {}
     try:
         return msgspec.json.decode(text, type=dict[str, str])
     except msgspec.MsgspecError as error:
-        raise InputError(f"metadata.annotations[{LABELS}]: {error}") from None
+        raise InputError(f"metadata.annotations[{LABELS_ANNOTATION}]: {error}") from None
 
 
 def draining_from(written: ResourceBinding) -> tuple[str, ...]:
-    """The clusters where a copy is still on its way out; one that is purged at once is gone."""
+    """The clusters from which a copy is still draining; a copy that is purged immediately does not drain."""
     tasks = written.spec.graceful_eviction_tasks or ()
-    return tuple(task.from_cluster for task in tasks if task.purge_mode not in PURGED_AT_ONCE)
+    return tuple(task.from_cluster for task in tasks if task.purge_mode not in PURGE_MODES_WITHOUT_DRAINING)
 
 
-def binding_name(written: ResourceBinding) -> str:
-    """The name a binding has for the object it propagates; its API group is no part of it."""
-    resource = written.spec.resource
-    return f"{resource.name.replace(':', '.')}-{resource.kind}".lower()
+def binding_name(name: str, kind: str) -> str:
+    """The name of the binding for a resource; the API group is not part of it."""
+    return f"{name.replace(':', '.')}-{kind}".lower()
 
 
 def shares_of(written: ResourceBinding) -> list[tuple[str, int]]:
-    """The clusters the binding is on, each once, with its replicas there."""
+    """The clusters of the binding, each once, with its replicas there."""
     shares: dict[str, int] = {}
     for target in written.spec.clusters or ():
         shares.setdefault(target.name, target.replicas)
     return list(shares.items())
-
-
-def _demand(written: ReplicaRequirements | None) -> model.ReplicaDemand | None:
-    return None if written is None else model.ReplicaDemand(_requests(written))
 
 
 def _requests(written: ReplicaRequirements | None) -> Amounts | None:
@@ -129,7 +124,7 @@ def _requests(written: ReplicaRequirements | None) -> Amounts | None:
 
 
 def rebalance_requested_since(triggered: str | None, scheduled: str | None) -> bool:
-    """Whether a rebalance was asked for since the last scheduling; both must be known."""
+    """Whether a rebalance was requested after the last scheduling; both times must be set."""
     if not triggered or not scheduled:
         return False
     return datetime.fromisoformat(triggered) > datetime.fromisoformat(scheduled)

@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets as written → as preemption and the audit read them."""
+"""PodDisruptionBudgets, mapped to the budgets that preemption and the audit read."""
 
 from __future__ import annotations
 

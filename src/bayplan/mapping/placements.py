@@ -1,4 +1,8 @@
-"""A placement as written → groups of clusters with their tiers, spread and division."""
+"""
+A Karmada placement, mapped to groups of clusters with their tiers, spread constraints and division.
+
+Bayplan's own fields may also come from the annotation `bayplan.io/placement`. Does not know the clusters.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +25,27 @@ from bayplan.wire.meta import LabelSelector
 KNOWN_OPERATORS = (IN, NOT_IN, EXISTS, DOES_NOT_EXIST)
 
 
+def merged(written: ResourceBinding, template: Mapping[str, Any] | None) -> dict[str, Any]:
+    """
+    The binding's placement with Bayplan's own fields; raises InputError for an invalid annotation.
+
+    A field of `spec.placement` takes precedence over the binding's annotation, and that over the template's.
+    """
+    placement: dict[str, Any] = dict(written.spec.placement or {})
+    metadata = (template or {}).get("metadata") or {}
+    for noted in (written.metadata.annotations or {}, metadata.get("annotations") or {}):
+        if placement_annotation.PLACEMENT_ANNOTATION not in noted:
+            continue
+        try:
+            annotated = placement_annotation.read_annotation(noted[placement_annotation.PLACEMENT_ANNOTATION])
+            placement = placement_annotation.merge(placement, annotated)
+        except ValueError as error:
+            raise InputError(str(error)) from None
+    return placement
+
+
 def placement_of(written: Mapping[str, Any], semantics: Semantics = UPSTREAM) -> model.Placement:
-    """What the placement means; raises InputError where its tiers contradict each other."""
+    """The placement; raises InputError if its tiers contradict each other."""
     _check_forms(written)
     return model.Placement(
         _groups(written, semantics),
@@ -36,6 +59,7 @@ def placement_of(written: Mapping[str, Any], semantics: Semantics = UPSTREAM) ->
 
 
 def cluster_affinity(written: Mapping[str, Any]) -> model.ClusterAffinity:
+    """The conditions of one group or tier; an invalid selector makes them impossible."""
     labels = _labels(written.get("labelSelector"))
     fields = tuple(
         NodeRequirement(e.get("key") or "", e.get("operator") or "", tuple(e.get("values") or ()))
@@ -46,12 +70,12 @@ def cluster_affinity(written: Mapping[str, Any]) -> model.ClusterAffinity:
         fields,
         tuple(written.get("clusterNames") or ()),
         tuple(written.get("exclude") or ()),
-        impossible=(labels is None and written.get("labelSelector") is not None) or not all(map(_sensible, fields)),
+        impossible=(labels is None and written.get("labelSelector") is not None) or not all(map(_is_valid, fields)),
     )
 
 
-def _sensible(field: NodeRequirement) -> bool:
-    """Whether a requirement on a field can hold at all; Karmada crashes on some that cannot."""
+def _is_valid(field: NodeRequirement) -> bool:
+    """Whether a requirement on a field is valid; Karmada crashes on some that are not."""
     if field.operator in (EXISTS, DOES_NOT_EXIST):
         return not field.values or field.key == ZONE
     if field.operator in (IN, NOT_IN):
@@ -60,7 +84,7 @@ def _sensible(field: NodeRequirement) -> bool:
 
 
 def _labels(written: Mapping[str, Any] | None) -> Selector | None:
-    """The label selector; None where there is none or it makes no sense."""
+    """The label selector; None if there is none or it is invalid."""
     if written is None:
         return None
     selector = selectors.selector_of(msgspec.convert(written, LabelSelector))
@@ -73,7 +97,7 @@ def _labels(written: Mapping[str, Any] | None) -> Selector | None:
 
 
 def _groups(written: Mapping[str, Any], semantics: Semantics) -> tuple[model.AffinityGroup, ...]:
-    """All five forms of tiers become ordered tiers of groups; the first group's name stands for inherited ones."""
+    """The groups with ordered tiers, from any of the five forms; an inherited group has the name of its first term."""
     single, terms = written.get("clusterAffinity"), written.get("clusterAffinities")
     inherited = written.get("preferredClusterAffinities") or (terms if _inherits(written) else None)
     if inherited:
@@ -89,14 +113,14 @@ def _groups(written: Mapping[str, Any], semantics: Semantics) -> tuple[model.Aff
 def _group(
     name: str, single: Mapping[str, Any] | None, terms: Sequence[Mapping[str, Any]], semantics: Semantics
 ) -> model.AffinityGroup:
-    """Karmada looks terms up by name, so of two with the same name the first is meant both times."""
-    if single is not None:  # comes first wherever both are there
+    """The group of one term. Karmada finds terms by name, so of two with the same name the first is used for both."""
+    if single is not None:  # takes precedence if both are given
         return model.AffinityGroup(name, (cluster_affinity(single),))
     same = [term for term in terms if (term.get("affinityName") or "") == name]
     if same[0].get("supplements"):
         return _seed_group(name, [same[0], *same[0]["supplements"]])
     tiers = [same[0], *(same[0].get("overflowAffinities") or ())]
-    # An empty list counts too: one tier, filled by capacity.
+    # An empty list also counts: one tier, filled by capacity.
     overflows = name != "" and any(term.get("overflowAffinities") is not None for term in same)
     return model.AffinityGroup(
         name,
@@ -115,7 +139,7 @@ def _inherits(written: Mapping[str, Any]) -> bool:
 
 
 def _check_forms(written: Mapping[str, Any]) -> None:
-    """One form of tiers in a placement, none inside another."""
+    """Raise InputError unless the placement has at most one form of tiers, and none nested."""
     single, terms = written.get("clusterAffinity") or {}, written.get("clusterAffinities") or []
     preferred = written.get("preferredClusterAffinities") or []
     forms = {
@@ -178,27 +202,3 @@ def _strategy(kind: str, preference: str, weights: Mapping[str, Any]) -> str:
     if preference == "Weighted":
         return model.DYNAMIC_WEIGHT if weights.get("dynamicWeight") else model.STATIC_WEIGHT
     return ""
-
-
-# RF merged from reading.annotated_placements: A binding's placement with the fields that Karmada lacks, typed or from
-# the annotation `bayplan.io/placement`. A field of `spec.placement` comes before the binding's annotation, and that
-# before the template's.
-
-ANNOTATION = placement_annotation.PLACEMENT_ANNOTATION
-
-
-def merged(written: ResourceBinding, template: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The placement with every field in its place; raises InputError where an annotation makes no sense."""
-    placement: dict[str, Any] = dict(written.spec.placement or {})
-    metadata = (template or {}).get("metadata") or {}
-    for noted in (written.metadata.annotations or {}, metadata.get("annotations") or {}):
-        if ANNOTATION in noted:
-            placement = _with(placement, noted[ANNOTATION])
-    return placement
-
-
-def _with(placement: dict[str, Any], text: str) -> dict[str, Any]:
-    try:
-        return placement_annotation.merge(placement, placement_annotation.read_annotation(text))
-    except ValueError as error:
-        raise InputError(str(error)) from None

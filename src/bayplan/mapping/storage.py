@@ -1,4 +1,4 @@
-"""Volumes, claims and storage classes as written → as the rules read them."""
+"""Volumes, claims and storage classes, mapped to the values that the rules read."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def volume_of(written: storage.PersistentVolume) -> volumes.Volume:
 
 
 def attach_limits_of(written: storage.CsiNode) -> dict[str, int]:
-    """Driver → how many volumes it attaches to the node at most, for those that say so."""
+    """Driver → the maximum number of volumes it attaches to the node, for drivers that have a limit."""
     return {
         driver.name: driver.allocatable.count
         for driver in written.spec.drivers or ()

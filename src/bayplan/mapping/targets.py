@@ -1,4 +1,4 @@
-"""Nodes as written → targets."""
+"""Nodes and Karmada clusters, mapped to targets."""
 
 from __future__ import annotations
 
@@ -14,23 +14,20 @@ from bayplan.wire.nodes import Node
 
 
 def target_of_node(node: Node) -> Target:
-    """The node as a target; what it can give away is its capacity where it does not say otherwise."""
-    offered = node.status.allocatable or node.status.capacity or {}
+    """The node as a target; its capacity is allocatable if it reports no allocatable."""
+    allocatable = node.status.allocatable or node.status.capacity or {}
     return Target(
         name=TargetName(node.metadata.name),
         labels=node.metadata.labels or {},
         taints=tuple(Taint(taint.key, taint.value, taint.effect) for taint in node.spec.taints or ()),
         unschedulable=node.spec.unschedulable,
-        allocatable=tuple((name, quantities.amount(name, text)) for name, text in offered.items()),
+        allocatable=tuple((name, quantities.amount(name, text)) for name, text in allocatable.items()),
         images=tuple((name, image.size_bytes) for image in node.status.images or () for name in image.names or ()),
     )
 
 
-# RF merged from mapping.clusters: Karmada clusters as written → targets.
-
-
 def target_of_cluster(cluster: Cluster) -> Target:
-    """The cluster as a target; its provider, region and zones are topologies like any label."""
+    """The cluster as a target; provider, region and zones are topology domains, as labels are."""
     spec = cluster.spec
     fields = [(model.PROVIDER, spec.provider), (model.REGION, spec.region)]
     fields += [(model.ZONE, zone) for zone in spec.zones or ()]
@@ -56,28 +53,27 @@ def _facts(cluster: Cluster) -> model.ClusterFacts:
         zones=tuple(spec.zones or ()),
         apis=frozenset(apis),
         terminating=cluster.metadata.deletion_timestamp is not None,
-        summary=None if summary is None else _summary(summary),
+        summary=None
+        if summary is None
+        else model.ResourceSummary(
+            amounts_of(summary.allocatable), amounts_of(summary.allocated), amounts_of(summary.allocating)
+        ),
         grades=None if summary is None else _grades(cluster, summary),
     )
 
 
 def _group_version(text: str) -> str:
-    """As Karmada parses it before comparing: `/v1` is `v1`, and what has two slashes is nothing."""
+    """As Karmada parses it before comparing: `/v1` is `v1`, and a text with two slashes is empty."""
     return "" if text.count("/") > 1 else text.removeprefix("/")
 
 
-def _summary(written: WireResourceSummary) -> model.ResourceSummary:
-    return model.ResourceSummary(
-        amounts_of(written.allocatable), amounts_of(written.allocated), amounts_of(written.allocating)
-    )
-
-
 def amounts_of(written: Quantities | None) -> model.Amounts:
+    """Exact amounts by resource."""
     return tuple((name, quantities.parse(text)) for name, text in (written or {}).items())
 
 
 def _grades(cluster: Cluster, summary: WireResourceSummary) -> tuple[model.NodeGrade, ...] | None:
-    """The imagined nodes of the cluster's models; None where there are none or a count makes no sense."""
+    """The nodes that the cluster's resource models assume; None if there are no models or a count is invalid."""
     counted, models = summary.allocatable_modelings, cluster.spec.resource_models
     if not counted or not models or any(grade.count < 0 for grade in counted):
         return None

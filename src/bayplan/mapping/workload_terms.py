@@ -1,8 +1,8 @@
 """
-The seed's workload affinity lists as written → terms over peers.
+Bayplan's lists of workload affinity terms, mapped to terms over peers.
 
-A term is option 1 (`labelSelector`, `matchLabelKeys`) or option 2 (`affinityEnabled`, over the configured keys); where
-both are given, both must hold. Keys that the scheduler is configured with restrict what terms may look for.
+A term has one of two forms: `labelSelector` with `matchLabelKeys`, or `affinityEnabled` over the configured keys; if
+both are given, both must hold. The keys of the scheduler's configuration restrict the labels that terms may select by.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SIGNS = {"workloadAffinity": "--affinity-label-keys", "workloadAntiAffinity": "-
 
 
 class LabelKeys(msgspec.Struct, frozen=True):
-    """The keys that terms of either sign may look for; None for every key."""
+    """The keys that affinity and anti-affinity terms may select by; None for every key."""
 
     affinity: tuple[str, ...] | None = None
     anti_affinity: tuple[str, ...] | None = None
@@ -36,7 +36,7 @@ class LabelKeys(msgspec.Struct, frozen=True):
 
 
 def affinity_of(placement: Mapping[str, Any], labels: Labels, keys: LabelKeys) -> AffinityTerms:
-    """The terms of a workload with these labels; raises InputError where one makes no sense."""
+    """The terms of a workload with these labels; raises InputError for an invalid term."""
     found: dict[str, tuple[PodTerm, ...]] = {}
     for sign, role in (("workloadAffinity", ""), ("workloadAntiAffinity", "anti_")):
         side = placement.get(sign) or {}
@@ -45,13 +45,13 @@ def affinity_of(placement: Mapping[str, Any], labels: Labels, keys: LabelKeys) -
         )
         found[f"{role}preferred"] = tuple(
             _term(
-                wish.get("workloadAffinityTerm") or {},
+                weighted.get("workloadAffinityTerm") or {},
                 f"{path}.workloadAffinityTerm",
-                wish.get("weight") or 0,
+                weighted.get("weight") or 0,
                 labels,
                 keys.of(sign),
             )
-            for path, wish in _listed(side, sign, PREFERRED)
+            for path, weighted in _listed(side, sign, PREFERRED)
         )
     return AffinityTerms(**found) if any(found.values()) else NO_TERMS
 
@@ -88,7 +88,7 @@ def _decoded(raw: Mapping[str, Any], path: str) -> wire.WorkloadAffinityTerm:
 
 
 def _with_same(selector: Selector | None, same: Sequence[str], labels: Labels, *, enabled: bool) -> Selector | None:
-    """The selector with the owner's own values; a key that the owner lacks means no peer at all."""
+    """The selector with the owner's own values; None, which matches nothing, if the owner lacks a key."""
     if selector is None and enabled:
         selector = EVERYTHING
     if selector is None or any(key not in labels for key in same):
@@ -112,7 +112,7 @@ def _check_keys(
 
 
 def topology(key: str) -> str:
-    """The column that a topology key stands for; no key means the cluster."""
+    """The column of a topology key; an empty key means the cluster."""
     short = (key or CLUSTER).removeprefix(PREFIX)
     if short == CLUSTER:
         return TARGET

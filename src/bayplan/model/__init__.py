@@ -1,1 +1,5 @@
-"""Frozen values of what a decision needs. Knows nothing of files, the API or the index."""
+"""
+Frozen values from which decisions are computed: workloads, targets, terms, selectors, quantities.
+
+Does not know files, the API or the index.
+"""

@@ -1,4 +1,4 @@
-"""A Karmada binding: what is to be propagated, with its placement and its previous result."""
+"""A Karmada binding: the resource to propagate, its placement and its previous scheduling result."""
 
 from __future__ import annotations
 
@@ -7,32 +7,32 @@ import msgspec
 from bayplan.model.clusters import Amounts
 from bayplan.model.placements import AffinityGroup, Placement
 
-# What terms of Karmada's groups select: labels that no template can have.
+# The label keys of Karmada's workload affinity groups. No template can have such keys.
 AFFINITY_GROUP = "\0affinity-group"
 ANTI_AFFINITY_GROUP = "\0anti-affinity-group"
 
 
 class Component(msgspec.Struct, frozen=True):
-    """One part of a workload of several; `requests` None asks for nothing in particular."""
+    """One component of a workload that has several; `requests` None requests nothing."""
 
     replicas: int
     requests: Amounts | None
 
 
 class ReplicaDemand(msgspec.Struct, frozen=True):
-    """What one replica asks for; None where the binding does not say. It is what an estimate depends on."""
+    """The requests of one replica, which estimates depend on; None if the binding has none."""
 
     requests: Amounts | None = None
 
 
 class Binding(msgspec.Struct, frozen=True, kw_only=True):
     """
-    `previous` is the last result in its order. `fresh`: a rebalance was asked for since, so the result may move.
+    `previous` is the last result, in its order. `fresh`: a rebalance was requested since, so replicas may move.
 
-    `may_fail_back`: it has stood long enough to go back to an earlier group or tier, if that is better.
+    `may_fail_back`: the hold-down is over, so it may return to an earlier group or tier that is better.
 
     `affinity_group` and `anti_affinity_group` are Karmada's `key=value` groups, empty for none. `namespace` and
-    `name` are the template's. `group` is the one of the placement's groups that is being tried.
+    `name` are the template's. `group` is the cluster affinity of the placement that is being tried.
     """
 
     namespace: str = ""
@@ -60,10 +60,10 @@ class Binding(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_divisible(self) -> bool:
-        """Whether replicas are assigned at all; other things go whole to every selected cluster."""
+        """Whether replicas are assigned; other resources are propagated as they are to every selected cluster."""
         return (self.replicas > 0 or self.demand is not None) and len(self.components) <= 1
 
     @property
     def assigned(self) -> dict[str, int]:
-        """Replicas by cluster; of a name given twice the first counts."""
+        """Replicas by cluster; if a name is given twice, the first entry counts."""
         return dict(reversed(self.previous))

@@ -1,4 +1,4 @@
-"""What a cluster has beyond what every target has. Knows nothing of what is placed on it."""
+"""The attributes of a cluster that nodes do not have. Does not know what is placed on it."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from fractions import Fraction
 import msgspec
 
 PROVIDER, REGION, ZONE, CLUSTER = "provider", "region", "zone", "cluster"
-FIELD_KEYS = {name: f"\0{name}" for name in (PROVIDER, REGION, ZONE)}  # the columns of fields that are no labels
+FIELD_KEYS = {name: f"\0{name}" for name in (PROVIDER, REGION, ZONE)}  # the columns of fields, which are not labels
 
 Amounts = tuple[tuple[str, Fraction], ...]
 
 
 class ResourceSummary(msgspec.Struct, frozen=True):
-    """What the cluster reports: offered, in use, and promised to pods that do not run yet."""
+    """What the cluster reports: allocatable, allocated, and allocating to pods that do not run yet."""
 
     allocatable: Amounts = ()
     allocated: Amounts = ()
@@ -21,7 +21,7 @@ class ResourceSummary(msgspec.Struct, frozen=True):
 
 
 class NodeGrade(msgspec.Struct, frozen=True):
-    """So many nodes that have at least these amounts left, and room for so many pods: Karmada assumes 110."""
+    """`count` nodes with at least these amounts free and capacity for `pods` pods: Karmada assumes 110."""
 
     count: int
     least: Amounts
@@ -29,7 +29,7 @@ class NodeGrade(msgspec.Struct, frozen=True):
 
 
 class ClusterFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """`grades` is None where the cluster's resource models cannot be used."""
+    """`grades` is None if the cluster's resource models cannot be used."""
 
     provider: str = ""
     region: str = ""

@@ -1,4 +1,4 @@
-"""A PodDisruptionBudget: how many of some workloads may be gone at once. Knows nothing of who is where."""
+"""A PodDisruptionBudget: how many of the selected pods may be disrupted at once. Does not know where pods run."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from bayplan.model.labels import Labels, Selector
 
 class DisruptionBudget(msgspec.Struct, frozen=True, kw_only=True):
     """
-    `allowed` is how many more disruptions its controller says it stands, and `disrupted` the pods, by name, whose
-    disruption is counted there already. `expected` is how many pods its controllers want, 0 if unknown.
+    `allowed` is its controller's `disruptionsAllowed`, and `disrupted` the names of pods whose disruption is already
+    counted in it. `expected` is the number of expected pods, 0 if unknown.
 
-    `min_available` and `max_unavailable` are as written: a number, or a share such as `"30%"`.
+    `min_available` and `max_unavailable` are as written: a number, or a percentage such as `"30%"`.
     """
 
     namespace: str
@@ -28,7 +28,7 @@ class DisruptionBudget(msgspec.Struct, frozen=True, kw_only=True):
         """
         Whether a pod of the budget's namespace with these labels counts in it.
 
-        As kube-scheduler reads it: a null or empty selector selects nobody, nor is a pod without labels ever selected.
+        As in kube-scheduler, a null or empty selector selects nothing, and a pod without labels is never selected.
         """
         if self.selector is None or not self.selector.requirements:
             return False

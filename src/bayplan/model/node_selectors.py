@@ -1,4 +1,4 @@
-"""Node affinity as a pod or a volume states it. Knows nothing of how nodes are stored."""
+"""Node selectors and node affinity of pods and volumes. Does not know how nodes are stored."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class NodeRequirement(msgspec.Struct, frozen=True):
     values: tuple[str, ...] = ()
 
     def matches(self, value: str | None) -> bool:
-        """Whether a node whose label has this value (none: no such label) meets the requirement."""
+        """Whether a node with this value of the label (None: without the label) meets the requirement."""
         match self.operator:
             case "In":
                 return value is not None and value in self.values
@@ -59,7 +59,7 @@ class PreferredNodeTerm(msgspec.Struct, frozen=True):
 
 
 class NodeAffinity(msgspec.Struct, frozen=True, cache_hash=True):
-    """`selector` is `spec.nodeSelector`; `required` is None where the pod has no required node affinity."""
+    """`selector` is `spec.nodeSelector`; `required` is None if the pod has no required node affinity."""
 
     selector: tuple[tuple[str, str], ...] = ()
     required: tuple[NodeTerm, ...] | None = None

@@ -1,4 +1,4 @@
-"""Where a policy lets a workload go: cluster affinities, tiers, spread, division. Knows nothing of clusters' state."""
+"""A policy's placement: cluster affinities, tiers, spread constraints, division. Does not know the clusters' state."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ DUPLICATED, STATIC_WEIGHT, DYNAMIC_WEIGHT, AGGREGATED = "Duplicated", "StaticWei
 
 
 class ClusterAffinity(msgspec.Struct, frozen=True):
-    """Conditions that must all hold; `labels` None asks nothing of labels; empty `names` allows every name."""
+    """Conditions that must all hold; `labels` None requires no label; empty `names` allows every name."""
 
     labels: Selector | None = None
     fields: tuple[NodeRequirement, ...] = ()
     names: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
-    impossible: bool = False  # a selector that makes no sense matches nothing
+    impossible: bool = False  # an invalid selector matches nothing
 
 
 ANY_CLUSTER = ClusterAffinity()
@@ -31,8 +31,8 @@ class AffinityGroup(msgspec.Struct, frozen=True):
     """
     One group of clusters with its tiers, first tier first.
 
-    `form` says where the tiers come from: nowhere, Karmada's own field, or one of the seed's four. `first_only`: things
-    without replicas stay in the first tier.
+    `form` is where the tiers are written: PLAIN for a single tier, OVERFLOW for Karmada's `overflowAffinities`, SEED
+    for one of Bayplan's four forms. `first_only`: resources without replicas stay in the first tier.
     """
 
     name: str = ""
@@ -42,6 +42,8 @@ class AffinityGroup(msgspec.Struct, frozen=True):
 
 
 class SpreadField(msgspec.Struct, frozen=True):
+    """A spread constraint: by `field`, or by `label` if that is set."""
+
     field: str = ""
     label: str = ""
     min_groups: int = 0
@@ -50,8 +52,8 @@ class SpreadField(msgspec.Struct, frozen=True):
 
 class Division(msgspec.Struct, frozen=True):
     """
-    How replicas are divided. `strategy` is empty for a combination that nobody knows; `type` and `preference` are as
-    written, for the message. `honors_spread` is false where static weights ignore spread constraints.
+    How replicas are divided. `strategy` is empty for an unknown combination; `type` and `preference` are as written,
+    for the message. `honors_spread` is false if static weights ignore spread constraints.
     """
 
     strategy: str = DUPLICATED
@@ -63,7 +65,7 @@ class Division(msgspec.Struct, frozen=True):
 
 
 class Placement(msgspec.Struct, frozen=True):
-    """`groups` are tried in order; none at all means that the scheduler has nothing to try."""
+    """`groups` are tried in order; without any, nothing can be scheduled."""
 
     groups: tuple[AffinityGroup, ...] = (AffinityGroup(),)
     tolerations: tuple[Toleration, ...] = ()
@@ -71,7 +73,7 @@ class Placement(msgspec.Struct, frozen=True):
     division: Division = Division()
 
     def spread_by(self, field: str) -> SpreadField | None:
-        """The constraint on a field; the last one if there are several."""
+        """The spread constraint on a field; the last one if there are several."""
         return next((constraint for constraint in reversed(self.spread) if constraint.field == field), None)
 
     @property

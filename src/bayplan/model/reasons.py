@@ -1,4 +1,4 @@
-"""The answer to "where does this go?": cheap arrays and counts. Knows nothing of how they were found."""
+"""Reasons for rejecting a target, and the array types of decisions. Does not know how they are computed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Slots = NDArray[np.intp]
 
 
 class StatusCode(enum.Enum):
-    """How a refusal counts: may freeing the target of others help (U), or never (UU)?"""
+    """kube-scheduler's status of a target: preemption may help (UNSCHEDULABLE) or never does (UNRESOLVABLE)."""
 
     SUCCESS = "Success"
     UNSCHEDULABLE = "Unschedulable"
@@ -24,7 +24,7 @@ class StatusCode(enum.Enum):
 
 
 class Reason(msgspec.Struct, frozen=True):
-    """Why a rule refuses a target: `id` is stable and ours, `text` is what operators search for."""
+    """Why a rule rejects a target: `id` is stable and Bayplan's own, `text` is the upstream message."""
 
     id: str
     text: str

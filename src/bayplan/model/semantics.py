@@ -1,5 +1,5 @@
 """
-One switch per place where the seeds and today's schedulers differ, and the two presets.
+The switches for every difference between the design documents (the seeds) and today's schedulers, and two presets.
 
 `docs/differences.md` has a row for each switch.
 """
@@ -10,17 +10,17 @@ import msgspec
 
 
 class Semantics(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """The defaults are the `upstream` preset: what kube-scheduler 1.36 does."""
+    """The defaults are the `upstream` preset: the behaviour of kube-scheduler 1.36."""
 
     # One pod must meet all required affinity terms (upstream), or each term may be met by another pod (seed).
     affinity_terms_met_apart: bool = False
-    # The first pod of a set: judged over all terms and pods on labelled nodes (upstream), or per term and anywhere.
+    # The first pod of a set: over all terms and pods on labelled nodes (upstream), or per term and anywhere (seed).
     first_pod_per_term: bool = False
     # A soft term adds its weight once per matching pod (upstream) or once per node (seed).
     soft_terms_count_once: bool = False
-    # A neighbour's soft term counts always (upstream) or only if this placement newly meets or breaks it (seed).
+    # An existing pod's soft term counts always (upstream) or only if this placement newly meets or breaks it (seed).
     neighbours_count_when_changed: bool = False
-    # Whether a neighbour's soft anti-affinity keeps us away too.
+    # Whether the soft anti-affinity of existing pods lowers the score of an incoming pod.
     soft_anti_affinity_symmetric: bool = True
     # `namespaces: []` means the owner's own (upstream) or all (seed).
     empty_namespaces_mean_all: bool = False
@@ -37,23 +37,23 @@ class Semantics(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbi
     # the incoming pod's own terms (kubernetes#141526).
     negative_namespace_selector_matches_all: bool = True
 
-    # Where freeing one node does not help, preemption may also take pods off others: those whose hard anti-affinity, or
-    # ours against them, keeps the pod out of a domain.
+    # Where victims on one node do not suffice, preemption may also evict pods on other nodes: those that hard
+    # anti-affinity, theirs or the incoming pod's, does not allow in one domain with it.
     preempt_across_nodes: bool = False
-    # Preemption takes no pod that the incoming one must be near.
+    # Preemption evicts no pod that the incoming pod has required affinity to.
     spare_affinity_partners: bool = False
 
-    # Fleets. Constraints by zone, provider and label hold for the chosen clusters (seed), or only ask for the property.
+    # Fleets. Spread by zone, provider and label holds for the selected clusters (seed), or only requires the property.
     spread_by_every_field: bool = False
     # `overflowAffinities` under Duplicated and static weight: the first tier alone (seed), or filled in order.
     first_tier_alone: bool = False
     # A copy that is still draining from a cluster keeps anti-affine workloads out of it.
     draining_copies_count: bool = False
-    # Peers on clusters that a workload has to leave do not hold it back.
+    # Required affinity ignores peers on clusters that the workload has to leave.
     groups_move_together: bool = False
-    # Seconds after which a workload may go back to an earlier group or tier that has room again; 0 for never.
+    # Seconds after which a workload may return to an earlier group or tier that has capacity again; 0 for never.
     fail_back_after: int = 0
-    # Whether peers that are on their way out still meet an affinity: pods do, draining copies do not.
+    # Whether terminating peers still satisfy an affinity: pods do, draining copies do not.
     terminating_peers_satisfy: bool = True
 
 
@@ -77,7 +77,7 @@ DESIGN = Semantics(
 
 
 def for_fleets(semantics: Semantics) -> Semantics:
-    """The same switches, with what workload terms mean in a fleet whatever the preset: Karmada has none of its own."""
+    """The same switches, except those that are fixed in a fleet: Karmada has no such terms to be compatible with."""
     return msgspec.structs.replace(
         semantics,
         affinity_terms_met_apart=True,

@@ -1,4 +1,4 @@
-"""A target: a node or a cluster, somewhere a workload can be placed. Knows nothing of what runs on it."""
+"""A target: a node or a cluster on which workloads are placed. Does not know what runs on it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ TargetName = NewType("TargetName", str)
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
     """
-    `labels` may hold several values for one key (a cluster that spans three zones) in `further_labels`.
+    A node or a cluster. `further_labels` may hold several values for one key, as for a cluster in three zones.
 
-    `cluster` is what only a cluster has; None for a node.
+    `cluster` holds what only a cluster has; None for a node.
     """
 
     name: TargetName
@@ -29,7 +29,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     cluster: ClusterFacts | None = None
 
     def differs_only_in_capacity(self, other: Target) -> bool:
-        """Whether both are clusters that differ, if at all, in nothing but the resources they report."""
+        """Whether both are clusters that differ, if at all, only in the resources they report."""
         here, there = self.cluster, other.cluster
         if here is None or there is None:
             return False

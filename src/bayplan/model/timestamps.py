@@ -1,4 +1,4 @@
-"""Times as API servers write them (RFC 3339), as whole nanoseconds that can be compared. Knows no clock."""
+"""Timestamps as API servers write them (RFC 3339), as comparable nanoseconds. Uses no clock."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _TWO_DIGITS = {f"{number:02}": number for number in range(60)}
 
 
 def nanoseconds(written: str) -> int:
-    """Nanoseconds since 1970; ValueError if that is no time."""
+    """Nanoseconds since 1970; raises ValueError if the text is not a timestamp."""
     if len(written) == 20 and written[10] == "T" and written[13] == written[16] == ":" and written[19] == "Z":
-        # The one form that API servers write, and they write it on every pod.
+        # The only form that API servers write, on every pod.
         hour, minute, second = (_TWO_DIGITS.get(written[at : at + 2]) for at in (11, 14, 17))
         if hour is not None and hour < 24 and minute is not None and second is not None:
             return (_midnight(written[:10]) + (hour * 60 + minute) * 60 + second) * 10**9

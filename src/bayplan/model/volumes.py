@@ -1,4 +1,4 @@
-"""Volumes, claims and storage classes, reduced to what ties a pod to nodes."""
+"""Volumes, claims and storage classes, reduced to what restricts a pod to certain nodes."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from bayplan.model.node_selectors import NodeTerm
 
 
 class VolumeHandle(NamedTuple):
-    """What a driver knows a volume by, whoever claims it."""
+    """The identity of a volume for its driver, independent of the claim."""
 
     driver: str
     name: str
 
 
 class Volume(msgspec.Struct, frozen=True, kw_only=True):
-    """A PersistentVolume; `claim` is who it is reserved for, `handle` what its `driver` knows it by."""
+    """A PersistentVolume; `claim` is the claim it is reserved for, `handle` its identity for the `driver`."""
 
     name: str
     labels: dict[str, str] = {}
@@ -36,7 +36,7 @@ class Volume(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
-    """A PersistentVolumeClaim; `bound` once the binder has finished with it."""
+    """A PersistentVolumeClaim; `bound` once the volume controller has completed the binding."""
 
     key: str
     uid: str = ""
@@ -57,7 +57,7 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StorageClass(msgspec.Struct, frozen=True, kw_only=True):
-    """`binding_mode` is None where the object does not say; `allowed` are topology terms, any of which will do."""
+    """`binding_mode` is None if it is not set; `allowed` are topology terms, one of which must match."""
 
     name: str
     provisioner: str = ""
@@ -66,7 +66,7 @@ class StorageClass(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AvailableSpace(msgspec.Struct, frozen=True, kw_only=True):
-    """A CSIStorageCapacity: what a class can still make where `topology` selects nodes; None selects none."""
+    """A CSIStorageCapacity: the largest volume of a class on the nodes that `topology` selects; None selects none."""
 
     storage_class: str
     topology: Selector | None = None
@@ -74,7 +74,7 @@ class AvailableSpace(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Attachment(msgspec.Struct, frozen=True, kw_only=True):
-    """A VolumeAttachment: the driver attaches a volume to a node, or is about to, or is to detach it."""
+    """A VolumeAttachment: the driver attaches the volume to the node, will do so, or is about to detach it."""
 
     node: str
     driver: str = ""

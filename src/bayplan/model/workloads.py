@@ -36,7 +36,7 @@ class HostPort(msgspec.Struct, frozen=True):
 
 
 class SpreadConstraint(msgspec.Struct, frozen=True, cache_hash=True):
-    """A topology spread constraint with matchLabelKeys already merged into its selector."""
+    """A topology spread constraint, with matchLabelKeys merged into its selector."""
 
     max_skew: int
     topology_key: str
@@ -48,14 +48,14 @@ class SpreadConstraint(msgspec.Struct, frozen=True, cache_hash=True):
 
 
 class SpreadRequirements(msgspec.Struct, frozen=True, cache_hash=True):
-    """The pod's own constraints, and the selector that default constraints would use if it has none."""
+    """The pod's own constraints, and the selector of default constraints, which apply if it has none."""
 
     constraints: tuple[SpreadConstraint, ...] = ()
     default_selector: Selector | None = None
 
 
 class Images(msgspec.Struct, frozen=True):
-    """`names` with a tag each; `n_containers` counts init containers and containers."""
+    """`names` each have a tag; `n_containers` counts init containers and containers."""
 
     names: tuple[str, ...] = ()
     n_containers: int = 0

@@ -9,7 +9,7 @@ from datetime import datetime
 import msgspec
 
 from bayplan.controllers import binding_detector, binding_triggers, resource_interpreter
-from bayplan.controllers.resource_interpreter import Template
+from bayplan.controllers.resource_interpreter import ResourceTemplate
 from bayplan.errors import Fault, InputError
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.mapping import bindings, targets
@@ -22,7 +22,7 @@ from bayplan.placing import place_bindings
 from bayplan.reading.cluster import queue_order
 from bayplan.reading.collecting import Inputs, ObjectKey
 from bayplan.validating import placements
-from bayplan.wire.fleets import RebalancedWorkload, ResourceBinding
+from bayplan.wire.fleets import ResourceBinding
 from bayplan.wire.pods import Pod
 
 Key = tuple[str, str]  # namespace and name of a binding
@@ -108,7 +108,7 @@ class _Survey:
     def __init__(self, inputs: Inputs, pods: Iterable[Pod]) -> None:
         self._inputs = inputs
         self._priorities = {one.metadata.name: one.value for one in inputs.priority_classes}
-        self._templates: dict[tuple[str, str, str, str], Template] = {}
+        self._templates: dict[tuple[str, str, str, str], ResourceTemplate] = {}
         for template in resource_interpreter.templates_of(inputs, pods):
             self._templates.setdefault(template.key, template)
         self.bindings: dict[Key, ResourceBinding] = {
@@ -124,7 +124,7 @@ class _Survey:
         self._alone = {key: self._left_alone(key) for key in self.bindings}
         self._leaving = {one.metadata.name for one in inputs.clusters if one.metadata.deletion_timestamp is not None}
 
-    def template_of(self, binding: ResourceBinding) -> Template | None:
+    def template_of(self, binding: ResourceBinding) -> ResourceTemplate | None:
         named = binding.spec.resource
         return self._templates.get((named.api_version, named.kind, named.namespace, named.name))
 
@@ -155,7 +155,7 @@ class _Survey:
             yield f"a WorkloadRebalancer names {name}, which has no binding here"
         yield from self._unknown_clusters()
 
-    def _detect(self, template: Template) -> None:
+    def _detect(self, template: ResourceTemplate) -> None:
         """Make the template's binding, or bring it up to date."""
         key = (template.metadata.namespace, template.binding_name)
         policy = (
@@ -176,7 +176,7 @@ class _Survey:
         for rebalancer in self._inputs.rebalancers:
             created = rebalancer.metadata.creation_timestamp
             for workload in rebalancer.spec.workloads or ():
-                key = (workload.namespace, _binding_name(workload))
+                key = (workload.namespace, bindings.binding_name(workload.name, workload.kind))
                 if key not in self.bindings:
                     self._not_found.append(f"{workload.kind} {workload.namespace}/{workload.name}".replace(" /", " "))
                 elif self._is_news(self.bindings[key], created):
@@ -205,10 +205,6 @@ class _Survey:
                 shown = ", ".join(unknown[:_MOST_NAMED]) + (" …" if len(unknown) > _MOST_NAMED else "")
                 where = f"{policy.metadata.namespace}/{policy.metadata.name}".lstrip("/")
                 yield f"{policy.kind} {where} names clusters that are not in the input: {shown}"
-
-
-def _binding_name(workload: RebalancedWorkload) -> str:
-    return f"{workload.name.replace(':', '.')}-{workload.kind}".lower()
 
 
 def _counted(n: int, one: str, many: str) -> str:

@@ -162,7 +162,7 @@ def fleet_situation_of(question: FleetQuestion) -> FleetSituation:
         index.add_target(targets.target_of_cluster(cluster))
     asked = question.binding
     own = {
-        (asked.spec.resource.namespace, bindings.binding_name(asked)),
+        (asked.spec.resource.namespace, bindings.binding_name(asked.spec.resource.name, asked.spec.resource.kind)),
         (asked.metadata.namespace, asked.metadata.name),
     }
     for other in question.bindings:

@@ -1,5 +1,6 @@
 """
-API objects as written: field for field, absent (`None`) and empty kept apart, nothing interpreted.
+API objects as written, field for field: absent (`None`) and empty are kept apart, and nothing is interpreted.
 
-Decoding is lenient, as API servers add fields; whoever wants misspelt fields found asks `reading.checking`.
+`kinds` is the registry of kinds. Decoding ignores unknown fields, since API servers add fields; `reading.checking`
+finds misspelt ones.
 """

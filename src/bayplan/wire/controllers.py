@@ -1,4 +1,4 @@
-"""What makes pods, and what selects them: controllers, Services, priority classes."""
+"""What creates and selects pods: controllers, Services, PodDisruptionBudgets; and priority classes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class PodTemplateSpec(WireObject):
 
 
 class ControllerSpec(WireObject):
-    """The fields that Deployment, ReplicaSet, StatefulSet, DaemonSet and Job have between them."""
+    """The union of the fields of Deployment, ReplicaSet, StatefulSet, DaemonSet and Job."""
 
     replicas: Int32 | None = None
     selector: LabelSelector | None = None
@@ -36,7 +36,7 @@ class ControllerCondition(WireObject):
 
 
 class ControllerStatus(WireObject):
-    """How far a Job has come; the other kinds' status says nothing that their pods do not."""
+    """The progress of a Job; of the other kinds, everything needed is in their pods."""
 
     succeeded: int = 0
     completed_indexes: str = ""
@@ -75,10 +75,6 @@ class PriorityClass(ApiObject):
     preemption_policy: str | None = None
 
 
-# RF merged from wire.disruption: PodDisruptionBudgets: what they select, and how many disruptions their controller
-# still allows.
-
-
 class PodDisruptionBudgetSpec(WireObject):
     selector: LabelSelector | None = None
     min_available: Int32 | str | None = None
@@ -86,7 +82,7 @@ class PodDisruptionBudgetSpec(WireObject):
 
 
 class PodDisruptionBudgetStatus(WireObject):
-    """`disrupted_pods`: pod name → when the API server took its disruption into account."""
+    """`disrupted_pods`: pod name → when the API server processed its eviction."""
 
     disruptions_allowed: int = 0
     expected_pods: int = 0

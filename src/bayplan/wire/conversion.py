@@ -1,7 +1,7 @@
 """
 Converts decoded JSON into wire types.
 
-Go reads null as "not given", and so does this, but only after a plain conversion has failed: API servers write no null
+Null means absent, as in Go, but nulls are removed only after a plain conversion has failed: API servers write no null
 that matters, and the plain conversion is many times faster.
 """
 
@@ -11,12 +11,12 @@ from typing import Any
 
 import msgspec
 
-# Maps from names to strings, where null stands for the empty string and the key stays.
+# Maps from names to strings, in which Go reads null as the empty string and keeps the key.
 _STRING_MAPS = frozenset({"labels", "annotations", "matchLabels", "nodeSelector"})
 
 
 def converted(root: dict[str, Any], wire_type: Any) -> Any:
-    """A decoded object in its type; raises msgspec's ValidationError for one that cannot be."""
+    """A decoded object in its wire type; raises msgspec's ValidationError if it does not fit."""
     try:
         return msgspec.convert(root, wire_type)
     except msgspec.ValidationError:

@@ -1,4 +1,4 @@
-"""Karmada's Cluster and bindings: the fields that decide where a workload goes in a fleet."""
+"""Karmada's Cluster and bindings: the fields that decide on which clusters a workload is placed."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class BindingSchedulePriority(WireObject):
 
 
 class BindingSpec(WireObject):
-    """`placement` stays as written: its seed forms are merged in before it is read."""
+    """`placement` stays as written: Bayplan's own fields are merged in before it is mapped."""
 
     resource: ResourceReference = msgspec.field(default_factory=ResourceReference)
     replicas: int = 0
@@ -147,6 +147,6 @@ class WorkloadRebalancerSpec(WireObject):
 
 
 class WorkloadRebalancer(ApiObject):
-    """Asks for a fresh decision on the bindings of its workloads."""
+    """Requests that the bindings of its workloads are scheduled again."""
 
     spec: WorkloadRebalancerSpec = msgspec.field(default_factory=WorkloadRebalancerSpec)

@@ -1,4 +1,4 @@
-"""What every API object carries, and the selectors and quantities that many of them share."""
+"""The metadata of every API object, and the selectors and quantities that many of them share."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import Annotated
 
 import msgspec
 
-Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]  # what a server cannot read otherwise
+Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]  # a server cannot decode values outside
 Quantity = str | int | float
 Quantities = dict[str, Quantity]
 
 
 class WireObject(msgspec.Struct, rename="camel", kw_only=True, gc=False, omit_defaults=True):
-    """A piece of an API object; unknown fields are passed over."""
+    """A part of an API object; unknown fields are ignored."""
 
 
 class OwnerReference(WireObject):
@@ -55,7 +55,7 @@ class ObjectReference(WireObject):
 
 
 class ApiObject(WireObject):
-    """An object of any kind: enough to know what it is."""
+    """An object of any kind: what identifies it."""
 
     api_version: str = ""
     kind: str = ""

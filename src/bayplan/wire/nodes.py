@@ -1,4 +1,4 @@
-"""Nodes and namespaces: where pods go, and the labels that namespace selectors read."""
+"""Nodes, and namespaces with the labels that namespace selectors match."""
 
 from __future__ import annotations
 
@@ -35,4 +35,4 @@ class Node(ApiObject):
 
 
 class Namespace(ApiObject):
-    """Only its name and labels matter."""
+    """Only its name and labels are read."""

@@ -1,7 +1,7 @@
 """
-Policies: Karmada's `Placement`, field for field and in its order, and what else a policy says.
+Propagation policies: Karmada's `Placement`, field for field and in its order, and the other fields of a policy.
 
-The seeds' fields that Karmada never had are marked as ours.
+Bayplan's own fields, which Karmada does not have, are marked as such.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class FieldSelector(WireObject):
 
 
 class WireClusterAffinity(WireObject):
-    """`supplements` is ours; in a supplement it is refused, and kept here so that it is seen."""
+    """`supplements` is Bayplan's own. Nested ones are invalid, and decoded so that they can be reported."""
 
     label_selector: LabelSelector | None = None
     field_selector: FieldSelector | None = None
@@ -27,7 +27,7 @@ class WireClusterAffinity(WireObject):
 
 
 class OverflowClusterAffinity(WireObject):
-    """A tier of Karmada's own."""
+    """A tier of Karmada's `overflowAffinities`."""
 
     affinity_name: str = ""
     label_selector: LabelSelector | None = None
@@ -47,19 +47,19 @@ class ClusterAffinityTerm(WireObject):
 
 
 class AffinityStrategy(WireObject):
-    """Ours. `mode` is Exclusive, which is what an absent one means, or Inherited."""
+    """Bayplan's own. `mode` is Exclusive (the default) or Inherited."""
 
     mode: str = ""
 
 
 class GroupTerm(WireObject):
-    """Karmada's term: the workloads with the same value of one label."""
+    """Karmada's term: workloads with the same value of one label."""
 
     group_by_label_key: str = ""
 
 
 class WorkloadAffinityTerm(WireObject):
-    """Ours: a selector of peers, or `affinityEnabled` for the keys that the scheduler is configured with."""
+    """Bayplan's own: a selector of peers, or `affinityEnabled` for the keys of the scheduler's configuration."""
 
     label_selector: LabelSelector | None = None
     match_label_keys: list[str] | None = None
@@ -75,14 +75,14 @@ class WeightedWorkloadAffinityTerm(WireObject):
 
 
 class WorkloadTerms(WireObject):
-    """Ours: the lists of `workloadAntiAffinity`, which `workloadAffinity` has too."""
+    """Bayplan's own: the lists of `workloadAntiAffinity`, which `workloadAffinity` has too."""
 
     required_during_scheduling_ignored_during_execution: list[WorkloadAffinityTerm] | None = None
     preferred_during_scheduling_ignored_during_execution: list[WeightedWorkloadAffinityTerm] | None = None
 
 
 class WorkloadAffinity(WireObject):
-    """Karmada's two terms and our lists, which share the name `workloadAffinity`."""
+    """Karmada's two terms and Bayplan's lists, which share the name `workloadAffinity`."""
 
     affinity: GroupTerm | None = None
     anti_affinity: GroupTerm | None = None
@@ -115,9 +115,9 @@ class ReplicaSchedulingStrategy(WireObject):
 
 class WirePlacement(WireObject):
     """
-    `workloadAntiAffinity`, `affinityStrategy` and `preferredClusterAffinities` are ours.
+    `workloadAntiAffinity`, `affinityStrategy` and `preferredClusterAffinities` are Bayplan's own.
 
-    The annotation `bayplan.io/placement` holds the same fields, of those that are ours.
+    The annotation `bayplan.io/placement` holds Bayplan's own fields in the same form.
     """
 
     cluster_affinity: WireClusterAffinity | None = None
@@ -174,7 +174,7 @@ class SuspendClusters(WireObject):
 
 
 class Suspension(WireObject):
-    """Of a policy; a binding's has `scheduling` too."""
+    """Of a policy; a binding's suspension also has `scheduling`."""
 
     dispatching: bool | None = None
     dispatching_on_clusters: SuspendClusters | None = None

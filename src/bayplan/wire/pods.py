@@ -1,4 +1,4 @@
-"""Pods: the fields of `v1.Pod` that decide where a pod may run, and the seed's terms that Kubernetes never had."""
+"""Pods: the fields of `v1.Pod` that decide where a pod may run, and Bayplan's own fields of affinity terms."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from bayplan.wire.meta import ApiObject, Int32, LabelSelector, Quantities, WireO
 
 
 class PodAffinityTerm(WireObject):
-    """`limit` and `tolerateNamespaces` are ours: see docs/differences.md."""
+    """`limit` and `tolerateNamespaces` are Bayplan's own: see docs/differences.md."""
 
     label_selector: LabelSelector | None = None
     namespaces: list[str] | None = None
@@ -26,7 +26,7 @@ class WeightedPodAffinityTerm(WireObject):
 
 
 class PodAffinity(WireObject):
-    """Of either sign: `podAffinity` and `podAntiAffinity` have the same fields."""
+    """`podAffinity` or `podAntiAffinity`, which have the same fields."""
 
     required_during_scheduling_required_during_execution: list[PodAffinityTerm] | None = None
     required_during_scheduling_ignored_during_execution: list[PodAffinityTerm] | None = None

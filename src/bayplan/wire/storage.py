@@ -1,4 +1,4 @@
-"""Volumes, claims and storage classes, as far as they decide which nodes a pod may use."""
+"""Volumes, claims and storage classes: the fields that decide which nodes a pod may use."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class CsiNodeSpec(WireObject):
 
 
 class CsiNode(ApiObject):
-    """`CSINode`: the storage drivers of a node, and how many volumes each can attach there."""
+    """`CSINode`: the storage drivers of a node, and the maximum number of volumes each can attach."""
 
     spec: CsiNodeSpec = msgspec.field(default_factory=CsiNodeSpec)
 
@@ -95,7 +95,7 @@ class VolumeAttachmentSpec(WireObject):
 
 
 class VolumeAttachment(ApiObject):
-    """`VolumeAttachment`: a volume that is attached to a node, or is to be."""
+    """`VolumeAttachment`: a volume that is, or will be, attached to a node."""
 
     spec: VolumeAttachmentSpec = msgspec.field(default_factory=VolumeAttachmentSpec)
 
@@ -105,13 +105,13 @@ class CsiDriverSpec(WireObject):
 
 
 class CsiDriver(ApiObject):
-    """`CSIDriver`: whether a driver says how much space it has left."""
+    """`CSIDriver`: whether a driver publishes its storage capacity."""
 
     spec: CsiDriverSpec = msgspec.field(default_factory=CsiDriverSpec)
 
 
 class CsiStorageCapacity(ApiObject):
-    """`CSIStorageCapacity`: how much space of a class there is, and for which nodes."""
+    """`CSIStorageCapacity`: the capacity of a storage class, and for which nodes."""
 
     storage_class_name: str = ""
     node_topology: LabelSelector | None = None

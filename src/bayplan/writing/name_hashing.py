@@ -20,7 +20,7 @@ import msgspec
 
 from bayplan.controllers.binding_triggers import APPLIED_PLACEMENT
 from bayplan.controllers.desired_state import INDEX_KEY
-from bayplan.mapping.bindings import LABELS
+from bayplan.mapping.bindings import LABELS_ANNOTATION
 from bayplan.rules.volume_zone import SEPARATOR, TOPOLOGY_LABELS
 from bayplan.validating import yaml_text
 from bayplan.validating.affinity import AFFINITY_ANNOTATION
@@ -42,7 +42,7 @@ _ANY_ADDRESS = ("", "0.0.0.0", "::", "127.0.0.1")  # noqa: S104 - compared, not 
 _NUMERIC_OPERATORS = ("Gt", "Lt")
 _INDEX_KEYS = (INDEX_KEY, "apps.kubernetes.io/pod-index")
 _DOCUMENTS = (AFFINITY_ANNOTATION, PLACEMENT_ANNOTATION, APPLIED_PLACEMENT)  # annotations that hold a document
-_LABEL_MAPS = ("labels", "matchLabels", "nodeSelector", "selector", LABELS)
+_LABEL_MAPS = ("labels", "matchLabels", "nodeSelector", "selector", LABELS_ANNOTATION)
 _AMOUNTS = (
     "allocatable", "allocated", "allocatedResources", "allocating", "capacity", "limits", "overhead", "requests",
     "resourceRequest",
@@ -220,7 +220,7 @@ class Renaming:
     def _annotation(self, key: str, text: str) -> str:
         if key in _INDEX_KEYS:
             return _if_matching(_NUMBERS, text)
-        if key not in (*_DOCUMENTS, LABELS):
+        if key not in (*_DOCUMENTS, LABELS_ANNOTATION):
             return self.name(text)
         try:
             content = yaml_text.parse(text)
