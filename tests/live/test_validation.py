@@ -1,4 +1,4 @@
-"""What `bayplan validate` refuses, a real API server refuses for the same reasons, and what it admits is admitted."""
+"""`bayplan validate` rejects the same objects as a real API server, for the same causes, and admits the same."""
 
 import asyncio
 import itertools
@@ -7,10 +7,10 @@ import pytest
 
 from bayplan.validating import admission
 from live.admin import ApiError
-from validating import mutations, refusals, running_refusals
+from validating import mutations, rejections, runtime_rejections
 
-REFUSED = [obj for obj, _ in (*refusals.REFUSALS, *running_refusals.REFUSALS)]
-ADMITTED = [*refusals.ADMITTED, *running_refusals.ADMITTED]
+REJECTED = [obj for obj, _ in (*rejections.REJECTED, *runtime_rejections.REJECTED)]
+ADMITTED = [*rejections.ADMITTED, *runtime_rejections.ADMITTED]
 
 
 async def causes_of(admin, obj):
@@ -26,7 +26,7 @@ def our_causes_of(obj):
     return {(cause.reason, cause.field, cause.message) for cause in admission.validate_all(obj)}
 
 
-@pytest.mark.parametrize("obj", [*REFUSED, *ADMITTED])
+@pytest.mark.parametrize("obj", [*REJECTED, *ADMITTED])
 async def test_the_api_server_says_the_same(obj, admin):
     assert await causes_of(admin, obj) == our_causes_of(obj)
 
@@ -63,7 +63,7 @@ SUFFIXES = ("", "n", "u", "m", "k", "M", "G", "P", "Ki", "Mi", "Gi", "Pi", "e3",
 
 async def test_quantities_are_printed_alike(admin):
     asked = [
-        refusals.container(f"requests: {{memory: '{n}{s}'}}, limits: {{memory: '-1E'}}")
+        rejections.container(f"requests: {{memory: '{n}{s}'}}, limits: {{memory: '-1E'}}")
         for n, s in itertools.product(NUMBERS, SUFFIXES)
     ]
     answers = await asyncio.gather(*(causes_of(admin, obj) for obj in asked))

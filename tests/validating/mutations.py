@@ -1,8 +1,8 @@
 """
-Pods and what makes pods, sound at first, then changed at random places: the same ones for the same seed.
+Pods and controllers that are valid at first and then changed at random places: the same ones for the same seed.
 
-The places come from the table of every field that Kubernetes knows, so that no part is forgotten; the values are of the
-right type, and about half of them make sense. What they come to only a real API server can say.
+The places come from the table of all fields of Kubernetes, so that every part is covered. The values have the right
+type, and about half of them are valid. Only a real API server gives the expected causes.
 """
 
 import copy
@@ -13,11 +13,11 @@ import random
 import yaml
 
 import bayplan.reading
-from validating import refusals
+from validating import rejections
 
 TABLE = json.loads((pathlib.Path(bayplan.reading.__file__).parent / "field_table.json").read_text())
 
-# Where pods go is tested elsewhere. The rest is not checked, or an API server with default feature gates drops it.
+# Placing is tested elsewhere. The rest is not validated, or dropped by an API server with default feature gates.
 PLACING = {
     "affinity", "nodeName", "nodeSelector", "overhead", "preemptionPolicy", "priority", "priorityClassName",
     "resources", "schedulerName", "schedulingGates", "tolerations", "topologySpreadConstraints",
@@ -26,7 +26,7 @@ UNCHECKED = {"ephemeralContainers", "limits", "requests"}
 DROPPED = {
     "clusterTrustBundle", "podCertificate", "schedulingGroup", "evictionResponders", "bindMountOptions", "defaultUser",
 }  # fmt: skip
-# What there must be in the cluster first: an account for the tokens, a class for the runtime.
+# These need another object in the cluster: a service account, a runtime class.
 ELSEWHERE = {"serviceAccountName", "serviceAccount", "runtimeClassName"}
 LEFT_OUT = {
     "PodSpec": PLACING | UNCHECKED | DROPPED | ELSEWHERE,
@@ -111,41 +111,41 @@ KINDS = (
     "ReplicationController",
 )  # fmt: skip
 
-SOUND = yaml.safe_load((pathlib.Path(__file__).parent / "sound_pods.yaml").read_text())
+VALID = yaml.safe_load((pathlib.Path(__file__).parent / "valid_pods.yaml").read_text())
 
 
 def mutated(seed, count, changes=(1, 2, 3, 6)):
-    """So many objects, each with one of these numbers of changes."""
+    """`count` objects, each with one of these numbers of changes."""
     rng = random.Random(seed)
     for _ in range(count):
-        spec = sound_spec(rng.choice(SPECS), rng.choice(SOUND["volumes"]))
-        claim = copy.deepcopy(SOUND["claim"])
+        spec = valid_spec(rng.choice(SPECS), rng.choice(VALID["volumes"]))
+        claim = copy.deepcopy(VALID["claim"])
         for _ in range(rng.choice(changes)):
             change(rng, spec, "PodSpec")
         if rng.random() < 0.3:
             change(rng, claim["spec"], "PersistentVolumeClaimSpec")
-        yield made(rng.choice(KINDS), spec, claim)
+        yield object_of_kind(rng.choice(KINDS), spec, claim)
 
 
-def sound_spec(name, volume):
-    """One of the sound pods, with one volume more."""
-    spec = copy.deepcopy(SOUND["specs"][name])
+def valid_spec(name, volume):
+    """One of the valid pod specs, with one more volume."""
+    spec = copy.deepcopy(VALID["specs"][name])
     spec["volumes"] = [*spec.get("volumes", ()), copy.deepcopy(volume)]
     return spec
 
 
-def made(kind, spec, claim):
-    """A pod of this spec, or something that makes such pods; the claim is for StatefulSets."""
+def object_of_kind(kind, spec, claim):
+    """A pod of this spec, or a controller of such pods; the claim is for StatefulSets."""
     if kind == "Pod":
-        return refusals.written("v1", "Pod", spec)
+        return rejections.written("v1", "Pod", spec)
     template = {"metadata": {"labels": {"app": "web"}}, "spec": spec}
     if kind == "Job":
-        return refusals.job("", template)
+        return rejections.job("", template)
     if kind == "CronJob":
-        return refusals.cron_job("schedule: '@daily'", made=template)
+        return rejections.cron_job("schedule: '@daily'", pods=template)
     if kind == "ReplicationController":
-        return refusals.rc("", template)
-    obj = refusals.apps(kind, refusals.WEB, template)
+        return rejections.rc("", template)
+    obj = rejections.apps(kind, rejections.WEB, template)
     if kind == "StatefulSet":
         obj["spec"]["volumeClaimTemplates"] = [claim]
     return obj
@@ -166,7 +166,7 @@ def change(rng, value, kind):
 
 
 def descend(rng, value, of):
-    """Change something within the value, if there is a place for that."""
+    """Change a place within the value; returns whether it has one."""
     if of in TABLE and value:
         change(rng, value, of)
         return True
@@ -182,7 +182,7 @@ def descend(rng, value, of):
 
 
 def invented(rng, of, name, kind):
-    """A value of the type: text, number, structure or list, and what a field of this name may hold."""
+    """A value of the type: text, number, structure or list, chosen for the name of the field."""
     if of.startswith("["):
         return [invented(rng, of[1:-1], name, kind) for _ in range(rng.choice((1, 1, 2, 4)))]
     if of.startswith("{"):

@@ -22,7 +22,7 @@ def test_quoted(text, printed):
 
 @pytest.mark.parametrize("value, printed", [
     ("Gt", '"Gt"'),
-    ("<&>", r'"\u003c\u0026\u003e"'),  # as for a web page, which quoting does not do
+    ("<&>", r'"\u003c\u0026\u003e"'),  # escaped for HTML, unlike in quoting
     ("\x7f\u2028", '"\x7f\\u2028"'),
     ("a\nb\x01", r'"a\nb\u0001"'),
     ("\ud800", '"\ufffd"'),

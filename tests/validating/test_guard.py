@@ -1,4 +1,4 @@
-"""How far hard anti-affinity may reach: the seed's rule, and the capability."""
+"""The anti-affinity guard: what is restricted and what is exempt, and the pitfalls that it warns about."""
 
 import pytest
 from hypothesis import given, settings
@@ -9,10 +9,10 @@ from bayplan.model.semantics import DESIGN, UPSTREAM
 from bayplan.validating.guard import Exempt, GuardSettings, Requester
 from reference import guard as reference_implementation
 from reference import strategies
-from validating import writing
+from validating import objects
 
 ANTI = "podAntiAffinity"
-TERM = f"spec.affinity.{ANTI}.{writing.REQUIRED}[0]"
+TERM = f"spec.affinity.{ANTI}.{objects.REQUIRED}[0]"
 BEYOND = 'Forbidden: "zone" reaches beyond a node, and hard anti-affinity across all namespaces may only use kubernetes.io/hostname'
 EVERYWHERE = "{labelSelector: {}, namespaceSelector: {}, topologyKey: zone}"
 DEFAULT = GuardSettings()
@@ -22,18 +22,18 @@ def verdict(obj, semantics=UPSTREAM, settings=DEFAULT, requester=pod_guard.NO_RE
     return pod_guard.guard_verdict(pod_guard.read_pod_like(obj, "default"), semantics, settings, requester)
 
 
-def held_against(obj, *how, **more):
+def causes_of(obj, *how, **more):
     return [str(cause) for cause in verdict(obj, *how, **more).causes]
 
 
-def term(text, when=writing.REQUIRED, sign=ANTI):
-    return writing.pod(writing.with_term(text, sign, when))
+def term(text, when=objects.REQUIRED, affinity_kind=ANTI):
+    return objects.pod(objects.with_term(text, affinity_kind, when))
 
 
 @pytest.mark.parametrize("text, upstream, design", [
     (EVERYWHERE, True, True),
     ("{labelSelector: {matchLabels: {app: web}}, namespaceSelector: {}, topologyKey: zone}", True, True),
-    ("{namespaceSelector: {}, topologyKey: zone}", True, True),  # even if it matches nobody
+    ("{namespaceSelector: {}, topologyKey: zone}", True, True),  # even if it matches no pod
     ("{labelSelector: {}, namespaceSelector: {}, topologyKey: kubernetes.io/hostname}", False, False),
     ("{labelSelector: {}, topologyKey: zone}", False, False),
     ("{labelSelector: {}, namespaces: [], topologyKey: zone}", False, True),
@@ -43,34 +43,34 @@ def term(text, when=writing.REQUIRED, sign=ANTI):
     ("{labelSelector: {}, namespaceSelector: {matchLabels: {team: a}}, topologyKey: zone}", False, False),
     # Every namespace has this label.
     ("{labelSelector: {}, namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: Exists}]}, topologyKey: zone}", True, True),
-    # kube-scheduler takes this for every namespace, as a bug.
+    # A bug of kube-scheduler matches every namespace.
     ("{labelSelector: {}, namespaceSelector: {matchExpressions: [{key: team, operator: NotIn, values: [a]}]}, topologyKey: zone}", True, False),
     ("{labelSelector: {}, namespaceSelector: {}, topologyKey: zone, limit: 3, tolerateNamespaces: [kube-system]}", True, True),
 ])  # fmt: skip
-@pytest.mark.parametrize("when", [writing.REQUIRED, writing.RUNNING])
-def test_the_seeds_rule(text, upstream, design, when):
+@pytest.mark.parametrize("when", [objects.REQUIRED, objects.RUNNING])
+def test_required_anti_affinity_across_all_namespaces_is_limited_to_a_node(text, upstream, design, when):
     path = f"spec.affinity.{ANTI}.{when}[0].topologyKey"
-    for semantics, rejected_terms in ((UPSTREAM, upstream), (DESIGN, design)):
-        assert held_against(term(text, when), semantics) == ([f"{path}: {BEYOND}"] if rejected_terms else [])
+    for semantics, rejected in ((UPSTREAM, upstream), (DESIGN, design)):
+        assert causes_of(term(text, when), semantics) == ([f"{path}: {BEYOND}"] if rejected else [])
 
 
-def test_soft_rules_and_affinity_are_no_weapons():
-    assert held_against(term(EVERYWHERE, writing.PREFERRED)) == []
-    assert held_against(term(EVERYWHERE, sign="podAffinity")) == []
+def test_preferred_terms_and_affinity_are_not_restricted():
+    assert causes_of(term(EVERYWHERE, objects.PREFERRED)) == []
+    assert causes_of(term(EVERYWHERE, affinity_kind="podAffinity")) == []
 
 
-def test_an_empty_topology_key_reaches_as_far_as_the_widest_it_stands_for():
-    annotation = f"{ANTI}: {{{writing.RUNNING}: [{{labelSelector: {{}}, namespaces: []}}]}}"
-    pod = writing.pod(annotations={"bayplan.io/affinity": annotation})
-    path = f"metadata.annotations[bayplan.io/affinity].{ANTI}.{writing.RUNNING}[0].topologyKey"
-    assert held_against(pod, DESIGN) == [f"{path}: {BEYOND.replace('zone', '')}"]
-    assert held_against(pod, UPSTREAM) == []
+def test_an_empty_topology_key_counts_as_the_widest_configured_key():
+    annotation = f"{ANTI}: {{{objects.RUNNING}: [{{labelSelector: {{}}, namespaces: []}}]}}"
+    pod = objects.pod(annotations={"bayplan.io/affinity": annotation})
+    path = f"metadata.annotations[bayplan.io/affinity].{ANTI}.{objects.RUNNING}[0].topologyKey"
+    assert causes_of(pod, DESIGN) == [f"{path}: {BEYOND.replace('zone', '')}"]
+    assert causes_of(pod, UPSTREAM) == []
 
 
-def test_daemons_hold_nothing_against_anybody_so_they_may_write_what_they_like():
-    pod = writing.pod(writing.with_term(EVERYWHERE, ANTI), namespace="kube-system")
-    assert held_against(pod, DESIGN) == []
-    assert held_against(pod, UPSTREAM) == [f"{TERM}.topologyKey: {BEYOND}"]
+def test_daemon_namespaces_are_not_restricted_because_their_anti_affinity_does_not_count():
+    pod = objects.pod(objects.with_term(EVERYWHERE, ANTI), namespace="kube-system")
+    assert causes_of(pod, DESIGN) == []
+    assert causes_of(pod, UPSTREAM) == [f"{TERM}.topologyKey: {BEYOND}"]
 
 
 @pytest.mark.parametrize("kind, api_version, path", [
@@ -81,14 +81,14 @@ def test_daemons_hold_nothing_against_anybody_so_they_may_write_what_they_like()
     ("ReplicationController", "v1", "spec.template."),
 ])  # fmt: skip
 def test_templates(kind, api_version, path):
-    obj = writing.workload(kind, api_version, writing.with_term(EVERYWHERE, ANTI))
-    assert held_against(obj) == [f"{path}{TERM}.topologyKey: {BEYOND}"]
+    obj = objects.workload(kind, api_version, objects.with_term(EVERYWHERE, ANTI))
+    assert causes_of(obj) == [f"{path}{TERM}.topologyKey: {BEYOND}"]
 
 
-def test_other_kinds_and_misshapen_objects_are_left_to_others():
+def test_other_kinds_and_undecodable_objects_are_not_read():
     assert pod_guard.read_pod_like({"apiVersion": "v1", "kind": "ConfigMap"}, "default") is None
     assert pod_guard.read_pod_like({"apiVersion": "example.com/v1", "kind": "Deployment"}, "default") is None
-    assert pod_guard.read_pod_like(writing.pod({"affinity": []}), "default") is None
+    assert pod_guard.read_pod_like(objects.pod({"affinity": []}), "default") is None
 
 
 OWN = "{labelSelector: {matchLabels: {app: web}}, topologyKey: %s}"
@@ -102,17 +102,17 @@ OWN = "{labelSelector: {matchLabels: {app: web}}, topologyKey: %s}"
 ])  # fmt: skip
 def test_what_is_restricted(restrict, over_zones, over_nodes):
     settings = GuardSettings(restrict=restrict)
-    assert held_against(term(OWN % "zone"), settings=settings) == over_zones
-    assert held_against(term(OWN % "kubernetes.io/hostname"), settings=settings) == over_nodes
+    assert causes_of(term(OWN % "zone"), settings=settings) == over_zones
+    assert causes_of(term(OWN % "kubernetes.io/hostname"), settings=settings) == over_nodes
 
 
-def test_none_lets_even_the_weapon_pass():
-    assert held_against(term(EVERYWHERE), settings=GuardSettings(restrict="none")) == []
+def test_none_restricts_nothing():
+    assert causes_of(term(EVERYWHERE), settings=GuardSettings(restrict="none")) == []
 
 
-def test_another_label_may_tell_nodes_apart():
+def test_other_keys_can_be_configured_as_node_keys():
     settings = GuardSettings(node_topology_keys=("kubernetes.io/hostname", "zone"))
-    assert held_against(term(EVERYWHERE), settings=settings) == []
+    assert causes_of(term(EVERYWHERE), settings=settings) == []
 
 
 CONTROLLER = Requester("system:serviceaccount:kube-system:replicaset-controller", for_template=True)
@@ -123,7 +123,7 @@ CONTROLLER = Requester("system:serviceaccount:kube-system:replicaset-controller"
     (Exempt(), CONTROLLER, False),
     (Exempt(users=("alice",)), Requester("alice"), True),
     (Exempt(users=("alice",)), Requester("bob"), False),
-    (Exempt(users=("alice",)), CONTROLLER, True),  # bob's template did not come so far
+    (Exempt(users=("alice",)), CONTROLLER, True),  # bob's template was rejected before
     (Exempt(groups=("ops",)), Requester("bob", ("dev", "ops")), True),
     (Exempt(groups=("ops",)), Requester("bob", ("dev",)), False),
     (Exempt(groups=("ops",)), CONTROLLER, True),
@@ -132,46 +132,46 @@ CONTROLLER = Requester("system:serviceaccount:kube-system:replicaset-controller"
     (Exempt(namespaces=("other",)), CONTROLLER, False),
 ])  # fmt: skip
 def test_who_is_exempt(exempt, requester, passes):
-    found = held_against(term(EVERYWHERE), settings=GuardSettings(exempt=exempt), requester=requester)
+    found = causes_of(term(EVERYWHERE), settings=GuardSettings(exempt=exempt), requester=requester)
     assert found == ([] if passes else [f"{TERM}.topologyKey: {BEYOND}"])
 
 
 @pytest.mark.parametrize("preset", [UPSTREAM, DESIGN])
 @settings(max_examples=300, deadline=None)
 @given(seed=st.integers(0, 2**32))
-def test_the_reference_implementation_refuses_as_many_terms(preset, seed):
+def test_the_reference_implementation_rejects_as_many_terms(preset, seed):
     pod = strategies.seeded(seed)["pod"]
     found = pod_guard.guard_verdict(pod_guard.read_pod_like(pod, "default"), preset, DEFAULT)
     assert len(found.causes) == reference_implementation.rejected_terms(pod, preset)
 
 
-# Traps
+# Pitfalls
 
 
 def warnings(obj, semantics=UPSTREAM):
     return [
-        f"{path}: {said.split()[0]}" for path, _, said in (w.partition(": ") for w in verdict(obj, semantics).warnings)
+        f"{path}: {text.split()[0]}" for path, _, text in (w.partition(": ") for w in verdict(obj, semantics).warnings)
     ]
 
 
 def both(*terms):
-    return writing.pod({"affinity": {"podAffinity": {writing.REQUIRED: [writing.read(t) for t in terms]}}})
+    return objects.pod({"affinity": {"podAffinity": {objects.REQUIRED: [objects.read(t) for t in terms]}}})
 
 
-NEAR = "spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution"
+AFFINITY = "spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution"
 
 
 @pytest.mark.parametrize("obj, upstream, design", [
     (both("{labelSelector: {}, topologyKey: zone}"), [], []),
-    (both(*["{labelSelector: {}, topologyKey: zone}"] * 2), [f"{NEAR}[1]: kube-scheduler"], []),
-    (both("{labelSelector: {}, namespaces: [], topologyKey: zone}"), [f"{NEAR}[0].namespaces: an"], []),
-    (both("{labelSelector: {}, namespaceSelector: {matchExpressions: [{key: x, operator: DoesNotExist}]}, topologyKey: zone}"), [f"{NEAR}[0].namespaceSelector: kube-scheduler"], []),
+    (both(*["{labelSelector: {}, topologyKey: zone}"] * 2), [f"{AFFINITY}[1]: kube-scheduler"], []),
+    (both("{labelSelector: {}, namespaces: [], topologyKey: zone}"), [f"{AFFINITY}[0].namespaces: an"], []),
+    (both("{labelSelector: {}, namespaceSelector: {matchExpressions: [{key: x, operator: DoesNotExist}]}, topologyKey: zone}"), [f"{AFFINITY}[0].namespaceSelector: kube-scheduler"], []),
     (both("{labelSelector: {}, namespaceSelector: {}, topologyKey: zone}"), [], []),
     (term("{labelSelector: {}, namespaceSelector: {}, topologyKey: kubernetes.io/hostname}"), [f"{TERM}: this"], []),
     (term("{labelSelector: {}, namespaceSelector: {}, topologyKey: kubernetes.io/hostname, tolerateNamespaces: [kube-system]}"), [], []),
     (term("{labelSelector: {matchLabels: {app: web}}, namespaceSelector: {}, topologyKey: kubernetes.io/hostname}"), [], []),
 ])  # fmt: skip
-def test_traps(obj, upstream, design):
+def test_pitfalls(obj, upstream, design):
     assert warnings(obj, UPSTREAM) == upstream
     assert warnings(obj, DESIGN) == design
 
@@ -187,7 +187,7 @@ SELF = "{labelSelector: {matchLabels: {app: web}}, topologyKey: zone%s}"
     ("", 4, {"rollingUpdate": {"maxUnavailable": "0%"}}, True),
     ("", 3, {"rollingUpdate": {"maxUnavailable": 1}}, False),
     ("", 1, {"rollingUpdate": {"maxUnavailable": "100%"}}, False),
-    ("", 1, {"rollingUpdate": {"maxUnavailable": "a lot"}}, False),  # which an API server refuses
+    ("", 1, {"rollingUpdate": {"maxUnavailable": "a lot"}}, False),  # an API server rejects it
     ("", 1, {"rollingUpdate": {"maxUnavailable": 0, "maxSurge": 0}}, False),  # then one may be missing
     ("", 1, {"type": "Recreate"}, False),
     ("", 0, {}, False),
@@ -195,8 +195,8 @@ SELF = "{labelSelector: {matchLabels: {app: web}}, topologyKey: zone%s}"
     (", limit: 1", 1, {}, False),
     (", namespaces: [other]", 1, {}, False),
 ])  # fmt: skip
-def test_a_rolling_update_that_waits_for_itself(more, replicas, strategy, stuck):
-    obj = writing.workload("Deployment", "apps/v1", writing.with_term(SELF % more, ANTI))
+def test_a_rolling_update_that_cannot_progress_is_warned_about(more, replicas, strategy, stuck):
+    obj = objects.workload("Deployment", "apps/v1", objects.with_term(SELF % more, ANTI))
     obj["spec"].update(replicas=replicas, strategy=strategy)
     assert warnings(obj) == ([f"spec.template.{TERM}: in"] if stuck else [])
     assert warnings({**obj, "kind": "StatefulSet"}) == []

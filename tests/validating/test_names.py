@@ -25,7 +25,7 @@ def shortened(details):
     ("é" * 32, ["name part must be no more than 63 bytes", f"name part {KEY}"]),  # bytes, not characters
     ("", ["name part must be non-empty", f"name part {KEY}"]),
     ("-x", [f"name part {KEY}"]),
-    ("x\n", [f"name part {KEY}"]),  # a dollar sign would let the line end pass
+    ("x\n", [f"name part {KEY}"]),  # a dollar affinity_kind would let the line end pass
     ("x/", ["name part must be non-empty", f"name part {KEY}"]),
     ("/x", ["prefix part must be non-empty"]),
     ("/", ["prefix part must be non-empty", "name part must be non-empty", f"name part {KEY}"]),

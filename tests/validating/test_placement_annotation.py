@@ -1,4 +1,4 @@
-"""The annotation bayplan.io/placement: its form, where it stands, and what it adds to a placement."""
+"""The annotation bayplan.io/placement: its content, its objects, and how it is merged into a placement."""
 
 import copy
 import json
@@ -6,21 +6,21 @@ import json
 import pytest
 
 from bayplan.validating import placement_annotation
-from validating import writing
+from validating import objects
 
 PATH = "metadata.annotations[bayplan.io/placement]"
-REQUIRED = f".workloadAntiAffinity.{writing.REQUIRED}"
+REQUIRED = f".workloadAntiAffinity.{objects.REQUIRED}"
 TERM = "labelSelector: {matchLabels: {app.tier: prod}}, matchLabelKeys: [karmada.io/group]"
-KARMADAS = "Forbidden: Karmada has a field for this: it belongs into the policy's placement"
+KARMADA_HAS_FIELD = "Forbidden: Karmada has a field for this: it belongs into the policy's placement"
 
 
-def anti(term, when=writing.REQUIRED):
+def anti(term, when=objects.REQUIRED):
     return f"workloadAntiAffinity: {{{when}: [{{{term}}}]}}"
 
 
 @pytest.mark.parametrize("text, wrong", [
     (anti(TERM), []),
-    (json.dumps({"workloadAffinity": {writing.REQUIRED: [{"affinityEnabled": True}]}}), []),
+    (json.dumps({"workloadAffinity": {objects.REQUIRED: [{"affinityEnabled": True}]}}), []),
     ("{}", []),
     ("preferredClusterAffinities: [{affinityName: idc, clusterNames: [m1]}, {affinityName: cloud}]", []),
     (anti("topologykey: zone"), [f'{REQUIRED}[0].topologykey: Invalid value: "topologykey": unknown field; did you mean "topologyKey"?']),
@@ -29,37 +29,37 @@ def anti(term, when=writing.REQUIRED):
     ("clusterAffinity: {suplements: []}", ['.clusterAffinity.suplements: Invalid value: "suplements": unknown field; did you mean "supplements"?']),
     (anti("matchLabelKeys: app"), [f'{REQUIRED}[0].matchLabelKeys: Invalid value: "app": expected a list, got text']),
     (anti("affinityEnabled: 'true'"), [f'{REQUIRED}[0].affinityEnabled: Invalid value: "true": expected true or false, got text']),
-    ("spreadConstraints: []", [f".spreadConstraints: {KARMADAS}"]),
-    ("replicaScheduling: {}", [f".replicaScheduling: {KARMADAS}"]),
-    ("workloadAffinity: {antiAffinity: {groupByLabelKey: app}}", [f".workloadAffinity.antiAffinity: {KARMADAS}"]),
-    ("clusterAffinities: [{affinityName: a, clusterNames: [m1], overflowAffinities: []}]", [f".clusterAffinities[0].overflowAffinities: {KARMADAS}"]),
+    ("spreadConstraints: []", [f".spreadConstraints: {KARMADA_HAS_FIELD}"]),
+    ("replicaScheduling: {}", [f".replicaScheduling: {KARMADA_HAS_FIELD}"]),
+    ("workloadAffinity: {antiAffinity: {groupByLabelKey: app}}", [f".workloadAffinity.antiAffinity: {KARMADA_HAS_FIELD}"]),
+    ("clusterAffinities: [{affinityName: a, clusterNames: [m1], overflowAffinities: []}]", [f".clusterAffinities[0].overflowAffinities: {KARMADA_HAS_FIELD}"]),
     ("", [': Invalid value: "nothing": expected a mapping with the placement fields that Karmada lacks, such as workloadAntiAffinity, got nothing']),
     ("[]", [': Invalid value: "a list": expected a mapping, got a list']),
     ("{", [": Invalid value: neither YAML nor JSON: line 2, column 1: did not find expected node content"]),
     ("a: &a [x]\nb: *a", [": Invalid value: aliases are not allowed"]),
 ])  # fmt: skip
 @pytest.mark.parametrize("kind", ["template", "custom", "PropagationPolicy", "ClusterPropagationPolicy", "binding"])
-def test_form(text, wrong, kind):
+def test_the_annotation_alone(text, wrong, kind):
     annotations = {placement_annotation.PLACEMENT_ANNOTATION: text}
     if kind == "template":
-        obj = writing.workload("Deployment", "apps/v1", {})
+        obj = objects.workload("Deployment", "apps/v1", {})
     elif kind == "custom":
         obj = {"apiVersion": "flink.apache.org/v1beta1", "kind": "FlinkDeployment", "metadata": {"name": "x"}}
     elif kind == "binding":
-        obj = writing.binding({})
+        obj = objects.binding({})
     else:
-        obj = writing.policy(kind=kind)
+        obj = objects.policy(kind=kind)
     obj["metadata"]["annotations"] = annotations
-    assert writing.held_against(obj, PATH) == wrong
+    assert objects.causes_of(obj, PATH) == wrong
 
 
 @pytest.mark.parametrize(
-    "obj", [writing.pod(), writing.policy(), writing.binding({}), {"kind": "ConfigMap", "metadata": {}}]
+    "obj", [objects.pod(), objects.policy(), objects.binding({}), {"kind": "ConfigMap", "metadata": {}}]
 )
-def test_an_annotation_that_is_no_text_is_told_once(obj):
+def test_an_annotation_that_is_no_text_is_reported_once(obj):
     obj = copy.deepcopy(obj)
     obj["metadata"]["annotations"] = {placement_annotation.PLACEMENT_ANNOTATION: {}}
-    assert writing.held_against(obj) == [f'{PATH}: Invalid value: "a mapping": expected text, got a mapping']
+    assert objects.causes_of(obj) == [f'{PATH}: Invalid value: "a mapping": expected text, got a mapping']
 
 
 SINGLE = "{clusterAffinity: {clusterNames: [m1]}}"
@@ -84,16 +84,16 @@ TERMS = "{clusterAffinities: [{affinityName: a, clusterNames: [m1]}, {affinityNa
     (SINGLE, "preferredClusterAffinities: [{affinityName: a, clusterNames: [m1]}]", [".preferredClusterAffinities: Forbidden: preferredClusterAffinities cannot co-exist with clusterAffinity or clusterAffinities"]),
 ])  # fmt: skip
 @pytest.mark.parametrize(
-    "made",
+    "build",
     [
-        writing.policy,
-        lambda placement, annotation: writing.binding(
-            {"placement": writing.read(placement)}, **{placement_annotation.PLACEMENT_ANNOTATION: annotation}
+        objects.policy,
+        lambda placement, annotation: objects.binding(
+            {"placement": objects.read(placement)}, **{placement_annotation.PLACEMENT_ANNOTATION: annotation}
         ),
     ],
 )
-def test_annotation_against_placement(placement, text, wrong, made):
-    assert writing.held_against(made(placement, annotation=text), PATH) == wrong
+def test_the_annotation_must_not_contradict_the_placement(placement, text, wrong, build):
+    assert objects.causes_of(build(placement, annotation=text), PATH) == wrong
 
 
 @pytest.mark.parametrize("placement, text, whole", [
@@ -101,16 +101,16 @@ def test_annotation_against_placement(placement, text, wrong, made):
     (TERMS, "clusterAffinities: [{affinityName: b, supplements: [{}]}]", "{clusterAffinities: [{affinityName: a, clusterNames: [m1]}, {affinityName: b, clusterNames: [m2], supplements: [{}]}]}"),
     ("{clusterAffinity: null}", "clusterAffinities: [{affinityName: b}]", "{clusterAffinities: [{affinityName: b}]}"),
     (TERMS, "affinityStrategy: {mode: Inherited}", TERMS[:-1] + ", affinityStrategy: {mode: Inherited}}"),
-    ("{workloadAffinity: {affinity: {groupByLabelKey: k}}}", f"workloadAffinity: {{{writing.REQUIRED}: [{{labelSelector: {{}}}}]}}", f"{{workloadAffinity: {{affinity: {{groupByLabelKey: k}}, {writing.REQUIRED}: [{{labelSelector: {{}}}}]}}}}"),
-    (f"{{{anti('topologyKey: a')}}}", anti("topologyKey: b"), f"{{workloadAntiAffinity: {{{writing.REQUIRED}: [{{topologyKey: a}}, {{topologyKey: b}}]}}}}"),
+    ("{workloadAffinity: {affinity: {groupByLabelKey: k}}}", f"workloadAffinity: {{{objects.REQUIRED}: [{{labelSelector: {{}}}}]}}", f"{{workloadAffinity: {{affinity: {{groupByLabelKey: k}}, {objects.REQUIRED}: [{{labelSelector: {{}}}}]}}}}"),
+    (f"{{{anti('topologyKey: a')}}}", anti("topologyKey: b"), f"{{workloadAntiAffinity: {{{objects.REQUIRED}: [{{topologyKey: a}}, {{topologyKey: b}}]}}}}"),
 ])  # fmt: skip
-def test_merged(placement, text, whole):
-    written, annotated = writing.read(placement), placement_annotation.read_annotation(text)
+def test_merging_changes_neither_placement_nor_annotation(placement, text, whole):
+    written, annotated = objects.read(placement), placement_annotation.read_annotation(text)
     before = copy.deepcopy((written, annotated))
-    assert placement_annotation.merge(written, annotated) == writing.read(whole)
+    assert placement_annotation.merge(written, annotated) == objects.read(whole)
     assert (written, annotated) == before
 
 
-def test_reading_refuses_what_is_malformed():
+def test_reading_an_invalid_annotation_raises():
     with pytest.raises(ValueError, match=r"bayplan.io/placement\]\.x: .*unknown field"):
         placement_annotation.read_annotation("x: 1")

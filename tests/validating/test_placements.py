@@ -1,8 +1,8 @@
-"""What Karmada holds against a placement."""
+"""Placements: the rules of Karmada, and the workload affinity terms that Karmada does not have."""
 
 import pytest
 
-from validating import writing
+from validating import objects
 
 NAME = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
 STRATEGY = "overflowAffinities can only be used together with dynamic weight or aggregated scheduling"
@@ -11,14 +11,14 @@ FIELD = "fieldSelector: {matchExpressions: [{key: %s, operator: %s, values: [x]}
 OVERFLOW_NAME = "overflow affinity name must be unique and must not duplicate the primary group's affinityName"
 
 
-def held_against(placement):
-    return writing.held_against(writing.policy(placement), "spec.placement")
+def causes_of(placement):
+    return objects.causes_of(objects.policy(placement), "spec.placement")
 
 
 @pytest.mark.parametrize("placement, wrong", [
     ("{}", []),
-    ("{clusterAffinity: {clusterNames: [m1, m1]}}", []),  # nobody asks whether the clusters are there
-    ("{clusterAffinity: {labelSelector: {matchExpressions: [{key: -x, operator: Foo}]}}}", []),  # nor looks at labels
+    ("{clusterAffinity: {clusterNames: [m1, m1]}}", []),  # whether the clusters exist is not validated
+    ("{clusterAffinity: {labelSelector: {matchExpressions: [{key: -x, operator: Foo}]}}}", []),  # nor are the labels
     ("{clusterAffinity: {}, clusterAffinities: [{affinityName: a}]}", [': Invalid value: {"clusterAffinity":{},"clusterAffinities":[{"affinityName":"a"}]}: clusterAffinities cannot co-exist with clusterAffinity']),
     ("{clusterAffinity: {}, clusterAffinities: []}", [': Invalid value: {"clusterAffinity":{}}: clusterAffinities cannot co-exist with clusterAffinity']),
     ("{clusterAffinities: [{affinityName: bad name}]}", [f'.clusterAffinities[0]: Invalid value: "bad name": {NAME}']),
@@ -30,22 +30,22 @@ def held_against(placement):
     (f"{{clusterAffinity: {{{FIELD % ('zone', 'NotIn')}}}}}", []),
 ])  # fmt: skip
 def test_cluster_affinity(placement, wrong):
-    assert held_against(placement) == wrong
+    assert causes_of(placement) == wrong
 
 
 @pytest.mark.parametrize("scheduling, wrong", [
     (AGGREGATED, []),
     ("replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Weighted, weightPreference: {dynamicWeight: AvailableReplicas}}", []),
-    ("replicaScheduling: {weightPreference: {dynamicWeight: AvailableReplicas}}", []),  # Divided and Weighted are filled in
+    ("replicaScheduling: {weightPreference: {dynamicWeight: AvailableReplicas}}", []),  # Divided and Weighted are the defaults
     ("replicaScheduling: {replicaDivisionPreference: Aggregated}", []),
     ("replicaScheduling: {replicaSchedulingType: Duplicated}", [STRATEGY]),
     ("replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Weighted}", [STRATEGY]),
     ("replicaScheduling: {replicaSchedulingType: Divided}", [STRATEGY]),
     ("replicaScheduling: null", [STRATEGY]),
 ])  # fmt: skip
-def test_overflow_needs_a_strategy_that_counts_capacity(scheduling, wrong):
+def test_overflow_requires_a_strategy_that_counts_capacity(scheduling, wrong):
     terms = "clusterAffinities: [{affinityName: a, clusterNames: [m1], overflowAffinities: []}]"
-    found = held_against(f"{{{terms}, {scheduling}}}")
+    found = causes_of(f"{{{terms}, {scheduling}}}")
     assert found == [f".clusterAffinities[0].overflowAffinities: Invalid value: []: {text}" for text in wrong]
 
 
@@ -60,8 +60,8 @@ def test_overflow_needs_a_strategy_that_counts_capacity(scheduling, wrong):
     (f"labelSelector: {{}}, overflowAffinities: [{{affinityName: b, {FIELD % ('rack', 'In')}}}]", ['.overflowAffinities[0].fieldSelector: Invalid value: {"matchExpressions":[{"key":"rack","operator":"In","values":["x"]}]}: unsupported key "rack", must be provider, region, or zone']),
 ])  # fmt: skip
 def test_overflow_tiers(term, wrong):
-    obj = writing.policy(f"{{clusterAffinities: [{{affinityName: a, {term}}}], {AGGREGATED}}}")
-    assert writing.held_against(obj, "spec.placement.clusterAffinities[0]") == wrong
+    obj = objects.policy(f"{{clusterAffinities: [{{affinityName: a, {term}}}], {AGGREGATED}}}")
+    assert objects.causes_of(obj, "spec.placement.clusterAffinities[0]") == wrong
 
 
 @pytest.mark.parametrize("constraints, wrong", [
@@ -78,8 +78,8 @@ def test_overflow_tiers(term, wrong):
     ("[{spreadByField: zone}, {}]", [': Invalid value: [{"spreadByField":"zone"},{}]: the cluster spread constraint must be enabled in one of the constraints in case of SpreadByField is enabled']),  # judged as written
 ])  # fmt: skip
 def test_spread_constraints(constraints, wrong):
-    obj = writing.policy({"spreadConstraints": writing.read(constraints)})
-    assert writing.held_against(obj, "spec.placement.spreadConstraints") == wrong
+    obj = objects.policy({"spreadConstraints": objects.read(constraints)})
+    assert objects.causes_of(obj, "spec.placement.spreadConstraints") == wrong
 
 
 @pytest.mark.parametrize("affinity, wrong", [
@@ -91,8 +91,8 @@ def test_spread_constraints(constraints, wrong):
     ("{affinity: {groupByLabelKey: " + "y" * 64 + "}}", [f'.affinity.groupByLabelKey: Invalid value: "{"y" * 64}": name part must be no more than 63 bytes']),
 ])  # fmt: skip
 def test_workload_affinity_groups(affinity, wrong):
-    obj = writing.policy({"workloadAffinity": writing.read(affinity)})
-    assert writing.held_against(obj, "spec.placement.workloadAffinity") == wrong
+    obj = objects.policy({"workloadAffinity": objects.read(affinity)})
+    assert objects.causes_of(obj, "spec.placement.workloadAffinity") == wrong
 
 
 @pytest.mark.parametrize("operator, wrong", [
@@ -103,7 +103,7 @@ def test_workload_affinity_groups(affinity, wrong):
     ("Gt", ['Unsupported value: "Gt": supported values: "", "Exists", "Equal"']),
 ])  # fmt: skip
 def test_cluster_tolerations(operator, wrong):
-    found = held_against({"clusterTolerations": [{"key": "k", "operator": operator}]})
+    found = causes_of({"clusterTolerations": [{"key": "k", "operator": operator}]})
     assert found == [f".clusterTolerations[0].operator: {text}" for text in wrong]
 
 
@@ -112,5 +112,45 @@ def test_cluster_tolerations(operator, wrong):
     ("{spreadConstraints: [{maxGroups: many}]}", ['.spreadConstraints[0].maxGroups: Invalid value: "many": expected a whole number, got text']),
     ("{clusterAffinity: {supplements: [3]}}", [".clusterAffinity.supplements[0]: Invalid value: 3: expected a mapping, got a whole number"]),
 ])  # fmt: skip
-def test_shape(placement, wrong):
-    assert held_against(placement) == wrong
+def test_types(placement, wrong):
+    assert causes_of(placement) == wrong
+
+
+# Workload affinity terms
+
+
+TWO_WAYS = "Forbidden: cannot co-exist with affinityEnabled, which takes the keys that the scheduler is configured with"
+
+
+@pytest.mark.parametrize("term, wrong", [
+    ("{labelSelector: {matchLabels: {app.tier: prod}}, matchLabelKeys: [karmada.io/group]}", []),
+    ("{labelSelector: {matchLabels: {app: a}}, matchLabelKeys: [app]}", []),
+    ("{matchLabelKeys: [app]}", []),  # a null selector matches nothing, which is a warning
+    ("{affinityEnabled: true}", []),
+    ("{affinityEnabled: false, labelSelector: {}}", []),
+    ("{labelSelector: {}, topologyKey: zone, namespaces: [a, b], namespaceSelector: {}}", []),
+    ("{labelSelector: {}, topologyKey: topology.karmada.io/cluster}", []),
+    ("{affinityEnabled: true, labelSelector: {}, matchLabelKeys: [a]}", [f".labelSelector: {TWO_WAYS}", f".matchLabelKeys: {TWO_WAYS}"]),
+    ("{labelSelector: {matchExpressions: [{key: a, operator: Gt}]}}", ['.labelSelector.matchExpressions[0].operator: Invalid value: "Gt": not a valid selector operator']),
+    ("{labelSelector: {}, matchLabelKeys: [a, -x]}", [f'.matchLabelKeys[1]: Invalid value: "-x": {NAME}']),
+    ("{labelSelector: {}, topologyKey: bad key}", [f'.topologyKey: Invalid value: "bad key": {NAME}']),
+    ("{labelSelector: {}, namespaces: [a, b.c]}", ['.namespaces[1]: Invalid value: "b.c": must not contain dots']),
+    ("{labelSelector: {}, namespaceSelector: {matchExpressions: [{key: a, operator: In}]}}", [".namespaceSelector.matchExpressions[0].values: Required value: must be specified when `operator` is 'In' or 'NotIn'"]),
+])  # fmt: skip
+@pytest.mark.parametrize("affinity_kind", ["workloadAffinity", "workloadAntiAffinity"])
+def test_workload_term(term, wrong, affinity_kind):
+    required = objects.policy({affinity_kind: {objects.REQUIRED: [objects.read(term)]}})
+    assert objects.causes_of(required, f"spec.placement.{affinity_kind}.{objects.REQUIRED}[0]") == wrong
+    preferred = objects.policy(
+        {affinity_kind: {objects.PREFERRED: [{"weight": 1, "workloadAffinityTerm": objects.read(term)}]}}
+    )
+    path = f"spec.placement.{affinity_kind}.{objects.PREFERRED}[0].workloadAffinityTerm"
+    assert objects.causes_of(preferred, path) == wrong
+
+
+@pytest.mark.parametrize("weight, wrong", [(1, []), (100, []), (0, ["0"]), (101, ["101"]), (-1, ["-1"])])
+def test_weight_of_a_workload_term(weight, wrong):
+    item = {"weight": weight, "workloadAffinityTerm": {"labelSelector": {}}}
+    obj = objects.policy({"workloadAntiAffinity": {objects.PREFERRED: [item]}})
+    path = f"spec.placement.workloadAntiAffinity.{objects.PREFERRED}[0].weight"
+    assert objects.causes_of(obj) == [f"{path}: Invalid value: {shown}: must be in the range 1-100" for shown in wrong]

@@ -7,14 +7,14 @@ import pathlib
 import pytest
 
 from bayplan.validating import scheduler_config
-from validating import writing
+from validating import objects
 
 RECORDED = pathlib.Path(__file__).parents[1] / "upstream" / "pods.jsonl.gz"
 ARGS = "profiles[0].pluginConfig[0].args"
 
 
 def with_args(plugin, args):
-    return {"profiles": [{"pluginConfig": [{"name": plugin, "args": writing.read(args)}]}]}
+    return {"profiles": [{"pluginConfig": [{"name": plugin, "args": objects.read(args)}]}]}
 
 
 @pytest.mark.parametrize("config, wrong", [
@@ -33,7 +33,7 @@ def with_args(plugin, args):
     ("{profiles: [{pluginConfig: [{name: x}, {name: x}]}]}", ['profiles[0].pluginConfig[1]: Duplicate value: "x"']),
 ])  # fmt: skip
 def test_profile(config, wrong):
-    assert scheduler_config.validate_scheduler_config(writing.read(config)) == wrong
+    assert scheduler_config.validate_scheduler_config(objects.read(config)) == wrong
 
 
 @pytest.mark.parametrize("plugins, path, got", [
@@ -44,8 +44,8 @@ def test_profile(config, wrong):
     ("{permit: {enabled: [{weight: 1}]}}", "permit.enabled[0].name", "null"),
     ("{filters: {disabled: [{name: InterPodAffinity}]}}", "filters", '"filters"'),  # no such point
 ])  # fmt: skip
-def test_what_is_no_plugin_is_refused(plugins, path, got):
-    (fault,) = scheduler_config.validate_scheduler_config(writing.read(f"{{profiles: [{{plugins: {plugins}}}]}}"))
+def test_unknown_plugins_and_extension_points_are_rejected(plugins, path, got):
+    (fault,) = scheduler_config.validate_scheduler_config(objects.read(f"{{profiles: [{{plugins: {plugins}}}]}}"))
     assert fault.startswith(f"profiles[0].plugins.{path}: Unsupported value: {got}: supported values: ")
 
 
@@ -75,14 +75,14 @@ SHAPE = ".scoringStrategy.requestedToCapacityRatio.shape"
     ("DefaultPreemption", "{minCandidateNodesPercentage: 0}", []),
     ("DefaultPreemption", "{minCandidateNodesPercentage: 0, minCandidateNodesAbsolute: 0}", [".minCandidateNodesPercentage: Invalid value: 0: cannot be zero at the same time as minCandidateNodesAbsolute", ".minCandidateNodesAbsolute: Invalid value: 0: cannot be zero at the same time as minCandidateNodesPercentage"]),
     ("NodeAffinity", "addedAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: In}]}]}}", [".addedAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].values: Required value: must be specified when `operator` is 'In' or 'NotIn'"]),
-    ("SomebodyElses", "x: 1", []),
+    ("OutOfTreePlugin", "x: 1", []),
 ])  # fmt: skip
 def test_arguments(plugin, args, wrong):
     found = scheduler_config.validate_scheduler_config(with_args(plugin, args))
     assert [fault.removeprefix(ARGS) for fault in found] == wrong
 
 
-def test_a_configuration_that_kube_scheduler_ran_with_has_no_faults():
+def test_a_configuration_that_kube_scheduler_ran_with_is_valid():
     with gzip.open(RECORDED, "rt") as lines:
         options = [json.loads(line).get("options", {}) for line in lines]
     configs = [option["config"] for option in options if "config" in option]

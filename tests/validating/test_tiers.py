@@ -1,8 +1,8 @@
-"""The seed's forms of tiers as typed fields of a placement."""
+"""The forms of tiers that Karmada lacks, as typed fields of a placement."""
 
 import pytest
 
-from validating import writing
+from validating import objects
 
 ONE_FORM = "Forbidden: one form of tiers per placement: spec.placement"
 OVERFLOW = "overflowAffinities: [{affinityName: c}]"
@@ -17,7 +17,7 @@ def term(more="", name="a"):
 
 
 @pytest.mark.parametrize("placement, wrong", [
-    # the seed's four forms
+    # the four forms
     ("clusterAffinity: {clusterNames: [m1], supplements: [{clusterNames: [m2]}, {clusterNames: [m3]}]}", []),
     (f"clusterAffinities: [{term(', supplements: [{clusterNames: [m2]}]')}, {term(name='b')}]", []),
     (f"clusterAffinities: [{term()}, {term(name='b')}], affinityStrategy: {{mode: Inherited}}", []),
@@ -49,13 +49,13 @@ def term(more="", name="a"):
     (f"preferredClusterAffinities: [{term()}, {{affinityName: a}}]", ['.preferredClusterAffinities: Invalid value: [{"affinityName":"a","clusterNames":["m1"]},{"affinityName":"a"}]: each affinity term in a policy must have a unique name']),
 ])  # fmt: skip
 def test_tiers(placement, wrong):
-    assert writing.held_against(writing.policy(f"{{{placement}}}"), "spec.placement") == wrong
+    assert objects.causes_of(objects.policy(f"{{{placement}}}"), "spec.placement") == wrong
 
 
-def test_forms_in_placement_and_annotation_are_two():
-    obj = writing.policy(
+def test_forms_in_placement_and_annotation_count_together():
+    obj = objects.policy(
         f"{{clusterAffinities: [{term(f', {OVERFLOW}')}], {AGGREGATED}}}",
         annotation="affinityStrategy: {mode: Inherited}",
     )
     path = "metadata.annotations[bayplan.io/placement].affinityStrategy.mode"
-    assert writing.held_against(obj) == [f"{path}: {ONE_FORM}.clusterAffinities[0].overflowAffinities is one already"]
+    assert objects.causes_of(obj) == [f"{path}: {ONE_FORM}.clusterAffinities[0].overflowAffinities is one already"]

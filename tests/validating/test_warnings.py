@@ -1,9 +1,9 @@
-"""What is admitted with a warning."""
+"""Warnings on objects that are admitted."""
 
 import pytest
 
 from bayplan.validating import warnings
-from validating import writing
+from validating import objects
 
 ZONE = "failure-domain.beta.kubernetes.io/zone"
 OLD_ZONE = 'deprecated since v1.17; use "topology.kubernetes.io/zone" instead'
@@ -15,29 +15,99 @@ VALUE = "a valid label must be an empty string or consist of alphanumeric charac
 @pytest.mark.parametrize("spec, warned", [
     ({"nodeSelector": {"disk": "ssd"}}, []),
     ({"nodeSelector": {"beta.kubernetes.io/arch": "amd64"}}, ['spec.nodeSelector[beta.kubernetes.io/arch]: deprecated since v1.14; use "kubernetes.io/arch" instead']),
-    (writing.with_term("{topologyKey: zone}"), [f"{AFFINITY}.{writing.REQUIRED}[0].labelSelector: {NULL}"]),
-    (writing.with_term("{topologyKey: zone}", when=writing.PREFERRED), [f"{AFFINITY}.{writing.PREFERRED}[0].podAffinityTerm.labelSelector: {NULL}"]),
-    (writing.with_term(f"{{topologyKey: {ZONE}, labelSelector: {{}}}}"), [f"{AFFINITY}.{writing.REQUIRED}[0].topologyKey: {ZONE} is {OLD_ZONE}"]),
+    (objects.with_term("{topologyKey: zone}"), [f"{AFFINITY}.{objects.REQUIRED}[0].labelSelector: {NULL}"]),
+    (objects.with_term("{topologyKey: zone}", when=objects.PREFERRED), [f"{AFFINITY}.{objects.PREFERRED}[0].podAffinityTerm.labelSelector: {NULL}"]),
+    (objects.with_term(f"{{topologyKey: {ZONE}, labelSelector: {{}}}}"), [f"{AFFINITY}.{objects.REQUIRED}[0].topologyKey: {ZONE} is {OLD_ZONE}"]),
     ({"topologySpreadConstraints": [{"topologyKey": ZONE}]}, [f"spec.topologySpreadConstraints[0].topologyKey: {ZONE} is {OLD_ZONE}", f"spec.topologySpreadConstraints[0].labelSelector: {NULL}"]),
-    ({"affinity": {"nodeAffinity": {writing.REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [{"key": ZONE, "operator": "Exists", "values": ["-x"]}]}]}}}}, [f"spec.affinity.nodeAffinity.{writing.REQUIRED}.nodeSelectorTerms[0].matchExpressions[0].key: {ZONE} is {OLD_ZONE}"]),
-    ({"affinity": {"nodeAffinity": {writing.PREFERRED: [{"weight": 1, "preference": {"matchExpressions": [{"key": "a", "operator": "In", "values": ["-x"]}]}}]}}}, [f"spec.affinity.nodeAffinity.{writing.PREFERRED}[0].preference.matchExpressions[0].values[0]: -x is invalid, {VALUE}"]),
+    ({"affinity": {"nodeAffinity": {objects.REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [{"key": ZONE, "operator": "Exists", "values": ["-x"]}]}]}}}}, [f"spec.affinity.nodeAffinity.{objects.REQUIRED}.nodeSelectorTerms[0].matchExpressions[0].key: {ZONE} is {OLD_ZONE}"]),
+    ({"affinity": {"nodeAffinity": {objects.PREFERRED: [{"weight": 1, "preference": {"matchExpressions": [{"key": "a", "operator": "In", "values": ["-x"]}]}}]}}}, [f"spec.affinity.nodeAffinity.{objects.PREFERRED}[0].preference.matchExpressions[0].values[0]: -x is invalid, {VALUE}"]),
 ])  # fmt: skip
-def test_warning(spec, warned):
-    assert [text.split(" (e.g.")[0] for text in warnings.pod_warnings(writing.pod(spec))] == warned
+def test_pod_warnings(spec, warned):
+    assert [text.split(" (e.g.")[0] for text in warnings.pod_warnings(objects.pod(spec))] == warned
 
 
-def test_a_template_is_warned_about_at_its_own_path():
-    obj = writing.workload("Job", "batch/v1", {"topologySpreadConstraints": [{"topologyKey": "zone"}]})
+def test_warnings_on_a_template_have_its_path():
+    obj = objects.workload("Job", "batch/v1", {"topologySpreadConstraints": [{"topologyKey": "zone"}]})
     assert warnings.pod_warnings(obj) == [f"spec.template.spec.topologySpreadConstraints[0].labelSelector: {NULL}"]
 
 
-def test_other_kinds_are_not_warned_about():
+def test_other_kinds_have_no_pod_warnings():
     assert warnings.pod_warnings({"kind": "Service", "apiVersion": "v1"}) == []
 
 
-def test_fields_that_only_we_know_are_dropped_by_api_servers():
+def test_fields_that_only_bayplan_has_are_dropped_by_api_servers():
     term = {"labelSelector": {}, "topologyKey": "rack", "limit": 2}
-    spec = {"affinity": {"podAntiAffinity": {writing.RUNNING: [term]}}}
-    path = f"spec.affinity.podAntiAffinity.{writing.RUNNING}"
+    spec = {"affinity": {"podAntiAffinity": {objects.RUNNING: [term]}}}
+    path = f"spec.affinity.podAntiAffinity.{objects.RUNNING}"
     warned = [f"{path}[0].limit: {warnings.DROPPED}", f"{path}: {warnings.DROPPED}"]
-    assert warnings.pod_warnings(writing.pod(spec)) == warned
+    assert warnings.pod_warnings(objects.pod(spec)) == warned
+
+
+# Placements
+
+
+ANTI = "workloadAffinity: {antiAffinity: {groupByLabelKey: app}}"
+OURS = f"workloadAntiAffinity: {{{objects.REQUIRED}: [{{labelSelector: {{}}}}]}}"
+ONE = "spreadConstraints: [{spreadByField: cluster, maxGroups: 1}]"
+GROUP = f".workloadAffinity.antiAffinity: {warnings.EVERY_CLUSTER}"
+TERMS = "clusterAffinities: [{affinityName: a}, {affinityName: b}]"
+AGGREGATED = "replicaScheduling: {replicaDivisionPreference: Aggregated}"
+STATIC = "replicaScheduling: {weightPreference: {staticWeightList: [{targetCluster: {}, weight: 1}]}}"
+DYNAMIC = "replicaScheduling: {weightPreference: {dynamicWeight: AvailableReplicas}}"
+BY_ZONE = "Karmada does not spread by zone: clusters only have to have one"
+
+
+@pytest.mark.parametrize("placement, warned", [
+    ("", []),
+    # anti-affinity
+    (ANTI, [GROUP]),
+    (f"{ANTI}, {DYNAMIC}", [GROUP]),
+    (f"{ANTI}, {ONE}", []),
+    (f"{ANTI}, spreadConstraints: [{{maxGroups: 1}}]", []),  # neither field nor label means clusters
+    (f"{ANTI}, {AGGREGATED}", []),  # takes as few clusters as it can
+    (f"{ANTI}, {ONE}, {STATIC}", [GROUP, f".spreadConstraints: {warnings.STATIC}"]),
+    (OURS, [f".workloadAntiAffinity.{objects.REQUIRED}: {warnings.EVERY_CLUSTER}"]),
+    ("workloadAffinity: {affinity: {groupByLabelKey: app}}", []),
+    # spread
+    (ONE, []),
+    ("spreadConstraints: [{spreadByField: cluster}]", [f".spreadConstraints[0]: {warnings.NO_MAX}"]),
+    ("spreadConstraints: [{}]", [f".spreadConstraints[0]: {warnings.NO_MAX}"]),
+    ("spreadConstraints: [{spreadByField: region, maxGroups: 2}, {spreadByField: cluster}]", [f".spreadConstraints[1]: {warnings.NO_MAX_BESIDE_REGION}"]),
+    ("spreadConstraints: [{spreadByField: region}, {spreadByField: cluster, maxGroups: 2}]", [f".spreadConstraints[0]: {warnings.NO_MAX}"]),
+    ("spreadConstraints: [{spreadByField: zone}, {spreadByField: cluster, maxGroups: 2}]", [f".spreadConstraints[0].spreadByField: {BY_ZONE}"]),
+    ("spreadConstraints: [{spreadByLabel: rack, maxGroups: 2}]", [f".spreadConstraints[0].spreadByLabel: {warnings.BY_LABEL}"]),
+    (f"{ONE}, {STATIC}", [f".spreadConstraints: {warnings.STATIC}"]),
+    (f"{ONE}, replicaScheduling: {{}}", [f".spreadConstraints: {warnings.STATIC}"]),  # equal static weights
+    (f"{ONE}, replicaScheduling: {{weightPreference: {{}}}}", []),
+    (f"{ONE}, {DYNAMIC}", []),
+    # groups
+    (TERMS, [f".clusterAffinities: {warnings.NEVER_FALLS_THROUGH}"]),
+    (f"{TERMS}, {AGGREGATED}", []),
+    (f"{TERMS}, affinityStrategy: {{mode: Inherited}}", []),
+    ("clusterAffinities: [{affinityName: a}]", []),
+    # terms
+    (f"workloadAffinity: {{{objects.REQUIRED}: [{{matchLabelKeys: [a]}}]}}", [f".workloadAffinity.{objects.REQUIRED}[0].labelSelector: {warnings.NO_WORKLOAD_SELECTOR}"]),
+    (f"workloadAffinity: {{{objects.REQUIRED}: [{{affinityEnabled: true}}]}}", []),
+])  # fmt: skip
+def test_placement_warnings(placement, warned):
+    found = warnings.placement_warnings(objects.policy(f"{{{placement}}}"))
+    assert [text.removeprefix("spec.placement") for text in found] == warned
+
+
+def test_terms_in_the_annotation_are_checked():
+    path = f"metadata.annotations[bayplan.io/placement].workloadAntiAffinity.{objects.REQUIRED}"
+    assert warnings.object_warnings(objects.policy(annotation=OURS)) == [f"{path}: {warnings.EVERY_CLUSTER}"]
+
+
+@pytest.mark.parametrize("obj", [objects.pod(), objects.policy({"clusterAffinities": 3}), {"kind": "ConfigMap"}])
+def test_other_and_undecodable_objects_have_no_placement_warnings(obj):
+    assert warnings.placement_warnings(obj) == []
+
+
+def test_bindings_are_checked_too():
+    assert warnings.placement_warnings(objects.binding(f"{{placement: {{{ANTI}}}}}")) == [f"spec.placement{GROUP}"]
+
+
+def test_pods_have_pod_warnings_only():
+    obj = objects.pod({"nodeSelector": {"beta.kubernetes.io/arch": "amd64"}})
+    assert warnings.object_warnings(obj) == warnings.pod_warnings(obj) != []

@@ -1,4 +1,4 @@
-"""Short ways to write the objects under test, and to read what was held against them."""
+"""Builders of the objects under test, and the causes for rejecting them."""
 
 import copy
 
@@ -39,17 +39,17 @@ def workload(kind, api_version, spec, labels=None):
     return {"apiVersion": api_version, "kind": kind, "metadata": {"name": "w"}, "spec": inner}
 
 
-def with_term(term, sign="podAffinity", when=REQUIRED):
+def with_term(term, affinity_kind="podAffinity", when=REQUIRED):
     """A spec with one affinity term; the term may be YAML."""
     item = {"weight": 1, "podAffinityTerm": read(term)} if when == PREFERRED else read(term)
-    return {"affinity": {sign: {when: [item]}}}
+    return {"affinity": {affinity_kind: {when: [item]}}}
 
 
-def held_against(obj, below=""):
-    """Every cause as `field: message`, the regular expressions cut off and `below` cut from the front."""
+def causes_of(obj, below=""):
+    """Every cause as `field: message`, without regular expressions and without the prefix `below`."""
     before = copy.deepcopy(obj)
     found = [str(cause).split(" (e.g.")[0].removeprefix(below) for cause in admission.validate(obj)]
-    assert obj == before, "checking changed the object"
+    assert obj == before, "validation changed the object"
     return found
 
 

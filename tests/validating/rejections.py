@@ -1,7 +1,7 @@
 """
-What an API server of Kubernetes 1.36 refuses in counts, selectors, resources, policies and schedules, and its words for it.
+What an API server of Kubernetes 1.36 rejects in replicas, selectors, resources, policies and schedules, in its wording.
 
-`tests/live` asks a real one the same questions, so that these words are its own.
+`tests/live` validates the same objects with a real API server.
 """
 
 import yaml
@@ -36,20 +36,20 @@ def template(fields="", labels=("app", "web")):
     return {"metadata": metadata, "spec": {"containers": CONTAINERS, **read(fields)}}
 
 
-def apps(kind, fields, made=None):
-    return written("apps/v1", kind, {"template": made or template(), **read(fields)})
+def apps(kind, fields, pods=None):
+    return written("apps/v1", kind, {"template": pods or template(), **read(fields)})
 
 
-def rc(fields, made=None):
-    return written("v1", "ReplicationController", {"template": made or template(), **read(fields)})
+def rc(fields, pods=None):
+    return written("v1", "ReplicationController", {"template": pods or template(), **read(fields)})
 
 
-def job(fields, made=None):
-    return written("batch/v1", "Job", {"template": made or template("restartPolicy: Never"), **read(fields)})
+def job(fields, pods=None):
+    return written("batch/v1", "Job", {"template": pods or template("restartPolicy: Never"), **read(fields)})
 
 
-def cron_job(fields, *, of_jobs="", made=None):
-    jobs = {"template": made or template("restartPolicy: Never"), **read(of_jobs)}
+def cron_job(fields, *, of_jobs="", pods=None):
+    jobs = {"template": pods or template("restartPolicy: Never"), **read(of_jobs)}
     return written("batch/v1", "CronJob", {"jobTemplate": {"spec": jobs}, **read(fields)})
 
 
@@ -66,15 +66,15 @@ def container(resources):
 
 
 def in_template(resources):
-    made = template("containers: [{name: c, image: i, resources: {" + resources + "}}]")
-    return apps("Deployment", WEB, made)
+    pods = template("containers: [{name: c, image: i, resources: {" + resources + "}}]")
+    return apps("Deployment", WEB, pods)
 
 
 C = "spec.containers[0].resources"
 T = "spec.template.spec.containers[0].resources"
 SETS = ("Deployment", "ReplicaSet", "StatefulSet")
 
-REFUSALS = [
+REJECTED = [
     # resources
     (container("requests: {cpu: -1}"), [f'{C}.requests[cpu]: Invalid value: "-1": {NEGATIVE}']),
     (container("limits: {cpu: -100m}"), [f'{C}.limits[cpu]: Invalid value: "-100m": {NEGATIVE}', f'{C}.requests[cpu]: Invalid value: "-100m": {NEGATIVE}']),  # a pod's limit is its request
@@ -98,7 +98,7 @@ REFUSALS = [
     (pod("initContainers: [{name: d, image: i, restartPolicy: Sometimes}]"), ['spec.initContainers[0].restartPolicy: Unsupported value: "Sometimes": supported values: "Always", "Never", "OnFailure"']),
     (apps("Deployment", WEB, template("restartPolicy: Never")), ['spec.template.spec.restartPolicy: Unsupported value: "Never": supported values: "Always"']),
     (job("", template()), [f"spec.template.spec.restartPolicy: {JOBS}"]),
-    (cron_job("schedule: '@daily'", made=template()), [f"spec.jobTemplate.spec.template.spec.restartPolicy: {JOBS}"]),
+    (cron_job("schedule: '@daily'", pods=template()), [f"spec.jobTemplate.spec.template.spec.restartPolicy: {JOBS}"]),
     # counts and selectors
     *[(apps(kind, ""), ["spec.selector: Required value", f'spec.template.metadata.labels: Invalid value: {{"app":"web"}}: {MISMATCH}']) for kind in SETS],
     *[(apps(kind, OTHER), [f'spec.template.metadata.labels: Invalid value: {{"app":"web"}}: {MISMATCH}']) for kind in (*SETS, "DaemonSet")],

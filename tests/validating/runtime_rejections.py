@@ -1,12 +1,12 @@
 """
-What an API server of Kubernetes 1.36 refuses in volumes, probes, environment, security and names, and its words for it.
+What an API server of Kubernetes 1.36 rejects in volumes, probes, environment, security and names, in its wording.
 
-`tests/live` asks a real one the same questions, so that these words are its own.
+`tests/live` validates the same objects with a real API server.
 """
 
 import json
 
-from validating.refusals import WEB, apps, job, pod, template
+from validating.rejections import WEB, apps, job, pod, template
 
 CONTAINER = "{name: c, image: i, %s}"
 LABEL = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
@@ -87,7 +87,7 @@ def stateful_set(fields, made=None):
     return apps("StatefulSet", f"{WEB}, {fields}", made)
 
 
-REFUSALS = [
+REJECTED = [
     # volumes
     (pod("volumes: [{}]"), [f"{V}.name: Required value"]),
     (pod("volumes: [{name: A}]"), [f'{V}.name: Invalid value: "A": {LABEL}']),
@@ -141,7 +141,7 @@ REFUSALS = [
     # mounts and devices
     (mounted("{name: x, mountPath: /a}"), [f'{C}.volumeMounts[0].name: Not found: "x"']),
     (mounted("{}"), [f"{C}.volumeMounts[0].name: Required value", f"{C}.volumeMounts[0].mountPath: Required value", f'{C}.volumeMounts[0].name: Not found: ""']),
-    (mounted("{name: A, mountPath: /a}", "{name: A}"), [f'{V}.name: Invalid value: "A": {LABEL}', f'{C}.volumeMounts[0].name: Not found: "A"']),  # only sound volumes can be mounted
+    (mounted("{name: A, mountPath: /a}", "{name: A}"), [f'{V}.name: Invalid value: "A": {LABEL}', f'{C}.volumeMounts[0].name: Not found: "A"']),  # only valid volumes can be mounted
     (mounted("{name: v, mountPath: /a}, {name: v, mountPath: /a}"), [f'{C}.volumeMounts[1].mountPath: Invalid value: "/a": must be unique']),
     (mounted("{name: v, mountPath: /a, subPath: a/../b}"), [f"{C}.volumeMounts.subPath: Invalid value: \"a/../b\": must not contain '..'"]),
     (mounted("{name: v, mountPath: /a, subPath: a, subPathExpr: /b}"), [f'{C}.volumeMounts[0].subPathExpr: Invalid value: "/b": subPathExpr and subPath are mutually exclusive', f'{C}.volumeMounts.subPathExpr: Invalid value: "/b": must be a relative path']),
@@ -245,7 +245,7 @@ REFUSALS = [
     (apps("Deployment", WEB, {**template(), "metadata": {"labels": {"app": "web"}, "annotations": {COST: "2147483648"}}}), [f'spec.template.annotations[{COST}]: Invalid value: "2147483648": must be a 32bit integer']),
     # what differs in templates
     (job("", template("restartPolicy: Never, volumes: [{name: v, secret: {}}]")), ["spec.template.spec.volumes[0].secret.secretName: Required value"]),
-    (apps("Deployment", "selector: {matchExpressions: [{key: app, operator: Near}]}", template("dnsPolicy: Mine")), ['spec.selector.matchExpressions[0].operator: Invalid value: "Near": not a valid selector operator', 'spec.selector: Invalid value: {"matchExpressions":[{"key":"app","operator":"Near"}]}: invalid label selector']),  # the template is not looked at
+    (apps("Deployment", "selector: {matchExpressions: [{key: app, operator: Near}]}", template("dnsPolicy: Mine")), ['spec.selector.matchExpressions[0].operator: Invalid value: "Near": not a valid selector operator', 'spec.selector: Invalid value: {"matchExpressions":[{"key":"app","operator":"Near"}]}: invalid label selector']),  # the template is not validated
 ]  # fmt: skip
 
 ADMITTED = [
@@ -254,7 +254,7 @@ ADMITTED = [
     claimed(CLAIM),
     container("livenessProbe: {httpGet: {port: http}, successThreshold: 0}"),
     container("lifecycle: {preStop: {sleep: {seconds: 30}}}"),
-    init_container("lifecycle: {stopSignal: SIGTERM}"),  # dropped before anybody looks
+    init_container("lifecycle: {stopSignal: SIGTERM}"),  # dropped before validation
     variable("name: '1 a+b'"),
     variable("name: A, valueFrom: {fieldRef: {fieldPath: \"metadata.labels['a']\"}}"),
     container("envFrom: [{configMapRef: {name: a-}}]"),
@@ -263,7 +263,7 @@ ADMITTED = [
     pod("dnsConfig: {searches: [., _a.b.]}"),
     pod("hostAliases: [{ip: '2001:DB8::1'}]"),
     pod("terminationGracePeriodSeconds: -1"),
-    apps("Deployment", WEB, template("containers: [{name: c, image: ' i'}]")),  # somebody may replace it
+    apps("Deployment", WEB, template("containers: [{name: c, image: ' i'}]")),  # it may be replaced
     apps("Deployment", WEB, template("volumes: [{name: v, image: {}}]")),
     stateful_set(f"volumeClaimTemplates: [{{metadata: {{name: v}}, {CLAIM}}}]", template("hostname: A, subdomain: a.b, containers: [{name: c, image: i, volumeMounts: [{name: v, mountPath: /a}]}]")),
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Volumes, probes, environment, security and names: refused as an API server refuses them, in its words."""
+"""Volumes, probes, environment, security and names: rejected as by an API server, in its wording."""
 
 import copy
 import random
@@ -7,35 +7,35 @@ import pytest
 
 from bayplan.validating import admission
 from bayplan.validating.pod_runtime import containers, pod_specs
-from validating import mutations, refusals, running_refusals
+from validating import mutations, rejections, runtime_rejections
 
 ODD = (None, True, 0, 2**70, 1.5, "", "1Gi", [], [None], ["a"], {}, {"name": 3}, [{}])
 
 
-@pytest.mark.parametrize("obj, wrong", running_refusals.REFUSALS)
-def test_what_is_refused(obj, wrong):
+@pytest.mark.parametrize("obj, wrong", runtime_rejections.REJECTED)
+def test_rejected(obj, wrong):
     assert [str(cause) for cause in admission.validate_all(obj)] == wrong
 
 
-@pytest.mark.parametrize("obj", running_refusals.ADMITTED)
-def test_what_is_admitted(obj):
+@pytest.mark.parametrize("obj", runtime_rejections.ADMITTED)
+def test_admitted(obj):
     assert admission.validate_all(obj) == []
 
 
-def test_who_places_pods_does_not_ask_how_they_run():
-    assert admission.validate(running_refusals.probed("exec: {}")) == []
+def test_how_pods_run_is_not_validated_for_placing_them():
+    assert admission.validate(runtime_rejections.probed("exec: {}")) == []
 
 
 @pytest.mark.parametrize("kind", sorted(set(mutations.KINDS)))
-@pytest.mark.parametrize("name", mutations.SOUND["specs"])
-def test_what_is_changed_at_random_was_sound(kind, name):
-    for volume in mutations.SOUND["volumes"]:
-        spec = {**mutations.sound_spec(name, volume), **({"restartPolicy": "Never"} if "Job" in kind else {})}
-        assert admission.validate_all(mutations.made(kind, spec, mutations.SOUND["claim"])) == []
+@pytest.mark.parametrize("name", mutations.VALID["specs"])
+def test_the_objects_that_mutations_start_from_are_valid(kind, name):
+    for volume in mutations.VALID["volumes"]:
+        spec = {**mutations.valid_spec(name, volume), **({"restartPolicy": "Never"} if "Job" in kind else {})}
+        assert admission.validate_all(mutations.object_of_kind(kind, spec, mutations.VALID["claim"])) == []
 
 
-def test_a_look_at_the_names_of_fields_spares_only_what_would_find_nothing(monkeypatch):
-    tables = (*refusals.REFUSALS, *running_refusals.REFUSALS)
+def test_the_fields_without_rules_are_skipped_without_losing_a_cause(monkeypatch):
+    tables = (*rejections.REJECTED, *runtime_rejections.REJECTED)
     asked = [*(obj for obj, _ in tables), *mutations.mutated(seed=2, count=100)]
     found = [admission.validate_all(obj) for obj in asked]
     monkeypatch.setattr(containers, "FIELDS_WITHOUT_RULES", frozenset())
@@ -43,7 +43,7 @@ def test_a_look_at_the_names_of_fields_spares_only_what_would_find_nothing(monke
     assert [admission.validate_all(obj) for obj in asked] == found
 
 
-def test_whatever_the_types_are_there_is_an_answer():
+def test_values_of_any_type_get_an_answer():
     rng = random.Random(1)
     for obj in mutations.mutated(seed=1, count=300):
         for _ in range(3):
@@ -53,15 +53,15 @@ def test_whatever_the_types_are_there_is_an_answer():
 
 
 def places(value):
-    """Every place within the value: what holds it, and the key or the position there."""
+    """Every place within the value: its holder, and the key or the position in it."""
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, below in inner:
         yield value, key
         yield from places(below)
 
 
-def test_all_faults_are_told_at_once_also_those_of_placing():
-    obj = refusals.pod("restartPolicy: Often, dnsPolicy: Mine, volumes: [{name: A}]")
+def test_all_causes_are_reported_at_once():
+    obj = rejections.pod("restartPolicy: Often, dnsPolicy: Mine, volumes: [{name: A}]")
     assert [cause.field for cause in admission.validate_all(obj)] == [
         "spec.restartPolicy",
         "spec.volumes[0].name",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from validating import writing
+from validating import objects
 
 TERM = "spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0]"
 VALUES = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
@@ -31,8 +31,8 @@ MISMATCH = "exists in both matchLabelKeys and mismatchLabelKeys"
 ])  # fmt: skip
 @pytest.mark.parametrize("which", ["labelSelector", "namespaceSelector"])
 def test_selector(which, selector, wrong):
-    spec = writing.with_term({"topologyKey": "zone", which: writing.read(selector)})
-    assert writing.held_against(writing.pod(spec), f"{TERM}.{which}") == wrong
+    spec = objects.with_term({"topologyKey": "zone", which: objects.read(selector)})
+    assert objects.causes_of(objects.pod(spec), f"{TERM}.{which}") == wrong
 
 
 @pytest.mark.parametrize("term, wrong", [
@@ -56,18 +56,18 @@ def test_selector(which, selector, wrong):
     ("labelSelector: {}, matchLabelKeys: [app], mismatchLabelKeys: [app]", [f'[0]: Invalid value: "app": {BOTH}', f'.matchLabelKeys[0]: Invalid value: "app": {MISMATCH}']),
 ])  # fmt: skip
 def test_label_keys_of_a_term(term, wrong):
-    spec = writing.with_term(f"{{topologyKey: zone, {term}}}")
-    assert writing.held_against(writing.pod(spec, labels={"app": "web"}), TERM) == wrong
+    spec = objects.with_term(f"{{topologyKey: zone, {term}}}")
+    assert objects.causes_of(objects.pod(spec, labels={"app": "web"}), TERM) == wrong
 
 
-def test_a_bad_label_is_reported_wherever_it_was_merged():
-    spec = writing.with_term("{topologyKey: zone, labelSelector: {}, matchLabelKeys: [app]}")
-    assert writing.held_against(writing.pod(spec, labels={"app": "-x"})) == [
+def test_an_invalid_label_is_reported_wherever_it_was_merged():
+    spec = objects.with_term("{topologyKey: zone, labelSelector: {}, matchLabelKeys: [app]}")
+    assert objects.causes_of(objects.pod(spec, labels={"app": "-x"})) == [
         f'metadata.labels: Invalid value: "-x": {VALUES}',
         f'{TERM}.labelSelector.matchExpressions[0].values[0]: Invalid value: "-x": {VALUES}',
     ]
 
 
-def test_a_template_has_merged_nothing_yet():
-    spec = writing.with_term("{topologyKey: zone, labelSelector: {matchLabels: {app: web}}, matchLabelKeys: [app]}")
-    assert writing.held_against(writing.workload("Deployment", "apps/v1", spec)) == []
+def test_the_label_keys_of_a_template_are_not_merged():
+    spec = objects.with_term("{topologyKey: zone, labelSelector: {matchLabels: {app: web}}, matchLabelKeys: [app]}")
+    assert objects.causes_of(objects.workload("Deployment", "apps/v1", spec)) == []
