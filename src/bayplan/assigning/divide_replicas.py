@@ -27,7 +27,7 @@ def assign_replicas(binding: Binding, selected: Candidates, index: PlacementInde
     """
     (cluster, replicas) for each cluster that gets any (karmada-scheduler: assignReplicas).
 
-    Resources that are not divisible go to every selected cluster, with 0 replicas.
+    Resources that are not divisible are propagated to every selected cluster, with 0 replicas.
     """
     if not len(selected):
         raise Unassignable("no clusters available to schedule")

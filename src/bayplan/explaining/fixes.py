@@ -56,6 +56,7 @@ class Proposal(msgspec.Struct, frozen=True):
 
 
 def find_fixes(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -> list[Fix]:
+    """The fixes without the remedies that apply them."""
     return [proposal.fix for proposal in find_proposals(workload, index, rules)]
 
 

@@ -24,7 +24,7 @@ from bayplan.rules import resources_fit
 
 Edit = Callable[[Workload, PlacementIndex], Workload]
 
-MAX_MOVED_PODS = 3  # in one remedy; moving more pods is a plan, not a fix
+MAX_MOVED_PODS = 3  # in one remedy; moving more pods is no simple fix
 
 ITSELF, NODE, OTHERS, NEW_NODE = range(4)  # what a remedy changes, in order of effort
 

@@ -76,7 +76,7 @@ def _fit(args: Mapping[str, Any]) -> dict[str, Any]:
     if strategy:
         shape = (strategy.get("requestedToCapacityRatio") or {}).get("shape") or ()
         found["strategy"] = resources_fit.ScoringStrategy(
-            strategy.get("type") or resources_fit.LEAST,
+            strategy.get("type") or resources_fit.LEAST_ALLOCATED,
             _weighted(strategy.get("resources")) or resources_fit.ScoringStrategy().resources,
             tuple((point.get("utilization") or 0, (point.get("score") or 0) * RATIO_SCALE) for point in shape),
         )

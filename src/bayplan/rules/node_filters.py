@@ -67,7 +67,7 @@ class NodeName(Rule):
 
     def evidence(self, state: str, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
         del workload, slot, index
-        return [Failure(self.id, OTHER_NODE.text, detail=f"spec.nodeName asks for {state}")]
+        return [Failure(self.id, OTHER_NODE.text, detail=f"spec.nodeName is {state}")]
 
 
 class NodePorts(Rule):

@@ -21,13 +21,13 @@ TOO_MANY_PODS = Reason("too-many-pods", "Too many pods", StatusCode.UNSCHEDULABL
 UNRESOLVABLE_BIT = 1 << 62
 NATIVE = ("cpu", "memory", "ephemeral-storage")
 
-LEAST, MOST, RATIO = "LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"
+LEAST_ALLOCATED, MOST_ALLOCATED, RATIO = "LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"
 
 
 class ScoringStrategy(msgspec.Struct, frozen=True):
     """How utilisation is scored; `shape` holds (utilisation, score 0..100) points for RequestedToCapacityRatio."""
 
-    type: str = LEAST
+    type: str = LEAST_ALLOCATED
     resources: tuple[tuple[str, int], ...] = (("cpu", 1), ("memory", 1))
     shape: tuple[tuple[int, int], ...] = ()
 
@@ -168,7 +168,7 @@ Array = NDArray[np.int64]
 
 def _scorers(strategy: ScoringStrategy) -> tuple[Callable[[Array, Array], Array], Callable[[int, int], int]]:
     """The score 0..100 from what would be requested and what is offered (at least 1): for arrays, and for integers."""
-    if strategy.type == MOST:
+    if strategy.type == MOST_ALLOCATED:
         return (
             lambda taken, offered: np.minimum(taken, offered) * MAX_SCORE // offered,
             lambda taken, offered: min(taken, offered) * MAX_SCORE // offered,

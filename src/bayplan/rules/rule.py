@@ -23,7 +23,7 @@ from bayplan.model.reasons import Codes, Mask, Reason, Scores
 from bayplan.model.workloads import Workload
 
 MAX_SCORE = 100  # of a normalised score (kube-scheduler: MaxNodeScore)
-MAX_REMEMBERED_CLASSES = 1024  # of which a state keeps the effects; classes come and go while it exists
+MAX_REMEMBERED_CLASSES = 1024  # of which a state keeps the effects; classes change while it exists
 
 
 class Failure(msgspec.Struct, frozen=True):

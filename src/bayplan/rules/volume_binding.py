@@ -53,7 +53,7 @@ class VolumeBinding(ClaimRule):
             if claim.terminating:
                 text = f'persistentvolumeclaim "{claim.name}" is being deleted'
                 return Reason("claim-deleted", text, StatusCode.UNRESOLVABLE)
-        # A claim waits for its pod only if its class says so, and not if it names a volume.
+        # Only a claim whose class delays binding may be unbound, and only if it names no volume.
         for claim in state.known(index):
             storage_class = index.storage.classes.get(claim.storage_class)
             waits = storage_class is not None and storage_class.binding_mode == WAIT_FOR_FIRST_CONSUMER
