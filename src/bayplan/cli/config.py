@@ -58,7 +58,10 @@ def view(arguments: tuple[str, ...], origins: bool, output: str, console: Consol
         content: dict[str, Any] = {"commands": {name: _shown(settings, origins=origins)}}
     else:
         every = configuration.all_commands(root.command)
-        changed = {name: _changed(_settings(_context(command, name, [], root))) for name, command in every}
+        changed = {}
+        for name, command in every:
+            settings = _settings(_context(command, name, [], root))
+            changed[name] = {option: pair for option, pair in settings.items() if pair[1] != "default"}
         content = _shared_first({name: _shown(settings, origins=origins) for name, settings in changed.items()})
     loaded = configuration.current()
     if loaded.file:
@@ -123,11 +126,6 @@ def _shared_first(shown: dict[str, dict[str, Any]]) -> dict[str, Any]:
     shared = {name: value for name, value in first.items() if all(o.get(name) == value for o in others)}
     own = {name: {k: v for k, v in settings.items() if k not in shared} for name, settings in shown.items()}
     return {"options": shared, "commands": {name: settings for name, settings in own.items() if settings}}
-
-
-def _changed(settings: Settings) -> Settings:
-    """The settings that are not defaults."""
-    return {name: (value, origin) for name, (value, origin) in settings.items() if origin != "default"}
 
 
 def _shown(settings: Settings, *, origins: bool) -> dict[str, Any]:

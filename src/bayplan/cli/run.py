@@ -25,8 +25,8 @@ from bayplan.cli import (
     value_types,
 )
 from bayplan.cli.console import Console
+from bayplan.cli.enforcement_options import ENFORCEMENT, EnforcementOptions
 from bayplan.cli.run_audit import PERIODIC_AUDIT, PeriodicAuditOptions
-from bayplan.cli.run_enforcing import ENFORCEMENT, EnforcementOptions
 from bayplan.cli.run_webhook import WEBHOOK, WebhookOptions
 
 if TYPE_CHECKING:

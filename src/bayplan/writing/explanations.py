@@ -42,7 +42,8 @@ def text(explanation: Explanation, *, current: str = "", every: bool = False) ->
     ]
     lines = [line for block in blocks for line in block]
     if explanation.fixes:
-        lines += ["", "What would make it fit:", *_fixes(explanation)]
+        lines += ["", "What would make it fit:"]
+        lines += [f"{_INDENT}- {fix.change}: fits on {_some(fix.fits_on, MAX_PEERS)}" for fix in explanation.fixes]
     return "".join(f"{tables.printable(line)}\n" for line in lines)
 
 
@@ -132,11 +133,6 @@ def _some(names: Sequence[str], most: int | None) -> str:
     kept = list(itertools.islice(names, most))
     rest = len(names) - len(kept)
     return ", ".join(kept) + (f" and {rest} more" if rest else "")
-
-
-def _fixes(explanation: Explanation) -> Iterator[str]:
-    for fix in explanation.fixes:
-        yield f"{_INDENT}- {fix.change}: fits on {_some(fix.fits_on, MAX_PEERS)}"
 
 
 def document(explanation: Explanation, *, current: str = "") -> dict[str, Any]:

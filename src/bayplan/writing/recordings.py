@@ -170,7 +170,7 @@ class Recording:
         self.header = self._decoded(first, RecordingHeader)
         if self.header.recording != VERSION:
             raise InputError(Fault(f"expected a recording ({VERSION}), got something else", file=name, line=1))
-        self.index = self._empty()
+        self.index = self._empty_index()
 
     def decisions(self) -> Iterator[RecordedDecision]:
         for line in self._lines():
@@ -180,7 +180,7 @@ class Recording:
             else:
                 self._apply(change)
 
-    def _empty(self) -> PlacementIndex:
+    def _empty_index(self) -> PlacementIndex:
         return PlacementIndex(self.header.semantics, self.header.seed)
 
     def _lines(self) -> Iterator[bytes]:
@@ -191,41 +191,28 @@ class Recording:
             yield line
 
     def _apply(self, change: dict[str, msgspec.Raw]) -> None:
-        for name, apply in self._appliers().items():
-            if name in change:
-                apply(change)
-                return
-        raise InputError(Fault(f"expected a change or a decision, got {', '.join(change)}", self._name, self._line))
-
-    def _appliers(self) -> dict[str, Callable[[dict[str, msgspec.Raw]], object]]:
-        return {
-            "add": self._add,
-            "remove": lambda change: self.index.remove(self._decoded(change["remove"], WorkloadKey)),
-            "target": lambda change: self._put_target(self._decoded(change["target"], Target)),
-            "removeTarget": lambda change: self.index.remove_target(self._decoded(change["removeTarget"], str)),
-            "namespace": lambda change: self.index.set_namespace(
-                self._decoded(change["namespace"], str), self._decoded(change["labels"], dict[str, str] | None)
-            ),
-            "stored": self._store,
-            "again": lambda _change: self._reset(),
-        }
-
-    def _add(self, change: dict[str, msgspec.Raw]) -> None:
-        shares = self._decoded(change["shares"], tuple[tuple[str, int], ...])
-        self.index.add_shares(self._decoded(change["add"], Workload), shares)
-
-    def _put_target(self, target: Target) -> None:
-        if target.name in self.index.slots.by_name:
-            self.index.update_target(target)
+        index, decoded = self.index, self._decoded
+        if "add" in change:
+            shares = decoded(change["shares"], tuple[tuple[str, int], ...])
+            index.add_shares(decoded(change["add"], Workload), shares)
+        elif "remove" in change:
+            index.remove(decoded(change["remove"], WorkloadKey))
+        elif "target" in change:
+            target = decoded(change["target"], Target)
+            (index.update_target if target.name in index.slots.by_name else index.add_target)(target)
+        elif "removeTarget" in change:
+            index.remove_target(decoded(change["removeTarget"], str))
+        elif "namespace" in change:
+            labels = decoded(change["labels"], dict[str, str] | None)
+            index.set_namespace(decoded(change["namespace"], str), labels)
+        elif "stored" in change:
+            table, name = decoded(change["stored"], str), decoded(change["name"], str)
+            index.set_stored(table, name, decoded(change["value"], _STORAGE_TYPES.get(table, Any) | None))
+        elif "again" in change:
+            self.index = self._empty_index()
         else:
-            self.index.add_target(target)
-
-    def _store(self, change: dict[str, msgspec.Raw]) -> None:
-        table, name = self._decoded(change["stored"], str), self._decoded(change["name"], str)
-        self.index.set_stored(table, name, self._decoded(change["value"], _STORAGE_TYPES.get(table, Any) | None))
-
-    def _reset(self) -> None:
-        self.index = self._empty()
+            expected = f"expected a change or a decision, got {', '.join(change)}"
+            raise InputError(Fault(expected, self._name, self._line))
 
     def _decoded(self, text: bytes | msgspec.Raw, kind: Any) -> Any:
         try:

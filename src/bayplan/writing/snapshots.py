@@ -26,7 +26,7 @@ from bayplan.writing.name_hashing import Encoded, Renaming
 
 EXCLUDED_KINDS = ("Secret", "ConfigMap")
 _READ_PREFIXES = ("bayplan.io/", "propagationpolicy.karmada.io/", "clusterpropagationpolicy.karmada.io/")
-_READ = frozenset({
+_READ_ANNOTATIONS = frozenset({
     BIND_COMPLETED, CLASS_ANNOTATION, SELECTED_NODE, IS_DEFAULT_CLASS, INDEX_KEY, APPLIED_PLACEMENT,
     "kubernetes.io/config.mirror", "cluster.x-k8s.io/cluster-name", "cluster.x-k8s.io/machine",
     "cluster.x-k8s.io/owner-kind", "cluster.x-k8s.io/owner-name",
@@ -131,7 +131,11 @@ def _without_foreign(value: Any) -> Any:
     kept: Encoded = {}
     for key, item in value.items():
         if key == "annotations" and isinstance(item, dict):
-            kept[key] = {name: _text(name, text) for name, text in item.items() if _is_read(name)}
+            kept[key] = {
+                name: _text(name, text)
+                for name, text in item.items()
+                if name in _READ_ANNOTATIONS or name.startswith(_READ_PREFIXES)
+            }
         elif key == "ephemeral" and item is not None:
             kept[key] = {}
         elif key == "resourceClaims" and item:
@@ -139,10 +143,6 @@ def _without_foreign(value: Any) -> Any:
         else:
             kept[key] = _without_foreign(item)
     return kept
-
-
-def _is_read(annotation: str) -> bool:
-    return annotation in _READ or annotation.startswith(_READ_PREFIXES)
 
 
 def _text(annotation: str, text: str) -> str:
