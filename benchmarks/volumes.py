@@ -74,7 +74,7 @@ def cluster(n_nodes, per_node, n_pods):
         "pod": pod(n_running),
         "objects": objects,
     }
-    index = questions.situation_of(msgspec.convert(question, questions.PodQuestion)).index
+    index = questions.pod_situation_of(msgspec.convert(question, questions.PodQuestion)).index
     asking = [pods.workload_of(msgspec.convert(pod(n_running + i), Pod)) for i in range(n_pods)]
     return index, profiles.pod_rules(), asking
 

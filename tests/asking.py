@@ -12,7 +12,7 @@ from bayplan.writing import answers
 def engine_answer(question):
     """The answer of `bayplan decide pods`."""
     asked = msgspec.convert(question, questions.PodQuestion)
-    situation = questions.situation_of(asked)
+    situation = questions.pod_situation_of(asked)
     rules = profiles.pod_rules(situation.profile)
     decision = schedule_pod.schedule(situation.workload, situation.index, rules)
     return answers.pod_answer(asked.name, decision, situation.index)

@@ -122,7 +122,7 @@ def test_fixes_are_searched_once_per_loss_up_to_a_maximum():
 
 def again(question, lost):
     """The same result by other means: an index without the lost nodes, and `placing` on it."""
-    made = questions.situation_of(msgspec.convert(question, questions.PodQuestion))
+    made = questions.pod_situation_of(msgspec.convert(question, questions.PodQuestion))
     index = made.index
     displaced = []
     for name in sorted(lost):
@@ -145,7 +145,7 @@ def again(question, lost):
 @given(st.integers(0, 2**32), st.integers(1, 3), st.sampled_from((0, workload_loss.MAX_UNRANKED_REPLICAS)))
 def test_a_loss_is_what_the_engine_does_without_the_nodes(seed, n_lost, few):
     question = strategies.seeded(seed)
-    made = questions.situation_of(msgspec.convert(question, questions.PodQuestion))
+    made = questions.pod_situation_of(msgspec.convert(question, questions.PodQuestion))
     index, rules = made.index, profiles.pod_rules(made.profile)
     # Labels equal to the node's zone count as those that binding wrote: such pods are left out.
     lost = frozenset(sorted(index.slots.by_name)[:n_lost])
@@ -164,7 +164,7 @@ def test_a_loss_is_what_the_engine_does_without_the_nodes(seed, n_lost, few):
 
 
 def _copy(question):
-    return questions.situation_of(msgspec.convert(question, questions.PodQuestion)).index
+    return questions.pod_situation_of(msgspec.convert(question, questions.PodQuestion)).index
 
 
 def test_losses_of_all_zones_one_after_another():

@@ -49,7 +49,7 @@ def exclusive(key=HOSTNAME, name="p", when=REQUIRED, node="", namespace="researc
 
 def situation(*pods, pod, semantics=UPSTREAM, nodes=NODES):
     asked = {"nodes": nodes, "pods": pods, "pod": pod, "options": {"switches": msgspec.to_builtins(semantics)}}
-    return questions.situation_of(msgspec.convert(asked, questions.PodQuestion))
+    return questions.pod_situation_of(msgspec.convert(asked, questions.PodQuestion))
 
 
 def charged(pod, charge="largest", **how):
@@ -176,7 +176,7 @@ def test_the_reference_implementation_charges_the_same(preset, charge, seed):
                     "podAntiAffinity"
                 ][REQUIRED]
     asked = msgspec.convert(question, questions.PodQuestion)
-    found = questions.situation_of(asked)
+    found = questions.pod_situation_of(asked)
     pending = msgspec.structs.replace(found.workload, requested_target="")
     charger = Charger(found.index, charge)
     ours = {c.workload: dict(c.amounts) for c in (*charger.placed(), charger.pending(pending)) if c is not None}

@@ -24,7 +24,7 @@ with gzip.open(RECORDINGS, "rt") as lines:
 
 def situation(question):
     question = {key: value for key, value in question.items() if key != "expect"}
-    made = questions.situation_of(msgspec.convert(question, questions.PodQuestion))
+    made = questions.pod_situation_of(msgspec.convert(question, questions.PodQuestion))
     return made.workload, made.index, profiles.pod_rules(made.profile)
 
 

@@ -86,7 +86,7 @@ async def test_the_same_pods_have_to_go_on_a_real_api_server(case, admin, kube_s
 
 
 def scheduling(question, kube_server):
-    situation = questions.situation_of(msgspec.convert(question, questions.PodQuestion))
+    situation = questions.pod_situation_of(msgspec.convert(question, questions.PodQuestion))
     return in_process(kube_server, semantics=situation.index.semantics, config=question["options"].get("config"))
 
 

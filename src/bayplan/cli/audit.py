@@ -259,7 +259,7 @@ def _read(
     unknown = inventory.unknown_entries(content, given.nodes)
     warnings = given.warnings
     if unknown:
-        warnings += (inventory.unknown_text(str(topology.inventory), unknown),)
+        warnings += (inventory.unknown_entries_text(str(topology.inventory), unknown),)
     hosting = None
     if topology.hosting:
         hosting = audit_files.load_hosting(topology.hosting, topology.hosting_namespace, recursive=sources.recursive)

@@ -26,7 +26,7 @@ def _pods() -> Answerer:
 
     def answer(line: bytes) -> Any:
         question = decode(line)
-        situation = questions.situation_of(question)
+        situation = questions.pod_situation_of(question)
         rules = profiles.pod_rules(situation.profile)
         decision = schedule_pod.schedule(situation.workload, situation.index, rules)
         return answers.pod_answer(question.name, decision, situation.index)
@@ -70,13 +70,13 @@ def _fleet() -> Answerer:
 
 
 def _admission() -> Answerer:
-    from bayplan.reading import admission_questions
+    from bayplan.reading import questions
 
-    decode = msgspec.json.Decoder(admission_questions.AdmissionQuestion).decode
+    decode = msgspec.json.Decoder(questions.AdmissionQuestion).decode
 
     def answer(line: bytes) -> Any:
         question = decode(line)
-        return {"name": question.name, "causes": admission_questions.causes(question)}
+        return {"name": question.name, "causes": questions.admission_causes(question)}
 
     return answer
 

@@ -1,21 +1,28 @@
 """
 The input of an audit: the objects of a cluster and, on request, of the cluster that hosts its control plane.
 
-The same objects can also be loaded into an index in which displaced pods are placed again. Does not know the checks.
+What is unusual but usable becomes a warning, what cannot be used is a fault. The same objects can also be loaded into
+an index in which displaced pods are placed again. Does not know the checks.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
-from bayplan.auditing import component_survey
-from bayplan.auditing.audit_input import AuditInput, Hosting, ObservedPod, Unlisted
+from bayplan.auditing import audit_input, component_survey
+from bayplan.auditing.audit_input import AuditInput, FileLine, Hosting, ObservedNode, ObservedPod, Unlisted
 from bayplan.errors import Fault, InputError
-from bayplan.reading import audit_objects, cluster, collecting, files
+from bayplan.mapping import disruption_budgets
+from bayplan.reading import cluster, collecting, files, json_documents
 from bayplan.reading.cluster import LoadedCluster, PodSink
 from bayplan.reading.documents import Document, Source
 from bayplan.reading.files import OBJECTS_PER_PROGRESS_REPORT, ReadOptions, ReadProgress
+from bayplan.wire import controllers, storage
+from bayplan.wire.meta import ApiObject, ObjectMeta
 
 # The kinds that decide on which nodes a pod fits.
 _KINDS_FOR_PLACING = frozenset({
@@ -23,6 +30,28 @@ _KINDS_FOR_PLACING = frozenset({
     "PersistentVolumeClaim", "StorageClass", "PriorityClass",
 })  # fmt: skip
 OWN_CONTROL_PLANE = ("kube-system", "openshift-")
+_WIRE_TYPE_OF_KIND: dict[tuple[str, str], Any] = {
+    ("", "Node"): audit_input.ObservedNode,
+    ("", "Pod"): audit_input.ObservedPod,
+    ("", "Namespace"): ApiObject,
+    ("", "ConfigMap"): audit_input.ObservedConfigMap,
+    ("", "PersistentVolume"): storage.PersistentVolume,
+    ("apps", "Deployment"): audit_input.ObservedController,
+    ("apps", "StatefulSet"): audit_input.ObservedController,
+    ("coordination.k8s.io", "Lease"): audit_input.ObservedLease,
+    ("discovery.k8s.io", "EndpointSlice"): audit_input.ObservedEndpointSlice,
+    ("storage.k8s.io", "CSINode"): audit_input.ObservedCsiNode,
+    ("policy", "PodDisruptionBudget"): controllers.PodDisruptionBudget,
+    ("cluster.x-k8s.io", "Machine"): audit_input.ObservedMachine,
+}
+_CLUSTER_WIDE = frozenset({
+    "Node", "Namespace", "PersistentVolume", "CSINode", "StorageClass", "PriorityClass",
+})  # fmt: skip
+_CLUSTER_NAME = "cluster.x-k8s.io/cluster-name"
+_PERCENTAGE = re.compile(r"\d+%")
+_DEFAULT_LEASE_SECONDS = 3600  # as API servers write into their identity leases
+_MAX_NAMES_SHOWN = 3
+EXPECTED_DOCUMENT = "expected an object with apiVersion and kind, or labels by node"
 
 
 class PlaceableObjects:
@@ -55,7 +84,7 @@ def load(
 
     `unlisted`, which may grow while the live cluster is read, names the resources that it did not allow to list.
     """
-    gathered = audit_objects.AuditObjects()
+    gathered = AuditObjects()
     names, faults = files.find(options.paths, recursive=options.recursive)
     found = (files.open_source(name, options.stdin or sys.stdin.buffer) for name in names)
 
@@ -66,7 +95,7 @@ def load(
 
     take(faults)
     take(_documents(found, options.progress))
-    gathered.begin_live()
+    gathered.is_live = True
     take(_documents(options.live, options.progress))
     return gathered.finish(scenario, unlisted, ", ".join(names))
 
@@ -108,3 +137,192 @@ def _documents(
             n_objects += 1
             if progress is not None and n_objects % OBJECTS_PER_PROGRESS_REPORT == 0:
                 progress(ReadProgress(source.name, source.position, source.size, n_objects))
+
+
+class AuditObjects:
+    """Collects the objects of an audit one by one; once `is_live` is set, further ones are a live cluster's."""
+
+    def __init__(self) -> None:
+        self.faults: list[Fault] = []
+        self._found: dict[str, list[Any]] = {kind: [] for _, kind in _WIRE_TYPE_OF_KIND}
+        self._uid_of: dict[tuple[str, str, str], str] = {}
+        self._duplicates: list[str] = []
+        self.is_live = False
+        self._identities: set[str] = set()
+        self._places: dict[str, FileLine] = {}
+        self._scenarios = LabelScenarios()
+
+    def add(self, item: Document | Fault) -> bool:
+        """Add an object, or a fault of a file; true if the object is the first with its identity."""
+        if isinstance(item, Fault):
+            self.faults.append(item)
+            return False
+        if not item.kind and not item.api_version:
+            self.faults.extend(self._scenarios.add(item))
+            return False
+        wire_type = _WIRE_TYPE_OF_KIND.get((item.api_version.rpartition("/")[0], item.kind))
+        item.namespace = "" if item.kind in _CLUSTER_WIDE else item.namespace or "default"
+        if wire_type is None:
+            return self._is_first(item, "")
+        decoded = self._decoded(item, wire_type)
+        if decoded is None or not self._is_first(item, decoded.metadata.uid):
+            return False
+        self._found[item.kind].append(decoded)
+        if item.kind == "Node":
+            self._places[item.name] = (item.file, item.line)
+        return True
+
+    def _decoded(self, item: Document, wire_type: Any) -> Any:
+        try:
+            decoded = collecting.decode(item, wire_type)
+        except json_documents.UNDECODABLE as error:
+            decoded = [item.fault(json_documents.invalid(error))]
+        if not isinstance(decoded, list) and not item.name:
+            decoded = [item.fault("expected a name", "metadata.name")]
+        if isinstance(decoded, controllers.PodDisruptionBudget):
+            decoded = list(_percentage_faults(item, decoded)) or decoded
+        if isinstance(decoded, list):
+            self.faults.extend(decoded)
+            return None
+        # The items of a typed list do not name their kind, and objects in the default namespace need not name it.
+        decoded.kind, decoded.metadata.name, decoded.metadata.namespace = item.kind, item.name, item.namespace
+        return decoded
+
+    def _is_first(self, item: Document, uid: str) -> bool:
+        key = (item.kind, item.namespace, item.name)
+        if key == ("Namespace", "", "kube-system") and uid:
+            self._identities.add(uid)  # commonly used as the id of a cluster
+        first = self._uid_of.get(key)
+        if first is None:
+            self._uid_of[key] = uid
+            return True
+        if self.is_live:
+            return False
+        self._duplicates.append(item.subject)
+        if item.kind == "Node" and first and uid and first != uid:
+            self._identities |= {first, uid}
+        return False
+
+    def finish(self, scenario: str = "", unlisted: Sequence[Unlisted] = (), origin: str = "") -> AuditInput:
+        """The input of the audit; raises InputError with all faults. `origin` names the files."""
+        nodes, faults = self._scenarios.chosen(scenario)
+        places = {**{node.metadata.name: self._scenarios.place for node in nodes}, **self._places}
+        nodes = [*self._found["Node"], *nodes]
+        faults = [*self.faults, *faults]
+        if not faults and not nodes:
+            faults.append(Fault("no Node among the objects", file=origin))
+        if faults:
+            raise InputError(faults)
+        return AuditInput(
+            nodes=nodes,
+            pods=self._found["Pod"] or None,
+            leases=_unexpired(self._found["Lease"]),
+            machines=self._found["Machine"],
+            config_maps=self._found["ConfigMap"],
+            endpoint_slices=self._found["EndpointSlice"],
+            csi_nodes=self._found["CSINode"],
+            volumes=self._found["PersistentVolume"],
+            controllers=[*self._found["Deployment"], *self._found["StatefulSet"]],
+            budgets=[disruption_budgets.budget_of(one) for one in self._found["PodDisruptionBudget"]],
+            line_by_node=places,
+            warnings=tuple(self._warnings(nodes, self._found["Pod"])),
+            unlisted=tuple(unlisted),
+        )
+
+    def _warnings(
+        self, nodes: Sequence[audit_input.ObservedNode], pods: Iterable[audit_input.ObservedPod]
+    ) -> Iterator[str]:
+        if len(self._duplicates) == 1:
+            yield f"{self._duplicates[0]} is given more than once; the first one counts"
+        elif self._duplicates:
+            more = ", …" if len(self._duplicates) > _MAX_NAMES_SHOWN else ""
+            shown = ", ".join(self._duplicates[:_MAX_NAMES_SHOWN])
+            yield f"{len(self._duplicates)} objects are given more than once ({shown}{more}); the first of each counts"
+        names = sorted({(node.metadata.annotations or {}).get(_CLUSTER_NAME, "") for node in nodes} - {""})
+        if len(names) > 1:
+            yield f"the nodes belong to {len(names)} clusters ({', '.join(names)}) and are judged as one"
+        elif len(self._identities) > 1:
+            yield "the objects come from several clusters, by their uids, and are judged as one"
+        known = {node.metadata.name for node in nodes}
+        unknown = sorted({pod.spec.node_name for pod in pods if pod.spec.node_name} - known)
+        if unknown:
+            noun = "an unknown node" if len(unknown) == 1 else f"{len(unknown)} unknown nodes"
+            shown = ", ".join(unknown[:_MAX_NAMES_SHOWN]) + (", …" if len(unknown) > _MAX_NAMES_SHOWN else "")
+            yield f"pods on {noun} ({shown}) are not counted"
+
+
+def _percentage_faults(item: Document, budget: controllers.PodDisruptionBudget) -> Iterator[Fault]:
+    written = {"minAvailable": budget.spec.min_available, "maxUnavailable": budget.spec.max_unavailable}
+    for field, value in written.items():
+        if isinstance(value, str) and not _PERCENTAGE.fullmatch(value):
+            yield item.fault(f"expected a whole number or a share such as 50%, got {value!r}", f"spec.{field}")
+
+
+def _unexpired(leases: Sequence[audit_input.ObservedLease]) -> list[audit_input.ObservedLease]:
+    """The leases that had not expired when the last one was renewed; servers that are gone leave theirs for a while."""
+    renewed = {id(lease): _time(lease.spec.renew_time) for lease in leases}
+    latest = max((at for at in renewed.values() if at is not None), default=None)
+    found = []
+    for lease in leases:
+        at, lasts = renewed[id(lease)], timedelta(seconds=lease.spec.lease_duration_seconds or _DEFAULT_LEASE_SECONDS)
+        if at is None or latest is None or at + lasts >= latest:
+            found.append(lease)
+    return found
+
+
+def _time(text: str | None) -> datetime | None:
+    try:
+        found = None if text is None else datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return found.replace(tzinfo=UTC) if found is not None and found.tzinfo is None else found
+
+
+class LabelScenarios:
+    """
+    Nodes given as labels by node, or as labels by node by scenario: the format of the former SCS compliance test.
+
+    A file without scenarios is one scenario with an empty name.
+    """
+
+    def __init__(self) -> None:
+        self._nodes: dict[str, list[ObservedNode]] = {}
+        self.place: FileLine = ("", 0)
+
+    def add(self, document: Document) -> Iterable[Fault]:
+        """Add a document that is not an API object; returns its faults."""
+        root = document.locate().root
+        if not all(isinstance(value, dict) for value in root.values()) or not root:
+            return [document.fault(EXPECTED_DOCUMENT, "kind")]
+        flat = not any(isinstance(value, dict) for labels in root.values() for value in labels.values())
+        for name, nodes in {"": root}.items() if flat else root.items():
+            for node, labels in nodes.items():
+                if not _are_labels(labels):
+                    return [document.fault("expected labels by node", f"{name}.{node}")]
+            self._nodes[str(name)] = [
+                ObservedNode(
+                    metadata=ObjectMeta(
+                        name=str(node), labels={str(k): _label_value(v) for k, v in (labels or {}).items()}
+                    )
+                )
+                for node, labels in nodes.items()
+            ]
+        self.place = (document.file, document.line)
+        return []
+
+    def chosen(self, name: str) -> tuple[list[ObservedNode], list[Fault]]:
+        """The nodes of the named scenario, or of the only one; none without scenarios."""
+        names = list(self._nodes)
+        if name and name not in names:
+            return [], [Fault(f"no scenario {name}; there are {', '.join(names) or 'none'}")]
+        if len(names) > 1 and not name:
+            return [], [Fault(f"{len(names)} scenarios: choose one of {', '.join(names)} with --scenario")]
+        return (self._nodes[name or names[0]] if names else []), []
+
+
+def _are_labels(value: Any) -> bool:
+    return value is None or (isinstance(value, dict) and not any(isinstance(v, dict | list) for v in value.values()))
+
+
+def _label_value(value: object) -> str:
+    return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

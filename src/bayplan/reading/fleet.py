@@ -1,4 +1,8 @@
-"""Files → a fleet: an index of clusters and what is on them, and the bindings that wait for a decision."""
+"""
+The input loaded as a fleet: an index of clusters with their bindings, and the bindings that wait to be scheduled.
+
+Bindings are first brought to the state in which Karmada's detector would leave them. Does not schedule anything.
+"""
 
 from __future__ import annotations
 
@@ -27,15 +31,15 @@ from bayplan.wire.pods import Pod
 
 Key = tuple[str, str]  # namespace and name of a binding
 ANY_KEY = LabelKeys()
-_MOST_NAMED = 3
-_UNREMARKABLE = ("Namespace", "PersistentVolume", "StorageClass")  # there without being anybody's workload
+_MAX_NAMES_SHOWN = 3
+_RARELY_PROPAGATED = ("Namespace", "PersistentVolume", "StorageClass")  # not reported if no policy selects them
 
 
 class Fleet(msgspec.Struct):
     """
-    `pending` is in the order in which a scheduler would take them; `notes` say what was left out or made up.
+    `pending` is in the order of the scheduling queue; `notes` say what was skipped or created.
 
-    `not_scheduled` are bindings that count where they are but that no scheduler of ours decides on.
+    `not_scheduled` are bindings that count on their clusters but that this scheduler ignores.
     """
 
     index: PlacementIndex
@@ -54,13 +58,13 @@ def fleet_of(
     now: datetime | None = None,
 ) -> Fleet:
     """
-    An index of the clusters with the bindings on them, and all bindings that a scheduler would look at now.
+    An index of the clusters with their bindings, and all bindings that a scheduler would schedule now.
 
-    `now` is for those that have stood long enough to go back to a better place; without it none has.
+    `now` decides for which bindings the hold-down is over, so that they may fail back; without it, for none.
     """
     if inputs.misread:
         raise InputError(inputs.misread)
-    survey = _Survey(inputs, pods)
+    detected = _DetectedBindings(inputs, pods)
     index = PlacementIndex(for_fleets(semantics), seed, lost_targets_count=True)
     for namespace in inputs.namespaces:
         index.set_namespace(namespace.metadata.name, namespace.metadata.labels or {})
@@ -68,24 +72,24 @@ def fleet_of(
         index.add_target(targets.target_of_cluster(cluster))
     how = bindings.BindingContext(semantics, keys)
     pending, not_scheduled = [], []
-    for key, binding in survey.bindings.items():
-        template = survey.template_of(binding)
+    for key, binding in detected.bindings.items():
+        template = detected.template_of(binding)
         workload = bindings.workload_of(binding, template.as_written() if template else None, how)
-        rested = binding_triggers.hold_down_is_over(binding, semantics.fail_back_after, now)
-        if survey.is_pending(key) or (rested and survey.is_ours(key)):
-            pending.append(_with(workload, fresh=key in survey.rebalanced, may_fail_back=rested))
-        if not survey.is_ours(key):
+        may_fail_back = binding_triggers.hold_down_is_over(binding, semantics.fail_back_after, now)
+        if detected.is_pending(key) or (may_fail_back and detected.is_ours(key)):
+            pending.append(_with(workload, fresh=key in detected.rebalanced, may_fail_back=may_fail_back))
+        if not detected.is_ours(key):
             not_scheduled.append(workload.key)
         place_bindings.put_on(index, workload, bindings.shares_of(binding), bindings.draining_from(binding))
     unknown = [fault for workload in pending for fault in _unknown_topologies(workload, index)]
     if unknown:
         raise InputError(unknown)
-    notes = [*inputs.hints, *survey.notes()]
+    notes = [*inputs.hints, *detected.notes()]
     return Fleet(index, sorted(pending, key=queue_order), notes, frozenset(not_scheduled))
 
 
 def _unknown_topologies(workload: Workload, index: PlacementIndex) -> Iterator[Fault]:
-    """Terms over a topology that no cluster knows: nothing would ever be near, and anti-affinity would mean nothing."""
+    """A fault for each term whose topology key no cluster has: it could never be met, or would have no effect."""
     affinity = workload.needs.affinity
     for term in (*affinity.required, *affinity.anti_required, *affinity.preferred, *affinity.anti_preferred):
         built_in = term.topology_key == TARGET or term.topology_key in FIELD_KEYS.values()
@@ -102,8 +106,8 @@ def _with(workload: Workload, *, fresh: bool, may_fail_back: bool) -> Workload:
     return msgspec.structs.replace(workload, binding=changed)
 
 
-class _Survey:
-    """The bindings of the input as the detector would leave them, and what is to be said about them."""
+class _DetectedBindings:
+    """The bindings of the input as the detector would leave them, and the notes about them."""
 
     def __init__(self, inputs: Inputs, pods: Iterable[Pod]) -> None:
         self._inputs = inputs
@@ -114,36 +118,38 @@ class _Survey:
         self.bindings: dict[Key, ResourceBinding] = {
             (one.metadata.namespace, one.metadata.name): one for one in inputs.bindings
         }
-        self._made: list[Key] = []
+        self._created: list[Key] = []
         self._unclaimed: Counter[str] = Counter()
         for template in self._templates.values():
             self._detect(template)
         self.rebalanced: set[Key] = set()
         self._not_found: list[str] = []
         self._rebalance()
-        self._alone = {key: self._left_alone(key) for key in self.bindings}
-        self._leaving = {one.metadata.name for one in inputs.clusters if one.metadata.deletion_timestamp is not None}
+        self._skipped = {key: self._reason_to_skip(key) for key in self.bindings}
+        self._terminating = {
+            one.metadata.name for one in inputs.clusters if one.metadata.deletion_timestamp is not None
+        }
 
     def template_of(self, binding: ResourceBinding) -> ResourceTemplate | None:
         named = binding.spec.resource
         return self._templates.get((named.api_version, named.kind, named.namespace, named.name))
 
     def is_ours(self, key: Key) -> bool:
-        """Whether the scheduler looks at the binding at all."""
-        return not self._alone[key]
+        """Whether the scheduler considers the binding at all."""
+        return not self._skipped[key]
 
     def is_pending(self, key: Key) -> bool:
-        """Whether the scheduler would decide on the binding now."""
+        """Whether the scheduler would schedule the binding now."""
         if not self.is_ours(key):
             return False
-        return key in self.rebalanced or binding_triggers.needs_scheduling(self.bindings[key], self._leaving)
+        return key in self.rebalanced or binding_triggers.needs_scheduling(self.bindings[key], self._terminating)
 
     def notes(self) -> Iterator[str]:
-        """What was made up, what was left alone, and what the input names but does not hold."""
-        if self._made:
-            made = _counted(len(self._made), "binding was", "bindings were")
-            yield f"{made} made from templates and their policies"
-        for why, n in sorted(Counter(why for why in self._alone.values() if why).items()):
+        """What was created, what is ignored, and what the input names but does not contain."""
+        if self._created:
+            created = _counted(len(self._created), "binding was", "bindings were")
+            yield f"{created} made from templates and their policies"
+        for why, n in sorted(Counter(why for why in self._skipped.values() if why).items()):
             yield f"not scheduled, because they {why}: {_counted(n, 'binding', 'bindings')}"
         if self._unclaimed:
             listed = ", ".join(f"{n} {kind}" for kind, n in sorted(self._unclaimed.items()))
@@ -156,7 +162,7 @@ class _Survey:
         yield from self._unknown_clusters()
 
     def _detect(self, template: ResourceTemplate) -> None:
-        """Make the template's binding, or bring it up to date."""
+        """Create the template's binding, or update it."""
         key = (template.metadata.namespace, template.binding_name)
         policy = (
             binding_detector.policy_for(template, self._inputs.policies)
@@ -168,8 +174,8 @@ class _Survey:
             self.bindings[key] = binding_detector.refreshed(present, template, policy, self._priorities)
         elif present is None and policy is not None:
             self.bindings[key] = binding_detector.binding_for(template, policy, self._priorities)
-            self._made.append(key)
-        elif present is None and template.kind not in _UNREMARKABLE:
+            self._created.append(key)
+        elif present is None and template.kind not in _RARELY_PROPAGATED:
             self._unclaimed[template.kind] += 1
 
     def _rebalance(self) -> None:
@@ -179,17 +185,17 @@ class _Survey:
                 key = (workload.namespace, bindings.binding_name(workload.name, workload.kind))
                 if key not in self.bindings:
                     self._not_found.append(f"{workload.kind} {workload.namespace}/{workload.name}".replace(" /", " "))
-                elif self._is_news(self.bindings[key], created):
+                elif self._is_newer(self.bindings[key], created):
                     self.rebalanced.add(key)
 
-    def _is_news(self, binding: ResourceBinding, created: str | None) -> bool:
-        """Whether the scheduler has not heeded the rebalancer yet; one without a date is about to be created."""
+    def _is_newer(self, binding: ResourceBinding, created: str | None) -> bool:
+        """Whether the rebalancer is newer than the last scheduling; one without a date is about to be created."""
         scheduled = binding.status.last_scheduled_time
         return bool(binding.spec.clusters) and (
             not created or not scheduled or bindings.rebalance_requested_since(created, scheduled)
         )
 
-    def _left_alone(self, key: Key) -> str:
+    def _reason_to_skip(self, key: Key) -> str:
         binding = self.bindings[key]
         written = ObjectKey(binding.kind, *key) in self._inputs.documents
         return binding_triggers.reason_to_skip(binding, handwritten=written)
@@ -202,7 +208,7 @@ class _Survey:
             )
             unknown = [name for name in named if name not in known]
             if unknown:
-                shown = ", ".join(unknown[:_MOST_NAMED]) + (" …" if len(unknown) > _MOST_NAMED else "")
+                shown = ", ".join(unknown[:_MAX_NAMES_SHOWN]) + (" …" if len(unknown) > _MAX_NAMES_SHOWN else "")
                 where = f"{policy.metadata.namespace}/{policy.metadata.name}".lstrip("/")
                 yield f"{policy.kind} {where} names clusters that are not in the input: {shown}"
 

@@ -1,7 +1,7 @@
 """
-Inventories that say where machines stand, by node or by server. Knows nothing of API objects beyond names and ids.
+Inventories of the failure domains of machines, by node or by server.
 
-What cannot be used is an InputError.
+Uses only names and provider ids of API objects. Raises InputError for what cannot be used.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from bayplan.auditing.audit_input import ObservedNode
 from bayplan.auditing.layout import CLOUD, HOST, LEVELS, RACK, REGION, ZONE
 from bayplan.errors import Fault, InputError
 
-# How inventories call the levels; OpenStack's own words are those of `openstack server list --long`.
-_WORDS = {
+# The names of the levels in inventories, including the columns of `openstack server list --long`.
+_LEVEL_OF_NAME = {
     "machine": HOST,
     "host": HOST,
     "host-id": HOST,
@@ -31,10 +31,10 @@ _WORDS = {
 
 def load_inventory(path: str, named: Collection[str] = ()) -> dict[str, dict[str, str]]:
     """
-    The domain of each level by node, or by server id, of a file in YAML or JSON.
+    The domain of each level by node, or by server id, from a file in YAML or JSON.
 
-    Either `node: {host: …, zone: …}`, or the list that `openstack server list --long -f json` writes. What else
-    machines may share, such as a power feed, is read if it is `named`.
+    The file holds either `node: {host: …, zone: …}`, or the output of `openstack server list --long -f json`. Other
+    shared resources, such as a power feed, are read if they are `named`.
     """
     import yaml
 
@@ -66,11 +66,11 @@ def _levels(name: str, entry: object, path: str, named: Collection[str]) -> dict
 
 
 def _level(word: object, named: Collection[str]) -> str | None:
-    return _WORDS.get(str(word).casefold()) or (str(word) if str(word) in named else None)
+    return _LEVEL_OF_NAME.get(str(word).casefold()) or (str(word) if str(word) in named else None)
 
 
 def _of_servers(rows: list[Any], path: str, named: Collection[str]) -> dict[str, dict[str, str]]:
-    """By id and, so that nodes without a provider id are found too, by name."""
+    """By id and by name, so that nodes without a provider id are found too."""
     found: dict[str, dict[str, str]] = {}
     for index, row in enumerate(rows):
         if not isinstance(row, dict) or not (row.get("ID") or row.get("Name")):
@@ -82,14 +82,14 @@ def _of_servers(rows: list[Any], path: str, named: Collection[str]) -> dict[str,
     return found
 
 
-def unknown_text(path: str, names: Sequence[str]) -> str:
-    """What is said of entries that belong to no node: one line, however many."""
+def unknown_entries_text(path: str, names: Sequence[str]) -> str:
+    """One warning for all entries that belong to no node."""
     shown = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
     return f"{path} names {'an unknown node' if len(names) == 1 else f'{len(names)} unknown nodes'}: {shown}"
 
 
 def unknown_entries(inventory: Mapping[str, Mapping[str, str]], nodes: Iterable[ObservedNode]) -> list[str]:
-    """The entries of an inventory that belong to no node, by name nor by provider id."""
+    """The entries that belong to no node, neither by name nor by provider id."""
     used: set[int] = set()
     for node in nodes:
         for key in (node.metadata.name, node.spec.provider_id.rpartition("/")[2]):
@@ -99,7 +99,7 @@ def unknown_entries(inventory: Mapping[str, Mapping[str, str]], nodes: Iterable[
 
 
 def by_node(inventory: Mapping[str, Mapping[str, str]], nodes: Iterable[ObservedNode]) -> dict[str, Mapping[str, str]]:
-    """The entries under the names of nodes; without nodes, each server once, under the name that it has."""
+    """The entries by node name; without nodes, each server once, by its own name."""
     found: dict[str, Mapping[str, str]] = {}
     for node in nodes:
         for key in (node.metadata.name, node.spec.provider_id.rpartition("/")[2]):

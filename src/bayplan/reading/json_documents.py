@@ -1,8 +1,9 @@
 """
-Objects out of JSON: single, one after another, or as the items of a `List`.
+Objects of JSON files: single, one after another, or as the items of a `List`.
 
-The file stays where it is, mapped; a list is walked once for the extent of its items and each is handed on as a view,
-so that a dump of any size costs the memory of one object. Knows nothing of kinds or fields.
+The file stays mapped. A list is scanned once for the extent of its items, and each item is decoded on its own, so that
+a dump of any size costs the memory of one object. The lines of fields are found in a second, slow scan, for messages
+only. Does not know kinds or fields.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ from bayplan.wire.pods import Pod
 
 _TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
 _BYTE = re.compile(r" \(byte (\d+)\)")
-_BETWEEN = re.compile(rb"[\s,]*")
+_BETWEEN_ITEMS = re.compile(rb"[\s,]*")
+_TOKEN = re.compile(r'[\s,:]*([{}\[\]"]|[^\s,:{}\[\]"]+)')
 UNDECODABLE = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 NOT_AN_OBJECT = "expected an object with apiVersion and kind"
 
@@ -46,7 +48,7 @@ class _Meta(msgspec.Struct, rename="camel"):
 
 
 class _Head(msgspec.Struct, rename="camel"):
-    """As much of an object as says what it is."""
+    """The part of an object that identifies it."""
 
     api_version: str = ""
     kind: str = ""
@@ -67,7 +69,7 @@ _decode_top: Callable[[Any], _Top] = msgspec.json.Decoder(_Top).decode
 
 
 def read(source: Source) -> Iterator[Document | Fault]:
-    """Each object of the file in order; after broken syntax one fault and nothing more."""
+    """Each object of the file in order; reading ends at the first syntax error, which is a fault."""
     view, start = memoryview(source.data), source.position
     lines = _LineCounter(source.data, 1)
     while (start := _skip_space(view, start)) < source.size:
@@ -87,7 +89,7 @@ def read(source: Source) -> Iterator[Document | Fault]:
 
 
 def duplicate_keys(document: Document) -> Iterator[Fault]:
-    """A fault for each key that an object holds twice, which JSON readers pass over in silence."""
+    """A fault for each duplicate key of an object, which JSON decoders accept silently."""
     if _has_duplicates(document.text):
         for key, first, again in duplicates(document.text.decode(), document.line):
             message = f"the key {key} is given twice, first on line {first}"
@@ -101,7 +103,7 @@ def root_of(document: Document) -> JsonObject:
 
 
 class _LineCounter:
-    """Line numbers of offsets; while these grow, each stretch is counted once. `passed` is how far reading has come."""
+    """Line numbers of offsets. While offsets grow, no line is counted twice. `passed` is how far reading has come."""
 
     def __init__(self, data: bytes | mmap.mmap, line: int) -> None:
         self.data, self.passed = data, 0
@@ -122,7 +124,7 @@ def _skip_space(view: memoryview, start: int) -> int:
 
 
 def _next_document(view: memoryview, start: int) -> tuple[_Top, int]:
-    """The document that begins at `start` and where it ends, found out by what the decoder calls trailing."""
+    """The document that begins at `start`, and its end, which the decoder reports as trailing characters."""
     try:
         return _decode_top(view[start:]), len(view)
     except msgspec.DecodeError as error:
@@ -134,13 +136,13 @@ def _next_document(view: memoryview, start: int) -> tuple[_Top, int]:
 
 
 def _items(file: str, top: _Top, start: int, lines: _LineCounter) -> Iterator[Document | Fault]:
-    """The objects of the list that begins at `start`, and those of lists within it."""
+    """The objects of the list that begins at `start`, and of lists within it."""
     kind, version = _word(top.kind), _word(top.api_version)
     offset = start
     for index, raw in enumerate(top.items or ()):
         text = bytes(raw)
-        # Between two items there is nothing but space and a comma; only the first has to be looked for.
-        gap = _BETWEEN.match(lines.data, offset)
+        # Between two items there are only spaces and a comma; only the first item must be searched for.
+        gap = _BETWEEN_ITEMS.match(lines.data, offset)
         offset = gap.end() if index and gap else lines.data.find(text, offset)
         document = _document(file, lines, offset, text)
         offset = lines.passed = offset + len(text)
@@ -169,7 +171,7 @@ def _document(file: str, lines: _LineCounter, offset: int, text: bytes) -> Docum
     try:
         head = _head(text)
         if head is None:
-            return _misshapen(file, line, text)
+            return _malformed(file, line, text)
     except UNDECODABLE as error:
         return Fault(invalid(error), file=file, line=line)
     metadata = {"uid": head.metadata.uid, "resourceVersion": head.metadata.resource_version}
@@ -188,7 +190,7 @@ def _document(file: str, lines: _LineCounter, offset: int, text: bytes) -> Docum
 
 
 def _dumped_pod(file: str, line: Callable[[], int], text: bytes) -> Document | None:
-    """The document of a pod that a server made, read only once: dumps hold them by the hundred thousand."""
+    """The document of a pod in a dump, decoded only once: dumps may hold hundreds of thousands."""
     if not _AS_POD.match(text):
         return None
     try:
@@ -219,8 +221,8 @@ def _head(text: bytes) -> _Head | None:
         return None
 
 
-def _misshapen(file: str, line: int, text: bytes) -> Document | Fault:
-    """A document whose head has wrong types; the checker will say which."""
+def _malformed(file: str, line: int, text: bytes) -> Document | Fault:
+    """A document whose head has wrong types, which the checker reports."""
     root = msgspec.json.decode(text)
     if not isinstance(root, dict):
         return Fault(NOT_AN_OBJECT, file=file, line=line)
@@ -231,7 +233,7 @@ def _misshapen(file: str, line: int, text: bytes) -> Document | Fault:
 
 
 class _Locator:
-    """The lines of one document, worked out when somebody first asks."""
+    """The lines of one document, computed on first use."""
 
     __slots__ = ("_line", "_located", "_text")
 
@@ -244,7 +246,7 @@ class _Locator:
             try:
                 line = self._line if isinstance(self._line, int) else self._line()
                 self._located = locate(self._text.decode(), line)
-            except (ValueError, RecursionError):  # whoever reads it in full says what is wrong
+            except (ValueError, RecursionError):  # reported when the document is decoded in full
                 self._located = Located({}, {})
         return self._located
 
@@ -277,7 +279,7 @@ def _syntax_fault(source: Source, error: Exception, start: int) -> Fault:
 
 
 def invalid(error: Exception) -> str:
-    """What a decoder said, for people; skipping over a value checks less than reading it."""
+    """The decoder's error as a message. Decoding a value finds errors that skipping it does not."""
     if isinstance(error, RecursionError):
         return "invalid JSON: nested too deeply"
     if isinstance(error, UnicodeDecodeError):
@@ -286,34 +288,30 @@ def invalid(error: Exception) -> str:
     return "invalid JSON: it ends too early" if "truncated" in text else f"invalid JSON: {text}"
 
 
-# RF merged from reading.json_lines: On which line each field of a JSON text stands. Takes text that is known to be
-# valid; slow, for messages only.
-
-_TOKEN = re.compile(r'[\s,:]*([{}\[\]"]|[^\s,:{}\[\]"]+)')
-
-
 def locate(text: str, line: int) -> Located:
-    """The object that the text holds and the lines of its fields, the text starting on `line`."""
-    scan = _Scan(text, line)
+    """The object in the text, which is valid and starts on `line`, and the lines of its fields."""
+    scan = _Scanner(text, line)
     root = scan.value()
     return Located(root, scan.lines)
 
 
 def duplicates(text: str, line: int) -> Iterator[tuple[str, int, int]]:
-    """Each key that one object has twice, with both lines."""
-    scan = _Scan(text, line)
+    """Each duplicate key of an object, with both lines."""
+    scan = _Scanner(text, line)
     scan.value()
-    yield from scan.twice
+    yield from scan.duplicates
 
 
-class _Scan:
+class _Scanner:
+    """Parses valid JSON and records the line of every key and item."""
+
     def __init__(self, text: str, line: int) -> None:
         self._text, self._end, self._line, self._counted = text, 0, line, 0
         self.lines: Lines = {}
-        self.twice: list[tuple[str, int, int]] = []
+        self.duplicates: list[tuple[str, int, int]] = []
 
     def value(self) -> Any:
-        """The value that comes next."""
+        """The next value."""
         return self._value_of(self._token())
 
     def _value_of(self, token: str) -> Any:
@@ -342,7 +340,7 @@ class _Scan:
         while self._token() == '"':
             key, line = self._string(), self._line
             if key in value:
-                self.twice.append((key, lines[key], line))
+                self.duplicates.append((key, lines[key], line))
             lines[key] = line
             value[key] = self.value()
         return value

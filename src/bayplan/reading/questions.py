@@ -1,4 +1,8 @@
-"""Questions of `decide`: one JSON object each → an index, a workload and the rules to ask."""
+"""
+The questions of `decide`, one JSON object each, loaded into an index, a workload and a scheduler profile.
+
+Does not answer them, except those of `decide admission`, which need no index.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from bayplan.enforcing import pod_guard
 from bayplan.errors import InputError
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.mapping import bindings, disruption_budgets, pods, storage, targets
@@ -17,6 +22,9 @@ from bayplan.placing import place_bindings
 from bayplan.preempting.disruption_budgets import DisruptionBudgets
 from bayplan.reading import scheduler_config
 from bayplan.rules.profiles import SchedulerProfile
+from bayplan.validating import admission
+from bayplan.validating.fields import Cause
+from bayplan.validating.guard import GuardSettings
 from bayplan.wire.controllers import Controller, PodDisruptionBudget, PriorityClass, ReplicationController, Service
 from bayplan.wire.fleets import Cluster, ResourceBinding
 from bayplan.wire.nodes import Namespace, Node
@@ -31,9 +39,12 @@ from bayplan.wire.storage import (
     WireStorageClass,
 )
 
+GUARD = "guard"
+_EXPECTED = f'options.rules: expected "{GUARD}", or {{"{GUARD}": SETTINGS}}'
 
-class Options(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
-    """How to decide: a preset, single switches on top of it, a scheduler configuration."""
+
+class QuestionOptions(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    """How to decide: a preset, switches that override it, a scheduler configuration."""
 
     semantics: str = "upstream"
     switches: dict[str, Any] = {}
@@ -51,11 +62,11 @@ class PodQuestion(msgspec.Struct, rename="camel"):
     namespaces: list[Namespace] = []
     pods: list[Pod] = []
     objects: list[dict[str, Any]] = []
-    options: Options = msgspec.field(default_factory=Options)
+    options: QuestionOptions = msgspec.field(default_factory=QuestionOptions)
 
 
-def semantics_of(options: Options) -> Semantics:
-    """The preset with the switches set on it."""
+def semantics_of(options: QuestionOptions) -> Semantics:
+    """The preset with its switches overridden."""
     if options.semantics not in PRESETS:
         known = " or ".join(PRESETS)
         raise InputError(f"options.semantics: expected {known}, got {options.semantics!r}")
@@ -68,8 +79,8 @@ def semantics_of(options: Options) -> Semantics:
         raise InputError(f"options.switches: {error}") from None
 
 
-class Situation(msgspec.Struct):
-    """A question made ready to be decided."""
+class PodSituation(msgspec.Struct):
+    """A question of `decide pods`, ready to be decided."""
 
     index: PlacementIndex
     workload: Workload
@@ -77,8 +88,8 @@ class Situation(msgspec.Struct):
     spread_context: pods.SpreadContext
 
 
-def situation_of(question: PodQuestion) -> Situation:
-    """The cluster of the question in an index, its pod as a workload."""
+def pod_situation_of(question: PodQuestion) -> PodSituation:
+    """The cluster of the question in an index, and its pod as a workload."""
     index = PlacementIndex(semantics_of(question.options))
     for namespace in question.namespaces:
         index.set_namespace(namespace.metadata.name, namespace.metadata.labels or {})
@@ -91,11 +102,11 @@ def situation_of(question: PodQuestion) -> Situation:
     workload = pods.workload_of(question.pod, spread_context)
     workload = msgspec.structs.replace(workload, requested_target=question.pod.spec.node_name)
     profile = scheduler_config.profile_of(question.options.config, workload.scheduler_name)
-    return Situation(index, workload, profile, spread_context)
+    return PodSituation(index, workload, profile, spread_context)
 
 
 def _objects(objects: list[dict[str, Any]], index: PlacementIndex) -> pods.SpreadContext:
-    """Put storage into the index; return what pods are read against."""
+    """Add the storage objects to the index; returns the context in which pods are mapped."""
     spread_context = pods.SpreadContext(services={}, controllers={}, priorities={})
     for written in objects:
         match written.get("kind"):
@@ -137,18 +148,18 @@ class FleetQuestion(msgspec.Struct, rename="camel"):
     name: str = ""
     bindings: list[ResourceBinding] = []
     resources: list[dict[str, Any]] = []
-    options: Options = msgspec.field(default_factory=Options)
+    options: QuestionOptions = msgspec.field(default_factory=QuestionOptions)
 
 
 class FleetSituation(msgspec.Struct):
-    """A question about a fleet made ready to be decided."""
+    """A question of `decide fleet`, ready to be decided."""
 
     index: PlacementIndex
     workload: Workload
 
 
 def fleet_situation_of(question: FleetQuestion) -> FleetSituation:
-    """The fleet of the question in an index, its binding as a workload."""
+    """The fleet of the question in an index, and its binding as a workload."""
     options, semantics = question.options, semantics_of(question.options)
     keys = LabelKeys(_frozen(options.affinity_label_keys), _frozen(options.anti_affinity_label_keys))
     how = bindings.BindingContext(semantics, keys)
@@ -160,16 +171,19 @@ def fleet_situation_of(question: FleetQuestion) -> FleetSituation:
             index.set_namespace(metadata.get("name") or "", metadata.get("labels") or {})
     for cluster in question.clusters:
         index.add_target(targets.target_of_cluster(cluster))
-    asked = question.binding
+    binding = question.binding
     own = {
-        (asked.spec.resource.namespace, bindings.binding_name(asked.spec.resource.name, asked.spec.resource.kind)),
-        (asked.metadata.namespace, asked.metadata.name),
+        (
+            binding.spec.resource.namespace,
+            bindings.binding_name(binding.spec.resource.name, binding.spec.resource.kind),
+        ),
+        (binding.metadata.namespace, binding.metadata.name),
     }
     for other in question.bindings:
         if (other.metadata.namespace, other.metadata.name) not in own:
             workload = bindings.workload_of(other, templates.get(_template_of(other)), how)
             place_bindings.put_on(index, workload, bindings.shares_of(other), bindings.draining_from(other))
-    return FleetSituation(index, bindings.workload_of(asked, templates.get(_template_of(asked)), how))
+    return FleetSituation(index, bindings.workload_of(binding, templates.get(_template_of(binding)), how))
 
 
 Reference = tuple[str, str, str, str]
@@ -190,12 +204,8 @@ def _frozen(keys: list[str] | None) -> tuple[str, ...] | None:
     return None if keys is None else tuple(keys)
 
 
-# RF merged from reading.preemption_questions: Questions of `decide preemption`: those of `decide pods`, with budgets
-# and with pods that were promised a node.
-
-
 class PreemptionSituation(msgspec.Struct):
-    """A question made ready to be decided; `nominated` are waiting pods with the nodes they were promised."""
+    """A question of `decide preemption`; `nominated` are pending pods with their nominated nodes."""
 
     index: PlacementIndex
     workload: Workload
@@ -205,23 +215,19 @@ class PreemptionSituation(msgspec.Struct):
 
 
 def preemption_situation_of(question: PodQuestion) -> PreemptionSituation:
-    """As for `decide pods`; pods without a node count if one was promised to them."""
+    """As for `decide pods`, with PodDisruptionBudgets; pending pods count if they are nominated."""
     _check_times(question)
-    situation = situation_of(question)
-    written = [msgspec.convert(one, PodDisruptionBudget) for one in question.objects if _is_budget(one)]
-    waiting = [pod for pod in question.pods if not pod.spec.node_name and pod.status.phase not in pods.FINISHED]
-    workloads = [pods.workload_of(pod, situation.spread_context) for pod in waiting]
+    situation = pod_situation_of(question)
+    written = [one for one in question.objects if one.get("kind") == "PodDisruptionBudget"]
+    pending = [pod for pod in question.pods if not pod.spec.node_name and pod.status.phase not in pods.FINISHED]
+    workloads = [pods.workload_of(pod, situation.spread_context) for pod in pending]
     return PreemptionSituation(
         situation.index,
         situation.workload,
         situation.profile,
-        DisruptionBudgets(disruption_budgets.budget_of(each) for each in written),
+        DisruptionBudgets(disruption_budgets.budget_of(msgspec.convert(one, PodDisruptionBudget)) for one in written),
         [(workload, workload.nominated_target) for workload in workloads],
     )
-
-
-def _is_budget(written: dict[str, object]) -> bool:
-    return written.get("kind") == "PodDisruptionBudget"
 
 
 def _check_times(question: PodQuestion) -> None:
@@ -230,3 +236,32 @@ def _check_times(question: PodQuestion) -> None:
             timestamps.nanoseconds(pod.status.start_time or "1970-01-01T00:00:00Z")
         except ValueError as error:
             raise InputError(f"pods[{i}].status.startTime: {error}") from None
+
+
+class AdmissionQuestion(msgspec.Struct):
+    object: dict[str, Any]
+    name: str = ""
+    options: QuestionOptions = msgspec.field(default_factory=QuestionOptions)
+
+
+def admission_causes(question: AdmissionQuestion) -> list[Cause]:
+    """The causes of an API server's Status, then those of the rules in the options; no rules by default."""
+    found = admission.validate_all(question.object)
+    semantics = semantics_of(question.options)
+    for rule in question.options.rules or ():
+        settings = _guard_settings(rule)
+        pod = pod_guard.read_pod_like(question.object, pods.DEFAULT_NAMESPACE)
+        if pod is not None:
+            found = found + pod_guard.guard_verdict(pod, semantics, settings).causes
+    return found
+
+
+def _guard_settings(rule: Any) -> GuardSettings:
+    if rule == GUARD:
+        return GuardSettings()
+    if not isinstance(rule, dict) or set(rule) != {GUARD}:
+        raise InputError(f"{_EXPECTED}, got {msgspec.json.encode(rule).decode()}")
+    try:
+        return msgspec.convert(rule[GUARD], GuardSettings)
+    except msgspec.ValidationError as error:
+        raise InputError(f"options.rules: {error}") from None

@@ -1,5 +1,5 @@
 """
-The ConfigMap with the limits of the quota → limits.
+The limits of the quota, read from their ConfigMap.
 
     data:
       research: "{cpu: 64, memory: 256Gi}"   # a namespace
@@ -17,11 +17,11 @@ from bayplan.reading.documents import Document
 from bayplan.validating import names, yaml_text
 
 CONFIG_MAP = "bayplan-system/bayplan-quota"
-OTHERWISE = "_default"  # no namespace may be called that
+DEFAULT_KEY = "_default"  # not a valid name of a namespace
 
 
 class LimitsSink:
-    """Takes documents of ConfigMaps as they are read and keeps the limits in the one of this name."""
+    """Receives the documents of ConfigMaps and keeps the limits of the one with this name."""
 
     def __init__(self, config_map: str) -> None:
         self._config_map = config_map
@@ -35,7 +35,7 @@ class LimitsSink:
 
 
 def limits_of(data: Mapping[str, object]) -> QuotaLimits:
-    """The limits in the data of the ConfigMap; raises InputError with everything wrong with them."""
+    """The limits in the data of the ConfigMap; raises InputError with all faults."""
     faults: list[Fault] = []
     found: dict[str, Amounts] = {}
     for namespace, text in data.items():
@@ -46,26 +46,26 @@ def limits_of(data: Mapping[str, object]) -> QuotaLimits:
             faults += error.faults
     if faults:
         raise InputError(faults)
-    otherwise = found.pop(OTHERWISE, None)
+    otherwise = found.pop(DEFAULT_KEY, None)
     return QuotaLimits(found, otherwise)
 
 
 def _amounts(namespace: str, text: object, path: str) -> Amounts:
-    if namespace != OTHERWISE and names.dns_label(namespace):
-        raise InputError(Fault(f"expected the name of a namespace, or {OTHERWISE}", path=path))
+    if namespace != DEFAULT_KEY and names.dns_label(namespace):
+        raise InputError(Fault(f"expected the name of a namespace, or {DEFAULT_KEY}", path=path))
     try:
         content = yaml_text.parse(text) if isinstance(text, str) else None
     except ValueError as broken:
         raise InputError(Fault(str(broken), path=path)) from None
     if not isinstance(content, dict):
         raise InputError(Fault('expected quantities by resource, such as "{cpu: 64, memory: 256Gi}"', path=path))
-    wrong = list(_wrong(content, path))
+    wrong = list(_amount_faults(content, path))
     if wrong:
         raise InputError(wrong)
     return tuple(sorted((name, quantities.amount(name, amount)) for name, amount in content.items()))
 
 
-def _wrong(content: dict[object, object], path: str) -> Iterator[Fault]:
+def _amount_faults(content: dict[object, object], path: str) -> Iterator[Fault]:
     for name, amount in content.items():
         here = f"{path}.{name}"
         try:

@@ -1,4 +1,4 @@
-"""A KubeSchedulerConfiguration as written → the profile of rules it stands for."""
+"""A KubeSchedulerConfiguration, read into a scheduler profile."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from bayplan.rules.profiles import DEFAULT, DEFAULT_WEIGHTS, SchedulerProfile
 from bayplan.validating import scheduler_config
 from bayplan.wire.pods import TopologySpreadConstraint, WireNodeAffinity
 
-RATIO_SCALE = 10  # shape scores go from 0 to 10
+RATIO_SCALE = 10  # scores of a shape range from 0 to 10
 
 
 def profile_of(config: Mapping[str, Any] | None, scheduler_name: str = "") -> SchedulerProfile:
-    """The configuration's profile for a scheduler name, else its first one; the default profile without any."""
+    """The profile for a scheduler name, else the first one; the default profile without a configuration."""
     if config is None:
         return DEFAULT
     faults = scheduler_config.validate_scheduler_config(dict(config))
@@ -40,27 +40,27 @@ def profile_of(config: Mapping[str, Any] | None, scheduler_name: str = "") -> Sc
 
 
 def _plugins(plugins: Mapping[str, Any]) -> dict[str, Any]:
-    """Weights and what is switched off. A plugin enabled without a weight has weight 1, not its default."""
+    """Weights and disabled plugins. A plugin enabled without a weight has weight 1, not its default."""
     weights, everywhere = dict(DEFAULT_WEIGHTS), plugins.get("multiPoint") or {}
     for point in (everywhere, plugins.get("score") or {}):
         for entry in point.get("enabled") or ():
             weights[entry["name"]] = entry.get("weight") or 1
     return {
         "weights": weights,
-        "disabled": _switched_off(everywhere),
-        "disabled_filters": _switched_off(plugins.get("filter") or {}),
-        "disabled_scores": _switched_off(plugins.get("score") or {}),
+        "disabled": _disabled(everywhere),
+        "disabled_filters": _disabled(plugins.get("filter") or {}),
+        "disabled_scores": _disabled(plugins.get("score") or {}),
     }
 
 
-def _switched_off(point: Mapping[str, Any]) -> frozenset[str]:
-    """The plugins disabled at a point and not enabled again there; `*` stands for all of them."""
+def _disabled(point: Mapping[str, Any]) -> frozenset[str]:
+    """The plugins that are disabled at an extension point and not enabled again; `*` means all of them."""
     off = {entry["name"] for entry in point.get("disabled") or ()}
     on = {entry["name"] for entry in point.get("enabled") or ()}
-    return frozenset((KNOWN if "*" in off else off) - on)
+    return frozenset((KNOWN_PLUGINS if "*" in off else off) - on)
 
 
-KNOWN = frozenset({
+KNOWN_PLUGINS = frozenset({
     "NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit",
     "VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone", "PodTopologySpread", "InterPodAffinity",
     "NodeResourcesBalancedAllocation", "ImageLocality",
