@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bayplan.model import labels as model
-from bayplan.validating import cron_schedules, go_structs, go_text, names, pods, selectors, type_checks
+from bayplan.validating import cron_schedules, go_text, names, pods, selectors, type_checks
 from bayplan.validating.fields import Cause, Field
 from bayplan.wire.controllers import ControllerSpec, ReplicationControllerSpec
 from bayplan.wire.meta import LabelSelector
@@ -189,4 +189,4 @@ def _selector_of(field: Field) -> model.Selector | None:
 
 
 def _selector_json(selector: Field) -> str:
-    return go_structs.struct_json(selector, LabelSelector)
+    return go_text.struct_json(selector.value, LabelSelector)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from bayplan.validating import go_structs, go_text, names, selectors, type_checks
+from bayplan.validating import go_text, names, selectors, type_checks
 from bayplan.validating.fields import NEGATIVE, Cause, Field
 from bayplan.wire.controllers import PodDisruptionBudgetSpec
 from bayplan.wire.meta import LabelSelector
@@ -51,7 +51,7 @@ def _spec_json(spec: Field) -> str:
     """The spec as upstream prints its internal type, whose fields have other names than the API's."""
     parts = {
         "MinAvailable": go_text.as_json(spec["minAvailable"].value),
-        "Selector": go_structs.struct_json(spec["selector"], LabelSelector),
+        "Selector": go_text.struct_json(spec["selector"].value, LabelSelector),
         "MaxUnavailable": go_text.as_json(spec["maxUnavailable"].value),
         "UnhealthyPodEvictionPolicy": go_text.as_json(spec["unhealthyPodEvictionPolicy"].value),
     }

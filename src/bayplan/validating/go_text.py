@@ -1,9 +1,10 @@
 """
-Values as Go prints them into messages: strings, JSON and quantities. Fields and rules are not known here.
+Values as Go prints them into messages: strings, JSON, structs and quantities. Fields and rules are not known here.
 
-Mirrors `strconv.Quote`, used for plain strings, and `encoding/json`, used for every other type: an operator or a
-policy is a named type in Go and is therefore escaped differently. Quantities (1000m as 1, 1024Mi as 1Gi, 0.5 as 500m)
-mirror `ParseQuantity` and `CanonicalizeBytes` in apimachinery's api/resource/quantity.go, and
+Mirrors `strconv.Quote`, used for plain strings, and `encoding/json`, used for every other type: an operator or a policy
+is a named type in Go and is therefore escaped differently. A struct has its fields in the order of their declaration,
+without the empty ones; this mirrors `encoding/json` on Karmada's API types. Quantities (1000m as 1, 1024Mi as 1Gi, 0.5
+as 500m) mirror `ParseQuantity` and `CanonicalizeBytes` in apimachinery's api/resource/quantity.go, and
 `SetDefaults_ResourceList` in pkg/apis/core/v1/defaults.go, which rounds amounts up to thousandths before validation.
 """
 
@@ -12,8 +13,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import cache
 
 import msgspec
+from msgspec import inspect
 
 from bayplan.model import quantities
 
@@ -64,6 +67,54 @@ def _replaced(value: object) -> object:
     if isinstance(value, list | tuple):
         return [_replaced(item) for item in value]
     return value
+
+
+# Fields that Go prints even when they are empty, because their tag lacks `omitempty`.
+_ALWAYS_PRINTED = {"affinityName", "groupByLabelKey", "key", "operator", "targetCluster", "weight", "rules"}
+# Types whose tags all have `omitempty`.
+_ALL_OPTIONAL = {"Toleration"}
+_ZERO_VALUES: dict[type, str] = {inspect.StrType: '""', inspect.IntType: "0"}
+_type_info = cache(inspect.type_info)
+
+
+def struct_json(value: object, wire: type | inspect.Type) -> str:
+    """The value of a field of this wire type as JSON; `null` if there is none."""
+    expected = _without_null(wire if isinstance(wire, inspect.Type) else _type_info(wire))
+    if isinstance(expected, inspect.ListType):
+        return list_json(value, expected.item_type)
+    if not isinstance(expected, inspect.StructType) or value is None:
+        return as_json(value)
+    written = value if isinstance(value, Mapping) else {}
+    members: list[str] = []
+    for known in expected.fields:
+        member, name = written.get(known.encode_name), as_json(known.encode_name)
+        always = known.encode_name in _ALWAYS_PRINTED and expected.cls.__name__ not in _ALL_OPTIONAL
+        if always and member is None:
+            members.append(f"{name}:{_ZERO_VALUES.get(type(known.type), '{}')}")
+        elif always or not _is_omitted(member, known.type):
+            members.append(f"{name}:{struct_json(member, known.type)}")
+    return "{" + ",".join(members) + "}"
+
+
+def list_json(value: object, wire: type | inspect.Type) -> str:
+    """A list with items of this wire type as JSON."""
+    items = value if isinstance(value, list) else []
+    return "[" + ",".join(struct_json(item, wire) for item in items) + "]"
+
+
+def _is_omitted(value: object, expected: inspect.Type) -> bool:
+    """Whether `omitempty` omits the value: a pointer only if it is null, an empty list or map always."""
+    pointer = isinstance(expected, inspect.UnionType)
+    if isinstance(_without_null(expected), inspect.ListType | inspect.DictType) or not pointer:
+        return not value
+    return value is None
+
+
+def _without_null(expected: inspect.Type) -> inspect.Type:
+    """The type without its null."""
+    if not isinstance(expected, inspect.UnionType):
+        return expected
+    return next(one for one in expected.types if not isinstance(one, inspect.NoneType))
 
 
 _PARTS = re.compile(r"[+-]?0*(\d*)\.?(\d*)(?:[eE]([+-]?\d+)|([numkMGTPE]i?|Ki)?)")

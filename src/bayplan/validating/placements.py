@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import msgspec
 
 from bayplan.model import labels as model_labels
-from bayplan.validating import affinity, go_structs, go_text, names, pods, selectors
+from bayplan.validating import affinity, go_text, names, pods, selectors
 from bayplan.validating.fields import Cause, Field
 from bayplan.wire import placements as wire
 
@@ -55,13 +55,13 @@ def validate_placement(placement: Field) -> list[Cause]:
     """The causes for which Karmada rejects a placement."""
     found: list[Cause] = []
     if placement["clusterAffinity"].present and placement["clusterAffinities"].present:
-        found.append(placement.invalid(BOTH_AFFINITIES, go_structs.struct_json(placement, wire.WirePlacement)))
+        found.append(placement.invalid(BOTH_AFFINITIES, go_text.struct_json(placement.value, wire.WirePlacement)))
     strategy = scheduling_strategy(placement)
     by_free = strategy == (DIVIDED, AGGREGATED) or (strategy == (DIVIDED, WEIGHTED) and by_dynamic_weight(placement))
     for term in placement["clusterAffinities"].items():
         tiers = term["overflowAffinities"]
         if tiers.present and not by_free:
-            found.append(tiers.invalid(OVERFLOW_STRATEGY, go_structs.list_json(tiers, wire.OverflowClusterAffinity)))
+            found.append(tiers.invalid(OVERFLOW_STRATEGY, go_text.list_json(tiers.value, wire.OverflowClusterAffinity)))
     found += validate_cluster_affinity(placement["clusterAffinity"])
     found += validate_affinity_terms(placement["clusterAffinities"])
     found += validate_spread_constraints(placement["spreadConstraints"])
@@ -102,7 +102,7 @@ def validate_cluster_affinity(affinity_field: Field) -> list[Cause]:
             detail = f"unsupported operator {go_text.quoted(operator)}, must be In or NotIn"
         else:
             continue
-        return [selector.invalid(detail, go_structs.struct_json(selector, wire.FieldSelector))]
+        return [selector.invalid(detail, go_text.struct_json(selector.value, wire.FieldSelector))]
     return []
 
 
@@ -114,7 +114,7 @@ def validate_affinity_terms(terms: Field) -> list[Cause]:
         name = term["affinityName"].text()
         found += Field(term.path, name).check_text(names.label_key)
         if name in seen:
-            found.append(terms.invalid(UNIQUE, go_structs.list_json(terms, wire.ClusterAffinityTerm)))
+            found.append(terms.invalid(UNIQUE, go_text.list_json(terms.value, wire.ClusterAffinityTerm)))
         seen.add(name)
         found += validate_cluster_affinity(term)
         found += _validate_overflow(term)
@@ -131,7 +131,7 @@ def _validate_overflow(term: Field) -> list[Cause]:
     tiers = term["overflowAffinities"]
     found: list[Cause] = []
     if tiers.present and not selects_clusters(term):
-        found.append(tiers.invalid(OVERFLOW_ALONE, go_structs.list_json(tiers, wire.OverflowClusterAffinity)))
+        found.append(tiers.invalid(OVERFLOW_ALONE, go_text.list_json(tiers.value, wire.OverflowClusterAffinity)))
     seen = {term["affinityName"].text()}
     for tier in tiers.items():
         name = tier["affinityName"]
@@ -154,14 +154,14 @@ def validate_spread_constraints(constraints: Field) -> list[Cause]:
             NEGATIVE_MAX: most < 0,
             MAX_BELOW_MIN: 0 < most < fewest,
         }
-        shown = go_structs.struct_json(constraint, wire.WireSpreadConstraint)
+        shown = go_text.struct_json(constraint.value, wire.WireSpreadConstraint)
         found += [constraint.invalid(detail, shown) for detail, is_broken in broken.items() if is_broken]
     by_field = [constraint["spreadByField"].text() for constraint in constraints.items()]
     used = dict.fromkeys(name for name in by_field if name)
     details = [f"multiple {name} spread constraints are not allowed" for name in used if by_field.count(name) > 1]
     if used and SPREAD_BY_CLUSTER not in used:
         details.append(NO_CLUSTER)
-    shown = go_structs.list_json(constraints, wire.WireSpreadConstraint) if details else ""
+    shown = go_text.list_json(constraints.value, wire.WireSpreadConstraint) if details else ""
     return found + [constraints.invalid(detail, shown) for detail in details]
 
 
@@ -170,7 +170,7 @@ def _validate_workload_groups(groups: Field) -> list[Cause]:
     keys = [groups[kind]["groupByLabelKey"] for kind in ("affinity", "antiAffinity") if groups[kind].present]
     found = [cause for key in keys for cause in key.check_text(names.label_key)]
     if len(keys) == 2 and keys[0].text() == keys[1].text():
-        found.append(groups.invalid(SAME_KEY, go_structs.struct_json(groups, wire.WorkloadAffinity)))
+        found.append(groups.invalid(SAME_KEY, go_text.struct_json(groups.value, wire.WorkloadAffinity)))
     return found
 
 
@@ -195,9 +195,8 @@ def validate_workload_terms(placement: Field) -> list[Cause]:
             found += [field.forbidden(TWO_WAYS) for field in peers if field.present]
         found += selectors.validate_selector(term["labelSelector"])
         found += [cause for key in term["matchLabelKeys"].items() for cause in key.check_text(names.label_key)]
-        found += term["topologyKey"].check_text(
-            names.label_key, optional=True
-        )  # an empty key stands for the cluster itself
+        # An empty topology key stands for the cluster itself.
+        found += term["topologyKey"].check_text(names.label_key, optional=True)
         found += [cause for name in term["namespaces"].items() for cause in name.check_text(names.dns_label)]
         found += selectors.validate_selector(term["namespaceSelector"])
     return found

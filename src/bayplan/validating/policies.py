@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from bayplan.validating import go_structs, go_text, names, placement_annotation, placements, tiers, type_checks
+from bayplan.validating import go_text, names, placement_annotation, placements, tiers, type_checks
 from bayplan.validating.fields import NEGATIVE, Cause, Field
 from bayplan.wire import meta as wire_meta
 from bayplan.wire import placements as wire
@@ -87,7 +87,7 @@ def _validate_suspension(suspension: Field) -> list[Cause]:
     if not suspension["dispatching"].is_true() or not suspension["dispatchingOnClusters"]["clusterNames"].items():
         return []
     # Upstream's path contains the field twice.
-    shown = go_structs.struct_json(suspension, wire.Suspension)
+    shown = go_text.struct_json(suspension.value, wire.Suspension)
     return [suspension["suspension"].invalid(SUSPENDED_TWICE, shown)]
 
 

@@ -217,7 +217,8 @@ def _validate_handler(holder: Field, known: tuple[str, ...]) -> list[Cause]:
     written = [name for name in known if holder[name].present]
     if not written:
         return [holder.required(NO_HANDLER)]
-    action, found = holder[written[0]], list[Cause]()
+    action = holder[written[0]]
+    found: list[Cause] = []
     match written[0]:
         case "exec":
             found += [] if action["command"].items() else [action["command"].required()]

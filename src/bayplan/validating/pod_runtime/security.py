@@ -64,9 +64,8 @@ def validate_container_security(context: Field, *, host_users: bool) -> list[Cau
     """The causes for rejecting the security context of a container; `host_users`: the pod has the node's users."""
     if not context.present:
         return []
-    proc, found = context["procMount"], list[Cause]()
-    for name in ("runAsUser", "runAsGroup"):
-        found += context[name].check_range(0, MAX_ID)
+    proc = context["procMount"]
+    found = context["runAsUser"].check_range(0, MAX_ID) + context["runAsGroup"].check_range(0, MAX_ID)
     found += proc.check_enum(PROC_MOUNTS, empty_is_default=False)
     if host_users and proc.text() == "Unmasked":
         found.append(proc.invalid(UNMASKED))
