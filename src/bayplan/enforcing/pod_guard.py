@@ -14,9 +14,9 @@ import msgspec
 from bayplan.mapping import pods
 from bayplan.model.semantics import Semantics
 from bayplan.model.terms import NO_TERMS, AffinityTerms
-from bayplan.validating import affinity as checking
+from bayplan.validating import affinity as affinity_rules
 from bayplan.validating import guard
-from bayplan.validating import warnings as traps
+from bayplan.validating import warnings as admission_warnings
 from bayplan.validating.fields import Cause, Field
 from bayplan.validating.guard import GuardSettings, Requester
 from bayplan.wire import conversion
@@ -151,7 +151,9 @@ def guard_verdict(
         # With the present labels, so that a term that depends on them is the same when only they have changed.
         existing = NO_TERMS if before is None else _terms(before, labels)[0]
         causes += guard.validate_anti_affinity(affinity, pod.namespace, semantics, settings, existing)
-    warnings = traps.affinity_pitfalls(affinity, pod.namespace, semantics) + _rollout(pod, affinity, semantics)
+    warnings = admission_warnings.affinity_pitfalls(affinity, pod.namespace, semantics) + _rollout(
+        pod, affinity, semantics
+    )
     placed = [msgspec.structs.replace(cause, field=pod.path + cause.field) for cause in causes]
     return GuardVerdict(placed, [pod.path + warning for warning in warnings])
 
@@ -165,14 +167,14 @@ def _terms(pod: PodLike, labels: dict[str, str]) -> tuple[AffinityTerms, str]:
 def _malformed(pod: PodLike, before: PodLike | None) -> list[Cause]:
     known = [] if before is None else _malformed(before, None)
     labels = None if pod.path else pod.metadata.labels or {}
-    found = checking.validate_annotation(Field("metadata", {"annotations": pod.metadata.annotations}), labels)
+    found = affinity_rules.validate_annotation(Field("metadata", {"annotations": pod.metadata.annotations}), labels)
     return [cause for cause in found if cause not in known]
 
 
 def _rollout(pod: PodLike, affinity: AffinityTerms, semantics: Semantics) -> list[str]:
     if pod.old is None or not affinity.anti_required:
         return []
-    return traps.rolling_update_pitfalls(affinity, pod.namespace, pod.old, semantics)
+    return admission_warnings.rolling_update_pitfalls(affinity, pod.namespace, pod.old, semantics)
 
 
 def _surges_first(spec: _PodControllerSpec) -> bool:
