@@ -11,8 +11,7 @@ from bayplan.cli import configuration, options
 from bayplan.cli.commands import Option, OptionGroup
 
 if TYPE_CHECKING:
-    from bayplan.model.semantics import Semantics
-    from bayplan.validating.guard import GuardSettings, Requester
+    from bayplan.validating.guard import GuardSettings
 
 _GUARD = "Guard"
 _RESTRICTIONS = ("none", "all-namespaces", "wider-than-node", "all")
@@ -45,18 +44,6 @@ class RequesterOptions(msgspec.Struct, frozen=True):
     switch: tuple[str, ...]
     as_user: str | None
     as_group: tuple[str, ...]
-
-    def parsed_semantics(self) -> Semantics:
-        """The preset with the switches set."""
-        from bayplan.cli import value_types
-
-        return value_types.semantics_with(self.semantics, self.switch)
-
-    def requester(self) -> Requester:
-        """The user who would submit the objects; without a name and groups by default."""
-        from bayplan.validating.guard import Requester
-
-        return Requester(self.as_user or "", self.as_group)
 
 
 GUARD = OptionGroup(

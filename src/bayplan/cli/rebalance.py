@@ -254,8 +254,11 @@ def _plan(view: PodMoves, request: ApplyRequest, console: Console) -> Rebalancin
     orphans = view.orphans(request.movable)
     if orphans:
         named = ", ".join(orphans[:_MAX_NAMED_PODS]) + (" …" if len(orphans) > _MAX_NAMED_PODS else "")
-        counted = "1 pod has" if len(orphans) == 1 else f"{len(orphans)} pods have"
-        console.note(f"{counted} no controller that would recreate them, and are not evicted: {named}")
+        if len(orphans) == 1:
+            console.note(f"1 pod has no controller that would recreate it, and is not evicted: {named}")
+        else:
+            n_pods = len(orphans)
+            console.note(f"{n_pods} pods have no controller that would recreate them, and are not evicted: {named}")
 
     def movable(workload: Workload) -> bool:
         return view.is_recreated(workload.key) and request.movable(workload)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from bayplan.cli import commands, configuration, guard_options, options
+from bayplan.cli import commands, configuration, guard_options, options, value_types
 from bayplan.cli.console import Console
 from bayplan.errors import Fault
 
@@ -66,8 +66,10 @@ def validate(
 def _guard_check(settings: GuardSettings, asked: guard_options.RequesterOptions) -> GuardCheck:
     """A function: the verdict of the guard on a document, with the settings of this run."""
     from bayplan.enforcing import pod_guard
+    from bayplan.validating.guard import Requester
 
-    semantics, requester = asked.parsed_semantics(), asked.requester()
+    semantics = value_types.semantics_with(asked.semantics, asked.switch)
+    requester = Requester(asked.as_user or "", asked.as_group)
 
     def check(document: Document) -> GuardVerdict:
         pod = pod_guard.read_pod_like(document.locate().root, document.namespace)
