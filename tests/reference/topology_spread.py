@@ -7,7 +7,7 @@ from reference.node_affinity import matches_pod
 from reference.objects import namespace_of
 from reference.resources_fit import half_away
 from reference.selecting import selects, selects_all
-from reference.taint_toleration import keeps_out
+from reference.taint_toleration import rejects
 
 HARD, SOFT = "DoNotSchedule", "ScheduleAnyway"
 HOSTNAME = "kubernetes.io/hostname"
@@ -30,7 +30,7 @@ class Constraint:
         """Whether the node takes part in this constraint."""
         if self.honour_affinity and not matches_pod(pod, node):
             return False
-        return not (self.honour_taints and keeps_out(node, pod.tolerations))
+        return not (self.honour_taints and rejects(node, pod.tolerations))
 
     def pods_on(self, node, namespace):
         """Pods of the namespace that it selects. The empty selector counts none, as in kube-scheduler."""

@@ -2,11 +2,11 @@
 
 from reference.cycle import SKIP, UNSCHEDULABLE, Rejected
 from reference.objects import name_of
-from reference.volume_binding import storage_class, wanted_claims
+from reference.volume_binding import claims_of, storage_class
 
 
 def before_filter(cycle):
-    return None if any(True for _ in wanted_claims(cycle.pod)) else SKIP
+    return None if any(True for _ in claims_of(cycle.pod)) else SKIP
 
 
 def check(cycle, node):
@@ -43,7 +43,7 @@ def left_attached(cycle, node):
 def volumes_of(cycle, pod):
     """(driver, handle) of every volume of a driver; one that is not provisioned yet is identified by its claim."""
     found = set()
-    for name, _ in wanted_claims(pod):
+    for name, _ in claims_of(pod):
         claim = cycle.cluster.find("PersistentVolumeClaim", name, pod.namespace)
         if claim is None:
             continue
