@@ -1,5 +1,5 @@
 """
-What a test does to a cluster, and what it sees there: plain dicts over plain HTTP, with all rights.
+Changes and reads a cluster for tests: plain dicts over plain HTTP, with all rights.
 
 Shares no code with Bayplan's own client, so that a fault of that client cannot hide here. A resource is named as in a URL:
 `pods`, `policy/v1/poddisruptionbudgets`.
@@ -16,8 +16,8 @@ import aiohttp
 
 from live.objects import node, pod
 
-NOT_YET = "storage is (re)initializing"  # a 429 on the first use of a kind, not a refusal
-AT_A_TIME = 50  # requests, where many objects are made
+NOT_YET = "storage is (re)initializing"  # a 429 on the first use of a kind, not a rejection
+MAX_CONCURRENT_REQUESTS = 50  # when many objects are created
 PATCHES = {
     "merge": "application/merge-patch+json",
     "strategic": "application/strategic-merge-patch+json",
@@ -26,7 +26,7 @@ PATCHES = {
 
 
 class ApiError(Exception):
-    """The API server said no; `status` is the HTTP code and `body` its Status object."""
+    """The API server rejected a request; `status` is the HTTP code and `body` its Status object."""
 
     def __init__(self, status, body, question):
         self.status = status
@@ -36,7 +36,7 @@ class ApiError(Exception):
 
 
 class Admin:
-    """One user's hands on one API server; an async context manager."""
+    """A client of one API server for one user; an async context manager."""
 
     def __init__(self, url, *, token, ca_file=None):
         self.url = url
@@ -50,7 +50,7 @@ class Admin:
         return cls(server.url, token=server.token(user), ca_file=server.ca_file)
 
     async def __aenter__(self):
-        connector = aiohttp.TCPConnector(ssl=self._tls, limit=2 * AT_A_TIME)
+        connector = aiohttp.TCPConnector(ssl=self._tls, limit=2 * MAX_CONCURRENT_REQUESTS)
         self._session = aiohttp.ClientSession(connector=connector, headers=self._headers)
         return self
 
@@ -58,7 +58,7 @@ class Admin:
         await self._session.close()
 
     async def request(self, method, path, content=None, *, media="application/json", **params):
-        """The decoded answer to one request, whatever it is about; raises ApiError from 400 on."""
+        """Return the decoded response to any request; raise ApiError for status 400 and above."""
         data = None if content is None else json.dumps(content)
         params = {key: str(value) for key, value in params.items()}
         headers = {"Content-Type": media}
@@ -81,8 +81,8 @@ class Admin:
         return await self.request("POST", path_to(resource, namespace=namespace), content, **params)
 
     async def create_all(self, contents, *, namespace=None):
-        """Many objects, many at a time; the answers in the order of `contents`."""
-        gate = asyncio.Semaphore(AT_A_TIME)
+        """Create many objects concurrently; the responses are in the order of `contents`."""
+        gate = asyncio.Semaphore(MAX_CONCURRENT_REQUESTS)
 
         async def one(content):
             async with gate:
@@ -94,7 +94,7 @@ class Admin:
         return await self.request("GET", path_to(resource, name, namespace, subresource), **params)
 
     async def list(self, resource, namespace=None, **params):
-        """The List object as the API server gives it: one page if `limit` is among the parameters."""
+        """Return the List object of the API server: one page if `limit` is among the parameters."""
         return await self.request("GET", path_to(resource, namespace=namespace), **params)
 
     async def items(self, resource, namespace=None, **params):
@@ -111,12 +111,12 @@ class Admin:
         return await self.request("PATCH", path, change, media=PATCHES[how], **params)
 
     async def delete(self, resource, name, namespace=None, *, grace=0, **params):
-        """Gone at once unless `grace` (seconds) says otherwise; None leaves it to the object."""
+        """Delete at once, or after `grace` seconds; None uses the grace period of the object."""
         params |= {} if grace is None else {"gracePeriodSeconds": grace}
         return await self.request("DELETE", path_to(resource, name, namespace), **params)
 
     async def delete_all(self, resource, namespace=None, **params):
-        """Every object of a resource, in all namespaces unless one is given, at once and past any finalizer."""
+        """Delete every object of a resource, in all namespaces unless one is given, at once and despite finalizers."""
         found = [entry["metadata"] for entry in await self.items(resource, namespace, **params)]
         for meta in found:
             if meta.get("finalizers"):
@@ -125,7 +125,7 @@ class Admin:
             await self.request("DELETE", path_to(resource, namespace=where), gracePeriodSeconds=0, **params)
 
     async def watch(self, resource, namespace=None, **params):
-        """The events of a watch, as dicts, for as long as it lasts."""
+        """Yield the events of a watch, as dicts, until it ends."""
         params = {"watch": "true"} | {key: str(value) for key, value in params.items()}
         url = self.url + path_to(resource, namespace=namespace)
         patient = aiohttp.ClientTimeout(total=None)
@@ -138,10 +138,10 @@ class Admin:
                     yield json.loads(line)
             finally:
                 if transport:
-                    transport.abort()  # a polite end would wait for the server's, longer than the test's loop lives
+                    transport.abort()  # a graceful close would outlast the event loop of the test
 
     async def bind(self, namespace, pod, node):
-        """What a scheduler does at the end."""
+        """Bind a pod, as a scheduler does."""
         binding = {
             "apiVersion": "v1",
             "kind": "Binding",
@@ -151,7 +151,7 @@ class Admin:
         return await self.request("POST", path_to("pods", pod, namespace, "binding"), binding)
 
     async def service_account_token(self, namespace, name, seconds=3600):
-        """A real token of a service account, which is made if it is not there."""
+        """Return a real token of a service account, which is created if it does not exist."""
         meta = {"name": name, "namespace": namespace}
         with contextlib.suppress(ApiError):
             await self.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta})
@@ -169,25 +169,25 @@ class Admin:
         )
 
     async def delete_namespace(self, name):
-        """Also does what the namespace controller would: there is none here. Objects in it are not deleted."""
+        """Delete a namespace and finalize it, as there is no namespace controller. Objects in it are not deleted."""
         await self.delete("namespaces", name)
         content = await self.get("namespaces", name)
         content["spec"]["finalizers"] = []
         await self.replace("namespaces", content, subresource="finalize")
 
     async def create_nodes(self, count, **options):
-        """`count` nodes as `node` makes them; their names."""
+        """Create `count` nodes with `node`; return their names."""
         return [made["metadata"]["name"] for made in await self.create_all([node(i, **options) for i in range(count)])]
 
     async def create_pod(self, name, namespace="default", **options):
         return await self.create(pod(name, namespace, **options))
 
     async def node_of(self, name, namespace="default"):
-        """Where a pod is bound to; empty while it is not."""
+        """Return the node of a pod, empty while it is unbound."""
         return (await self.get("pods", name, namespace))["spec"].get("nodeName", "")
 
     async def _resource_of(self, content):
-        """The resource that objects of this kind live under, and whether in namespaces: as the API server tells it."""
+        """Return the resource of objects of this kind and whether it is namespaced, by the API discovery."""
         version, kind = content["apiVersion"], content["kind"]
         if (version, kind) not in self._resources:
             found = await self.request("GET", f"/apis/{version}" if "/" in version else f"/api/{version}")
@@ -218,10 +218,10 @@ class SyncAdmin:
         self._runner.close()
 
     def wait_for(self, predicate, timeout=30, *, every=0.05):
-        """As the function below, for a predicate that asks this admin."""
+        """Like the function below, for a predicate that uses this admin."""
         deadline = time.monotonic() + timeout
         while not (value := predicate()):
-            assert time.monotonic() < deadline, in_vain(predicate, timeout)
+            assert time.monotonic() < deadline, timeout_message(predicate, timeout)
             time.sleep(every)
         return value
 
@@ -242,16 +242,16 @@ def path_to(resource, name="", namespace=None, subresource=""):
 async def wait_for(predicate, timeout=30, *, every=0.05):  # noqa: ASYNC109 - the message says what was waited for
     """The first true value of `predicate()`, which may be a coroutine function; AssertionError after `timeout` seconds."""
     deadline = time.monotonic() + timeout
-    while not (value := await _asked(predicate)):
-        assert time.monotonic() < deadline, in_vain(predicate, timeout)
+    while not (value := await _evaluate(predicate)):
+        assert time.monotonic() < deadline, timeout_message(predicate, timeout)
         await asyncio.sleep(every)
     return value
 
 
-async def _asked(predicate):
+async def _evaluate(predicate):
     value = predicate()
     return await value if inspect.isawaitable(value) else value
 
 
-def in_vain(predicate, timeout):
+def timeout_message(predicate, timeout):
     return f"not so after {timeout} s: {inspect.getsource(predicate).strip()}"

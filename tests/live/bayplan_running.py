@@ -1,4 +1,4 @@
-"""Our own scheduler on a real API server: in this process, or as a process of its own that can be killed."""
+"""The Bayplan scheduler on a real API server: in this process, or as a child process that can be killed."""
 
 import asyncio
 import contextlib
@@ -19,7 +19,7 @@ NAME = "bayplan"
 
 @contextlib.asynccontextmanager
 async def in_process(server, *, semantics=UPSTREAM, config=None, names=(NAME,), url=None, wall=None, **settings):
-    """Schedules on the server inside the block, in the test's own event loop."""
+    """Run a scheduler inside the block, in the event loop of the test."""
     profiles = {name: profile.pod_rules(scheduler_config.profile_of(config, name)) for name in names}
     options = {"identity": "test", "election": None, "addresses": (), "semantics": semantics, **settings}
     async with connect.from_kubeconfig(server.kubeconfig(url=url)) as connection:
@@ -41,7 +41,7 @@ async def in_process(server, *, semantics=UPSTREAM, config=None, names=(NAME,), 
 
 
 def knowledge(running):
-    """What a scheduler in this process knows, for whoever wonders why it does not go on."""
+    """Return what a scheduler in this process knows, to diagnose a test that makes no progress."""
     state, queue = running.state, running.state.queue
     stages = {stage.name: n for stage, n in queue.sizes.items() if n}
     waiting = [f"{one.key} {one.stage.name} after {one.attempts} attempts" for one in list(queue.pods.values())[:3]]
@@ -73,5 +73,5 @@ def process(server, *arguments, user="admin", url=None, kubeconfig=None, wait=Tr
 
 
 def addresses():
-    """One free loopback address, for schedulers in this process that should serve."""
+    """Return one free loopback address, for schedulers in this process that serve metrics."""
     return (ServerAddress("127.0.0.1", free_port()),)

@@ -1,4 +1,4 @@
-"""A cluster on a real API server whose pods hold execution-time rules, for tests that break them."""
+"""A cluster on a real API server whose pods have execution-time rules, for tests that violate them."""
 
 import json
 
@@ -27,7 +27,7 @@ def near(**labels):
 
 
 class Cluster:
-    """One namespace, in which pods run because the test says so: there is no kubelet."""
+    """One namespace, in which the test marks pods as running: there is no kubelet."""
 
     def __init__(self, admin, namespace):
         self.admin, self.namespace = admin, namespace
@@ -39,9 +39,9 @@ class Cluster:
         return self
 
     async def run(self, name, node="node-0", **options):
-        """A pod on a node, running."""
+        """Create a running pod on a node."""
         await self.make(name, nodeName=node, **options)
-        # As its kubelet would say: budgets do not protect what does not run.
+        # The status that a kubelet would write: budgets protect only running pods.
         await self.admin.patch("pods", name, {"status": {"phase": "Running"}}, self.namespace, subresource="status")
 
     async def make(self, name, **options):
@@ -67,8 +67,8 @@ class Cluster:
     async def gone(self, name):
         return name not in await self.names()
 
-    async def ending(self):
-        """Those who were asked to go and are still there."""
+    async def terminating(self):
+        """Return the terminating pods."""
         found = await self.admin.items("pods", self.namespace)
         return [pod["metadata"]["name"] for pod in found if "deletionTimestamp" in pod["metadata"]]
 

@@ -1,4 +1,4 @@
-"""Real servers for the tests that ask for them; whoever asks is `live`, and runs with `-m live` only."""
+"""Real servers for the tests that request them. Such tests are marked `live` and run with `-m live` only."""
 
 import itertools
 import os
@@ -19,7 +19,7 @@ MISSING = pytest.StashKey[str]()
 NUMBERS = itertools.count(1)
 
 
-@pytest.hookimpl(tryfirst=True)  # before -m chooses
+@pytest.hookimpl(tryfirst=True)  # before -m selects
 def pytest_collection_modifyitems(items):
     for item in items:
         if REAL & set(getattr(item, "fixturenames", ())):
@@ -27,7 +27,7 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_collection_finish(session):
-    """Build here what has to be built: inside a test it would count as the test's time."""
+    """Build missing servers here: inside a test the build would count towards its timeout."""
     if session.config.option.collectonly or not any(item.get_closest_marker("live") for item in session.items):
         return
     try:
@@ -45,8 +45,8 @@ def pytest_terminal_summary(terminalreporter):
         terminalreporter.write_line(f"{len(reasons)} skipped, {reasons[0].removeprefix('Skipped: ')}")
 
 
-def go_without(reason):
-    """Skip what cannot be had; REQUIRE_APISERVER=1 fails instead."""
+def skip_or_fail(reason):
+    """Skip the test because a server is unavailable; REQUIRE_APISERVER=1 fails it instead."""
     if os.environ.get("REQUIRE_APISERVER") == "1":
         pytest.fail(reason, pytrace=False)
     pytest.skip(reason)
@@ -55,7 +55,7 @@ def go_without(reason):
 @pytest.fixture(scope="session")
 def real_servers(pytestconfig):
     if MISSING in pytestconfig.stash:
-        go_without(pytestconfig.stash[MISSING])
+        skip_or_fail(pytestconfig.stash[MISSING])
 
 
 @pytest.fixture(scope="session")
@@ -66,7 +66,7 @@ def shared_kube_server(real_servers):
 
 @pytest.fixture
 def kube_server(shared_kube_server):
-    """A real API server, one for all tests of a worker; what a test stops or starts there is mended after it."""
+    """A real API server, shared by all tests of a worker; it is restored after each test."""
     yield shared_kube_server
     shared_kube_server.recover()
     shared_kube_server.clear()
@@ -91,31 +91,31 @@ def karmada_crds(shared_kube_server):
     try:
         load_karmada_crds(shared_kube_server)
     except kube_binaries.UnavailableError as reason:
-        go_without(f"{NO_SERVER} with Karmada's kinds: {reason}")
+        skip_or_fail(f"{NO_SERVER} with Karmada's kinds: {reason}")
 
 
 @pytest.fixture
 def karmada_server(karmada_crds, kube_server):
-    """`kube_server` with Karmada's kinds; later tests of the worker find them too, but none of their objects."""
+    """`kube_server` with Karmada's kinds, which stay for later tests of the worker; their objects are deleted."""
     return kube_server
 
 
 @pytest.fixture
 def proxy(kube_server):
-    """A bad network in front of `kube_server`, good until told otherwise."""
+    """A proxy in front of `kube_server`, without faults until the test sets some."""
     with Proxy(kube_server) as proxy:
         yield proxy
 
 
 @pytest.fixture
 def credentials(tmp_path):
-    """For servers that are not real: an authority, tokens, kubeconfig files."""
+    """An authority, tokens and kubeconfig files, for scripted servers."""
     return Credentials(tmp_path / "credentials", USERS)
 
 
 @pytest.fixture
 def scripted_server(credentials):
-    """A server that plays a script, with TLS; the test fails if it was asked for what is not in the script."""
+    """A server that plays a script, with TLS; the test fails on a request that is not in the script."""
     certificate = credentials.issue("127.0.0.1", common_name="scripted")
     with ScriptedServer(certificate) as server:
         yield server
@@ -124,14 +124,14 @@ def scripted_server(credentials):
 
 @pytest.fixture
 async def admin(kube_server):
-    """All rights on `kube_server`, for tests that are coroutines."""
+    """A client of `kube_server` with all rights, for coroutine tests."""
     async with Admin.of(kube_server) as admin:
         yield admin
 
 
 @pytest.fixture
 def sync_admin(kube_server):
-    """All rights on `kube_server`, for tests that are plain functions."""
+    """A client of `kube_server` with all rights, for synchronous tests."""
     with SyncAdmin.of(kube_server) as admin:
         yield admin
 

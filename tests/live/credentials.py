@@ -1,4 +1,4 @@
-"""Who may talk to the API server, and with what: an authority, tokens, client certificates, kubeconfig files."""
+"""Credentials for the API server: an authority, tokens, client certificates, kubeconfig files."""
 
 import dataclasses
 import datetime as dt
@@ -20,7 +20,7 @@ class User:
     groups: tuple[str, ...] = ()
 
 
-# `restricted` has the name of a service account and no rights but those that every account has.
+# `restricted` has the name of a service account and only the rights that every account has.
 USERS = {
     "admin": User("admin", ("system:masters",)),
     "kube-scheduler": User("system:kube-scheduler"),
@@ -31,7 +31,7 @@ USERS = {
 
 
 class Credentials:
-    """All secrets of one test bed, as files in a folder of its own."""
+    """All secrets of one test server, as files in its own folder."""
 
     def __init__(self, folder, users):
         self.folder = pathlib.Path(folder)

@@ -14,7 +14,7 @@ def cluster(name, cpu="100"):
 
 
 def binding(name, namespace, clusters, placement, *, replicas=1, annotations=None, **spec):
-    """A binding of a Deployment that follows some policy and stands on `clusters`: name → replicas."""
+    """A binding of a Deployment with a placement, scheduled to `clusters`: name → replicas."""
     labels = {"propagationpolicy.karmada.io/permanent-id": "b6a1c1de-2b0a-4f0e-9d5e-1f0f5d3f8a11"}
     meta = {"name": f"{name}-deployment", "namespace": namespace, "labels": labels, "annotations": annotations or {}}
     resource = {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": namespace, "name": name}

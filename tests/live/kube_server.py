@@ -1,7 +1,7 @@
 """
 A real API server with its store, on loopback, for tests and benchmarks: `with KubeServer() as server: …`.
 
-There are no controllers, no kubelets and, unless started, no scheduler: nothing changes but what a test changes.
+There are no controllers, no kubelets and, unless started, no scheduler: only tests change objects.
 """
 
 import dataclasses
@@ -17,8 +17,8 @@ from live.credentials import USERS, Credentials, User
 from live.processes import Process, answers, free_port
 from live.store import Store
 
-# What the API server makes for itself once it runs, and the kinds that a test bed was given.
-OF_THE_SERVER = (
+# Objects that the API server creates at start, and custom resource definitions.
+SERVER_KEYS = (
     "/registry/apiextensions.k8s.io/",
     "/registry/apiregistration.k8s.io/",
     "/registry/ipaddresses/10.0.0.1",
@@ -30,21 +30,21 @@ OF_THE_SERVER = (
 @dataclasses.dataclass(frozen=True)
 class Options:
     """
-    What a test bed may have otherwise than by default.
+    Options of a test server.
 
-    New nodes get no `node.kubernetes.io/not-ready` taint unless asked for: without a node controller nobody would take
-    it off. `high_throughput` is for benchmarks: no fair queuing, and as many requests at a time as clients send.
+    New nodes get no `node.kubernetes.io/not-ready` taint by default: there is no node controller to remove it.
+    `high_throughput` is for benchmarks: no fair queuing and no limit of concurrent requests.
     """
 
     users: dict[str, User] = dataclasses.field(default_factory=lambda: dict(USERS))
     taint_new_nodes: bool = False
     high_throughput: bool = False
     watch_cache: bool = True
-    flags: tuple[str, ...] = ()  # for kube-apiserver, as written on its command line; the last of a name counts
+    flags: tuple[str, ...] = ()  # for kube-apiserver, as on its command line; the last one of a name counts
 
 
 class KubeServer:
-    """etcd and kube-apiserver; logs and data in a folder of their own, removed by `stop`."""
+    """etcd and kube-apiserver, with logs and data in their own folder, which `stop` removes."""
 
     def __init__(self, options=None):
         self.options = options or Options()
@@ -73,15 +73,15 @@ class KubeServer:
 
     def kubeconfig(self, user="admin", *, url=None, entry=None, namespace=None):
         """
-        The path of a new kubeconfig file that lets `user` in by token.
+        Return the path of a new kubeconfig file that authenticates `user` by token.
 
-        `entry` replaces the token by any other entry that kubeconfig files have for a user; `url` leads through a proxy.
+        `entry` replaces the token by another user entry of a kubeconfig file; `url` leads through a proxy.
         """
         entry = entry if entry is not None else {"token": self.token(user)}
         return self.credentials.kubeconfig(url or self.url, entry, namespace=namespace)
 
     def client_certificate(self, user, group=None, *, lifetime=None):
-        """The paths of a certificate and a key that let `user` in; expired if `lifetime` (seconds) is negative."""
+        """Return the paths of a certificate and key for `user`; expired if `lifetime` (seconds) is negative."""
         return self.credentials.issue("client.invalid", common_name=user, group=group, lifetime=lifetime)
 
     def start(self):
@@ -95,15 +95,15 @@ class KubeServer:
         return self
 
     def stop(self):
-        """End everything that was started here and forget its data."""
+        """Stop everything that was started here and delete its data."""
         for scheduler in self.schedulers:
             scheduler.kill()
-        self.apiserver.kill()  # nothing of it is to be kept, so nobody waits for a graceful end
+        self.apiserver.kill()  # its data is deleted, so a graceful stop is unnecessary
         self.etcd.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def recover(self):
-        """Whatever a test has done to it: both servers run again, and no scheduler does."""
+        """Restore the servers after a test: both run again, and no scheduler runs."""
         while self.schedulers:
             self.schedulers.pop().kill()
         for server in (self.etcd, self.apiserver):
@@ -112,12 +112,12 @@ class KubeServer:
         self.apiserver.wait_ready()
 
     def restart_apiserver(self):
-        """A clean stop and a start at the same address: watches end, data stays."""
+        """Stop cleanly and start at the same address: watches end, data stays."""
         self.apiserver.stop()
         self.apiserver.start()
 
     def kill_apiserver(self):
-        """kill -9, and gone until `start_apiserver`."""
+        """kill -9; the API server is down until `start_apiserver`."""
         self.apiserver.kill()
 
     def start_apiserver(self):
@@ -127,7 +127,7 @@ class KubeServer:
         """
         kill -9 and a start of the store under a running API server, which recovers by itself.
 
-        Nothing that was acknowledged is lost. A clean stop would wait seven seconds for the API server to let go.
+        No acknowledged write is lost. A clean stop would wait seven seconds for the API server to disconnect.
         """
         self.etcd.kill()
         self.etcd.start()
@@ -135,39 +135,39 @@ class KubeServer:
 
     def clear(self):
         """
-        Take away every object that was made since the start, of whatever kind but CustomResourceDefinition.
+        Delete every object created since the start, of any kind except CustomResourceDefinition.
 
-        Straight from the store, so that neither a finalizer nor a webhook that a test left behind is in the way. Objects
-        that were there at the start and have been changed stay changed.
+        They are deleted in the store, so that neither finalizers nor leftover webhooks prevent it. Changes to objects
+        that existed at the start are kept.
         """
-        self.store.delete(key for key in self.store.keys() - self._at_start if not key.startswith(OF_THE_SERVER))
+        self.store.delete(key for key in self.store.keys() - self._at_start if not key.startswith(SERVER_KEYS))
 
     def compact_etcd(self):
         """
-        Forget every version of every object but the latest, in the store. Returns the revision compacted to.
+        Compact the store to the latest version of every object. Return the revision.
 
-        The API server still answers watches from the events it has in memory; `forget_history` takes those too.
+        The API server still serves watches from its cache; `forget_history` clears that too.
         """
         return self.store.compact()
 
     def forget_history(self):
-        """What a watch that comes back too late meets: the store compacted and the API server's memory empty."""
+        """Compact the store and empty the watch cache, so that old watches find their history gone."""
         revision = self.compact_etcd()
         self.restart_apiserver()
         return revision
 
     def start_scheduler(self, name="default-scheduler", config=None):
         """
-        A real kube-scheduler for pods of the scheduler `name`, as a running Process.
+        Start a real kube-scheduler for pods of the scheduler `name`; return its Process.
 
-        `config` holds fields of a KubeSchedulerConfiguration that replace the ones here; its profiles keep their names.
+        `config` has fields of a KubeSchedulerConfiguration that replace the ones here; its profiles keep their names.
         """
         kubeconfig = self.kubeconfig("kube-scheduler")
         content = {
             "apiVersion": "kubescheduler.config.k8s.io/v1",
             "kind": "KubeSchedulerConfiguration",
             "leaderElection": {"leaderElect": False},
-            # Upstream's scheduler_perf has the same limits: none that a test would meet.
+            # The limits of upstream's scheduler_perf, which no test reaches.
             "clientConnection": {"kubeconfig": str(kubeconfig), "qps": 5000, "burst": 5000},
             "profiles": [{"schedulerName": name}],
         } | (config or {})
@@ -207,7 +207,7 @@ class KubeServer:
                 f"--initial-cluster=default={peer}",
                 f"--quota-backend-bytes={8 << 30}",
             ],
-            # A variable, because versions that do not know a flag refuse to start. Nothing here outlives a power cut.
+            # A variable, because etcd does not start with an unknown flag. Durability is not needed here.
             env={**os.environ, "ETCD_UNSAFE_NO_FSYNC": "true"},
             log=self.folder / "etcd.log",
             ready=lambda: answers(f"{self.etcd_url}/health"),
@@ -219,7 +219,7 @@ class KubeServer:
         disabled = ["ServiceAccount"] + ([] if options.taint_new_nodes else ["TaintNodesByCondition"])
         flags = [
             f"--etcd-servers={self.etcd_url}",
-            "--etcd-compaction-interval=0",  # history ends when a test says so
+            "--etcd-compaction-interval=0",  # tests compact explicitly
             "--bind-address=127.0.0.1",
             "--advertise-address=127.0.0.1",
             "--endpoint-reconciler-type=none",
@@ -229,7 +229,7 @@ class KubeServer:
             f"--client-ca-file={secrets.ca_file}",
             f"--token-auth-file={secrets.token_file}",
             "--authorization-mode=RBAC",
-            "--allow-privileged=true",  # as everywhere: a network could not be set up without
+            "--allow-privileged=true",  # as in every real cluster: network plugins need it
             "--service-account-issuer=https://kubernetes.default.svc",
             f"--service-account-key-file={secrets.account_key}",
             f"--service-account-signing-key-file={secrets.account_key}",

@@ -1,4 +1,4 @@
-"""kubectl of the environment, for what a user would type."""
+"""kubectl of the environment, for commands that a user would run."""
 
 import pathlib
 import subprocess
@@ -6,6 +6,6 @@ import sys
 
 
 def kubectl(*arguments, kubeconfig):
-    """What kubectl answers, as a CompletedProcess; it may have failed."""
+    """Run kubectl and return its CompletedProcess; it may have failed."""
     command = [pathlib.Path(sys.executable).with_name("kubectl"), "--kubeconfig", kubeconfig, *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False)

@@ -1,8 +1,8 @@
-"""Nodes and pods for live tests, as plain dicts. What they do not say, the API server fills in."""
+"""Nodes and pods for live tests, as plain dicts. The API server sets the defaults."""
 
 
 def node(number, *, prefix="node-", cpu="4", memory="16Gi", pods=110, zones=3, labels=None, taints=None, spec=None):
-    """A ready node; the zones go round: zone-0, zone-1, …. `labels` may be a function of the number."""
+    """A ready node; zones alternate: zone-0, zone-1, …. `labels` may be a function of the number."""
     name = f"{prefix}{number}"
     own = labels(number) if callable(labels) else labels or {}
     capacity = {"cpu": cpu, "memory": memory, "pods": str(pods)}

@@ -1,4 +1,4 @@
-"""Our webhook in front of a real API server, in the test's own event loop."""
+"""The webhook of Bayplan, called by a real API server, in the event loop of the test."""
 
 import asyncio
 import contextlib
@@ -23,17 +23,17 @@ CONFIGURATIONS = tuple(
 DEFAULT = AdmissionSettings()
 
 
-class SeenView:
-    """The cluster as it was when somebody last looked."""
+class ObservedView:
+    """The cluster as last read by `read`."""
 
     synced = True
 
     def __init__(self, limits=NO_LIMITS):
         self.index = PlacementIndex()
         self.limits = limits
-        self._waiting = {}
+        self._pending = {}
 
-    async def rotate(self, admin):
+    async def read(self, admin):
         for written in await admin.items("nodes"):
             if written["metadata"]["name"] not in self.index.slots.by_name:
                 self.index.add_target(targets.target_of_node(msgspec.convert(written, Node)))
@@ -42,21 +42,21 @@ class SeenView:
             node = written["spec"].get("nodeName")
             if node and workload.key not in self.index.records:
                 self.index.add(workload, node)
-                self._waiting.pop(workload.key, None)
+                self._pending.pop(workload.key, None)
             elif not node:
-                self._waiting[workload.key] = workload
+                self._pending[workload.key] = workload
 
     async def pending(self, namespace):
-        return [workload for workload in self._waiting.values() if workload.namespace == namespace]
+        return [workload for workload in self._pending.values() if workload.namespace == namespace]
 
     async def pod(self, namespace, name):
         key = f"{namespace}/{name}"
         record = self.index.records.get(key)
-        return record.workload if record else self._waiting.get(key)
+        return record.workload if record else self._pending.get(key)
 
 
-class OpenDoor:
-    """A running webhook. `reviews` are the paths and verdicts of all it was asked; `close` ends it and tells nobody."""
+class ServedWebhook:
+    """A running webhook. `reviews` has the path and verdict of each review; `close` stops it but keeps its configuration."""
 
     def __init__(self, admin, rotator, server, written):
         self.admin, self.rotator, self.server = admin, rotator, server
@@ -69,13 +69,13 @@ class OpenDoor:
 
 
 @contextlib.asynccontextmanager
-async def opened(
-    admin, settings=DEFAULT, view=None, *, failure_policy="Fail", lifetimes=None, now=None, shakes_hands=False
+async def serving_webhook(
+    admin, settings=DEFAULT, view=None, *, failure_policy="Fail", lifetimes=None, now=None, new_connections=False
 ):
     """
-    A webhook that the API server asks, as a context; it has been asked once already when the context begins.
+    Serve a webhook inside the block, which begins after the API server has called it once.
 
-    With `shakes_hands` every request needs a TLS connection of its own, so every one sees what is shown then.
+    With `new_connections` every request uses a new TLS connection, and so the current certificate.
     """
     context, written = certificates.server_context(), []
 
@@ -85,32 +85,32 @@ async def opened(
     async def inject(bundle):
         await manifests.bundle_injector(patch, written)(bundle)
 
-    door = OpenDoor(admin, None, None, written)
+    webhook = ServedWebhook(admin, None, None, written)
     app = serving.application(
-        AdmissionHandler(settings, view), lambda path, allowed, seconds: door.reviews.append((path, allowed))
+        AdmissionHandler(settings, view), lambda path, allowed, seconds: webhook.reviews.append((path, allowed))
     )
-    if shakes_hands:
+    if new_connections:
         app.on_response_prepare.append(_end_connection)
-    door.rotator = CertificateRotator(
+    webhook.rotator = CertificateRotator(
         context, ["127.0.0.1"], MemoryStore(), inject, lifetimes or CertificateLifetimes()
     )
-    await door.rotator.rotate(now or datetime.now(UTC))  # so that the server has something to show
-    door.server = await door._stack.enter_async_context(serving.WebhookServer(app, context, "127.0.0.1", 0))
-    address = manifests.WebhookAddress(url=f"https://127.0.0.1:{door.server.port}")
+    await webhook.rotator.rotate(now or datetime.now(UTC))  # the server needs a first certificate
+    webhook.server = await webhook._stack.enter_async_context(serving.WebhookServer(app, context, "127.0.0.1", 0))
+    address = manifests.WebhookAddress(url=f"https://127.0.0.1:{webhook.server.port}")
     written += manifests.manifests(address, settings.own_namespace, failure_policy)
     try:
         for configuration in written:
             await admin.create(configuration)
-        await door.rotator.rotate(now or datetime.now(UTC))
-        await wait_for(lambda: _asks(door))
-        yield door
+        await webhook.rotator.rotate(now or datetime.now(UTC))
+        await wait_for(lambda: _is_called(webhook))
+        yield webhook
     finally:
         for resource in CONFIGURATIONS:
             with contextlib.suppress(ApiError):
                 await admin.delete(resource, manifests.NAME)
         await asyncio.sleep(0)
-        await door.close()
-        await wait_for(lambda: _no_longer_asks(admin))
+        await webhook.close()
+        await wait_for(lambda: _is_no_longer_called(admin))
 
 
 async def _end_connection(_request, response):
@@ -126,15 +126,15 @@ PROBE = {
 }
 
 
-async def _asks(door):
+async def _is_called(webhook):
     with contextlib.suppress(ApiError):
-        await door.admin.create(PROBE, dryRun="All")
-    paths = {path for path, _ in door.reviews}
+        await webhook.admin.create(PROBE, dryRun="All")
+    paths = {path for path, _ in webhook.reviews}
     return {serving.PODS, serving.MUTATE} <= paths
 
 
-async def _no_longer_asks(admin):
-    """Whether the API server has forgotten a webhook that is gone: till then it fails."""
+async def _is_no_longer_called(admin):
+    """Whether the API server no longer calls the removed webhook: until then requests fail."""
     with contextlib.suppress(ApiError):
         await admin.create(PROBE, dryRun="All")
         return True

@@ -1,4 +1,4 @@
-"""One server as a child process: started, waited for, stopped, killed, its log kept. Knows nothing of Kubernetes."""
+"""A server as a child process: start, wait until ready, stop, kill, keep its log. Knows nothing of Kubernetes."""
 
 import concurrent.futures
 import itertools
@@ -11,23 +11,23 @@ import subprocess
 import time
 import urllib.request
 
-# Below the range that outgoing connections take theirs from: nobody else gets our port while its server restarts.
+# Below the range of ephemeral ports: no outgoing connection takes the port while its server restarts.
 PORTS = range(20000, 30000)
-_turns = itertools.count(100 * os.getpid())  # test processes side by side look in different places
+_port_numbers = itertools.count(100 * os.getpid())  # concurrent test processes start at different ports
 LOG_TAIL = 25
-# The kernel takes the thread that started a child for its parent: this one lasts as long as we do.
+# To the kernel the parent of a child is the thread that started it: this thread lasts as long as the process.
 _parent = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="parent-of-servers")
 
 
 class StartError(Exception):
-    """A server ended, or never became ready; carries the end of its log."""
+    """A server exited or never became ready; has the end of its log."""
 
 
 class Process:
     """
     A command that can be started again with the same arguments.
 
-    Its output is appended to one log over all starts. It dies with us even if we are killed, where `setpriv` exists.
+    Its output is appended to one log. Where `setpriv` exists, it is killed with this process.
     """
 
     def __init__(self, command, *, log, env=None, ready):
@@ -50,7 +50,7 @@ class Process:
         return self.child.pid
 
     def start(self, timeout=120):
-        """Start it and return when `ready()` says so."""
+        """Start it and return when `ready()` is true."""
         assert not self.running, f"{self.name} runs already"
         guard = ["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []
         with self.log.open("ab") as log:
@@ -72,7 +72,7 @@ class Process:
             time.sleep(0.05)
 
     def stop(self, timeout=15):
-        """Ask it to end, and make it end if it has not by then."""
+        """Send SIGTERM, and SIGKILL after the timeout."""
         if self.running:
             self.child.terminate()
             try:
@@ -91,9 +91,9 @@ class Process:
 
 
 def free_port():
-    """A loopback port that nobody listens on, and that this process has not been given before."""
+    """Return a free loopback port that was not returned before."""
     while True:
-        port = PORTS[next(_turns) % len(PORTS)]
+        port = PORTS[next(_port_numbers) % len(PORTS)]
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
@@ -105,7 +105,7 @@ def free_port():
 
 def answers(url, *, ca_file=None, token=None):
     """Whether a GET gives 200 now."""
-    handlers = [urllib.request.ProxyHandler({})]  # a proxy of the environment is not for loopback
+    handlers = [urllib.request.ProxyHandler({})]  # ignore proxies of the environment for loopback
     if ca_file:
         handlers.append(urllib.request.HTTPSHandler(context=ssl.create_default_context(cafile=ca_file)))
     request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"} if token else {})

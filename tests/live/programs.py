@@ -1,4 +1,4 @@
-"""`bayplan` as a process of its own that is asked, listened to, interrupted."""
+"""`bayplan` as a child process with input, output and signals."""
 
 import asyncio
 import contextlib
@@ -7,7 +7,7 @@ import sys
 
 
 class Program:
-    """`bayplan` as a process; `said` grows with what it says."""
+    """`bayplan` as a process; `said` grows with its standard error."""
 
     def __init__(self, child):
         self.child, self.said = child, ""
@@ -18,7 +18,7 @@ class Program:
             self.said += line.decode()
 
     async def end(self):
-        """Its exit code and what it answered."""
+        """Wait for its exit; return its exit code and standard output."""
         answer = await self.child.stdout.read()
         await self._listening
         return await self.child.wait(), answer.decode()
@@ -26,7 +26,7 @@ class Program:
 
 @contextlib.asynccontextmanager
 async def started(command, server, *words, user="admin", stdin=asyncio.subprocess.DEVNULL):
-    """A command on the server, as `user`, while the block lasts."""
+    """Run a command against the server as `user` during the block."""
     child = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "bayplan", command, "--kubeconfig", server.kubeconfig(user), *words),
         stdin=stdin,
@@ -44,7 +44,7 @@ async def started(command, server, *words, user="admin", stdin=asyncio.subproces
 
 
 async def ended(command, server, *words, **how):
-    """Exit code, answer and what else was said."""
+    """Run a command; return exit code, standard output and standard error."""
     async with started(command, server, *words, **how) as program:
         code, answer = await program.end()
         return code, answer, program.said

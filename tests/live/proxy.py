@@ -1,7 +1,7 @@
 """
-A bad network and an overloaded server on demand: an HTTP proxy in front of a real API server.
+Simulates a bad network and an overloaded server: an HTTP proxy in front of a real API server.
 
-It ends TLS, so tokens pass through it and client certificates do not.
+It terminates TLS, so it forwards tokens but not client certificates.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from aiohttp import web
 
 from live.threaded_server import ThreadedServer, hang_up
 
-# Of one connection, not of the message: RFC 9110, section 7.6.1. The length is given anew.
+# Headers of one connection, not of the message: RFC 9110, section 7.6.1. The length is set again.
 OF_A_CONNECTION = frozenset({"connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "host"})
 
 
@@ -27,18 +27,18 @@ def anything(method, path):
 @dataclasses.dataclass
 class Fault:
     """
-    What befalls requests: they are answered with `status`, or carried out and the answer lost where that is None.
+    A fault of requests: they are answered with `status`; if that is None, they are carried out and the response is lost.
 
-    Where `swallowed`, nobody ever hears of them again.
+    If `swallowed`, they are neither forwarded nor answered.
     """
 
     status: int | None
-    matching: Callable[[str, str], bool] = anything  # of method and path
-    times: int | None = None  # until `calm` where None
+    matching: Callable[[str, str], bool] = anything  # by method and path
+    times: int | None = None  # None: until `calm`
     retry_after: int | None = None
     swallowed: bool = False
 
-    def befalls(self, request):
+    def applies_to(self, request):
         if self.times == 0 or not self.matching(request.method, request.path):
             return False
         if self.times is not None:
@@ -50,7 +50,7 @@ class Proxy(ThreadedServer):
     """
     `with Proxy(server) as proxy:` and a client of `proxy.url`, or `proxy.kubeconfig()`.
 
-    `latency` (seconds) comes before every answer, `bytes_per_second` bounds each stream, both may be set at any time.
+    `latency` (seconds) delays every response, `bytes_per_second` limits each stream; both may be set at any time.
     """
 
     def __init__(self, server):
@@ -64,26 +64,26 @@ class Proxy(ThreadedServer):
         self.swallowed = 0
         self.latency = 0.0
         self.bytes_per_second = None
-        self.answers = collections.Counter()  # by status; None for those lost
+        self.answers = collections.Counter()  # by status; None for lost responses
         self.ca_file = server.ca_file
 
     def kubeconfig(self, user="admin"):
         return self._upstream.kubeconfig(user, url=self.url)
 
     def storm(self, status, *, times=None, retry_after=None, matching=anything):
-        """Refuse requests: the next `times` that `matching(method, path)` chooses, or all until `calm`."""
+        """Reject requests: the next `times` that `matching(method, path)` selects, or all until `calm`."""
         self._faults.append(Fault(status, matching, times, retry_after))
 
     def lose_answers(self, *, times=None, matching=anything):
-        """Carry requests out and break the connection instead of answering: did it happen or not?"""
+        """Carry requests out and close the connection without a response: the outcome is unknown to the client."""
         self._faults.append(Fault(None, matching, times))
 
     def swallow(self, *, matching=anything):
-        """Neither pass on nor answer these requests, and break their connections at last when it is calm again."""
+        """Neither forward nor answer these requests, and close their connections on `calm`."""
         self._faults.append(Fault(None, matching, swallowed=True))
 
     def calm(self):
-        """No more faults, no latency, full speed, streams flow."""
+        """Remove all faults, latency and limits, and resume streams."""
         self._faults.clear()
         self._loop.call_soon_threadsafe(self._let_go)
         self.latency = 0.0
@@ -91,7 +91,7 @@ class Proxy(ThreadedServer):
         self.flow()
 
     def stall(self):
-        """Every answer and stream stands still, connections stay: a network that swallows packets."""
+        """Stall every response and stream but keep connections, like a network that drops packets."""
         self._loop.call_soon_threadsafe(self._flowing.clear)
 
     def flow(self):
@@ -115,7 +115,7 @@ class Proxy(ThreadedServer):
     async def handle(self, request):
         if self.latency:
             await asyncio.sleep(self.latency)
-        fault = next((fault for fault in self._faults if fault.befalls(request)), None)
+        fault = next((fault for fault in self._faults if fault.applies_to(request)), None)
         if fault and fault.swallowed:
             self.swallowed += 1
             await self._calm.wait()
@@ -123,10 +123,10 @@ class Proxy(ThreadedServer):
             return web.Response(status=502)
         if fault and fault.status:
             self.answers[fault.status] += 1
-            return refusal(fault)
+            return rejection(fault)
         try:
             return await self._pass_on(request, lost=fault is not None)
-        except aiohttp.ClientError:  # the API server is away, or went away in mid-answer
+        except aiohttp.ClientError:  # the API server is down, or stopped during the response
             hang_up(request.transport)
             return web.Response(status=502)
 
@@ -153,7 +153,7 @@ class Proxy(ThreadedServer):
             return response
 
 
-def refusal(fault):
+def rejection(fault):
     """The Status object that an API server sends with a 429 or 503."""
     reasons = {429: "TooManyRequests", 500: "InternalError", 503: "ServiceUnavailable", 504: "Timeout"}
     content = {

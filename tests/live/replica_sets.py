@@ -1,4 +1,4 @@
-"""ReplicaSets without a controller manager: pods that belong to one, and a keeper that makes missing ones again."""
+"""ReplicaSets without a controller manager: their pods, and a reconciler that recreates missing ones."""
 
 import asyncio
 import contextlib
@@ -11,7 +11,7 @@ NUMBERS = itertools.count(1)
 
 
 class ReplicaSet:
-    """A real ReplicaSet whose pods a test places by hand; `keep` does what its controller would."""
+    """A real ReplicaSet whose pods a test places; `reconciled` does what its controller would."""
 
     def __init__(self, admin, made, spec):
         self.admin, self.spec = admin, spec
@@ -20,7 +20,7 @@ class ReplicaSet:
 
     @classmethod
     async def create(cls, admin, name, namespace, replicas, **spec):
-        """`spec` are fields of its pods. They end at once when told to: nobody here would end them later."""
+        """`spec` has fields of its pods. Their grace period is 0, as there is no kubelet to end them."""
         labels, spec = {"app": name}, {"terminationGracePeriodSeconds": 0, "scheduler": "bayplan", **spec}
         template = pod(name, namespace, meta={"labels": labels}, **spec)
         content = {
@@ -40,27 +40,29 @@ class ReplicaSet:
         meta = {"labels": {"app": self.name}, "ownerReferences": [owner]}
         name, where = f"{self.name}-{next(NUMBERS)}", {"nodeName": node} if node else {}
         await self.admin.create_pod(name, self.namespace, meta=meta, **self.spec, **where)
-        if node:  # as its kubelet would say: budgets protect what runs and is ready
+        if node:  # the status that a kubelet would write: budgets protect running, ready pods
             status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
             await self.admin.patch("pods", name, {"status": status}, self.namespace, subresource="status")
         return name
 
     async def pods(self):
-        """Name → node, of those that are not told to end; empty while it has none."""
-        return {one["metadata"]["name"]: one["spec"].get("nodeName", "") for one in await self._found(ending=False)}
+        """Return name → node of the pods that are not terminating; the node is empty if unbound."""
+        return {
+            one["metadata"]["name"]: one["spec"].get("nodeName", "") for one in await self._found(terminating=False)
+        }
 
-    async def ending(self):
-        """The names of those that are told to end and have not."""
-        return [one["metadata"]["name"] for one in await self._found(ending=True)]
+    async def terminating(self):
+        """Return the names of the terminating pods."""
+        return [one["metadata"]["name"] for one in await self._found(terminating=True)]
 
-    async def _found(self, *, ending):
+    async def _found(self, *, terminating):
         found = await self.admin.items("pods", self.namespace, labelSelector=f"app={self.name}")
-        return [one for one in found if ("deletionTimestamp" in one["metadata"]) is ending]
+        return [one for one in found if ("deletionTimestamp" in one["metadata"]) is terminating]
 
     @contextlib.asynccontextmanager
-    async def kept(self):
-        """While the block lasts, there are soon as many pods as there should be."""
-        task = asyncio.create_task(self._keep())
+    async def reconciled(self):
+        """Recreate missing pods during the block."""
+        task = asyncio.create_task(self._reconcile())
         try:
             yield
         finally:
@@ -68,24 +70,24 @@ class ReplicaSet:
             with contextlib.suppress(asyncio.CancelledError):
                 await task
 
-    async def _keep(self):
+    async def _reconcile(self):
         while True:
             for _ in range(self.replicas - len(await self.pods())):
                 await self.make_pod()
             await asyncio.sleep(0.1)
 
 
-def rather_apart(app):
-    """A wish that no two pods of the application share a node."""
+def preferred_anti_affinity(app):
+    """Preferred anti-affinity between the pods of an application, by node."""
     term = {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": HOST}
-    wish = {"weight": 100, "podAffinityTerm": term}
-    return {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [wish]}}
+    weighted = {"weight": 100, "podAffinityTerm": term}
+    return {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [weighted]}}
 
 
 async def crowded(admin, namespace):
-    """Three pods that would rather stand apart, all on one node of three."""
+    """Create three pods with preferred anti-affinity, all on one node of three."""
     await admin.create_nodes(3)
-    web = await ReplicaSet.create(admin, "web", namespace, 3, affinity=rather_apart("web"))
+    web = await ReplicaSet.create(admin, "web", namespace, 3, affinity=preferred_anti_affinity("web"))
     for _ in range(3):
         await web.make_pod("node-0")
     return web

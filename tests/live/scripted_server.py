@@ -1,12 +1,12 @@
 """
-An API server that plays a script, for what a real one cannot be made to do on demand: behaviour per request, no store.
+An API server that plays a script, for behaviour that a real one does not show on demand. It has no store.
 
     with ScriptedServer() as server:
         server.on("GET", "/api/v1/pods", page("Pod", first, "7", token="more"), gone())
         server.on("GET", "/api/v1/pods", stream(event("ADDED", pod), ending=CUT))
 
-Each step is played once, in the order given, per method and path. A request that no step is left for gets a 500 and is
-kept in `surprises`; a fixture or test asserts that there are none.
+Each step is played once, in the order given, per method and path. A request without a remaining step gets a 500 and is
+recorded in `surprises`; a fixture or test asserts that there are none.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ END, CUT, STALL = "end", "cut", "stall"
 
 @dataclasses.dataclass(frozen=True)
 class Seen:
-    """One request as it came."""
+    """One received request."""
 
     method: str
     path: str
@@ -33,7 +33,7 @@ class Seen:
 
 
 class ScriptedServer(ThreadedServer):
-    """`requests` has all that came, in order."""
+    """`requests` has all received requests, in order."""
 
     def __init__(self, certificate=None):
         super().__init__(certificate)
@@ -43,16 +43,16 @@ class ScriptedServer(ThreadedServer):
         self.surprises = []
 
     def on(self, method, path, *steps):
-        """Play these after those given before; the query is not part of the path."""
+        """Add steps to play after the earlier ones; the query is not part of the path."""
         self._steps[method, path].extend(steps)
 
     def always(self, method, path, step):
-        """Play this whenever nothing else is left."""
+        """Play this step when no other is left."""
         self._always[method, path] = step
 
     @property
     def unplayed(self):
-        """How many steps are left, by method and path."""
+        """Return how many steps are left, by method and path."""
         return {key: len(steps) for key, steps in self._steps.items() if steps}
 
     async def handle(self, request):
@@ -63,7 +63,7 @@ class ScriptedServer(ThreadedServer):
         step = self._steps[key].popleft() if self._steps[key] else self._always.get(key)
         if step is None:
             self.surprises.append(seen)
-            step = refusal(500, "InternalError", f"no step is left for {request.method} {request.path}")
+            step = rejection(500, "InternalError", f"no step is left for {request.method} {request.path}")
         return await step(request)
 
 
@@ -74,14 +74,14 @@ def answer(content, status=200, headers=None):
     return step
 
 
-def refusal(status, reason="", message="", *, retry_after=None):
-    """A Status object, as API servers refuse."""
+def rejection(status, reason="", message="", *, retry_after=None):
+    """An error response with a Status object."""
     headers = {"Retry-After": str(retry_after)} if retry_after is not None else None
     return answer(status_object(status, reason, message), status, headers)
 
 
 def gone(message="The provided continue parameter is too old to display a consistent list result."):
-    return refusal(410, "Expired", message)
+    return rejection(410, "Expired", message)
 
 
 def page(kind, items, version, *, token="", left=None):
@@ -95,7 +95,7 @@ def stream(*lines, ending=END, pause=0.0):
     """
     A watch: one line per event (a dict, or bytes as they are), `pause` seconds before each.
 
-    Then it ends as a watch does that timed out, is cut in the middle of a line, or stays open in silence.
+    Then it ends like a watch that timed out, is cut within a line, or stays open without data.
     """
 
     async def step(request):
@@ -108,14 +108,14 @@ def stream(*lines, ending=END, pause=0.0):
             await response.write(b'{"type":"MODIFIED","object":{"kind":')
             hang_up(request.transport)
         elif ending == STALL:
-            await asyncio.Event().wait()  # until the client goes or the server stops
+            await asyncio.Event().wait()  # until the client disconnects or the server stops
         return response
 
     return step
 
 
 def slowly(content, *, piece=1, pause=0.01):
-    """The right answer, `piece` bytes at a time."""
+    """A complete response, sent `piece` bytes at a time."""
 
     async def step(request):
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
@@ -130,7 +130,7 @@ def slowly(content, *, piece=1, pause=0.01):
 
 
 def hang_up_at_once():
-    """The connection breaks without an answer."""
+    """Close the connection without a response."""
 
     async def step(request):
         hang_up(request.transport)
@@ -150,7 +150,7 @@ def bookmark(kind, version, *, initial_events_end=False):
 
 
 def error_event(status, reason="", message=""):
-    """How a watch ends that the server cannot go on with: 410 inside a 200."""
+    """The error event that ends a watch, such as 410 within a 200 response."""
     return event("ERROR", status_object(status, reason, message))
 
 

@@ -1,11 +1,11 @@
-"""etcd under the API server, asked over its JSON gateway: what is there, away with it, and away with its history."""
+"""etcd under the API server, over its JSON gateway: list keys, delete them, compact their history."""
 
 import base64
 import json
 import urllib.request
 
 OBJECTS = "/registry/"
-AT_ONCE = 100  # deletions in a transaction; etcd takes 128
+MAX_DELETIONS = 100  # in a transaction; etcd allows 128
 
 
 class Store:
@@ -13,19 +13,19 @@ class Store:
         self.url = url
 
     def keys(self):
-        """The keys of all objects of all kinds."""
+        """Return the keys of all objects of all kinds."""
         after = OBJECTS[:-1] + chr(ord(OBJECTS[-1]) + 1)
         found = self._ask("kv/range", {"key": _encoded(OBJECTS), "range_end": _encoded(after), "keys_only": True})
         return {base64.b64decode(entry["key"]).decode() for entry in found.get("kvs", ())}
 
     def delete(self, keys):
-        """Objects go without a word of any admission plugin, webhook or finalizer; watches see them go."""
+        """Delete objects without admission plugins, webhooks or finalizers; watches see the deletions."""
         deletions = [{"requestDeleteRange": {"key": _encoded(key)}} for key in keys]
-        for start in range(0, len(deletions), AT_ONCE):
-            self._ask("kv/txn", {"success": deletions[start : start + AT_ONCE]})
+        for start in range(0, len(deletions), MAX_DELETIONS):
+            self._ask("kv/txn", {"success": deletions[start : start + MAX_DELETIONS]})
 
     def compact(self):
-        """Forget every version of every object but the latest; the revision of that."""
+        """Compact to the latest version of every object; return its revision."""
         revision = self._ask("kv/range", {"key": _encoded(OBJECTS)})["header"]["revision"]
         self._ask("kv/compaction", {"revision": revision, "physical": True})
         return int(revision)

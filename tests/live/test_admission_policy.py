@@ -1,4 +1,4 @@
-"""The ValidatingAdmissionPolicy says what `bayplan validate` says, asked by a real API server."""
+"""The ValidatingAdmissionPolicy gives the verdicts of `bayplan validate`, on a real API server."""
 
 import asyncio
 import contextlib
@@ -39,7 +39,7 @@ def term(text):
     return yaml.safe_load(text)
 
 
-WEAPON = term("{labelSelector: {}, namespaceSelector: {}, topologyKey: zone}")
+CLUSTER_WIDE = term("{labelSelector: {}, namespaceSelector: {}, topologyKey: zone}")
 
 
 def pod(*terms, namespace="default", **metadata):
@@ -61,8 +61,8 @@ def template(kind, api_version, *terms):
     return {"apiVersion": api_version, "kind": kind, "metadata": made["metadata"], "spec": inner}
 
 
-async def refusal(admin, obj):
-    """Why the API server does not take the object; empty if it does. Nothing is kept."""
+async def rejection(admin, obj):
+    """Return why the API server rejects the object; empty if it does not. Nothing is stored."""
     try:
         await admin.create(obj, dryRun="All")
     except ApiError as error:
@@ -76,7 +76,7 @@ async def guarded(admin):
     documents = list(yaml.safe_load_all(MANIFEST.read_text()))
     for document in documents:
         await admin.create(document)
-    await wait_for(lambda: refusal(admin, pod(WEAPON)))
+    await wait_for(lambda: rejection(admin, pod(CLUSTER_WIDE)))
     yield admin
     for document in documents:
         resource = BINDINGS if document["kind"].endswith("Binding") else POLICIES
@@ -85,7 +85,7 @@ async def guarded(admin):
 
 
 async def _forgotten(admin):
-    return not await refusal(admin, pod(WEAPON))
+    return not await rejection(admin, pod(CLUSTER_WIDE))
 
 
 TERMS = [
@@ -104,12 +104,12 @@ TERMS = [
 ]  # fmt: skip
 
 
-async def test_terms_are_judged_as_validate_judges_them(guarded):
+async def test_terms_are_reviewed_as_by_validate(guarded):
     for text in TERMS:
         obj = pod(term(text))
         ours = pod_guard.guard_verdict(pod_guard.read_pod_like(obj, "default"), UPSTREAM, GuardSettings()).causes
-        said = await refusal(guarded, obj)
-        assert BEYOND in said if ours else not said, text
+        message = await rejection(guarded, obj)
+        assert BEYOND in message if ours else not message, text
 
 
 KINDS = {
@@ -121,57 +121,59 @@ KINDS = {
 
 async def test_templates_too(guarded):
     for version, kind in [(version, kind) for version, kinds in KINDS.items() for kind in kinds]:
-        assert BEYOND in await refusal(guarded, template(kind, version, WEAPON)), kind
-        assert not await refusal(guarded, template(kind, version, {**WEAPON, "topologyKey": HOSTNAME})), kind
+        assert BEYOND in await rejection(guarded, template(kind, version, CLUSTER_WIDE)), kind
+        assert not await rejection(guarded, template(kind, version, {**CLUSTER_WIDE, "topologyKey": HOSTNAME})), kind
 
 
-async def test_random_pods_are_judged_as_validate_judges_them(guarded):
-    refused = 0
+async def test_random_pods_are_reviewed_as_by_validate(guarded):
+    rejected = 0
     for seed in range(150):
         obj = strategies.seeded(seed, presets=("upstream",))["pod"]
         anti = (obj["spec"].get("affinity") or {}).get("podAntiAffinity") or {}
         obj = pod(*[t for t in anti.get(REQUIRED) or [] if t["topologyKey"]], labels=obj["metadata"].get("labels"))
         ours = pod_guard.guard_verdict(pod_guard.read_pod_like(obj, "default"), UPSTREAM, GuardSettings()).causes
-        said = await refusal(guarded, obj)
-        assert bool(said) == bool(ours), (said, obj)
-        refused += bool(ours)
-    assert 0 < refused < 150
+        message = await rejection(guarded, obj)
+        assert bool(message) == bool(ours), (message, obj)
+        rejected += bool(ours)
+    assert 0 < rejected < 150
 
 
-async def test_system_pods_are_never_blocked(guarded):
-    assert not await refusal(guarded, pod(WEAPON, namespace="kube-system"))
+async def test_system_pods_are_never_rejected(guarded):
+    assert not await rejection(guarded, pod(CLUSTER_WIDE, namespace="kube-system"))
 
 
 async def made_before(admin, *objects):
-    """The objects, as if they had been there before the guard."""
+    """Create the objects as if they had existed before the guard."""
     await admin.delete(BINDINGS, "bayplan-guard")
     await wait_for(lambda: _forgotten(admin))
     made = [await admin.create(one) for one in objects]
     bindings = [d for d in yaml.safe_load_all(MANIFEST.read_text()) if d["metadata"]["name"] == "bayplan-guard"]
     await admin.create(bindings[1])
-    await wait_for(lambda: refusal(admin, pod(WEAPON)))
+    await wait_for(lambda: rejection(admin, pod(CLUSTER_WIDE)))
     return made
 
 
-async def test_what_was_there_before_may_stay(guarded):
-    made = template("Deployment", "apps/v1", WEAPON)
+async def test_existing_terms_may_stay(guarded):
+    made = template("Deployment", "apps/v1", CLUSTER_WIDE)
     await made_before(guarded, made)
     name = made["metadata"]["name"]
     changed = await guarded.patch("apps/v1/deployments", name, {"spec": {"replicas": 5}}, "default")
     assert changed["spec"]["replicas"] == 5
     wider = {
-        "spec": {"template": {"spec": {"affinity": {"podAntiAffinity": {REQUIRED: [{**WEAPON, "topologyKey": "r"}]}}}}}
+        "spec": {
+            "template": {"spec": {"affinity": {"podAntiAffinity": {REQUIRED: [{**CLUSTER_WIDE, "topologyKey": "r"}]}}}}
+        }
     }
     with pytest.raises(ApiError, match="reaches beyond a node"):
         await guarded.patch("apps/v1/deployments", name, wider, "default")
     await guarded.delete("apps/v1/deployments", name, "default")
 
 
-async def test_changes_are_judged_as_the_webhook_judges_them(guarded):
-    """Terms that stay, move, go, come and become others, in every mix."""
+async def test_changes_are_reviewed_as_by_the_webhook(guarded):
+    """Terms that stay, move, are removed, added or changed, in every combination."""
     others = [term(text) for text in (TERMS[1], TERMS[3], TERMS[4])]
-    (old,) = await made_before(guarded, template("Deployment", "apps/v1", WEAPON, *others))
-    door, verdicts, random = AdmissionHandler(AdmissionSettings()), [], Random(7)
+    (old,) = await made_before(guarded, template("Deployment", "apps/v1", CLUSTER_WIDE, *others))
+    handler, verdicts, random = AdmissionHandler(AdmissionSettings()), [], Random(7)
     group = {"group": "apps", "version": "v1"}
     about = {"uid": "u", "kind": {**group, "kind": "Deployment"}, "resource": {**group, "resource": "deployments"}}
     there = old["spec"]["template"]["spec"]["affinity"]["podAntiAffinity"][REQUIRED]
@@ -180,22 +182,22 @@ async def test_changes_are_judged_as_the_webhook_judges_them(guarded):
         random.shuffle(terms)
         new = copy.deepcopy(old)
         new["spec"]["template"]["spec"]["affinity"]["podAntiAffinity"][REQUIRED] = terms
-        said = ""
+        message = ""
         try:
             new = await guarded.replace("apps/v1/deployments", new, dryRun="All")
         except ApiError as error:
-            said = str(error)
+            message = str(error)
         request = {**about, "operation": "UPDATE", "namespace": "default", "object": new, "oldObject": old}
         review = {"apiVersion": reviews.API_VERSION, "kind": reviews.KIND, "request": request}
-        ours = await door.validate(reviews.read_request(json.dumps(review).encode()))
-        assert not said if ours.allowed else BEYOND in said, terms
+        ours = await handler.validate(reviews.read_request(json.dumps(review).encode()))
+        assert not message if ours.allowed else BEYOND in message, terms
         verdicts.append(ours.allowed)
     assert 10 < sum(verdicts) < 50
     await guarded.delete("apps/v1/deployments", old["metadata"]["name"], "default")
 
 
 async def edit(admin, **variables):
-    """Set variables of the policy, as its manifest's readers would."""
+    """Set variables of the policy, as a user of its manifest would."""
     policy = await admin.get(POLICIES, "bayplan-guard")
     for variable in policy["spec"]["variables"]:
         if variable["name"] in variables:
@@ -207,12 +209,12 @@ async def edit(admin, **variables):
     ({"restrict": "'wider-than-node'"}, '"zone" reaches beyond a node, and hard anti-affinity may only use', ""),
     ({"restrict": "'all'"}, "only users, groups and namespaces that are exempt", "only users, groups and namespaces that are exempt"),
 ])  # fmt: skip
-async def test_the_capability(variables, over_zones, over_nodes, guarded):
+async def test_what_the_restrict_setting_forbids(variables, over_zones, over_nodes, guarded):
     own = [{"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": key} for key in ("zone", HOSTNAME)]
-    assert [await refusal(guarded, pod(one)) for one in own] == ["", ""]
+    assert [await rejection(guarded, pod(one)) for one in own] == ["", ""]
     await edit(guarded, **variables)
-    await wait_for(lambda: refusal(guarded, pod(own[0])))
-    zones, nodes = [await refusal(guarded, pod(one)) for one in own]
+    await wait_for(lambda: rejection(guarded, pod(own[0])))
+    zones, nodes = [await rejection(guarded, pod(one)) for one in own]
     assert over_zones in zones
     assert over_nodes in nodes if over_nodes else not nodes
 
@@ -247,15 +249,15 @@ OWNERS = [
 
 
 @pytest.fixture
-async def everybody_may(admin):
-    """Whoever comes has all rights, so that only the guard can say no."""
+async def all_rights(admin):
+    """Every user has all rights, so that only the guard can reject."""
     group = "rbac.authorization.k8s.io"
-    binding = {"apiVersion": f"{group}/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "everybody"}}
+    binding = {"apiVersion": f"{group}/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "all-rights"}}
     role = {"apiGroup": group, "kind": "ClusterRole", "name": "cluster-admin"}
     subjects = [{"apiGroup": group, "kind": "Group", "name": "system:authenticated"}]
     await admin.create({**binding, "roleRef": role, "subjects": subjects})
     yield
-    await admin.delete(f"{group}/v1/clusterrolebindings", "everybody")
+    await admin.delete(f"{group}/v1/clusterrolebindings", "all-rights")
 
 
 @contextlib.asynccontextmanager
@@ -269,41 +271,41 @@ async def acting_as(server, user, group):
 @pytest.mark.parametrize("exempt", [
     Exempt(users=("alice",)), Exempt(groups=("ops",)), Exempt(namespaces=("team",)), Exempt(),
 ])  # fmt: skip
-async def test_the_exempt_are_those_whom_the_webhook_exempts(exempt, guarded, kube_server, everybody_may):
+async def test_the_policy_exempts_the_same_requesters_as_the_webhook(exempt, guarded, kube_server, all_rights):
     await guarded.create_namespace("team")
     names = {name: list(getattr(exempt, name)) for name in ("users", "groups", "namespaces")}
     await edit(guarded, **{f"exempt{name.title()}": str(found) for name, found in names.items()})
-    door, verdicts = AdmissionHandler(AdmissionSettings(guard=GuardSettings(exempt=exempt))), []
+    handler, verdicts = AdmissionHandler(AdmissionSettings(guard=GuardSettings(exempt=exempt))), []
 
     async def compared(requester, owner, namespace):
-        """The verdict in a list, once both say the same."""
-        (user, group), obj = requester, pod(WEAPON, namespace=namespace, **owner)
+        """Record the verdict when both agree."""
+        (user, group), obj = requester, pod(CLUSTER_WIDE, namespace=namespace, **owner)
         async with acting_as(kube_server, user, group) as someone:
-            said = await refusal(someone, obj)
+            message = await rejection(someone, obj)
         kind = {"group": "", "version": "v1", "kind": "Pod"}
         request = {"uid": "u", "kind": kind, "resource": {"group": "", "version": "v1", "resource": "pods"}}
         request |= {"operation": "CREATE", "namespace": namespace, "object": obj}
         request["userInfo"] = {"username": user, "groups": [group] if group else []}
         review = {"apiVersion": reviews.API_VERSION, "kind": reviews.KIND, "request": request}
-        ours = await door.validate(reviews.read_request(json.dumps(review).encode()))
-        return [ours.allowed] if (not said if ours.allowed else BEYOND in said) else []
+        ours = await handler.validate(reviews.read_request(json.dumps(review).encode()))
+        return [ours.allowed] if (not message if ours.allowed else BEYOND in message) else []
 
     for case in itertools.product(REQUESTERS, OWNERS, ("default", "team")):
-        # The API server hears of other variables in its own time.
+        # The API server applies other variables with a delay.
         verdicts += await wait_for(functools.partial(compared, *case))
     assert 0 < sum(verdicts) < len(verdicts) or exempt == Exempt()
 
 
-async def test_traps_are_warnings(guarded, kube_server):
+async def test_ineffective_fields_are_warnings(guarded, kube_server):
     near = pod()
     near["spec"]["affinity"] = {"podAffinity": {REQUIRED: [{"labelSelector": {}, "topologyKey": "zone"}] * 2}}
-    exclusive = pod({**WEAPON, "topologyKey": HOSTNAME})
-    for obj, said in ((near, "one pod that meets all required"), (exclusive, "means daemons too")):
+    exclusive = pod({**CLUSTER_WIDE, "topologyKey": HOSTNAME})
+    for obj, message in ((near, "one pod that meets all required"), (exclusive, "means daemons too")):
         url, body = guarded.url + path_to("pods", namespace="default"), json.dumps(obj)
         headers = {"Content-Type": "application/json"}
         async with guarded._session.post(url, data=body, headers=headers, params={"dryRun": "All"}) as answer:
             assert answer.status == 201
-            assert said in " ".join(answer.headers.getall("Warning", []))
+            assert message in " ".join(answer.headers.getall("Warning", []))
 
 
 # Karmada's policies
@@ -316,12 +318,12 @@ def recorded_policies():
 
 
 def ours(obj):
-    """What validate holds against a policy, but for a grace period that Karmada's mutating webhook would fill in."""
+    """Return the causes of validate, except for a grace period that Karmada's mutating webhook would set."""
     found = [*admission.validate(obj), *admission.validate_schema(obj)]
     return [cause for cause in found if policies.NO_GRACE not in cause.message]
 
 
-async def test_recorded_policies_are_judged_as_validate_judges_them(karmada_server, guarded):
+async def test_recorded_policies_are_reviewed_as_by_validate(karmada_server, guarded):
     both = {"clusterAffinity": {}, "clusterAffinities": [{"affinityName": "a"}]}
     selectors = [{"apiVersion": "apps/v1", "kind": "Deployment"}]
     bad = {
@@ -330,16 +332,16 @@ async def test_recorded_policies_are_judged_as_validate_judges_them(karmada_serv
         "metadata": {"name": "bad", "namespace": "default"},
         "spec": {"resourceSelectors": selectors, "placement": both},
     }
-    await wait_for(lambda: refusal(guarded, bad))
+    await wait_for(lambda: rejection(guarded, bad))
     gate, cases, odd = asyncio.Semaphore(20), recorded_policies(), []
 
     async def compare(case):
         obj = case["object"]
         obj["metadata"]["namespace"] = "default"
         async with gate:
-            said = await refusal(guarded, obj)
-        if bool(said) != bool(ours(obj)):
-            odd.append((case["name"], said, [str(cause) for cause in ours(obj)]))
+            message = await rejection(guarded, obj)
+        if bool(message) != bool(ours(obj)):
+            odd.append((case["name"], message, [str(cause) for cause in ours(obj)]))
 
     await asyncio.gather(*(compare(case) for case in cases))
     assert odd == []

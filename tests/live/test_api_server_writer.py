@@ -1,4 +1,4 @@
-"""What the scheduler writes about volumes, on a real API server: only over what it has seen."""
+"""Writes to volumes and claims on a real API server have the observed version as a precondition."""
 
 import contextlib
 
@@ -15,7 +15,7 @@ async def writer(kube_server):
         yield ApiServerWriter(connection)
 
 
-async def test_a_volume_that_has_changed_is_not_taken_away_from_its_claim(kube_server, admin, namespace):
+async def test_a_changed_volume_is_not_bound_to_another_claim(kube_server, admin, namespace):
     await admin.create(volume("disk", "local", node="node-1"))
     seen = (await admin.get("persistentvolumes", "disk"))["metadata"]["resourceVersion"]
     theirs = {"kind": "PersistentVolumeClaim", "namespace": namespace, "name": "theirs", "uid": "u-1"}
@@ -32,7 +32,7 @@ async def test_a_volume_that_has_changed_is_not_taken_away_from_its_claim(kube_s
     assert (await admin.get("persistentvolumes", "disk"))["spec"]["claimRef"]["name"] == "ours"
 
 
-async def test_a_claim_made_anew_is_another_claim(kube_server, admin, namespace):
+async def test_a_recreated_claim_is_another_claim(kube_server, admin, namespace):
     await admin.create(claim("data", namespace, "late"))
     uid = (await admin.get("persistentvolumeclaims", "data", namespace))["metadata"]["uid"]
     async with writer(kube_server) as api:

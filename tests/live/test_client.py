@@ -23,7 +23,7 @@ from live.admin import wait_for
 
 NODES = Resource("", "v1", "nodes", namespaced=False)
 CONFIG_MAPS = Resource("", "v1", "configmaps")
-# Servers die with the thread that started them, and the threads of a loop end with its test.
+# Servers end with the thread that started them, and the threads of a loop end with its test.
 LASTING = concurrent.futures.ThreadPoolExecutor(1)
 V1 = "client.authentication.k8s.io/v1"
 
@@ -32,8 +32,8 @@ async def in_background(change, *args):
     return await asyncio.get_running_loop().run_in_executor(LASTING, change, *args)
 
 
-class Told:
-    """What a handler was told, and what it knows by now."""
+class RecordingHandler:
+    """Records the calls of a reflector and the current objects."""
 
     def __init__(self):
         self.known, self.unreadable, self.n_synced = {}, {}, 0
@@ -62,13 +62,15 @@ class Told:
 
 @contextlib.asynccontextmanager
 async def following(server, resource, item_type, selection, **settings):
-    """A reflector that has listed, and what its handler was told."""
+    """Run a synced reflector; yields it, its handler and its reported trouble."""
     async with connect.from_kubeconfig(server.kubeconfig()) as connection:
-        told, trouble = Told(), []
-        reflector = Reflector(connection, resource, item_type, told, selection, on_trouble=trouble.append, **settings)
+        handler, trouble = RecordingHandler(), []
+        reflector = Reflector(
+            connection, resource, item_type, handler, selection, on_trouble=trouble.append, **settings
+        )
         running = asyncio.create_task(reflector.run())
         await asyncio.wait_for(reflector.synced.wait(), 60)
-        yield reflector, told, trouble
+        yield reflector, handler, trouble
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
 
@@ -91,7 +93,7 @@ async def test_version_and_lists_in_pages(kube_server, admin, namespace):
     assert namespace in {space.metadata.name for space in spaces.items}
 
 
-async def test_history_that_vanishes_between_two_pages(new_kube_server):
+async def test_history_compacted_between_two_pages(new_kube_server):
     server = await in_background(new_kube_server)
     async with connect.from_kubeconfig(server.kubeconfig()) as connection:
         for number in range(4):
@@ -109,74 +111,74 @@ async def test_history_that_vanishes_between_two_pages(new_kube_server):
 async def test_changes_are_followed(kube_server, admin, namespace):
     (node,) = await admin.create_nodes(1)
     await admin.create_pod("old", namespace)
-    async with following(kube_server, PODS, Pod, Selection(namespace)) as (reflector, told, trouble):
-        assert told.names == ["old"]
+    async with following(kube_server, PODS, Pod, Selection(namespace)) as (reflector, handler, trouble):
+        assert handler.names == ["old"]
         await admin.create_pod("new", namespace)
         await admin.bind(namespace, "new", node)
         await admin.delete("pods", "old", namespace)
-        await wait_for(lambda: told.names == ["new"] and told.known[namespace, "new"].spec.node_name == node)
+        await wait_for(lambda: handler.names == ["new"] and handler.known[namespace, "new"].spec.node_name == node)
         assert (reflector.lists, reflector.restarts, trouble) == (1, 0, [])
 
 
-async def test_metadata_alone_is_followed(kube_server, admin, namespace):
+async def test_metadata_only_watches(kube_server, admin, namespace):
     selection = Selection(namespace, label_selector="app=web", metadata_only=True)
-    async with following(kube_server, PODS, ApiObject, selection) as (_, told, _):
+    async with following(kube_server, PODS, ApiObject, selection) as (_, handler, _):
         await admin.create_pod("web", namespace, meta={"labels": {"app": "web"}})
-        await wait_for(lambda: told.names == ["web"])
-        assert told.known[namespace, "web"].kind == "PartialObjectMetadata"
+        await wait_for(lambda: handler.names == ["web"])
+        assert handler.known[namespace, "web"].kind == "PartialObjectMetadata"
         await admin.patch("pods", "web", {"metadata": {"labels": {"app": "other"}}}, namespace)
-        await wait_for(lambda: told.names == [])
+        await wait_for(lambda: handler.names == [])
 
 
-async def test_a_restarted_server_is_taken_up_where_it_was_left(kube_server, admin, namespace):
+async def test_a_watch_resumes_after_a_restart_of_the_server(kube_server, admin, namespace):
     await admin.create_pod("before", namespace)
-    async with following(kube_server, PODS, Pod, Selection(namespace)) as (reflector, told, trouble):
+    async with following(kube_server, PODS, Pod, Selection(namespace)) as (reflector, handler, trouble):
         await in_background(kube_server.restart_apiserver)
         await admin.create_pod("after", namespace)
-        await wait_for(lambda: told.names == ["after", "before"], 120)
+        await wait_for(lambda: handler.names == ["after", "before"], 120)
         assert reflector.restarts >= 1
         assert trouble
 
 
-async def test_history_that_vanishes_under_a_watch(kube_server, admin, namespace):
-    for name in ("stays", "goes", "is-made-anew"):
+async def test_history_compacted_during_a_watch(kube_server, admin, namespace):
+    for name in ("stays", "is-deleted", "is-recreated"):
         await admin.create_pod(name, namespace)
-    async with following(kube_server, PODS, Pod, Selection(namespace)) as (reflector, told, _):
-        uid = told.known[namespace, "is-made-anew"].metadata.uid
+    async with following(kube_server, PODS, Pod, Selection(namespace)) as (reflector, handler, _):
+        uid = handler.known[namespace, "is-recreated"].metadata.uid
         await in_background(kube_server.kill_apiserver)
-        # Nothing can happen while no server runs; so it happens before the reflector is back, through another one's eyes.
+        # Changes need a running server, so they are made through another client before the reflector reconnects.
         reflector._backoff._step = 8.0
         await in_background(kube_server.start_apiserver)
-        for name in ("goes", "is-made-anew"):
+        for name in ("is-deleted", "is-recreated"):
             await admin.delete("pods", name, namespace)
-        await admin.create_pod("is-made-anew", namespace)
+        await admin.create_pod("is-recreated", namespace)
         await in_background(kube_server.forget_history)
         await wait_for(lambda: reflector.relists >= 1, 120)
-        await wait_for(lambda: told.names == ["is-made-anew", "stays"])
-        assert told.known[namespace, "is-made-anew"].metadata.uid != uid
+        await wait_for(lambda: handler.names == ["is-recreated", "stays"])
+        assert handler.known[namespace, "is-recreated"].metadata.uid != uid
 
 
 class Picky(ApiObject):
-    """A reader whom every text but one poisons."""
+    """A type that decodes only one text."""
 
     data: dict[str, Literal["fine"]] = {}
 
 
-async def test_poison_neither_stops_a_watch_nor_is_lost(kube_server, admin, namespace):
+async def test_an_undecodable_object_neither_stops_a_watch_nor_is_lost(kube_server, admin, namespace):
     def config_map(name, text):
         meta = {"name": name, "namespace": namespace}
         return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"text": text}}
 
     await admin.create_all([config_map("a", "fine"), config_map("b", "poison"), config_map("c", "fine")])
-    async with following(kube_server, CONFIG_MAPS, Picky, Selection(namespace)) as (reflector, told, _):
-        assert told.names == ["a", "c"]
-        assert told.unreadable == {Key(namespace, "b"): "data[...]: invalid enum value 'poison'"}
+    async with following(kube_server, CONFIG_MAPS, Picky, Selection(namespace)) as (reflector, handler, _):
+        assert handler.names == ["a", "c"]
+        assert handler.unreadable == {Key(namespace, "b"): "data[...]: invalid enum value 'poison'"}
         await admin.create_all([config_map("d", "poison"), config_map("e", "fine")])
         await admin.patch("configmaps", "a", {"data": {"text": "poison"}}, namespace)
         await admin.patch("configmaps", "b", {"data": {"text": "fine"}}, namespace)
-        await wait_for(lambda: told.names == ["b", "c", "e"] and len(told.unreadable) == 2)
+        await wait_for(lambda: handler.names == ["b", "c", "e"] and len(handler.unreadable) == 2)
         await admin.delete("configmaps", "d", namespace)
-        await wait_for(lambda: list(told.unreadable) == [(namespace, "a")])
+        await wait_for(lambda: list(handler.unreadable) == [(namespace, "a")])
         assert reflector.lists == 1
 
 
@@ -204,7 +206,7 @@ async def test_writes(kube_server, admin, namespace):
     assert await admin.node_of("bound", namespace) == node
 
 
-async def test_an_eviction_that_a_budget_forbids(kube_server, admin, namespace):
+async def test_an_eviction_rejected_by_a_budget(kube_server, admin, namespace):
     (node,) = await admin.create_nodes(1)
     made = await admin.create_pod("web", namespace, meta={"labels": {"app": "web"}})
     await admin.bind(namespace, "web", node)
@@ -254,7 +256,7 @@ async def test_patches_and_events(kube_server, admin, namespace):
 
 
 async def whoami(server, user=None, options=None, **settings):
-    """Whom the server takes us for."""
+    """Return the user as the server identifies it."""
     review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
     resource = Resource("authentication.k8s.io", "v1", "selfsubjectreviews", namespaced=False)
     path = server.kubeconfig(entry=user, **settings)
@@ -262,7 +264,7 @@ async def whoami(server, user=None, options=None, **settings):
         return json.loads(await writes.create(connection, resource, None, review))["status"]["userInfo"]
 
 
-async def test_ways_to_say_who_we_are(kube_server, admin, tmp_path):
+async def test_ways_to_authenticate(kube_server, admin, tmp_path):
     server = kube_server
     certificate, key = server.client_certificate("ada", "admins")
     me = await whoami(server, {"client-certificate": str(certificate), "client-key": str(key)})
@@ -300,7 +302,7 @@ async def test_ways_to_say_who_we_are(kube_server, admin, tmp_path):
     )["username"] == "system:kube-scheduler"
 
 
-async def test_a_token_that_runs_out_is_read_again(kube_server, tmp_path):
+async def test_an_expired_token_is_read_again(kube_server, tmp_path):
     file = tmp_path / "token"
     file.write_text("no-longer-good")
     async with connect.from_kubeconfig(kube_server.kubeconfig(entry={"tokenFile": str(file)})) as connection:
@@ -310,7 +312,7 @@ async def test_a_token_that_runs_out_is_read_again(kube_server, tmp_path):
         await connection.get("/api/v1/nodes")
 
 
-async def refused(server, kind, user=None, **settings):
+async def failure(server, kind, user=None, **settings):
     path = server.kubeconfig(entry=user, **settings)
     async with connect.from_kubeconfig(path) as connection:
         with pytest.raises(kind) as caught:
@@ -319,26 +321,26 @@ async def refused(server, kind, user=None, **settings):
     return str(caught.value)
 
 
-async def test_one_clear_line_for_each_way_to_fail(kube_server):
+async def test_each_failure_is_reported_in_one_line(kube_server):
     server, head = kube_server, f"GET {kube_server.url}/api/v1/pods: "
-    assert await refused(server, errors.ForbiddenError, {"token": server.token("restricted")}) == (
+    assert await failure(server, errors.ForbiddenError, {"token": server.token("restricted")}) == (
         head + 'no rights: pods is forbidden: User "system:serviceaccount:default:restricted" cannot list resource '
         '"pods" in API group "" at the cluster scope'
     )
     unauthorized = head + "the server does not accept the credentials: Unauthorized"
-    assert await refused(server, errors.UnauthorizedError, {"token": "unknown"}) == unauthorized
+    assert await failure(server, errors.UnauthorizedError, {"token": "unknown"}) == unauthorized
     certificate, key = server.client_certificate("ada", lifetime=-3600)
     expired = {"client-certificate": str(certificate), "client-key": str(key)}
-    assert "the client certificate (" in await refused(server, errors.UnauthorizedError, expired)
+    assert "the client certificate (" in await failure(server, errors.UnauthorizedError, expired)
     without_tls = server.etcd_url.replace("http:", "https:")
-    text = await refused(server, errors.UnreachableError, url=without_tls)
+    text = await failure(server, errors.UnreachableError, url=without_tls)
     assert text == f"{without_tls}: cannot connect: connection closed; does the server speak TLS?"
     elsewhere = server.url.replace("127.0.0.1", "127.0.0.2")
-    nobody = await refused(server, errors.UnreachableError, url=elsewhere)
-    assert nobody == f"{elsewhere}: cannot connect: Connection refused"
+    unreachable = await failure(server, errors.UnreachableError, url=elsewhere)
+    assert unreachable == f"{elsewhere}: cannot connect: Connection refused"
 
 
-async def test_an_etcd_is_no_api_server(kube_server):
+async def test_an_etcd_is_not_an_api_server(kube_server):
     path = kube_server.kubeconfig(url=kube_server.etcd_url)
     async with connect.from_kubeconfig(path) as connection:
         with pytest.raises(errors.WrongServerError, match="is this a Kubernetes API server"):

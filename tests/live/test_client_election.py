@@ -1,4 +1,4 @@
-"""Leader election among Bayplan's own and a real client-go, over one lease."""
+"""Leader election between Bayplan and a real client-go, over one lease."""
 
 import asyncio
 
@@ -30,13 +30,13 @@ async def test_a_lease_is_shared_with_client_go(kube_server, admin):
         await asyncio.wait_for(ours.leading.wait(), 30)
 
         theirs = await in_background(lambda: kube_server.start_scheduler(config=SCHEDULER))
-        await asyncio.sleep(7)  # longer than the lease: they must have seen it renewed
+        await asyncio.sleep(7)  # longer than the lease: the others must have seen a renewal
         assert await holder() == "bayplan-0"
         assert ours.may_write()
 
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
-        assert await holder() != "bayplan-0"  # handed over, not left to run out
+        assert await holder() != "bayplan-0"  # released, not expired
         await wait_for(holder)
         taken = await lease()
         assert taken["leaseTransitions"] == 1

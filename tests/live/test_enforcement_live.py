@@ -1,4 +1,4 @@
-"""Rules that hold while pods run, on a real API server: evictions are real, and budgets are the API server's."""
+"""Execution-time rules on a real API server: real evictions, and budgets checked by the API server."""
 
 import logging
 
@@ -25,24 +25,24 @@ async def test_a_pod_relabelled_into_a_conflict_is_evicted(kube_server, cluster)
         assert await cluster.names() == ["quiet"]
         (note,) = await wait_for(lambda: cluster.notes("RuleBroken"))
         assert "quiet rejects app=loud" in note
-        assert await wait_for(lambda: cluster.notes("NeighbourEvicted"))  # told to the cause
+        assert await wait_for(lambda: cluster.notes("NeighbourEvicted"))  # recorded on the peer
 
 
-async def test_a_node_moved_and_a_namespace_relabelled_break_rules_too(kube_server, cluster):
+async def test_relabelled_nodes_and_namespaces_cause_violations_too(kube_server, cluster):
     await cluster.admin.patch("nodes", "node-1", {"metadata": {"labels": {ZONE: "elsewhere"}}})
     await cluster.run("loud", "node-1", labels={"app": "loud"})
     await cluster.run("quiet", annotations=apart(ZONE, app="loud"), priority="high")
     await cluster.run("distrustful", "node-2", annotations=apart(namespaces={"trusted": "no"}), priority="high")
-    await cluster.run("guest", "node-2", labels={"app": "guest"})
+    await cluster.run("visitor", "node-2", labels={"app": "visitor"})
     async with in_process(kube_server, enforcement=QUICK):
         await cluster.admin.patch("nodes", "node-1", {"metadata": {"labels": {ZONE: "zone-0"}}})
         await wait_for(lambda: cluster.gone("loud"))
         await cluster.admin.patch("namespaces", cluster.namespace, {"metadata": {"labels": {"trusted": "no"}}})
-        await wait_for(lambda: cluster.gone("guest"))
+        await wait_for(lambda: cluster.gone("visitor"))
         assert await cluster.names() == ["distrustful", "quiet"]
 
 
-async def test_a_pod_that_another_scheduler_binds_is_judged_as_well(kube_server, cluster):
+async def test_pods_bound_by_another_scheduler_are_checked_too(kube_server, cluster):
     await cluster.run("quiet", annotations=apart(app="loud"), priority="high")
     async with in_process(kube_server, enforcement=QUICK):
         await cluster.make("stray", labels={"app": "loud"})
@@ -51,7 +51,7 @@ async def test_a_pod_that_another_scheduler_binds_is_judged_as_well(kube_server,
         assert await cluster.names() == ["quiet"]
 
 
-async def test_a_partner_back_within_the_grace_time_costs_nothing(kube_server, cluster):
+async def test_a_required_peer_back_within_the_grace_period_prevents_the_eviction(kube_server, cluster):
     await cluster.run("s2", labels={"app": "s2"})
     await cluster.run("s1", "node-1", annotations=near(app="s2"))
     async with in_process(kube_server, enforcement=QUICK) as running:
@@ -59,22 +59,22 @@ async def test_a_partner_back_within_the_grace_time_costs_nothing(kube_server, c
         await wait_for(running.enforcement.broken)
         await cluster.run("s2", labels={"app": "s2"})
         await wait_for(lambda: not running.enforcement.broken())
-        # Whoever lost its partner later has used up the same grace time: s1 would have gone before.
+        # The pod that lost its peer later is evicted after the same grace period: s1 would have been evicted before it.
         await cluster.run("later", "node-1", annotations=near(app="never"))
         await wait_for(lambda: cluster.gone("later"))
         assert await cluster.names() == ["s1", "s2"]
 
 
-async def test_a_partner_gone_for_good_takes_its_follower_along(kube_server, cluster):
+async def test_a_pod_is_evicted_when_its_required_peer_is_gone(kube_server, cluster):
     await cluster.run("s2", labels={"app": "s2"})
-    await cluster.run("s1", "node-1", annotations=near(app="s2"), priority="high")  # whatever its priority
+    await cluster.run("s1", "node-1", annotations=near(app="s2"), priority="high")  # regardless of its priority
     async with in_process(kube_server, enforcement=QUICK):
         await cluster.end("s2")
         await wait_for(lambda: cluster.gone("s1"))
         assert await cluster.notes("RuleBroken")
 
 
-async def test_when_the_follower_ends_its_partner_runs_on(kube_server, cluster):
+async def test_a_required_peer_is_not_evicted_when_the_owner_of_the_rule_ends(kube_server, cluster):
     await cluster.run("s2", labels={"app": "s2"})
     await cluster.run("s1", "node-1", annotations=near(app="s2"))
     async with in_process(kube_server, enforcement=QUICK) as running:
@@ -87,23 +87,23 @@ async def test_when_the_follower_ends_its_partner_runs_on(kube_server, cluster):
 
 
 @pytest.mark.parametrize(
-    "quiet, loud, goes",
+    "quiet, loud, evicted",
     [
         ("low", "low", "quiet"),  # at equal priority the owner of the rule
         ("high", "low", "loud"),
         ("low", "high", "quiet"),
     ],
 )
-async def test_who_goes_of_two(quiet, loud, goes, kube_server, cluster):
+async def test_which_of_two_pods_is_evicted(quiet, loud, evicted, kube_server, cluster):
     await cluster.run("quiet", annotations=apart(app="loud"), priority=quiet)
     await cluster.run("loud", labels={"app": "loud"}, priority=loud)
     async with in_process(kube_server, enforcement=QUICK) as running:
-        await wait_for(lambda: cluster.gone(goes))
+        await wait_for(lambda: cluster.gone(evicted))
         await wait_for(lambda: not running.enforcement.broken())
-        assert await cluster.names() == [{"quiet": "loud", "loud": "quiet"}[goes]]
+        assert await cluster.names() == [{"quiet": "loud", "loud": "quiet"}[evicted]]
 
 
-async def test_a_budget_forbids_it(kube_server, cluster):
+async def test_a_budget_prevents_the_eviction(kube_server, cluster):
     budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget"}
     budget["metadata"] = {"name": "keep", "namespace": cluster.namespace}
     budget["spec"] = {"maxUnavailable": 0, "selector": {"matchLabels": {"app": "loud"}}}
@@ -118,25 +118,25 @@ async def test_a_budget_forbids_it(kube_server, cluster):
 
 
 async def full(cluster):
-    """Everything on node-0, where quiet and loud cannot be together, and no room anywhere else."""
+    """Two conflicting pods on node-0, and no room on other nodes."""
     for node in ("node-1", "node-2"):
         await cluster.run(f"full-{node}", node, cpu="4")
     await cluster.run("quiet", annotations=apart(app="loud"), priority="high")
     await cluster.run("loud", labels={"app": "loud"}, cpu="3")
 
 
-async def test_with_nothing_better_available_the_victim_goes_all_the_same(kube_server, cluster):
+async def test_a_pod_is_evicted_even_if_no_other_node_is_feasible(kube_server, cluster):
     await full(cluster)
     async with in_process(kube_server, enforcement=QUICK):
         await wait_for(lambda: cluster.gone("loud"))
         assert await cluster.names() == ["full-node-1", "full-node-2", "quiet"]
 
 
-async def test_with_nothing_better_available_the_victim_can_be_spared(kube_server, cluster):
+async def test_only_if_placeable_prevents_the_eviction(kube_server, cluster):
     await full(cluster)
     spare = EnforcementSettings(anti_affinity_grace=1, retry_after=1, only_if_placeable=True)
     async with in_process(kube_server, enforcement=spare) as running:
-        # Somebody who has another place goes, although its rule was broken later.
+        # A pod that fits another node is evicted, although its rule was violated later.
         await cluster.run("small", labels={"app": "small"})
         await cluster.run("shy", annotations=apart(app="small"), priority="high")
         await wait_for(lambda: cluster.gone("small"))
@@ -158,20 +158,20 @@ async def test_a_dry_run_changes_nothing(kube_server, cluster, caplog):
     assert await cluster.admin.items("events.k8s.io/v1/events", cluster.namespace) == []
 
 
-async def test_switched_off_in_flight_nobody_else_goes(kube_server, cluster):
-    """One is on its way out, others wait for it: they are let off, and it is not called back."""
+async def test_no_eviction_follows_once_enforcement_is_switched_off(kube_server, cluster):
+    """One victim terminates and others wait for the limit: those are not evicted."""
     for i in range(3):
         await cluster.run(f"quiet-{i}", f"node-{i}", annotations=apart(app="loud"), priority="high")
         await cluster.run(f"loud-{i}", f"node-{i}", labels={"app": "loud"}, finalizers=["example.com/stays"])
     one_by_one = EnforcementSettings(anti_affinity_grace=1, retry_after=1, at_once=1)
     async with in_process(kube_server, enforcement=one_by_one) as running:
-        (going,) = await wait_for(cluster.ending)
+        (terminating,) = await wait_for(cluster.terminating)
         running.toggle_enforcement()
-        await cluster.admin.patch("pods", going, {"metadata": {"finalizers": None}}, cluster.namespace)
-        await wait_for(lambda: cluster.key(going) not in running.state.index.records)
+        await cluster.admin.patch("pods", terminating, {"metadata": {"finalizers": None}}, cluster.namespace)
+        await wait_for(lambda: cluster.key(terminating) not in running.state.index.records)
         assert (await running.enforcement.plan_evictions()).evict == ()
-        assert await cluster.ending() == []
+        assert await cluster.terminating() == []
         assert len(await cluster.names()) == 5
         running.toggle_enforcement()
-        (another,) = await wait_for(cluster.ending)
-        assert another != going
+        (another,) = await wait_for(cluster.terminating)
+        assert another != terminating

@@ -1,7 +1,7 @@
 """
 A storm and a signal, as a process of its own feels them.
 
-Five hundred rules broken at once on a real API server are worked off within the limits, and everything else goes on.
+Five hundred violations at once on a real API server are resolved within the limits, and scheduling continues.
 """
 
 import asyncio
@@ -17,15 +17,15 @@ from live.admin import wait_for
 from live.breaking import HOST, ZONE, Cluster, apart
 from live.objects import pod
 
-MINUTE = 59.0  # as a watch sees it: events do not come all equally late
-LONG = 0.1  # seconds of work in one turn of the event loop
+MINUTE = 59.0  # as a watch sees it: the delay of events varies
+LONG = 0.1  # seconds of work in one iteration of the event loop
 
 
 @pytest.mark.parametrize(
     "nodes, key, stay, per_minute",
     [
-        (250, HOST, 250, 150),  # two on each node: one of each pair has to go, and a minute is too short for that
-        (500, ZONE, 1, 500),  # one crowd in which everybody keeps off everybody else
+        (250, HOST, 250, 150),  # two on each node: one of each pair is evicted, which takes more than a minute
+        (500, ZONE, 1, 500),  # all pods have anti-affinity to each other
     ],
     ids=["pairs", "crowd"],
 )
@@ -39,7 +39,7 @@ async def test_a_storm_of_five_hundred_violations(nodes, key, stay, per_minute, 
         scheduler = bayplan_running.process(kube_server, "--enforce", *limits)
         await wait_for(lambda: len(ended) >= 100)
         await admin.create_all([pod(f"new-{i}", namespace, scheduler=bayplan_running.NAME) for i in range(20)])
-        await wait_for(lambda: all_bound(admin, namespace))  # nobody waits for the storm to be over
+        await wait_for(lambda: all_bound(admin, namespace))  # scheduling does not wait for the evictions
         await wait_for(lambda: len(ended) >= 500 - stay, timeout=180)
     left = [found["spec"]["nodeName"] for found in await admin.items("pods", namespace, labelSelector="app=web")]
     assert len(set(left)) == len(left) == stay
@@ -49,7 +49,7 @@ async def test_a_storm_of_five_hundred_violations(nodes, key, stay, per_minute, 
 
 @contextlib.asynccontextmanager
 async def ends_of_pods(admin, namespace):
-    """A list that grows inside the block: when each pod that goes was seen to be gone."""
+    """A list that grows inside the block: the time at which each deletion was seen."""
     ended = []
 
     async def watch(version):
@@ -71,12 +71,12 @@ async def all_bound(admin, namespace):
 
 
 def turns_held(scheduler):
-    """How long the event loop was at work without a pause, as far as the scheduler found it worth a line."""
+    """Return the working times of the blocked event loop that the scheduler has logged."""
     found = re.findall(r"event loop blocked .*worked=(\S+)", log_of(scheduler))
     return [float(seconds) for seconds in found]
 
 
-async def test_a_signal_switches_it_off_in_flight_and_on_again(kube_server, admin, namespace):
+async def test_a_signal_switches_enforcement_off_and_on_again(kube_server, admin, namespace):
     cluster = await Cluster(admin, namespace).set_up()
     await admin.create_nodes(3)
     for i in range(3):
@@ -84,17 +84,17 @@ async def test_a_signal_switches_it_off_in_flight_and_on_again(kube_server, admi
         await cluster.run(f"loud-{i}", f"node-{i}", labels={"app": "loud"}, finalizers=["example.com/stays"])
     limits = ("--enforce-at-once", "1", "--enforce-anti-affinity-grace", "1s")
     scheduler = bayplan_running.process(kube_server, "--enforce", *limits)
-    (going,) = await wait_for(cluster.ending)
+    (terminating,) = await wait_for(cluster.terminating)
     scheduler.child.send_signal(signal.SIGUSR1)
     await wait_for(lambda: "enforcement switched off" in log_of(scheduler))
-    await admin.patch("pods", going, {"metadata": {"finalizers": None}}, namespace)
-    for i in range(3):  # so that it has looked, and some time has passed
+    await admin.patch("pods", terminating, {"metadata": {"finalizers": None}}, namespace)
+    for i in range(3):  # so that a check has run and some time has passed
         await admin.create_pod(f"new-{i}", namespace, scheduler=bayplan_running.NAME)
         await wait_for(lambda: all_bound(admin, namespace))
-    assert await cluster.ending() == []
+    assert await cluster.terminating() == []
     scheduler.child.send_signal(signal.SIGUSR1)
-    (another,) = await wait_for(cluster.ending)
-    assert another != going
+    (another,) = await wait_for(cluster.terminating)
+    assert another != terminating
     _, off = log_of(scheduler).split("enforcement switched off")
     assert "evicted" not in off.split("enforcement switched on")[0]
 

@@ -1,4 +1,4 @@
-"""Karmada's kinds on the test bed."""
+"""Karmada's kinds on the test server."""
 
 import pytest
 
@@ -15,7 +15,7 @@ POLICY = {
 }
 
 
-async def test_a_policy_can_be_made(karmada_server, admin, namespace):
+async def test_a_policy_can_be_created(karmada_server, admin, namespace):
     await admin.create(POLICY, namespace=namespace)
     stored = await admin.get("policy.karmada.io/v1alpha1/propagationpolicies", "web", namespace)
     assert stored["spec"]["placement"] == POLICY["spec"]["placement"]
@@ -26,8 +26,8 @@ async def test_bindings_and_clusters_are_known(karmada_server, admin, namespace)
     assert await admin.items("work.karmada.io/v1alpha2/resourcebindings", namespace) == []
 
 
-async def test_a_policy_against_the_definition_is_refused(karmada_server, admin, namespace):
+async def test_a_policy_that_violates_the_definition_is_rejected(karmada_server, admin, namespace):
     wrong = {**POLICY, "spec": {"placement": {}}}
-    with pytest.raises(ApiError, match="resourceSelectors") as refused:
+    with pytest.raises(ApiError, match="resourceSelectors") as rejected:
         await admin.create(wrong, namespace=namespace)
-    assert refused.value.status == 422
+    assert rejected.value.status == 422

@@ -1,4 +1,4 @@
-"""Where the servers are looked for, and what happens where they cannot be had. A stand-in for Go makes that happen at will."""
+"""Where servers are searched for, and what happens if they are unavailable, with a substitute for Go."""
 
 import os
 import pathlib
@@ -30,7 +30,7 @@ def program(path, text):
 
 @pytest.fixture
 def machine(tmp_path, monkeypatch):
-    """A machine with an empty cache and nothing on PATH but our stand-in for Go."""
+    """A machine with an empty cache and only our substitute for Go on PATH."""
     program(tmp_path / "path" / "go", GO)
     monkeypatch.setenv("PATH", str(tmp_path / "path"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -41,13 +41,13 @@ def machine(tmp_path, monkeypatch):
 
 
 def calls(machine):
-    """The subcommands that Go was run with, without the question for its version."""
+    """Return the subcommands that Go was run with, except for its version."""
     file = machine / "calls"
     found = file.read_text(encoding="utf-8").split("\n")[:-1] if file.exists() else []
     return [line.split()[0] for line in found if line != "version"]
 
 
-def test_the_folder_that_is_named_comes_first(machine, monkeypatch):
+def test_the_configured_folder_comes_first(machine, monkeypatch):
     named = program(machine / "named" / "kube-apiserver", 'echo "Kubernetes v1.36.1"')
     program(machine / "path" / "kube-apiserver", 'echo "Kubernetes v1.36.4"')
     monkeypatch.setenv("KUBEBUILDER_ASSETS", str(named.parent))
@@ -60,18 +60,18 @@ def test_then_the_path(machine):
     assert not calls(machine)
 
 
-def test_another_minor_version_is_passed_over_aloud(machine, capsys):
+def test_another_minor_version_is_skipped_with_a_message(machine, capsys):
     program(machine / "path" / "kube-scheduler", 'echo "Kubernetes v1.29.3"')
     assert kube_binaries.find("kube-scheduler").is_relative_to(machine / "cache")
     assert "is passed over: it is Kubernetes v1.29.3, not v1.36" in capsys.readouterr().err
 
 
-def test_any_etcd_will_do(machine):
+def test_any_etcd_is_accepted(machine):
     found = program(machine / "path" / "etcd", 'echo "etcd Version: 3.4.23"')
     assert kube_binaries.find("etcd") == found
 
 
-def test_what_is_nowhere_is_built_once(machine):
+def test_a_missing_server_is_built_once(machine):
     found = [kube_binaries.find(name) for name in kube_binaries.PACKAGES]
     assert [path.read_text(encoding="utf-8") for path in found] == ["built\n"] * 3
     assert calls(machine) == ["list", "build", "build", "build"]
@@ -103,7 +103,7 @@ def test_without_modules_there_is_no_server(machine, capsys):
 
 
 @pytest.mark.parametrize("required, code, outcome", [("0", 0, "skipped"), ("1", 1, "error")])
-def test_live_tests_skip_aloud_unless_they_must_run(machine, required, code, outcome):
+def test_live_tests_skip_with_a_reason_unless_required(machine, required, code, outcome):
     program(machine / "path" / "go", GO_OFFLINE)
     command = [sys.executable, "-m", "pytest", "-m", "live", "-p", "no:cacheprovider", "tests/live/test_karmada.py"]
     environment = {**os.environ, "REQUIRE_APISERVER": required}

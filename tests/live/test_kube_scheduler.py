@@ -1,4 +1,4 @@
-"""A real kube-scheduler beside us, for tests and benchmarks that compare."""
+"""A real kube-scheduler for tests and benchmarks that compare."""
 
 import pytest
 
@@ -28,7 +28,7 @@ async def test_it_places_only_the_pods_of_its_name(kube_server, admin, namespace
 
 
 @pytest.mark.parametrize("cpu, message", [("5", "1 Insufficient cpu")])
-async def test_it_says_why_a_pod_fits_nowhere(kube_server, admin, namespace, cpu, message):
+async def test_it_reports_why_a_pod_is_unschedulable(kube_server, admin, namespace, cpu, message):
     await admin.create_nodes(1, cpu="4")
     kube_server.start_scheduler()
     await admin.create_pod("web", namespace, cpu=cpu)

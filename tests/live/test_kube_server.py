@@ -1,4 +1,4 @@
-"""The test bed is what it says: a real API server that can be broken and mended on demand."""
+"""The test server: a real API server that can be stopped and restored on demand."""
 
 import contextlib
 
@@ -12,7 +12,7 @@ from live.objects import pod
 from live.processes import StartError
 
 
-async def test_it_is_the_version_that_the_project_speaks_of(admin):
+async def test_it_has_the_expected_version(admin):
     assert (await admin.request("GET", "/version"))["gitVersion"] == "v1.36.4"
 
 
@@ -33,9 +33,9 @@ async def test_a_pod_is_bound_once(admin, namespace):
     await admin.create_nodes(2)
     await admin.create_pod("web", namespace)
     await admin.bind(namespace, "web", "node-0")
-    with pytest.raises(ApiError, match="already assigned") as refused:
+    with pytest.raises(ApiError, match="already assigned") as rejected:
         await admin.bind(namespace, "web", "node-1")
-    assert refused.value.status == 409
+    assert rejected.value.status == 409
 
 
 async def test_new_nodes_are_ready_and_without_taints(admin):
@@ -49,25 +49,25 @@ async def test_new_nodes_are_ready_and_without_taints(admin):
     assert not any(node["spec"].get("taints") for node in nodes)
 
 
-async def test_new_nodes_are_tainted_where_that_is_wanted(new_kube_server):
+async def test_new_nodes_are_tainted_if_requested(new_kube_server):
     async with Admin.of(new_kube_server(Options(taint_new_nodes=True))) as admin:
         await admin.create_nodes(1)
         assert (await admin.get("nodes", "node-0"))["spec"]["taints"][0]["key"] == "node.kubernetes.io/not-ready"
 
 
-async def test_who_has_no_rights_is_refused(kube_server, admin):
+async def test_a_user_without_rights_is_rejected(kube_server, admin):
     async with Admin.of(kube_server, "restricted") as restricted:
         assert (await restricted.request("GET", "/version"))["gitVersion"]
-        with pytest.raises(ApiError, match="system:serviceaccount:default:restricted") as refused:
+        with pytest.raises(ApiError, match="system:serviceaccount:default:restricted") as rejected:
             await restricted.list("pods")
-    assert refused.value.status == 403
+    assert rejected.value.status == 403
 
 
-async def test_who_has_a_wrong_token_is_not_let_in(kube_server):
+async def test_a_wrong_token_is_rejected(kube_server):
     async with Admin(kube_server.url, token="wrong", ca_file=kube_server.ca_file) as stranger:
-        with pytest.raises(ApiError) as refused:
+        with pytest.raises(ApiError) as rejected:
             await stranger.list("pods")
-    assert refused.value.status == 401
+    assert rejected.value.status == 401
 
 
 async def test_a_role_gives_rights_to_a_real_service_account(kube_server, admin, namespace):
@@ -88,15 +88,15 @@ async def test_a_role_gives_rights_to_a_real_service_account(kube_server, admin,
 async def can_list(user, namespace):
     try:
         await user.list("pods", namespace)
-    except ApiError as refused:
-        if refused.status != 403:
+    except ApiError as rejected:
+        if rejected.status != 403:
             raise
         return False
     return True
 
 
 @pytest.mark.parametrize("lifetime, accepted", [(3600, True), (-60, False)])
-def test_a_client_certificate_lets_in_until_it_expires(kube_server, lifetime, accepted):
+def test_a_client_certificate_is_accepted_until_it_expires(kube_server, lifetime, accepted):
     certificate, key = kube_server.client_certificate("ann", "system:masters", lifetime=lifetime)
     entry = {"client-certificate": str(certificate), "client-key": str(key)}
     answer = kubectl("auth", "whoami", "-o", "yaml", kubeconfig=kube_server.kubeconfig(entry=entry))
@@ -132,7 +132,7 @@ def test_a_restarted_store_has_its_data(kube_server, sync_admin):
     sync_admin.create_pod("web")
 
 
-def test_a_killed_api_server_is_away_until_it_is_started(kube_server, sync_admin):
+def test_a_killed_api_server_is_down_until_it_is_started(kube_server, sync_admin):
     sync_admin.create_nodes(1)
     kube_server.kill_apiserver()
     with pytest.raises(aiohttp.ClientConnectionError):
@@ -141,7 +141,7 @@ def test_a_killed_api_server_is_away_until_it_is_started(kube_server, sync_admin
     assert len(sync_admin.items("nodes")) == 1
 
 
-async def test_an_old_watch_finds_its_history_gone(kube_server, admin):
+async def test_the_history_of_an_old_watch_is_gone(kube_server, admin):
     await admin.create_nodes(1)
     old = (await admin.list("nodes"))["metadata"]["resourceVersion"]
     for number in range(3):
@@ -162,10 +162,10 @@ async def test_a_page_of_a_compacted_list_is_gone(new_kube_server):
         first = await admin.list("nodes", limit=2)
         await admin.patch("nodes", "node-0", {"metadata": {"labels": {"round": "1"}}})
         server.compact_etcd()
-        with pytest.raises(ApiError) as refused:
+        with pytest.raises(ApiError) as rejected:
             await admin.list("nodes", limit=2, **{"continue": first["metadata"]["continue"]})
-    assert refused.value.status == 410
-    assert refused.value.body["reason"] == "Expired"
+    assert rejected.value.status == 410
+    assert rejected.value.body["reason"] == "Expired"
 
 
 async def first_event(admin, version):
@@ -174,7 +174,7 @@ async def first_event(admin, version):
         return await anext(events)
 
 
-async def test_many_objects_of_any_kind_are_cleared_away(kube_server, admin, namespace):
+async def test_clear_deletes_objects_of_all_kinds(kube_server, admin, namespace):
     hook = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration"}
     await admin.create_nodes(200)
     await admin.create_all([pod(f"pod-{number}", namespace) for number in range(200)])
@@ -193,14 +193,16 @@ async def test_many_objects_of_any_kind_are_cleared_away(kube_server, admin, nam
     assert {"default", "kube-system"} <= {found["metadata"]["name"] for found in await admin.items("namespaces")}
     with pytest.raises(ApiError):
         await admin.get("namespaces", namespace)
-    await wait_for(lambda: can_create(admin, f"{namespace}-again"))  # once the server has seen the webhook go
+    await wait_for(
+        lambda: can_create(admin, f"{namespace}-again")
+    )  # once the server has seen the deletion of the webhook
 
 
 async def can_create(admin, name):
     try:
         return await admin.create_namespace(name)
-    except ApiError as refused:
-        if "no.example.com" not in str(refused):
+    except ApiError as rejected:
+        if "no.example.com" not in str(rejected):
             raise
         return None
 
@@ -210,6 +212,6 @@ def test_a_server_that_cannot_start_shows_the_end_of_its_log(new_kube_server):
         new_kube_server(Options(flags=("--no-such-flag",)))
 
 
-def test_a_wait_in_vain_says_for_what(sync_admin):
+def test_a_timed_out_wait_names_its_condition(sync_admin):
     with pytest.raises(AssertionError, match=r'sync_admin\.items\("pods"\)'):
         sync_admin.wait_for(lambda: sync_admin.items("pods"), timeout=0.1)

@@ -1,4 +1,4 @@
-"""Upstream's own decisions on benchmark inputs: as many placed as by Bayplan, and a clear word where it cannot be built."""
+"""Decisions of upstream schedulers on benchmark inputs: as many placed as by Bayplan; a clear error without a build."""
 
 import json
 import os
@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from live import kube_binaries
-from live.conftest import go_without
+from live.conftest import skip_or_fail
 
 BENCHMARKS = pathlib.Path(__file__).parents[2] / "benchmarks"
 OFFLINE = "dial tcp: lookup proxy: no such host"
@@ -38,10 +38,10 @@ def peer(kind, path, **environment):
 
 
 def counts(kind, path):
-    """How many were placed and refused, by upstream and by Bayplan, each with its pace."""
+    """Return how many were placed and not placed, by upstream and by Bayplan, each with its rate."""
     theirs = peer(kind, path)
     if theirs.returncode == kube_binaries.UNAVAILABLE:
-        go_without(theirs.stderr.strip())
+        skip_or_fail(theirs.stderr.strip())
     assert theirs.returncode == 0, theirs.stderr
     ours = run(sys.executable, "-m", "bayplan", "bench", kind, path)
     assert ours.returncode == 0, ours.stderr
@@ -56,11 +56,11 @@ def counts(kind, path):
         ("plain", 2, 0, 100, 80),  # forty to a node, by CPU
         ("anti", 10, 4, 8, 6),  # one to a node
         ("aff", 9, 3, 20, 20),
-        ("aff", 9, 0, 20, 20),  # the first of a group may go anywhere
+        ("aff", 9, 0, 20, 20),  # the first of a group fits every node
         ("spread", 9, 9, 20, 20),
         ("pref", 9, 9, 20, 20),
         ("prefanti", 9, 9, 20, 20),
-        ("mixed", 12, 10, 60, 58),  # twelve against each other, on ten free nodes
+        ("mixed", 12, 10, 60, 58),  # twelve with mutual anti-affinity, on ten free nodes
     ],
 )
 def test_kube_scheduler_places_as_many_pods(generated, kind, nodes, init, pods, ok):
@@ -71,7 +71,7 @@ def test_kube_scheduler_places_as_many_pods(generated, kind, nodes, init, pods, 
 
 @pytest.mark.live
 @pytest.mark.timeout(900)
-def test_pods_that_no_api_server_has_seen_are_placed(generated):
+def test_pods_without_api_server_defaults_are_placed(generated):
     """Without a UID or the name of a scheduler, which an API server adds."""
     theirs, ours = counts("pods", generated("gen_templates.py", 3, 4, 6, 9))
     assert (theirs["ok"], theirs["fail"]) == (ours["ok"], ours["fail"]) == (6, 3)
@@ -82,7 +82,7 @@ def test_pods_that_no_api_server_has_seen_are_placed(generated):
 @pytest.mark.parametrize(
     "kind, clusters, bindings, pending, ok",
     [
-        ("ha", 1, 0, 6, 3),  # the second of each pair finds no other cluster
+        ("ha", 1, 0, 6, 3),  # the second of each pair fits no other cluster
         ("ha", 2, 4, 6, 6),
         ("agg", 5, 4, 8, 8),
         ("dyn", 5, 4, 8, 8),

@@ -1,4 +1,4 @@
-"""A child process is waited for, shows its log when it fails, and never outlives us. These tests need no real server."""
+"""A child process: waiting until ready, its log on failure, its end with the parent. Needs no real server."""
 
 import os
 import pathlib
@@ -18,7 +18,7 @@ NURSE = """
 import pathlib, sys
 from live.processes import Process
 
-def sleeps():  # until then, the kernel has not been told to end it with us
+def sleeps():  # only then has the kernel been asked to end it with its parent
     return pathlib.Path(f"/proc/{child.pid}/comm").read_text() == "sleep\\n"
 
 child = Process(["sleep", "1000"], log=sys.argv[1], ready=sleeps)
@@ -28,34 +28,34 @@ input()
 """
 
 
-def sleeper(tmp_path, *, ready):
+def sleeping_process(tmp_path, *, ready):
     return Process(["sleep", "1000"], log=tmp_path / "log", ready=ready)
 
 
-def test_it_is_started_when_it_is_ready(tmp_path):
+def test_start_returns_when_it_is_ready(tmp_path):
     answers = iter([False, False, True])
-    process = sleeper(tmp_path, ready=lambda: next(answers))
+    process = sleeping_process(tmp_path, ready=lambda: next(answers))
     process.start()
     assert process.running
     process.stop()
     assert not process.running
 
 
-def test_one_that_never_becomes_ready_is_ended(tmp_path):
-    process = sleeper(tmp_path, ready=lambda: False)
+def test_a_process_that_never_becomes_ready_is_stopped(tmp_path):
+    process = sleeping_process(tmp_path, ready=lambda: False)
     with pytest.raises(StartError, match="sleep is not ready after 0 s"):
         process.start(timeout=0)
     assert not process.running
 
 
-def test_one_that_ends_shows_its_log(tmp_path):
+def test_a_process_that_exits_shows_its_log(tmp_path):
     process = Process(["sh", "-c", "echo no such luck; exit 7"], log=tmp_path / "log", ready=lambda: False)
     with pytest.raises(StartError, match=r"sh ended with 7\n(.|\n)*no such luck"):
         process.start()
 
 
 @pytest.mark.skipif(not shutil.which("setpriv"), reason="needs setpriv of util-linux")
-def test_it_dies_with_us_even_if_we_are_killed(tmp_path):
+def test_it_ends_with_its_parent_even_if_that_is_killed(tmp_path):
     command = [sys.executable, "-c", NURSE, tmp_path / "log"]
     environment = {**os.environ, "PYTHONPATH": str(TESTS)}
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
@@ -67,8 +67,8 @@ def test_it_dies_with_us_even_if_we_are_killed(tmp_path):
     assert ended
 
 
-def test_it_outlives_the_thread_that_asked_for_it(tmp_path):
-    process = sleeper(tmp_path, ready=lambda: True)
+def test_it_outlives_the_thread_that_started_it(tmp_path):
+    process = sleeping_process(tmp_path, ready=lambda: True)
     thread = threading.Thread(target=process.start)
     thread.start()
     thread.join()
@@ -77,5 +77,5 @@ def test_it_outlives_the_thread_that_asked_for_it(tmp_path):
     process.kill()
 
 
-def test_ports_are_given_once():
+def test_ports_are_returned_once():
     assert len({free_port() for _ in range(50)}) == 50

@@ -1,4 +1,4 @@
-"""The bad network does what it is told, and nothing else."""
+"""The proxy causes the configured faults and no others."""
 
 import asyncio
 import contextlib
@@ -12,29 +12,29 @@ from live.kubectl import kubectl
 
 @pytest.fixture
 async def far_admin(kube_server, proxy):
-    """An admin who reaches the API server through the proxy."""
+    """A client that reaches the API server through the proxy."""
     async with Admin(proxy.url, token=kube_server.token(), ca_file=kube_server.ca_file) as admin:
         yield admin
 
 
-async def test_it_lets_through_what_it_is_not_told_to_stop(admin, far_admin, namespace):
+async def test_requests_without_a_fault_pass(admin, far_admin, namespace):
     await far_admin.create_nodes(3)
     assert await far_admin.items("nodes") == await admin.items("nodes")
     await far_admin.create_pod("web", namespace)
     await far_admin.bind(namespace, "web", "node-1")
     assert await admin.node_of("web", namespace) == "node-1"
-    with pytest.raises(ApiError) as refused:
+    with pytest.raises(ApiError) as rejected:
         await far_admin.get("pods", "none", namespace, pretty="true")
-    assert refused.value.status == 404
+    assert rejected.value.status == 404
 
 
-async def test_a_storm_refuses_as_often_as_it_was_told(proxy, far_admin):
+async def test_a_storm_rejects_as_often_as_configured(proxy, far_admin):
     proxy.storm(429, times=2, retry_after=1, matching=lambda method, path: path.endswith("/nodes"))
     for _ in range(2):
-        with pytest.raises(ApiError) as refused:
+        with pytest.raises(ApiError) as rejected:
             await far_admin.list("nodes")
-        assert refused.value.status == 429
-        assert refused.value.body["reason"] == "TooManyRequests"
+        assert rejected.value.status == 429
+        assert rejected.value.body["reason"] == "TooManyRequests"
     await far_admin.list("nodes")
     assert proxy.answers == {429: 2, 200: 1}
 
@@ -48,7 +48,7 @@ async def test_a_storm_lasts_until_calm(proxy, far_admin):
     await far_admin.list("nodes")
 
 
-async def test_an_answer_is_lost_but_the_deed_is_done(proxy, far_admin, admin, namespace):
+async def test_a_lost_response_belongs_to_a_completed_request(proxy, far_admin, admin, namespace):
     await admin.create_nodes(1)
     await admin.create_pod("web", namespace)
     proxy.lose_answers(times=1, matching=lambda method, path: path.endswith("/binding"))
@@ -57,7 +57,7 @@ async def test_an_answer_is_lost_but_the_deed_is_done(proxy, far_admin, admin, n
     assert await admin.node_of("web", namespace) == "node-0"
 
 
-async def test_a_watch_goes_through_and_is_cut(proxy, far_admin, admin):
+async def test_a_watch_passes_and_is_cut(proxy, far_admin, admin):
     version = (await admin.list("nodes"))["metadata"]["resourceVersion"]
     async with contextlib.aclosing(far_admin.watch("nodes", resourceVersion=version)) as events:
         seen = asyncio.ensure_future(anext(events))
@@ -70,7 +70,7 @@ async def test_a_watch_goes_through_and_is_cut(proxy, far_admin, admin):
             await seen
 
 
-async def test_a_stalled_network_says_nothing_until_it_flows(proxy, far_admin, admin):
+async def test_a_stalled_network_sends_nothing_until_it_resumes(proxy, far_admin, admin):
     proxy.stall()
     listing = asyncio.ensure_future(far_admin.list("nodes"))
     await asyncio.wait([listing], timeout=0.3)
@@ -85,7 +85,7 @@ async def test_a_dead_server_is_a_broken_connection(kube_server, proxy, far_admi
         await far_admin.list("nodes")
 
 
-def test_kubectl_speaks_through_it(sync_admin, proxy):
+def test_kubectl_works_through_it(sync_admin, proxy):
     sync_admin.create_nodes(1)
     proxy.latency = 0.01
     proxy.bytes_per_second = 1 << 20

@@ -10,7 +10,7 @@ HOSTNAME = "kubernetes.io/hostname"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
-def test_who_is_charged_on_a_live_cluster(kube_server, sync_admin, namespace):
+def test_charges_on_a_live_cluster(kube_server, sync_admin, namespace):
     sync_admin.create_nodes(2, cpu="4", memory="8Gi", labels=lambda n: {HOSTNAME: f"node-{n}"})
     term = {"labelSelector": {}, "namespaceSelector": {}, "topologyKey": HOSTNAME}
     for name in ("runs", "waits"):
@@ -29,7 +29,7 @@ def test_who_is_charged_on_a_live_cluster(kube_server, sync_admin, namespace):
     assert (runs["node"], runs["domains"], waits["node"]) == ("node-0", [f"{HOSTNAME}=node-0"], "")
 
 
-def test_a_namespace_that_the_cluster_does_not_have_is_said(kube_server, namespace):
+def test_an_unknown_namespace_is_reported(kube_server, namespace):
     words = ["violations", "--kubeconfig", str(kube_server.kubeconfig()), "-n"]
     assert (
         f"nothing in the input is in namespace {namespace}x"

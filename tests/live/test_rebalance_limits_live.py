@@ -1,4 +1,4 @@
-"""How `bayplan rebalance --apply` holds back on a real API server: budgets, so many a minute, so many at once."""
+"""The limits of `bayplan rebalance --apply` on a real API server: budgets, per minute, at once."""
 
 import asyncio
 import contextlib
@@ -26,28 +26,28 @@ async def crowd(admin, namespace):
     return await crowded(admin, namespace)
 
 
-def look(server):
-    """As the command itself reads a cluster."""
+def read_cluster(server):
+    """Read a cluster as the command does."""
     pods, fetching = OwnedPods(), ClusterFetcher(connect.from_kubeconfig(server.kubeconfig()))
     inputs, _ = cluster.read(ReadOptions(sinks={"Pod": pods}, live=fetching.sources()))
     return PodMoves(cluster.cluster_of(inputs, sink=pods), pods.controllers, profiles.pod_rules())
 
 
 async def planned(server):
-    view = await asyncio.to_thread(look, server)
+    view = await asyncio.to_thread(read_cluster, server)
     plan = view.plan(DisruptionLimits(max_moves=5, movable=lambda _: True, budgets=view.budgets))
     return plan, view
 
 
 @contextlib.asynccontextmanager
 async def moving(server, planned, timeout=300.0):  # noqa: ASYNC109 - a setting, and nothing that is waited for here
-    """A plan on its way, with little patience: the task that makes it, and what happens."""
+    """Carry out a plan with a short timeout; yields the task and its reported events."""
     happened = []
     async with connect.from_kubeconfig(server.kubeconfig()) as connection:
         mover = Mover(
             connection,
             *planned,
-            read_cluster=lambda: look(server),
+            read_cluster=lambda: read_cluster(server),
             report=happened.append,
             settings=MoveSettings(retry_after=0.3, timeout=timeout),
         )
@@ -60,7 +60,7 @@ async def moving(server, planned, timeout=300.0):  # noqa: ASYNC109 - a setting,
 
 
 class Budget:
-    """A PodDisruptionBudget for the crowd, with the status that its controller would write."""
+    """A PodDisruptionBudget for the ReplicaSet, with the status that its controller would write."""
 
     def __init__(self, admin, namespace):
         self.admin, self.namespace = admin, namespace
@@ -93,8 +93,8 @@ async def test_a_budget_that_allows_nothing_leaves_nothing_to_do(kube_server, cr
     assert len(await crowd.pods()) == 3
 
 
-async def test_what_the_api_server_forbids_is_not_done(kube_server, crowd, budget):
-    await budget.allow(2, generation=0)  # out of date, as the API server knows and the plan does not
+async def test_an_eviction_rejected_by_the_api_server_is_not_made(kube_server, crowd, budget):
+    await budget.allow(2, generation=0)  # outdated, which the API server checks and the plan does not
     code, _, said = await ended("rebalance", kube_server, "--apply", "--yes", "--timeout", "1s")
     assert code == 1
     assert "would violate the pod's disruption budget" in said
@@ -102,19 +102,19 @@ async def test_what_the_api_server_forbids_is_not_done(kube_server, crowd, budge
     assert len(await crowd.pods()) == 3
 
 
-async def test_what_is_refused_again_and_again_is_given_up(kube_server, crowd, budget):
+async def test_a_move_rejected_repeatedly_is_given_up(kube_server, crowd, budget):
     await budget.allow(2, generation=0)
     async with moving(kube_server, await planned(kube_server), timeout=2.0) as (mover, happened):
         outcome = await mover
     refused = [one.workload for one in happened if isinstance(one, Refused)]
-    assert len(refused) > len(set(refused))  # asked for more than once
+    assert len(refused) > len(set(refused))  # requested more than once
     assert (outcome.made, len(outcome.left)) == ([], 2)
     assert outcome.stopped.endswith("waited for 2 s")
 
 
-async def test_a_budget_that_is_used_up_is_waited_for(kube_server, crowd, budget):
+async def test_an_exhausted_budget_is_waited_for(kube_server, crowd, budget):
     await budget.allow(2)
-    async with in_process(kube_server), crowd.kept():
+    async with in_process(kube_server), crowd.reconciled():
         plan = await planned(kube_server)
         await budget.allow(1)
         async with moving(kube_server, plan) as (mover, happened):
@@ -128,7 +128,7 @@ async def test_a_budget_that_is_used_up_is_waited_for(kube_server, crowd, budget
 
 async def test_no_more_are_evicted_in_a_minute_than_allowed(kube_server, crowd):
     words = ("--apply", "--yes", "--per-minute", "1")
-    async with in_process(kube_server), crowd.kept(), started("rebalance", kube_server, *words) as program:
+    async with in_process(kube_server), crowd.reconciled(), started("rebalance", kube_server, *words) as program:
         await wait_for(lambda: "1 evictions in the last minute, which is the limit" in program.said)
         assert "move 2" not in program.said
         program.child.send_signal(signal.SIGINT)
@@ -137,14 +137,14 @@ async def test_no_more_are_evicted_in_a_minute_than_allowed(kube_server, crowd):
     assert "interrupted: 1 of 2 moves made" in program.said
 
 
-async def test_two_may_go_at_once(kube_server, crowd):
+async def test_two_may_be_evicted_at_once(kube_server, crowd):
     async with started("rebalance", kube_server, "--apply", "--yes", "--at-once", "2") as program:
 
         async def two_are_gone():
             return len(await crowd.pods()) == 1
 
         await wait_for(two_are_gone)
-        async with in_process(kube_server), crowd.kept():
+        async with in_process(kube_server), crowd.reconciled():
             code, _ = await program.end()
     assert code == 0, program.said
     assert "2 of 2 moves made, 600 of 600 points gained" in program.said

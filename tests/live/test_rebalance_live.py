@@ -1,4 +1,4 @@
-"""`bayplan rebalance` on a real API server: the plan, and what `--apply` makes of it."""
+"""`bayplan rebalance` on a real API server: the plan, and `--apply`."""
 
 import asyncio
 import json
@@ -15,7 +15,7 @@ from live.admin import wait_for
 from live.bayplan_running import in_process
 from live.fleets import binding, cluster
 from live.programs import ended, started
-from live.replica_sets import ReplicaSet, crowded, rather_apart
+from live.replica_sets import ReplicaSet, crowded, preferred_anti_affinity
 
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "how-to" / "rebalance-workloads.md"
 
@@ -35,7 +35,7 @@ async def test_a_plan_alone_changes_nothing(kube_server, crowd):
 
 
 async def test_the_plan_is_carried_out(kube_server, crowd):
-    async with in_process(kube_server), crowd.kept():
+    async with in_process(kube_server), crowd.reconciled():
         code, answer, said = await ended("rebalance", kube_server, "--apply", "--yes")
         assert code == 0, said
         assert len(answer.splitlines()) == 3
@@ -44,8 +44,8 @@ async def test_the_plan_is_carried_out(kube_server, crowd):
         assert sorted((await crowd.pods()).values()) == ["node-0", "node-1", "node-2"]
 
 
-async def test_machines_learn_what_came_of_it(kube_server, crowd):
-    async with in_process(kube_server), crowd.kept():
+async def test_the_json_output_has_the_outcome(kube_server, crowd):
+    async with in_process(kube_server), crowd.reconciled():
         code, answer, said = await ended("rebalance", kube_server, "--apply", "--yes", "-o", "json", "--max-moves", "1")
         assert code == 0, said
         applied = json.loads(answer)["applied"]
@@ -57,7 +57,7 @@ async def test_machines_learn_what_came_of_it(kube_server, crowd):
         assert made["workload"].partition("/")[2] not in pods
 
 
-async def test_without_a_terminal_it_wants_to_be_told_yes(kube_server, crowd):
+async def test_without_a_terminal_it_requires_yes(kube_server, crowd):
     code, answer, said = await ended("rebalance", kube_server, "--apply")
     assert (code, answer) == (2, "")
     assert "use --yes" in said
@@ -65,13 +65,13 @@ async def test_without_a_terminal_it_wants_to_be_told_yes(kube_server, crowd):
 
 
 @pytest.mark.parametrize("answer, code, moved", [(b"y\n", 0, 2), (b"n\n", 1, 0)])
-async def test_at_a_terminal_it_asks(kube_server, crowd, answer, code, moved):
+async def test_at_a_terminal_it_prompts(kube_server, crowd, answer, code, moved):
     before = await crowd.pods()
     mine, its = pty.openpty()
     try:
         async with (
             in_process(kube_server),
-            crowd.kept(),
+            crowd.reconciled(),
             started("rebalance", kube_server, "--apply", stdin=its) as program,
         ):
             await wait_for(lambda: "moves gain" in program.said)
@@ -90,7 +90,9 @@ async def test_pods_without_a_controller_stay(kube_server, admin, namespace):
     await admin.create_nodes(3)
     for n in range(3):
         meta = {"labels": {"app": "web"}}
-        await admin.create_pod(f"web-{n}", namespace, meta=meta, affinity=rather_apart("web"), nodeName="node-0")
+        await admin.create_pod(
+            f"web-{n}", namespace, meta=meta, affinity=preferred_anti_affinity("web"), nodeName="node-0"
+        )
     code, _, said = await ended("rebalance", kube_server, "--apply", "--yes")
     assert code == 0
     assert (
@@ -109,34 +111,38 @@ async def test_it_stops_when_no_replacement_comes(kube_server, crowd):
 
 
 async def test_it_stops_when_the_replacement_has_no_node(kube_server, crowd):
-    async with crowd.kept():  # and nobody schedules
+    async with crowd.reconciled():  # without a scheduler
         code, _, said = await ended("rebalance", kube_server, "--apply", "--yes", "--timeout", "4s")
     assert code == 1
     assert "has no node within 4 s" in said
     assert sorted((await crowd.pods()).values()) == ["", "node-0", "node-0"]
 
 
-async def test_it_waits_until_the_old_pod_is_gone(kube_server, admin, namespace):
+async def test_it_waits_until_the_old_pod_is_deleted(kube_server, admin, namespace):
     await admin.create_nodes(3)
     slow = {"terminationGracePeriodSeconds": 60}
-    web = await ReplicaSet.create(admin, "web", namespace, 2, affinity=rather_apart("web"), **slow)
+    web = await ReplicaSet.create(admin, "web", namespace, 2, affinity=preferred_anti_affinity("web"), **slow)
     for _ in range(2):
         await web.make_pod("node-0")
-    async with in_process(kube_server), web.kept(), started("rebalance", kube_server, "--apply", "--yes") as program:
+    async with (
+        in_process(kube_server),
+        web.reconciled(),
+        started("rebalance", kube_server, "--apply", "--yes") as program,
+    ):
 
         async def replaced():
             return sorted((await web.pods()).values())[1:] in (["node-1"], ["node-2"])
 
         await wait_for(replaced)
         assert "was replaced by" not in program.said
-        (old,) = await web.ending()
-        await admin.delete("pods", old, namespace)  # as its kubelet would say in the end
+        (old,) = await web.terminating()
+        await admin.delete("pods", old, namespace)  # as its kubelet would do
         code, _ = await program.end()
     assert code == 0, program.said
     assert "1 of 1 move made, 200 of 200 points gained" in program.said
 
 
-async def test_an_interrupt_ends_it_between_moves(kube_server, crowd):
+async def test_an_interrupt_ends_the_run_between_moves(kube_server, crowd):
     async with started("rebalance", kube_server, "--apply", "--yes") as program:
 
         async def one_is_gone():
@@ -158,7 +164,7 @@ async def test_a_move_that_gains_nothing_any_more_is_dropped(kube_server, admin,
 
         await wait_for(one_is_gone)
         await admin.patch("nodes", "node-2", {"spec": {"unschedulable": True}})
-        async with crowd.kept():
+        async with crowd.reconciled():
             code, _ = await program.end()
     assert code == 0, program.said
     assert "is not moved: moving it gains nothing any more" in program.said
@@ -167,8 +173,8 @@ async def test_a_move_that_gains_nothing_any_more_is_dropped(kube_server, admin,
 
 
 async def grant(admin, role):
-    """Give a ClusterRole to the user `restricted`, who has no rights of his own."""
-    # Another test may have taught the server Karmada's kinds, which are then listed too.
+    """Give a ClusterRole to the user `restricted`, which has no other rights."""
+    # Another test may have defined Karmada's kinds, which are then listed too.
     fleet = {"apiGroups": ["cluster.karmada.io", "policy.karmada.io", "work.karmada.io"], "resources": ["*"]}
     await admin.create({**role, "rules": [*role["rules"], {**fleet, "verbs": ["list"]}]})
     group = "rbac.authorization.k8s.io"
@@ -184,16 +190,16 @@ def documented_role():
     return yaml.safe_load(text)
 
 
-async def test_the_rights_that_the_page_names_are_enough(kube_server, admin, crowd):
+async def test_the_documented_rights_are_enough(kube_server, admin, crowd):
     await grant(admin, documented_role())
-    async with in_process(kube_server), crowd.kept():
+    async with in_process(kube_server), crowd.reconciled():
         code, _, said = await ended("rebalance", kube_server, "--apply", "--yes", user="restricted")
     assert code == 0, said
     assert "judged without" not in said
     assert "2 of 2 moves made" in said
 
 
-async def test_without_the_right_to_evict_it_says_so(kube_server, admin, crowd):
+async def test_a_missing_right_to_evict_is_reported(kube_server, admin, crowd):
     role = documented_role()
     await grant(admin, {**role, "rules": role["rules"][:2]})
     code, _, said = await ended("rebalance", kube_server, "--apply", "--yes", user="restricted")
@@ -203,14 +209,14 @@ async def test_without_the_right_to_evict_it_says_so(kube_server, admin, crowd):
     assert len(await crowd.pods()) == 3
 
 
-async def test_it_stops_where_the_scheduler_has_other_ideas(kube_server, admin, crowd):
-    async with crowd.kept(), started("rebalance", kube_server, "--apply", "--yes") as program:
+async def test_it_stops_if_the_scheduler_chooses_other_nodes_without_a_gain(kube_server, admin, crowd):
+    async with crowd.reconciled(), started("rebalance", kube_server, "--apply", "--yes") as program:
 
         async def replacement():
             return [name for name, node in (await crowd.pods()).items() if not node]
 
         (name,) = await wait_for(replacement)
-        await admin.bind(crowd.namespace, name, "node-0")  # back to where it was
+        await admin.bind(crowd.namespace, name, "node-0")  # its old node
         code, _ = await program.end()
     assert code == 1
     assert "elsewhere than planned, and nothing was gained" in program.said
@@ -218,16 +224,16 @@ async def test_it_stops_where_the_scheduler_has_other_ideas(kube_server, admin, 
     assert set((await crowd.pods()).values()) == {"node-0"}
 
 
-async def test_kube_scheduler_may_be_the_one_who_places(kube_server, admin, namespace):
-    """Where nodes are equal it takes any of them, which is as good; its default spreading is foreseen."""
+async def test_kube_scheduler_may_place_the_replacements(kube_server, admin, namespace):
+    """Among equal nodes it takes any, with the same gain; its default spreading is part of the plan."""
     await admin.create_nodes(3)
     web = await ReplicaSet.create(
-        admin, "web", namespace, 3, scheduler="default-scheduler", affinity=rather_apart("web"), cpu="100m"
+        admin, "web", namespace, 3, scheduler="default-scheduler", affinity=preferred_anti_affinity("web"), cpu="100m"
     )
     for _ in range(3):
         await web.make_pod("node-0")
     await asyncio.to_thread(kube_server.start_scheduler)
-    async with web.kept():
+    async with web.reconciled():
         code, _, said = await ended("rebalance", kube_server, "--apply", "--yes")
     assert code == 0, said
     assert "2 of 2 moves made, 600 of 600 points gained" in said

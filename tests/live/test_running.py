@@ -1,4 +1,4 @@
-"""The scheduler on a real API server: what it binds, whom it asks to go, what it leaves alone and what it says."""
+"""The scheduler on a real API server: binding, preemption, pods of other schedulers, events and errors."""
 
 import asyncio
 import pathlib
@@ -46,7 +46,7 @@ async def priority_class(admin, name, value):
     await admin.create(body)
 
 
-async def test_pods_that_must_stand_apart_do(kube_server, admin, namespace):
+async def test_required_anti_affinity_holds(kube_server, admin, namespace):
     await admin.create_nodes(6)
     async with in_process(kube_server):
         await asyncio.gather(
@@ -64,11 +64,11 @@ async def test_pods_that_must_stand_apart_do(kube_server, admin, namespace):
         assert event["note"] == f"Successfully assigned {namespace}/web-0 to {found['web-0']}"
 
 
-async def len_of(coroutine, wanted):
-    return len(await coroutine) == wanted
+async def len_of(coroutine, expected):
+    return len(await coroutine) == expected
 
 
-async def test_a_pod_that_fits_nowhere_is_told_and_placed_when_there_is_room(kube_server, admin, namespace):
+async def test_an_unschedulable_pod_gets_an_event_and_is_scheduled_when_there_is_room(kube_server, admin, namespace):
     await admin.create_nodes(1)
     labels = {"labels": {"app": "web"}}
     async with in_process(kube_server):
@@ -93,7 +93,7 @@ async def told_or_bound(admin, namespace, name):
     return pod["spec"].get("nodeName") or pod["status"].get("conditions")
 
 
-async def test_a_node_that_is_opened_is_freed_for_the_more_important_pod_that_waits(kube_server, admin, namespace):
+async def test_an_uncordoned_node_is_freed_for_a_pending_pod_of_higher_priority(kube_server, admin, namespace):
     await admin.create_nodes(1, cpu="1")
     await priority_class(admin, "high", 1000)
     async with in_process(kube_server):
@@ -107,7 +107,7 @@ async def test_a_node_that_is_opened_is_freed_for_the_more_important_pod_that_wa
     assert list(await bound(admin, namespace)) == ["vip"]
 
 
-async def test_the_more_important_pod_gets_the_room(kube_server, admin, namespace):
+async def test_a_pod_of_higher_priority_preempts(kube_server, admin, namespace):
     await admin.create_nodes(2, cpu="2")
     await priority_class(admin, "vip", 1000)
     async with in_process(kube_server):
@@ -116,12 +116,14 @@ async def test_the_more_important_pod_gets_the_room(kube_server, admin, namespac
         await wait_for(lambda: all_bound(admin, namespace))
         await admin.create_pod("vip", namespace, scheduler=NAME, cpu="1500m", priorityClassName="vip")
         await wait_for(lambda: admin.node_of("vip", namespace))
-        assert len(await bound(admin, namespace)) == 2, "one of the others went"
+        assert len(await bound(admin, namespace)) == 2, "one of the others was preempted"
         (event,) = await wait_for(lambda: events_of(admin, namespace, "Preempted"))
         assert event["note"].startswith("Preempted by pod ")
 
 
-async def test_a_budget_that_allows_nobody_is_respected_where_there_is_another_way(kube_server, admin, namespace):
+async def test_a_budget_without_allowed_disruptions_is_respected_if_there_are_other_victims(
+    kube_server, admin, namespace
+):
     await admin.create_nodes(2, cpu="2")
     await priority_class(admin, "vip", 1000)
     budget = {
@@ -142,7 +144,7 @@ async def test_a_budget_that_allows_nobody_is_respected_where_there_is_another_w
         assert sorted(await bound(admin, namespace)) == ["precious", "vip"]
 
 
-async def test_gates_hold_a_pod_back(kube_server, admin, namespace):
+async def test_a_gated_pod_is_not_scheduled(kube_server, admin, namespace):
     await admin.create_nodes(1)
     async with in_process(kube_server):
         await admin.create_pod("gated", namespace, scheduler=NAME, schedulingGates=[{"name": "example.com/quota"}])
@@ -153,7 +155,7 @@ async def test_gates_hold_a_pod_back(kube_server, admin, namespace):
         await wait_for(lambda: admin.node_of("gated", namespace))
 
 
-async def test_a_daemon_pod_goes_to_the_node_that_it_names(kube_server, admin, namespace):
+async def test_a_daemon_pod_is_bound_to_its_node(kube_server, admin, namespace):
     await admin.create_nodes(4)
     match = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["node-2"]}]}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [match]}}}
@@ -183,7 +185,7 @@ async def test_a_claim_waits_for_its_first_consumer(kube_server, admin, namespac
         assert await wait_for(lambda: admin.node_of("db", namespace)) == selected
 
 
-async def test_a_volume_that_exists_is_tied_to_the_claim(kube_server, admin, namespace):
+async def test_an_existing_volume_is_bound_to_the_claim(kube_server, admin, namespace):
     await admin.create_nodes(3)
     await admin.create(
         {
@@ -246,7 +248,7 @@ async def reserved(admin, name):
 
 
 async def provision(admin, name, namespace, node):
-    """What an external provisioner and the volume controller would do."""
+    """Provision and bind, as an external provisioner and the volume controller would."""
     found = await admin.get("persistentvolumeclaims", name, namespace)
     reference = {"kind": "PersistentVolumeClaim", "namespace": namespace, "name": name, "uid": found["metadata"]["uid"]}
     await admin.create(volume("made", found["spec"]["storageClassName"], node=node, claim_ref=reference))
@@ -283,7 +285,7 @@ async def test_two_schedulers_share_a_cluster(kube_server, admin, namespace):
         assert len(set(found.values())) == 8
 
 
-async def test_an_unreadable_rule_is_named_and_others_go_on(kube_server, admin, namespace):
+async def test_an_unreadable_rule_is_reported_and_other_pods_are_scheduled(kube_server, admin, namespace):
     await admin.create_nodes(1)
     async with in_process(kube_server):
         broken = {"annotations": {"bayplan.io/affinity": "podAffinity: {requiredDuringExecution: []}"}}
@@ -294,7 +296,7 @@ async def test_an_unreadable_rule_is_named_and_others_go_on(kube_server, admin, 
         assert "podAffinity.requiredDuringExecution" in event["note"]
 
 
-async def test_the_event_loop_is_never_held_for_long(kube_server, admin, namespace):
+async def test_the_event_loop_is_never_blocked_for_long(kube_server, admin, namespace):
     await admin.create_nodes(200)
     async with in_process(kube_server) as running:
         pods = (
@@ -309,7 +311,7 @@ async def test_the_event_loop_is_never_held_for_long(kube_server, admin, namespa
         assert longest < 0.05
 
 
-async def test_the_lease_is_renewed_while_every_connection_waits_for_an_answer(
+async def test_the_lease_is_renewed_while_every_connection_waits_for_a_response(
     kube_server, proxy, admin, namespace, monkeypatch
 ):
     monkeypatch.setattr("bayplan.kube_api.connection._MAX_CONNECTIONS", 24)  # watches need more than half of them
@@ -322,7 +324,7 @@ async def test_the_lease_is_renewed_while_every_connection_waits_for_an_answer(
         await wait_for(lambda: proxy.swallowed >= 8)
         renewals = set()
         async with asyncio.timeout(30):
-            while len(renewals) < 15:  # three seconds, longer than a leader may go without
+            while len(renewals) < 15:  # three seconds, longer than the renew deadline
                 renewals.add(await renewed(admin))
         assert running._may_write()
         assert await bound(admin, namespace) == {f"web-{i}": "" for i in range(30)}
@@ -369,9 +371,9 @@ async def test_exactly_the_shipped_rights_are_enough(kube_server, admin, namespa
         (["--metrics-bind-address", "everywhere"], 2, "address"),
         (["--semantics", "mine"], 2, "semantics"),
     ],
-    ids=["unknown context", "nobody there", "wrong token", "no duration", "no address", "no preset"],
+    ids=["unknown context", "unreachable", "wrong token", "no duration", "no address", "no preset"],
 )
-def test_what_cannot_work_is_said_in_one_line(kube_server, arguments, code, says):
+def test_a_startup_error_is_reported_in_one_line(kube_server, arguments, code, says):
     command = [sys.executable, "-m", "bayplan", "run", "--kubeconfig", str(kube_server.kubeconfig()), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30, env=environment())
     assert done.returncode == code
@@ -379,7 +381,7 @@ def test_what_cannot_work_is_said_in_one_line(kube_server, arguments, code, says
     assert says in line
 
 
-def test_a_user_without_rights_is_told_which(kube_server):
+def test_missing_rights_are_named(kube_server):
     kubeconfig = str(kube_server.kubeconfig("restricted"))
     command = [sys.executable, "-m", "bayplan", "run", "--kubeconfig", kubeconfig, "--metrics-bind-address", "0"]
     command += ["--health-probe-bind-address", "0"]

@@ -1,4 +1,4 @@
-"""Every scheduling scenario that an API server can hold ends the same live as offline: the node, the victims, the words."""
+"""Every scenario that an API server can store has the same result live as offline: node, victims, message."""
 
 import copy
 
@@ -12,18 +12,18 @@ from live.admin import wait_for
 from live.bayplan_running import NAME, in_process
 
 WAITS = 20
-# Objects as an API server would have changed them, which it does not take back.
+# Fields that an API server sets itself and does not accept.
 AFTER_ADMISSION = {"match-label-keys/an-expanded-selector-stays-as-it-is"}
 
 
 def why_not(case):
-    """Why an API server could not hold the scene: some have what only files and annotations can. Empty if it can."""
+    """Return why an API server cannot store the scenario, such as fields that only files have; empty if it can."""
     if case.claim in AFTER_ADMISSION:
         return "an API server would expand the selector once more"
     for written in (*case.question["pods"], case.question["pod"]):
         for term in _terms(written["spec"].get("affinity") or {}):
             if not term.get("topologyKey"):
-                return "an API server refuses an empty topologyKey"
+                return "an API server rejects an empty topologyKey"
             if term.get("namespaces") == []:
                 return "an API server drops an empty list of namespaces"
             if {"limit", "tolerateNamespaces"} & term.keys():
@@ -41,7 +41,7 @@ def _terms(affinity):
 
 
 def shown(cases):
-    """As parameters; those that cannot be had live are skipped, with the reason in the summary (`-rs`)."""
+    """Return the scenarios as parameters; those that cannot run live are skipped with the reason (`-rs`)."""
     found = []
     for case in cases:
         reason = why_not(case)
@@ -57,7 +57,7 @@ async def test_the_scenario_ends_the_same_on_a_real_api_server(case, admin, kube
         name, namespace = case.question["pod"]["metadata"]["name"], case.question["pod"]["metadata"]["namespace"]
         await admin.create(waiting(case.question["pod"]))
         if case.expected.get("nowhere"):
-            found = await wait_for(lambda: refusal(admin, name, namespace), timeout=WAITS)
+            found = await wait_for(lambda: rejection(admin, name, namespace), timeout=WAITS)
             assert found.startswith(case.expected.get("message") or f"0/{len(case.question['nodes'])} nodes")
         else:
             node = await wait_for(lambda: node_for(admin, name, namespace), timeout=WAITS)
@@ -65,7 +65,7 @@ async def test_the_scenario_ends_the_same_on_a_real_api_server(case, admin, kube
 
 
 @pytest.mark.parametrize("case", shown(preemption_scenarios.all_cases()))
-async def test_the_same_pods_have_to_go_on_a_real_api_server(case, admin, kube_server):
+async def test_the_same_victims_are_chosen_on_a_real_api_server(case, admin, kube_server):
     await make_priorities(case.question, admin)
     await set_the_scene(case.question, admin)
     leaving = await leaving_pods(admin)
@@ -74,14 +74,14 @@ async def test_the_same_pods_have_to_go_on_a_real_api_server(case, admin, kube_s
     await admin.create(waiting(with_class(pod)))
     await admin.patch("pods", name, {"status": pod["status"]}, namespace, subresource="status")
     async with scheduling(case.question, kube_server):
-        said = await wait_for(lambda: refusal(admin, name, namespace), timeout=WAITS)
+        message = await wait_for(lambda: rejection(admin, name, namespace), timeout=WAITS)
         if case.expected.get("frees"):
             await wait_for(lambda: nominated(admin, name, namespace), timeout=WAITS)
-            wanted = {key if "/" in key else f"default/{key}" for key in case.expected["victims"]}
-            await wait_for(lambda: same(wanted, leaving_pods(admin), leaving), timeout=WAITS)
+            expected = {key if "/" in key else f"default/{key}" for key in case.expected["victims"]}
+            await wait_for(lambda: same(expected, leaving_pods(admin), leaving), timeout=WAITS)
             assert await nominated(admin, name, namespace) == case.expected["frees"]
         else:
-            assert said.endswith(case.expected["message"])
+            assert message.endswith(case.expected["message"])
             assert await leaving_pods(admin) == leaving
 
 
@@ -90,8 +90,8 @@ def scheduling(question, kube_server):
     return in_process(kube_server, semantics=situation.index.semantics, config=question["options"].get("config"))
 
 
-async def same(wanted, leaving, before):
-    return await leaving - before == wanted
+async def same(expected, leaving, before):
+    return await leaving - before == expected
 
 
 async def set_the_scene(question, admin):
@@ -103,7 +103,7 @@ async def set_the_scene(question, admin):
     for node in question["nodes"]:
         await admin.create(node)
         await admin.patch("nodes", node["metadata"]["name"], {"status": node["status"]}, subresource="status")
-    # Claims come before the volumes that they are bound to, which name their uid.
+    # Claims precede their volumes, which have the uid of the claim.
     uids = {}
     for written in sorted(question["objects"], key=lambda one: one["kind"] != "PersistentVolumeClaim"):
         await place(written, admin, uids)
@@ -119,7 +119,7 @@ async def place(written, admin, uids):
     status = made.pop("status", None)
     if made["kind"] == "Pod":
         metadata.setdefault("finalizers", ["example.com/stays"] if terminating else [])
-        if not made["spec"].get("nodeName"):  # there to be seen, not to be placed
+        if not made["spec"].get("nodeName"):  # an existing pod, not one to schedule
             made["spec"] |= {"schedulerName": NAME, "schedulingGates": [{"name": "example.com/waits"}]}
     if "claimRef" in made.get("spec", {}):
         made["spec"]["claimRef"]["uid"] = uids[made["spec"]["claimRef"]["name"]]
@@ -134,7 +134,7 @@ async def place(written, admin, uids):
 
 
 async def make_priorities(question, admin):
-    """How important a pod is, and whether it may preempt, is for PriorityClasses to say."""
+    """Create PriorityClasses for the priorities and preemption policies of the pods."""
     specs = [pod["spec"] for pod in (*question["pods"], question["pod"])]
     for name, spec in {class_of(spec): spec for spec in specs}.items():
         made = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}}
@@ -147,7 +147,7 @@ def class_of(spec):
 
 
 def with_class(written):
-    """The pod as one may create it: of a class instead of a priority, and every container of some image."""
+    """Return the pod as a client may create it: with a class instead of a priority, and images for all containers."""
     if "priority" not in written["spec"]:
         return written
     spec = {name: value for name, value in written["spec"].items() if name != "priority"}
@@ -164,7 +164,7 @@ def waiting(written):
 
 
 async def node_for(admin, name, namespace):
-    """Where the pod is, or where its volume is wanted: nobody makes volumes here."""
+    """Return the node of the pod, else the selected node of its claim: there is no provisioner."""
     found = await admin.get("pods", name, namespace)
     if found["spec"].get("nodeName"):
         return found["spec"]["nodeName"]
@@ -180,7 +180,7 @@ async def nominated(admin, name, namespace):
 
 
 async def leaving_pods(admin):
-    """Those that were asked to go."""
+    """Return the terminating pods."""
     return {
         f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
         for pod in await admin.items("pods")
@@ -188,7 +188,7 @@ async def leaving_pods(admin):
     }
 
 
-async def refusal(admin, name, namespace):
+async def rejection(admin, name, namespace):
     found = await admin.get("pods", name, namespace)
     conditions = found["status"].get("conditions") or []
     return next((one["message"] for one in conditions if one["type"] == "PodScheduled"), None)

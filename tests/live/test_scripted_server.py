@@ -19,7 +19,7 @@ from live.scripted_server import (
     gone,
     hang_up_at_once,
     page,
-    refusal,
+    rejection,
     slowly,
     stream,
 )
@@ -41,31 +41,31 @@ async def events_of(client):
     return [event["type"] async for event in client.watch("pods")]
 
 
-async def test_a_list_is_gone_in_mid_page(scripted_server, client):
+async def test_a_list_expires_between_pages(scripted_server, client):
     scripted_server.on("GET", PODS, page("Pod", [named("a")], "7", token="more", left=1), gone())
     first = await client.list("pods", limit=1)
     assert first["metadata"] == {"resourceVersion": "7", "continue": "more", "remainingItemCount": 1}
-    with pytest.raises(ApiError) as refused:
+    with pytest.raises(ApiError) as rejected:
         await client.list("pods", limit=1, **{"continue": "more"})
-    assert (refused.value.status, refused.value.body["reason"]) == (410, "Expired")
+    assert (rejected.value.status, rejected.value.body["reason"]) == (410, "Expired")
     assert [seen.query for seen in scripted_server.requests] == [{"limit": "1"}, {"limit": "1", "continue": "more"}]
     assert scripted_server.requests[0].headers["authorization"] == "Bearer secret"
     assert not scripted_server.unplayed
 
 
-async def test_a_refusal_says_when_to_come_back(scripted_server, client):
-    scripted_server.on("GET", PODS, refusal(429, "TooManyRequests", "later", retry_after=3))
-    async with client._session.get(scripted_server.url + PODS) as refused:
-        assert (refused.status, refused.headers["Retry-After"]) == (429, "3")
+async def test_a_rejection_has_a_retry_after_header(scripted_server, client):
+    scripted_server.on("GET", PODS, rejection(429, "TooManyRequests", "later", retry_after=3))
+    async with client._session.get(scripted_server.url + PODS) as rejected:
+        assert (rejected.status, rejected.headers["Retry-After"]) == (429, "3")
 
 
-async def test_a_watch_ends_well(scripted_server, client):
+async def test_a_watch_ends_normally(scripted_server, client):
     lines = [event("ADDED", named("a")), bookmark("Pod", "9"), error_event(410, "Expired")]
     scripted_server.on("GET", PODS, stream(*lines))
     assert await events_of(client) == ["ADDED", "BOOKMARK", "ERROR"]
 
 
-async def test_a_watch_dies_in_the_middle_of_a_line(scripted_server, client):
+async def test_a_watch_is_cut_within_a_line(scripted_server, client):
     scripted_server.on("GET", PODS, stream(event("ADDED", named("a")), ending=CUT))
     events = client.watch("pods")
     assert (await anext(events))["type"] == "ADDED"
@@ -88,24 +88,24 @@ async def test_a_line_may_be_huge(scripted_server, client):
         assert len((await anext(events))["object"]["data"]) == 1 << 21
 
 
-async def test_an_answer_comes_byte_by_byte(scripted_server, client):
+async def test_a_response_is_sent_byte_by_byte(scripted_server, client):
     scripted_server.on("GET", PODS, slowly({"items": []}, pause=0.001))
     assert await client.list("pods") == {"items": []}
 
 
-async def test_the_connection_breaks_without_an_answer(scripted_server, client):
+async def test_the_connection_is_closed_without_a_response(scripted_server, client):
     scripted_server.on("POST", PODS, hang_up_at_once())
     with pytest.raises(aiohttp.ClientConnectionError):
         await client.request("POST", PODS, {})
 
 
-async def test_what_is_always_answered_comes_after_the_steps(scripted_server, client):
+async def test_the_default_step_is_played_after_the_others(scripted_server, client):
     scripted_server.always("GET", PODS, answer({"items": [1]}))
     scripted_server.on("GET", PODS, answer({"items": [0]}))
     assert [await client.items("pods") for _ in range(3)] == [[0], [1], [1]]
 
 
-async def test_what_is_not_in_the_script_is_a_surprise():
+async def test_a_request_outside_the_script_is_recorded():
     with ScriptedServer() as server:
         async with Admin(server.url, token="secret") as client:
             with pytest.raises(ApiError, match="no step is left for GET /api/v1/pods"):

@@ -1,4 +1,4 @@
-"""The parts of `deploy/` that are put on top of its base: each has exactly the rights that its flag needs."""
+"""The components of `deploy/`: each has exactly the rights that its flag needs."""
 
 import asyncio
 import contextlib
@@ -26,7 +26,7 @@ BEYOND_THE_BASE = {"leases", "endpointslices", "deployments", "priorityclasses",
 
 
 def rendered(folder, *components):
-    """All manifests of the base with these components, as kubectl would apply them."""
+    """Return the manifests of the base with these components, as kubectl would apply them."""
     at = {name: os.path.relpath(DEPLOY / name, folder) for name in ("base", *components)}
     content = {"resources": [at["base"]], "components": [at[name] for name in components]}
     (folder / "kustomization.yaml").write_text(yaml.safe_dump(content))
@@ -36,13 +36,13 @@ def rendered(folder, *components):
 
 
 def flags(manifests):
-    """How the Deployment starts the scheduler; where it listens is for the test to say."""
+    """Return the arguments of the Deployment, with listen addresses of the test."""
     (deployment,) = (one for one in manifests if one["kind"] == "Deployment")
     return deployment["spec"]["template"]["spec"]["containers"][0]["args"][1:]
 
 
 def reached_at(url, configuration):
-    """A webhook configuration that leads to a port of this machine instead of the Service."""
+    """Return a webhook configuration with a local port instead of the Service."""
     for webhook in configuration["webhooks"]:
         webhook["clientConfig"] = {"url": url + webhook["clientConfig"]["service"]["path"]}
     return configuration
@@ -70,7 +70,7 @@ async def apply(kube_server, admin, tmp_path):
 
 @pytest.fixture
 async def conflict(admin, namespace):
-    """A pod that must not stand beside its neighbour, and will as soon as the neighbour is called loud."""
+    """A pod with anti-affinity, and a peer that violates it once it is labelled loud."""
     await admin.create_nodes(2)
     cluster = await Cluster(admin, namespace).set_up()
     await cluster.run("quiet", annotations=apart(app="loud"), priority="high")
@@ -106,7 +106,7 @@ def looked_at(kubeconfig):
 
 
 @pytest.mark.parametrize("components, unlisted", [((), BEYOND_THE_BASE), (("auditing",), set())])
-async def test_auditing_may_read_all_that_an_audit_wants(components, unlisted, admin, apply):
+async def test_auditing_may_read_all_that_an_audit_needs(components, unlisted, admin, apply):
     await admin.create_nodes(1)
     meta = {"name": "kubeadm-config", "namespace": "kube-system"}
     await admin.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {}})
@@ -121,8 +121,8 @@ def exclusive(key):
     return {"podAntiAffinity": {REQUIRED: [{"labelSelector": {}, "namespaceSelector": {}, "topologyKey": key}]}}
 
 
-async def refused(admin, obj):
-    """Why an object is not let in; empty if it is. Nothing is kept."""
+async def rejection(admin, obj):
+    """Return why an object is rejected; empty if it is admitted. Nothing is stored."""
     try:
         await admin.create(obj, dryRun="All")
     except ApiError as error:
@@ -132,24 +132,24 @@ async def refused(admin, obj):
 
 @pytest.fixture
 def on_this_machine():
-    """Where the webhook listens, as flags, and the URL of that."""
+    """Return the flags for a local webhook address, and its URL."""
     address = f"127.0.0.1:{free_port()}"
     url = f"https://{address}"
     return ("--webhook-bind-address", address, "--webhook-url", url), url
 
 
-async def test_the_webhook_may_do_all_that_it_has_to(kube_server, admin, namespace, apply, on_this_machine):
+async def test_the_webhook_has_all_rights_that_it_needs(kube_server, admin, namespace, apply, on_this_machine):
     await admin.create_nodes(2, cpu="4", labels=lambda n: {HOSTNAME: f"node-{n}"})
     where, url = on_this_machine
     given, kubeconfig = await apply("webhook", url=url)
     assert "--webhook" in given
     running = process(kube_server, *given, *where, kubeconfig=kubeconfig)
-    weapon = pod("weapon", namespace, affinity=exclusive("topology.kubernetes.io/zone"))
-    assert "reaches beyond a node" in await wait_for(lambda: refused(admin, weapon))
+    cluster_wide = pod("cluster-wide", namespace, affinity=exclusive("topology.kubernetes.io/zone"))
+    assert "reaches beyond a node" in await wait_for(lambda: rejection(admin, cluster_wide))
     limits = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "bayplan-quota"}}
     await admin.create({**limits, "data": {namespace: "{cpu: 2}"}}, namespace="bayplan-system")
     alone = pod("alone", namespace, affinity=exclusive(HOSTNAME))
-    assert "requested: cpu=4, used: cpu=0, limited: cpu=2" in await wait_for(lambda: refused(admin, alone))
+    assert "requested: cpu=4, used: cpu=0, limited: cpu=2" in await wait_for(lambda: rejection(admin, alone))
     secrets = [found["metadata"]["name"] for found in await admin.items("secrets", "bayplan-system")]
     assert secrets == ["bayplan-webhook-certificates"]
     running.stop()
@@ -158,10 +158,10 @@ async def test_the_webhook_may_do_all_that_it_has_to(kube_server, admin, namespa
 
 
 @pytest.mark.parametrize("gone", [CONFIGURATIONS, CONFIGURATIONS[1:]])
-async def test_pods_are_placed_though_somebody_took_the_webhook_away(
+async def test_pods_are_scheduled_without_the_webhook_configurations(
     gone, kube_server, admin, namespace, apply, on_this_machine
 ):
-    """Taking its configurations away is how people get rid of a webhook in need; the scheduler must still start."""
+    """Operators delete the configurations to disable a webhook in an emergency; the scheduler must still start."""
     await admin.create_nodes(1)
     where, url = on_this_machine
     given, kubeconfig = await apply("webhook", url=url)

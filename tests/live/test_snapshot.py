@@ -19,7 +19,7 @@ def bayplan(*words):
 
 @pytest.fixture
 def cluster(sync_admin, namespace):
-    """Three nodes; a pod that runs, one that fits beside it nowhere but elsewhere, and one that fits nowhere."""
+    """Three nodes; a running pod, a pending pod with anti-affinity to it, and one that fits no node."""
     sync_admin.create_nodes(3)
     term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "web"}}}
     apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
@@ -28,7 +28,7 @@ def cluster(sync_admin, namespace):
     for name, rest in (("web-0", {"nodeName": "node-0"}), ("web-1", {}), ("web-2", {"nodeSelector": {"no": "such"}})):
         sync_admin.create(pod(name, namespace, meta=meta, affinity=apart, **rest))
     spec = {"containers": containers}
-    described = {"name": "told", "namespace": namespace, **meta}
+    described = {"name": "described", "namespace": namespace, **meta}
     sync_admin.create({"apiVersion": "v1", "kind": "Pod", "metadata": described, "spec": spec})
     for kind in ("Secret", "ConfigMap"):
         written = {"apiVersion": "v1", "kind": kind, "metadata": {"name": "hush", "namespace": namespace}}
@@ -57,19 +57,19 @@ def test_the_snapshot_answers_as_the_cluster_does(kube_server, cluster, tmp_path
     assert (again.exit_code, again.stdout) == (live.exit_code, live.stdout)
 
 
-def test_nothing_secret_is_in_it(kube_server, cluster, namespace):
+def test_it_has_no_secrets(kube_server, cluster, namespace):
     config = kube_server.kubeconfig()
     text = bayplan("snapshot", "--kubeconfig", config).stdout
-    assert "told" in text
+    assert "described" in text
     assert "hush" not in text
     assert not {"Secret", "ConfigMap"} & {item["kind"] for item in json.loads(text)["items"]}
     hashed = bayplan("snapshot", "--kubeconfig", config, "--hash-names").stdout
-    words = set(re.findall(r"[\w-]+", hashed))  # whole ones: a hash may have "web" in it by chance
-    assert not words & {namespace, "node-0", "web", "told", "zone-0", "zone-1"}
+    words = set(re.findall(r"[\w-]+", hashed))  # whole words: a hash may contain "web" by chance
+    assert not words & {namespace, "node-0", "web", "described", "zone-0", "zone-1"}
 
 
-def test_what_may_not_be_listed_is_a_note(kube_server, cluster):
-    # The server may know of Karmada's kinds from another test, and would then be asked for a fleet too.
+def test_a_resource_that_may_not_be_listed_is_a_note(kube_server, cluster):
+    # Another test may have defined Karmada's kinds, and the fleet would then be listed too.
     fleet = [resource.plural for resource in (fetching.FLEET_CLUSTERS, *fetching.FLEET_RESOURCES)]
     grant(cluster, "nodes", "pods", "namespaces", *fleet)
     done = bayplan("snapshot", "--kubeconfig", kube_server.kubeconfig("restricted"))

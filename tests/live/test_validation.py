@@ -1,4 +1,4 @@
-"""`bayplan validate` rejects the same objects as a real API server, for the same causes, and admits the same."""
+"""`bayplan validate` and a real API server reject the same objects for the same reasons and admit the same."""
 
 import asyncio
 import itertools
@@ -14,7 +14,7 @@ ADMITTED = [*rejections.ADMITTED, *runtime_rejections.ADMITTED]
 
 
 async def causes_of(admin, obj):
-    """The causes in the API server's answer, each once: it repeats some. Nothing is kept."""
+    """Return the distinct causes of the API server. Nothing is stored."""
     try:
         await admin.create(obj, dryRun="All")
     except ApiError as error:
@@ -27,11 +27,11 @@ def our_causes_of(obj):
 
 
 @pytest.mark.parametrize("obj", [*REJECTED, *ADMITTED])
-async def test_the_api_server_says_the_same(obj, admin):
+async def test_the_api_server_gives_the_same_causes(obj, admin):
     assert await causes_of(admin, obj) == our_causes_of(obj)
 
 
-async def test_the_api_server_says_the_same_of_objects_that_were_changed_at_random(admin):
+async def test_the_api_server_gives_the_same_causes_for_random_objects(admin):
     asked = list(mutations.mutated(seed=36, count=400))
     answers = await asyncio.gather(*(causes_of(admin, obj) for obj in asked))
     for obj, answer in zip(asked, answers, strict=True):

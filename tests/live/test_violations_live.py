@@ -14,7 +14,7 @@ BINDINGS = "work.karmada.io/v1alpha2/resourcebindings"
 
 
 def violations(server, *words):
-    """Exit code, answer and what else was said."""
+    """Return exit code, standard output and standard error."""
     line = ["violations", "--kubeconfig", str(server.kubeconfig()), *words]
     result = CliRunner().invoke(main.cli, line)
     return result.exit_code, result.stdout, result.stderr
@@ -25,7 +25,7 @@ def apart(**labels):
     return {"bayplan.io/affinity": json.dumps({"podAntiAffinity": {EXECUTION: [term]}})}
 
 
-def test_a_broken_rule_is_listed_until_it_is_mended(kube_server, sync_admin, namespace):
+def test_a_violation_is_listed_until_it_is_resolved(kube_server, sync_admin, namespace):
     sync_admin.create_nodes(2)
     sync_admin.create_pod("quiet", namespace, meta={"annotations": apart(app="loud")}, nodeName="node-0")
     sync_admin.create_pod("other", namespace, nodeName="node-0")
@@ -46,7 +46,7 @@ def test_a_broken_rule_is_listed_until_it_is_mended(kube_server, sync_admin, nam
     assert violations(kube_server)[0] == 0
 
 
-def test_a_budget_of_the_cluster_spares_whoever_would_go(kube_server, sync_admin, namespace):
+def test_a_disruption_budget_protects_the_victim(kube_server, sync_admin, namespace):
     sync_admin.create_nodes(1)
     meta = {"labels": {"app": "quiet"}, "annotations": apart(app="loud")}
     sync_admin.create_pod("quiet", namespace, meta=meta, nodeName="node-0")

@@ -1,4 +1,4 @@
-"""The webhook, asked by a real API server: one test for each rule, and for what may happen to a webhook."""
+"""The webhook, called by a real API server: one test for each rule, and operation of the webhook."""
 
 import asyncio
 import base64
@@ -23,7 +23,7 @@ from bayplan.webhook.certificates import CertificateLifetimes, KeyPair
 from bayplan.webhook.manifests import WebhookAddress
 from bayplan.webhook.running import WebhookSettings
 from live.admin import ApiError, path_to, wait_for
-from live.open_webhook import CONFIGURATIONS, SeenView, opened
+from live.open_webhook import CONFIGURATIONS, ObservedView, serving_webhook
 
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
@@ -57,8 +57,8 @@ def deployment(affinity, **metadata):
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": made}
 
 
-async def refusal(admin, obj, **how):
-    """Code and message of the API server's no; None if it takes the object."""
+async def rejection(admin, obj, **how):
+    """Return code and message of a rejection; None if the object is admitted."""
     try:
         await admin.create(obj, **how)
     except ApiError as error:
@@ -66,33 +66,33 @@ async def refusal(admin, obj, **how):
     return None
 
 
-WEAPON = anti(ZONE)
+CLUSTER_WIDE = anti(ZONE)
 BEYOND = f'"{ZONE}" reaches beyond a node, and hard anti-affinity across all namespaces may only use {HOSTNAME}'
 
 
 # The rules
 
 
-async def test_the_seeds_rule_holds_for_pods_and_templates(admin):
-    async with opened(admin):
-        code, said = await refusal(admin, pod(affinity=WEAPON))
+async def test_cluster_wide_anti_affinity_is_rejected_in_pods_and_templates(admin):
+    async with serving_webhook(admin):
+        code, said = await rejection(admin, pod(affinity=CLUSTER_WIDE))
         assert code == 403
         assert said.startswith('admission webhook "pods.bayplan.io" denied the request: spec.affinity.podAntiAffinity')
         assert BEYOND in said
         for when in (REQUIRED, RUNNING):
-            assert BEYOND in (await refusal(admin, pod(rule=anti(ZONE, when))))[1]
-        code, said = await refusal(admin, deployment(WEAPON))
+            assert BEYOND in (await rejection(admin, pod(rule=anti(ZONE, when))))[1]
+        code, said = await rejection(admin, deployment(CLUSTER_WIDE))
         assert "spec.template.spec.affinity" in said
-        assert await refusal(admin, pod(affinity=anti(HOSTNAME))) is None
-        assert await refusal(admin, pod(affinity=anti(ZONE, app="web"))) is None
-        assert await refusal(admin, pod()) is None
+        assert await rejection(admin, pod(affinity=anti(HOSTNAME))) is None
+        assert await rejection(admin, pod(affinity=anti(ZONE, app="web"))) is None
+        assert await rejection(admin, pod()) is None
 
 
 async def test_causes_reach_the_client(admin):
-    async with opened(admin):
-        with pytest.raises(ApiError) as refused:
-            await admin.create(pod(affinity=WEAPON))
-    (cause,) = refused.value.body["details"]["causes"]
+    async with serving_webhook(admin):
+        with pytest.raises(ApiError) as rejected:
+            await admin.create(pod(affinity=CLUSTER_WIDE))
+    (cause,) = rejected.value.body["details"]["causes"]
     assert (cause["reason"], cause["field"]) == (
         "FieldValueForbidden",
         f"spec.affinity.podAntiAffinity.{REQUIRED}[0].topologyKey",
@@ -100,28 +100,28 @@ async def test_causes_reach_the_client(admin):
 
 
 @pytest.mark.parametrize("exempt", [Exempt(groups=("system:masters",)), Exempt(namespaces=("default",))])
-async def test_the_capability(admin, exempt):
-    async with opened(admin, AdmissionSettings(guard=GuardSettings(exempt=exempt))):
-        assert await refusal(admin, pod(affinity=WEAPON)) is None
+async def test_exempt_requesters_are_admitted(admin, exempt):
+    async with serving_webhook(admin, AdmissionSettings(guard=GuardSettings(exempt=exempt))):
+        assert await rejection(admin, pod(affinity=CLUSTER_WIDE)) is None
 
 
-async def test_system_namespaces_are_never_blocked(admin):
+async def test_system_namespaces_are_exempt(admin):
     await admin.create_namespace("bayplan-system")
-    async with opened(admin):
+    async with serving_webhook(admin):
         for namespace in ("kube-system", "bayplan-system"):
-            assert await refusal(admin, pod(affinity=WEAPON, namespace=namespace)) is None
+            assert await rejection(admin, pod(affinity=CLUSTER_WIDE, namespace=namespace)) is None
         for namespace in ("kube-system", "bayplan-system"):
             await admin.delete_all("pods", namespace)
 
 
-async def test_malformed_annotations_are_refused(admin):
-    async with opened(admin):
-        code, said = await refusal(admin, pod(rule="{"))
+async def test_malformed_annotations_are_rejected(admin):
+    async with serving_webhook(admin):
+        code, said = await rejection(admin, pod(rule="{"))
         assert code == 422
         assert "metadata.annotations[bayplan.io/affinity]: Invalid value: neither YAML nor JSON" in said
         for wrong in (deployment, pod):  # both may be templates that Karmada places
             bad = wrong(affinity=None, annotations={"bayplan.io/placement": "supplement: []"})
-            assert "metadata.annotations[bayplan.io/placement]" in (await refusal(admin, bad))[1]
+            assert "metadata.annotations[bayplan.io/placement]" in (await rejection(admin, bad))[1]
 
 
 def policy(placement, **metadata):
@@ -130,33 +130,33 @@ def policy(placement, **metadata):
     return {"apiVersion": "policy.karmada.io/v1alpha1", "kind": "PropagationPolicy", "metadata": meta, "spec": spec}
 
 
-async def test_policies_are_judged_by_the_placement_rules(karmada_server, admin):
-    async with opened(admin) as door:
+async def test_policies_are_reviewed_by_the_placement_rules(karmada_server, admin):
+    async with serving_webhook(admin) as webhook:
         both = {"clusterAffinity": {}, "clusterAffinities": [{"affinityName": "a"}]}
-        code, said = await refusal(admin, policy(both))
+        code, said = await rejection(admin, policy(both))
         assert code == 422
         assert "clusterAffinities cannot co-exist with clusterAffinity" in said
         assert (
-            "bayplan.io/placement" in (await refusal(admin, policy({}, annotations={"bayplan.io/placement": "["})))[1]
+            "bayplan.io/placement" in (await rejection(admin, policy({}, annotations={"bayplan.io/placement": "["})))[1]
         )
-        assert await refusal(admin, policy({"clusterAffinity": {"clusterNames": ["m"]}})) is None
+        assert await rejection(admin, policy({"clusterAffinity": {"clusterNames": ["m"]}})) is None
         whole = policy(both)
         whole["kind"] = "ClusterPropagationPolicy"
         del whole["metadata"]["namespace"]
-        assert "clusterAffinities cannot co-exist" in (await refusal(admin, whole))[1]
-        assert {path for path, _ in door.reviews} >= {serving.POLICIES}
+        assert "clusterAffinities cannot co-exist" in (await rejection(admin, whole))[1]
+        assert {path for path, _ in webhook.reviews} >= {serving.POLICIES}
 
 
-async def test_traps_are_warnings(admin):
-    async with opened(admin):
+async def test_ineffective_fields_are_warnings(admin):
+    async with serving_webhook(admin):
         url, body = admin.url + path_to("pods", namespace="default"), json.dumps(pod(affinity=anti(HOSTNAME)))
         async with admin._session.post(url, data=body, headers={"Content-Type": "application/json"}) as answer:
             assert answer.status == 201
             assert "this means daemons too" in " ".join(answer.headers.getall("Warning", []))
 
 
-async def test_terms_come_to_tolerate_daemons(admin):
-    async with opened(admin):
+async def test_terms_are_made_to_tolerate_daemon_namespaces(admin):
+    async with serving_webhook(admin):
         made = await admin.create(pod(rule=anti(HOSTNAME, RUNNING, app="db")))
         bare = {"metadata": {"annotations": {"bayplan.io/affinity": json.dumps(anti(HOSTNAME, RUNNING, app="cache"))}}}
         changed = await admin.patch("pods", made["metadata"]["name"], bare, "default")
@@ -165,9 +165,9 @@ async def test_terms_come_to_tolerate_daemons(admin):
         assert rule == anti(HOSTNAME, RUNNING, app=app, tolerateNamespaces=["kube-system"])
 
 
-async def test_what_was_wrong_before_the_door_opened_may_stay(admin):
-    name = (await admin.create(deployment(WEAPON)))["metadata"]["name"]
-    async with opened(admin):
+async def test_existing_violations_may_stay(admin):
+    name = (await admin.create(deployment(CLUSTER_WIDE)))["metadata"]["name"]
+    async with serving_webhook(admin):
         changed = await admin.patch("apps/v1/deployments", name, {"spec": {"replicas": 3}}, "default")
         assert changed["spec"]["replicas"] == 3
     await admin.delete("apps/v1/deployments", name, "default")
@@ -176,7 +176,7 @@ async def test_what_was_wrong_before_the_door_opened_may_stay(admin):
 NO_DB = anti(HOSTNAME, RUNNING, app="db")
 
 
-async def test_a_bind_that_breaks_a_rule_is_refused_in_both_directions(admin):
+async def test_a_bind_that_violates_a_rule_is_rejected_in_both_directions(admin):
     await admin.create_nodes(2, labels=lambda n: {HOSTNAME: f"node-{n}"})
     for name, node, labels, rule in (
         ("db-0", "node-0", {"app": "db"}, None),
@@ -185,61 +185,61 @@ async def test_a_bind_that_breaks_a_rule_is_refused_in_both_directions(admin):
         ("db", "", {"app": "db"}, None),
     ):
         await admin.create(pod(name=name, node=node, labels=labels, rule=rule))
-    view = SeenView()
-    await view.rotate(admin)
-    async with opened(admin, view=view) as door:
-        with pytest.raises(ApiError, match="of default/web rejects app=db on its node") as refused:
+    view = ObservedView()
+    await view.read(admin)
+    async with serving_webhook(admin, view=view) as webhook:
+        with pytest.raises(ApiError, match="of default/web rejects app=db on its node") as rejected:
             await admin.bind("default", "web", "node-0")
-        assert refused.value.status == 409
+        assert rejected.value.status == 409
         with pytest.raises(ApiError, match="of default/web-1 rejects app=db on its node"):
             await admin.bind("default", "db", "node-1")
         assert await admin.node_of("db") == ""
         await admin.bind("default", "db", "node-0")
         assert await admin.node_of("db") == "node-0"
         await admin.bind("default", "web", "node-1")
-        assert (serving.BINDINGS, False) in door.reviews
+        assert (serving.BINDINGS, False) in webhook.reviews
 
 
-async def test_of_two_binds_that_break_a_rule_together_one_is_refused(kube_server, admin, namespace):
-    """However fast they come: what was let in counts before anybody sees it in the cluster."""
+async def test_of_two_conflicting_binds_one_is_rejected(kube_server, admin, namespace):
+    """Even concurrent ones: an admitted bind counts before it is seen in the cluster."""
     await admin.create_nodes(1)
     for name, labels, rule in (("web", {"app": "web"}, NO_DB), ("db", {"app": "db"}, None)):
         await admin.create(pod(name=name, namespace=namespace, labels=labels, rule=rule))
-    view = SeenView()
-    await view.rotate(admin)
-    async with opened(admin, view=view):
+    view = ObservedView()
+    await view.read(admin)
+    async with serving_webhook(admin, view=view):
         binds = (admin.bind(namespace, name, "node-0") for name in ("web", "db"))
         answers = await asyncio.gather(*binds, return_exceptions=True)
-    (refused,) = [answer for answer in answers if isinstance(answer, ApiError)]
-    assert refused.status == 409
-    assert "rejects app=db on its node" in str(refused)
+    (rejected,) = [answer for answer in answers if isinstance(answer, ApiError)]
+    assert rejected.status == 409
+    assert "rejects app=db on its node" in str(rejected)
 
 
-async def test_a_pod_that_names_its_node_is_a_bind_too(admin):
+async def test_a_pod_created_with_a_node_name_is_reviewed_as_a_bind(admin):
     await admin.create_nodes(1, labels=lambda n: {HOSTNAME: f"node-{n}"})
     await admin.create(pod(name="web", node="node-0", rule=NO_DB))
-    view = SeenView()
-    await view.rotate(admin)
-    async with opened(admin, view=view):
-        code, said = await refusal(admin, pod(name="db", node="node-0", labels={"app": "db"}))
+    view = ObservedView()
+    await view.read(admin)
+    async with serving_webhook(admin, view=view):
+        code, said = await rejection(admin, pod(name="db", node="node-0", labels={"app": "db"}))
         assert (code, "of default/web rejects app=db" in said) == (409, True)
-        assert await refusal(admin, pod(name="db", labels={"app": "db"})) is None
+        assert await rejection(admin, pod(name="db", labels={"app": "db"})) is None
 
 
-async def test_what_exceeds_the_quota_is_refused(admin):
+async def test_a_pod_that_exceeds_the_quota_is_rejected(admin):
     await admin.create_nodes(2, cpu="4", memory="8Gi", labels=lambda n: {HOSTNAME: f"node-{n}"})
-    view = SeenView(QuotaLimits({"default": (("cpu", 8000),)}))
-    await view.rotate(admin)
-    async with opened(admin, view=view):
+    view = ObservedView(QuotaLimits({"default": (("cpu", 8000),)}))
+    await view.read(admin)
+    async with serving_webhook(admin, view=view):
         exclusive = [pod(affinity=anti(HOSTNAME)) for _ in range(6)]
-        answers = await asyncio.gather(*(refusal(admin, one) for one in exclusive))
+        answers = await asyncio.gather(*(rejection(admin, one) for one in exclusive))
         refused = [answer for answer in answers if answer is not None]
-        assert len(refused) == 4  # two nodes' worth is allowed, however fast they come
+        assert len(refused) == 4  # the quota covers two nodes, even for concurrent requests
         said = "exceeded quota: bayplan-quota, requested: cpu=4, used: cpu=8, limited: cpu=8"
         assert all(code == 403 and said in message for code, message in refused)
 
 
-async def test_pods_of_all_schedulers_wait(kube_server, admin, namespace):
+async def test_pending_pods_of_all_schedulers_are_listed(kube_server, admin, namespace):
     await admin.create_nodes(1)
     for name, node, scheduler in (("a", "", "one"), ("b", "", "two"), ("c", "node-0", "one")):
         made = pod(name=name, node=node, namespace=namespace)
@@ -251,29 +251,31 @@ async def test_pods_of_all_schedulers_wait(kube_server, admin, namespace):
     assert sorted(workload.key for workload in waiting) == [f"{namespace}/a", f"{namespace}/b"]
 
 
-# What may happen to a webhook
+# Operation
 
 
-async def test_no_request_is_refused_while_certificates_are_rotated(admin):
-    """Steps of hours in seconds: the API server has as long to hear of an authority as it takes to hear of anything."""
+async def test_no_request_is_rejected_while_certificates_rotate(admin):
+    """Steps of hours in seconds: the API server sees a new authority as fast as any other change."""
     start, minute = datetime.now(UTC), timedelta(minutes=1)
     lives = CertificateLifetimes(authority=30 * minute, serving=10 * minute, settling=minute)
-    async with opened(admin, failure_policy="Fail", lifetimes=lives, now=start, shakes_hands=True) as door:
+    async with serving_webhook(
+        admin, failure_policy="Fail", lifetimes=lives, now=start, new_connections=True
+    ) as webhook:
         asked, failures, done = 0, [], asyncio.Event()
 
         async def hammer():
             nonlocal asked
             while not done.is_set():
-                answer = await refusal(admin, pod(affinity=anti(HOSTNAME)), dryRun="All")
+                answer = await rejection(admin, pod(affinity=anti(HOSTNAME)), dryRun="All")
                 asked += 1
                 failures.extend([] if answer is None else [answer])
 
         hammers = [asyncio.create_task(hammer()) for _ in range(8)]
         shown, bundles = [], []
         for after in (7, 14, 20, 21.5, 22.5, 29, 40, 41.5, 42.5):
-            await door.rotator.rotate(start + after * minute)
-            shown.append(door.rotator._loaded)
-            bundles.append((await door.rotator._store.load()).bundle)
+            await webhook.rotator.rotate(start + after * minute)
+            shown.append(webhook.rotator._loaded)
+            bundles.append((await webhook.rotator._store.load()).bundle)
             await asyncio.sleep(1.5)
         done.set()
         await asyncio.gather(*hammers)
@@ -285,32 +287,32 @@ async def test_no_request_is_refused_while_certificates_are_rotated(admin):
 
 @pytest.mark.parametrize("failure_policy", ["Ignore", "Fail"])
 async def test_a_webhook_that_is_down(admin, failure_policy):
-    async with opened(admin, failure_policy=failure_policy) as door:
-        await door.close()
-        answer = await refusal(admin, pod(affinity=WEAPON))
+    async with serving_webhook(admin, failure_policy=failure_policy) as webhook:
+        await webhook.close()
+        answer = await rejection(admin, pod(affinity=CLUSTER_WIDE))
         if failure_policy == "Ignore":
             assert answer is None
         else:
             assert answer[0] == 500
             assert 'failed calling webhook "pods.bayplan.io"' in answer[1]
-        assert await refusal(admin, pod(affinity=WEAPON, namespace="kube-system")) is None
-        assert await refusal(admin, pod()) is None  # about which it is never asked
+        assert await rejection(admin, pod(affinity=CLUSTER_WIDE, namespace="kube-system")) is None
+        assert await rejection(admin, pod()) is None  # for which it is never called
         await admin.delete_all("pods", "kube-system")
 
 
-async def test_plain_pods_are_never_asked_about(admin):
-    async with opened(admin) as door:
-        before = len(door.reviews)
-        assert await refusal(admin, pod()) is None
-        assert len(door.reviews) == before
+async def test_the_webhook_is_not_called_for_plain_pods(admin):
+    async with serving_webhook(admin) as webhook:
+        before = len(webhook.reviews)
+        assert await rejection(admin, pod()) is None
+        assert len(webhook.reviews) == before
 
 
-# As it is shipped
+# The shipped manifests
 
 
 @pytest.fixture
 async def shipped(admin):
-    """The shipped manifests on the server, but for a port of this machine instead of the Service."""
+    """Apply the shipped manifests, with a local port instead of the Service."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -330,22 +332,22 @@ async def shipped(admin):
 
 
 async def _let_in(admin):
-    return await refusal(admin, pod(affinity=anti(HOSTNAME)), dryRun="All") is None
+    return await rejection(admin, pod(affinity=anti(HOSTNAME)), dryRun="All") is None
 
 
-async def test_the_whole_webhook_with_the_rights_it_ships_with(kube_server, admin, shipped):
+async def test_the_webhook_works_with_its_shipped_rights(kube_server, admin, shipped):
     token = await admin.service_account_token(OWN, "bayplan")
     options = ConnectOptions(token=token)
-    complaints = []
+    errors_reported = []
     async with connect.from_kubeconfig(kube_server.kubeconfig(), options=options) as connection:
-        async with running.serve(shipped, connection, complaints.append):
+        async with running.serve(shipped, connection, errors_reported.append):
             await wait_for(lambda: _let_in(admin))
-            assert BEYOND in (await refusal(admin, pod(affinity=WEAPON)))[1]
+            assert BEYOND in (await rejection(admin, pod(affinity=CLUSTER_WIDE)))[1]
         first = await in_cluster.SecretStore(connection, OWN).load()
-        async with running.serve(shipped, connection, complaints.append):  # a restart shows the same certificate
+        async with running.serve(shipped, connection, errors_reported.append):  # a restart serves the same certificate
             assert await _let_in(admin)
         assert await in_cluster.SecretStore(connection, OWN).load() == first
-    assert complaints == []
+    assert errors_reported == []
 
 
 async def test_replicas_that_start_together_share_one_certificate(kube_server, admin, shipped):
@@ -367,7 +369,7 @@ async def test_replicas_that_start_together_share_one_certificate(kube_server, a
     msgspec.json.encode(certificates.CertificateChain((), KeyPair(b"x", b"y"))),
     msgspec.json.encode(certificates.CertificateChain((KeyPair(b"x", b"y"),), certificates.create_authority(datetime.now(UTC), timedelta(1)))),
 ])  # fmt: skip
-async def test_a_secret_that_somebody_else_wrote_is_no_riddle(spoilt, kube_server, admin):
+async def test_a_foreign_secret_is_reported(spoilt, kube_server, admin):
     await admin.create_namespace(OWN)
     encoded = {"chain.json": base64.b64encode(spoilt).decode()}
     meta = {"name": in_cluster.SECRET, "namespace": OWN}

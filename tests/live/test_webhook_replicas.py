@@ -1,4 +1,4 @@
-"""The guard's settings as a real API server gets to feel them, and two webhooks behind one address."""
+"""The settings of the guard on a real API server, and two webhook replicas behind one address."""
 
 import asyncio
 import contextlib
@@ -14,18 +14,18 @@ from bayplan.webhook.admission_handler import AdmissionSettings
 from bayplan.webhook.manifests import WebhookAddress
 from bayplan.webhook.running import WebhookSettings
 from live.admin import wait_for
-from live.open_webhook import CONFIGURATIONS, opened
+from live.open_webhook import CONFIGURATIONS, serving_webhook
 from live.processes import free_port
-from live.test_webhook import BEYOND, HOSTNAME, OWN, RUNNING, WEAPON, ZONE, anti, pod, refusal
+from live.test_webhook import BEYOND, CLUSTER_WIDE, HOSTNAME, OWN, RUNNING, ZONE, anti, pod, rejection
 
 
-async def test_in_the_seed_no_namespaces_are_all(admin):
+async def test_empty_namespaces_mean_all_under_design_semantics(admin):
     term = {"labelSelector": {}, "namespaces": [], "topologyKey": ZONE}
-    everybody = pod(rule={"podAntiAffinity": {RUNNING: [term]}})
-    async with opened(admin):
-        assert await refusal(admin, everybody, dryRun="All") is None
-    async with opened(admin, AdmissionSettings(semantics=DESIGN)):
-        assert BEYOND in (await refusal(admin, everybody, dryRun="All"))[1]
+    all_pods = pod(rule={"podAntiAffinity": {RUNNING: [term]}})
+    async with serving_webhook(admin):
+        assert await rejection(admin, all_pods, dryRun="All") is None
+    async with serving_webhook(admin, AdmissionSettings(semantics=DESIGN)):
+        assert BEYOND in (await rejection(admin, all_pods, dryRun="All"))[1]
 
 
 @pytest.mark.parametrize(
@@ -41,18 +41,18 @@ async def test_in_the_seed_no_namespaces_are_all(admin):
         ),
     ],
 )
-async def test_what_only_the_exempt_may_do(admin, restrict, over_zones, over_nodes):
-    async with opened(admin, AdmissionSettings(guard=GuardSettings(restrict=restrict))):
+async def test_what_the_restrict_setting_forbids(admin, restrict, over_zones, over_nodes):
+    async with serving_webhook(admin, AdmissionSettings(guard=GuardSettings(restrict=restrict))):
         for key, said in ((ZONE, over_zones), (HOSTNAME, over_nodes)):
-            answer = await refusal(admin, pod(affinity=anti(key, app="web")), dryRun="All")
+            answer = await rejection(admin, pod(affinity=anti(key, app="web")), dryRun="All")
             assert answer is None if said is None else said in answer[1]
     exempt = GuardSettings(restrict=restrict, exempt=Exempt(groups=("system:masters",)))
-    async with opened(admin, AdmissionSettings(guard=exempt)):
-        assert await refusal(admin, pod(affinity=WEAPON), dryRun="All") is None
+    async with serving_webhook(admin, AdmissionSettings(guard=exempt)):
+        assert await rejection(admin, pod(affinity=CLUSTER_WIDE), dryRun="All") is None
 
 
 class Balancer:
-    """What a Service does: connections go round the ports that answer."""
+    """Distributes connections over the ports that answer, as a Service does."""
 
     def __init__(self, ports):
         self.ports, self.used = ports, []
@@ -87,14 +87,14 @@ async def _pour(reader, writer):
     writer.close()
 
 
-async def test_one_of_two_replicas_may_go(kube_server, admin):
-    """Both show a certificate that the API server trusts, and what one has answered the other answers when it is gone."""
+async def test_one_of_two_replicas_may_stop(kube_server, admin):
+    """Both serve a trusted certificate, and one takes over when the other stops."""
     await admin.create_namespace(OWN)
     ports = [free_port(), free_port()]
-    complaints = []
+    errors_reported = []
 
     async def let_in():
-        return await refusal(admin, pod(affinity=anti(HOSTNAME)), dryRun="All") is None
+        return await rejection(admin, pod(affinity=anti(HOSTNAME)), dryRun="All") is None
 
     async with (
         Balancer(ports) as balancer,
@@ -111,20 +111,20 @@ async def test_one_of_two_replicas_may_go(kube_server, admin):
             await admin.create(document)
         async with contextlib.AsyncExitStack() as first_stack:
             start = [
-                stack.enter_async_context(running.serve(webhook, connection, complaints.append))
+                stack.enter_async_context(running.serve(webhook, connection, errors_reported.append))
                 for stack, webhook in zip((first_stack, second_stack), webhooks, strict=True)
             ]
             await asyncio.gather(*start)
             await wait_for(let_in)
-            asked = [refusal(admin, pod(affinity=WEAPON), dryRun="All") for _ in range(40)]
+            asked = [rejection(admin, pod(affinity=CLUSTER_WIDE), dryRun="All") for _ in range(40)]
             assert all(BEYOND in said for _, said in await asyncio.gather(*asked))
             assert ports[0] in balancer.used
         await wait_for(let_in)
         for _ in range(20):
-            assert BEYOND in (await refusal(admin, pod(affinity=WEAPON), dryRun="All"))[1]
+            assert BEYOND in (await rejection(admin, pod(affinity=CLUSTER_WIDE), dryRun="All"))[1]
         assert balancer.used[-1] == ports[1]
         for resource in CONFIGURATIONS:
             await admin.delete(resource, "bayplan")
     await admin.delete_all("secrets", OWN)
     await wait_for(let_in)
-    assert complaints == []
+    assert errors_reported == []

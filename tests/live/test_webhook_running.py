@@ -1,4 +1,4 @@
-"""`bayplan run --webhook` as a process of its own: scheduler and door in one, on a real API server."""
+"""`bayplan run --webhook` as a child process: scheduler and webhook in one, on a real API server."""
 
 import functools
 import json
@@ -24,7 +24,7 @@ def exclusive(key):
 
 @pytest.fixture
 async def webhook(kube_server, admin, request):
-    """The process; a parameter has more flags for it."""
+    """The process; a parameter has additional flags."""
     port = free_port()
     url = f"https://127.0.0.1:{port}"
     await admin.create_namespace("bayplan-system")
@@ -38,8 +38,8 @@ async def webhook(kube_server, admin, request):
     await admin.delete_all("secrets", "bayplan-system")
 
 
-async def refusal(admin, path, obj):
-    """Why the API server does not take what is posted; empty if it does, or cannot say. Nothing is kept."""
+async def rejection(admin, path, obj):
+    """Return why the API server rejects the object; empty if it does not, or fails. Nothing is stored."""
     try:
         await admin.request("POST", path, obj, dryRun="All")
     except ApiError as error:
@@ -51,25 +51,25 @@ def binding(name, node):
     return {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": {"kind": "Node", "name": node}}
 
 
-async def test_the_scheduler_guards_its_cluster(webhook, admin, namespace):
+async def test_the_webhook_of_the_scheduler_reviews_requests(webhook, admin, namespace):
     await admin.create_nodes(2, cpu="4", labels=lambda n: {HOSTNAME: f"node-{n}"})
     pods = path_to("pods", namespace=namespace)
-    weapon = pod("weapon", namespace, affinity=exclusive("topology.kubernetes.io/zone"))
-    assert "reaches beyond a node" in await wait_for(lambda: refusal(admin, pods, weapon))
+    cluster_wide = pod("cluster-wide", namespace, affinity=exclusive("topology.kubernetes.io/zone"))
+    assert "reaches beyond a node" in await wait_for(lambda: rejection(admin, pods, cluster_wide))
 
-    # What it lets in it also places.
+    # Admitted pods are scheduled.
     await admin.create(pod("alone", namespace, scheduler="bayplan", affinity=exclusive(HOSTNAME)))
     node = await wait_for(lambda: admin.node_of("alone", namespace))
 
-    # The limits are followed, and pods of other schedulers that wait count too.
+    # The limits apply, and pending pods of other schedulers count too.
     await admin.create(pod("other", namespace, scheduler="another", affinity=exclusive(HOSTNAME)))
     limits = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "bayplan-quota"}}
     await admin.create({**limits, "data": {namespace: "{cpu: 8}"}}, namespace="bayplan-system")
     third = pod("third", namespace, scheduler="another", affinity=exclusive(HOSTNAME))
-    said = await wait_for(lambda: refusal(admin, pods, third))
+    said = await wait_for(lambda: rejection(admin, pods, third))
     assert "exceeded quota: bayplan-quota, requested: cpu=4, used: cpu=8, limited: cpu=8" in said
 
-    # Another scheduler's bind that breaks a rule that must hold while pods run is refused.
+    # A bind of another scheduler that violates an execution-time rule is rejected.
     free = {"node-0": "node-1", "node-1": "node-0"}[node]
     term = {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": HOSTNAME}
     rule = json.dumps({"podAntiAffinity": {RUNNING: [term]}})
@@ -77,13 +77,13 @@ async def test_the_scheduler_guards_its_cluster(webhook, admin, namespace):
     await admin.create(pod("db", namespace, scheduler="another", meta={"labels": {"app": "db"}}))
     await admin.bind(namespace, "web", free)
     asked = path_to("pods", "db", namespace, "binding")
-    said = await wait_for(lambda: refusal(admin, asked, binding("db", free)))
+    said = await wait_for(lambda: rejection(admin, asked, binding("db", free)))
     assert f"of {namespace}/web rejects app=db on its node" in said
-    assert not await refusal(admin, asked, binding("db", node))
+    assert not await rejection(admin, asked, binding("db", node))
 
 
-async def test_a_quota_beyond_what_there_is_lets_priority_decide(webhook, admin, namespace):
-    """The seed's overcommitted quota: three may ask for a node of their own where there are two."""
+async def test_with_an_overcommitted_quota_priority_decides(webhook, admin, namespace):
+    """An overcommitted quota: three pods may request an exclusive node where there are two."""
     await admin.create_nodes(2, cpu="4", labels=lambda n: {HOSTNAME: f"node-{n}"})
     kind = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "value": 1000}
     await admin.create({**kind, "metadata": {"name": "important"}})
@@ -93,10 +93,10 @@ async def test_a_quota_beyond_what_there_is_lets_priority_decide(webhook, admin,
     pods = path_to("pods", namespace=namespace)
 
     def fourth():
-        return refusal(admin, pods, pod("fourth", namespace, **ours))
+        return rejection(admin, pods, pod("fourth", namespace, **ours))
 
-    weapon = pod("weapon", namespace, affinity=exclusive("topology.kubernetes.io/zone"))
-    await wait_for(lambda: refusal(admin, pods, weapon))  # the door is open
+    cluster_wide = pod("cluster-wide", namespace, affinity=exclusive("topology.kubernetes.io/zone"))
+    await wait_for(lambda: rejection(admin, pods, cluster_wide))  # the webhook is called
     for name in ("first", "second"):
         await admin.create(pod(name, namespace, **ours))
         await wait_for(functools.partial(admin.node_of, name, namespace))
@@ -105,13 +105,13 @@ async def test_a_quota_beyond_what_there_is_lets_priority_decide(webhook, admin,
     left = [found["metadata"]["name"] for found in await admin.items("pods", namespace)]
     assert sorted(left) in (["first", "third"], ["second", "third"])
 
-    # Whoever had to go no longer counts, so that one more may ask; and then nobody.
+    # A preempted pod no longer counts, so one more is admitted, and then none.
     await admin.create(pod("again", namespace, **ours))
     assert "requested: cpu=4, used: cpu=12, limited: cpu=12" in await wait_for(fourth)
 
 
 @pytest.mark.parametrize("webhook, charged", [((), 6), (("--quota-charge", "average"), 4)], indirect=["webhook"])
-async def test_a_waiting_pod_is_charged_as_was_asked_for(webhook, charged, admin, namespace):
+async def test_a_pending_pod_is_charged_as_configured(webhook, charged, admin, namespace):
     await admin.create_nodes(1, cpu="2", prefix="small-")
     await admin.create_nodes(1, cpu="6", prefix="large-")
     limits = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "bayplan-quota"}}
@@ -119,6 +119,6 @@ async def test_a_waiting_pod_is_charged_as_was_asked_for(webhook, charged, admin
     pods, alone = path_to("pods", namespace=namespace), pod("alone", namespace, affinity=exclusive(HOSTNAME))
 
     async def is_charged():
-        return f"requested: cpu={charged}, used: cpu=0, limited: cpu=1" in await refusal(admin, pods, alone)
+        return f"requested: cpu={charged}, used: cpu=0, limited: cpu=1" in await rejection(admin, pods, alone)
 
     assert await wait_for(is_charged)
