@@ -108,7 +108,7 @@ class ChangingFleet:
 
     def _drawn(self, draw, name):
         written, resources = draw(self.dice, name, NAMES), []
-        written["spec"]["placement"] = fleets.placement(self.dice, written, NAMES, seeds=True)
+        written["spec"]["placement"] = fleets.placement(self.dice, written, NAMES, additions=True)
         if self.chance.random() < 0.4:
             fleets.rules_of_ours(self.dice, written, resources, switchable=False)
         template = resources[0] if resources else None

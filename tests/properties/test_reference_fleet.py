@@ -15,9 +15,9 @@ from reference.objects import name_of
 
 SEEDS = st.integers(0, 2**32)
 
-# What a question may hold: only what karmada-scheduler knows, or also what the seeds say under either preset.
+# What a question may hold: only fields of Karmada, or also those of the design documents, under either preset.
 SCOPES = {
-    "Karmada's": {"seeds": False},
+    "Karmada's": {"additions": False},
     "upstream": {"presets": ("upstream",)},
     "design": {"presets": ("design",)},
 }

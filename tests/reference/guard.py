@@ -1,5 +1,5 @@
 """
-The seed's rule against cluster-wide required anti-affinity, checked with invented namespaces.
+The design document's rule against cluster-wide required anti-affinity, checked with invented namespaces.
 
 A term selects pods of all namespaces if it selects those of an unknown one, whatever its labels are.
 """

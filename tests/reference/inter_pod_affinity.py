@@ -1,5 +1,5 @@
 """
-Affinity and anti-affinity between pods, with kube-scheduler's semantics and with the seed's.
+Affinity and anti-affinity between pods, with kube-scheduler's semantics and with those of the design document.
 
 The switches of `bayplan.model.semantics` are read where the two differ. A *domain* is a (key, value) pair of node
 labels. A term with an empty topology key uses several keys at once: affinity is met in any of them, anti-affinity is
@@ -177,7 +177,7 @@ def own_score_per_pod(cycle, node):
 
 
 def own_score_once(cycle, node):
-    """The seed: a term that is met adds its weight; a node without the label meets every anti-affinity."""
+    """Design document: a term that is met adds its weight; a node without the label meets every anti-affinity."""
     total = 0
     for wanted, terms in ((True, cycle.pod.terms.preferred), (False, cycle.pod.terms.anti_preferred)):
         for term in terms:

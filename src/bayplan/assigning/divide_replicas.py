@@ -16,7 +16,7 @@ from bayplan.assigning.candidates import Candidates, Unassignable, Unschedulable
 from bayplan.assigning.go_numbers import MAX_INT32, int32, sum_int32
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.bindings import Binding
-from bayplan.model.placements import AGGREGATED, DUPLICATED, DYNAMIC_WEIGHT, PLAIN, SEED, STATIC_WEIGHT
+from bayplan.model.placements import AGGREGATED, DESIGN, DUPLICATED, DYNAMIC_WEIGHT, PLAIN, STATIC_WEIGHT
 from bayplan.model.semantics import Semantics
 from bayplan.rules import cluster_affinity
 
@@ -215,8 +215,8 @@ def _fnv1a(data: bytes) -> int:
 # Tiers
 #
 # Workloads that are divided by capacity fill tiers in order, whatever the form. Those that are duplicated or divided by
-# static weights do so for Karmada's own form too, although its webhook rejects that; by the seed they use the first
-# tier alone that can hold them.
+# static weights do so for Karmada's own form too, although its webhook rejects that; by the design document
+# they use only the first tier that can hold them.
 
 
 def fills_tiers_in_order(binding: Binding, semantics: Semantics) -> bool:
@@ -229,4 +229,4 @@ def uses_first_tier_alone(binding: Binding, semantics: Semantics) -> bool:
 
 def _by_the_seed(binding: Binding, semantics: Semantics) -> bool:
     copied = not binding.is_divisible or binding.placement.division.strategy not in (DYNAMIC_WEIGHT, AGGREGATED)
-    return copied and (binding.group.form == SEED or semantics.first_tier_alone)
+    return copied and (binding.group.form == DESIGN or semantics.first_tier_alone)

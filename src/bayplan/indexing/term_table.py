@@ -97,8 +97,8 @@ class Reach(msgspec.Struct, eq=False):
     """
     The counter as seen from targets: how many counted workloads share a domain with each of them.
 
-    With one topology key, the counter counts by the domains of that key. With several (the seed's empty topology key),
-    it counts by target, and each workload in the union of the target's domains counts once.
+    With one topology key, the counter counts by the domains of that key. With several (the empty topology
+    key of the preset `design`), it counts by target, and each workload in the union of its domains counts once.
     """
 
     counter: Counter

@@ -131,7 +131,7 @@ def _group(
 
 
 def _seed_group(name: str, tiers: Sequence[Mapping[str, Any]]) -> model.AffinityGroup:
-    return model.AffinityGroup(name, tuple(cluster_affinity(tier) for tier in tiers), model.SEED)
+    return model.AffinityGroup(name, tuple(cluster_affinity(tier) for tier in tiers), model.DESIGN)
 
 
 def _inherits(written: Mapping[str, Any]) -> bool:

@@ -24,14 +24,14 @@ class ClusterAffinity(msgspec.Struct, frozen=True):
 ANY_CLUSTER = ClusterAffinity()
 
 
-PLAIN, OVERFLOW, SEED = "plain", "overflow", "seed"
+PLAIN, OVERFLOW, DESIGN = "plain", "overflow", "design"
 
 
 class AffinityGroup(msgspec.Struct, frozen=True):
     """
     One group of clusters with its tiers, first tier first.
 
-    `form` is where the tiers are written: PLAIN for a single tier, OVERFLOW for Karmada's `overflowAffinities`, SEED
+    `form` is where the tiers are written: PLAIN for a single tier, OVERFLOW for Karmada's `overflowAffinities`, DESIGN
     for one of Bayplan's four forms. `first_only`: resources without replicas stay in the first tier.
     """
 

@@ -1,5 +1,5 @@
 """
-The switches for every difference between the design documents (the seeds) and today's schedulers, and two presets.
+The switches for every difference between the design documents and today's schedulers, and two presets.
 
 `docs/differences.md` has a row for each switch.
 """

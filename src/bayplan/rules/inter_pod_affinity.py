@@ -199,13 +199,13 @@ class InterPodAffinity(Rule):
             counts = term.reach.counts(at)
             raw += term.use.weight * (np.minimum(counts, 1) if once else counts)
         for term in state.preferred_anti_affinity:
-            # The seed adds the weight for every domain without a match; kube-scheduler subtracts it for each match.
+            # By the design document a domain without a match adds the weight; kube-scheduler subtracts it per match.
             counts = term.reach.counts(at)
             raw += term.use.weight * (1 - np.minimum(counts, 1) if once else -counts)
         for existing in state.existing_scores:
             rule, only = existing.rule, None
             if existing.matches is not None:
-                # Under the seed only owners without a match count; an owner is not its own peer.
+                # In the design document only owners without a match count; an owner is not its own peer.
                 only = existing.matches.counts(ALL) - rule.self_matching <= 0
             raw += self._weight_of(rule) * rule.reach.counts(at, only=only)
         return raw

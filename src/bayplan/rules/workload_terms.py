@@ -1,9 +1,10 @@
 """
-The seed's workload affinity: terms over peers in a fleet, in domains of clusters, zones, regions, providers or labels.
+The workload affinity of the design document: terms over peers in a fleet, in domains of clusters, zones, regions,
+providers or labels.
 
-The counters are the same as for pods, with the seed's semantics: each affinity term may be met by another peer, the
-first workload of a set fits anywhere, anti-affinity applies in both directions. Clusters that hold the workload already
-are exempt.
+The counters are the same as for pods, with the semantics of the preset `design`: each affinity term may be met by
+another peer, the first workload of a set fits anywhere, anti-affinity applies in both directions. Clusters that hold
+the workload already are exempt.
 """
 
 from __future__ import annotations

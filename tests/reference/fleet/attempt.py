@@ -64,18 +64,18 @@ class Attempt:
         return gate and component_sets.applicable(self.binding)
 
     @property
-    def _by_the_seed(self):
-        """Whether the seed's semantics of tiers apply to workloads that are duplicated or divided by static weights."""
-        seed = self.term.form == tiers.SEED or self.fleet.semantics["firstTierAlone"]
-        return seed and selection.is_copied_whole(self.binding)
+    def _by_design(self):
+        """Whether the design document's semantics of tiers apply: duplicated workloads and static weights."""
+        by_design = self.term.form == tiers.DESIGN or self.fleet.semantics["firstTierAlone"]
+        return by_design and selection.is_copied_whole(self.binding)
 
     @property
     def first_tier_alone(self):
-        return self._by_the_seed and self.term.form != tiers.PLAIN
+        return self._by_design and self.term.form != tiers.PLAIN
 
     @property
     def fills_tiers_in_order(self):
-        return self.term.form != tiers.PLAIN and not self._by_the_seed
+        return self.term.form != tiers.PLAIN and not self._by_design
 
     def place(self):
         """[(cluster, replicas)]; raises a Failure if the term fails."""

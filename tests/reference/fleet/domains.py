@@ -6,7 +6,7 @@ BUILT_IN = (CLUSTER, "zone", "region", "provider")
 
 
 def plain(key):
-    """The key without the seed's prefix, for the four built-in keys; no key means the cluster."""
+    """The key without the design document's prefix, for the four built-in keys; no key means the cluster."""
     short = (key or CLUSTER).removeprefix(PREFIX)
     return short if short in BUILT_IN else key
 

@@ -3,7 +3,7 @@ Random small fleets with a binding to place, as questions of `decide fleet`.
 
 Everything is drawn from few values, so that labels, groups, zones and shortages meet often. `questions()` is for
 Hypothesis, which then looks for the smallest example; `seeded` draws evenly and fast, for long runs. With
-`seeds=False` a question holds nothing that karmada-scheduler v1.18.2 does not know.
+`additions=False` a question holds nothing that karmada-scheduler v1.18.2 does not know.
 """
 
 import json
@@ -40,12 +40,12 @@ def seeded(seed, **choices):
     return question(Dice(random.Random(seed).randrange), **choices)
 
 
-def question(dice, presets=("upstream", "design"), seeds=True, most_clusters=8, most_bindings=6):
-    """A whole question for `decide fleet`; `seeds` says whether it may hold what only Bayplan knows."""
+def question(dice, presets=("upstream", "design"), additions=True, most_clusters=8, most_bindings=6):
+    """A whole question for `decide fleet`; `additions` allows what only Bayplan has."""
     names = [f"m{i}" for i in range(dice.number(2, most_clusters))]
     calm = dice.often(2)  # clusters have no taints and the like, so that there is more to select and divide
     binding = pending(dice, "new", names, calm)
-    binding["spec"]["placement"] = placement(dice, binding, names, seeds)
+    binding["spec"]["placement"] = placement(dice, binding, names, additions)
     bindings = [placed(dice, f"w{i}", names) for i in range(dice.number(0, most_bindings))]
     drawn = {
         "name": "random",
@@ -55,7 +55,7 @@ def question(dice, presets=("upstream", "design"), seeds=True, most_clusters=8, 
         "resources": [],
         "options": {},
     }
-    if seeds:
+    if additions:
         drawn["resources"] = namespaces(dice)
         drawn["options"] = options(dice, presets)
         switchable = "affinityLabelKeys" in drawn["options"]
@@ -176,9 +176,9 @@ def affinity_terms(dice, names):
     ]
 
 
-def affinities(dice, names, seeds):
+def affinities(dice, names, additions):
     """One of the forms that select clusters."""
-    form = dice.pick(("none", "single", "terms", "terms", "overflow", "overflow", *(SEED_FORMS if seeds else ())))
+    form = dice.pick(("none", "single", "terms", "terms", "overflow", "overflow", *(DESIGN_FORMS if additions else ())))
     if form == "none":
         return {}
     if form == "single":
@@ -201,14 +201,14 @@ def affinities(dice, names, seeds):
     return {"clusterAffinities": terms}
 
 
-SEED_FORMS = ("supplements", "supplements of terms", "inherited", "preferred")
+DESIGN_FORMS = ("supplements", "supplements of terms", "inherited", "preferred")
 
 
 # Placement
 
 
-def placement(dice, binding, names, seeds):
-    drawn = affinities(dice, names, seeds)
+def placement(dice, binding, names, additions):
+    drawn = affinities(dice, names, additions)
     if dice.often(2):
         drawn["replicaScheduling"] = replica_scheduling(dice, names)
     if dice.rarely(2):
@@ -371,7 +371,7 @@ def namespaces(dice):
 
 
 def rules_of_ours(dice, binding, resources, switchable):
-    """Labels by template or by annotation, and the seed's lists typed or in either annotation."""
+    """Labels by template or by annotation, and the design document's lists typed or in either annotation."""
     annotations, resource = {}, binding["spec"]["resource"]
     found = labels(dice, WORKLOAD_LABELS, 4)
     template = {

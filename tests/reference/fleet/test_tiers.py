@@ -1,4 +1,4 @@
-"""Tiers mean the same in all five forms; under Duplicated and static weight the seed's four do."""
+"""Tiers mean the same in all five forms; under Duplicated and static weight the design document's four do."""
 
 import json
 
@@ -11,13 +11,13 @@ THIRD = {"clusterNames": ["idc", "far"]}  # the first tier that names a cluster 
 NAMED = [{"affinityName": f"t{i}", **tier} for i, tier in enumerate((FIRST, SECOND, THIRD))]
 
 OVERFLOW = {"clusterAffinities": [{**NAMED[0], "overflowAffinities": NAMED[1:]}]}
-SEED_FORMS = {
+DESIGN_FORMS = {
     "supplements": {"clusterAffinity": {**FIRST, "supplements": [SECOND, THIRD]}},
     "supplements of a term": {"clusterAffinities": [{**NAMED[0], "supplements": [SECOND, THIRD]}]},
     "inherited": {"clusterAffinities": NAMED, "affinityStrategy": {"mode": "Inherited"}},
     "preferred": {"preferredClusterAffinities": NAMED},
 }
-FORMS = {"overflow": OVERFLOW, **SEED_FORMS}
+FORMS = {"overflow": OVERFLOW, **DESIGN_FORMS}
 
 DUPLICATED = None
 AGGREGATED = {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Aggregated"}
@@ -76,7 +76,7 @@ def test_all_forms_fill_in_order(form, strategy, replicas, expected):
     assert placed(with_strategy(FORMS[form], strategy), replicas=replicas) == expected
 
 
-@pytest.mark.parametrize("form", SEED_FORMS)
+@pytest.mark.parametrize("form", DESIGN_FORMS)
 @pytest.mark.parametrize("strategy, gone, expected", [
     ("Duplicated", [],      {"idc": 20}),                       # capacity is ignored
     ("Duplicated", ["idc"], {"cloud-1": 20, "cloud-2": 20}),
@@ -86,10 +86,10 @@ def test_all_forms_fill_in_order(form, strategy, replicas, expected):
 ])  # fmt: skip
 def test_the_first_tier_alone_where_capacity_plays_no_part(form, strategy, gone, expected):
     clusters = [each for each in CLUSTERS if each["metadata"]["name"] not in gone]
-    assert placed(with_strategy(SEED_FORMS[form], strategy), replicas=20, clusters=clusters) == expected
+    assert placed(with_strategy(DESIGN_FORMS[form], strategy), replicas=20, clusters=clusters) == expected
 
 
-@pytest.mark.parametrize("form", SEED_FORMS)
+@pytest.mark.parametrize("form", DESIGN_FORMS)
 @pytest.mark.parametrize("least, most, expected", [
     (1, 1, {"idc"}),
     (1, 2, {"idc"}),
@@ -99,7 +99,7 @@ def test_the_first_tier_alone_where_capacity_plays_no_part(form, strategy, gone,
 ])  # fmt: skip
 def test_duplicated_tiers_meet_spread_constraints(form, least, most, expected):
     constraint = {"spreadByField": "cluster", "minGroups": least, "maxGroups": most}
-    found = placed({**SEED_FORMS[form], "spreadConstraints": [constraint]})
+    found = placed({**DESIGN_FORMS[form], "spreadConstraints": [constraint]})
     assert (found if isinstance(found, str) else set(found)) == expected
 
 
@@ -131,10 +131,10 @@ def test_the_observed_name(form, observed):
     assert ask(FORMS[form])["observedAffinityName"] == observed
 
 
-@pytest.mark.parametrize("form", SEED_FORMS)
+@pytest.mark.parametrize("form", DESIGN_FORMS)
 def test_things_without_replicas_follow_the_duplicated_rule(form):
-    assert placed(SEED_FORMS[form], replicas=0) == {"idc": 0}
-    assert placed(SEED_FORMS[form], replicas=0, clusters=CLUSTERS[1:]) == {"cloud-1": 0, "cloud-2": 0}
+    assert placed(DESIGN_FORMS[form], replicas=0) == {"idc": 0}
+    assert placed(DESIGN_FORMS[form], replicas=0, clusters=CLUSTERS[1:]) == {"cloud-1": 0, "cloud-2": 0}
 
 
 @pytest.mark.parametrize("base, annotation", [

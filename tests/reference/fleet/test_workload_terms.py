@@ -1,4 +1,4 @@
-"""The seed's lists of terms: both options, both directions, preferences, domains, namespaces, configured keys."""
+"""The design document's terms: both options, both directions, preferences, domains, namespaces, configured keys."""
 
 import json
 

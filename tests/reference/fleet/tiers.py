@@ -1,5 +1,5 @@
 """
-One notion of ordered tiers for Karmada's `overflowAffinities` and the four forms of the inherited-affinities seed.
+One notion of ordered tiers for Karmada's `overflowAffinities` and the four forms of the design document.
 
 | Form | Terms tried | Tiers of a term |
 |---|---|---|
@@ -9,20 +9,20 @@ One notion of ordered tiers for Karmada's `overflowAffinities` and the four form
 | `clusterAffinities` under `affinityStrategy.mode: Inherited` | one, named as the first | each term |
 | `preferredClusterAffinities` | one, named as the first | each term |
 
-Choices that the seed leaves open:
+Choices that the design document leaves open:
 
 - Two forms in one placement, supplements inside supplements, an unknown mode, `Inherited` without terms, and
   `preferredClusterAffinities` beside `clusterAffinity` or `clusterAffinities` make the workload unplaceable.
 - An empty list of supplements or of preferred affinities is the same as none; an empty `overflowAffinities` still
   fills its single tier by capacity, as in Karmada.
-- Resources without replicas use any tier of the seed's forms, as Duplicated ones do; of Karmada's own only the first.
+- Resources without replicas use any tier of the document's forms, as Duplicated ones do; of Karmada's own only the first.
 """
 
 from reference.fleet import cluster_affinity
 from reference.fleet.failures import SchedulerError
 
 NOWHERE = 1000  # Karmada's tier of a cluster that no affinity names
-PLAIN, OVERFLOW, SEED = "plain", "overflow", "seed"
+PLAIN, OVERFLOW, DESIGN = "plain", "overflow", "design"
 
 
 class Term:
@@ -51,14 +51,14 @@ def read(placement, semantics):
     check_forms(placement)
     preferred = placement.get("preferredClusterAffinities")
     if preferred:
-        return [Term(preferred[0].get("affinityName") or "", preferred, SEED)]
+        return [Term(preferred[0].get("affinityName") or "", preferred, DESIGN)]
     terms = placement.get("clusterAffinities")
     if inherited(placement):
-        return [Term(terms[0].get("affinityName") or "", terms, SEED)]
+        return [Term(terms[0].get("affinityName") or "", terms, DESIGN)]
     single = placement.get("clusterAffinity")
     if single is not None and terms is None:
         supplements = single.get("supplements") or []
-        return [Term("", [single, *supplements], SEED if supplements else PLAIN)]
+        return [Term("", [single, *supplements], DESIGN if supplements else PLAIN)]
     if terms is None:
         return [Term("", None)]
     if not terms:
@@ -73,7 +73,7 @@ def named(placement, name, semantics):
     same = [term for term in placement["clusterAffinities"] if (term.get("affinityName") or "") == name]
     first = same[0]
     if first.get("supplements"):
-        return Term(name, [first, *first["supplements"]], SEED)
+        return Term(name, [first, *first["supplements"]], DESIGN)
     tiers = [first, *(first.get("overflowAffinities") or [])]
     overflows = name != "" and any(term.get("overflowAffinities") is not None for term in same)
     first_only = not semantics["firstTierAlone"]

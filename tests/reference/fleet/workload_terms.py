@@ -1,9 +1,9 @@
 """
-The workload-affinity seed's lists: `workloadAffinity` and `workloadAntiAffinity` with terms of their own.
+The design document's lists of terms: `workloadAffinity` and `workloadAntiAffinity` with terms of their own.
 
 A term is option 1 (`labelSelector`, `matchLabelKeys`) or option 2 (`affinityEnabled`, over the configured keys).
 
-Choices that the seed leaves open, and extensions:
+Choices that the design document leaves open, and extensions:
 
 - A workload's labels are its template's; it is never its own peer; a peer counts where `spec.clusters` lists it,
   however few replicas it has there.
