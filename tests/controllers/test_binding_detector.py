@@ -1,4 +1,4 @@
-"""Templates and policies → bindings, by the facts of Karmada v1.18.2."""
+"""Bindings of templates and policies, as Karmada v1.18.2 creates them."""
 
 import msgspec
 import pytest
@@ -20,7 +20,7 @@ def job(**spec):
 
 
 @pytest.mark.parametrize("spec, replicas", [
-    ({}, 1),  # an API server fills it in
+    ({}, 1),  # defaulted by an API server
     ({"parallelism": 3}, 3),
     ({"parallelism": 3, "completions": 2}, 2),
     ({"parallelism": 2, "completions": 5}, 2),
@@ -35,7 +35,7 @@ def test_replicas_of_a_job(spec, replicas):
     ({"containers": [{"resources": {"requests": {"cpu": "1500m"}}}, {"resources": {"requests": {"cpu": "0.5"}}}]},
      {"cpu": "2000m"}),
     ({"containers": [{"resources": {"limits": {"cpu": "2", "memory": "1Gi"}, "requests": {"cpu": "1"}}}]},
-     {"cpu": "1000m", "memory": "1073741824"}),  # a limit stands for a missing request
+     {"cpu": "1000m", "memory": "1073741824"}),  # a limit replaces a missing request
     ({"containers": [{"resources": {"requests": {"memory": "1"}}}],
       "initContainers": [{"resources": {"requests": {"memory": "5"}}}, {"resources": {"requests": {"memory": "3"}}}]},
      {"memory": "5"}),
@@ -44,19 +44,19 @@ def test_replicas_of_a_job(spec, replicas):
      {"nvidia.com/gpu": "1"}),
     ({"containers": [{"resources": {"requests": {"memory": "1"}}}],
       "initContainers": [{"restartPolicy": "Always", "resources": {"requests": {"memory": "1"}}}]},
-     {"memory": "1"}),  # Karmada does not know that it keeps running
-    ({"containers": [{}], "resources": {"requests": {"cpu": "1"}}}, None),  # nor of pod-level requests
+     {"memory": "1"}),  # Karmada does not treat it as a sidecar
+    ({"containers": [{}], "resources": {"requests": {"cpu": "1"}}}, None),  # Karmada ignores pod-level requests
     ({"containers": [{}], "nodeSelector": {"disk": "ssd"}}, {}),
     ({"containers": [{}], "tolerations": [{"operator": "Exists"}]}, {}),
     ({"containers": [{}], "tolerations": []}, None),
     ({}, None),
 ])  # fmt: skip
-def test_what_one_replica_asks_for(spec, requests):
+def test_the_requests_of_one_replica(spec, requests):
     found = resource_interpreter.requirements_of(msgspec.convert(spec, PodSpec))
     assert (found if found is None else found.resource_request or {}) == requests
 
 
-def test_a_pod_is_its_own_replica():
+def test_a_pod_has_one_replica():
     assert resource_interpreter.of_pod(Pod(api_version="v1", kind="Pod")).replicas == 1
 
 
@@ -82,9 +82,9 @@ BY_NAME, BY_LABEL = {"name": "shop"}, {"labelSelector": {"matchLabels": {"app": 
     ([policy("b"), policy("a")], "a"),
     ([policy("a"), policy("b", BY_LABEL)], "b"),
     ([policy("a", BY_LABEL), policy("b", BY_NAME)], "b"),
-    ([policy("a", BY_NAME), policy("b", priority=1)], "b"),  # the number comes before the explicitness
+    ([policy("a", BY_NAME), policy("b", priority=1)], "b"),  # the priority is compared before the explicitness
     ([policy("a", priority=-1), policy("b")], "b"),
-    ([policy("a", BY_NAME, namespace=""), policy("b")], "b"),  # the namespace's own comes first
+    ([policy("a", BY_NAME, namespace=""), policy("b")], "b"),  # a policy of the namespace takes precedence
     ([policy("a", BY_NAME, namespace="", priority=9), policy("b")], "b"),
     ([policy("a", namespace=""), policy("b", BY_LABEL, namespace="")], "b"),
     ([policy("a", namespace="other")], None),
@@ -92,11 +92,11 @@ BY_NAME, BY_LABEL = {"name": "shop"}, {"labelSelector": {"matchLabels": {"app": 
     ([policy("a", {"namespace": "web"}, namespace="")], "a"),
     ([policy("a", {"kind": "StatefulSet"})], None),
     ([policy("a", {"apiVersion": "apps/v1beta1"})], None),
-    ([policy("a", {"name": "other", **BY_LABEL})], None),  # a name makes the labels count for nothing
+    ([policy("a", {"name": "other", **BY_LABEL})], None),  # with a name, the labels are ignored
     ([policy("a", {"labelSelector": {}})], "a"),
     ([], None),
 ])  # fmt: skip
-def test_which_policy_a_template_follows(policies, chosen):
+def test_which_policy_selects_a_template(policies, chosen):
     found = binding_detector.policy_for(template(labels={"app": "shop"}), policies)
     assert (found and found.metadata.name) == chosen
 
@@ -120,7 +120,7 @@ def test_a_claimed_template_stays_with_its_policy():
     assert binding_detector.policy_for(wide, [policy("a"), policy("c", namespace="")]).metadata.name == "c"
 
 
-def test_cluster_wide_things_follow_cluster_wide_policies():
+def test_cluster_wide_templates_are_selected_by_cluster_wide_policies():
     role = template("system:x", "", "ClusterRole", "rbac.authorization.k8s.io/v1")
     selector = {"apiVersion": role.api_version, "kind": role.kind}
     assert binding_detector.policy_for(role, [policy("a", selector)]) is None
@@ -135,7 +135,7 @@ def test_cluster_wide_things_follow_cluster_wide_policies():
 @pytest.mark.parametrize("namespace, propagated", [
     ("web", True), ("", True), ("karmada-system", False), ("karmada-es-a", False), ("kube-system", False),
 ])  # fmt: skip
-def test_namespaces_that_karmada_leaves_alone(namespace, propagated):
+def test_system_namespaces_are_not_propagated(namespace, propagated):
     assert binding_detector.is_propagated(template(namespace=namespace)) is propagated
 
 
@@ -154,7 +154,7 @@ def test_namespaces_that_karmada_leaves_alone(namespace, propagated):
      {"replicaScheduling": {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Aggregated"}}),
     ({}, {}),
 ])  # fmt: skip
-def test_what_is_filled_in(given, filled):
+def test_defaults_of_a_placement(given, filled):
     assert binding_detector.with_defaults(given) == filled
 
 
@@ -166,13 +166,13 @@ def test_what_is_filled_in(given, filled):
     ({"affinity": {"groupByLabelKey": "app"}}, {}, None),
     ({}, {"app": "x"}, None),
 ])  # fmt: skip
-def test_groups_come_from_the_templates_own_labels(terms, labels, groups):
+def test_affinity_groups_are_derived_from_the_template_labels(terms, labels, groups):
     made = binding_detector.binding_for(template(labels=labels), policy("a", placement={"workloadAffinity": terms}), {})
     found = made.spec.workload_affinity_groups
     assert (found and (found.affinity_group, found.anti_affinity_group)) == groups
 
 
-def test_priority_comes_from_the_class_of_the_policy():
+def test_the_priority_is_that_of_the_policys_priority_class():
     wish = {"schedulePriority": {"priorityClassSource": "KubePriorityClass", "priorityClassName": "high"}}
     assert (
         binding_detector.binding_for(template(), policy("a", **wish), {"high": 7}).spec.schedule_priority.priority == 7

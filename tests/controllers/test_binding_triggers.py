@@ -1,4 +1,4 @@
-"""Which bindings karmada-scheduler v1.18.2 would look at, and why."""
+"""Which bindings karmada-scheduler v1.18.2 would schedule, and why."""
 
 import json
 
@@ -40,7 +40,7 @@ CHANGED = {**TWO, "clusterAffinities": [TWO["clusterAffinities"][0], {"affinityN
 @pytest.mark.parametrize("written, due", [
     (binding(), False),
     (binding(applied=None), True),
-    (binding(applied="{"), False),  # text that is no placement hides every change
+    (binding(applied="{"), False),  # an invalid annotation hides every change
     (binding(applied={}), True),
     (binding(applied={**WEIGHTED, "clusterTolerations": [{"key": "a"}]}), True),
     (binding(TWO, CHANGED), True),  # without an observed group every change counts
@@ -53,16 +53,16 @@ CHANGED = {**TWO, "clusterAffinities": [TWO["clusterAffinities"][0], {"affinityN
     (binding(replicas=5), True),
     (binding(clusters=(("x", 1), ("y", 3))), False),
     (binding(clusters=()), True),
-    (binding({}), True),  # no strategy is Duplicated, and that is always due
+    (binding({}), True),  # no strategy means Duplicated, which is always scheduled
     (binding({"replicaScheduling": {"replicaSchedulingType": "Duplicated"}}), True),
-    (binding(replicas=0, clusters=(("x", 0),)), True),  # no workload
+    (binding(replicas=0, clusters=(("x", 0),)), True),  # not a workload
     (binding(replicas=0, clusters=(), replicaRequirements={}), False),
     (binding(clusters=(("gone", 4),)), True),
     (binding(rescheduleTriggeredAt="2026-01-02T00:00:00Z", status={"lastScheduledTime": "2026-01-01T00:00:00Z"}), True),
     (binding(rescheduleTriggeredAt="2026-01-01T00:00:00Z", status={"lastScheduledTime": "2026-01-01T00:00:00Z"}), False),
     (binding(rescheduleTriggeredAt="2026-01-01T00:00:00Z"), False),
 ])  # fmt: skip
-def test_what_makes_a_binding_due(written, due):
+def test_which_changes_need_scheduling(written, due):
     assert binding_triggers.needs_scheduling(written, {"gone"}) is due
 
 
@@ -73,7 +73,7 @@ def test_what_makes_a_binding_due(written, due):
     (binding(suspension={"scheduling": True}), binding_triggers.SUSPENDED),
     (binding(suspension={"dispatching": True}), ""),
 ])  # fmt: skip
-def test_which_bindings_are_left_alone(written, why):
+def test_which_bindings_are_skipped(written, why):
     assert binding_triggers.reason_to_skip(written, handwritten=True) == why
 
 

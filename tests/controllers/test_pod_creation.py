@@ -1,4 +1,4 @@
-"""Controllers whose pods are missing get them, named and labelled as their controllers would."""
+"""Missing pods of controllers are created, named and labelled as their controllers would."""
 
 import json
 import re
@@ -59,7 +59,7 @@ def names(made):
 
 
 @pytest.mark.parametrize(
-    "kind, spec, existing, n_made",
+    "kind, spec, existing, n_created",
     [
         ("Deployment", {"replicas": 3}, [], 3),
         ("Deployment", {}, [], 1),
@@ -71,7 +71,7 @@ def names(made):
         ("Deployment", {"replicas": 3}, [pod("bare", labels={"app": "web"})], 2),  # by selector
         ("Deployment", {"replicas": 3}, [pod("bare", labels={"app": "db"})], 3),
         ("Deployment", {"replicas": 1}, [pod("a", "ReplicaSet/web-a"), pod("b", "ReplicaSet/web-b")], 0),
-        ("Deployment", {"replicas": 3, "paused": True}, [], 0),  # paused, it makes no first ReplicaSet
+        ("Deployment", {"replicas": 3, "paused": True}, [], 0),  # a paused Deployment creates no first ReplicaSet
         ("Deployment", {"replicas": 3, "paused": True}, [pod("a", "ReplicaSet/web-a")], 2),
         ("ReplicaSet", {"replicas": 2}, [], 2),
         ("ReplicaSet", {"replicas": 2}, [pod("a", "ReplicaSet/web")], 1),
@@ -91,11 +91,11 @@ def names(made):
         ("Job", {}, [pod("a", "Job/web", "Failed")], 1),
     ],
 )
-def test_only_what_is_missing_is_made(expand, kind, spec, existing, n_made):
-    assert len(expand(controller(kind, **spec), *existing).pods) == n_made
+def test_only_missing_pods_are_created(expand, kind, spec, existing, n_created):
+    assert len(expand(controller(kind, **spec), *existing).pods) == n_created
 
 
-def test_a_deployment_makes_a_replica_set_that_owns_the_pods(expand):
+def test_a_deployment_creates_a_replica_set_that_owns_the_pods(expand):
     made = expand(controller("Deployment", replicas=2))
     (replica_set,) = made.replica_sets
     stamp = replica_set.metadata.labels["pod-template-hash"]
@@ -113,7 +113,7 @@ def test_a_deployment_makes_a_replica_set_that_owns_the_pods(expand):
         assert (found.kind, found.status.phase, found.spec.node_name) == ("Pod", "Pending", "")
 
 
-def test_names_are_the_same_each_time_and_never_taken(expand):
+def test_names_are_deterministic_and_unused(expand):
     objects = [controller("Deployment", replicas=50), controller("ReplicaSet", name="other", replicas=50)]
     first = names(expand(*objects))
     assert first == names(expand(*objects))
@@ -122,7 +122,7 @@ def test_names_are_the_same_each_time_and_never_taken(expand):
     assert taken not in names(expand(*objects, pod(taken)))
 
 
-def test_new_pods_join_the_replica_set_that_only_pods_mention(expand):
+def test_new_pods_belong_to_a_replica_set_known_from_its_pods(expand):
     existing = [pod(f"web-abc-{i}", "ReplicaSet/web-abc", labels={"pod-template-hash": "abc"}) for i in range(2)]
     made = expand(controller("Deployment", replicas=3), *existing)
     assert made.pods[0].metadata.owner_references[0].name == "web-abc"
@@ -141,7 +141,7 @@ def replica_set(name, owner, replicas, created):
     return found
 
 
-def test_replica_sets_in_the_input_speak_for_their_deployment(expand):
+def test_replica_sets_in_the_input_replace_their_deployment(expand):
     old, new = replica_set("web-old", "web", 1, "2026-01-01"), replica_set("web-new", "web", 2, "2026-01-02")
     owners = lambda made: sorted(item.metadata.owner_references[0].name for item in made.pods)  # noqa: E731
     assert owners(expand(controller("Deployment", replicas=3), old, new)) == ["web-new", "web-new", "web-old"]
@@ -163,12 +163,12 @@ def test_pods_of_an_earlier_controller_of_the_same_name_do_not_count(expand):
     assert len(expand(today, pod("a", "ReplicaSet/web", uid=UID)).pods) == 0
 
 
-def test_a_pod_without_owner_serves_one_controller_only(expand):
+def test_a_pod_without_owner_is_adopted_by_one_controller_only(expand):
     two = [controller("ReplicaSet", replicas=1), controller("ReplicationController", replicas=1)]
     assert len(expand(*two, pod("bare", labels={"app": "web"})).pods) == 1
 
 
-def test_a_controller_on_its_way_out_makes_nothing(expand):
+def test_a_terminating_controller_creates_nothing(expand):
     leaving = controller("Deployment", replicas=3)
     leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     assert names(expand(leaving)) == []
@@ -222,13 +222,13 @@ def test_indexed_jobs(expand):
 
 
 @pytest.mark.parametrize("condition", ["Complete", "Failed"])
-def test_a_job_that_is_over_starts_nothing(expand, condition):
+def test_a_finished_job_creates_nothing(expand, condition):
     job = controller("Job")
     job["status"] = {"conditions": [{"type": condition, "status": "True"}]}
     assert names(expand(job)) == []
 
 
-def test_a_daemon_set_has_one_pod_per_node_that_it_may_use(expand):
+def test_a_daemon_set_has_one_pod_per_eligible_node(expand):
     nodes = [
         node("plain", {"disk": "ssd"}),
         node("served", {"disk": "ssd"}),
@@ -268,7 +268,7 @@ def bound_for(found):
     return field.values[0]
 
 
-def test_a_pending_daemon_pod_serves_its_node_already(expand):
+def test_a_pending_daemon_pod_counts_for_its_node(expand):
     nodes = [node("a"), node("b")]
     made = expand(controller("DaemonSet"), *nodes)
     waiting = pod("web-wait", "DaemonSet/web", "Pending")
@@ -290,7 +290,7 @@ def test_required_affinity_of_a_daemon_set_chooses_nodes_and_is_replaced(expand)
     assert [bound_for(found) for found in made.pods] == ["b"]
 
 
-def test_pods_that_a_sink_took_still_count(tmp_path):
+def test_pods_that_a_sink_received_still_count(tmp_path):
     path = tmp_path / "a.json"
     objects = [controller("ReplicaSet", replicas=3), pod("a", "ReplicaSet/web"), pod("b", "ReplicaSet/web")]
     path.write_text("\n".join(map(json.dumps, objects)))
@@ -305,14 +305,14 @@ def test_pods_that_a_sink_took_still_count(tmp_path):
     ([controller("Job", parallelism=pod_creation.MAX_CREATED_PODS + 1)], "Job shop/web: spec.parallelism"),
     ([controller("ReplicaSet", replicas=2), controller("Deployment", "api", replicas=pod_creation.MAX_CREATED_PODS - 1)], "Deployment shop/api: spec.replicas"),
 ])  # fmt: skip
-def test_no_more_pods_are_made_than_a_cluster_could_hold(objects, path, expand):
+def test_the_number_of_created_pods_is_limited(objects, path, expand):
     with pytest.raises(InputError) as refused:
         expand(*objects)
     assert path in str(refused.value)
     assert "expected at most 1,000,000 pods to be made from controllers in all, got 1,000,001" in str(refused.value)
 
 
-def test_whoever_waits_hears_how_many_pods_were_made(tmp_path):
+def test_progress_is_reported_while_pods_are_created(tmp_path):
     path = tmp_path / "a.json"
     path.write_text(json.dumps(controller("ReplicaSet", replicas=2500)))
     reported = []

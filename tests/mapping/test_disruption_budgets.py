@@ -21,7 +21,7 @@ def read(**changes):
     return budget_of(msgspec.convert({**WRITTEN, **changes}, PodDisruptionBudget))
 
 
-def test_what_a_budget_says():
+def test_all_fields_of_a_budget_are_mapped():
     assert read() == DisruptionBudget(
         namespace="shop",
         name="db",
@@ -33,7 +33,7 @@ def test_what_a_budget_says():
     )
 
 
-def test_a_budget_that_no_controller_has_seen_stands_no_disruption():
+def test_a_budget_without_status_allows_no_disruption():
     budget = read(status={}, spec={"minAvailable": 1}, metadata={"name": "db"})
     assert (budget.namespace, budget.allowed, budget.min_available, budget.selector) == ("default", 0, 1, None)
 
@@ -42,8 +42,8 @@ def test_a_budget_that_no_controller_has_seen_stands_no_disruption():
     (equals({"app": "db"}), {"app": "db", "tier": "x"}, True),
     (equals({"app": "db"}), {"app": "web"}, False),
     (equals({"app": "db"}), {}, False),
-    (EVERYTHING, {"app": "db"}, False),  # kube-scheduler's reading, not the disruption controller's
+    (EVERYTHING, {"app": "db"}, False),  # as in kube-scheduler, not as in the disruption controller
     (None, {"app": "db"}, False),
 ])  # fmt: skip
-def test_whom_a_budget_selects(selector, labels, selected):
+def test_which_pods_a_budget_selects(selector, labels, selected):
     assert DisruptionBudget(namespace="shop", name="b", selector=selector).selects(labels) == selected

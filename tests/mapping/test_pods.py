@@ -1,4 +1,4 @@
-"""Pods as written become workloads with the meaning that an API server and a scheduler would give them."""
+"""Pods are mapped to workloads as the API server and kube-scheduler interpret them."""
 
 import msgspec
 import pytest
@@ -17,7 +17,7 @@ def workload(spec=None, labels=None, **metadata):
     return pods.workload_of(msgspec.convert(written, Pod))
 
 
-def asking(*containers, init=(), level=None, overhead=None):
+def requesting(*containers, init=(), level=None, overhead=None):
     def container(requests):
         restartable = {"restartPolicy": "Always"} if requests.pop("sidecar", False) else {}
         return {"name": "c", "resources": {"requests": requests}, **restartable}
@@ -36,18 +36,21 @@ def asking(*containers, init=(), level=None, overhead=None):
 @pytest.mark.parametrize(
     "requests, cpu",
     [
-        (asking({"cpu": "1"}, {"cpu": "500m"}), 1500),
-        (asking({"cpu": "1"}, init=[{"cpu": "3"}]), 3000),  # init containers run before, one by one
-        (asking({"cpu": "1"}, init=[{"cpu": "2", "sidecar": True}]), 3000),  # a sidecar runs beside
-        (asking({"cpu": "1"}, init=[{"cpu": "2", "sidecar": True}, {"cpu": "4"}]), 6000),  # and beside later ones
-        (asking({"cpu": "1"}, init=[{"cpu": "4"}, {"cpu": "2", "sidecar": True}]), 4000),  # but not earlier ones
-        (asking({"cpu": "1"}, overhead={"cpu": "250m"}), 1250),
+        (requesting({"cpu": "1"}, {"cpu": "500m"}), 1500),
+        (requesting({"cpu": "1"}, init=[{"cpu": "3"}]), 3000),  # init containers run before, one by one
+        (requesting({"cpu": "1"}, init=[{"cpu": "2", "sidecar": True}]), 3000),  # a sidecar runs in parallel
         (
-            asking({"cpu": "1"}, init=[{"cpu": "2", "sidecar": True}], level={"cpu": "5"}),
+            requesting({"cpu": "1"}, init=[{"cpu": "2", "sidecar": True}, {"cpu": "4"}]),
+            6000,
+        ),  # also to later init containers
+        (requesting({"cpu": "1"}, init=[{"cpu": "4"}, {"cpu": "2", "sidecar": True}]), 4000),  # but not to earlier ones
+        (requesting({"cpu": "1"}, overhead={"cpu": "250m"}), 1250),
+        (
+            requesting({"cpu": "1"}, init=[{"cpu": "2", "sidecar": True}], level={"cpu": "5"}),
             5000,
-        ),  # the pod's own word wins
-        (asking({"cpu": "1"}, level={"cpu": "5"}, overhead={"cpu": "1"}), 6000),
-        (asking({"cpu": "0.0001"}, {"cpu": "0.0001"}), 1),  # summed first, rounded up once
+        ),  # pod-level requests take precedence
+        (requesting({"cpu": "1"}, level={"cpu": "5"}, overhead={"cpu": "1"}), 6000),
+        (requesting({"cpu": "0.0001"}, {"cpu": "0.0001"}), 1),  # summed first, rounded up once
     ],
 )
 def test_cpu_that_must_fit(requests, cpu):
@@ -57,24 +60,32 @@ def test_cpu_that_must_fit(requests, cpu):
 @pytest.mark.parametrize(
     "requests, scored, counted",
     [
-        (asking({}), (100, 200 * MIB), (100, 200 * MIB)),
-        (asking({}, {}), (200, 400 * MIB), (200, 400 * MIB)),
-        (asking({"cpu": "0"}), (0, 200 * MIB), (0, 200 * MIB)),  # an explicit nothing stays nothing
-        (asking({}, level={"cpu": "2"}), (100, 200 * MIB), (2000, 200 * MIB)),  # not scored, but counted once it runs
-        (asking({"memory": "1Gi"}, level={"cpu": "2"}), (100, 1024 * MIB), (2000, 1024 * MIB)),
-        (asking({}, init=[{}]), (100, 200 * MIB), (100, 200 * MIB)),
-        (asking({}, init=[{"sidecar": True}]), (200, 400 * MIB), (200, 400 * MIB)),
+        (requesting({}), (100, 200 * MIB), (100, 200 * MIB)),
+        (requesting({}, {}), (200, 400 * MIB), (200, 400 * MIB)),
+        (requesting({"cpu": "0"}), (0, 200 * MIB), (0, 200 * MIB)),  # an explicit zero stays zero
+        (
+            requesting({}, level={"cpu": "2"}),
+            (100, 200 * MIB),
+            (2000, 200 * MIB),
+        ),  # not scored, but counted once it runs
+        (requesting({"memory": "1Gi"}, level={"cpu": "2"}), (100, 1024 * MIB), (2000, 1024 * MIB)),
+        (requesting({}, init=[{}]), (100, 200 * MIB), (100, 200 * MIB)),
+        (requesting({}, init=[{"sidecar": True}]), (200, 400 * MIB), (200, 400 * MIB)),
     ],
 )
-def test_what_nobody_asked_for_weighs_something_in_scores(requests, scored, counted):
+def test_missing_requests_have_defaults_in_scores(requests, scored, counted):
     assert (dict(requests.scored)["cpu"], dict(requests.scored)["memory"]) == scored
     assert (dict(requests.counted)["cpu"], dict(requests.counted)["memory"]) == counted
 
 
-def test_hugepages_are_asked_for_by_containers_and_by_pods():
-    assert dict(asking({"hugepages-2Mi": "4Mi"}).amounts)["hugepages-2Mi"] == 4 * MIB
-    assert dict(asking({"hugepages-2Mi": "4Mi"}, level={"hugepages-2Mi": "8Mi"}).amounts)["hugepages-2Mi"] == 8 * MIB
-    assert "example.com/gpu" not in dict(asking({}, level={"example.com/gpu": "1"}).amounts)  # not a pod-level resource
+def test_hugepages_are_requested_by_containers_and_by_pods():
+    assert dict(requesting({"hugepages-2Mi": "4Mi"}).amounts)["hugepages-2Mi"] == 4 * MIB
+    assert (
+        dict(requesting({"hugepages-2Mi": "4Mi"}, level={"hugepages-2Mi": "8Mi"}).amounts)["hugepages-2Mi"] == 8 * MIB
+    )
+    assert "example.com/gpu" not in dict(
+        requesting({}, level={"example.com/gpu": "1"}).amounts
+    )  # not a pod-level resource
 
 
 @pytest.mark.parametrize(
@@ -82,7 +93,7 @@ def test_hugepages_are_asked_for_by_containers_and_by_pods():
     [
         ("web", "web:latest"),
         ("web:v1", "web:v1"),
-        ("registry:5000/web", "registry:5000/web:latest"),  # a port is no tag
+        ("registry:5000/web", "registry:5000/web:latest"),  # a port is not a tag
         ("registry:5000/web:v1", "registry:5000/web:v1"),
         ("web@sha256:0123", "web@sha256:0123"),
     ],
@@ -114,7 +125,7 @@ def term(**fields):
         ({"mismatchLabelKeys": ["pod-template-hash"]}, "app=web,pod-template-hash notin (abc)"),
         ({"matchLabelKeys": ["absent"]}, "app=web"),
         ({"matchLabelKeys": ["pod-template-hash"], "labelSelector": {}}, "pod-template-hash=abc"),
-        (  # from an API server it comes merged already, and merging again changes nothing
+        (  # an API server has merged it already, and merging again changes nothing
             {
                 "matchLabelKeys": ["pod-template-hash"],
                 "labelSelector": {
@@ -147,13 +158,13 @@ def test_spread_constraints_merge_their_label_keys_too():
     assert str(constraint.selector) == "app=web,version=2"
 
 
-def test_broken_annotation_makes_the_pod_unplaceable_and_says_where():
+def test_an_invalid_annotation_makes_the_pod_unplaceable_and_names_the_path():
     annotated = workload(annotations={"bayplan.io/affinity": '{"podAntiAffinity": {"requird": []}}'})
     assert "metadata.annotations[bayplan.io/affinity].podAntiAffinity.requird" in annotated.unplaceable
     assert not annotated.needs.affinity
 
 
-def test_empty_and_absent_namespaces_stay_apart():
+def test_empty_and_absent_namespaces_are_different_values():
     def namespaces(written):
         spec = {
             "affinity": {

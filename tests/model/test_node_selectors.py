@@ -17,7 +17,7 @@ YES, NO = True, False
         ("Gt", ("8",), "9", YES),
         ("Gt", ("8",), "8", NO),
         ("Lt", ("8",), "-3", YES),
-        ("Gt", ("8",), "many", NO),  # a label that is no integer never matches
+        ("Gt", ("8",), "many", NO),  # a label that is not an integer never matches
         ("Gt", ("8",), None, NO),
         ("Gt", ("8",), "9.5", NO),
         ("Gt", ("8",), "1_0", NO),  # Python would read it, Go does not

@@ -8,7 +8,7 @@ from bayplan.model import quantities
     [
         ("1", 1000, 1),
         (2, 2000, 2),
-        ("500m", 500, 1),  # half a byte is a whole one
+        ("500m", 500, 1),  # rounded up to a whole unit
         ("0.1", 100, 1),
         ("1.5Gi", 1_610_612_736_000, 1_610_612_736),
         ("1500M", 1_500_000_000_000, 1_500_000_000),
@@ -19,7 +19,7 @@ from bayplan.model import quantities
         ("100u", 1, 1),
         ("-1", -1000, -1),
         (".5", 500, 1),
-        ("16Ei", 2**63 - 1, 2**63 - 1),  # more than 64 bits hold stays at what they hold
+        ("16Ei", 2**63 - 1, 2**63 - 1),  # capped at 64 bits
     ],
 )
 def test_quantities_are_rounded_up(written, milli, whole):
@@ -28,7 +28,7 @@ def test_quantities_are_rounded_up(written, milli, whole):
 
 
 @pytest.mark.parametrize("written", ["", "1 Gi", "Gi", "1gi", "1KiB", "one", "1e", "--1", "0x10", "1e3Mi", "٣"])
-def test_what_is_no_quantity_is_refused(written):
+def test_an_invalid_quantity_is_rejected(written):
     with pytest.raises(ValueError, match="expected a quantity"):
         quantities.parse(written)
 
@@ -43,5 +43,5 @@ def test_what_is_no_quantity_is_refused(written):
         ("pods", 3, "3"),
     ],
 )
-def test_amounts_are_shown_as_people_write_them(resource, amount, shown):
+def test_amounts_are_shown_in_the_usual_notation(resource, amount, shown):
     assert quantities.show(resource, amount) == shown

@@ -1,4 +1,4 @@
-"""Files on the spot, and what reading them says."""
+"""Fixtures that write a file and read it."""
 
 import textwrap
 
@@ -22,15 +22,15 @@ def write(tmp_path):
 
 
 @pytest.fixture
-def complaints(write, tmp_path):
-    """What is wrong with a text, as lines without the folder."""
+def faults_of(write, tmp_path):
+    """The faults of a text, as lines without the folder."""
 
-    def complaints(text, name="a.yaml", **options):
+    def faults_of(text, name="a.yaml", **options):
         with pytest.raises(errors.InputError) as caught:
             files.load(files.ReadOptions([write(text, name)], **options))
         return [str(fault).replace(f"{tmp_path}/", "") for fault in caught.value.faults]
 
-    return complaints
+    return faults_of
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""A dump of any size is read in the memory of one object."""
+"""A dump of any size is read in bounded memory."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""People's mistakes in files, all of them, each with its place and what was meant."""
+"""Misspelt fields and wrong types: all of them are reported, each with its place and a suggestion."""
 
 import json
 
@@ -18,7 +18,7 @@ REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 @pytest.mark.parametrize(
-    "spec, told",
+    "spec, reported",
     [
         ({"nodename": "a"}, "spec.nodename: unknown field, did you mean nodeName?"),
         (
@@ -69,13 +69,13 @@ REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
             {"containers": [{"livenessProbe": {"httpGet": {"port": [80]}}}]},
             "spec.containers[0].livenessProbe.httpGet.port: expected a whole number or a string, got a list",
         ),
-        # Parts of a pod that have nothing to do with placing it are checked too.
+        # Fields that do not affect scheduling are checked too.
         ({"containers": [{"envFrm": []}]}, "spec.containers[0].envFrm: unknown field, did you mean envFrom?"),
         ({"volumes": [{"emptydir": {}}]}, "spec.volumes[0].emptydir: unknown field, did you mean emptyDir?"),
     ],
 )
-def test_mistakes_in_a_pod(spec, told):
-    assert findings("Pod", {"spec": spec}) == [told]
+def test_faults_of_a_pod(spec, reported):
+    assert findings("Pod", {"spec": spec}) == [reported]
 
 
 @pytest.mark.parametrize(
@@ -93,17 +93,17 @@ def test_mistakes_in_a_pod(spec, told):
         {"affinity": {"podAffinity": {"requiredDuringSchedulingRequiredDuringExecution": [{"topologyKey": "zone"}]}}},
     ],
 )
-def test_what_is_no_mistake(spec):
+def test_valid_fields_are_accepted(spec):
     assert findings("Pod", {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": spec}) == []
 
 
-def test_templates_are_checked_wherever_they_are():
+def test_pod_templates_are_checked_in_every_kind():
     template = {"spec": {"toleration": []}}
-    told = "spec.template.spec.toleration: unknown field, did you mean tolerations?"
+    reported = "spec.template.spec.toleration: unknown field, did you mean tolerations?"
     for kind in ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "ReplicationController"):
-        assert findings(kind, {"spec": {"template": template}}) == [told]
+        assert findings(kind, {"spec": {"template": template}}) == [reported]
     nested = {"spec": {"jobTemplate": {"spec": {"template": template}}}}
-    assert findings("CronJob", nested) == [told.replace("spec.template", "spec.jobTemplate.spec.template", 1)]
+    assert findings("CronJob", nested) == [reported.replace("spec.template", "spec.jobTemplate.spec.template", 1)]
 
 
 def test_the_table_has_every_kind_that_is_read_and_every_type_it_mentions():
@@ -111,11 +111,11 @@ def test_the_table_has_every_kind_that_is_read_and_every_type_it_mentions():
     assert {*kinds.BUILT_IN, *kinds.KARMADA} < set(table)
     mentioned = {kind.strip("[]{}") for fields in table.values() for kind in fields.values()}
     free = mentioned - set(table) - {"string", "int", "int32", "bool", "number", "Quantity", "IntOrString", "any"}
-    # Of these the API says nothing more: two are free, the others have no fields yet.
+    # The API defines no fields for these: two accept anything, the others have none yet.
     assert {name for name in free if not name.startswith("WorkloadPodGroup")} == {"FieldsV1", "RawExtension"}
 
 
-def test_all_mistakes_come_with_their_lines(complaints):
+def test_all_faults_have_their_lines(faults_of):
     text = """\
         apiVersion: v1
         kind: Pod
@@ -139,7 +139,7 @@ def test_all_mistakes_come_with_their_lines(complaints):
         """
     cpu = "spec.containers[0].resources.requests[cpu]"
     term = f"spec.affinity.podAntiAffinity.{REQUIRED}[0]"
-    assert complaints(text) == [
+    assert faults_of(text) == [
         "a.yaml:6, Pod default/a: metadata.labels[version]: expected a string, got the number 2 (put it in quotes)",
         "a.yaml:7, Pod default/a: metadata.labels[ready]: expected a string, got true (put it in quotes)",
         "a.yaml:9, Pod default/a: spec.nodeselector: unknown field, did you mean nodeSelector?",
@@ -149,25 +149,25 @@ def test_all_mistakes_come_with_their_lines(complaints):
     ]
 
 
-def test_json_is_checked_as_yaml_is(complaints):
+def test_json_is_checked_as_yaml_is(faults_of):
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {"nodename": "x", "priority": "1"}}
-    assert complaints(json.dumps(pod, indent=1), "a.json") == [
+    assert faults_of(json.dumps(pod, indent=1), "a.json") == [
         "a.json:8, Pod default/a: spec.nodename: unknown field, did you mean nodeName?",
         'a.json:9, Pod default/a: spec.priority: expected a whole number, got the string "1"',
     ]
 
 
-def test_equal_keys_in_json_are_named_with_both_lines(complaints):
+def test_duplicate_keys_in_json_are_reported_with_both_lines(faults_of):
     text = '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"},\n"spec": {"priority": 1,\n\n"priority": 2}}'
-    assert complaints(text, "a.json") == ["a.json:4, Pod default/a: the key priority is given twice, first on line 2"]
+    assert faults_of(text, "a.json") == ["a.json:4, Pod default/a: the key priority is given twice, first on line 2"]
 
 
-def test_metadata_of_the_wrong_shape(complaints):
+def test_metadata_of_the_wrong_shape(faults_of):
     for name in ("a.yaml", "a.json"):
-        told = complaints('{"apiVersion": "v1", "kind": "Pod", "metadata": ["a"]}', name)
-        assert told == [f"{name}:1, Pod default/: metadata: expected a mapping, got a list"]
-        told = complaints('{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": 5}}', name)
-        assert told == [
+        reported = faults_of('{"apiVersion": "v1", "kind": "Pod", "metadata": ["a"]}', name)
+        assert reported == [f"{name}:1, Pod default/: metadata: expected a mapping, got a list"]
+        reported = faults_of('{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": 5}}', name)
+        assert reported == [
             f"{name}:1, Pod default/: metadata.name: expected a string, got the number 5 (put it in quotes)"
         ]
 
@@ -175,24 +175,24 @@ def test_metadata_of_the_wrong_shape(complaints):
 DUMPED = "apiVersion: v1\nkind: Pod\nmetadata: {name: a, uid: u, somethingNew: 1}\nspec: {brandNew: {x: 1}%s}\nstatus: {phase: Running}\n"
 
 
-def test_dumps_may_carry_fields_that_nobody_knows(load):
+def test_unknown_fields_are_accepted_in_dumps(load):
     assert load(DUMPED % "").pods[0].status.phase == "Running"
 
 
-def test_types_count_in_dumps_too(complaints):
+def test_types_are_checked_in_dumps_too(faults_of):
     wrong = ', priority: "1", nodeName: 5'
-    assert complaints(DUMPED % wrong) == [
+    assert faults_of(DUMPED % wrong) == [
         'a.yaml:4, Pod default/a: spec.priority: expected a whole number, got the string "1"',
         "a.yaml:4, Pod default/a: spec.nodeName: expected a string, got the number 5 (put it in quotes)",
     ]
 
 
-def test_a_dump_without_its_status_was_edited_by_hand(complaints):
+def test_a_dump_without_its_status_was_edited_by_hand(faults_of):
     text = POD.replace("name: a", "name: a, resourceVersion: '5'") + "spec: {nodename: x}\n"
-    assert "did you mean nodeName?" in complaints(text)[0]
+    assert "did you mean nodeName?" in faults_of(text)[0]
 
 
-def test_not_strict_unknown_fields_pass(load):
+def test_unknown_fields_are_accepted_if_not_strict(load):
     assert load(POD + "spec: {nodename: x}\n", strict=False).pods[0].spec.node_name == ""
 
 

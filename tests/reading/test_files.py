@@ -1,4 +1,4 @@
-"""Paths, directories and standard input, and every way in which input can be bad."""
+"""Paths, directories and standard input, and the faults of each."""
 
 import errno
 import io
@@ -21,7 +21,7 @@ def names(objects):
     return [item.metadata.name for item in objects]
 
 
-def complaints_of(paths, **options):
+def faults_of_paths(paths, **options):
     with pytest.raises(errors.InputError) as caught:
         files.load(ReadOptions(paths, **options))
     return [str(fault) for fault in caught.value.faults]
@@ -42,7 +42,7 @@ def test_a_file_given_twice_is_read_once(write, tmp_path):
     assert names(files.load(ReadOptions([path, str(tmp_path), f"{tmp_path}/./a.yaml"])).nodes) == ["a"]
 
 
-def test_a_file_named_outright_may_end_as_it_likes(write):
+def test_a_file_given_by_name_may_have_any_extension(write):
     assert names(files.load(ReadOptions([write(NODE % "a", "dump.txt")])).nodes) == ["a"]
 
 
@@ -63,7 +63,7 @@ def test_yaml_in_braces_is_not_json(load):
     assert names(load("{apiVersion: v1, kind: Node, metadata: {name: a}}\n").nodes) == ["a"]
 
 
-def test_a_byte_order_mark_is_passed_over(load):
+def test_a_byte_order_mark_is_ignored(load):
     assert names(load(b"\xef\xbb\xbf" + (NODE % "a").encode()).nodes) == ["a"]
     assert names(load(b'\xef\xbb\xbf{"apiVersion":"v1","kind":"Node","metadata":{"name":"a"}}').nodes) == ["a"]
 
@@ -89,8 +89,8 @@ def test_a_byte_order_mark_is_passed_over(load):
         (b"apiVersion: v1\nkind: Pod\nspec: {}\n", "a.yaml:1, Pod default/: metadata.name: expected a name"),
     ],
 )
-def test_bad_files_are_one_clear_line(complaints, text, message):
-    assert complaints(text) == [message]
+def test_an_unreadable_file_is_one_fault(faults_of, text, message):
+    assert faults_of(text) == [message]
 
 
 @pytest.mark.parametrize(
@@ -102,18 +102,18 @@ def test_bad_files_are_one_clear_line(complaints, text, message):
         ('"x": ' + '{"a":' * 900 + "1" + "}" * 900, "a.json:1"),
     ],
 )
-def test_json_with_values_that_nobody_can_read(complaints, text, message):
-    (told,) = complaints('{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},' + text + "}", "a.json")
-    assert told.startswith(message)
+def test_json_with_invalid_values_is_a_fault(faults_of, text, message):
+    (reported,) = faults_of('{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},' + text + "}", "a.json")
+    assert reported.startswith(message)
 
 
-def test_bad_paths_are_one_clear_line_each(tmp_path, write):
+def test_each_unreadable_path_is_one_fault(tmp_path, write):
     (tmp_path / "empty").mkdir()
     write(NODE % "x", "outer/inner/a.yaml")
     unreadable = tmp_path / "gone.yaml"
     unreadable.symlink_to(tmp_path / "nowhere")
     paths = [f"{tmp_path}/nothing", f"{tmp_path}/empty", f"{tmp_path}/outer", str(unreadable), "https://example.com/a"]
-    assert [line.replace(f"{tmp_path}/", "") for line in complaints_of(paths)] == [
+    assert [line.replace(f"{tmp_path}/", "") for line in faults_of_paths(paths)] == [
         "nothing: no such file or directory",
         "empty: the directory holds no .yaml, .yml or .json file",
         "outer: the directory holds no .yaml, .yml or .json file; its subdirectories do: add -R",
@@ -123,7 +123,7 @@ def test_bad_paths_are_one_clear_line_each(tmp_path, write):
 
 
 @pytest.mark.parametrize("recursive", [True, False])
-def test_a_folder_that_nobody_may_look_into_is_a_fault(recursive, tmp_path, write, monkeypatch):
+def test_a_folder_that_cannot_be_listed_is_a_fault(recursive, tmp_path, write, monkeypatch):
     write(NODE % "x", "a.yaml")
     write(NODE % "y", "closed/b.yaml")
     look = os.scandir
@@ -135,23 +135,23 @@ def test_a_folder_that_nobody_may_look_into_is_a_fault(recursive, tmp_path, writ
 
     monkeypatch.setattr(os, "scandir", scandir)
     paths = [str(tmp_path if recursive else tmp_path / "closed")]
-    assert complaints_of(paths, recursive=recursive) == [f"{tmp_path}/closed: cannot be read: Permission denied"]
+    assert faults_of_paths(paths, recursive=recursive) == [f"{tmp_path}/closed: cannot be read: Permission denied"]
 
 
 @pytest.mark.parametrize("kind", ["List", "PodList", "ConfigMapList"])
 @pytest.mark.parametrize("name", ["a.yaml", "a.json"])
-def test_a_list_whose_items_are_no_list(complaints, kind, name):
-    told = complaints(f'{{"apiVersion": "v1", "kind": "{kind}", "items": {{}}}}', name)
-    assert [line.rpartition("items: ")[2] for line in told] == ["expected a list"]
+def test_a_list_whose_items_are_no_list(faults_of, kind, name):
+    reported = faults_of(f'{{"apiVersion": "v1", "kind": "{kind}", "items": {{}}}}', name)
+    assert [line.rpartition("items: ")[2] for line in reported] == ["expected a list"]
 
 
-def test_everything_wrong_in_all_files_is_told_at_once(write, tmp_path):
+def test_faults_of_all_files_are_reported_at_once(write, tmp_path):
     write("a: [\n", "1.yaml")
     write(b"\0\0", "2.yaml")
     write("kind: Pod\napiVersion: v1\nmetadata: {name: a, label: {}}\nspec: {nodename: x}\n", "3.yaml")
     write('{"kind": "Pod",}', "4.json")
-    told = complaints_of([str(tmp_path), "missing.yaml"])
-    assert [line.replace(f"{tmp_path}/", "") for line in told] == [
+    reported = faults_of_paths([str(tmp_path), "missing.yaml"])
+    assert [line.replace(f"{tmp_path}/", "") for line in reported] == [
         "missing.yaml: no such file or directory",
         "1.yaml:2: invalid YAML: did not find expected node content while parsing a flow node",
         "2.yaml: a binary file, expected YAML or JSON",
@@ -163,29 +163,29 @@ def test_everything_wrong_in_all_files_is_told_at_once(write, tmp_path):
 
 @pytest.mark.parametrize("items", ["[]", "null"])
 @pytest.mark.parametrize("name", ["a.yaml", "a.json"])
-def test_a_list_without_items_is_no_mistake(load, items, name):
+def test_a_list_without_items_is_accepted(load, items, name):
     assert load(f'{{"apiVersion": "v1", "kind": "List", "items": {items}}}', name).pods == []
     assert load(f"apiVersion: v1\nitems: {items}\nkind: PodList\n").pods == []
 
 
-def test_the_same_object_twice_names_both_places(write, tmp_path):
+def test_a_duplicate_object_is_reported_with_both_places(write, tmp_path):
     write(POD % "a" + "---\n" + NODE % "a", "1.yaml")
     write(NODE % "b" + "---\n" + POD % "a", "2.yaml")
-    told = complaints_of([str(tmp_path)])
-    assert [line.replace(f"{tmp_path}/", "") for line in told] == [
+    reported = faults_of_paths([str(tmp_path)])
+    assert [line.replace(f"{tmp_path}/", "") for line in reported] == [
         "2.yaml:5, Pod default/a: the same object is given twice, first in 1.yaml:1"
     ]
 
 
-def test_the_same_object_twice_on_one_line(complaints):
+def test_duplicate_objects_on_one_line(faults_of):
     node = '{"apiVersion":"v1","kind":"Node","metadata":{"name":"a"}}'
-    told = complaints(f'{{"kind":"List","items":[{node},{node}]}}', "a.json")
-    assert told[0].startswith("a.json:1, Node a: the same object is given twice, first in ")
+    reported = faults_of(f'{{"kind":"List","items":[{node},{node}]}}', "a.json")
+    assert reported[0].startswith("a.json:1, Node a: the same object is given twice, first in ")
 
 
-def test_an_object_with_items_that_is_no_list(complaints):
+def test_an_object_with_items_that_is_no_list(faults_of):
     text = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nitems: []\nspec:\n  nodename: x\n"
-    assert complaints(text) == [
+    assert faults_of(text) == [
         "a.yaml:4, Pod default/a: items: unknown field",
         "a.yaml:6, Pod default/a: spec.nodename: unknown field, did you mean nodeName?",
     ]
@@ -202,7 +202,7 @@ def test_cluster_wide_objects_have_no_namespace(load):
     assert found.nodes[0].metadata.namespace == ""
 
 
-def test_a_generated_name_is_made_up_once_and_for_all(load):
+def test_generated_names_are_deterministic(load):
     text = (POD % "a").replace("name: a", "generateName: web-")
     found = [load(f"{text}---\n{text}") for _ in range(2)]
     assert names(found[0].pods) == names(found[1].pods)
@@ -210,7 +210,7 @@ def test_a_generated_name_is_made_up_once_and_for_all(load):
     assert all(name.startswith("web-") and len(name) == 9 for name in names(found[0].pods))
 
 
-def test_kinds_that_nobody_needs_are_counted(load):
+def test_skipped_kinds_are_counted(load):
     found = load("""\
         {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {any: thing}}
         ---
@@ -253,7 +253,7 @@ def test_hand_written_objects_keep_their_document_and_dumps_do_not(load):
     assert list(found.documents) == [ObjectKey("Node", "", "a")]
 
 
-def test_a_sink_takes_objects_instead_of_the_list(load):
+def test_a_sink_receives_objects_instead_of_the_list(load):
     taken = []
     found = load(f"{POD % 'a'}---\n{NODE % 'n1'}", sinks={"Pod": taken.append})
     assert names(taken) == ["a"]
@@ -261,30 +261,30 @@ def test_a_sink_takes_objects_instead_of_the_list(load):
     assert found.inventory.names == {"default/a"}
 
 
-def test_what_a_sink_refuses_is_told_with_its_place(complaints):
-    def refuse(pod):
+def test_faults_of_a_sink_are_reported_with_their_place(faults_of):
+    def reject(pod):
         raise errors.InputError(errors.Fault("too odd", path="spec.containers[0].name"))
 
-    assert complaints(POD % "a", sinks={"Pod": refuse}) == ["a.yaml:4, Pod default/a: spec.containers[0].name: too odd"]
+    assert faults_of(POD % "a", sinks={"Pod": reject}) == ["a.yaml:4, Pod default/a: spec.containers[0].name: too odd"]
 
 
-def test_progress_and_the_hint_for_big_yaml(write, monkeypatch):
+def test_progress_and_the_hint_for_large_yaml(write, monkeypatch):
     monkeypatch.setattr(files, "MIN_SLOW_YAML_BYTES", 1000)
     monkeypatch.setattr(yaml_documents, "HAS_LIBYAML", False)
     path = write("".join(f"---\n{NODE % f'n{i}'}" for i in range(600)))
-    told = []
-    found = files.load(ReadOptions([path], progress=told.append))
+    reported = []
+    found = files.load(ReadOptions([path], progress=reported.append))
     size = pathlib.Path(path).stat().st_size
-    hints = [step.hint for step in told if step.hint]
+    hints = [step.hint for step in reported if step.hint]
     assert "JSON (kubectl get -o json) is read about thirty times faster" in hints[0]
     assert hints == found.hints
     assert "C part" in hints[1]
-    assert [step.objects_read for step in told] == [0, 0, 500, 600]
-    assert told[-1].bytes_read == told[-1].bytes_total == size
-    assert 0 < told[2].bytes_read <= size
+    assert [step.objects_read for step in reported] == [0, 0, 500, 600]
+    assert reported[-1].bytes_read == reported[-1].bytes_total == size
+    assert 0 < reported[2].bytes_read <= size
 
 
-def test_a_file_may_hold_budgets(load):
+def test_disruption_budgets_are_read(load):
     found = load("""
         {apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: db},
          spec: {minAvailable: 2, selector: {matchLabels: {app: db}}}}

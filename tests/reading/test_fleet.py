@@ -1,4 +1,4 @@
-"""Files of a fleet: what is read, what stands, what waits, and what is said about the rest."""
+"""The input of a fleet: what is read, what is in the index, what is pending, and the notes."""
 
 import json
 
@@ -87,24 +87,24 @@ def test_every_kind_of_a_fleet_is_read(load):
 AT = "a.yaml:7, PropagationPolicy web/everywhere: spec.placement"
 
 
-@pytest.mark.parametrize("placement, told", [
+@pytest.mark.parametrize("placement, reported", [
     ("{clusterAfinity: {}}", ".clusterAfinity: unknown field, did you mean clusterAffinity?"),
     ("{spreadConstraints: [{spreadByField: cluster, maxgroups: 1}]}",
      ".spreadConstraints[0].maxgroups: unknown field, did you mean maxGroups?"),
     ("{clusterAffinity: {clusterNames: eu-1}}",
      '.clusterAffinity.clusterNames: expected a list, got the string "eu-1"'),
 ])  # fmt: skip
-def test_mistakes_are_told_with_the_right_name(placement, told, complaints):
-    assert complaints(POLICY % placement) == [AT + told]
+def test_misspelt_fields_are_reported_with_the_nearest_name(placement, reported, faults_of):
+    assert faults_of(POLICY % placement) == [AT + reported]
 
 
-@pytest.mark.parametrize("version, kind, told", [
+@pytest.mark.parametrize("version, kind, reported", [
     ("policy.karmada.io/v1alpha1", "PropagationPolcy", "did you mean PropagationPolicy?"),
     ("work.karmada.io/v1alpha1", "ResourceBinding", "expected work.karmada.io/v1alpha2 for a ResourceBinding"),
 ])  # fmt: skip
-def test_kinds_are_spelt_right(version, kind, told, complaints):
-    (said,) = complaints(f"{{apiVersion: {version}, kind: {kind}, metadata: {{name: x}}}}")
-    assert told in said
+def test_misspelt_kinds_are_reported(version, kind, reported, faults_of):
+    (said,) = faults_of(f"{{apiVersion: {version}, kind: {kind}, metadata: {{name: x}}}}")
+    assert reported in said
 
 
 @pytest.mark.parametrize("placement", [
@@ -112,35 +112,35 @@ def test_kinds_are_spelt_right(version, kind, told, complaints):
     "{affinityStrategy: {mode: Inherited}, preferredClusterAffinities: [{affinityName: a}]}",
     "{clusterAffinity: {clusterNames: [a], supplements: [{clusterNames: [b]}]}}",
 ])  # fmt: skip
-def test_the_seeds_fields_are_known(placement, load):
+def test_bayplans_own_fields_are_accepted(placement, load):
     assert load(POLICY % placement).policies
 
 
-def test_kinds_of_other_groups_are_not_ours(load):
+def test_kinds_of_other_api_groups_are_skipped(load):
     found = load("{apiVersion: cluster.x-k8s.io/v1beta1, kind: Cluster, metadata: {name: m}}")
     assert (found.clusters, found.skipped) == ([], {"Cluster": 1})
 
 
-def test_the_items_of_a_typed_list_know_their_kind(load):
+def test_items_of_a_typed_list_have_its_kind(load):
     item = {"metadata": {"name": "all", "namespace": "", "uid": "1"}, "spec": {}}
     listed = {"apiVersion": "policy.karmada.io/v1alpha1", "kind": "ClusterPropagationPolicyList", "items": [item]}
     assert load(json.dumps(listed), "a.json").policies[0].kind == "ClusterPropagationPolicy"
 
 
-def test_a_broken_template_counts_only_in_a_fleet(load):
+def test_a_malformed_template_is_a_fault_only_in_a_fleet(load):
     broken = "---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: c, labels: {a: 1}}}\n"
     assert not load(broken).clusters
     with pytest.raises(errors.InputError, match=r"ConfigMap default/c: metadata\.labels"):
         fleet_in(load, CLUSTER % "a" + broken)
 
 
-def test_in_a_fleet_controllers_make_no_pods(load):
+def test_in_a_fleet_controllers_create_no_pods(load):
     found = fleet_in(load, CLUSTER % "a" + SHOP + POLICY % DIVIDED)
     assert [workload.key for workload in found.pending] == ["web/shop-deployment"]
     assert list(found.index.slots.by_name) == ["a"]
 
 
-def test_without_clusters_policies_are_of_no_use(load):
+def test_policies_without_clusters_are_noted(load):
     found = cluster.cluster_of(load(SHOP + POLICY % DIVIDED))
     assert len(found.pending) == 4
     assert any("of no use without clusters" in note for note in found.notes)
@@ -162,7 +162,7 @@ def test_the_binding_of_a_template(load):
     assert workload.labels == {"app": "shop", "tier": "front"}
 
 
-def test_a_binding_follows_its_template_and_policy(load):
+def test_a_binding_is_updated_from_its_template_and_policy(load):
     binding = (
         """\
     ---
@@ -185,7 +185,7 @@ def test_a_binding_follows_its_template_and_policy(load):
     assert (workload.binding.replicas, workload.binding.placement.division.strategy) == (4, "Duplicated")
 
 
-# The whole
+# The loaded fleet
 
 
 BOUND = """\
@@ -220,7 +220,7 @@ def bound(more=""):
     return BOUND % {"placement": json.dumps(WEIGHTED), "more": more}
 
 
-def test_what_stands_is_in_the_index_and_does_not_wait(load):
+def test_scheduled_bindings_are_in_the_index_and_not_pending(load):
     found = fleet_in(load, CLUSTER % "a" + bound())
     assert found.pending == []
     assert found.index.records["web/shop-deployment"].shares == (("a", 4),)
@@ -229,14 +229,14 @@ def test_what_stands_is_in_the_index_and_does_not_wait(load):
 @pytest.mark.parametrize("date, fresh", [
     ("", True),
     (", creationTimestamp: '2026-01-06T00:00:00Z'", True),
-    (", creationTimestamp: '2026-01-04T00:00:00Z'", False),  # heeded already
+    (", creationTimestamp: '2026-01-04T00:00:00Z'", False),  # already processed
 ])  # fmt: skip
 def test_a_rebalancer_makes_bindings_fresh(date, fresh, load):
     found = fleet_in(load, CLUSTER % "a" + bound() + REBALANCER % date)
     assert [workload.binding.fresh for workload in found.pending] == [True] * fresh
 
 
-def test_what_is_said(load):
+def test_notes_of_a_fleet(load):
     found = fleet_in(
         load,
         CLUSTER % "a"
@@ -256,7 +256,7 @@ def test_what_is_said(load):
     assert found.pending == []
 
 
-def test_the_policys_annotation_comes_along(load):
+def test_a_binding_has_the_annotation_of_its_policy(load):
     text = (POLICY % DIVIDED).replace(
         "namespace: web}",
         "namespace: web, annotations: {bayplan.io/placement: '{workloadAntiAffinity: "

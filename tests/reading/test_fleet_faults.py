@@ -1,4 +1,4 @@
-"""What a fleet's files cannot mean is told before anything is placed; going back waits for its time."""
+"""Faults of a fleet's input are reported before anything is placed; failback waits for the hold-down."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -73,18 +73,18 @@ TIERS = {
 @pytest.mark.parametrize(
     "placement, observed, after, minutes, outcome",
     [
-        (GROUPS, "second", 0, 60, []),  # never, unless asked for
+        (GROUPS, "second", 0, 60, []),  # never by default
         (GROUPS, "second", 600, 5, []),  # not yet
         (GROUPS, "second", 600, 15, [("first", {"idc": 3})]),
         (TIERS, "all", 600, 5, []),
         (TIERS, "all", 600, 15, [("all", {"idc": 3})]),
     ],
 )
-def test_going_back_to_a_better_place_waits_for_its_time(placement, observed, after, minutes, outcome):
+def test_failback_waits_for_the_hold_down(placement, observed, after, minutes, outcome):
     assert decided(binding(placement, {"cloud": 3}, observed), after, minutes=minutes) == outcome
 
 
-def test_what_is_no_better_moves_nothing():
+def test_failback_needs_a_better_placement():
     even = {
         "replicaScheduling": {
             **AGGREGATED,
@@ -96,7 +96,7 @@ def test_what_is_no_better_moves_nothing():
     assert decided(written, 600, minutes=60) == [("", {"idc": 3})]
 
 
-def test_a_term_over_a_topology_that_no_cluster_knows_is_a_fault():
+def test_a_topology_key_that_no_cluster_has_is_a_fault():
     terms = {"requiredDuringSchedulingIgnoredDuringExecution": [{"labelSelector": {}, "topologyKey": "rack"}]}
     inputs = Inputs(clusters=[cluster("idc")], bindings=[binding({"workloadAntiAffinity": terms}, {})])
     with pytest.raises(InputError, match=r"\[0\]\.topologyKey: expected cluster, zone, region, provider .*, got rack"):

@@ -1,4 +1,4 @@
-"""JSON as text: one object, many, lists, and what is wrong with it."""
+"""JSON documents: one object, several, lists, and syntax errors."""
 
 import json
 
@@ -34,7 +34,7 @@ def test_items_of_a_list_with_their_lines():
     assert summary(read(json.dumps(listed, indent=1))) == [("Pod", "a", 4), ("Node", "b", 11), ("Pod", "a", 18)]
 
 
-def test_lines_in_a_dump_are_right_in_whatever_order_they_are_asked_for():
+def test_lines_in_a_dump_are_right_in_any_order_of_access():
     running = {"metadata": {"uid": "u", "name": "p"}, "spec": {}, "status": {"phase": "Running"}}
     dumped = [{"apiVersion": "v1", "kind": "Pod", **running} for _ in range(3)]
     text = json.dumps({"apiVersion": "v1", "items": dumped, "kind": "List"}, indent=1)
@@ -84,7 +84,7 @@ def test_text_that_looks_like_structure_does_not_mislead_lines():
         ('{"kind": "Pod", "a": ' + "[" * 5_000 + "]" * 5_000 + "}", "a.json:1: invalid JSON: nested too deeply"),
     ],
 )
-def test_broken_text_is_one_line(text, message):
+def test_a_syntax_error_is_one_fault(text, message):
     faults = [str(item) for item in read(text) if not isinstance(item, documents.Document)]
     assert len(faults) == 1
     assert faults[0].startswith(message), faults

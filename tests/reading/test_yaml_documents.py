@@ -1,4 +1,4 @@
-"""YAML as text: lines, several documents, lists, and files that mean harm."""
+"""YAML documents: lines, several documents, lists, and malicious files."""
 
 import textwrap
 import time
@@ -50,7 +50,7 @@ def test_a_path_has_a_line(path, line):
     assert documents.line_of(document, path) == line
 
 
-def test_lines_go_through_aliases_and_merges():
+def test_lines_of_aliases_and_merged_keys():
     (document,) = read("""\
         kind: Thing
         base: &base
@@ -71,7 +71,7 @@ def test_several_documents_and_empty_ones():
     assert [(item.kind, item.line) for item in found] == [("A", 3), ("B", 8), ("C", 11)]
 
 
-def test_items_of_a_list_come_alone():
+def test_items_of_a_list_are_returned_one_by_one():
     found = read("""\
         apiVersion: v1
         items:
@@ -84,7 +84,7 @@ def test_items_of_a_list_come_alone():
     assert [(item.kind, item.name, item.line) for item in found] == [("Node", "n1", 3), ("Pod", "p", 6)]
 
 
-def test_items_of_a_typed_list_learn_their_kind_afterwards():
+def test_items_of_a_typed_list_get_its_kind_at_the_end():
     found = read("apiVersion: v1\nitems:\n- metadata: {name: a}\n- metadata: {name: b}\nkind: PodList\n")
     assert [(item.api_version, item.kind, item.name) for item in found] == [("v1", "Pod", "a"), ("v1", "Pod", "b")]
 
@@ -95,14 +95,14 @@ def test_a_list_shares_anchors_between_its_items():
     assert documents.line_of(found[1], "x.z") == 2
 
 
-def test_items_are_handed_on_before_the_file_is_read():
+def test_items_are_returned_before_the_whole_file_is_read():
     text = "items:\n" + "- kind: Pod\n  metadata: {name: a}\n" * 10_000 + "kind: List\n"
     source = documents.Source("a.yaml", text.encode())
     next(yaml_documents.read(source))
     assert source.position < source.size / 4
 
 
-def test_equal_keys_are_named_with_both_lines():
+def test_duplicate_keys_are_reported_with_both_lines():
     found = read("kind: A\nspec:\n  replicas: 1\n  paused: true\n  replicas: 2\n  paused: no\n")
     assert [str(fault) for fault in found[:2]] == [
         "a.yaml:5: the key replicas is given twice, first on line 3",
@@ -110,7 +110,7 @@ def test_equal_keys_are_named_with_both_lines():
     ]
 
 
-def test_keys_are_equal_if_kubectl_makes_them_equal():
+def test_keys_are_compared_as_kubectl_compares_them():
     assert "first on line 1" in str(read("yes: 1\ntrue: 2\n")[0])
 
 
@@ -126,7 +126,7 @@ def test_keys_are_equal_if_kubectl_makes_them_equal():
         ("a: &a [*a]\n", "a.yaml:1: *a has no anchor before it, or stands within it"),
     ],
 )
-def test_broken_text_is_one_line(text, message):
+def test_a_syntax_error_is_one_fault(text, message):
     faults = [str(item) for item in read(text) if not isinstance(item, documents.Document)]
     assert len(faults) == 1
     assert faults[0].startswith(message)
@@ -149,14 +149,14 @@ def laughs():
         ("a: &x {b: " + "&y [" * 300 + "]", "nested more than 200 levels deep"),
     ],
 )
-def test_files_that_mean_harm_fail_fast(text, message):
+def test_malicious_files_fail_fast(text, message):
     started = time.perf_counter()
     found = read(text)
     assert time.perf_counter() - started < 1
     assert [item.message for item in found] == [message]
 
 
-def test_without_the_c_part_the_values_are_the_same(monkeypatch):
+def test_values_are_the_same_without_libyaml(monkeypatch):
     fast = read(POD)[0].root
     monkeypatch.setattr(yaml_documents, "_Parser", yaml_documents.yaml.SafeLoader)
     slow = read(POD)[0]

@@ -48,7 +48,7 @@ def load(
             semantics=semantics,
             seed=decisions.seed,
             keys=decisions.label_keys(),
-            pods=sink.waiting,
+            pods=sink.pending,
             now=datetime.now(UTC),
         )
     else:

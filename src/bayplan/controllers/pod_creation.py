@@ -229,18 +229,19 @@ def _pod(
 def _replica_set_of(deployment: Controller, name: str) -> Controller:
     """The Deployment's ReplicaSet: the one called `name` if only its pods are in the input, else a new one."""
     spec, meta = deployment.spec, deployment.metadata
-    stamp = name.rpartition("-")[2] or template_hash(spec.template)
-    labels = {**(spec.template.metadata.labels or {}), TEMPLATE_HASH: stamp}
+    hashed = name.rpartition("-")[2] or template_hash(spec.template)
+    labels = {**(spec.template.metadata.labels or {}), TEMPLATE_HASH: hashed}
     written = spec.selector or LabelSelector(match_labels=spec.template.metadata.labels)
     selector = LabelSelector(
-        match_labels={**(written.match_labels or {}), TEMPLATE_HASH: stamp}, match_expressions=written.match_expressions
+        match_labels={**(written.match_labels or {}), TEMPLATE_HASH: hashed},
+        match_expressions=written.match_expressions,
     )
     template_meta = msgspec.structs.replace(spec.template.metadata, labels=labels)
     return Controller(
         api_version="apps/v1",
         kind="ReplicaSet",
         metadata=ObjectMeta(
-            name=name or f"{meta.name}-{stamp}",
+            name=name or f"{meta.name}-{hashed}",
             namespace=meta.namespace,
             labels=labels,
             owner_references=[_owner_reference(deployment)],

@@ -30,12 +30,12 @@ class BindingContext(msgspec.Struct, frozen=True):
 
 
 def workload_of(
-    written: ResourceBinding, template: Mapping[str, Any] | None = None, how: BindingContext | None = None
+    written: ResourceBinding, template: Mapping[str, Any] | None = None, context: BindingContext | None = None
 ) -> Workload:
     """The binding as a workload with its template's labels. A fault in its placement makes it unplaceable."""
     spec, meta = written.spec, written.metadata
     groups = spec.workload_affinity_groups
-    labels, rules, fault = _rules(written, template, how or BindingContext())
+    labels, rules, fault = _rules(written, template, context or BindingContext())
     binding = model.Binding(
         namespace=spec.resource.namespace,
         name=spec.resource.name,
@@ -74,15 +74,15 @@ class _PlacementRules(msgspec.Struct, frozen=True):
 
 
 def _rules(
-    written: ResourceBinding, template: Mapping[str, Any] | None, how: BindingContext
+    written: ResourceBinding, template: Mapping[str, Any] | None, context: BindingContext
 ) -> tuple[dict[str, str], _PlacementRules, str]:
     """The labels, the placement and terms, and what is wrong with them: then they are empty."""
     labels: dict[str, str] = {}
     try:
         labels = _labels(written, template)
         merged = placements.merged(written, template)
-        affinity = workload_terms.affinity_of(merged, labels, how.keys)
-        return labels, _PlacementRules(placements.placement_of(merged, how.semantics), affinity), ""
+        affinity = workload_terms.affinity_of(merged, labels, context.keys)
+        return labels, _PlacementRules(placements.placement_of(merged, context.semantics), affinity), ""
     except InputError as error:
         return labels, _PlacementRules(), str(error)
 

@@ -33,13 +33,13 @@ class PodSink:
 
     def __init__(self) -> None:
         self.running: list[tuple[Workload, str]] = []
-        self.waiting: list[Pod] = []
+        self.pending: list[Pod] = []
 
     def __call__(self, pod: Pod) -> None:
         if pod.status.phase in pods.FINISHED:
             return
         if not pod.spec.node_name:
-            self.waiting.append(pod)
+            self.pending.append(pod)
             return
         self.running.append((pods.workload_of(pod), pod.spec.node_name))
 
@@ -116,10 +116,10 @@ def cluster_of(
     for workload, target in sink.running:
         index.add(workload, target)
     pending: list[Workload] = []
-    for pod in (*sink.waiting, *created.pods):
+    for pod in (*sink.pending, *created.pods):
         pending.append(pods.workload_of(pod, spread_context))
         if len(pending) % pod_creation.PODS_PER_PROGRESS_REPORT == 0:
-            progress(f"reading what pods need: {len(pending)} of {len(sink.waiting) + len(created.pods)}")
+            progress(f"reading what pods need: {len(pending)} of {len(sink.pending) + len(created.pods)}")
     pending.sort(key=queue_order)
     notes = _notes(inputs, created, sink, index)
     budgets = [disruption_budgets.budget_of(budget) for budget in inputs.disruption_budgets]

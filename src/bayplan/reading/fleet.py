@@ -70,11 +70,11 @@ def fleet_of(
         index.set_namespace(namespace.metadata.name, namespace.metadata.labels or {})
     for cluster in inputs.clusters:
         index.add_target(targets.target_of_cluster(cluster))
-    how = bindings.BindingContext(semantics, keys)
+    context = bindings.BindingContext(semantics, keys)
     pending, not_scheduled = [], []
     for key, binding in detected.bindings.items():
         template = detected.template_of(binding)
-        workload = bindings.workload_of(binding, template.as_written() if template else None, how)
+        workload = bindings.workload_of(binding, template.as_written() if template else None, context)
         may_fail_back = binding_triggers.hold_down_is_over(binding, semantics.fail_back_after, now)
         if detected.is_pending(key) or (may_fail_back and detected.is_ours(key)):
             pending.append(_with(workload, fresh=key in detected.rebalanced, may_fail_back=may_fail_back))

@@ -162,7 +162,7 @@ def fleet_situation_of(question: FleetQuestion) -> FleetSituation:
     """The fleet of the question in an index, and its binding as a workload."""
     options, semantics = question.options, semantics_of(question.options)
     keys = LabelKeys(_frozen(options.affinity_label_keys), _frozen(options.anti_affinity_label_keys))
-    how = bindings.BindingContext(semantics, keys)
+    context = bindings.BindingContext(semantics, keys)
     templates = {_reference(resource): resource for resource in reversed(question.resources)}
     index = PlacementIndex(for_fleets(semantics), lost_targets_count=True)
     for resource in question.resources:
@@ -181,9 +181,9 @@ def fleet_situation_of(question: FleetQuestion) -> FleetSituation:
     }
     for other in question.bindings:
         if (other.metadata.namespace, other.metadata.name) not in own:
-            workload = bindings.workload_of(other, templates.get(_template_of(other)), how)
+            workload = bindings.workload_of(other, templates.get(_template_of(other)), context)
             place_bindings.put_on(index, workload, bindings.shares_of(other), bindings.draining_from(other))
-    return FleetSituation(index, bindings.workload_of(binding, templates.get(_template_of(binding)), how))
+    return FleetSituation(index, bindings.workload_of(binding, templates.get(_template_of(binding)), context))
 
 
 Reference = tuple[str, str, str, str]

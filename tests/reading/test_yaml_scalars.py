@@ -1,4 +1,4 @@
-"""Scalars mean what a real kubectl says they mean."""
+"""YAML scalars have the values that a real kubectl reads."""
 
 import json
 import pathlib
@@ -63,7 +63,7 @@ ERRORS = [
 ]
 SHAPES = [
     "x: &x {a: 2, b: 3}\nm:\n  <<: *x\n  a: 1\n",
-    "x: &x {a: 2, b: 3}\nm:\n  a: 1\n  <<: *x\n",  # kubectl merges where the merge stands
+    "x: &x {a: 2, b: 3}\nm:\n  a: 1\n  <<: *x\n",  # kubectl merges at the position of the merge key
     "x: &x {a: 2, b: 3}\nz: &z {a: 5, c: 6}\nm:\n  <<: [*x, *z]\n",
     "x: &x {a: 2, b: 3}\nz: &z {a: 5, c: 6}\nm:\n  <<: *x\n  <<: *z\n",
     'x: &x {a: 2}\nm:\n  "<<": *x\n',
@@ -128,7 +128,7 @@ def test_anchors_merges_and_shapes(values, tmp_path, body):
 
 @needs_kubectl
 @pytest.mark.parametrize("body", ERRORS)
-def test_what_kubectl_refuses_is_a_fault_with_a_line(values, tmp_path, body):
+def test_what_kubectl_rejects_is_a_fault_with_a_line(values, tmp_path, body):
     assert ask_kubectl(tmp_path, body) is None
     faults = [item for item in values(HEAD + body) if not isinstance(item, dict)]
     assert len(faults) == 1
