@@ -1,4 +1,4 @@
-"""A cluster whose pods hold execution-time rules and that changes at random, kept twice: in an index and as manifests."""
+"""A randomly changing cluster whose pods have execution-time rules, kept twice: in an index and as manifests."""
 
 import json
 import random
@@ -20,7 +20,7 @@ TIERS = ("front", "back")
 
 
 class BreakingCluster:
-    """`step` makes one random change to both; `tracked` is what the tracker lists, in the words of the reference implementation."""
+    """`step` makes one random change to both; `tracked` is what the tracker lists, as the reference implementation writes it."""
 
     def __init__(self, seed, semantics, options, n_nodes=5, n_pods=6):
         self.chance = random.Random(seed)
@@ -46,7 +46,7 @@ class BreakingCluster:
         return _workload(pod)
 
     def tracked(self):
-        return told(self.tracker)
+        return violations_of(self.tracker)
 
     # Changing
 
@@ -71,7 +71,7 @@ class BreakingCluster:
         self.change_pod(lambda metadata: metadata.update(labels=self.draw_labels()))
 
     def end_pod(self):
-        """Ask it to go, or take that back, which no API server does."""
+        """Mark it as terminating, or undo that, which no API server does."""
         self.change_pod(
             lambda metadata: (
                 metadata.pop("deletionTimestamp", None) or metadata.update(deletionTimestamp="2026-01-01T00:00:00Z")
@@ -129,25 +129,25 @@ class BreakingCluster:
 
     def draw_pod(self, name):
         rules = {}
-        for sign in ("podAffinity", "podAntiAffinity"):
+        for field in ("podAffinity", "podAntiAffinity"):
             if self.maybe(0.45):
-                lists = {EXECUTION: [self.draw_term(sign) for _ in range(self.chance.choice((1, 1, 2)))]}
+                lists = {EXECUTION: [self.draw_term(field) for _ in range(self.chance.choice((1, 1, 2)))]}
                 if self.maybe(0.3):
-                    lists[SCHEDULING] = [self.draw_term(sign)]
-                rules[sign] = lists
-        # A node that is not there, now and then.
+                    lists[SCHEDULING] = [self.draw_term(field)]
+                rules[field] = lists
+        # Sometimes a node that does not exist.
         where = self.chance.choice([*sorted(self.nodes), f"n{self.serial + 1}"])
         metadata = {"name": name, "namespace": self.chance.choice(NAMESPACES), "uid": name}
         metadata["labels"] = self.draw_labels()
         spec = {"nodeName": where, "priority": self.chance.choice((0, 0, 5, 10)), "containers": []}
-        if self.maybe(0.05):  # reading YAML takes its time
+        if self.maybe(0.05):  # reading YAML is slow
             metadata["annotations"] = {"bayplan.io/affinity": json.dumps(rules)}
         else:
             spec["affinity"] = rules
         started = f"2026-01-01T00:00:0{self.chance.randrange(5)}Z"
         return {"metadata": metadata, "spec": spec, "status": {"phase": "Running", "startTime": started}}
 
-    def draw_term(self, sign):
+    def draw_term(self, field):
         term = {"topologyKey": self.chance.choice((HOSTNAME, ZONE, ZONE, "rack", ""))}
         term["labelSelector"] = self.chance.choice(
             [
@@ -164,7 +164,7 @@ class BreakingCluster:
         if self.maybe(0.2):
             negative = {"matchExpressions": [{"key": "team", "operator": "DoesNotExist"}]}
             term["namespaceSelector"] = self.chance.choice(({}, {"matchLabels": {"team": "a"}}, negative))
-        if sign == "podAntiAffinity":
+        if field == "podAntiAffinity":
             if self.maybe(0.4):
                 term["limit"] = self.chance.choice((1, 2))
             if self.maybe(0.2):
@@ -172,8 +172,8 @@ class BreakingCluster:
         return term
 
 
-def told(tracker):
-    """The violations as the reference implementation tells them."""
+def violations_of(tracker):
+    """The violations as the reference implementation writes them."""
     return sorted(
         (v.owner, v.rule_type.value, v.term, v.topology_key, v.domain, v.target, v.peers) for v in tracker.violations()
     )

@@ -1,4 +1,4 @@
-"""After enforcement settles, nothing is broken that could be mended, and nobody went who had no part in it."""
+"""After enforcement settles, no resolvable violation is left, and only pods involved in violations were evicted."""
 
 import pytest
 from hypothesis import given, settings
@@ -18,27 +18,27 @@ GRACE = EnforcementSettings(affinity_grace=100, anti_affinity_grace=20, per_minu
 
 
 class Trial:
-    """A cluster under enforcement, evictions carried out at once or refused by a budget."""
+    """A cluster under enforcement, with evictions carried out at once or rejected by a budget."""
 
     def __init__(self, cluster, settings, budgets=(), rules=None):
         self.cluster, self.enforcer, self.rules = cluster, Enforcer(settings), rules
         self.budgets = EvictionBudgets(budgets)
         self.now, self.evicted, self.spared = 0.0, [], {}
 
-    def run(self, most_steps=400):
-        """Until nothing more is due."""
-        for _ in range(most_steps):
-            plan = self.go_on()
+    def run(self, max_steps=400):
+        """Run until nothing more is due."""
+        for _ in range(max_steps):
+            plan = self.step()
             if not plan.evict and not plan.in_grace and not plan.waiting:
                 self.spared = {delay.victim: delay.why for delay in plan.spared}
                 return plan
             self.now = max(self.now, min(plan.next_at, self.now + 30.0)) if not plan.evict else self.now
         raise AssertionError("enforcement never settles")
 
-    def go_on(self):
-        """Do what is due now."""
+    def step(self):
+        """Carry out what is due now."""
         broken = self.broken()
-        plan = self.look()
+        plan = self.plan()
         for eviction in plan.evict:
             assert all(name_of(cause) in broken for cause in eviction.causes)
             self.carry_out(eviction)
@@ -47,18 +47,18 @@ class Trial:
     def broken(self):
         return {found[:4] for found in reference_implementation.broken(self.cluster.question())}
 
-    def look(self):
+    def plan(self):
         tracker = self.cluster.tracker
         self.enforcer.observe(tracker.violations(), self.now)
         if self.rules is None:
             return self.enforcer.due(self.now, tracker.precedence())
         precedence = tracker.precedence()
-        with enforcer.checking_other_targets(self.cluster.index, self.rules) as has_another:
-            return self.enforcer.due(self.now, precedence, has_another)
+        with enforcer.checking_other_targets(self.cluster.index, self.rules) as fits_elsewhere:
+            return self.enforcer.due(self.now, precedence, fits_elsewhere)
 
     def carry_out(self, eviction):
         victim = eviction.victim
-        # Even with those gone who went just before, something is still broken that his going mends.
+        # After the evictions before it, a violation is still left that this eviction resolves.
         assert {name_of(cause) for cause in eviction.causes} & self.broken()
         for cause in eviction.causes:
             assert victim == cause.owner or (victim in cause.peers and cause.rule_type is RuleType.ANTI_AFFINITY)
@@ -83,7 +83,7 @@ def name_of(violation):
 @pytest.mark.parametrize("preset", OPTIONS)
 @settings(max_examples=40, deadline=None)
 @given(seed=SEEDS)
-def test_what_can_be_mended_is_mended(preset, seed):
+def test_every_resolvable_violation_is_resolved(preset, seed):
     cluster = drawn(seed, preset, n_pods=16)
     trial = Trial(cluster, GRACE)
     trial.run()
@@ -93,13 +93,13 @@ def test_what_can_be_mended_is_mended(preset, seed):
 @pytest.mark.parametrize("preset", OPTIONS)
 @settings(max_examples=40, deadline=None)
 @given(seed=SEEDS)
-def test_whatever_happens_meanwhile(preset, seed):
-    """Pods, nodes and namespaces are relabelled, partners end, nodes go, others bind pods; evictions go on all along."""
+def test_violations_are_resolved_whatever_changes_meanwhile(preset, seed):
+    """Pods, nodes and namespaces are relabelled, pods and nodes are removed, pods are bound; evictions continue."""
     cluster = drawn(seed, preset, n_pods=10)
     trial = Trial(cluster, GRACE)
     for _ in range(25):
         cluster.step()
-        trial.go_on()
+        trial.step()
         trial.now += cluster.chance.choice((0.0, 5.0, 30.0))
     trial.run()
     assert not reference_implementation.broken(cluster.question())
@@ -108,7 +108,7 @@ def test_whatever_happens_meanwhile(preset, seed):
 @pytest.mark.parametrize("preset", OPTIONS)
 @settings(max_examples=40, deadline=None)
 @given(seed=SEEDS)
-def test_only_budgets_leave_something_broken(preset, seed):
+def test_only_budgets_leave_violations(preset, seed):
     cluster = drawn(seed, preset, n_pods=16)
     forbids = DisruptionBudget(namespace="default", name="web", selector=equals({"app": "web"}), allowed=0)
     few = DisruptionBudget(namespace="default", name="db", selector=equals({"app": "db"}), allowed=1)
@@ -123,26 +123,26 @@ def test_only_budgets_leave_something_broken(preset, seed):
 
 @settings(max_examples=30, deadline=None)
 @given(seed=SEEDS)
-def test_who_has_no_other_place_is_spared_if_so_wished(seed):
+def test_a_pod_that_fits_nowhere_else_is_spared_if_configured(seed):
     cluster = drawn(seed, "design", n_pods=16)
     rules = profiles.pod_rules()
     trial = Trial(
         cluster, EnforcementSettings(affinity_grace=0, anti_affinity_grace=0, only_if_placeable=True), rules=rules
     )
     before = cluster.tracked()
-    trial.look()
-    assert cluster.tracked() == before  # asking leaves no trace
+    trial.plan()
+    assert cluster.tracked() == before  # planning changes nothing
     trial.run()
     for victim, why in trial.spared.items():
         assert why == planning.NO_OTHER_TARGET
-        with enforcer.checking_other_targets(cluster.index, rules) as has_another:
-            assert not has_another(victim)
+        with enforcer.checking_other_targets(cluster.index, rules) as fits_elsewhere:
+            assert not fits_elsewhere(victim)
     assert bool(trial.spared) == bool(cluster.tracker.violations())
 
 
 @settings(max_examples=30, deadline=None)
 @given(seed=SEEDS)
-def test_no_minute_sees_more_evictions_than_allowed(seed):
+def test_no_minute_has_more_evictions_than_allowed(seed):
     cluster = drawn(seed, "design", n_pods=25)
     trial = Trial(cluster, GRACE)
     trial.run()

@@ -1,4 +1,4 @@
-"""A plan carried out move by move, each planned anew: as good as the plan if nothing interferes, harmless if something does."""
+"""A plan carried out move by move, each planned again: it reaches the planned gain unless something interferes."""
 
 import json
 import random
@@ -18,23 +18,23 @@ OWNER = OwnerReference(kind="ReplicaSet", name="set", uid="set", controller=True
 
 
 class World:
-    """What a cluster does with evicted pods: each is made anew at once, and placed."""
+    """A cluster in which every evicted pod is recreated and placed at once."""
 
     def __init__(self, scene):
         self.scene, self.pods = scene, scene.pods
 
-    def look(self):
+    def view(self):
         index = self.scene.built(self.pods)
         owners = dict.fromkeys(index.records, OWNER)
         return PodMoves(LoadedCluster(index, [], EMPTY_SPREAD_CONTEXT, []), owners, self.scene.rules)
 
     def evict(self, key):
-        """Where the replacement goes: to where the engine puts it."""
+        """The node of the replacement: where the engine places it."""
         name = key.partition("/")[2]
         self.pods = self.scene.moved(self.pods, name)
-        return self._renew(name)["spec"]["nodeName"]
+        return self._recreate(name)["spec"]["nodeName"]
 
-    def _renew(self, name, **spec):
+    def _recreate(self, name, **spec):
         (old,) = (pod for pod in self.pods if pod["metadata"]["name"] == name)
         new = json.loads(json.dumps(old))
         new["metadata"]["uid"] += "'"
@@ -43,19 +43,19 @@ class World:
         return new
 
     def disturb(self, chance):
-        """Somebody else moves a pod, or one goes for good."""
+        """Another client moves a pod, or one is deleted for good."""
         name = chance.choice(self.pods)["metadata"]["name"]
         if chance.random() < 0.5 and len(self.pods) > 1:
             self.pods = [pod for pod in self.pods if pod["metadata"]["name"] != name]
         else:
-            self._renew(name, nodeName=chance.choice(self.scene.nodes)["metadata"]["name"])
+            self._recreate(name, nodeName=chance.choice(self.scene.nodes)["metadata"]["name"])
 
     def uids(self):
         return {f"default/{pod['metadata']['name']}": pod["metadata"]["uid"] for pod in self.pods}
 
 
 def planned(world, max_moves):
-    view = world.look()
+    view = world.view()
     plan = view.plan(DisruptionLimits(max_moves=max_moves, movable=lambda _workload: True))
     return plan, MoveExecution(plan, world.uids(), MoveSettings())
 
@@ -63,16 +63,16 @@ def planned(world, max_moves):
 @BOTH
 @given(SEEDS, st.integers(2, 4), st.integers(2, 5), st.integers(1, 3))
 @settings(max_examples=30, deadline=None)
-def test_undisturbed_it_reaches_what_was_planned(preset, seed, n_nodes, n_pods, max_moves):
+def test_without_disturbances_the_planned_gain_is_reached(preset, seed, n_nodes, n_pods, max_moves):
     world = World(Scene(seed, preset, n_nodes, n_pods))
-    plan, carrying = planned(world, max_moves)
+    plan, moving = planned(world, max_moves)
     before, gained, made = world.scene.points(), 0, 0
-    while (step := carrying.step(view := world.look(), 0.0)).evict:
+    while (step := moving.step(view := world.view(), 0.0)).evict:
         (move,) = step.evict
         target = world.evict(move.workload)
         assert ((target, 1),) == move.after
         gained += sum(view.gains_of([(move.workload, target)]))
-        carrying.evicted(move.workload, 0.0)
+        moving.evicted(move.workload, 0.0)
         made += 1
     assert step.dropped == ()
     assert plan.exact
@@ -83,13 +83,13 @@ def test_undisturbed_it_reaches_what_was_planned(preset, seed, n_nodes, n_pods, 
 @BOTH
 @given(SEEDS, st.integers(2, 4), st.integers(2, 6), st.integers(1, 4))
 @settings(max_examples=30, deadline=None)
-def test_disturbed_it_moves_nobody_that_was_not_agreed_upon(preset, seed, n_nodes, n_pods, max_moves):
+def test_with_disturbances_only_pods_of_the_plan_are_moved(preset, seed, n_nodes, n_pods, max_moves):
     world, chance = World(Scene(seed, preset, n_nodes, n_pods)), random.Random(seed)
-    plan, carrying = planned(world, max_moves)
+    plan, moving = planned(world, max_moves)
     agreed = {move.workload: world.uids()[move.workload] for move in plan.moves}
     while True:
         world.disturb(chance)
-        step = carrying.step(world.look(), 0.0)
+        step = moving.step(world.view(), 0.0)
         for dropped in step.dropped:
             assert agreed.pop(dropped.workload)
         if not step.evict:
@@ -98,5 +98,5 @@ def test_disturbed_it_moves_nobody_that_was_not_agreed_upon(preset, seed, n_node
         assert world.uids()[move.workload] == agreed.pop(move.workload)  # that very pod, and only once
         assert move.before != move.after
         world.evict(move.workload)
-        carrying.evicted(move.workload, 0.0)
+        moving.evicted(move.workload, 0.0)
     assert agreed == {}

@@ -1,4 +1,4 @@
-"""The moves of a rebalancing are the best there are, as far as trying everything can tell; many are at least an improvement."""
+"""The moves of a rebalancing are the best, compared with trying all; among many pods they are an improvement."""
 
 import contextlib
 import itertools
@@ -33,7 +33,7 @@ BOTH = pytest.mark.parametrize("preset", ["upstream", "design"])
 
 
 class Scene:
-    """Pods with soft rules that stand anywhere."""
+    """Pods with soft rules on random nodes."""
 
     def __init__(self, seed, preset, n_nodes, n_pods):
         self.chance = random.Random(seed)
@@ -56,7 +56,7 @@ class Scene:
         return reference_implementation.points(question)
 
     def moved(self, manifests, name):
-        """The pods after one was evicted and placed anew; None if it comes back or fits nowhere."""
+        """The pods after one was evicted and placed again; None if it returns to its node or fits nowhere."""
         index = self.built([pod for pod in manifests if pod["metadata"]["name"] != name])
         asked = next(pod for pod in manifests if pod["metadata"]["name"] == name)
         target = place_pods.place(workload(asked), index, self.rules).target
@@ -106,9 +106,9 @@ class Scene:
 
     def draw_pod(self, name):
         affinity = {}
-        for sign in ("podAffinity", "podAntiAffinity"):
+        for field in ("podAffinity", "podAntiAffinity"):
             if self.maybe(0.45):
-                affinity[sign] = {PREFERRED_LIST: [self.draw_wish()]}
+                affinity[field] = {PREFERRED_LIST: [self.draw_preferred_term()]}
         if self.maybe(0.25):
             preference = {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}
             affinity["nodeAffinity"] = {PREFERRED_LIST: [{"weight": 50, "preference": preference}]}
@@ -130,7 +130,7 @@ class Scene:
         metadata = {"name": name, "namespace": "default", "uid": name, "labels": labels}
         return {"metadata": metadata, "spec": spec, "status": {"phase": "Running"}}
 
-    def draw_wish(self):
+    def draw_preferred_term(self):
         keys = (HOSTNAME, ZONE, "") if self.preset == "design" else (HOSTNAME, ZONE)
         selector = {"matchLabels": {"app": self.chance.choice(("web", "db"))}}
         term = {"topologyKey": self.chance.choice(keys), "labelSelector": selector}
@@ -170,7 +170,7 @@ def test_points_are_what_plain_loops_count(preset, seed):
 @BOTH
 @settings(max_examples=40, deadline=None)
 @given(seed=SEEDS)
-def test_points_kept_from_change_to_change_are_those_counted_anew(preset, seed):
+def test_points_kept_from_change_to_change_equal_those_counted_again(preset, seed):
     scene = Scene(seed, preset, n_nodes=4, n_pods=8)
     index, chance = scene.index, scene.chance
     kept = PeerTermPoints(index)
@@ -184,7 +184,7 @@ def test_points_kept_from_change_to_change_are_those_counted_anew(preset, seed):
         if what < 0.4 and placed:
             index.add(index.remove(chance.choice(placed)), chance.choice(known))
         elif what < 0.6 and placed:
-            index.remove(chance.choice(placed))  # perhaps the last that holds a term
+            index.remove(chance.choice(placed))  # perhaps the last owner of a term
         elif what < 0.9:
             index.add(workload(scene.draw_pod(f"new-{index.journal.end}")), chance.choice(known))
         else:
@@ -202,7 +202,7 @@ def test_points_kept_from_change_to_change_are_those_counted_anew(preset, seed):
 @BOTH
 @settings(max_examples=40, deadline=None)
 @given(seed=SEEDS)
-def test_what_a_move_gains_among_neighbours_is_what_the_engine_scores(preset, seed):
+def test_the_gain_of_a_move_by_pod_terms_is_what_the_engine_scores(preset, seed):
     scene = Scene(seed, preset, n_nodes=4, n_pods=8)
     index, rule = scene.index, InterPodAffinity(hard_weight=0)
     before = PeerTermPoints(index).total()
@@ -233,7 +233,7 @@ def test_no_moves_gain_more_and_no_fewer_gain_as_much(preset, seed):
 
 @settings(max_examples=20, deadline=None)
 @given(seed=SEEDS)
-def test_budgets_keep_pods_where_they_are(seed):
+def test_pods_protected_by_budgets_are_not_moved(seed):
     scene = Scene(seed, "upstream", n_nodes=3, n_pods=4)
     forbids = DisruptionBudget(namespace="default", name="web", selector=equals({"app": "web"}), allowed=0)
     labels = {pod["metadata"]["name"]: pod["metadata"]["labels"]["app"] for pod in scene.pods}
@@ -254,7 +254,7 @@ def test_the_gain_is_there_when_all_moves_are_made(preset, seed):
 @BOTH
 @settings(max_examples=12, deadline=None)
 @given(seed=SEEDS)
-def test_many_pods_are_improved_step_by_step(preset, seed):
+def test_many_pods_are_improved_greedily(preset, seed):
     scene = Scene(seed, preset, n_nodes=12, n_pods=60)
     before = rebalancing.MAX_EXACT_TRIES
     rebalancing.MAX_EXACT_TRIES = 20
@@ -265,7 +265,7 @@ def test_many_pods_are_improved_step_by_step(preset, seed):
     assert not found.exact
     assert len(found.moves) <= 4
     assert scene.points(placed_by(scene, found)) - scene.points() == found.gain
-    for left_out in found.moves:  # none could be spared
+    for left_out in found.moves:  # every move is needed
         fewer = [move.workload for move in found.moves if move is not left_out]
         manifests = scene.pods
         for key in fewer:

@@ -1,4 +1,4 @@
-"""The broken rules that the tracker knows of are those that plain loops over all pairs of pods find."""
+"""The tracker finds the same violations as plain loops over all pairs of pods."""
 
 import msgspec
 import pytest
@@ -12,7 +12,7 @@ from bayplan.indexing import journal
 from bayplan.model.semantics import DESIGN, UPSTREAM
 from bayplan.placing import place_pods
 from bayplan.rules import profiles
-from properties.breaking import BreakingCluster, told
+from properties.breaking import BreakingCluster, violations_of
 from reference import violations as reference_implementation
 from reference.strategies import HOSTNAME
 
@@ -51,7 +51,7 @@ def test_tracker_finds_what_plain_loops_find(preset, seed):
 @ALL
 @settings(max_examples=25, deadline=None)
 @given(seed=SEEDS)
-def test_what_is_undone_breaks_nothing(preset, seed):
+def test_undone_changes_violate_nothing(preset, seed):
     cluster = drawn(seed, preset, n_pods=12)
     before, kept = cluster.tracked(), (dict(cluster.nodes), dict(cluster.pods), dict(cluster.namespaces))
     with cluster.index.tentatively():
@@ -68,7 +68,7 @@ def test_what_is_undone_breaks_nothing(preset, seed):
 @ALL
 @settings(max_examples=60, deadline=None)
 @given(seed=SEEDS)
-def test_a_violation_knows_whose_going_mends_it(preset, seed):
+def test_a_violation_knows_which_evictions_resolve_it(preset, seed):
     cluster = drawn(seed, preset, n_pods=14)
     for violation in cluster.tracker.violations():
         involved = [violation.owner, *violation.peers]
@@ -87,8 +87,8 @@ def test_a_violation_knows_whose_going_mends_it(preset, seed):
 @ALL
 @settings(max_examples=40, deadline=None)
 @given(seed=SEEDS)
-def test_nobody_is_in_violation_where_he_was_just_put(preset, seed):
-    """Else enforcement would throw out what the scheduler puts back."""
+def test_no_pod_violates_a_rule_where_it_was_just_placed(preset, seed):
+    """Otherwise enforcement would evict what the scheduler places again."""
     cluster = drawn(seed, preset, n_pods=10)
     rules = profiles.pod_rules()
     for _ in range(6):
@@ -105,8 +105,8 @@ def test_nobody_is_in_violation_where_he_was_just_put(preset, seed):
 @ALL
 @settings(max_examples=60, deadline=None)
 @given(seed=SEEDS)
-def test_a_bind_is_refused_for_the_rules_over_nodes_that_it_would_break(preset, seed):
-    """What the webhook says beforehand is what the tracker would find afterwards."""
+def test_a_bind_is_rejected_for_the_rules_over_nodes_that_it_would_violate(preset, seed):
+    """The webhook reports beforehand what the tracker would find afterwards."""
     cluster = drawn(seed, preset, n_pods=14)
     for _ in range(8):
         cluster.serial += 1
@@ -115,15 +115,15 @@ def test_a_bind_is_refused_for_the_rules_over_nodes_that_it_would_break(preset, 
         with cluster.index.tentatively():
             cluster.index.add(workload, node)
             over_nodes = [v for v in cluster.tracker.violations() if v.topology_key == HOSTNAME]
-            apart = [v for v in over_nodes if v.rule_type is RuleType.ANTI_AFFINITY and workload.key in v.peers]
-            found = {(v.owner, v.term) for v in (*(v for v in over_nodes if v.owner == workload.key), *apart)}
+            conflicting = [v for v in over_nodes if v.rule_type is RuleType.ANTI_AFFINITY and workload.key in v.peers]
+            found = {(v.owner, v.term) for v in (*(v for v in over_nodes if v.owner == workload.key), *conflicting)}
         assert said == found
         cluster.step()
 
 
 @settings(max_examples=15, deadline=None)
 @given(seed=SEEDS)
-def test_a_tracker_that_fell_behind_begins_anew(seed):
+def test_a_tracker_that_fell_behind_judges_all_again(seed):
     cluster = drawn(seed, "design")
     for _ in range(2 * journal.MIN_KEPT_CHANGES // 8 + 50):
         cluster.index.set_namespace("busy", {"n": "1"})
@@ -137,7 +137,7 @@ def test_a_tracker_that_fell_behind_begins_anew(seed):
     assert (
         cluster.tracked()
         == reference_implementation.broken(cluster.question())
-        == told(ViolationTracker(cluster.index))
+        == violations_of(ViolationTracker(cluster.index))
     )
     for _ in range(10):
         cluster.step()
@@ -146,7 +146,7 @@ def test_a_tracker_that_fell_behind_begins_anew(seed):
 
 @settings(max_examples=15, deadline=None)
 @given(seed=SEEDS)
-def test_a_tracker_that_lets_go_leaves_no_terms_behind(seed):
+def test_a_released_tracker_leaves_no_terms_behind(seed):
     cluster = drawn(seed, "design")
     for _ in range(15):
         cluster.step()
