@@ -28,7 +28,7 @@ def job(**spec):
     ({"parallelism": 0}, 0),
 ])  # fmt: skip
 def test_replicas_of_a_job(spec, replicas):
-    assert resource_interpreter.of_controller(job(**spec)).replicas == replicas
+    assert resource_interpreter.template_of_controller(job(**spec)).replicas == replicas
 
 
 @pytest.mark.parametrize("spec, requests", [
@@ -57,7 +57,7 @@ def test_the_requests_of_one_replica(spec, requests):
 
 
 def test_a_pod_has_one_replica():
-    assert resource_interpreter.of_pod(Pod(api_version="v1", kind="Pod")).replicas == 1
+    assert resource_interpreter.template_of_pod(Pod(api_version="v1", kind="Pod")).replicas == 1
 
 
 # The choice of policy
@@ -155,7 +155,7 @@ def test_system_namespaces_are_not_propagated(namespace, propagated):
     ({}, {}),
 ])  # fmt: skip
 def test_defaults_of_a_placement(given, filled):
-    assert binding_detector.with_defaults(given) == filled
+    assert binding_detector.placement_with_defaults(given) == filled
 
 
 @pytest.mark.parametrize("terms, labels, groups", [

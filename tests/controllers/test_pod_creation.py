@@ -49,7 +49,7 @@ def expand(tmp_path):
     def expand(*objects):
         path = tmp_path / "a.json"
         path.write_text("\n".join(map(json.dumps, objects)))
-        return pod_creation.expand(files.load(ReadOptions([str(path)])))
+        return pod_creation.create_missing_pods(files.load(ReadOptions([str(path)])))
 
     return expand
 
@@ -295,7 +295,7 @@ def test_pods_that_a_sink_received_still_count(tmp_path):
     objects = [controller("ReplicaSet", replicas=3), pod("a", "ReplicaSet/web"), pod("b", "ReplicaSet/web")]
     path.write_text("\n".join(map(json.dumps, objects)))
     inputs = files.load(ReadOptions([str(path)], sinks={"Pod": lambda pod: None}))
-    assert len(pod_creation.expand(inputs).pods) == 1
+    assert len(pod_creation.create_missing_pods(inputs).pods) == 1
 
 
 @pytest.mark.parametrize("objects, path", [

@@ -85,7 +85,7 @@ def examine(given: options.FileOptions, namespace: str, guard: GuardCheck) -> Va
     from bayplan.wire import kinds
     from bayplan.writing.findings import UNREADABLE, WARNED, WARNING, ValidationFinding, ValidationReport
 
-    paths, faults = files.find(given.filename, recursive=given.recursive)
+    paths, faults = files.find_files(given.filename, recursive=given.recursive)
     # No object is kept: the collector only finds faults and duplicate names.
     sinks = dict.fromkeys((*kinds.BUILT_IN, *kinds.KARMADA), _drop)
     collector = Collector(namespace=namespace, strict=True, sinks=sinks)

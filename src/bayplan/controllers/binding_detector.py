@@ -66,7 +66,7 @@ def binding_for(
 ) -> ResourceBinding:
     """The binding that Karmada would create; `priorities` are the values of PriorityClasses by name."""
     meta, spec = template.metadata, policy.spec
-    placement = with_defaults(msgspec.to_builtins(spec.placement))
+    placement = placement_with_defaults(msgspec.to_builtins(spec.placement))
     named = spec.schedule_priority
     priority = priorities.get(named.priority_class_name) if named is not None and meta.namespace else None
     return ResourceBinding(
@@ -97,7 +97,7 @@ def binding_for(
     )
 
 
-def refreshed(
+def updated_binding(
     binding: ResourceBinding,
     template: ResourceTemplate,
     policy: PropagationPolicy | None,
@@ -122,7 +122,7 @@ def refreshed(
     return msgspec.structs.replace(binding, spec=spec, metadata=metadata)
 
 
-def with_defaults(placement: dict[str, Any]) -> dict[str, Any]:
+def placement_with_defaults(placement: dict[str, Any]) -> dict[str, Any]:
     """The placement with the defaults of the API server and the webhook."""
     filled = dict(placement)
     if "spreadConstraints" in placement:

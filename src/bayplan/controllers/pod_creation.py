@@ -40,7 +40,7 @@ class CreatedObjects(msgspec.Struct):
     claims: list[PersistentVolumeClaim] = msgspec.field(default_factory=list)
 
 
-def expand(inputs: DesiredState, *, progress: Callable[[int], None] | None = None) -> CreatedObjects:
+def create_missing_pods(inputs: DesiredState, *, progress: Callable[[int], None] | None = None) -> CreatedObjects:
     """
     Everything that the input's controllers would still create; the input is not changed.
 

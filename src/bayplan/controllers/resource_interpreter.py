@@ -52,18 +52,20 @@ def templates_of(inputs: DesiredState, pods: Iterable[Pod] = ()) -> Iterator[Res
     """Every object of the input that can be propagated, selected by a policy or not; `pods` are further ones."""
     for kind, controllers in inputs.controllers.items():
         for controller in controllers:
-            yield of_controller(controller) if kind in INTERPRETED_KINDS else _plain(controller)
+            yield (
+                template_of_controller(controller) if kind in INTERPRETED_KINDS else _uninterpreted_template(controller)
+            )
     for pod in (*inputs.pods, *pods):
-        yield of_pod(pod)
+        yield template_of_pod(pod)
     for written in (*inputs.services, *inputs.claims, *inputs.volumes, *inputs.namespaces, *inputs.storage_classes):
-        yield _plain(written)
+        yield _uninterpreted_template(written)
     for budget in inputs.disruption_budgets:
-        yield _plain(budget)
+        yield _uninterpreted_template(budget)
     for template in inputs.templates:
-        yield _plain(template)
+        yield _uninterpreted_template(template)
 
 
-def of_controller(controller: Any) -> ResourceTemplate:
+def template_of_controller(controller: Any) -> ResourceTemplate:
     """The template of a controller with a replica field; absent replicas are those an API server defaults to."""
     assert isinstance(controller, Controller)
     spec = controller.spec
@@ -71,12 +73,12 @@ def of_controller(controller: Any) -> ResourceTemplate:
     if controller.kind == "Job":
         replicas = 1 if spec.parallelism is None else spec.parallelism
         replicas = min(replicas, replicas if spec.completions is None else spec.completions)
-    return _interpreted(controller, replicas, spec.template.spec)
+    return _interpreted_template(controller, replicas, spec.template.spec)
 
 
-def of_pod(pod: Pod) -> ResourceTemplate:
+def template_of_pod(pod: Pod) -> ResourceTemplate:
     """The template of a pod, which has one replica."""
-    return _interpreted(pod, 1, pod.spec)
+    return _interpreted_template(pod, 1, pod.spec)
 
 
 def requirements_of(spec: PodSpec) -> ReplicaRequirements | None:
@@ -89,7 +91,7 @@ def requirements_of(spec: PodSpec) -> ReplicaRequirements | None:
     return ReplicaRequirements(resource_request=requests or None)
 
 
-def _interpreted(written: ApiObject, replicas: int, spec: PodSpec) -> ResourceTemplate:
+def _interpreted_template(written: ApiObject, replicas: int, spec: PodSpec) -> ResourceTemplate:
     return ResourceTemplate(
         api_version=written.api_version,
         kind=written.kind,
@@ -100,7 +102,7 @@ def _interpreted(written: ApiObject, replicas: int, spec: PodSpec) -> ResourceTe
     )
 
 
-def _plain(written: ApiObject) -> ResourceTemplate:
+def _uninterpreted_template(written: ApiObject) -> ResourceTemplate:
     return ResourceTemplate(api_version=written.api_version, kind=written.kind, metadata=written.metadata)
 
 

@@ -80,7 +80,7 @@ def _rules(
     labels: dict[str, str] = {}
     try:
         labels = _labels(written, template)
-        merged = placements.merged(written, template)
+        merged = placements.merged_placement(written, template)
         affinity = workload_terms.affinity_of(merged, labels, context.keys)
         return labels, _PlacementRules(placements.placement_of(merged, context.semantics), affinity), ""
     except InputError as error:

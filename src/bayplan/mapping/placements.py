@@ -25,7 +25,7 @@ from bayplan.wire.meta import LabelSelector
 KNOWN_OPERATORS = (IN, NOT_IN, EXISTS, DOES_NOT_EXIST)
 
 
-def merged(written: ResourceBinding, template: Mapping[str, Any] | None) -> dict[str, Any]:
+def merged_placement(written: ResourceBinding, template: Mapping[str, Any] | None) -> dict[str, Any]:
     """
     The binding's placement with Bayplan's own fields; raises InputError for an invalid annotation.
 

@@ -85,7 +85,7 @@ def load(
     `unlisted`, which may grow while the live cluster is read, names the resources that it did not allow to list.
     """
     gathered = AuditObjects()
-    names, faults = files.find(options.paths, recursive=options.recursive)
+    names, faults = files.find_files(options.paths, recursive=options.recursive)
     found = (files.open_source(name, options.stdin or sys.stdin.buffer) for name in names)
 
     def take(items: Iterable[Document | Fault]) -> None:
@@ -176,7 +176,7 @@ class AuditObjects:
         try:
             decoded = collecting.decode(item, wire_type)
         except json_documents.UNDECODABLE as error:
-            decoded = [item.fault(json_documents.invalid(error))]
+            decoded = [item.fault(json_documents.decoding_message(error))]
         if not isinstance(decoded, list) and not item.name:
             decoded = [item.fault("expected a name", "metadata.name")]
         if isinstance(decoded, controllers.PodDisruptionBudget):

@@ -105,7 +105,9 @@ def cluster_of(
     sink = sink or PodSink()
     for pod in inputs.pods:
         sink(pod)
-    created = pod_creation.expand(inputs, progress=lambda n_pods: progress(f"making pods from controllers: {n_pods}"))
+    created = pod_creation.create_missing_pods(
+        inputs, progress=lambda n_pods: progress(f"making pods from controllers: {n_pods}")
+    )
     spread_context = _spread_context(inputs, created)
     index = PlacementIndex(semantics, seed)
     for namespace in inputs.namespaces:

@@ -114,7 +114,7 @@ class Collector:
         try:
             found = decode(document, ApiObject)
         except json_documents.UNDECODABLE as error:
-            found = [document.fault(json_documents.invalid(error))]
+            found = [document.fault(json_documents.decoding_message(error))]
         if isinstance(found, list):
             self.inputs.misread.extend(found)
             return
@@ -132,7 +132,7 @@ class Collector:
         try:
             found = (is_handwritten and checking.check(document)) or decode(document, wire_type)
         except json_documents.UNDECODABLE as error:
-            found = [document.fault(json_documents.invalid(error))]
+            found = [document.fault(json_documents.decoding_message(error))]
         if not document.name and not isinstance(found, list):
             found = [document.fault("expected a name", "metadata.name")]
         if isinstance(found, list):

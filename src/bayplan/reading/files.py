@@ -81,7 +81,7 @@ class _ProgressReporter(msgspec.Struct):
 
 def load(options: ReadOptions) -> Inputs:
     """The objects of all files and of the live cluster; raises InputError with everything that is wrong."""
-    files, faults = find(options.paths, recursive=options.recursive)
+    files, faults = find_files(options.paths, recursive=options.recursive)
     collector = Collector(namespace=options.namespace, strict=options.strict, sinks=options.sinks)
     collector.faults.extend(faults)
     n_bytes = sum(os.path.getsize(file) for file in files if os.path.isfile(file))  # noqa: PTH113, PTH202
@@ -146,7 +146,7 @@ def _flow_yaml(source: Source) -> list[Document | Fault]:
     return [] if any(isinstance(item, Fault) for item in found) else found
 
 
-def find(paths: Iterable[str], *, recursive: bool) -> tuple[list[str], list[Fault]]:
+def find_files(paths: Iterable[str], *, recursive: bool) -> tuple[list[str], list[Fault]]:
     """Every file that the paths name, each once and in a fixed order, and what is wrong with the other paths."""
     found: dict[str, str] = {}
     faults: list[Fault] = []

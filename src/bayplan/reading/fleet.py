@@ -171,7 +171,7 @@ class _DetectedBindings:
         )
         present = self.bindings.get(key)
         if present is not None and self.template_of(present) is template:
-            self.bindings[key] = binding_detector.refreshed(present, template, policy, self._priorities)
+            self.bindings[key] = binding_detector.updated_binding(present, template, policy, self._priorities)
         elif present is None and policy is not None:
             self.bindings[key] = binding_detector.binding_for(template, policy, self._priorities)
             self._created.append(key)

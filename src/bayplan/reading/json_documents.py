@@ -173,7 +173,7 @@ def _document(file: str, lines: _LineCounter, offset: int, text: bytes) -> Docum
         if head is None:
             return _malformed(file, line, text)
     except UNDECODABLE as error:
-        return Fault(invalid(error), file=file, line=line)
+        return Fault(decoding_message(error), file=file, line=line)
     metadata = {"uid": head.metadata.uid, "resourceVersion": head.metadata.resource_version}
     has_status = head.status is not msgspec.UNSET
     return Document(
@@ -275,10 +275,10 @@ def _syntax_fault(source: Source, error: Exception, start: int) -> Fault:
         return source.fault(message, source.line_at(start))
     place = _BYTE.search(str(error))
     offset = start + int(place[1]) if place else source.size
-    return source.fault(invalid(error), source.line_at(offset))
+    return source.fault(decoding_message(error), source.line_at(offset))
 
 
-def invalid(error: Exception) -> str:
+def decoding_message(error: Exception) -> str:
     """The decoder's error as a message. Decoding a value finds errors that skipping it does not."""
     if isinstance(error, RecursionError):
         return "invalid JSON: nested too deeply"
