@@ -110,11 +110,11 @@ async def run(n_nodes, n_pods):
             async def theirs(_namespace):
                 return server.start_scheduler("kube-scheduler").stop
 
-            async def nobody(namespace):
+            async def no_scheduler(namespace):
                 return bare(server, namespace, n_pods, nodes)
 
             for kind in KINDS:
-                turns = (("bare", nobody), ("kube-scheduler", theirs), ("bayplan", ours), ("bare-again", nobody))
+                turns = (("bare", no_scheduler), ("kube-scheduler", theirs), ("bayplan", ours), ("bare-again", no_scheduler))
                 for scheduler, start in turns:
                     results[kind, scheduler] = await measure(admin, kind, scheduler, n_pods, start)
                     print(f"{kind:15} {scheduler:15} {results[kind, scheduler]:8.0f} pods/s", flush=True)
