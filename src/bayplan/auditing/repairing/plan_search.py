@@ -246,7 +246,7 @@ class RepairProblem:
                 yield {node: spot, **others}
 
     def _choices(self, node: str, opened: Sequence[Spot]) -> Iterator[Spot]:
-        """Spots for a node. Empty spots of a larger domain are equivalent: only one of them, or a new one, is offered."""
+        """Spots for a node. Empty spots of a larger domain are equivalent: one of them, or a new one, is offered."""
         here = self.spot_of.get(node)
         yield from (spot for spot in (*self.occupied, *opened) if spot != here)
         seen = [*self.spot_of.values(), *self.empty, *opened]
