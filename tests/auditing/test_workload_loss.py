@@ -14,10 +14,10 @@ from bayplan.model import labels as label_model
 from bayplan.model.node_selectors import NAME_FIELD, NodeAffinity, NodeRequirement, NodeTerm
 from bayplan.model.targets import Target
 from bayplan.model.terms import ZONE
-from bayplan.model.workloads import Needs, Requests, SpreadConstraint, Workload
+from bayplan.model.workloads import Needs, Requests, SpreadConstraint, Workload, queue_order
 from bayplan.model.workloads import SpreadRequirements as SpreadNeed
 from bayplan.placing import place_pods
-from bayplan.reading import cluster, questions
+from bayplan.reading import questions
 from bayplan.rules import profiles
 from reference import strategies
 
@@ -134,7 +134,7 @@ def again(question, lost):
         index.remove_target(name)
     moving = [w for w in displaced if not w.terminating and not workload_loss.is_pinned_to_node(w)]
     rules = profiles.pod_rules(made.profile)
-    ordered = sorted(moving, key=cluster.queue_order)
+    ordered = sorted(moving, key=queue_order)
     return [
         (w.key, p.target, p.message)
         for w, p in zip(ordered, place_pods.place_all(ordered, index, lambda _: rules), strict=True)

@@ -102,7 +102,7 @@ def audit(
         for check in checks.ALL.values()
         if check.id in profile.weights
     ]
-    stage = _stage_of(facts)
+    stage = RedundancyStage(_stage_range(facts, DISTRIBUTED), _stage_range(facts, LOSS_SAFE))
     for sense, name in required_stages:
         found = _required_stage_outcome(facts, stage, name, sense)
         results.append(_result(STAGE_ID, f"Control plane {sense} at stage {name}", "SCS-0213, stages", FAIL, found))
@@ -159,12 +159,8 @@ def _judge_like_upstream_script(layout: Layout, state: str) -> CheckOutcome:
 # The stage reached
 
 
-def _stage_of(facts: Facts) -> RedundancyStage:
-    """Both stages; `none` where the control plane is not even distributed over machines."""
-    return RedundancyStage(_stage_range(facts, DISTRIBUTED), _stage_range(facts, LOSS_SAFE))
-
-
 def _stage_range(facts: Facts, sense: str) -> StageRange:
+    """The stage in one sense; `none` where the control plane is not even distributed over machines."""
     certain = possible = NO_STAGE
     for stage in STAGES:
         holds = _reaches_stage(facts, stage, sense)

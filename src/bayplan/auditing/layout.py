@@ -15,7 +15,6 @@ HOST, RACK, ZONE, REGION, CLOUD = "host", "rack", "zone", "region", "cloud"
 LEVELS = (HOST, RACK, ZONE, REGION, CLOUD)
 # The stages of SCS-0213, by the level whose loss they are about.
 STAGES = {"machines": HOST, "zones": ZONE, "sites": REGION, "clouds": CLOUD}
-STAGE_OF = {HOST: "machines", RACK: "racks", ZONE: "zones", REGION: "sites", CLOUD: "clouds"}
 
 # The evidence for a fact: a label declares it, it is inferred from other facts, or a second source observed it.
 DECLARED, INFERRED, OBSERVED = "declared", "inferred", "observed"

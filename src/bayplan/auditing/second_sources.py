@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from bayplan.auditing.audit_input import (
     AuditInput,
-    ObservedCsiDriver,
     ObservedLease,
     ObservedMachine,
     ObservedNode,
@@ -80,17 +79,16 @@ def _of_storage_drivers(
     given: AuditInput, nodes: Iterable[ObservedNode], catalogue: Catalogue
 ) -> Iterator[tuple[str, Statement]]:
     """Labels that a storage driver wrote when it registered, recognised by the CSINode or by the key."""
-    keys = {one.metadata.name: _driver_keys(one.spec.drivers or ()) for one in given.csi_nodes}
+    keys = {
+        one.metadata.name: [key for driver in one.spec.drivers or () for key in driver.topology_keys or ()]
+        for one in given.csi_nodes
+    }
     for node in nodes:
         labels = node.metadata.labels or {}
         for key in (CSI_ZONE_KEY, *(k for k in keys.get(node.metadata.name, ()) if k != CSI_ZONE_KEY)):
             level = _level_of(key)
             if level and labels.get(key) and key not in catalogue.keys[level]:
                 yield node.metadata.name, (key, level, labels[key])
-
-
-def _driver_keys(drivers: Iterable[ObservedCsiDriver]) -> list[str]:
-    return [key for driver in drivers for key in driver.topology_keys or ()]
 
 
 def _level_of(key: str) -> str:

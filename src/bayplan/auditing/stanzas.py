@@ -14,12 +14,12 @@ import msgspec
 from bayplan.auditing.layout import ComponentInstance
 from bayplan.auditing.survivability import Group, domains_of_events, group_tolerance, label_events
 from bayplan.auditing.workload_groups import ReplicaGroup
-from bayplan.auditing.workload_loss import StrandedPod, as_recreated, place_again, queue_order
+from bayplan.auditing.workload_loss import StrandedPod, as_recreated, place_again
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model import labels as label_model
 from bayplan.model.labels import Selector
 from bayplan.model.terms import REGION, ZONE, PodTerm
-from bayplan.model.workloads import Needs, SpreadConstraint, SpreadRequirements, Workload, WorkloadKey
+from bayplan.model.workloads import Needs, SpreadConstraint, SpreadRequirements, Workload, WorkloadKey, queue_order
 from bayplan.rules.rule import Rule
 
 # Labels that controllers and binding write; they differ between revisions, replicas or nodes.

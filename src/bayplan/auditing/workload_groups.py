@@ -80,11 +80,6 @@ def is_lost_with_its_node(pod: ObservedPod) -> bool:
     return owner is None or owner.kind in _BOUND_TO_NODE or _MIRROR in (pod.metadata.annotations or {})
 
 
-def pods_lost_with_node(pods: Iterable[ObservedPod]) -> frozenset[WorkloadKey]:
-    """The running pods that are not recreated on another node."""
-    return frozenset(key_of(pod) for pod in pods if runs(pod) and is_lost_with_its_node(pod))
-
-
 def by_owner(
     pods: Iterable[ObservedPod], preferences: ReplicaPreferences = NO_PREFERENCES
 ) -> dict[str, list[ObservedPod]]:
@@ -213,7 +208,7 @@ def workloads_of(
     return Workloads(
         owners=tuple(owner_groups(owned, ready, preferences)),
         budgets=tuple(budget_groups(given.pods, given.budgets, ready)),
-        lost_with_node=pods_lost_with_node(given.pods),
+        lost_with_node=frozenset(key_of(pod) for pod in given.pods if runs(pod) and is_lost_with_its_node(pod)),
         unspread=tuple(sorted(_unspread(given, owned, preferences))),
     )
 

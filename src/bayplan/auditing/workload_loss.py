@@ -24,7 +24,8 @@ from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model import quantities
 from bayplan.model.node_selectors import NAME_FIELD
 from bayplan.model.terms import REGION, ZONE
-from bayplan.model.workloads import Workload, WorkloadKey
+from bayplan.model.workloads import Workload, WorkloadKey, queue_order
+from bayplan.placing import place_pods
 from bayplan.rules.resources_fit import ResourcesFit
 from bayplan.rules.rule import Rule
 
@@ -206,13 +207,8 @@ def place_again(
             return StrandedPod(workload.key, message, nearest, missing, fixes)
         slot = decision.slot
     target = index.slots.at(slot)
-    index.add(_bound(workload, target.labels), target.name)
+    index.add(place_pods.bound(workload, target.labels), target.name)
     return target.name
-
-
-def _bound(workload: Workload, node_labels: Mapping[str, str]) -> Workload:
-    copied = {key: node_labels[key] for key in (ZONE, REGION) if key in node_labels}
-    return msgspec.structs.replace(workload, labels={**workload.labels, **copied}) if copied else workload
 
 
 def _smallest_shortage(verdicts: Verdicts, workload: Workload, index: PlacementIndex) -> tuple[str, Amounts]:
@@ -253,8 +249,3 @@ def _below_need(one: ReplicaGroup, index: PlacementIndex) -> bool:
         record is not None and not record.workload.terminating and record.shares[0][0] in known for record in records
     )
     return left < one.group.need
-
-
-def queue_order(workload: Workload) -> tuple[int, str, str, str]:
-    """The order of the scheduling queue: higher priority first, then older, then by name."""
-    return -workload.priority, workload.created or "9999", workload.namespace, workload.name

@@ -68,15 +68,13 @@ class EvictionBudgets:
         if len(budgets) > 1:
             named = " and ".join(budget.name for budget in budgets)
             return f"PodDisruptionBudgets {named} both select it, which the eviction API does not support"
-        return next((f"PodDisruptionBudget {b.name} allows no disruption" for b in budgets if self._spent(b)), "")
+        spent = (budget for budget in budgets if self._left[budget.namespace, budget.name] < 1)
+        return next((f"PodDisruptionBudget {budget.name} allows no disruption" for budget in spent), "")
 
     def charge(self, workload: Workload) -> None:
         """Charge the eviction of the workload to its budgets."""
         for budget in self._budgets_of(workload):
             self._left[budget.namespace, budget.name] -= 1
-
-    def _spent(self, budget: DisruptionBudget) -> bool:
-        return self._left[budget.namespace, budget.name] < 1
 
     def _budgets_of(self, workload: Workload) -> list[DisruptionBudget]:
         """The budgets that select the workload, except those that have its disruption recorded already."""

@@ -151,9 +151,9 @@ def guard_verdict(
         # With the present labels, so that a term that depends on them is the same when only they have changed.
         existing = NO_TERMS if before is None else _terms(before, labels)[0]
         causes += guard.validate_anti_affinity(affinity, pod.namespace, semantics, settings, existing)
-    warnings = admission_warnings.affinity_pitfalls(affinity, pod.namespace, semantics) + _rollout(
-        pod, affinity, semantics
-    )
+    warnings = admission_warnings.affinity_pitfalls(affinity, pod.namespace, semantics)
+    if pod.old is not None and affinity.anti_required:
+        warnings += admission_warnings.rolling_update_pitfalls(affinity, pod.namespace, pod.old, semantics)
     placed = [msgspec.structs.replace(cause, field=pod.path + cause.field) for cause in causes]
     return GuardVerdict(placed, [pod.path + warning for warning in warnings])
 
@@ -169,12 +169,6 @@ def _malformed(pod: PodLike, before: PodLike | None) -> list[Cause]:
     labels = None if pod.path else pod.metadata.labels or {}
     found = affinity_rules.validate_annotation(Field("metadata", {"annotations": pod.metadata.annotations}), labels)
     return [cause for cause in found if cause not in known]
-
-
-def _rollout(pod: PodLike, affinity: AffinityTerms, semantics: Semantics) -> list[str]:
-    if pod.old is None or not affinity.anti_required:
-        return []
-    return admission_warnings.rolling_update_pitfalls(affinity, pod.namespace, pod.old, semantics)
 
 
 def _surges_first(spec: _PodControllerSpec) -> bool:

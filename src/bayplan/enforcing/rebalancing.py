@@ -223,7 +223,8 @@ class _MoveSearch:
             return None
         self._index.forget(mark)
         now = self._preferences.shared()
-        gain = _minus(_sum(now, self._preferences.own(self._index.records[key].workload, after)), _sum(points, left))
+        reached = _sum(now, self._preferences.own(self._index.records[key].workload, after))
+        gain = _sum(reached, {rule: -lost for rule, lost in _sum(points, left).items()})
         return (*moves, WorkloadMove(key, before, after, gain)), now
 
     # Candidates
@@ -269,7 +270,3 @@ def _merit(moves: tuple[WorkloadMove, ...]) -> tuple[int, int]:
 
 def _sum(one: Points, other: Points) -> Points:
     return {rule: one.get(rule, 0) + other.get(rule, 0) for rule in dict.fromkeys((*one, *other))}
-
-
-def _minus(one: Points, other: Points) -> Points:
-    return _sum(one, {rule: -points for rule, points in other.items()})

@@ -158,12 +158,12 @@ class FleetPreferences:
         return {CLUSTERS: -self._below(workload.binding, shares)}
 
     def improvable(self) -> set[WorkloadKey]:
-        records = self._index.records.items()
-        below = {key for key, record in records if self._is_below(record.workload, record.shares)}
+        below = {
+            key
+            for key, record in self._index.records.items()
+            if record.workload.binding is not None and self._below(record.workload.binding, record.shares) > 0
+        }
         return below | set(improvable_by_peer_terms(self._index))
-
-    def _is_below(self, workload: Workload, shares: Shares) -> bool:
-        return workload.binding is not None and self._below(workload.binding, shares) > 0
 
     def _below(self, binding: Binding, shares: Shares) -> int:
         """Negative points: `MAX_WEIGHT` per affinity group and, averaged over replicas, per tier below the first."""

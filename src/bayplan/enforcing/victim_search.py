@@ -53,11 +53,6 @@ class StepBudget:
             raise TooManyStepsError
 
 
-def best_kept(component: ConflictComponent, feasible: Mask, steps: StepBudget) -> Mask:
-    """The workloads kept by the best choice, of which there is only one. `feasible` are those of some valid choice."""
-    return _VictimSearch(component, steps).run(feasible)
-
-
 # Costs and symmetry
 
 
@@ -147,7 +142,9 @@ class _Solution(NamedTuple):
     kept: Mask
 
 
-class _VictimSearch:
+class VictimSearch:
+    """The best choice for one component. Raises `TooManyStepsError` when the steps are used up."""
+
     def __init__(self, component: ConflictComponent, steps: StepBudget) -> None:
         self._component, self._steps = component, steps
         self._costs, self._unjustified_costs = eviction_costs(component.levels)
@@ -159,7 +156,8 @@ class _VictimSearch:
         self._best_known: dict[_Remainder, _Solution] = {}
         self._costs_at_least: dict[_Remainder, int] = {}
 
-    def run(self, feasible: Mask) -> Mask:
+    def best_kept(self, feasible: Mask) -> Mask:
+        """The workloads kept by the best choice, of which there is only one. `feasible` are those of a valid choice."""
         all_members = (1 << len(self._component.levels)) - 1
         broken = tuple(rule for rule in self._component.rules if rule.peers.bit_count() > rule.room)
         certain, rest = self._decided(_Remainder(all_members, 0, 0, broken), 0, 0)

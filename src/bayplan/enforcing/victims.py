@@ -17,8 +17,13 @@ from itertools import chain, groupby
 
 import msgspec
 
-from bayplan.enforcing import victim_search
-from bayplan.enforcing.victim_search import ConflictComponent, ConflictRule
+from bayplan.enforcing.victim_search import (
+    ConflictComponent,
+    ConflictRule,
+    StepBudget,
+    TooManyStepsError,
+    VictimSearch,
+)
 from bayplan.model.workloads import WorkloadKey
 
 MAX_EXACT_CONFLICTS = 20  # of a component, for the exact search
@@ -174,10 +179,8 @@ def _exactly(
         justifying=[_mask(justifying[key], bit) for key in order],
     )
     try:
-        kept = victim_search.best_kept(
-            component, _mask(set(order) - greedy, bit), victim_search.StepBudget(MAX_SEARCH_STEPS)
-        )
-    except victim_search.TooManyStepsError:
+        kept = VictimSearch(component, StepBudget(MAX_SEARCH_STEPS)).best_kept(_mask(set(order) - greedy, bit))
+    except TooManyStepsError:
         return None
     return {key for key in order if not kept >> bit[key] & 1}
 

@@ -121,3 +121,8 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     @property
     def key(self) -> WorkloadKey:
         return WorkloadKey(f"{self.namespace}/{self.name}")
+
+
+def queue_order(workload: Workload) -> tuple[int, str, str, str]:
+    """Sort key of the scheduling queue: higher priority first, then older, then by name, so that results repeat."""
+    return -workload.priority, workload.created or "9999", workload.namespace, workload.name

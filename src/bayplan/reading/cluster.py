@@ -16,7 +16,7 @@ from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.mapping import disruption_budgets, pods, storage, targets
 from bayplan.model.disruption_budgets import DisruptionBudget
 from bayplan.model.semantics import UPSTREAM, Semantics
-from bayplan.model.workloads import Workload
+from bayplan.model.workloads import Workload, queue_order
 from bayplan.reading import files
 from bayplan.reading.collecting import Inputs
 from bayplan.reading.files import ReadOptions
@@ -126,11 +126,6 @@ def cluster_of(
     notes = _notes(inputs, created, sink, index)
     budgets = [disruption_budgets.budget_of(budget) for budget in inputs.disruption_budgets]
     return LoadedCluster(index, pending, spread_context, notes, budgets)
-
-
-def queue_order(workload: Workload) -> tuple[int, str, str, str]:
-    """Sort key: higher priority first, then older, then by name, so that equal inputs give equal placements."""
-    return -workload.priority, workload.created or "9999", workload.namespace, workload.name
 
 
 def _spread_context(inputs: Inputs, created: pod_creation.CreatedObjects) -> pods.SpreadContext:

@@ -21,9 +21,8 @@ from bayplan.mapping.workload_terms import LabelKeys
 from bayplan.model.clusters import FIELD_KEYS
 from bayplan.model.semantics import UPSTREAM, Semantics, for_fleets
 from bayplan.model.terms import TARGET
-from bayplan.model.workloads import Workload, WorkloadKey
+from bayplan.model.workloads import Workload, WorkloadKey, queue_order
 from bayplan.placing import place_bindings
-from bayplan.reading.cluster import queue_order
 from bayplan.reading.collecting import Inputs, ObjectKey
 from bayplan.validating import placements
 from bayplan.wire.fleets import ResourceBinding

@@ -120,7 +120,8 @@ class RepairProblem:
         self.spot_of = {node: spots[node] for node in nodes if node in spots}
         self.crowd = Counter(spots[node.name] for node in layout.workers if node.name in spots)
         free = sorted(
-            {spot for spot in spots.values() if usable is None or usable.issuperset(spot[:1])}, key=self._crowding
+            {spot for spot in spots.values() if usable is None or usable.issuperset(spot[:1])},
+            key=lambda spot: (self.crowd[spot], spot),
         )
         occupied = set(self.spot_of.values())
         self.occupied = [spot for spot in free if spot in occupied]
@@ -130,9 +131,6 @@ class RepairProblem:
         self.new_nodes: dict[str, tuple[str, ...]] = {}
         if not self.unknown:
             self._fill_up()
-
-    def _crowding(self, spot: Spot) -> tuple[int, Spot]:
-        return self.crowd[spot], spot
 
     def _spots(self) -> dict[str, Spot]:
         places, positions = Locations(self.layout), [LEVELS.index(level) for level in self.levels]
