@@ -31,9 +31,8 @@ class TextFormat(msgspec.Struct, frozen=True):
 
     def __call__(self, text: str) -> list[str]:
         """The details on a text that is too long or does not match."""
-        details = (
-            [] if go_text.n_bytes(text) <= self.max_bytes else [f"must be no more than {self.max_bytes} {self.unit}"]
-        )
+        too_long = go_text.n_bytes(text) > self.max_bytes
+        details = [f"must be no more than {self.max_bytes} {self.unit}"] if too_long else []
         return details if re.fullmatch(self.pattern, text) else [*details, self.mismatch]
 
     @property
