@@ -13,8 +13,9 @@ from bayplan.engine import filtering
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.kube_api.resources import Resource
 from bayplan.live import deciding
-from bayplan.live.binding import Binder, InFlightBinds, VolumeBinder
+from bayplan.live.binding import InFlightBinds, VolumeBinder
 from bayplan.live.cluster_writer import ClusterWriter
+from bayplan.live.context import SchedulerContext
 from bayplan.live.enforcement import Enforcement
 from bayplan.live.events import EventRecorder
 from bayplan.live.metrics import Metrics
@@ -99,43 +100,27 @@ class SchedulerAssembly:
         )
         self.state = ClusterState(index, queue, unschedulable, profiles.__contains__, clock)
         binds_in_flight = InFlightBinds()
-        self.volumes = VolumeBinder(self.state, writer, binds_in_flight)
-        self.state.on_binding_pod_removed = lambda pending: self.volumes.pod_removed(pending.workload)
         self.events = EventRecorder(
             writer, settings.identity, clock=clock, wall=wall, per_second=settings.events_per_second
         )
-        self.preemptor = Preemptor(self.state, writer, self.events, self.metrics, wall=wall)
+        context = SchedulerContext(self.state, writer, self.events, self.metrics, clock, wall)
+        self.volumes = VolumeBinder(context, binds_in_flight)
+        self.state.on_binding_pod_removed = lambda pending: self.volumes.pod_removed(pending.workload)
+        self.preemptor = Preemptor(context)
         self.scheduler = Scheduler(
-            self.state,
+            context,
             profiles,
-            writer=writer,
-            binder=Binder(self.state, writer, self.events, self.metrics, self.volumes, clock=clock),
             volumes=self.volumes,
             binds_in_flight=binds_in_flight,
             preemptor=self.preemptor,
-            events=self.events,
-            metrics=self.metrics,
-            clock=clock,
-            wall=wall,
             on_decision=self._record_decision,
             on_step=self._record_changes,
         )
-        self.enforcement = self._enforcement(writer, clock)
+        self.enforcement: Enforcement | None = None
+        if settings.enforcement is not None:
+            dry_run = settings.enforcement_dry_run or settings.dry_run
+            self.enforcement = Enforcement(context, profiles, settings.enforcement, dry_run=dry_run)
         self._add_gauges()
-
-    def _enforcement(self, writer: ClusterWriter, clock: Callable[[], float]) -> Enforcement | None:
-        if self.settings.enforcement is None:
-            return None
-        return Enforcement(
-            self.state,
-            self.profiles,
-            writer=writer,
-            events=self.events,
-            metrics=self.metrics,
-            settings=self.settings.enforcement,
-            clock=clock,
-            dry_run=self.settings.enforcement_dry_run or self.settings.dry_run,
-        )
 
     def change_handler(self, resource: Resource) -> Callable[[], None]:
         """Return what to call after an object of this resource has changed."""

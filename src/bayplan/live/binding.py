@@ -18,20 +18,18 @@ import msgspec
 from bayplan.errors import BayplanError
 from bayplan.live.cluster_writer import (
     ClaimRef,
-    ClusterWriter,
     PodGoneError,
     PodRef,
     RejectedError,
     ServerFailureError,
     UnknownOutcomeError,
 )
-from bayplan.live.events import EventRecorder
-from bayplan.live.metrics import ERROR, SCHEDULED, Metrics
+from bayplan.live.context import SchedulerContext
+from bayplan.live.metrics import ERROR, SCHEDULED
 from bayplan.model.volumes import Claim, Volume
 from bayplan.model.workloads import Workload
 from bayplan.queueing.scheduling_queue import PendingPod
 from bayplan.rules import volume_binding
-from bayplan.watching.cluster_state import ClusterState
 
 MAX_BINDS_IN_FLIGHT = 64  # more would only wait in the API server instead of here
 MAX_RETRY_PAUSE_SECONDS = 10.0
@@ -108,14 +106,13 @@ class VolumeBinder:
 
     def __init__(
         self,
-        state: ClusterState,
-        writer: ClusterWriter,
+        context: SchedulerContext,
         binds_in_flight: InFlightBinds,
         timeout: float = VOLUME_BIND_TIMEOUT_SECONDS,
     ) -> None:
-        self._index = state.index
-        self._versions = state.volume_versions
-        self._writer = writer
+        self._index = context.state.index
+        self._versions = context.state.volume_versions
+        self._writer = context.writer
         self._binds_in_flight = binds_in_flight
         self._timeout = timeout
         # By uid: a pod recreated under the same name shares nothing with the pod that still waits.
@@ -216,21 +213,13 @@ class Binder:
 
     def __init__(
         self,
-        state: ClusterState,
-        writer: ClusterWriter,
-        events: EventRecorder,
-        metrics: Metrics,
+        context: SchedulerContext,
         volumes: VolumeBinder,
-        *,
-        clock: Callable[[], float],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._state = state
-        self._writer = writer
-        self._events = events
-        self._metrics = metrics
+        self._state, self._writer = context.state, context.writer
+        self._events, self._metrics, self._clock = context.events, context.metrics, context.clock
         self._volumes = volumes
-        self._clock = clock
         self._sleep = sleep
 
     async def bind(self, pending: PendingPod, node: str, began: float) -> None:

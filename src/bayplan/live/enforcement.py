@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -21,12 +21,10 @@ from bayplan.enforcing.execution_rules import RuleType
 from bayplan.enforcing.planning import EnforcementSettings, Eviction, EvictionChoice, EvictionPlan
 from bayplan.enforcing.tracking import ViolationTracker
 from bayplan.enforcing.violations import Violation, involved
-from bayplan.live.cluster_writer import ClusterWriter, PodGoneError, PodRef, RejectedError, UnknownOutcomeError
-from bayplan.live.events import EventRecorder
-from bayplan.live.metrics import Metrics
+from bayplan.live.cluster_writer import PodGoneError, PodRef, RejectedError, UnknownOutcomeError
+from bayplan.live.context import SchedulerContext
 from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.rules.rule import Rule
-from bayplan.watching.cluster_state import ClusterState
 
 log = logging.getLogger("bayplan.enforcement")
 MAX_CHECK_INTERVAL_SECONDS = 30.0  # between two checks if nothing changes
@@ -41,30 +39,23 @@ class Enforcement:
 
     def __init__(
         self,
-        state: ClusterState,
+        context: SchedulerContext,
         profiles: Mapping[str, Sequence[Rule]],
-        *,
-        writer: ClusterWriter,
-        events: EventRecorder,
-        metrics: Metrics,
         settings: EnforcementSettings,
-        clock: Callable[[], float],
-        dry_run: bool = False,
+        *,
+        dry_run: bool,
     ) -> None:
-        self._state = state
+        self._state, self._writer = context.state, context.writer
+        self._events, self._metrics, self._clock = context.events, context.metrics, context.clock
         self._profiles = profiles
-        self._writer = writer
-        self._events = events
-        self._metrics = metrics
-        self._clock = clock
         self._dry_run = dry_run
-        self._tracker = ViolationTracker(state.index)
+        self._tracker = ViolationTracker(context.state.index)
         self._enforcer = Enforcer(settings)
         self._activity = asyncio.Event()
         self._terminating: dict[WorkloadKey, str] = {}  # with the uid: a later pod may have the same name
         self._reported: set[WorkloadKey] = set()  # victims that the dry run has logged
         self.on = True
-        metrics.gauge(
+        self._metrics.gauge(
             "bayplan_violations", "Number of violated execution-time rules.", self._violation_counts, ("rule",)
         )
 

@@ -9,22 +9,19 @@ from __future__ import annotations
 import contextlib
 import itertools
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from bayplan.errors import ClusterError
 from bayplan.indexing.pod_table import FREE_ROW
 from bayplan.live import conditions
-from bayplan.live.cluster_writer import ClusterWriter, PodGoneError, PodRef
-from bayplan.live.events import EventRecorder
-from bayplan.live.metrics import Metrics
+from bayplan.live.cluster_writer import PodGoneError, PodRef
+from bayplan.live.context import SchedulerContext
 from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.preempting import preemption
 from bayplan.queueing.scheduling_queue import PendingPod
 from bayplan.rules.rule import Rule
-from bayplan.watching.cluster_state import ClusterState
 
 MAX_NOMINATED_PODS_SEARCHED = 4  # per evaluation of an equivalence class, to keep it short
 log = logging.getLogger("bayplan.preemption")
@@ -46,20 +43,9 @@ class PreemptionAttempt(msgspec.Struct, frozen=True):
 class Preemptor:
     """Searches for victims when a pod is unschedulable, and deletes them."""
 
-    def __init__(
-        self,
-        state: ClusterState,
-        writer: ClusterWriter,
-        events: EventRecorder,
-        metrics: Metrics,
-        *,
-        wall: Callable[[], datetime],
-    ) -> None:
-        self._state = state
-        self._writer = writer
-        self._events = events
-        self._metrics = metrics
-        self._wall = wall
+    def __init__(self, context: SchedulerContext) -> None:
+        self._state, self._writer = context.state, context.writer
+        self._events, self._metrics, self._wall = context.events, context.metrics, context.wall
 
     def attempt(self, workload: Workload, rules: Sequence[Rule]) -> PreemptionAttempt:
         """Search for victims of lower priority. Only nominations are changed here."""

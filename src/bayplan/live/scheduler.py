@@ -11,21 +11,19 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
 from bayplan.live import conditions, deciding
 from bayplan.live.binding import Binder, InFlightBinds, VolumeBinder
-from bayplan.live.cluster_writer import ClusterWriter, PodRef
+from bayplan.live.cluster_writer import PodRef
 from bayplan.live.conditions import ConditionWriter
+from bayplan.live.context import SchedulerContext
 from bayplan.live.deciding import Diagnosis
-from bayplan.live.events import EventRecorder
-from bayplan.live.metrics import ERROR, UNSCHEDULABLE, Metrics
+from bayplan.live.metrics import ERROR, UNSCHEDULABLE
 from bayplan.live.preemption import PreemptionAttempt, Preemptor
 from bayplan.model.workloads import Workload
 from bayplan.queueing.scheduling_queue import PendingPod, QueueStage
 from bayplan.rules.rule import Rule
-from bayplan.watching.cluster_state import ClusterState
 
 MAX_STEP_SECONDS = 0.008  # of scheduling, before other tasks run
 MAX_REQUEUE_SECONDS = 0.004  # of a step, for evaluating unschedulable pods
@@ -38,42 +36,34 @@ OnDecision = Callable[[Workload, str, str], None]  # the pod, its node or "", an
 
 
 class Scheduler:
-    """Schedules the pending pods of `state`. `on_decision` and `on_step` are for recordings."""
+    """Schedules the pending pods. `on_decision` and `on_step` are for recordings."""
 
     def __init__(
         self,
-        state: ClusterState,
+        context: SchedulerContext,
         profiles: Profiles,
         *,
-        writer: ClusterWriter,
-        binder: Binder,
         volumes: VolumeBinder,
         binds_in_flight: InFlightBinds,
         preemptor: Preemptor,
-        events: EventRecorder,
-        metrics: Metrics,
-        clock: Callable[[], float],
-        wall: Callable[[], datetime],
         on_decision: OnDecision,
         on_step: Callable[[], None],
     ) -> None:
-        self._state = state
+        self._state, self._events, self._metrics = context.state, context.events, context.metrics
+        self._clock, self._wall = context.clock, context.wall
         self._profiles = profiles
-        self._binder = binder
+        self._binder = Binder(context, volumes)
         self._volumes = volumes
         self._binds_in_flight = binds_in_flight
         self._preemptor = preemptor
-        self._events = events
-        self._metrics = metrics
-        self._clock, self._wall = clock, wall
         self._on_decision, self._on_step = on_decision, on_step
         self._tasks: set[asyncio.Task[None]] = set()
-        self._conditions = ConditionWriter(writer, state.is_unplaced)
+        self._conditions = ConditionWriter(context.writer, context.state.is_unplaced)
         self._activity = asyncio.Event()
-        self._last_sweep = clock()
+        self._last_sweep = self._clock()
         self.longest_step = 0.0  # seconds of processor time of this thread
         self._failure: BaseException | None = None
-        state.on_pending = binds_in_flight.on_free = self._activity.set
+        self._state.on_pending = binds_in_flight.on_free = self._activity.set
 
     # The loop
 

@@ -285,9 +285,6 @@ class ClusterState:
         if name in self.index.slots.by_name:
             self.index.remove_target(name)
 
-    def put_namespace(self, namespace: ApiObject) -> None:
-        self.index.set_namespace(namespace.metadata.name, namespace.metadata.labels or {})
-
     def put_volume(self, written: PersistentVolume) -> None:
         name = written.metadata.name
         self.index.set_volume(name, storage.volume_of(written))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -32,6 +33,7 @@ from bayplan.wire.storage import (
     WireStorageClass,
 )
 
+STORAGE = "storage.k8s.io"
 log = logging.getLogger("bayplan.watch")
 
 
@@ -73,62 +75,41 @@ def scheduling_resources(state: ClusterState) -> tuple[WatchedResource, ...]:
     """
     index = state.index
     return (
-        WatchedResource(
-            Resource("", "v1", "namespaces", namespaced=False),
-            ApiObject,
-            state.put_namespace,
-            lambda key, _uid: index.set_namespace(key.name, None),
+        _stored(
+            _cluster("", "namespaces"), ApiObject, lambda written: written.metadata.labels or {}, index.set_namespace
         ),
-        WatchedResource(
-            Resource("", "v1", "nodes", namespaced=False),
-            Node,
-            state.put_node,
-            lambda key, _uid: state.drop_node(key.name),
+        WatchedResource(_cluster("", "nodes"), Node, state.put_node, lambda key, _uid: state.drop_node(key.name)),
+        _stored(
+            _cluster(STORAGE, "storageclasses"), WireStorageClass, storage.storage_class_of, index.set_storage_class
         ),
-        WatchedResource(
-            Resource("storage.k8s.io", "v1", "storageclasses", namespaced=False),
-            WireStorageClass,
-            lambda written: index.set_storage_class(written.metadata.name, storage.storage_class_of(written)),
-            lambda key, _uid: index.set_storage_class(key.name, None),
+        _stored(
+            _cluster(STORAGE, "csinodes"), CsiNode, storage.attach_limits_of, partial(index.set_stored, "attach_limits")
         ),
-        WatchedResource(
-            Resource("storage.k8s.io", "v1", "csinodes", namespaced=False),
-            CsiNode,
-            lambda written: index.set_stored("attach_limits", written.metadata.name, storage.attach_limits_of(written)),
-            lambda key, _uid: index.set_stored("attach_limits", key.name, None),
-        ),
-        WatchedResource(
-            Resource("storage.k8s.io", "v1", "volumeattachments", namespaced=False),
+        _stored(
+            _cluster(STORAGE, "volumeattachments"),
             VolumeAttachment,
-            lambda written: index.set_stored("attachments", written.metadata.name, storage.attachment_of(written)),
-            lambda key, _uid: index.set_stored("attachments", key.name, None),
+            storage.attachment_of,
+            partial(index.set_stored, "attachments"),
         ),
-        WatchedResource(
-            Resource("storage.k8s.io", "v1", "csidrivers", namespaced=False),
+        _stored(
+            _cluster(STORAGE, "csidrivers"),
             CsiDriver,
-            lambda written: index.set_stored(
-                "metering_drivers", written.metadata.name, written.spec.storage_capacity or None
-            ),
-            lambda key, _uid: index.set_stored("metering_drivers", key.name, None),
+            lambda written: written.spec.storage_capacity or None,
+            partial(index.set_stored, "metering_drivers"),
         ),
-        WatchedResource(
-            Resource("storage.k8s.io", "v1", "csistoragecapacities"),
+        _stored(
+            Resource(STORAGE, "v1", "csistoragecapacities"),
             CsiStorageCapacity,
-            lambda written: index.set_stored("space", str(_key(written)), storage.space_of(written)),
-            lambda key, _uid: index.set_stored("space", str(key), None),
+            storage.space_of,
+            partial(index.set_stored, "space"),
         ),
         WatchedResource(
-            Resource("", "v1", "persistentvolumes", namespaced=False),
+            _cluster("", "persistentvolumes"),
             PersistentVolume,
             state.put_volume,
             lambda key, _uid: state.drop_volume(key.name),
         ),
-        WatchedResource(
-            Resource("", "v1", "persistentvolumeclaims"),
-            PersistentVolumeClaim,
-            lambda written: index.set_claim(str(_key(written)), storage.claim_of(written)),
-            lambda key, _uid: index.set_claim(str(key), None),
-        ),
+        _stored(Resource("", "v1", "persistentvolumeclaims"), PersistentVolumeClaim, storage.claim_of, index.set_claim),
         WatchedResource(
             Resource("policy", "v1", "poddisruptionbudgets"),
             PodDisruptionBudget,
@@ -163,6 +144,22 @@ def quota_resource(state: ClusterState) -> WatchedResource:
         state.put_quota,
         lambda _key, _uid: state.drop_quota(),
         Selection(namespace=namespace, field_selector=f"metadata.name={name}"),
+    )
+
+
+def _cluster(group: str, plural: str) -> Resource:
+    return Resource(group, "v1", plural, namespaced=False)
+
+
+def _stored(
+    resource: Resource, item_type: type[Any], read: Callable[[Any], Any], store: Callable[[str, Any], None]
+) -> WatchedResource:
+    """A resource whose objects the index stores by key; storing None removes one."""
+    return WatchedResource(
+        resource,
+        item_type,
+        lambda written: store(str(_key(written)), read(written)),
+        lambda key, _uid: store(str(key), None),
     )
 
 

@@ -1,0 +1,24 @@
+"""What the parts of one running scheduler share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+import msgspec
+
+from bayplan.live.cluster_writer import ClusterWriter
+from bayplan.live.events import EventRecorder
+from bayplan.live.metrics import Metrics
+from bayplan.watching.cluster_state import ClusterState
+
+
+class SchedulerContext(msgspec.Struct, frozen=True):
+    """The cluster, how to write to it and how to report; `clock` counts seconds, `wall` is the time of day."""
+
+    state: ClusterState
+    writer: ClusterWriter
+    events: EventRecorder
+    metrics: Metrics
+    clock: Callable[[], float]
+    wall: Callable[[], datetime]
