@@ -114,7 +114,12 @@ async def run(n_nodes, n_pods):
                 return bare(server, namespace, n_pods, nodes)
 
             for kind in KINDS:
-                turns = (("bare", no_scheduler), ("kube-scheduler", theirs), ("bayplan", ours), ("bare-again", no_scheduler))
+                turns = (
+                    ("bare", no_scheduler),
+                    ("kube-scheduler", theirs),
+                    ("bayplan", ours),
+                    ("bare-again", no_scheduler),
+                )
                 for scheduler, start in turns:
                     results[kind, scheduler] = await measure(admin, kind, scheduler, n_pods, start)
                     print(f"{kind:15} {scheduler:15} {results[kind, scheduler]:8.0f} pods/s", flush=True)

@@ -11,7 +11,7 @@ from bayplan.assigning import estimating
 from bayplan.indexing.capacity import capacity_report_of
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.mapping import bindings, targets
-from bayplan.model.clusters import ClusterFacts, NodeGrade, ResourceSummary
+from bayplan.model.targets import ClusterFacts, NodeGrade, ResourceSummary
 from bayplan.placing import place_bindings
 from bayplan.rules import profiles
 from bayplan.wire.fleets import Cluster, ResourceBinding

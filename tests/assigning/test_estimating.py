@@ -13,8 +13,7 @@ from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.mapping import targets
 from bayplan.mapping.targets import amounts_of
 from bayplan.model.bindings import ReplicaDemand
-from bayplan.model.clusters import ClusterFacts, NodeGrade, ResourceSummary
-from bayplan.model.targets import Target
+from bayplan.model.targets import ClusterFacts, NodeGrade, ResourceSummary, Target
 from bayplan.wire.fleets import Cluster
 from reference.fleet import estimator, strategies
 from reference.fleet.objects import Cluster as ReferenceCluster

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bayplan.enforcing.tracking import ViolationTracker
 from bayplan.mapping import bindings, targets
-from bayplan.mapping.workload_terms import LabelKeys
+from bayplan.mapping.bindings import LabelKeys
 from bayplan.model.workloads import LEAVING_SUFFIX
 from bayplan.placing import place_bindings
 from bayplan.reading import questions

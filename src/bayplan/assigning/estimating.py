@@ -20,7 +20,7 @@ from bayplan.indexing.capacity import MAX_ARRAY_AMOUNT, CapacityReport, ClusterC
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model import quantities
 from bayplan.model.bindings import Binding, ReplicaDemand
-from bayplan.model.clusters import Amounts, ClusterFacts, NodeGrade
+from bayplan.model.targets import Amounts, ClusterFacts, NodeGrade
 
 NATIVE = ("cpu", "memory", "ephemeral-storage")
 

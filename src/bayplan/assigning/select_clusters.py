@@ -19,8 +19,8 @@ from bayplan.assigning.candidates import CandidateRows, Candidates, Unassignable
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ABSENT
 from bayplan.model.bindings import Binding
-from bayplan.model.clusters import CLUSTER, FIELD_KEYS, PROVIDER, REGION, ZONE
 from bayplan.model.placements import DUPLICATED, Placement, SpreadField
+from bayplan.model.targets import CLUSTER, FIELD_KEYS, PROVIDER, REGION, ZONE
 from bayplan.model.terms import TARGET
 
 ANY_CAPACITY = -1  # in place of the replicas needed: capacity does not matter

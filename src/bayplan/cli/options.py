@@ -19,7 +19,7 @@ from bayplan.cli.connection_options import CONNECTION, ConnectionOptions
 from bayplan.cli.console import Console
 
 if TYPE_CHECKING:
-    from bayplan.mapping.workload_terms import LabelKeys
+    from bayplan.mapping.bindings import LabelKeys
     from bayplan.model.workloads import Workload
     from bayplan.placing.place_pods import RulesOf
     from bayplan.rules.rule import Rule
@@ -82,7 +82,7 @@ class DecisionOptions(msgspec.Struct, frozen=True):
 
     def label_keys(self) -> LabelKeys:
         """The label keys that workload affinity and anti-affinity in a fleet may use."""
-        from bayplan.mapping.workload_terms import LabelKeys
+        from bayplan.mapping.bindings import LabelKeys
 
         return LabelKeys(
             *(

@@ -14,7 +14,7 @@ import msgspec
 from bayplan.enforcing.execution_rules import Domain, ExecutionRule, RuleBreach, RuleType, TrackedRule, TrackedSet
 from bayplan.indexing.classes import PlacedWorkload
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.model.clusters import CLUSTER
+from bayplan.model.targets import CLUSTER
 from bayplan.model.terms import TARGET
 from bayplan.model.workloads import WorkloadKey
 

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 
 from bayplan.indexing.slots import grown
 from bayplan.model import quantities
-from bayplan.model.clusters import ClusterFacts, NodeGrade
 from bayplan.model.reasons import Mask
-from bayplan.model.targets import Target
+from bayplan.model.targets import ClusterFacts, NodeGrade, Target
 from bayplan.model.workloads import HostPort, Requests, Workload, WorkloadKey
 
 PODS = "pods"

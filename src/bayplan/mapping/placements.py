@@ -14,10 +14,10 @@ import msgspec
 from bayplan.errors import InputError
 from bayplan.mapping import selectors
 from bayplan.model import placements as model
-from bayplan.model.clusters import ZONE
 from bayplan.model.labels import DOES_NOT_EXIST, EXISTS, IN, NOT_IN, Selector, Toleration
 from bayplan.model.node_selectors import NodeRequirement
 from bayplan.model.semantics import UPSTREAM, Semantics
+from bayplan.model.targets import ZONE
 from bayplan.validating import names, placement_annotation
 from bayplan.wire.fleets import ResourceBinding
 from bayplan.wire.meta import LabelSelector

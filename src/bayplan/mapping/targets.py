@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from bayplan.model import clusters as model
 from bayplan.model import quantities
+from bayplan.model import targets as model
 from bayplan.model.labels import Taint
 from bayplan.model.targets import Target, TargetName
 from bayplan.wire.fleets import Cluster, WireResourceSummary

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from bayplan.model.clusters import Amounts
 from bayplan.model.placements import AffinityGroup, Placement
+from bayplan.model.targets import Amounts
 
 # The label keys of Karmada's workload affinity groups. No template can have such keys.
 AFFINITY_GROUP = "\0affinity-group"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from bayplan.model.clusters import CLUSTER, REGION
 from bayplan.model.labels import Selector, Toleration
 from bayplan.model.node_selectors import NodeRequirement
+from bayplan.model.targets import CLUSTER, REGION
 
 DUPLICATED, STATIC_WEIGHT, DYNAMIC_WEIGHT, AGGREGATED = "Duplicated", "StaticWeight", "DynamicWeight", "Aggregated"
 

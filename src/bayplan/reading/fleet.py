@@ -17,9 +17,9 @@ from bayplan.controllers.resource_interpreter import ResourceTemplate
 from bayplan.errors import Fault, InputError
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.mapping import bindings, targets
-from bayplan.mapping.workload_terms import LabelKeys
-from bayplan.model.clusters import FIELD_KEYS
+from bayplan.mapping.bindings import LabelKeys
 from bayplan.model.semantics import UPSTREAM, Semantics, for_fleets
+from bayplan.model.targets import FIELD_KEYS
 from bayplan.model.terms import TARGET
 from bayplan.model.workloads import Workload, WorkloadKey, queue_order
 from bayplan.placing import place_bindings

@@ -14,7 +14,7 @@ from bayplan.enforcing import pod_guard
 from bayplan.errors import InputError
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.mapping import bindings, disruption_budgets, pods, storage, targets
-from bayplan.mapping.workload_terms import LabelKeys
+from bayplan.mapping.bindings import LabelKeys
 from bayplan.model import timestamps
 from bayplan.model.semantics import PRESETS, Semantics, for_fleets
 from bayplan.model.workloads import Workload

@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ALL, At
-from bayplan.model.clusters import FIELD_KEYS
 from bayplan.model.labels import Requirement
 from bayplan.model.node_selectors import NodeRequirement
 from bayplan.model.placements import ClusterAffinity
 from bayplan.model.reasons import Codes, Mask, Reason, StatusCode
+from bayplan.model.targets import FIELD_KEYS
 from bayplan.model.workloads import Workload
 from bayplan.rules.rule import Failure, Rule
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import At
-from bayplan.model.clusters import FIELD_KEYS, PROVIDER, REGION, ZONE, ClusterFacts
 from bayplan.model.labels import Toleration
 from bayplan.model.reasons import Codes, Reason, StatusCode
+from bayplan.model.targets import FIELD_KEYS, PROVIDER, REGION, ZONE, ClusterFacts
 from bayplan.model.workloads import Workload
 from bayplan.rules.rule import Failure, Rule
 from bayplan.rules.taint_toleration import first_untolerated
