@@ -1,4 +1,4 @@
-"""A fleet that changes at random, kept twice: in one index that lives through it all, and as plain objects."""
+"""A fleet that changes at random, kept twice: in one index with all changes applied, and as plain objects."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""A cluster whose volumes, claims and attachments change at random too, kept twice as the other changing cluster is."""
+"""A changing cluster whose volumes, claims and attachments change at random too."""
 
 import msgspec
 

@@ -1,4 +1,4 @@
-"""However an index came to be, it answers like one built from scratch, and undoing leaves no trace."""
+"""After any changes an index answers like one built from scratch, and undo restores the state before."""
 
 import pytest
 from hypothesis import given, settings
@@ -39,7 +39,7 @@ def test_undone_changes_leave_no_trace(semantics, seed):
     cluster.index.undo_to(mark)
     cluster.targets, cluster.placed, cluster.namespaces = targets, placed, namespaces
     assert cluster.answers() == before == cluster.fresh_answers()
-    for _ in range(6):  # and it goes on living
+    for _ in range(6):  # further changes after the undo
         cluster.step()
     assert cluster.answers() == cluster.fresh_answers()
 

@@ -1,4 +1,4 @@
-"""However the index of a fleet came to be, it answers like one built from scratch, and undoing leaves no trace."""
+"""After any changes the index of a fleet answers like one built from scratch, and undo restores the state before."""
 
 import copy
 
@@ -41,6 +41,6 @@ def test_undone_changes_leave_no_trace(semantics, seed):
     fleet.index.undo_to(mark)
     fleet.written, fleet.placed = written, placed
     assert fleet.answers() == before == fleet.fresh_answers()
-    for _ in range(6):  # and it goes on living
+    for _ in range(6):  # further changes after the undo
         fleet.step()
     assert fleet.answers() == fleet.fresh_answers()

@@ -1,4 +1,4 @@
-"""A kind's ranking, corrected from placement to placement, chooses what a fresh look at all targets would choose."""
+"""The ranking of an equivalence class, corrected after each placement, chooses as an evaluation of all targets does."""
 
 import msgspec
 import pytest

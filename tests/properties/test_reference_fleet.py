@@ -1,4 +1,4 @@
-"""The engine answers every random question about a fleet as the plain loops do, whatever the semantics."""
+"""The engine answers every random question about a fleet as the reference implementation, under all semantics."""
 
 import random
 
@@ -61,7 +61,7 @@ def test_engine_ranks_clusters_as_the_reference_implementation(scope, seed):
 
 
 def ranks(answer):
-    """Tier, score and room of every feasible cluster."""
+    """Tier, score and available replicas of every feasible cluster."""
     return {
         name: (verdict["tier"], verdict["score"], verdict["available"])
         for name, verdict in answer["verdicts"].items()
@@ -70,19 +70,20 @@ def ranks(answer):
 
 
 @pytest.mark.parametrize("scope", [until_it_agrees(scope) for scope in SCOPES])
-def test_engine_blames_the_rules_and_peers_that_the_reference_implementation_blames(scope):
+def test_engine_names_the_rules_and_peers_that_the_reference_implementation_names(scope):
     for seed in range(600):
         question = strategies.seeded(seed, **SCOPES[scope])
-        assert blamed(question, fleet_engine_answer(question)) == blamed(
+        assert rejections(question, fleet_engine_answer(question)) == rejections(
             question, reference_implementation.answer(question)
         ), seed
 
 
-def blamed(question, answer):
+def rejections(question, answer):
     """
-    The rules against every cluster, each with the peers in the way.
+    The rules that reject each cluster, with the conflicting peers.
 
-    Not of clusters that go away, for which the reference names no other rule, nor of those that the workload is evicted from.
+    Without clusters that are being deleted, for which the reference names no other rule, and those that the workload is
+    evicted from.
     """
     away = {name_of(cluster) for cluster in question["clusters"] if cluster["metadata"].get("deletionTimestamp")}
     away |= {task["fromCluster"] for task in question["binding"]["spec"].get("gracefulEvictionTasks") or ()}
@@ -125,7 +126,7 @@ def test_replicas_add_up_and_fit(seed):
 
 @settings(max_examples=100, deadline=None)
 @given(seed=SEEDS)
-def test_nothing_goes_where_a_rule_says_no(seed):
+def test_no_workload_is_scheduled_where_a_rule_rejects_it(seed):
     answer = fleet_engine_answer(strategies.seeded(seed))
     for verdict in answer["verdicts"].values():
         assert verdict["fits"] == (not verdict["failures"])

@@ -1,4 +1,4 @@
-"""The engine makes room where the plain loops do, at the same cost, and leaves the index as it found it."""
+"""Preemption chooses the node and victims of the reference implementation, and leaves the index unchanged."""
 
 import random
 from collections import Counter
@@ -26,34 +26,34 @@ def situation_of(question):
     return questions.preemption_situation_of(msgspec.convert(question, questions.PodQuestion))
 
 
-def is_unreadable(question):
-    """A term without a topology key, where that means nothing: we refuse what the loops pass over."""
+def is_invalid(question):
+    """Whether a term has no topology key where that is invalid: the engine rejects what the reference ignores."""
     situation = situation_of(question)
     return Placeable().part(situation.workload, situation.index) is not None
 
 
 def agrees(question):
     ours = comparable_preemption(preemption_engine_answer(question))
-    return is_unreadable(question) or ours == comparable_preemption(reference_implementation.answer(question))
+    return is_invalid(question) or ours == comparable_preemption(reference_implementation.answer(question))
 
 
 @BOTH
 @settings(max_examples=150, deadline=None)
 @given(seed=SEEDS)
-def test_engine_makes_room_as_the_reference_implementation(preset, seed):
+def test_victims_are_those_of_the_reference_implementation(preset, seed):
     assert agrees(crowding.seeded(seed, presets=(preset,)))
 
 
 @given(question=crowding.questions())
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-def test_engine_makes_room_for_shrinkable_questions_as_the_reference_implementation(question):
+def test_victims_of_shrinkable_questions_are_those_of_the_reference_implementation(question):
     assert agrees(question)
 
 
 @pytest.mark.parametrize("steps", [1, 2])
 @settings(max_examples=40, deadline=None)
 @given(seed=SEEDS)
-def test_however_coarse_the_first_look_the_answer_is_the_same(steps, seed):
+def test_the_number_of_priority_steps_does_not_change_the_answer(steps, seed):
     question = crowding.seeded(seed)
     fine = preemption_engine_answer(question)
     with pytest.MonkeyPatch.context() as patch:
@@ -63,7 +63,7 @@ def test_however_coarse_the_first_look_the_answer_is_the_same(steps, seed):
 
 @settings(max_examples=40, deadline=None)
 @given(seed=SEEDS)
-def test_order_of_the_input_never_changes_who_goes(seed):
+def test_order_of_the_input_never_changes_the_victims(seed):
     question = crowding.seeded(seed)
     shuffled = dict(question)
     for part in ("nodes", "pods", "namespaces", "objects"):
@@ -73,9 +73,9 @@ def test_order_of_the_input_never_changes_who_goes(seed):
 
 @settings(max_examples=60, deadline=None)
 @given(seed=SEEDS)
-def test_the_index_is_as_before_and_the_pod_fits_without_the_victims(seed):
+def test_the_index_is_unchanged_and_the_pod_fits_without_the_victims(seed):
     question = crowding.seeded(seed)
-    question["pods"] = [pod for pod in question["pods"] if pod["spec"].get("nodeName")]  # nobody was promised anything
+    question["pods"] = [pod for pod in question["pods"] if pod["spec"].get("nodeName")]  # no pod is nominated
     situation = situation_of(question)
     workload, index, rules = situation.workload, situation.index, profiles.pod_rules(situation.profile)
 
@@ -93,18 +93,18 @@ def test_the_index_is_as_before_and_the_pod_fits_without_the_victims(seed):
         assert verdicts()[found.target]["code"] == "Success"
 
 
-def test_random_questions_reach_everything():
+def test_random_questions_cover_all_outcomes():
     seen = Counter()
     for seed in range(400):
         question = crowding.seeded(seed)
         found = reference_implementation.search(question)
         victims = found["candidates"].get(found["best"], {}).get("victims") or []
-        seen["nobody"] += bool(found["message"])
-        seen["somebody"] += bool(victims)
-        seen["several"] += len(victims) > 1
-        seen["elsewhere"] += any(pod.node_name != found["best"] for pod in victims)
-        seen["a budget breaks"] += bool(victims) and found["candidates"][found["best"]]["violations"] > 0
-        seen["promises"] += any(pod["status"].get("nominatedNodeName") for pod in question["pods"])
+        seen["no victim"] += bool(found["message"])
+        seen["victims"] += bool(victims)
+        seen["several victims"] += len(victims) > 1
+        seen["victims on other nodes"] += any(pod.node_name != found["best"] for pod in victims)
+        seen["budget violation"] += bool(victims) and found["candidates"][found["best"]]["violations"] > 0
+        seen["nominated pods"] += any(pod["status"].get("nominatedNodeName") for pod in question["pods"])
         for reason in (
             reference_implementation.NO_VICTIMS,
             reference_implementation.NEVER,
@@ -116,4 +116,4 @@ def test_random_questions_reach_everything():
         ):
             seen[reason] += reason in found["message"]
     assert not [what for what, times in seen.items() if not times]
-    assert seen["somebody"] > 30
+    assert seen["victims"] > 30

@@ -1,4 +1,4 @@
-"""A snapshot gives the same answers as what it was taken of, and with hashed names it gives no name away."""
+"""A snapshot gives the same answers as its source, and with hashed names it contains no original name."""
 
 import json
 
@@ -33,7 +33,7 @@ def snapshot_question(question, renaming):
 
 
 def plain(question, preset):
-    """Without a configuration, whose own names nobody renames."""
+    """Without a configuration, whose names are not hashed."""
     return {**question, "options": {"semantics": preset}}
 
 

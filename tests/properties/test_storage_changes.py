@@ -1,4 +1,4 @@
-"""However volumes, claims and attachments change, the index answers as one that was made of what there is now."""
+"""After any changes of volumes, claims and attachments the index answers like one built from scratch."""
 
 from collections import Counter
 
