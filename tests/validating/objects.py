@@ -7,7 +7,7 @@ import yaml
 from bayplan.validating import admission
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-RUNNING = "requiredDuringSchedulingRequiredDuringExecution"
+DURING_EXECUTION = "requiredDuringSchedulingRequiredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 CONTAINERS = [{"name": "c", "image": "x"}]
 

@@ -25,7 +25,8 @@ LABEL = "a lowercase RFC 1123 label must consist of lower case alphanumeric char
 ])  # fmt: skip
 @pytest.mark.parametrize("affinity_kind", ["podAffinity", "podAntiAffinity"])
 @pytest.mark.parametrize(
-    "when, below", [(objects.REQUIRED, "[0]"), (objects.PREFERRED, "[0].podAffinityTerm"), (objects.RUNNING, "[0]")]
+    "when, below",
+    [(objects.REQUIRED, "[0]"), (objects.PREFERRED, "[0].podAffinityTerm"), (objects.DURING_EXECUTION, "[0]")],
 )
 def test_pod_affinity_term(affinity_kind, when, below, term, wrong):
     spec = objects.with_term(f"{{{term}}}", affinity_kind, when)
@@ -46,8 +47,8 @@ def test_weights_are_from_1_to_100(path, item, weight, shown):
 
 @pytest.mark.parametrize("affinity_kind, when, own, wrong", [
     ("podAntiAffinity", objects.REQUIRED, "limit: 2", []),
-    ("podAntiAffinity", objects.RUNNING, "limit: 0, tolerateNamespaces: [kube-system]", []),
-    ("podAntiAffinity", objects.RUNNING, "limit: -1", [".limit: Invalid value: -1: must be greater than or equal to 0"]),
+    ("podAntiAffinity", objects.DURING_EXECUTION, "limit: 0, tolerateNamespaces: [kube-system]", []),
+    ("podAntiAffinity", objects.DURING_EXECUTION, "limit: -1", [".limit: Invalid value: -1: must be greater than or equal to 0"]),
     ("podAntiAffinity", objects.REQUIRED, "tolerateNamespaces: [ok, a.b]", ['.tolerateNamespaces[1]: Invalid value: "a.b": must not contain dots']),
     ("podAntiAffinity", objects.PREFERRED, "limit: 2", [".limit: Forbidden: may be set on required anti-affinity terms only"]),
     ("podAffinity", objects.REQUIRED, "limit: 2, tolerateNamespaces: []", [".limit: Forbidden: may be set on required anti-affinity terms only", ".tolerateNamespaces: Forbidden: may be set on required anti-affinity terms only"]),
@@ -140,7 +141,7 @@ def test_node_selector(selector, wrong):
 
 
 PATH = "metadata.annotations[bayplan.io/affinity]"
-RUNNING = f".podAntiAffinity.{objects.RUNNING}[0]"
+ANNOTATED_TERM = f".podAntiAffinity.{objects.DURING_EXECUTION}[0]"
 
 
 def annotated(text, **metadata):
@@ -148,7 +149,7 @@ def annotated(text, **metadata):
 
 
 def anti(term):
-    return f"podAntiAffinity: {{{objects.RUNNING}: [{{{term}}}]}}"
+    return f"podAntiAffinity: {{{objects.DURING_EXECUTION}: [{{{term}}}]}}"
 
 
 @pytest.mark.parametrize("text, wrong", [
@@ -156,19 +157,19 @@ def anti(term):
     (anti("labelSelector: {}"), []),  # an empty topology key means any topology here
     (anti("labelSelector: {}, namespaces: []"), []),  # and an empty list every namespace
     (anti("labelSelector: {}, topologyKey: null"), []),
-    (json.dumps({"podAffinity": {objects.RUNNING: [{"labelSelector": {}}]}}, indent="\t"), []),
-    (anti("limit: -1"), [f"{RUNNING}.limit: Invalid value: -1: must be greater than or equal to 0"]),
-    (anti("limit: 1.5"), [f"{RUNNING}.limit: Invalid value: 1.5: expected a whole number, got a fraction"]),
-    (anti("limit: few"), [f'{RUNNING}.limit: Invalid value: "few": expected a whole number, got text']),
-    (anti("tolerateNamespaces: [a.b]"), [f'{RUNNING}.tolerateNamespaces[0]: Invalid value: "a.b": must not contain dots']),
-    (anti("topologyKey: /x"), [f'{RUNNING}.topologyKey: Invalid value: "/x": prefix part must be non-empty']),
-    (anti("topologyKey: zone, matchLabelKeys: [app]"), [f"{RUNNING}.matchLabelKeys: Forbidden: must not be specified when labelSelector is not set"]),
-    (anti("labelSelector: {matchLabels: {app: web}}, matchLabelKeys: [app]"), [f'{RUNNING}[0]: Invalid value: "app": exists in both matchLabelKeys and labelSelector']),
-    (anti("topologykey: zone"), [f'{RUNNING}.topologykey: Invalid value: "topologykey": unknown field; did you mean "topologyKey"?']),
-    (anti("topologykey: zone, limit: -1"), [f'{RUNNING}.topologykey: Invalid value: "topologykey": unknown field; did you mean "topologyKey"?', f"{RUNNING}.limit: Invalid value: -1: must be greater than or equal to 0"]),
+    (json.dumps({"podAffinity": {objects.DURING_EXECUTION: [{"labelSelector": {}}]}}, indent="\t"), []),
+    (anti("limit: -1"), [f"{ANNOTATED_TERM}.limit: Invalid value: -1: must be greater than or equal to 0"]),
+    (anti("limit: 1.5"), [f"{ANNOTATED_TERM}.limit: Invalid value: 1.5: expected a whole number, got a fraction"]),
+    (anti("limit: few"), [f'{ANNOTATED_TERM}.limit: Invalid value: "few": expected a whole number, got text']),
+    (anti("tolerateNamespaces: [a.b]"), [f'{ANNOTATED_TERM}.tolerateNamespaces[0]: Invalid value: "a.b": must not contain dots']),
+    (anti("topologyKey: /x"), [f'{ANNOTATED_TERM}.topologyKey: Invalid value: "/x": prefix part must be non-empty']),
+    (anti("topologyKey: zone, matchLabelKeys: [app]"), [f"{ANNOTATED_TERM}.matchLabelKeys: Forbidden: must not be specified when labelSelector is not set"]),
+    (anti("labelSelector: {matchLabels: {app: web}}, matchLabelKeys: [app]"), [f'{ANNOTATED_TERM}[0]: Invalid value: "app": exists in both matchLabelKeys and labelSelector']),
+    (anti("topologykey: zone"), [f'{ANNOTATED_TERM}.topologykey: Invalid value: "topologykey": unknown field; did you mean "topologyKey"?']),
+    (anti("topologykey: zone, limit: -1"), [f'{ANNOTATED_TERM}.topologykey: Invalid value: "topologykey": unknown field; did you mean "topologyKey"?', f"{ANNOTATED_TERM}.limit: Invalid value: -1: must be greater than or equal to 0"]),
     ("podAffinty: {}", ['.podAffinty: Invalid value: "podAffinty": unknown field; did you mean "podAffinity"?']),
     ("x: {}", ['.x: Invalid value: "x": unknown field; known are podAffinity, podAntiAffinity']),
-    (f"podAffinity: {{{objects.RUNNING}: [{{limit: 1}}]}}", [f".podAffinity.{objects.RUNNING}[0].limit: Forbidden: may be set on required anti-affinity terms only"]),
+    (f"podAffinity: {{{objects.DURING_EXECUTION}: [{{limit: 1}}]}}", [f".podAffinity.{objects.DURING_EXECUTION}[0].limit: Forbidden: may be set on required anti-affinity terms only"]),
     (f"podAntiAffinity: {{{objects.PREFERRED}: [{{weight: 0}}]}}", [f".podAntiAffinity.{objects.PREFERRED}[0].weight: Invalid value: 0: must be in the range 1-100"]),
     ("", [': Invalid value: "nothing": expected a mapping with podAffinity or podAntiAffinity, got nothing']),
     ("[]", [': Invalid value: "a list": expected a mapping, got a list']),
@@ -188,7 +189,7 @@ def test_the_annotation_of_a_template_is_reported_below_its_metadata():
     obj["spec"]["jobTemplate"]["spec"]["template"]["metadata"]["annotations"] = {
         affinity.AFFINITY_ANNOTATION: anti("limit: -1")
     }
-    path = f"spec.jobTemplate.spec.template.{PATH}{RUNNING}.limit"
+    path = f"spec.jobTemplate.spec.template.{PATH}{ANNOTATED_TERM}.limit"
     assert objects.causes_of(obj) == [f"{path}: Invalid value: -1: must be greater than or equal to 0"]
 
 

@@ -47,7 +47,7 @@ def term(text, when=objects.REQUIRED, affinity_kind=ANTI):
     ("{labelSelector: {}, namespaceSelector: {matchExpressions: [{key: team, operator: NotIn, values: [a]}]}, topologyKey: zone}", True, False),
     ("{labelSelector: {}, namespaceSelector: {}, topologyKey: zone, limit: 3, tolerateNamespaces: [kube-system]}", True, True),
 ])  # fmt: skip
-@pytest.mark.parametrize("when", [objects.REQUIRED, objects.RUNNING])
+@pytest.mark.parametrize("when", [objects.REQUIRED, objects.DURING_EXECUTION])
 def test_required_anti_affinity_across_all_namespaces_is_limited_to_a_node(text, upstream, design, when):
     path = f"spec.affinity.{ANTI}.{when}[0].topologyKey"
     for semantics, rejected in ((UPSTREAM, upstream), (DESIGN, design)):
@@ -60,9 +60,9 @@ def test_preferred_terms_and_affinity_are_not_restricted():
 
 
 def test_an_empty_topology_key_counts_as_the_widest_configured_key():
-    annotation = f"{ANTI}: {{{objects.RUNNING}: [{{labelSelector: {{}}, namespaces: []}}]}}"
+    annotation = f"{ANTI}: {{{objects.DURING_EXECUTION}: [{{labelSelector: {{}}, namespaces: []}}]}}"
     pod = objects.pod(annotations={"bayplan.io/affinity": annotation})
-    path = f"metadata.annotations[bayplan.io/affinity].{ANTI}.{objects.RUNNING}[0].topologyKey"
+    path = f"metadata.annotations[bayplan.io/affinity].{ANTI}.{objects.DURING_EXECUTION}[0].topologyKey"
     assert causes_of(pod, DESIGN) == [f"{path}: {BEYOND.replace('zone', '')}"]
     assert causes_of(pod, UPSTREAM) == []
 

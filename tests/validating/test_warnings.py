@@ -37,8 +37,8 @@ def test_other_kinds_have_no_pod_warnings():
 
 def test_fields_that_only_bayplan_has_are_dropped_by_api_servers():
     term = {"labelSelector": {}, "topologyKey": "rack", "limit": 2}
-    spec = {"affinity": {"podAntiAffinity": {objects.RUNNING: [term]}}}
-    path = f"spec.affinity.podAntiAffinity.{objects.RUNNING}"
+    spec = {"affinity": {"podAntiAffinity": {objects.DURING_EXECUTION: [term]}}}
+    path = f"spec.affinity.podAntiAffinity.{objects.DURING_EXECUTION}"
     warned = [f"{path}[0].limit: {warnings.DROPPED}", f"{path}: {warnings.DROPPED}"]
     assert warnings.pod_warnings(objects.pod(spec)) == warned
 
