@@ -162,8 +162,8 @@ def _findings(item: Document | Fault, collector: Collector, guard: GuardCheck) -
         yield ValidationFinding(item, UNREADABLE)
         return
     for fault in collector.faults:
-        yield ValidationFinding(fault, UNKNOWN_FIELD if checking.UNKNOWN in fault.message else MALFORMED)
-    if all(checking.UNKNOWN in fault.message for fault in collector.faults):
+        yield ValidationFinding(fault, UNKNOWN_FIELD if checking.UNKNOWN_FIELD_PREFIX in fault.message else MALFORMED)
+    if all(checking.UNKNOWN_FIELD_PREFIX in fault.message for fault in collector.faults):
         unknown = {fault.path for fault in collector.faults}
         yield from (finding for finding in _content_findings(item, guard) if not _follows(finding.fault, unknown))
 

@@ -18,7 +18,7 @@ from bayplan.controllers.desired_state import INDEX_KEY, DesiredState, PodEntry,
 from bayplan.errors import InputError
 from bayplan.wire.controllers import AnyController, Controller, ControllerSpec, PodTemplateSpec
 from bayplan.wire.meta import LabelSelector, ObjectMeta, OwnerReference
-from bayplan.wire.pods import ClaimSource, Pod, PodSpec, PodStatus, WireVolume
+from bayplan.wire.pods import PersistentVolumeClaimVolumeSource, Pod, PodSpec, PodStatus, WireVolume
 from bayplan.wire.storage import PersistentVolumeClaim
 
 TEMPLATE_HASH = "pod-template-hash"
@@ -180,7 +180,7 @@ class _PodFactory:
         volumes = [volume for volume in spec.volumes or () if volume.name not in replaced]
         for template in templates:
             claim = f"{template.metadata.name}-{pod_name}"
-            source = ClaimSource(claim_name=claim)
+            source = PersistentVolumeClaimVolumeSource(claim_name=claim)
             volumes.append(WireVolume(name=template.metadata.name, persistent_volume_claim=source))
             if (controller.metadata.namespace, claim) not in self._claims:
                 self.created.claims.append(_claim(template, controller, claim))

@@ -23,12 +23,12 @@ from bayplan.reading import json_documents
 from bayplan.reading.documents import Document
 
 _TABLES = ("field_table.json", "karmada_field_table.json")
-_TERMS = {
+_TERM_LISTS = {
     "requiredDuringSchedulingIgnoredDuringExecution": "[WorkloadTerm]",
     "preferredDuringSchedulingIgnoredDuringExecution": "[WeightedWorkloadTerm]",
 }
 # Bayplan's own fields, which Kubernetes and Karmada do not have: see docs/differences.md.
-_OURS = {
+_BAYPLAN_FIELDS = {
     "PodAffinityTerm": {"limit": "int", "tolerateNamespaces": "[string]"},
     "PodAffinity": {"requiredDuringSchedulingRequiredDuringExecution": "[PodAffinityTerm]"},
     "PodAntiAffinity": {"requiredDuringSchedulingRequiredDuringExecution": "[PodAffinityTerm]"},
@@ -39,8 +39,8 @@ _OURS = {
     },
     "policy.ClusterAffinity": {"supplements": "[policy.ClusterAffinity]"},
     "policy.ClusterAffinityTerm": {"supplements": "[policy.ClusterAffinity]"},
-    "policy.WorkloadAffinity": _TERMS,
-    "WorkloadTerms": _TERMS,
+    "policy.WorkloadAffinity": _TERM_LISTS,
+    "WorkloadTerms": _TERM_LISTS,
     "WeightedWorkloadTerm": {"weight": "int", "workloadAffinityTerm": "WorkloadTerm"},
     "WorkloadTerm": {
         "labelSelector": "LabelSelector",
@@ -64,7 +64,7 @@ _EXPECTED = {
 # The ranges of Go's integers; an API server cannot decode anything beyond.
 _RANGES = {"int": range(-(2**63), 2**63), "int32": range(-(2**31), 2**31), "IntOrString": range(-(2**31), 2**31)}
 _MAX_SHOWN_LENGTH = 40
-UNKNOWN = "unknown field"  # how messages about misspelt names begin
+UNKNOWN_FIELD_PREFIX = "unknown field"  # how messages about misspelt names begin
 
 Table = Mapping[str, Mapping[str, str]]
 
@@ -105,11 +105,11 @@ def walk(value: Any, type_name: str, path: str = "") -> Iterator[FieldFinding]:
             return
         for position, item in enumerate(value):
             yield from walk(item, type_name[1:-1], f"{path}[{position}]")
-    elif type_name.startswith("{") or type_name in table():
+    elif type_name.startswith("{") or type_name in field_table():
         if not isinstance(value, dict):
             yield FieldFinding(path, f"expected a mapping, got {_shown(value)}")
             return
-        fields = table().get(type_name)
+        fields = field_table().get(type_name)
         for key, item in value.items():
             if fields is None:
                 yield from walk(item, type_name[1:-1], f"{path}[{key}]")
@@ -118,7 +118,7 @@ def walk(value: Any, type_name: str, path: str = "") -> Iterator[FieldFinding]:
             if key in fields:
                 yield from walk(item, fields[key], inner)
             else:
-                yield FieldFinding(inner, f"{UNKNOWN}{_nearest(key, fields)}", unknown_field=True)
+                yield FieldFinding(inner, f"{UNKNOWN_FIELD_PREFIX}{_nearest(key, fields)}", unknown_field=True)
 
 
 def _fits(value: Any, type_name: str) -> bool:
@@ -179,12 +179,12 @@ def _advice(value: Any, type_name: str) -> str:
 
 
 @functools.cache
-def table() -> Table:
+def field_table() -> Table:
     """Fields and their types by type: `[T]` is a list, `{T}` a map from strings; unlisted types are not checked."""
     folder = importlib.resources.files(__package__ or "bayplan.reading")
     fields: dict[str, dict[str, str]] = {}
     for name in _TABLES:
         fields |= msgspec.json.decode(folder.joinpath(name).read_bytes(), type=dict[str, dict[str, str]])
-    for type_name, further in _OURS.items():
+    for type_name, further in _BAYPLAN_FIELDS.items():
         fields[type_name] = fields.get(type_name, {}) | further
     return fields

@@ -48,12 +48,12 @@ class Controller(ApiObject):
     status: ControllerStatus = msgspec.field(default_factory=ControllerStatus)
 
 
-class SelectorMapSpec(WireObject):
+class ServiceSpec(WireObject):
     selector: dict[str, str] | None = None
 
 
 class Service(ApiObject):
-    spec: SelectorMapSpec = msgspec.field(default_factory=SelectorMapSpec)
+    spec: ServiceSpec = msgspec.field(default_factory=ServiceSpec)
 
 
 class ReplicationControllerSpec(WireObject):

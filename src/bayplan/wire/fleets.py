@@ -20,7 +20,7 @@ class ApiEnablement(WireObject):
     resources: list[ApiResource] | None = None
 
 
-class GradeCount(WireObject):
+class AllocatableModeling(WireObject):
     grade: int = 0
     count: int = 0
 
@@ -29,7 +29,7 @@ class WireResourceSummary(WireObject):
     allocatable: Quantities | None = None
     allocated: Quantities | None = None
     allocating: Quantities | None = None
-    allocatable_modelings: list[GradeCount] | None = None
+    allocatable_modelings: list[AllocatableModeling] | None = None
 
 
 class ResourceRange(WireObject):
@@ -87,7 +87,7 @@ class TargetCluster(WireObject):
     replicas: int = 0
 
 
-class EvictionTask(WireObject):
+class GracefulEvictionTask(WireObject):
     from_cluster: str = ""
     purge_mode: str = ""
 
@@ -114,7 +114,7 @@ class BindingSpec(WireObject):
     components: list[BindingComponent] | None = None
     clusters: list[TargetCluster] | None = None
     placement: dict[str, Any] | None = None
-    graceful_eviction_tasks: list[EvictionTask] | None = None
+    graceful_eviction_tasks: list[GracefulEvictionTask] | None = None
     workload_affinity_groups: WorkloadAffinityGroups | None = None
     reschedule_triggered_at: str | None = None
     scheduler_name: str = ""

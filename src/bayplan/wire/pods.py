@@ -90,7 +90,7 @@ class ContainerPort(WireObject):
     host_ip: str = msgspec.field(default="", name="hostIP")
 
 
-class Resources(WireObject):
+class ResourceRequirements(WireObject):
     requests: Quantities | None = None
     limits: Quantities | None = None
 
@@ -98,27 +98,27 @@ class Resources(WireObject):
 class Container(WireObject):
     name: str = ""
     image: str = ""
-    resources: Resources | None = None
+    resources: ResourceRequirements | None = None
     ports: list[ContainerPort] | None = None
     restart_policy: str | None = None
 
 
-class ClaimSource(WireObject):
+class PersistentVolumeClaimVolumeSource(WireObject):
     claim_name: str = ""
 
 
-class ImageSource(WireObject):
+class ImageVolumeSource(WireObject):
     reference: str = ""
 
 
 class WireVolume(WireObject):
     name: str = ""
-    persistent_volume_claim: ClaimSource | None = None
+    persistent_volume_claim: PersistentVolumeClaimVolumeSource | None = None
     ephemeral: dict[str, object] | None = None
-    image: ImageSource | None = None
+    image: ImageVolumeSource | None = None
 
 
-class SchedulingGate(WireObject):
+class PodSchedulingGate(WireObject):
     name: str = ""
 
 
@@ -131,13 +131,13 @@ class PodSpec(WireObject):
     tolerations: list[WireToleration] | None = None
     topology_spread_constraints: list[TopologySpreadConstraint] | None = None
     overhead: Quantities | None = None
-    resources: Resources | None = None
+    resources: ResourceRequirements | None = None
     volumes: list[WireVolume] | None = None
     priority: Int32 | None = None
     priority_class_name: str = ""
     preemption_policy: str | None = None
     scheduler_name: str = ""
-    scheduling_gates: list[SchedulingGate] | None = None
+    scheduling_gates: list[PodSchedulingGate] | None = None
     resource_claims: list[dict[str, object]] | None = None
     host_network: bool = False
 
@@ -145,7 +145,7 @@ class PodSpec(WireObject):
 class ContainerStatus(WireObject):
     name: str = ""
     allocated_resources: Quantities | None = None
-    resources: Resources | None = None
+    resources: ResourceRequirements | None = None
 
 
 class PodCondition(WireObject):

@@ -5,20 +5,20 @@ from __future__ import annotations
 import msgspec
 
 from bayplan.wire.meta import ApiObject, LabelSelector, ObjectReference, Quantities, Quantity, WireObject
-from bayplan.wire.pods import NodeSelector, Resources
+from bayplan.wire.pods import NodeSelector, ResourceRequirements
 
 
 class VolumeNodeAffinity(WireObject):
     required: NodeSelector | None = None
 
 
-class CsiSource(WireObject):
+class CsiPersistentVolumeSource(WireObject):
     driver: str = ""
     volume_handle: str = ""
 
 
 class PersistentVolumeSpec(WireObject):
-    csi: CsiSource | None = None
+    csi: CsiPersistentVolumeSource | None = None
     capacity: Quantities | None = None
     access_modes: list[str] | None = None
     storage_class_name: str = ""
@@ -27,18 +27,18 @@ class PersistentVolumeSpec(WireObject):
     node_affinity: VolumeNodeAffinity | None = None
 
 
-class Phase(WireObject):
+class PhaseStatus(WireObject):
     phase: str = ""
 
 
 class PersistentVolume(ApiObject):
     spec: PersistentVolumeSpec = msgspec.field(default_factory=PersistentVolumeSpec)
-    status: Phase = msgspec.field(default_factory=Phase)
+    status: PhaseStatus = msgspec.field(default_factory=PhaseStatus)
 
 
 class PersistentVolumeClaimSpec(WireObject):
     access_modes: list[str] | None = None
-    resources: Resources | None = None
+    resources: ResourceRequirements | None = None
     storage_class_name: str | None = None
     volume_name: str = ""
     volume_mode: str = ""
@@ -47,16 +47,16 @@ class PersistentVolumeClaimSpec(WireObject):
 
 class PersistentVolumeClaim(ApiObject):
     spec: PersistentVolumeClaimSpec = msgspec.field(default_factory=PersistentVolumeClaimSpec)
-    status: Phase = msgspec.field(default_factory=Phase)
+    status: PhaseStatus = msgspec.field(default_factory=PhaseStatus)
 
 
-class TopologySelectorRequirement(WireObject):
+class TopologySelectorLabelRequirement(WireObject):
     key: str = ""
     values: list[str] | None = None
 
 
 class TopologySelectorTerm(WireObject):
-    match_label_expressions: list[TopologySelectorRequirement] | None = None
+    match_label_expressions: list[TopologySelectorLabelRequirement] | None = None
 
 
 class WireStorageClass(ApiObject):
@@ -65,13 +65,13 @@ class WireStorageClass(ApiObject):
     allowed_topologies: list[TopologySelectorTerm] | None = None
 
 
-class Allocatable(WireObject):
+class VolumeNodeResources(WireObject):
     count: int | None = None
 
 
 class CsiNodeDriver(WireObject):
     name: str = ""
-    allocatable: Allocatable | None = None
+    allocatable: VolumeNodeResources | None = None
 
 
 class CsiNodeSpec(WireObject):
