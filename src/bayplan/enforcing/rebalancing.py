@@ -71,9 +71,8 @@ class Rebalancing(msgspec.Struct, frozen=True):
         return {rule: sum(move.gain.get(rule, 0) for move in self.moves) for rule in rules}
 
 
-Place = Callable[
-    [Workload], Shares
-]  # moves a workload to where the scheduler would place it now; empty if it fits nowhere
+# Moves a workload to where the scheduler would place it now; returns nothing if it fits nowhere.
+Place = Callable[[Workload], Shares]
 
 
 def plan_moves(index: PlacementIndex, place: Place, preferences: Preferences, limits: DisruptionLimits) -> Rebalancing:

@@ -1,7 +1,7 @@
 """
 How well soft rules are met, in points: only differences are meaningful, and more is better.
 
-A preferred term is points its weight, as often as it counts in scoring (`softTermsCountOnce`). Rules without a weight
+A preferred term is worth its weight, as often as it counts in scoring (`softTermsCountOnce`). Rules without a weight
 count as much as the highest weight: each excess pod under a soft spread constraint, each untolerated soft taint, each
 affinity group or tier further down. Reads counters; looks at single workloads only where asked about one.
 
