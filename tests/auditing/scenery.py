@@ -100,12 +100,12 @@ def judge(given, pods=None, *, profile=profiles.DEFAULT, stages=(), catalogue=No
     source = AuditInput(nodes=given, pods=pods, **more)
     layout = surveying.layout_of(source, catalogue)
     workloads = workload_groups.workloads_of(source, layout, preferences or workload_groups.NO_PREFERENCES)
-    levels = survival.survey(layout, workloads.all if workloads else None)
+    levels = survival.survey_losses(layout, workloads.all if workloads else None)
     counted = survival.Survival(
         asked=survival.ALL_LEVELS, levels=tuple(levels), risks=survival.risks(layout, levels), note="not asked for"
     )
     weighed = profiles.PROFILES[profile]
-    return audit.audit(layout, weighed, required_stages=stages, workloads=workloads, survival=counted)
+    return audit.run_audit(layout, weighed, required_stages=stages, workloads=workloads, survival=counted)
 
 
 def verdicts(result):

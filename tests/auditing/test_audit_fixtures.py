@@ -61,7 +61,7 @@ def test_the_table_of_layouts(layout, half, any_left, majority_left):
     members = [
         AuditNode(name=f"{d}-{i}", domains={"host": f"h{d}"}) for d, count in enumerate(counts) for i in range(count)
     ]
-    found = spread.spread(Layout(nodes=tuple(members)), members)
+    found = spread.spread_over_domains(Layout(nodes=tuple(members)), members)
     assert found.counts == counts
     assert found.judge(spread.half) is half
     assert found.judge(spread.separate) is any_left

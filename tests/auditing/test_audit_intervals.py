@@ -63,7 +63,7 @@ def test_both_ends_equal_those_of_brute_force(rows, data):
     # Several members may be on one node: they share whatever it is in.
     chosen = data.draw(st.lists(st.sampled_from(range(len(rows))), min_size=1, max_size=5))
     for index, level in enumerate((HOST, ZONE)):
-        interval = spread.spread(layout, [layout.nodes[i] for i in chosen], level)
+        interval = spread.spread_over_domains(layout, [layout.nodes[i] for i in chosen], level)
         reached = {fullest(done[i][index] for i in chosen) for done in found}
         assert (interval.lo, interval.hi) == (min(reached), max(reached))
         n_domains = {len({done[i][index] for i in chosen}) for done in found}
@@ -91,7 +91,7 @@ def formula(rows):
 def test_the_bounds_equal_those_of_the_formula(pairs):
     rows = [(host and f"{zone}{host}", zone, "r") for host, zone in pairs]
     layout = layout_of(rows)
-    found = spread.spread(layout, layout.nodes, HOST)
+    found = spread.spread_over_domains(layout, layout.nodes, HOST)
     assert (found.lo, found.hi, found.fewest, found.most) == formula(rows)
 
 
@@ -104,14 +104,14 @@ def test_the_bounds_equal_those_of_the_formula(pairs):
 ])  # fmt: skip
 def test_contradictions_and_gaps(rows, n_hosts, fullest_host):
     layout = layout_of(rows)
-    found = spread.spread(layout, layout.nodes, HOST)
+    found = spread.spread_over_domains(layout, layout.nodes, HOST)
     assert (found.fewest, found.most) == n_hosts
     assert (found.lo, found.hi) == fullest_host
 
 
 def test_a_contested_zone_is_no_zone():
     layout = layout_of([("a", "x", "r"), ("a", "y", "r"), ("b", "x", "r")])
-    found = spread.spread(layout, layout.nodes, ZONE)
+    found = spread.spread_over_domains(layout, layout.nodes, ZONE)
     assert len(found.unknown) == 3
     assert (found.lo, found.hi) == (2, 3)  # nodes that share a host share the zone, whatever their labels
 

@@ -258,10 +258,10 @@ def test_no_step_goes_below_the_majority(hosts, down):
 def test_the_audit_itself_passes_the_planned_layout(hosts, name):
     layout = labelled(hosts)
     weighed = profiles.PROFILES[name]
-    judged = auditing.audit(layout, weighed)
+    judged = auditing.run_audit(layout, weighed)
     demands = plans.demands_of(result.id for result in judged.results if result.required)
     found = plan_search.plan_repair(layout, demands)
-    after = auditing.audit(plans.layout_after(layout, found), weighed)
+    after = auditing.run_audit(plans.layout_after(layout, found), weighed)
     assert after.passed(), [result for result in after.results if result.gates]
     if judged.passed():
         assert not found.n_changes
@@ -315,8 +315,8 @@ def test_a_name_from_a_dump_cannot_leave_its_quotes():
 
 
 def test_how_a_member_is_replaced():
-    groups = survivability.components(layout_of("a", "b", "c").members)
+    groups = survivability.component_groups(layout_of("a", "b", "c").members)
     assert plan_search.how_to_replace("cp0", groups) == plans.ADD_FIRST
-    groups = survivability.components(layout_of("a", "b", "c", down=("cp2",)).members)
+    groups = survivability.component_groups(layout_of("a", "b", "c", down=("cp2",)).members)
     assert plan_search.how_to_replace("cp2", groups) == plans.REMOVE_FIRST
     assert plan_search.how_to_replace("cp0", groups) == plans.NOT_YET

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from bayplan.auditing import survivability as sv
 from bayplan.auditing import survival
 from bayplan.auditing.layout import HOST, REGION, ZONE, AuditNode, ComponentInstance, Layout
-from bayplan.auditing.survivability import NODE, breaking_sets, events, label_events
+from bayplan.auditing.survivability import NODE, breaking_sets, failure_events, label_events
 
 
 def spread_over(counts):
@@ -30,11 +30,14 @@ LAYOUTS = [
 @pytest.mark.parametrize("counts, any_one, quorum", LAYOUTS)
 def test_the_layout_table(counts, any_one, quorum):
     hosts = spread_over(counts)
-    found_events = events(HOST, hosts)
+    found_events = failure_events(HOST, hosts)
     members = tuple(map(ComponentInstance, hosts))
-    assert sv.group_tolerance(sv.Group("apiserver", members), sv.domains_of_events(found_events)).tolerance == any_one
     assert (
-        sv.group_tolerance(sv.Group("etcd", members, quorum=True), sv.domains_of_events(found_events)).tolerance
+        sv.group_tolerance(sv.InstanceGroup("apiserver", members), sv.domains_of_events(found_events)).tolerance
+        == any_one
+    )
+    assert (
+        sv.group_tolerance(sv.InstanceGroup("etcd", members, quorum=True), sv.domains_of_events(found_events)).tolerance
         == quorum
     )
 
@@ -58,12 +61,14 @@ GROUPS = st.lists(st.tuples(st.integers(0, 4), st.booleans() | st.just(True)), m
 @given(GROUPS, st.booleans(), st.integers(1, 3))
 def test_tolerance_equals_that_of_trying_every_set_of_events(rows, quorum, at_least):
     hosts = {f"n{i}": f"h{host}" for i, (host, _) in enumerate(rows)}
-    group = sv.Group("g", tuple(ComponentInstance(f"n{i}", ok) for i, (_, ok) in enumerate(rows)), quorum, at_least)
+    group = sv.InstanceGroup(
+        "g", tuple(ComponentInstance(f"n{i}", ok) for i, (_, ok) in enumerate(rows)), quorum, at_least
+    )
     # The failure of domains without a healthy member has no effect: they are left out.
     alive = {
         node: hosts[node] for node in hosts if any(m.healthy and hosts[m.node] == hosts[node] for m in group.members)
     }
-    found_events = events(HOST, alive)
+    found_events = failure_events(HOST, alive)
     found = sv.group_tolerance(group, sv.domains_of_events(found_events))
     assert found.tolerance == found.at_most == worst_case(group, found_events)
     if group.meets_need:
@@ -83,7 +88,7 @@ def test_tolerance_equals_that_of_trying_every_set_of_events(rows, quorum, at_le
 def test_unknown_hosts_give_the_bounds_of_all_completions(rows, quorum):
     zones = {f"n{i}": f"z{zone}" for i, (zone, _) in enumerate(rows)}
     known = {f"n{i}": f"{zones[f'n{i}']}h{host}" for i, (_, host) in enumerate(rows) if host is not None}
-    group = sv.Group("g", tuple(map(ComponentInstance, zones)), quorum)
+    group = sv.InstanceGroup("g", tuple(map(ComponentInstance, zones)), quorum)
     missing = [node for node in zones if node not in known]
     choices = [
         sorted(
@@ -93,10 +98,10 @@ def test_unknown_hosts_give_the_bounds_of_all_completions(rows, quorum):
         for node in missing
     ]
     possible = [
-        worst_case(group, events(HOST, {**known, **dict(zip(missing, completed, strict=True))}))
+        worst_case(group, failure_events(HOST, {**known, **dict(zip(missing, completed, strict=True))}))
         for completed in itertools.product(*choices)
     ]
-    found = sv.group_tolerance(group, sv.domains_of_events(events(HOST, known), zones), HOST)
+    found = sv.group_tolerance(group, sv.domains_of_events(failure_events(HOST, known), zones), HOST)
     assert (found.tolerance, found.at_most) == (min(possible), max(possible))
 
 
@@ -115,7 +120,9 @@ def layout_of(**nodes):
 
 
 def surveyed(layout, *levels):
-    return {one.level: one.control_plane for one in survival.survey(layout, levels=levels or survival.ALL_LEVELS)}
+    return {
+        one.level: one.control_plane for one in survival.survey_losses(layout, levels=levels or survival.ALL_LEVELS)
+    }
 
 
 def test_three_nodes_on_two_machines_do_not_survive_one():
@@ -147,37 +154,40 @@ def test_a_zone_name_in_two_regions_is_two_zones():
 
 
 def test_unhealthy_members_count_for_the_majority_and_do_not_survive():
-    group = sv.Group(
+    group = sv.InstanceGroup(
         "etcd", (ComponentInstance("a"), ComponentInstance("b"), ComponentInstance("c", healthy=False)), quorum=True
     )
-    found = sv.group_tolerance(group, sv.domains_of_events(events(HOST, {"a": "1", "b": "2", "c": "3"})))
+    found = sv.group_tolerance(group, sv.domains_of_events(failure_events(HOST, {"a": "1", "b": "2", "c": "3"})))
     assert group.meets_need
     assert (found.n, found.need, found.tolerance, found.single_points) == (3, 2, 0, ("1", "2"))
     [designed] = sv.as_designed([group])
     assert (
-        sv.group_tolerance(designed, sv.domains_of_events(events(HOST, {"a": "1", "b": "2", "c": "3"}))).tolerance == 1
+        sv.group_tolerance(
+            designed, sv.domains_of_events(failure_events(HOST, {"a": "1", "b": "2", "c": "3"}))
+        ).tolerance
+        == 1
     )
 
 
 def test_blasts_come_worst_first_and_the_better_placement_has_the_smaller_vector():
     groups = [
-        sv.Group("web", (ComponentInstance("a"), ComponentInstance("b"))),
-        sv.Group("db", (ComponentInstance("a"), ComponentInstance("a"))),
-        sv.Group("x", (ComponentInstance("c"),)),
+        sv.InstanceGroup("web", (ComponentInstance("a"), ComponentInstance("b"))),
+        sv.InstanceGroup("db", (ComponentInstance("a"), ComponentInstance("a"))),
+        sv.InstanceGroup("x", (ComponentInstance("c"),)),
     ]
-    found = sv.blasts(groups, events(HOST, {"a": "h1", "b": "h2", "c": "h3", "d": "h4"}))
+    found = sv.blasts(groups, failure_events(HOST, {"a": "h1", "b": "h2", "c": "h3", "d": "h4"}))
     assert [b.event.domain for b in found] == ["h1", "h3", "h2", "h4"]
     assert [(b.down, b.degraded, b.untouched, b.members_lost) for b in found] == [
         (("db",), ("web",), 1, 3), (("x",), (), 2, 1), ((), ("web",), 2, 1), ((), (), 3, 0),
     ]  # fmt: skip
-    spread, heaped = ([sv.Group("g", tuple(map(ComponentInstance, nodes)))] for nodes in ("abc", "aab"))
-    found_events = events(HOST, {n: n for n in "abc"})
+    spread, heaped = ([sv.InstanceGroup("g", tuple(map(ComponentInstance, nodes)))] for nodes in ("abc", "aab"))
+    found_events = failure_events(HOST, {n: n for n in "abc"})
     assert sv.blast_vector(spread, found_events) == (0, 0, 3) < sv.blast_vector(heaped, found_events) == (0, 1, 1)
 
 
 def test_events_of_several_levels_break_together():
-    group = sv.Group("etcd", tuple(map(ComponentInstance, "abcde")), quorum=True)
-    zones = events(ZONE, dict(zip("abcde", "11223", strict=True)))
+    group = sv.InstanceGroup("etcd", tuple(map(ComponentInstance, "abcde")), quorum=True)
+    zones = failure_events(ZONE, dict(zip("abcde", "11223", strict=True)))
     feeds = label_events("feed", {"a": {"feed": "left"}, "c": {"feed": "left"}, "e": {}})
     found = [{(e.level, e.domain) for e in broken} for broken in breaking_sets(group, [*zones, *feeds])]
     assert {(ZONE, "1"), ("feed", "left")} in found

@@ -21,7 +21,7 @@ RULES = profile.pod_rules()
 
 
 def levels(layout, *asked, workloads=None):
-    return {one.level: one for one in survival.survey(layout, workloads, asked or survival.ALL_LEVELS)}
+    return {one.level: one for one in survival.survey_losses(layout, workloads, asked or survival.ALL_LEVELS)}
 
 
 def control_plane(rows, healthy=None):
@@ -93,7 +93,7 @@ def test_one_loss_is_judged_as_the_checks_judge_it(rows):
     """The two ways to count agree on whether any one domain may fail, whatever is missing or contradictory."""
     layout = control_plane(rows)
     for level, one in levels(layout, *LEVELS).items():
-        held = spread.spread(layout, layout.nodes, level)
+        held = spread.spread_over_domains(layout, layout.nodes, level)
         for found in one.control_plane.tolerances:
             need = len(rows) // 2 + 1 if found.group == "etcd" else 1
             assert (found.tolerance >= 1) == (len(rows) - held.hi >= need)
@@ -115,7 +115,7 @@ def test_named_sets_are_labels_facts_or_columns_of_the_inventory():
 
 def test_pairs_of_failures_of_different_levels():
     layout = control_plane([("a", "x", "r"), ("b", "x", "r"), ("c", "y", "r"), ("d", "y", "r"), ("e", "z", "r")])
-    found = survival.risks(layout, survival.survey(layout))
+    found = survival.risks(layout, survival.survey_losses(layout))
     broken = {frozenset((event.level, event.domain) for event in events) for group, events in found if group == "etcd"}
     assert {(REGION, "r")} in broken
     assert {(ZONE, "x"), (HOST, "c")} in broken
@@ -148,10 +148,10 @@ def simulated(given, pods, cpu=1000, budgets=(), asked=survival.ALL_LEVELS, room
     how = survival.Rescheduling(index=index, rules=RULES, lost_with_node=workloads.lost_with_node)
     steps = []
     found = survival.reschedule(
-        survival.survey(layout, workloads.all, asked), workloads.all, how, lambda *step: steps.append(step)
+        survival.survey_losses(layout, workloads.all, asked), workloads.all, how, lambda *step: steps.append(step)
     )
     whole = survival.Survival(asked=tuple(asked), levels=tuple(found), rescheduled=True)
-    result = audit.audit(layout, profiles.PROFILES["ha"], workloads=workloads, survival=whole)
+    result = audit.run_audit(layout, profiles.PROFILES["ha"], workloads=workloads, survival=whole)
     return result, steps
 
 

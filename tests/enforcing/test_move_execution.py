@@ -9,7 +9,7 @@ from bayplan.enforcing.move_execution import (
     ONLY_TOGETHER,
     ORPHANED,
     TERMINATING,
-    Dropped,
+    MoveDropped,
     MoveExecution,
     MoveSettings,
     SeenPod,
@@ -102,7 +102,7 @@ def test_no_more_in_a_minute_than_allowed():
 def test_a_move_that_gains_nothing_any_more_is_dropped_for_good():
     moving = execution()
     step = moving.step(Scene(gaining="b"), 0.0)
-    assert step.dropped == (Dropped("shop/a", NO_GAIN), Dropped("shop/c", NO_GAIN))
+    assert step.dropped == (MoveDropped("shop/a", NO_GAIN), MoveDropped("shop/c", NO_GAIN))
     assert evicted(step) == ["b"]
     assert evicted(moving.step(Scene(gaining="abc"), 0.0)) == ["b"]
 
@@ -119,7 +119,7 @@ def test_a_move_that_gains_nothing_any_more_is_dropped_for_good():
 def test_a_workload_that_changed_is_not_moved(scene, why):
     scene.gaining = "bc"
     step = execution().step(scene, 0.0)
-    assert step.dropped == (Dropped("shop/a", why),)
+    assert step.dropped == (MoveDropped("shop/a", why),)
     assert evicted(step) == ["b"]
 
 

@@ -17,7 +17,7 @@ def evicted(conflicts, **precedence):
         peers, _, limit = rest.partition("/")
         parsed.append(Conflict(owner, frozenset(peers.split()), int(limit or 0)))
     named = {name: Precedence(*(value if isinstance(value, tuple) else (value,))) for name, value in precedence.items()}
-    choice = victims.choose(parsed, named)
+    choice = victims.choose_victims(parsed, named)
     assert choice.exact
     return " ".join(sorted(choice.victims))
 
@@ -103,15 +103,15 @@ def test_no_component_of_twenty_conflicts_takes_long(component, n_priorities, se
     precedence = {
         name: Precedence(chance.randrange(n_priorities), f"2026-01-{chance.randint(10, 30)}") for name in involved
     }
-    assert victims.choose(conflicts, precedence).exact
+    assert victims.choose_victims(conflicts, precedence).exact
 
 
 def test_a_component_that_takes_too_many_steps_is_solved_greedily(monkeypatch):
     conflicts = half_of_peers(random.Random(0), [f"p{i:02}" for i in range(21)])
     precedence = {name: Precedence() for conflict in conflicts for name in (conflict.owner, *conflict.peers)}
-    best = victims.choose(conflicts, precedence)
+    best = victims.choose_victims(conflicts, precedence)
     monkeypatch.setattr(victims, "MAX_SEARCH_STEPS", 100)
-    choice = victims.choose(conflicts, precedence)
+    choice = victims.choose_victims(conflicts, precedence)
     assert not choice.exact
     assert len(choice.victims) >= len(best.victims)
     assert all(c.owner in choice.victims or len(c.peers - choice.victims) <= c.limit for c in conflicts)
@@ -121,6 +121,6 @@ def test_a_large_component_is_solved_greedily():
     names = [f"p{i:03}" for i in range(300)]
     precedence = {name: Precedence(i % 7) for i, name in enumerate(names)}
     all_pods = frozenset(names)
-    choice = victims.choose([Conflict(name, all_pods - {name}) for name in names], precedence)
+    choice = victims.choose_victims([Conflict(name, all_pods - {name}) for name in names], precedence)
     assert not choice.exact
     assert all_pods - choice.victims == {"p006"}  # the highest priority; of those, by name

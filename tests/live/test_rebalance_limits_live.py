@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from bayplan.enforcing.move_execution import MoveSettings, MoveWaiting, Refused
+from bayplan.enforcing.move_execution import EvictionRejected, MoveSettings, MoveWaiting
 from bayplan.enforcing.rebalancing import DisruptionLimits
 from bayplan.kube_api import connect
 from bayplan.live.moving import Mover
@@ -106,7 +106,7 @@ async def test_a_move_rejected_repeatedly_is_given_up(kube_server, crowd, budget
     await budget.allow(2, generation=0)
     async with moving(kube_server, await planned(kube_server), timeout=2.0) as (mover, happened):
         outcome = await mover
-    refused = [one.workload for one in happened if isinstance(one, Refused)]
+    refused = [one.workload for one in happened if isinstance(one, EvictionRejected)]
     assert len(refused) > len(set(refused))  # requested more than once
     assert (outcome.made, len(outcome.left)) == ([], 2)
     assert outcome.stopped.endswith("waited for 2 s")

@@ -39,7 +39,7 @@ def component(chance, n_pods, n_conflicts, alike=False):
 def test_no_choice_is_better(seed):
     chance = random.Random(seed)
     conflicts, precedence = component(chance, chance.randint(2, 8), chance.randint(1, 8), alike=chance.random() < 0.5)
-    choice = victims.choose(conflicts, precedence)
+    choice = victims.choose_victims(conflicts, precedence)
     assert choice.exact
     assert choice.victims == reference_implementation.choose(conflicts, precedence)
 
@@ -56,7 +56,7 @@ def test_no_choice_is_better_with_limits(seed):
         for owner in chance.sample(side, chance.randint(1, len(side))):
             peers = frozenset(chance.sample(side, chance.randint(1, len(side)))) - {owner}
             conflicts += [Conflict(owner, peers, chance.randrange(len(peers)))] if peers else []
-    choice = victims.choose(conflicts, precedence)
+    choice = victims.choose_victims(conflicts, precedence)
     assert choice.exact
     assert choice.victims == reference_implementation.choose(conflicts, precedence)
 
@@ -66,7 +66,7 @@ def test_no_choice_is_better_with_limits(seed):
 def test_a_greedy_choice_evicts_no_pod_that_could_remain(seed):
     chance = random.Random(seed)
     conflicts, precedence = component(chance, 60, 120)
-    choice = victims.choose(conflicts, precedence)
+    choice = victims.choose_victims(conflicts, precedence)
     assert not choice.exact
     assert reference_implementation.leaves_no_conflict(conflicts, choice.victims)
     for victim in choice.victims:
@@ -79,4 +79,4 @@ def test_a_pod_without_a_conflict_is_not_evicted(seed):
     chance = random.Random(seed)
     conflicts, precedence = component(chance, 12, 4)
     involved = {key for conflict in conflicts for key in (conflict.owner, *conflict.peers)}
-    assert victims.choose(conflicts, precedence).victims <= involved
+    assert victims.choose_victims(conflicts, precedence).victims <= involved

@@ -1,12 +1,12 @@
 import pytest
 
 from bayplan.enforcing.move_execution import (
-    Dropped,
-    Evicting,
+    EvictionRejected,
+    EvictionStarted,
     MoveCompleted,
+    MoveDropped,
     MovesOutcome,
     MoveWaiting,
-    Refused,
     Replacement,
     SeenPod,
 )
@@ -27,10 +27,10 @@ def made(target=None, *, gone=True, gain=0):
 @pytest.mark.parametrize(
     "event, line",
     [
-        (Evicting(MOVE, 1, 2), "move 1 of 2: evicting shop/web-1 from a to b, +150 points"),
-        (Refused("shop/web-1", "no"), "shop/web-1 is not evicted now: no"),
+        (EvictionStarted(MOVE, 1, 2), "move 1 of 2: evicting shop/web-1 from a to b, +150 points"),
+        (EvictionRejected("shop/web-1", "no"), "shop/web-1 is not evicted now: no"),
         (MoveWaiting("too many", 29.6), "too many; trying again in 30 s"),
-        (Dropped("shop/web-1", "it is gone"), "shop/web-1 is not moved: it is gone"),
+        (MoveDropped("shop/web-1", "it is gone"), "shop/web-1 is not moved: it is gone"),
         (made("b", gain=150), "shop/web-1 was replaced by shop/web-2 on b: +150 points"),
         (made("c", gain=-5), "shop/web-1 was replaced by shop/web-2 on c, not on b as planned: -5 points"),
         (made("b", gone=False), "shop/web-1 was replaced by shop/web-2 on b: +0 points; it has not terminated"),
@@ -47,7 +47,7 @@ def test_each_event_is_one_sentence(event, line):
     [
         (MovesOutcome(plan=PLAN, made=[made("b", gain=150)]), "1 of 1 move made, 150 of 150 points gained"),
         (
-            MovesOutcome(plan=PLAN, dropped=[Dropped("shop/web-1", "")]),
+            MovesOutcome(plan=PLAN, dropped=[MoveDropped("shop/web-1", "")]),
             "0 of 1 move made, 0 of 150 points gained; 1 dropped",
         ),
         (

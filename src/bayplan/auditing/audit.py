@@ -13,7 +13,7 @@ import msgspec
 from bayplan.auditing import checks, profiles, spread
 from bayplan.auditing.catalogue import HOST_KEY, REGION_KEY, ZONE_KEY
 from bayplan.auditing.layout import COMPONENTS, DECLARED, ETCD, STAGES, Layout
-from bayplan.auditing.outcomes import BROKEN, HOLDS, NOT_APPLICABLE, OPEN, CheckOutcome, Facts, hidden, state_of
+from bayplan.auditing.outcomes import BROKEN, HOLDS, NOT_APPLICABLE, OPEN, AuditFacts, CheckOutcome, hidden, state_of
 from bayplan.auditing.profiles import FAIL, FAIL_IF_SHOWN, INFO, AuditProfile
 from bayplan.auditing.survival import Survival
 from bayplan.auditing.workload_groups import Workloads
@@ -25,7 +25,7 @@ DISTRIBUTED, LOSS_SAFE = "distributed", "loss-safe"
 _CONTROL_PLANE_LABEL = "node-role.kubernetes.io/control-plane"
 
 
-class Result(msgspec.Struct, frozen=True):
+class CheckResult(msgspec.Struct, frozen=True):
     """The verdict of one check. Only `required` checks decide whether the cluster passes."""
 
     id: str
@@ -73,7 +73,7 @@ class Audit(msgspec.Struct, frozen=True):
 
     profile: AuditProfile
     layout: Layout
-    results: tuple[Result, ...]
+    results: tuple[CheckResult, ...]
     stage: RedundancyStage | None
     survival: Survival | None = None
     workloads: Workloads | None = None
@@ -83,7 +83,7 @@ class Audit(msgspec.Struct, frozen=True):
         return not any(r.gates and not (allow_undecided and r.verdict == UNDECIDED) for r in self.results)
 
 
-def audit(
+def run_audit(
     layout: Layout,
     profile: AuditProfile,
     *,
@@ -96,7 +96,7 @@ def audit(
         found = _judge_like_upstream_script(layout, profile.name.partition("=")[2])
         result = _result(SCRIPT_CHECK_ID, "Upstream's node distribution check", "upstream script", FAIL, found)
         return Audit(profile, layout, (result,), None)
-    facts = Facts(layout, workloads, survival)
+    facts = AuditFacts(layout, workloads, survival)
     results = [
         _result(check.id, check.title, check.source, profile.weights[check.id], check.run(facts))
         for check in checks.ALL.values()
@@ -112,12 +112,12 @@ def audit(
     return Audit(profile, layout, tuple(results), stage, survival, workloads)
 
 
-def _result(check_id: str, title: str, source: str, weight: str, found: CheckOutcome) -> Result:
+def _result(check_id: str, title: str, source: str, weight: str, found: CheckOutcome) -> CheckResult:
     broken = FAILED if weight in (FAIL, FAIL_IF_SHOWN) else WARN
     # A check that fails only if shown is not required as long as it is undecided.
     required = weight == FAIL or (weight == FAIL_IF_SHOWN and found.state != OPEN)
     verdicts = {HOLDS: PASS, BROKEN: broken, OPEN: UNDECIDED, NOT_APPLICABLE: NA}
-    return Result(
+    return CheckResult(
         id=check_id,
         title=title,
         source=source,
@@ -159,7 +159,7 @@ def _judge_like_upstream_script(layout: Layout, state: str) -> CheckOutcome:
 # The stage reached
 
 
-def _stage_range(facts: Facts, sense: str) -> StageRange:
+def _stage_range(facts: AuditFacts, sense: str) -> StageRange:
     """The stage in one sense; `none` where the control plane is not even distributed over machines."""
     certain = possible = NO_STAGE
     for stage in STAGES:
@@ -169,7 +169,7 @@ def _stage_range(facts: Facts, sense: str) -> StageRange:
     return StageRange(certain, possible)
 
 
-def _reaches_stage(facts: Facts, stage: str, sense: str) -> bool | None:
+def _reaches_stage(facts: AuditFacts, stage: str, sense: str) -> bool | None:
     """Whether every component is distributed over, or survives the loss of any one of, the domains of the stage."""
     if stage == NO_STAGE:
         return True
@@ -179,7 +179,7 @@ def _reaches_stage(facts: Facts, stage: str, sense: str) -> bool | None:
     return False if False in answers else None if None in answers else True
 
 
-def _component_answers(facts: Facts, level: str, sense: str) -> Iterator[bool | None]:
+def _component_answers(facts: AuditFacts, level: str, sense: str) -> Iterator[bool | None]:
     for component in COMPONENTS:
         if component not in facts.layout.members:
             yield None
@@ -190,7 +190,7 @@ def _component_answers(facts: Facts, level: str, sense: str) -> Iterator[bool | 
         yield facts.spread(facts.layout.nodes_of(component), level).judge(rule)
 
 
-def _required_stage_outcome(facts: Facts, reached: RedundancyStage, stage: str, sense: str) -> CheckOutcome:
+def _required_stage_outcome(facts: AuditFacts, reached: RedundancyStage, stage: str, sense: str) -> CheckOutcome:
     """Whether the required stage is reached."""
     if facts.hidden:
         return hidden()

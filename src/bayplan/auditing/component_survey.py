@@ -31,7 +31,7 @@ from bayplan.auditing.layout import (
     ComponentInstance,
     Layout,
 )
-from bayplan.auditing.workload_groups import runs
+from bayplan.auditing.workload_groups import occupies_node
 
 _NAMESPACES = {
     "kube-system": None,
@@ -267,7 +267,7 @@ def with_hosting(layout: Layout, nodes: Sequence[AuditNode], pods: Iterable[Obse
     ready = {node.name: node.ready for node in nodes}
     members: Members = {}
     for pod in pods:
-        if not runs(pod) or pod.spec.node_name not in ready:
+        if not occupies_node(pod) or pod.spec.node_name not in ready:
             continue
         for component in components_of(pod):
             healthy = ready[pod.spec.node_name] and is_healthy(pod)

@@ -66,7 +66,7 @@ class AuditNode(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_worker(self) -> bool:
-        """Whether it runs workloads."""
+        """Whether it has the worker role."""
         return WORKER in self.roles
 
 
@@ -107,7 +107,7 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def workers(self) -> tuple[AuditNode, ...]:
-        """The nodes that run workloads."""
+        """The nodes with the worker role."""
         return tuple(node for node in self.nodes if node.is_worker)
 
     def by_name(self) -> dict[str, AuditNode]:

@@ -54,7 +54,7 @@ class CheckOutcome(msgspec.Struct, frozen=True):
 NO_PODS = CheckOutcome(NOT_APPLICABLE, "no pods were given")
 
 
-class Facts:
+class AuditFacts:
     """A layout with its locations computed once for all checks; `workloads` and `survival` are None where unknown."""
 
     def __init__(self, layout: Layout, workloads: Workloads | None = None, survival: Survival | None = None) -> None:
@@ -69,7 +69,7 @@ class Facts:
         return len({domain for node in self.known.values() if (domain := node.at(level))})
 
     def spread(self, nodes: Sequence[AuditNode], level: str = HOST) -> DomainSpread:
-        return spreading.spread(self.layout, nodes, level, self.locations)
+        return spreading.spread_over_domains(self.layout, nodes, level, self.locations)
 
     @property
     def hidden(self) -> bool:
@@ -83,7 +83,7 @@ class Check(msgspec.Struct, frozen=True):
     id: str
     title: str
     source: str
-    run: Callable[[Facts], CheckOutcome]
+    run: Callable[[AuditFacts], CheckOutcome]
 
 
 def state_of(holds: bool | None) -> str:
@@ -95,14 +95,14 @@ def hidden() -> CheckOutcome:
     return CheckOutcome(OPEN, HIDDEN)
 
 
-def not_in_use(facts: Facts, level: str) -> CheckOutcome | None:
+def not_in_use(facts: AuditFacts, level: str) -> CheckOutcome | None:
     """The outcome at a level that few clusters spread over, where this cluster does not; None where it does."""
     if level in _OPTIONAL and facts.n_domains(level) < 2:
         return CheckOutcome(NOT_APPLICABLE, f"fewer than two {PLURALS[level]} are known to be in use")
     return None
 
 
-def unknown_members(facts: Facts, component: str) -> CheckOutcome | None:
+def unknown_members(facts: AuditFacts, component: str) -> CheckOutcome | None:
     """The outcome where the members of a component are not known; None where they are."""
     if facts.hidden:
         counted = [f"{n} by {source}" for source, n in facts.layout.api_servers.items()]

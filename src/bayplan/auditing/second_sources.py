@@ -8,16 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from bayplan.auditing.audit_input import (
-    AuditInput,
-    ObservedLease,
-    ObservedMachine,
-    ObservedNode,
-    ObservedPod,
-)
+from bayplan.auditing.audit_input import AuditInput, ObservedLease, ObservedMachine, ObservedNode, ObservedPod
 from bayplan.auditing.catalogue import CSI_ZONE_KEY, Catalogue
 from bayplan.auditing.layout import REGION, ZONE
-from bayplan.auditing.workload_groups import runs
+from bayplan.auditing.workload_groups import occupies_node
 from bayplan.wire.storage import PersistentVolume
 
 Statement = tuple[str, str, str]  # source, level, value
@@ -125,7 +119,7 @@ def _by_claim(volumes: Iterable[PersistentVolume]) -> dict[str, PersistentVolume
 
 def _mounted(pods: Iterable[ObservedPod]) -> Iterator[tuple[str, str]]:
     for pod in pods:
-        if runs(pod):
+        if occupies_node(pod):
             for volume in pod.spec.volumes or ():
                 if volume.persistent_volume_claim is not None:
                     claim = volume.persistent_volume_claim.claim_name

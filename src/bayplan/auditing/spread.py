@@ -136,7 +136,7 @@ class Locations:
             self._merged[level, other] = one
 
 
-def spread(
+def spread_over_domains(
     layout: Layout, members: Sequence[AuditNode], level: str = HOST, locations: Locations | None = None
 ) -> DomainSpread:
     """The distribution of members over the level's domains; a node is listed once for each member on it."""

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from bayplan.auditing.layout import ComponentInstance
-from bayplan.auditing.survivability import Group, domains_of_events, group_tolerance, label_events
+from bayplan.auditing.survivability import InstanceGroup, domains_of_events, group_tolerance, label_events
 from bayplan.auditing.workload_groups import ReplicaGroup
 from bayplan.auditing.workload_loss import StrandedPod, as_recreated, place_again
 from bayplan.indexing.placement_index import PlacementIndex
@@ -30,7 +30,9 @@ VOLATILE_LABELS = frozenset({
 SPREAD, ANTI_AFFINITY, SOFT_SPREAD = "spread", "anti-affinity", "soft spread"
 
 
-def group_on_index(name: str, keys: Sequence[WorkloadKey], index: PlacementIndex, *, at_least: int = 1) -> Group:
+def group_on_index(
+    name: str, keys: Sequence[WorkloadKey], index: PlacementIndex, *, at_least: int = 1
+) -> InstanceGroup:
     """A group of workloads on their current nodes; terminating and unplaced ones are unhealthy members."""
     members = []
     for key in keys:
@@ -38,7 +40,7 @@ def group_on_index(name: str, keys: Sequence[WorkloadKey], index: PlacementIndex
         node = record.shares[0][0] if record is not None and record.shares else ""
         healthy = record is not None and not record.workload.terminating and node in index.slots.by_name
         members.append(ComponentInstance(node, healthy))
-    return Group(name, tuple(members), at_least=at_least)
+    return InstanceGroup(name, tuple(members), at_least=at_least)
 
 
 class Stanza(msgspec.Struct, frozen=True):

@@ -33,7 +33,7 @@ class FailureEvent(msgspec.Struct, frozen=True):
     nodes: frozenset[str]
 
 
-def events(level: str, domain_by_node: Mapping[str, str | None]) -> list[FailureEvent]:
+def failure_events(level: str, domain_by_node: Mapping[str, str | None]) -> list[FailureEvent]:
     """One event per domain of a level, or per value of anything nodes share: a power feed, a kernel version."""
     nodes: dict[str, set[str]] = {}
     for node, domain in domain_by_node.items():
@@ -44,17 +44,17 @@ def events(level: str, domain_by_node: Mapping[str, str | None]) -> list[Failure
 
 def label_events(key: str, labels_by_node: Mapping[str, Mapping[str, str]]) -> list[FailureEvent]:
     """One event per value of a node label."""
-    return events(key, {node: labels.get(key) for node, labels in labels_by_node.items()})
+    return failure_events(key, {node: labels.get(key) for node, labels in labels_by_node.items()})
 
 
 def level_events(layout: Layout, level: str, locations: Locations | None = None) -> list[FailureEvent]:
     """The failures of a level, of anything else that nodes share by name, or of a label key, over all nodes."""
     nodes = layout.by_name().values()
     if level == NODE:
-        return events(NODE, {node.name: node.name for node in nodes})
+        return failure_events(NODE, {node.name: node.name for node in nodes})
     if level in layout.levels:
-        return events(level, domains_at(layout, level, locations))
-    return events(level, {node.name: node.shares.get(level) or node.labels.get(level) for node in nodes})
+        return failure_events(level, domains_at(layout, level, locations))
+    return failure_events(level, {node.name: node.shares.get(level) or node.labels.get(level) for node in nodes})
 
 
 def domains_at(layout: Layout, level: str, locations: Locations | None = None) -> dict[str, str | None]:
@@ -66,7 +66,7 @@ def domains_at(layout: Layout, level: str, locations: Locations | None = None) -
 # Groups
 
 
-class Group(msgspec.Struct, frozen=True):
+class InstanceGroup(msgspec.Struct, frozen=True):
     """
     Instances that can replace each other.
 
@@ -101,15 +101,15 @@ def majority(n: int) -> int:
     return n // 2 + 1
 
 
-def components(members_by_component: Mapping[str, Iterable[ComponentInstance]]) -> list[Group]:
+def component_groups(members_by_component: Mapping[str, Iterable[ComponentInstance]]) -> list[InstanceGroup]:
     """The control-plane components as groups: a majority of etcd, at least one instance of every other component."""
     return [
-        Group(name, tuple(members), quorum=name == ETCD or name.startswith(f"{ETCD}-"))
+        InstanceGroup(name, tuple(members), quorum=name == ETCD or name.startswith(f"{ETCD}-"))
         for name, members in sorted(members_by_component.items())
     ]
 
 
-def as_designed(groups: Iterable[Group]) -> list[Group]:
+def as_designed(groups: Iterable[InstanceGroup]) -> list[InstanceGroup]:
     """The groups with every member healthy: what the layout tolerates by design."""
     return [
         msgspec.structs.replace(group, members=tuple(ComponentInstance(member.node) for member in group.members))
@@ -201,7 +201,7 @@ def tolerance(counts: Iterable[int], healthy: int, need: int) -> int:
     return survived if healthy >= need else 0
 
 
-def group_tolerance(group: Group, domains: LevelDomains, level: str = "") -> GroupTolerance:
+def group_tolerance(group: InstanceGroup, domains: LevelDomains, level: str = "") -> GroupTolerance:
     """The tolerance of the group to failures of one level, whose domains are disjoint."""
     healthy = [member.node for member in group.members if member.healthy]
     counts = Counter(domains.domain_of[node] for node in healthy if node in domains.domain_of)
@@ -244,7 +244,7 @@ class Blast(msgspec.Struct, frozen=True):
     members_lost: int = 0
 
 
-def effect(group: Group, event: FailureEvent) -> str:
+def effect(group: InstanceGroup, event: FailureEvent) -> str:
     """
     The effect of the event on the group: untouched, degraded, below need or down.
 
@@ -260,7 +260,7 @@ def _effect(left: int, need: int) -> str:
     return BELOW_NEED if left < need else DEGRADED
 
 
-def blasts(groups: Sequence[Group], all_events: Iterable[FailureEvent]) -> list[Blast]:
+def blasts(groups: Sequence[InstanceGroup], all_events: Iterable[FailureEvent]) -> list[Blast]:
     """The effect of each event, the worst first. The cost grows with the members, not with events times members."""
     on_node: dict[str, list[tuple[int, bool]]] = {}
     for position, group in enumerate(groups):
@@ -290,7 +290,7 @@ def _severity(blast: Blast) -> tuple[int, int, int, int, str, str]:
     return *worst, blast.event.level, blast.event.domain
 
 
-def blast_vector(groups: Sequence[Group], all_events: Sequence[FailureEvent]) -> tuple[int, ...]:
+def blast_vector(groups: Sequence[InstanceGroup], all_events: Sequence[FailureEvent]) -> tuple[int, ...]:
     """
     How many pairs of event and group lose m members, for m from the largest group's size down to 1.
 
@@ -309,7 +309,7 @@ def blast_vector(groups: Sequence[Group], all_events: Sequence[FailureEvent]) ->
 
 
 def breaking_sets(
-    group: Group, all_events: Sequence[FailureEvent], max_size: int = 2
+    group: InstanceGroup, all_events: Sequence[FailureEvent], max_size: int = 2
 ) -> Iterator[tuple[FailureEvent, ...]]:
     """
     The minimal sets of at most `max_size` events, of any levels, that together break the group; smallest first.
@@ -354,7 +354,7 @@ class LevelReport(msgspec.Struct, frozen=True):
 
 
 def level_report(
-    groups: Sequence[Group], level: str, disjoint: Sequence[FailureEvent], domains: LevelDomains | None = None
+    groups: Sequence[InstanceGroup], level: str, disjoint: Sequence[FailureEvent], domains: LevelDomains | None = None
 ) -> LevelReport:
     """All groups against the disjoint events of one level; `domains` where more is known than the events say."""
     domains = domains or domains_of_events(disjoint)

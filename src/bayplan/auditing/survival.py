@@ -13,12 +13,12 @@ import msgspec
 
 from bayplan.auditing import survivability, workload_loss
 from bayplan.auditing.layout import HOST, LEVELS, Layout
-from bayplan.auditing.spread import DomainSpread, Locations, spread
+from bayplan.auditing.spread import DomainSpread, Locations, spread_over_domains
 from bayplan.auditing.survivability import (
     NODE,
     Blast,
     FailureEvent,
-    Group,
+    InstanceGroup,
     LevelDomains,
     LevelReport,
     domains_at,
@@ -115,12 +115,12 @@ class Rescheduling(msgspec.Struct, frozen=True, kw_only=True):
     lost_with_node: frozenset[WorkloadKey] = frozenset()
 
 
-def survey(
+def survey_losses(
     layout: Layout, replicas: Sequence[ReplicaGroup] | None = None, levels: Sequence[str] = ALL_LEVELS
 ) -> list[LevelSurvival]:
     """Count the effect of each failure of each level; a level of which nothing is known is left out."""
     locations = Locations(layout)
-    parts = survivability.components(layout.members)
+    parts = survivability.component_groups(layout.members)
     designed = survivability.as_designed(parts)
     found = []
     for level in dict.fromkeys(levels):
@@ -168,7 +168,7 @@ def _level_domains(layout: Layout, level: str, locations: Locations) -> LevelDom
             break
 
     def bounds(names: Sequence[str]) -> DomainSpread:
-        return spread(layout, [known[name] for name in names], level, locations)
+        return spread_over_domains(layout, [known[name] for name in names], level, locations)
 
     return LevelDomains(domains, within, bounds)
 
@@ -180,7 +180,7 @@ def risks(layout: Layout, levels: Iterable[LevelSurvival]) -> tuple[tuple[str, t
         counted.pop(NODE, None)  # the failure of a machine includes it
     events = [event for one in counted.values() for event in one.events]
     found: list[tuple[str, tuple[FailureEvent, ...]]] = []
-    for group in survivability.components(layout.members):
+    for group in survivability.component_groups(layout.members):
         for chosen in survivability.breaking_sets(group, _distinct(events, group)):
             found.append((group.name, chosen))
             if len(found) >= _MAX_RISKS:
@@ -188,7 +188,7 @@ def risks(layout: Layout, levels: Iterable[LevelSurvival]) -> tuple[tuple[str, t
     return tuple(found)
 
 
-def _distinct(events: Iterable[FailureEvent], group: Group) -> list[FailureEvent]:
+def _distinct(events: Iterable[FailureEvent], group: InstanceGroup) -> list[FailureEvent]:
     """One event for each set of members of the group that events take: that of the smallest level."""
     nodes = {member.node for member in group.members}
     first: dict[frozenset[str], FailureEvent] = {}

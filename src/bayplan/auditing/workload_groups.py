@@ -13,7 +13,7 @@ import msgspec
 
 from bayplan.auditing.audit_input import AuditInput, ObservedPod, ObservedPodSpec
 from bayplan.auditing.layout import ComponentInstance, Layout
-from bayplan.auditing.survivability import Group, majority
+from bayplan.auditing.survivability import InstanceGroup, majority
 from bayplan.model.disruption_budgets import DisruptionBudget
 from bayplan.model.workloads import WorkloadKey
 from bayplan.wire.meta import OwnerReference
@@ -34,7 +34,7 @@ _LookupKey = tuple[str, str, str]  # namespace, and the key and value of a label
 class ReplicaGroup(msgspec.Struct, frozen=True):
     """A group and the workloads that are its members, in the same order; `source` is the origin of its need."""
 
-    group: Group
+    group: InstanceGroup
     keys: tuple[WorkloadKey, ...]
     namespace: str = ""
     source: str = OWNER
@@ -54,7 +54,7 @@ def key_of(pod: ObservedPod) -> WorkloadKey:
     return WorkloadKey(f"{pod.metadata.namespace or 'default'}/{pod.metadata.name}")
 
 
-def runs(pod: ObservedPod) -> bool:
+def occupies_node(pod: ObservedPod) -> bool:
     """Whether it occupies a node."""
     return bool(pod.spec.node_name) and pod.status.phase not in ("Succeeded", "Failed")
 
@@ -91,7 +91,7 @@ def by_owner(
     found: dict[str, list[ObservedPod]] = {}
     for pod in pods:
         owner = next((owner for owner in pod.metadata.owner_references or () if owner.controller is not False), None)
-        if owner is None or owner.kind not in _REPLICATED or not runs(pod):
+        if owner is None or owner.kind not in _REPLICATED or not occupies_node(pod):
             continue
         named = owner_of(pod) or owner
         path = f"{pod.metadata.namespace or 'default'}/{named.name}"
@@ -122,7 +122,7 @@ def budget_groups(
     by_key: dict[_LookupKey, list[ObservedPod]] = {}
     used = {_lookup_key(budget) for budget in budgets}
     for pod in pods:
-        if runs(pod):
+        if occupies_node(pod):
             namespace = pod.metadata.namespace or "default"
             for key in ((namespace, "", ""), *((namespace, *label) for label in (pod.metadata.labels or {}).items())):
                 if key in used:
@@ -156,7 +156,7 @@ def _replica_group(
     members = tuple(
         ComponentInstance(pod.spec.node_name, _healthy(pod) and ready.get(pod.spec.node_name, False)) for pod in ordered
     )
-    group = Group(name, members, at_least=need)
+    group = InstanceGroup(name, members, at_least=need)
     return ReplicaGroup(group, tuple(map(key_of, ordered)), ordered[0].metadata.namespace or "default", source)
 
 
@@ -208,7 +208,9 @@ def workloads_of(
     return Workloads(
         owners=tuple(owner_groups(owned, ready, preferences)),
         budgets=tuple(budget_groups(given.pods, given.budgets, ready)),
-        lost_with_node=frozenset(key_of(pod) for pod in given.pods if runs(pod) and is_lost_with_its_node(pod)),
+        lost_with_node=frozenset(
+            key_of(pod) for pod in given.pods if occupies_node(pod) and is_lost_with_its_node(pod)
+        ),
         unspread=tuple(sorted(_unspread(given, owned, preferences))),
     )
 

@@ -156,9 +156,9 @@ class _AuditRun:
         layout = surveying.layout_of(self.given, self._catalogue)
         self._warn([*self.given.warnings, *unlisted_text(self.given.unlisted), *layout.notes])
         if self._legacy:
-            return auditing.audit(layout, self._profile)
+            return auditing.run_audit(layout, self._profile)
         self._workloads = workload_groups.workloads_of(self.given, layout, self._preferences)
-        return auditing.audit(
+        return auditing.run_audit(
             layout,
             self._profile,
             required_stages=self._stages,
@@ -188,7 +188,7 @@ class _AuditRun:
 
         asked = self._losses.levels()
         replicas = None if self._workloads is None else self._workloads.all
-        levels = survival.survey(layout, replicas, asked)
+        levels = survival.survey_losses(layout, replicas, asked)
         for name in sorted(self._losses.named() - {one.level for one in levels}):
             self._warn([f"no node has {name}: its loss is not simulated"])
         self._rescheduling, note = self._rescheduling_inputs()

@@ -125,9 +125,9 @@ def audit_once(cluster: ConnectionOptions, profile: str) -> Findings:
         return [], str(error)
     layout = surveying.layout_of(given)
     workloads = workload_groups.workloads_of(given, layout)
-    levels = survival.survey(layout, workloads.all if workloads else None)
+    levels = survival.survey_losses(layout, workloads.all if workloads else None)
     counted = survival.Survival(asked=survival.ALL_LEVELS, levels=tuple(levels), note="rescheduling is off")
-    found = audit.audit(layout, profiles.PROFILES[profile], workloads=workloads, survival=counted)
+    found = audit.run_audit(layout, profiles.PROFILES[profile], workloads=workloads, survival=counted)
     return list(audit_formats.gauge_samples(found, passed=found.passed())), ""
 
 

@@ -56,7 +56,7 @@ class Enforcer:
         return self.plan(self.choosing(now, precedence)(), now, placeable)
 
     def choosing(self, now: float, precedence: Mapping[WorkloadKey, Precedence]) -> Callable[[], EvictionChoice]:
-        """A function that chooses the victims; it may run in any thread, since nothing that it reads is changed in place."""
+        """A function that chooses the victims; it may run in any thread: nothing that it reads is changed in place."""
         return functools.partial(
             planning.choose_evictions, self._violations, now, self.settings, self._state(now), {**precedence}
         )

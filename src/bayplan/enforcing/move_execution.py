@@ -107,7 +107,7 @@ class MoveSettings(msgspec.Struct, frozen=True, kw_only=True):
     timeout: float = 300.0
 
 
-class Dropped(msgspec.Struct, frozen=True):
+class MoveDropped(msgspec.Struct, frozen=True):
     """A planned move that is not made, and why not."""
 
     workload: WorkloadKey
@@ -122,7 +122,7 @@ class MoveStep(msgspec.Struct, frozen=True):
     """
 
     evict: tuple[WorkloadMove, ...] = ()
-    dropped: tuple[Dropped, ...] = ()
+    dropped: tuple[MoveDropped, ...] = ()
     waiting: str = ""
     until: float = math.inf
     in_time: bool = False
@@ -178,7 +178,7 @@ class MoveExecution:
             evict.append(move)
         return MoveStep(tuple(evict), tuple(dropped))
 
-    def _drop_changed(self, view: MoveView) -> Iterable[Dropped]:
+    def _drop_changed(self, view: MoveView) -> Iterable[MoveDropped]:
         """Drop moves of workloads that changed: a pod recreated under the same name is not part of the plan."""
         for key, uid in list(self._left.items()):
             workload = view.workload(key)
@@ -190,14 +190,14 @@ class MoveExecution:
                 why = "" if view.is_recreated(key) else ORPHANED
             if why:
                 del self._left[key]
-                yield Dropped(key, why)
+                yield MoveDropped(key, why)
 
-    def _drop_useless(self, view: MoveView) -> Iterable[Dropped]:
+    def _drop_useless(self, view: MoveView) -> Iterable[MoveDropped]:
         """Drop moves that would not gain even if every budget allowed them: budgets change, and are waited for."""
         useful = {move.workload for move in view.plan(self._limits(self._left)).moves}
         for key in [key for key in self._left if key not in useful]:
             del self._left[key]
-            yield Dropped(key, NO_GAIN)
+            yield MoveDropped(key, NO_GAIN)
 
     def _limits(self, keys: Iterable[WorkloadKey], budgets: Sequence[DisruptionBudget] = ()) -> DisruptionLimits:
         among = frozenset(keys)
@@ -220,7 +220,7 @@ class MoveExecution:
 # Progress and outcome
 
 
-class Evicting(msgspec.Struct, frozen=True):
+class EvictionStarted(msgspec.Struct, frozen=True):
     """A pod is being evicted: the `number`-th of the `planned` moves."""
 
     move: WorkloadMove
@@ -228,7 +228,7 @@ class Evicting(msgspec.Struct, frozen=True):
     planned: int
 
 
-class Refused(msgspec.Struct, frozen=True):
+class EvictionRejected(msgspec.Struct, frozen=True):
     """The API server rejected an eviction now."""
 
     workload: WorkloadKey
@@ -259,7 +259,7 @@ class MoveCompleted(msgspec.Struct, frozen=True):
         return (self.target, 1) in self.move.after
 
 
-MoveEvent = Evicting | Refused | MoveWaiting | MoveCompleted | Dropped
+MoveEvent = EvictionStarted | EvictionRejected | MoveWaiting | MoveCompleted | MoveDropped
 
 
 class MovesOutcome(msgspec.Struct, kw_only=True):
@@ -270,7 +270,7 @@ class MovesOutcome(msgspec.Struct, kw_only=True):
 
     plan: Rebalancing
     made: list[MoveCompleted] = []
-    dropped: list[Dropped] = []
+    dropped: list[MoveDropped] = []
     left: tuple[WorkloadKey, ...] = ()
     stopped: str = ""
     interrupted: bool = False

@@ -70,7 +70,7 @@ class Eviction(msgspec.Struct, frozen=True):
     causes: tuple[Violation, ...]
 
 
-class Delay(msgspec.Struct, frozen=True):
+class DelayedEviction(msgspec.Struct, frozen=True):
     """A victim that is not evicted now. `until` is when to check again; infinite if only another change can help."""
 
     victim: WorkloadKey
@@ -98,8 +98,8 @@ class EvictionPlan(msgspec.Struct, frozen=True):
 
     evict: tuple[Eviction, ...] = ()
     in_grace: tuple[tuple[Violation, float], ...] = ()
-    waiting: tuple[Delay, ...] = ()
-    spared: tuple[Delay, ...] = ()
+    waiting: tuple[DelayedEviction, ...] = ()
+    spared: tuple[DelayedEviction, ...] = ()
     exact: bool = True
 
     @property
@@ -150,15 +150,15 @@ def plan_evictions(
         victim, causes = eviction.victim, eviction.causes
         until, why = state.refused.get(victim, (-math.inf, ""))
         if until > now:
-            spared.append(Delay(victim, why, causes, until))
+            spared.append(DelayedEviction(victim, why, causes, until))
         elif not limit.open:
-            waiting.append(Delay(victim, limit.why, causes, limit.until))
+            waiting.append(DelayedEviction(victim, limit.why, causes, limit.until))
         elif state.no_place.get(victim, -math.inf) > now:
-            spared.append(Delay(victim, NO_OTHER_TARGET, causes, state.no_place[victim]))
+            spared.append(DelayedEviction(victim, NO_OTHER_TARGET, causes, state.no_place[victim]))
         elif check.exhausted:
-            waiting.append(Delay(victim, CHECKED_LATER, causes, now))
+            waiting.append(DelayedEviction(victim, CHECKED_LATER, causes, now))
         elif not check.fits_elsewhere(victim):
-            spared.append(Delay(victim, NO_OTHER_TARGET, causes, now + settings.retry_after))
+            spared.append(DelayedEviction(victim, NO_OTHER_TARGET, causes, now + settings.retry_after))
         else:
             limit.take()
             evict.append(eviction)
@@ -203,7 +203,9 @@ def evictions_for(
             chosen[v.owner] = Eviction(v.owner, OWNS_AFFINITY, tuple(owned[v.owner]))
     anti_affinity = [v for v in violations if v.rule_type is RuleType.ANTI_AFFINITY]
     conflicts = [v for v in anti_affinity if not v.resolved_without(gone)]
-    choice = victims.choose((Conflict(v.owner, frozenset(v.peers) - gone, v.limit) for v in conflicts), precedence)
+    choice = victims.choose_victims(
+        (Conflict(v.owner, frozenset(v.peers) - gone, v.limit) for v in conflicts), precedence
+    )
     gone |= choice.victims
     for v in sorted(unmet, key=lambda v: victims.retention_order(v.owner, precedence[v.owner])):
         # If the other members of its set are evicted for other reasons, it is the lone member and can stay.

@@ -72,10 +72,12 @@ class Rebalancing(msgspec.Struct, frozen=True):
 
 
 # Moves a workload to where the scheduler would place it now; returns nothing if it fits nowhere.
-Place = Callable[[Workload], Shares]
+PlaceWorkload = Callable[[Workload], Shares]
 
 
-def plan_moves(index: PlacementIndex, place: Place, preferences: Preferences, limits: DisruptionLimits) -> Rebalancing:
+def plan_moves(
+    index: PlacementIndex, place: PlaceWorkload, preferences: Preferences, limits: DisruptionLimits
+) -> Rebalancing:
     """The moves to make. The index is left unchanged."""
     search = _MoveSearch(index, place, preferences, limits)
     exact = search.search_exactly()
@@ -85,7 +87,7 @@ def plan_moves(index: PlacementIndex, place: Place, preferences: Preferences, li
 
 
 def gains_of_moves(
-    index: PlacementIndex, place: Place, preferences: Preferences, keys: Sequence[WorkloadKey]
+    index: PlacementIndex, place: PlaceWorkload, preferences: Preferences, keys: Sequence[WorkloadKey]
 ) -> tuple[int, ...]:
     """The gain of moving these one after another to where `place` puts each. The index is left unchanged."""
     limits = DisruptionLimits(max_moves=len(keys), movable=lambda _workload: True)
@@ -99,7 +101,9 @@ class _TooManyTriesError(Exception):
 class _MoveSearch:
     """A search for moves. `best` are the moves that gain most so far."""
 
-    def __init__(self, index: PlacementIndex, place: Place, preferences: Preferences, limits: DisruptionLimits) -> None:
+    def __init__(
+        self, index: PlacementIndex, place: PlaceWorkload, preferences: Preferences, limits: DisruptionLimits
+    ) -> None:
         self._index, self._place, self._preferences, self._limits = index, place, preferences, limits
         self.best: tuple[WorkloadMove, ...] = ()
         self.n_tried = 0

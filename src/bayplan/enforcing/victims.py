@@ -17,13 +17,7 @@ from itertools import chain, groupby
 
 import msgspec
 
-from bayplan.enforcing.victim_search import (
-    ConflictComponent,
-    ConflictRule,
-    StepBudget,
-    TooManyStepsError,
-    VictimSearch,
-)
+from bayplan.enforcing.victim_search import ConflictComponent, ConflictRule, StepBudget, TooManyStepsError, VictimSearch
 from bayplan.model.workloads import WorkloadKey
 
 MAX_EXACT_CONFLICTS = 20  # of a component, for the exact search
@@ -53,7 +47,7 @@ class VictimChoice(msgspec.Struct, frozen=True):
     exact: bool
 
 
-def choose(conflicts: Iterable[Conflict], precedence: Mapping[WorkloadKey, Precedence]) -> VictimChoice:
+def choose_victims(conflicts: Iterable[Conflict], precedence: Mapping[WorkloadKey, Precedence]) -> VictimChoice:
     """The workloads to evict so that no conflict remains."""
     victims: set[WorkloadKey] = set()
     exact = True

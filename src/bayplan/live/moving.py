@@ -17,15 +17,15 @@ import msgspec
 from bayplan.enforcing import move_execution
 from bayplan.enforcing.move_execution import (
     GONE,
-    Dropped,
-    Evicting,
+    EvictionRejected,
+    EvictionStarted,
     MoveCompleted,
+    MoveDropped,
     MoveEvent,
     MoveExecution,
     MoveSettings,
     MovesOutcome,
     MoveWaiting,
-    Refused,
     Replacement,
     SeenPod,
 )
@@ -136,18 +136,18 @@ class Mover:
         """Evict a pod. Return whether the API server accepted the eviction."""
         key = move.workload
         total = len(self.outcome.plan.moves)
-        self._report(Evicting(move, total - len(self._execution.left) + 1, total))
+        self._report(EvictionStarted(move, total - len(self._execution.left) + 1, total))
         try:
             await self._writer.evict(pod)
         except PodGoneError:
             self._execution.drop(key)
-            self._drop(Dropped(key, GONE))
+            self._drop(MoveDropped(key, GONE))
             return False
         except (RejectedError, UnknownOutcomeError) as error:
             if isinstance(error.__cause__, NOT_AUTHORIZED):
                 raise error.__cause__ from None
             self._execution.refused(key, _reason(error), self._clock())
-            self._report(Refused(key, _reason(error)))
+            self._report(EvictionRejected(key, _reason(error)))
             return False
         self._execution.evicted(key, self._clock())
         return True
@@ -186,7 +186,7 @@ class Mover:
                     f"the scheduler put {one.move.workload} elsewhere than planned, and nothing was gained"
                 )
 
-    def _drop(self, dropped: Dropped) -> None:
+    def _drop(self, dropped: MoveDropped) -> None:
         self.outcome.dropped.append(dropped)
         self._report(dropped)
 

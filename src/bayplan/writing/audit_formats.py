@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from bayplan.auditing.audit import FAILED, NA, PASS, UNDECIDED, WARN, Audit, Result
+from bayplan.auditing.audit import FAILED, NA, PASS, UNDECIDED, WARN, Audit, CheckResult
 from bayplan.auditing.profiles import FAIL, FAIL_IF_SHOWN, PROFILES
 from bayplan.writing import survival_report, tables
 from bayplan.writing.audit_report import VERDICTS, finding
@@ -60,13 +60,13 @@ def _properties(audit: Audit) -> list[str]:
     return ["    <properties>", *inner, "    </properties>"] if inner else []
 
 
-def _junit_element(result: Result, *, allow_undecided: bool) -> str:
+def _junit_element(result: CheckResult, *, allow_undecided: bool) -> str:
     if result.verdict == FAILED or (result.gates and not allow_undecided):
         return "failure"
     return "skipped" if result.verdict in (UNDECIDED, NA) else "system-out"
 
 
-def _testcase(result: Result, element: str, profile: str) -> list[str]:
+def _testcase(result: CheckResult, element: str, profile: str) -> list[str]:
     verdict = f"{UNDECIDED}: " if result.verdict == UNDECIDED else ""
     message = _quoted(verdict + finding(result))
     inner = {
@@ -107,7 +107,7 @@ def _bag(audit: Audit) -> dict[str, Any]:
     }
 
 
-def _rule(result: Result) -> dict[str, Any]:
+def _rule(result: CheckResult) -> dict[str, Any]:
     return {
         "id": result.id,
         "shortDescription": {"text": result.title},
@@ -116,7 +116,9 @@ def _rule(result: Result) -> dict[str, Any]:
     }
 
 
-def _sarif_result(result: Result, rule_ids: list[str], line_by_node: Mapping[str, Place], file: str) -> dict[str, Any]:
+def _sarif_result(
+    result: CheckResult, rule_ids: list[str], line_by_node: Mapping[str, Place], file: str
+) -> dict[str, Any]:
     level = _LEVELS.get(result.verdict, "warning" if result.required else "note")
     verdict = "" if result.verdict != UNDECIDED else "undecided: "
     mark = hashlib.sha256(f"{result.id} {' '.join(sorted(result.nodes))}".encode()).hexdigest()

@@ -17,8 +17,8 @@ from bayplan.auditing.audit import (
     UNDECIDED,
     WARN,
     Audit,
+    CheckResult,
     RedundancyStage,
-    Result,
     StageRange,
 )
 from bayplan.auditing.layout import HOST, LEVELS, RACK, REGION, ZONE, AuditNode, Layout
@@ -45,7 +45,7 @@ def checks_table(audit: Audit, *, with_inapplicable: bool = False) -> Table:
     return Table(("VERDICT", "CHECK", "EVIDENCE", "FINDING"), rows, [_STYLES.get(r.verdict, "") for r in shown])
 
 
-def finding(result: Result) -> str:
+def finding(result: CheckResult) -> str:
     """The message of a check, with the nodes that it concerns if the check did not pass."""
     if result.verdict not in (FAILED, WARN, UNDECIDED) or not result.nodes:
         return result.message
@@ -118,7 +118,7 @@ def _reached(reached: StageRange) -> dict[str, str]:
     return {"atLeast": reached.at_least, "atMost": reached.at_most}
 
 
-def _check(result: Result) -> dict[str, Any]:
+def _check(result: CheckResult) -> dict[str, Any]:
     return {
         "id": result.id,
         "title": result.title,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from bayplan.enforcing.move_execution import (
-    Dropped,
-    Evicting,
+    EvictionRejected,
+    EvictionStarted,
     MoveCompleted,
+    MoveDropped,
     MoveEvent,
     MovesOutcome,
     MoveWaiting,
-    Refused,
 )
 from bayplan.enforcing.rebalancing import Rebalancing, WorkloadMove
 from bayplan.enforcing.soft_rules import Shares
@@ -104,14 +104,14 @@ def _targets(shares: Shares) -> list[dict[str, Any]]:
 def event_line(event: MoveEvent) -> str:
     """One sentence about an event of --apply."""
     match event:
-        case Evicting(move, number, planned):
+        case EvictionStarted(move, number, planned):
             gain, source, target = sum(move.gain.values()), shown(move.before), shown(move.after)
             return f"move {number} of {planned}: evicting {move.workload} from {source} to {target}, {gain:+} points"
-        case Refused(workload, why):
+        case EvictionRejected(workload, why):
             return f"{workload} is not evicted now: {why}"
         case MoveWaiting(why, seconds):
             return f"{why}; trying again in {seconds:.0f} s"
-        case Dropped(workload, why):
+        case MoveDropped(workload, why):
             return f"{workload} is not moved: {why}"
         case MoveCompleted():
             return _move_completed(event)

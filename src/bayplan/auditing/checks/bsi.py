@@ -11,9 +11,9 @@ from bayplan.auditing.outcomes import (
     NO_PODS,
     NOT_APPLICABLE,
     OPEN,
+    AuditFacts,
     Check,
     CheckOutcome,
-    Facts,
     hidden,
     layout_text,
     workloads_text,
@@ -26,7 +26,7 @@ _ROLE_PREFIX = "node-role.kubernetes.io/"
 # bsi-cp-three-nodes: there are at least three control-plane nodes.
 
 
-def _three_nodes(facts: Facts) -> CheckOutcome:
+def _three_nodes(facts: AuditFacts) -> CheckOutcome:
     names = tuple(node.name for node in facts.layout.control_plane)
     if not names:
         return hidden()
@@ -39,8 +39,10 @@ THREE_NODES = (Check("bsi-cp-three-nodes", "Three control-plane nodes", SOURCE, 
 # bsi-cp-three-zones, bsi-worker-two-zones, bsi-infra-two-zones: the nodes of each role span so many zones.
 
 
-def _at_least(n_zones: int, what: str, choose: Callable[[Facts], list[AuditNode]]) -> Callable[[Facts], CheckOutcome]:
-    def run(facts: Facts) -> CheckOutcome:
+def _at_least(
+    n_zones: int, what: str, choose: Callable[[AuditFacts], list[AuditNode]]
+) -> Callable[[AuditFacts], CheckOutcome]:
+    def run(facts: AuditFacts) -> CheckOutcome:
         nodes = choose(facts)
         if not nodes:
             return CheckOutcome(NOT_APPLICABLE, f"no {what}") if what != "control-plane nodes" else hidden()
@@ -51,7 +53,7 @@ def _at_least(n_zones: int, what: str, choose: Callable[[Facts], list[AuditNode]
     return run
 
 
-def _infra(facts: Facts) -> list[AuditNode]:
+def _infra(facts: AuditFacts) -> list[AuditNode]:
     """By the label that OpenShift and others set on nodes for routers, registries and monitoring."""
     return [node for node in facts.layout.nodes if INFRA_LABEL in node.labels]
 
@@ -81,7 +83,7 @@ ZONES = (
 # bsi-every-role-twice: every node role is held by at least two nodes.
 
 
-def _every_role_twice(facts: Facts) -> CheckOutcome:
+def _every_role_twice(facts: AuditFacts) -> CheckOutcome:
     nodes_by_role: dict[str, list[str]] = {}
     for node in facts.layout.nodes:
         for key in node.labels:
@@ -103,8 +105,8 @@ EVERY_ROLE_TWICE = (Check("bsi-every-role-twice", "Several nodes of every role",
 # bsi-stanza-KIND: Deployments and StatefulSets of several replicas have anti-affinity or spread constraints.
 
 
-def _stanza(kind: str) -> Callable[[Facts], CheckOutcome]:
-    def run(facts: Facts) -> CheckOutcome:
+def _stanza(kind: str) -> Callable[[AuditFacts], CheckOutcome]:
+    def run(facts: AuditFacts) -> CheckOutcome:
         if facts.workloads is None:
             return NO_PODS
         unspread = tuple(name for name in facts.workloads.unspread if name.startswith(f"{kind} "))

@@ -18,9 +18,9 @@ from bayplan.auditing.outcomes import (
     OPEN,
     SHORT_NAMES,
     UNKNOWN_COMPONENTS,
+    AuditFacts,
     Check,
     CheckOutcome,
-    Facts,
     hidden,
     layout_text,
     not_in_use,
@@ -32,7 +32,7 @@ from bayplan.auditing.spread import DomainSpread
 # cp-hidden: the control plane is visible at all; otherwise no statement about it is made.
 
 
-def _visible(facts: Facts) -> CheckOutcome:
+def _visible(facts: AuditFacts) -> CheckOutcome:
     if facts.hidden:
         return CheckOutcome(OPEN, HIDDEN, fix="give the dump of the hosting cluster with --hosting")
     names = tuple(node.name for node in facts.layout.control_plane)
@@ -47,7 +47,7 @@ VISIBLE = (Check("cp-hidden", "The control plane is visible", "SCS-0214-v2", _vi
 # cp-role-mismatch: role labels and running components agree on which nodes belong to the control plane.
 
 
-def _roles_match(facts: Facts) -> CheckOutcome:
+def _roles_match(facts: AuditFacts) -> CheckOutcome:
     layout = facts.layout
     if layout.is_hosted:
         return CheckOutcome(NOT_APPLICABLE, "the control plane runs on another cluster")
@@ -74,7 +74,7 @@ ROLE_MISMATCH = (Check("cp-role-mismatch", "Role labels match running components
 # labelled.
 
 
-def _machines(facts: Facts) -> CheckOutcome:
+def _machines(facts: AuditFacts) -> CheckOutcome:
     nodes = facts.layout.control_plane
     if not nodes:
         return hidden()
@@ -98,7 +98,7 @@ MACHINES = (
 # scs-0214-cp-zones: control-plane nodes span zones.
 
 
-def _zones(facts: Facts) -> CheckOutcome:
+def _zones(facts: AuditFacts) -> CheckOutcome:
     nodes = facts.layout.control_plane
     if not nodes:
         return hidden()
@@ -114,7 +114,7 @@ ZONES = (Check("scs-0214-cp-zones", "Control plane over several zones", "SCS-021
 # scs-0214-worker-spread: workers span zones; in a single zone, hosts.
 
 
-def _workers(facts: Facts) -> CheckOutcome:
+def _workers(facts: AuditFacts) -> CheckOutcome:
     nodes = facts.layout.workers
     if len(nodes) < 2:
         return CheckOutcome(NOT_APPLICABLE, f"{len(nodes)} worker{'s'[: len(nodes) != 1]}: nothing to spread")
@@ -143,7 +143,7 @@ WORKER_SPREAD = (
 # scs-0214-cp-each-zone: a control-plane node is in every zone in use, as older versions of the standard require.
 
 
-def _each_zone(facts: Facts) -> CheckOutcome:
+def _each_zone(facts: AuditFacts) -> CheckOutcome:
     nodes = facts.layout.control_plane
     if not nodes:
         return hidden()
@@ -164,8 +164,8 @@ EACH_ZONE = (
 # scs-0213-dup-COMPONENT: every control-plane component has at least two instances.
 
 
-def _duplicated(component: str) -> Callable[[Facts], CheckOutcome]:
-    def run(facts: Facts) -> CheckOutcome:
+def _duplicated(component: str) -> Callable[[AuditFacts], CheckOutcome]:
+    def run(facts: AuditFacts) -> CheckOutcome:
         unknown = unknown_members(facts, component)
         if unknown is not None:
             return unknown
@@ -188,8 +188,8 @@ DUPLICATED = tuple(
 # scs-0213-half-COMPONENT: no machine runs more than half of the instances of a control-plane component.
 
 
-def _half(component: str) -> Callable[[Facts], CheckOutcome]:
-    def run(facts: Facts) -> CheckOutcome:
+def _half(component: str) -> Callable[[AuditFacts], CheckOutcome]:
+    def run(facts: AuditFacts) -> CheckOutcome:
         unknown = unknown_members(facts, component)
         if unknown is not None:
             return unknown
@@ -226,8 +226,8 @@ HALF = tuple(
 # fd-n1-component-LEVEL: every component keeps one healthy instance after the loss of any one domain of the level.
 
 
-def _n1_component(level: str) -> Callable[[Facts], CheckOutcome]:
-    def run(facts: Facts) -> CheckOutcome:
+def _n1_component(level: str) -> Callable[[AuditFacts], CheckOutcome]:
+    def run(facts: AuditFacts) -> CheckOutcome:
         unused = not_in_use(facts, level)
         if unused is not None:
             return unused
@@ -248,7 +248,7 @@ def _n1_component(level: str) -> Callable[[Facts], CheckOutcome]:
     return run
 
 
-def _survives(facts: Facts, component: str, level: str) -> bool | None:
+def _survives(facts: AuditFacts, component: str, level: str) -> bool | None:
     members = facts.layout.members.get(component)
     if members is None:
         return None

@@ -6,7 +6,16 @@ from collections.abc import Callable
 
 from bayplan.auditing import spread
 from bayplan.auditing.layout import ETCD, HOST, ZONE
-from bayplan.auditing.outcomes import BROKEN, HOLDS, Check, CheckOutcome, Facts, layout_text, state_of, unknown_members
+from bayplan.auditing.outcomes import (
+    BROKEN,
+    HOLDS,
+    AuditFacts,
+    Check,
+    CheckOutcome,
+    layout_text,
+    state_of,
+    unknown_members,
+)
 
 # fd-quorum-etcd-LEVEL: a majority of etcd survives the loss of any one host or zone, both with all members healthy
 # and with those that are healthy now.
@@ -14,8 +23,8 @@ from bayplan.auditing.outcomes import BROKEN, HOLDS, Check, CheckOutcome, Facts,
 _SAFETY_TEXTS = {True: "safe", False: "unsafe", None: "not known"}
 
 
-def _quorum(level: str) -> Callable[[Facts], CheckOutcome]:
-    def run(facts: Facts) -> CheckOutcome:
+def _quorum(level: str) -> Callable[[AuditFacts], CheckOutcome]:
+    def run(facts: AuditFacts) -> CheckOutcome:
         unknown = unknown_members(facts, ETCD)
         if unknown is not None:
             return unknown
@@ -39,7 +48,7 @@ def _quorum(level: str) -> Callable[[Facts], CheckOutcome]:
     return run
 
 
-def _quorum_now(facts: Facts, level: str) -> bool | None:
+def _quorum_now(facts: AuditFacts, level: str) -> bool | None:
     """Whether the remaining healthy members are a majority of all members, whichever domain is lost."""
     members = facts.layout.members[ETCD]
     healthy = [facts.known[member.node] for member in members if member.healthy and member.node in facts.known]
@@ -56,7 +65,7 @@ QUORUM = tuple(
 # fd-odd-etcd: the number of etcd members is odd, because an additional even member tolerates no further loss.
 
 
-def _odd(facts: Facts) -> CheckOutcome:
+def _odd(facts: AuditFacts) -> CheckOutcome:
     unknown = unknown_members(facts, ETCD)
     if unknown is not None:
         return unknown

@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 from bayplan.auditing.catalogue import DEFAULT_ZONE, HOST_KEY, KEYS, REGION_KEY, ZONE_KEY
 from bayplan.auditing.layout import DECLARED, HOST, INFERRED, OBSERVED, REGION, ZONE
-from bayplan.auditing.outcomes import BROKEN, HOLDS, NOT_APPLICABLE, OPEN, Check, CheckOutcome, Facts
+from bayplan.auditing.outcomes import BROKEN, HOLDS, NOT_APPLICABLE, OPEN, AuditFacts, Check, CheckOutcome
 
 # scs-0214-labels-zone, scs-0214-labels-region, lbl-host-present: every node carries a label for its zone, its region
 # and its host.
 
 
-def _present(level: str, key: str) -> Callable[[Facts], CheckOutcome]:
-    def run(facts: Facts) -> CheckOutcome:
+def _present(level: str, key: str) -> Callable[[AuditFacts], CheckOutcome]:
+    def run(facts: AuditFacts) -> CheckOutcome:
         # A host that is inferred from the provider needs no label.
         missing = tuple(
             node.name
@@ -43,7 +43,7 @@ PRESENT = (
 # scs-0214-labels-current: labels agree with every second source: pods bound earlier, storage, Machines, an inventory.
 
 
-def _current(facts: Facts) -> CheckOutcome:
+def _current(facts: AuditFacts) -> CheckOutcome:
     wrong: dict[str, list[str]] = {}
     n_compared = 0
     for node in facts.layout.nodes:
@@ -70,8 +70,8 @@ CURRENT = (Check("scs-0214-labels-current", "Labels are current", "SCS-0214-v2, 
 # lbl-host-one-zone, lbl-zone-one-region: a host is in one zone, a zone in one region.
 
 
-def _one_parent(level: str, above: str) -> Callable[[Facts], CheckOutcome]:
-    def run(facts: Facts) -> CheckOutcome:
+def _one_parent(level: str, above: str) -> Callable[[AuditFacts], CheckOutcome]:
+    def run(facts: AuditFacts) -> CheckOutcome:
         nodes: dict[str, list[str]] = {}
         parents: dict[str, set[str]] = {}
         for node in facts.layout.nodes:
@@ -100,7 +100,7 @@ ONE_PARENT = (
 # lbl-host-vacuous: host labels name the physical machine, not the node itself.
 
 
-def _host_names_machine(facts: Facts) -> CheckOutcome:
+def _host_names_machine(facts: AuditFacts) -> CheckOutcome:
     labelled = [node for node in facts.layout.nodes if HOST in node.keys]
     vacuous = tuple(node.name for node in labelled if node.vacuous)
     if not labelled:
@@ -119,7 +119,7 @@ HOST_VACUOUS = (
 # lbl-mixed-keys: one label key names the host, on all nodes.
 
 
-def _one_host_key(facts: Facts) -> CheckOutcome:
+def _one_host_key(facts: AuditFacts) -> CheckOutcome:
     used: dict[str, int] = {}
     disagreeing = []
     labelled = [node for node in facts.layout.nodes if HOST in node.keys]
@@ -145,7 +145,7 @@ MIXED_KEYS = (Check("lbl-mixed-keys", "One host label everywhere", "label catalo
 # lbl-zone-uninformative: a single zone that has the provider's default name carries no information.
 
 
-def _zone_informative(facts: Facts) -> CheckOutcome:
+def _zone_informative(facts: AuditFacts) -> CheckOutcome:
     zones = {node.at(ZONE) for node in facts.layout.nodes} - {None}
     if not zones:
         return CheckOutcome(NOT_APPLICABLE, "no node has a zone label")

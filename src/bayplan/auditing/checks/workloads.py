@@ -13,9 +13,9 @@ from bayplan.auditing.outcomes import (
     NOT_APPLICABLE,
     OPEN,
     PLURALS,
+    AuditFacts,
     Check,
     CheckOutcome,
-    Facts,
     not_in_use,
     workloads_text,
 )
@@ -25,8 +25,8 @@ from bayplan.auditing.workload_loss import amounts_text
 # fd-n1-workloads-LEVEL: no group of at least two replicas is lost with one domain of the level.
 
 
-def _n1_workloads(level: str) -> Callable[[Facts], CheckOutcome]:
-    def run(facts: Facts) -> CheckOutcome:
+def _n1_workloads(level: str) -> Callable[[AuditFacts], CheckOutcome]:
+    def run(facts: AuditFacts) -> CheckOutcome:
         if facts.workloads is None:
             return NO_PODS
         unused = not_in_use(facts, level)
@@ -62,8 +62,8 @@ N1_WORKLOADS = tuple(
 # level.
 
 
-def _need_workloads(level: str) -> Callable[[Facts], CheckOutcome]:
-    def run(facts: Facts) -> CheckOutcome:
+def _need_workloads(level: str) -> Callable[[AuditFacts], CheckOutcome]:
+    def run(facts: AuditFacts) -> CheckOutcome:
         if facts.workloads is None:
             return NO_PODS
         needing = [one.group.name for one in facts.workloads.all if one.source == BUDGET or one.group.need > 1]
@@ -90,7 +90,7 @@ def _need_workloads(level: str) -> Callable[[Facts], CheckOutcome]:
     return run
 
 
-def _rescheduled_text(facts: Facts, level: str, weak: list[str]) -> str:
+def _rescheduled_text(facts: AuditFacts, level: str, weak: list[str]) -> str:
     """How many of the weak workloads have enough replicas again once displaced pods are rescheduled."""
     assert facts.survival is not None
     found = facts.survival.at(level)
@@ -110,8 +110,8 @@ NEED_WORKLOADS = tuple(
 # fd-room-LEVEL: the pods that the loss of any one domain of the level displaces fit on the remaining nodes.
 
 
-def _room(level: str) -> Callable[[Facts], CheckOutcome]:
-    def run(facts: Facts) -> CheckOutcome:
+def _room(level: str) -> Callable[[AuditFacts], CheckOutcome]:
+    def run(facts: AuditFacts) -> CheckOutcome:
         survival = facts.survival
         if facts.workloads is None or survival is None:
             return NO_PODS

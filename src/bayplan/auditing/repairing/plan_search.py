@@ -289,7 +289,7 @@ def _components_of_a_full_node(layout: Layout) -> tuple[str, ...]:
 
 def in_joining_order(adds: Sequence[NodeMove], problem: RepairProblem) -> tuple[NodeMove, ...]:
     """The order in which new members join; one that the majority could not wait for joins as a learner."""
-    groups = {group.name: group for group in survivability.components(problem.layout.members)}
+    groups = {group.name: group for group in survivability.component_groups(problem.layout.members)}
     ordered = []
     for move in adds:
         joined = [groups[name] for name in move.components if groups[name].quorum]
@@ -311,7 +311,7 @@ def in_safe_order(moves: Sequence[NodeMove], problem: RepairProblem) -> tuple[tu
     for node, components in problem.new_nodes.items():  # they join first
         for component in components:
             joined[component].append(ComponentInstance(node))
-    groups = survivability.components(joined)
+    groups = survivability.component_groups(joined)
     down = {member.node for group in groups for member in group.members if not member.healthy}
     waiting, ordered, safe = sorted(moves, key=lambda m: (m.node not in down, problem.rank[m.node])), [], True
     for move in waiting:
@@ -327,7 +327,7 @@ def in_safe_order(moves: Sequence[NodeMove], problem: RepairProblem) -> tuple[tu
     return tuple(ordered), safe
 
 
-def how_to_replace(node: str, groups: Iterable[survivability.Group]) -> str:
+def how_to_replace(node: str, groups: Iterable[survivability.InstanceGroup]) -> str:
     """
     Add first if the successor may join before the node is removed, else remove first if that is safe, else not yet.
 

@@ -140,7 +140,7 @@ def meets(layout: Layout, demands: Iterable[SpreadDemand]) -> bool:
     locations, known = Locations(layout), layout.by_name()
     for demand in demands:
         for group, nodes in members_of(layout).items():
-            found = spreading.spread(layout, [known[node] for node in nodes], demand.level, locations)
+            found = spreading.spread_over_domains(layout, [known[node] for node in nodes], demand.level, locations)
             if not demand.met(group, found.n, found.hi):
                 return False
     return True
@@ -149,7 +149,7 @@ def meets(layout: Layout, demands: Iterable[SpreadDemand]) -> bool:
 def tolerances(layout: Layout, demands: Iterable[SpreadDemand]) -> dict[str, int]:
     """How many domains of each demanded level may certainly fail."""
     asked = list(dict.fromkeys(demand.level for demand in demands))
-    reports = {one.level: one.control_plane.tolerance for one in survival.survey(layout, levels=asked)}
+    reports = {one.level: one.control_plane.tolerance for one in survival.survey_losses(layout, levels=asked)}
     return {level: reports.get(level, 0) for level in asked}
 
 

@@ -55,7 +55,7 @@ def propose_repair(
     asked = list(dict.fromkeys([*asked, *_demands_of_stages(required_stages)]))
     keep = frozenset(node.name for node in layout.by_name().values() if node.holds)
     plan = plan_search.plan_repair(layout, asked, keep=keep)
-    after = auditing.audit(
+    after = auditing.run_audit(
         plans.layout_after(layout, plan),
         found.profile,
         required_stages=required_stages,
