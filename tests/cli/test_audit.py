@@ -81,8 +81,8 @@ def test_odd_input_is_a_warning_and_still_audited(run, dump, tmp_path):
     (tmp_path / "hosts.yaml").write_text("n0: {host: a}\nghost: {host: b}\n")
     done = run("audit", "-f", dump, "-f", more, "--inventory", tmp_path / "hosts.yaml")
     assert done.exit_code == 1
-    assert "warning: Node n0 is given more than once; the first one counts\n" in done.stderr
-    assert "warning: the nodes belong to 2 clusters (c, other) and are judged as one\n" in done.stderr
+    assert "warning: Node n0 is in the input more than once; the first one is used\n" in done.stderr
+    assert "warning: the nodes belong to 2 clusters (c, other) and are audited as one\n" in done.stderr
     assert "hosts.yaml names an unknown node: ghost\n" in done.stderr
 
 
@@ -94,7 +94,7 @@ def test_many_duplicates_are_one_warning(run, dump, tmp_path):
     (tmp_path / "again.yaml").write_text(dump.read_text())
     done = run("audit", "-f", dump, "-f", tmp_path / "again.yaml", "-o", "json")
     assert lines_of(done) == [
-        "warning: 3 objects are given more than once (Node n0, Node n1, Node n2); the first of each counts"
+        "warning: 3 objects are in the input more than once (Node n0, Node n1, Node n2); the first of each is used"
     ]
     assert len(json.loads(done.stdout)["layout"]["nodes"]) == 3
 
@@ -109,7 +109,7 @@ def test_objects_of_two_clusters_are_known_by_their_ids(run, dump, tmp_path, obj
         (tmp_path / f"more-{i}.json").write_text(json.dumps({"apiVersion": "v1", **one}))
     done = run("audit", "-f", dump, "-f", tmp_path / "more-0.json", "-f", tmp_path / "more-1.json")
     assert done.exit_code == 1
-    assert "warning: the objects come from several clusters, by their uids, and are judged as one" in lines_of(done)
+    assert "warning: the objects come from several clusters, by their uids, and are audited as one" in lines_of(done)
 
 
 @pytest.mark.parametrize("places, line", [

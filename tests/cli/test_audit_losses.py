@@ -250,5 +250,5 @@ def test_objects_given_twice_do_not_stop_the_losses(run, tmp_path):
         (tmp_path / name).write_text(json.dumps(service))
     done = run("audit", "-f", CLUSTER, "-f", tmp_path / "one.json", "-f", tmp_path / "two.json", "-o", "json")
     assert done.exit_code == 0
-    assert "warning: Service shop/web is given more than once; the first one counts\n" in done.stderr
+    assert "warning: Service shop/web is in the input more than once; the first one is used\n" in done.stderr
     assert json.loads(done.stdout)["survivability"]["rescheduled"] is True

@@ -71,7 +71,7 @@ def test_the_table(run, fleet):
         f"web        deployment/web  <none>    <none>    {LACKS}",
     ]
     assert result.stderr.splitlines() == [
-        "note: 2 bindings were made from templates and their policies",
+        "note: 2 bindings were created from templates and their policies",
         "note: 1 of 2 placed",
     ]
     assert result.exit_code == 1

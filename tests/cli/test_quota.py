@@ -153,5 +153,5 @@ def test_the_objects_of_a_fleet_are_ignored(asked, tmp_path):
         "apiVersion: cluster.karmada.io/v1alpha1\nkind: Cluster\nmetadata: {name: c}\n"
     )
     result = asked()
-    assert "note: clusters, policies and bindings are left aside: this answer is about nodes" in result.stderr
-    assert "of no use without clusters" not in result.stderr
+    assert "note: clusters, policies and bindings are ignored: this answer is about nodes" in result.stderr
+    assert "are ignored without clusters" not in result.stderr

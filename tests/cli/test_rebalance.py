@@ -50,7 +50,7 @@ def test_a_pod_moves_to_the_node_that_recovered(run, files):
     result = run("rebalance", "-f", "back.yaml")
     assert result.exit_code == 1
     header, row = result.stdout.splitlines()
-    assert header.split() == ["NAMESPACE", "NAME", "FROM", "TO", "GAIN", "OF", "WHICH"]
+    assert header.split() == ["NAMESPACE", "NAME", "FROM", "TO", "GAIN", "BY", "RULE"]
     # The fourth pod has a peer on every node, so one move gains everything.
     assert row.split() == ["shop", "web-0", "a", "c", "+200", "InterPodAffinity", "+200"]
     assert result.stderr == (

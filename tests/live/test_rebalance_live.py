@@ -195,7 +195,7 @@ async def test_the_documented_rights_are_enough(kube_server, admin, crowd):
     async with in_process(kube_server), crowd.reconciled():
         code, _, said = await ended("rebalance", kube_server, "--apply", "--yes", user="restricted")
     assert code == 0, said
-    assert "judged without" not in said
+    assert "decided without" not in said
     assert "2 of 2 moves made" in said
 
 

@@ -75,7 +75,7 @@ def test_a_resource_that_may_not_be_listed_is_a_note(kube_server, cluster):
     done = bayplan("snapshot", "--kubeconfig", kube_server.kubeconfig("restricted"))
     assert done.exit_code == 0, done.stderr
     assert {item["kind"] for item in json.loads(done.stdout)["items"]} == {"Node", "Pod", "Namespace"}
-    assert "judged without services" in done.stderr
+    assert "decided without services" in done.stderr
     assert "secrets" not in done.stderr
     assert "configmaps" not in done.stderr
 

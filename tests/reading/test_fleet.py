@@ -143,7 +143,7 @@ def test_in_a_fleet_controllers_create_no_pods(load):
 def test_policies_without_clusters_are_noted(load):
     found = cluster.cluster_of(load(SHOP + POLICY % DIVIDED))
     assert len(found.pending) == 4
-    assert any("of no use without clusters" in note for note in found.notes)
+    assert any("are ignored without clusters" in note for note in found.notes)
 
 
 # Bindings
@@ -248,8 +248,8 @@ def test_notes_of_a_fleet(load):
     )
     assert found.notes == [
         "not scheduled, because they are suspended: 1 binding",
-        "selected by no policy: 1 Deployment",
-        "1 Node is left aside: with Cluster objects in the input, workloads go to clusters",
+        "not propagated, because no policy selects them: 1 Deployment",
+        "1 Node is ignored: with Cluster objects in the input, workloads are placed on clusters",
         "a WorkloadRebalancer names Deployment web/nobody, which has no binding here",
         "PropagationPolicy web/everywhere names clusters that are not in the input: b, c",
     ]

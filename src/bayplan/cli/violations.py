@@ -110,7 +110,7 @@ def violations(
     shown = _in_scope(whole, found.index, is_included)
     in_force = None if isinstance(found, Fleet) else settings  # violations in a fleet are not enforced
     console.answer(_written(shown, found.index, in_force, output, console.table_width))
-    _notes(shown, console)
+    _note_counts(shown, "binding" if isinstance(found, Fleet) else "pod", console)
     return commands.exit_code(not shown.verdicts, exit_zero=exit_zero)
 
 
@@ -127,14 +127,14 @@ def _in_scope(
     return msgspec.structs.replace(whole, verdicts=tuple(verdicts))
 
 
-def _notes(shown: EnforcementPreview, console: Console) -> None:
+def _note_counts(shown: EnforcementPreview, victim: str, console: Console) -> None:
     n_violations = len(shown.verdicts)
     if not n_violations:
         console.note("no violations")
         return
     evicted = {outcome.victim for verdict in shown.verdicts for outcome in verdict.outcomes if not outcome.spared}
-    noun, pods = "violation" if n_violations == 1 else "violations", "pod" if len(evicted) == 1 else "pods"
-    console.note(f"{n_violations} {noun}; {len(evicted)} {pods} would be evicted")
+    violations, victims = ("" if n == 1 else "s" for n in (n_violations, len(evicted)))
+    console.note(f"{n_violations} violation{violations}; {len(evicted)} {victim}{victims} would be evicted")
     if not shown.exact:
         console.note("the conflicts are too many for an exact choice of victims; fewer evictions may be enough")
 

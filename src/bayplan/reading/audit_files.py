@@ -233,16 +233,16 @@ class AuditObjects:
         self, nodes: Sequence[audit_input.ObservedNode], pods: Iterable[audit_input.ObservedPod]
     ) -> Iterator[str]:
         if len(self._duplicates) == 1:
-            yield f"{self._duplicates[0]} is given more than once; the first one counts"
+            yield f"{self._duplicates[0]} is in the input more than once; the first one is used"
         elif self._duplicates:
             more = ", …" if len(self._duplicates) > _MAX_NAMES_SHOWN else ""
             shown = ", ".join(self._duplicates[:_MAX_NAMES_SHOWN])
-            yield f"{len(self._duplicates)} objects are given more than once ({shown}{more}); the first of each counts"
+            yield f"{len(self._duplicates)} objects are in the input more than once ({shown}{more}); the first of each is used"
         names = sorted({(node.metadata.annotations or {}).get(_CLUSTER_NAME, "") for node in nodes} - {""})
         if len(names) > 1:
-            yield f"the nodes belong to {len(names)} clusters ({', '.join(names)}) and are judged as one"
+            yield f"the nodes belong to {len(names)} clusters ({', '.join(names)}) and are audited as one"
         elif len(self._identities) > 1:
-            yield "the objects come from several clusters, by their uids, and are judged as one"
+            yield "the objects come from several clusters, by their uids, and are audited as one"
         known = {node.metadata.name for node in nodes}
         unknown = sorted({pod.spec.node_name for pod in pods if pod.spec.node_name} - known)
         if unknown:

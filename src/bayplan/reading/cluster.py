@@ -172,17 +172,19 @@ def _notes(inputs: Inputs, created: pod_creation.CreatedObjects, sink: PodSink, 
     notes = list(inputs.hints)
     if created.pods:
         counted = "1 pod was" if len(created.pods) == 1 else f"{len(created.pods)} pods were"
-        notes.append(f"{counted} made from controllers whose pods are not in the input")
+        notes.append(f"{counted} created for controllers whose pods are not in the input")
     unknown = sorted({target for _, target in sink.running if target not in index.slots.by_name})
     if unknown:
         shown = ", ".join(unknown[:_MAX_NAMES_SHOWN]) + (" …" if len(unknown) > _MAX_NAMES_SHOWN else "")
         noun = "an unknown node" if len(unknown) == 1 else f"{len(unknown)} unknown nodes"
         notes.append(f"pods on {noun} ({shown}) are not counted")
     if inputs.clusters:
-        notes.append("clusters, policies and bindings are left aside: this answer is about nodes")
+        notes.append("clusters, policies and bindings are ignored: this answer is about nodes")
     elif inputs.policies or inputs.bindings:
-        notes.append("policies and bindings are of no use without clusters: kubectl get clusters -o yaml has them")
+        notes.append(
+            "policies and bindings are ignored without clusters: add the output of kubectl get clusters -o yaml"
+        )
     if inputs.skipped:
         kinds = ", ".join(f"{n} {kind}" for kind, n in sorted(inputs.skipped.items()))
-        notes.append(f"left aside, as nothing here depends on them: {kinds}")
+        notes.append(f"ignored, because placements do not depend on them: {kinds}")
     return notes

@@ -147,15 +147,15 @@ class _DetectedBindings:
         """What was created, what is ignored, and what the input names but does not contain."""
         if self._created:
             created = _counted(len(self._created), "binding was", "bindings were")
-            yield f"{created} made from templates and their policies"
+            yield f"{created} created from templates and their policies"
         for why, n in sorted(Counter(why for why in self._skipped.values() if why).items()):
             yield f"not scheduled, because they {why}: {_counted(n, 'binding', 'bindings')}"
         if self._unclaimed:
             listed = ", ".join(f"{n} {kind}" for kind, n in sorted(self._unclaimed.items()))
-            yield f"selected by no policy: {listed}"
+            yield f"not propagated, because no policy selects them: {listed}"
         if self._inputs.nodes:
             nodes = _counted(len(self._inputs.nodes), "Node is", "Nodes are")
-            yield f"{nodes} left aside: with Cluster objects in the input, workloads go to clusters"
+            yield f"{nodes} ignored: with Cluster objects in the input, workloads are placed on clusters"
         for name in self._not_found:
             yield f"a WorkloadRebalancer names {name}, which has no binding here"
         yield from self._unknown_clusters()

@@ -103,14 +103,14 @@ class ClusterFetcher:
             try:
                 yield from self._list(resource, runner)
             except (ForbiddenError, NotFoundError) as error:
-                self.notes.append(f"judged without {resource}: {error}")
+                self.notes.append(f"decided without {resource}: {error}")
         for requested in self._objects:
             try:
                 path = requested.resource.path(requested.namespace, requested.name)
                 yield Source(f"{self._connection.server} {requested.resource}", runner.run(self._connection.get(path)))
             except (ForbiddenError, NotFoundError) as error:
                 self.notes.append(
-                    f"judged without {requested.resource} {requested.namespace}/{requested.name}: {error}"
+                    f"decided without {requested.resource} {requested.namespace}/{requested.name}: {error}"
                 )
 
     def _is_fleet(self, runner: asyncio.Runner) -> bool:

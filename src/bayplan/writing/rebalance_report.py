@@ -45,7 +45,7 @@ def table(plan: Rebalancing, workloads: dict[WorkloadKey, Workload], *, wide: bo
         )
         for move in plan.moves
     ]
-    return Table(("NAMESPACE", "NAME", *middle, "FROM", "TO", "GAIN", "OF WHICH"), rows)
+    return Table(("NAMESPACE", "NAME", *middle, "FROM", "TO", "GAIN", "BY RULE"), rows)
 
 
 def shown(shares: Shares) -> str:

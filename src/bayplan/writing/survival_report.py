@@ -76,7 +76,7 @@ def levels_table(survival: Survival) -> Table:
             "-" if one.displaced is None else str(one.displaced),
             stranded,
         ))  # fmt: skip
-    columns = ("LOSS OF A", "DOMAINS", "TOLERATED", "SINGLE POINTS", "GROUPS AT RISK", "DISPLACED", "NO ROOM")
+    columns = ("LOSS OF A", "DOMAINS", "TOLERATED", "SINGLE POINTS", "GROUPS AT RISK", "DISPLACED", "UNSCHEDULABLE")
     return Table(columns, rows)
 
 
@@ -96,7 +96,7 @@ def events_table(survival: Survival) -> Table:
             distinct.setdefault(after.event.nodes, after)  # several domains can have the same nodes
     found = sorted((after for after in distinct.values() if after.hurts), key=Aftermath.severity)
     return Table(
-        ("LOST", "CONTROL PLANE", "WORKLOADS", "DISPLACED", "NO ROOM", "MISSING"),
+        ("LOST", "CONTROL PLANE", "WORKLOADS", "DISPLACED", "UNSCHEDULABLE", "MISSING"),
         [(f"{after.event.level} {after.event.domain}", *_cells(after)) for after in found[:_MAX_EVENTS]],
     )
 
