@@ -7,6 +7,7 @@ Values that another part keeps are read when the metrics are collected, so nothi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -64,80 +65,63 @@ class Metrics:
         self.registry = CollectorRegistry()
         self._read_values = _ReadValues()
         self.registry.register(self._read_values)
-        own = self.registry
-        self.attempts = Counter(
-            "scheduler_schedule_attempts",
-            "Number of attempts to schedule pods, by the result.",
-            ["result", "profile"],
-            registry=own,
+        counter, histogram = partial(Counter, registry=self.registry), partial(Histogram, registry=self.registry)
+        self.attempts = counter(
+            "scheduler_schedule_attempts", "Number of attempts to schedule pods, by the result.", ["result", "profile"]
         )
-        self.attempt_seconds = Histogram(
+        self.attempt_seconds = histogram(
             "scheduler_scheduling_attempt_duration_seconds",
             "Scheduling attempt latency in seconds (scheduling algorithm + binding).",
             ["result", "profile"],
             buckets=LATENCY_BUCKETS,
-            registry=own,
         )
-        self.algorithm_seconds = Histogram(
+        self.algorithm_seconds = histogram(
             "scheduler_scheduling_algorithm_duration_seconds",
             "Scheduling algorithm latency in seconds.",
             buckets=LATENCY_BUCKETS,
-            registry=own,
         )
-        self.sli_seconds = Histogram(
+        self.sli_seconds = histogram(
             "scheduler_pod_scheduling_sli_duration_seconds",
             "Latency in seconds from when a pod is first ready to be scheduled until it is bound.",
             ["attempts"],
             buckets=SLI_BUCKETS,
-            registry=own,
         )
-        self.attempts_per_pod = Histogram(
+        self.attempts_per_pod = histogram(
             "scheduler_pod_scheduling_attempts",
             "Number of attempts to successfully schedule a pod.",
             buckets=(1, 2, 4, 8, 16),
-            registry=own,
         )
-        self.preemption_attempts = Counter(
-            "scheduler_preemption_attempts", "Total preemption attempts in the cluster till now.", registry=own
+        self.preemption_attempts = counter(
+            "scheduler_preemption_attempts", "Total preemption attempts in the cluster till now."
         )
-        self.preemption_victims = Histogram(
-            "scheduler_preemption_victims",
-            "Number of selected preemption victims.",
-            buckets=(1, 2, 4, 8, 16, 32, 64),
-            registry=own,
+        self.preemption_victims = histogram(
+            "scheduler_preemption_victims", "Number of selected preemption victims.", buckets=(1, 2, 4, 8, 16, 32, 64)
         )
-        self.bind_failures = Counter(
-            "bayplan_bind_failures", "Number of binds that did not succeed, by cause.", ["cause"], registry=own
+        self.bind_failures = counter(
+            "bayplan_bind_failures", "Number of binds that did not succeed, by cause.", ["cause"]
         )
-        self.missed_requeues = Counter(
+        self.missed_requeues = counter(
             "bayplan_missed_requeues",
             "Number of schedulable pods that the periodic sweep found and no change had requeued; each is a bug.",
-            registry=own,
         )
-        self.evictions = Counter(
+        self.evictions = counter(
             "bayplan_evictions",
             "Number of evictions requested to enforce execution-time rules, by outcome.",
             ["outcome"],
-            registry=own,
         )
-        self.reviews = Histogram(
+        self.reviews = histogram(
             "bayplan_admission_review_duration_seconds",
             "Admission review latency in seconds, by path and answer.",
             ["path", "answer"],
             buckets=LATENCY_BUCKETS,
-            registry=own,
         )
-        self.loop_iterations = Histogram(
+        self.loop_iterations = histogram(
             "bayplan_loop_held_seconds",
             "Duration of each event loop iteration in seconds: other callbacks that are due wait this long.",
             buckets=(0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1),
-            registry=own,
         )
-        self.undecodable_objects = Counter(
-            "bayplan_undecodable_objects",
-            "Number of objects that could not be decoded, by resource.",
-            ["resource"],
-            registry=own,
+        self.undecodable_objects = counter(
+            "bayplan_undecodable_objects", "Number of objects that could not be decoded, by resource.", ["resource"]
         )
 
     def gauge(self, name: str, text: str, reading: Reading, labels: tuple[str, ...] = ()) -> None:
