@@ -3,6 +3,7 @@
 import pytest
 
 from bayplan.validating import go_text
+from bayplan.wire.placements import WirePlacement
 
 
 @pytest.mark.parametrize("text, printed", [
@@ -35,3 +36,10 @@ def test_as_json(value, printed):
 
 def test_length_is_counted_in_bytes():
     assert [go_text.n_bytes(text) for text in ("ab", "é", "日", "\ud800")] == [2, 2, 3, 3]
+
+
+def test_a_toleration_has_no_empty_fields():
+    written = {"clusterTolerations": [{"effect": "NoExecute"}], "clusterAffinities": [{}]}
+    assert go_text.struct_json(written, WirePlacement) == (
+        '{"clusterAffinities":[{"affinityName":""}],"clusterTolerations":[{"effect":"NoExecute"}]}'
+    )

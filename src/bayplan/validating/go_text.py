@@ -19,6 +19,7 @@ import msgspec
 from msgspec import inspect
 
 from bayplan.model import quantities
+from bayplan.wire.pods import WireToleration
 
 _NAMED = {7: "\\a", 8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r", 34: '\\"', 92: "\\\\"}
 _HTML = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
@@ -72,7 +73,7 @@ def _replaced(value: object) -> object:
 # Fields that Go prints even when they are empty, because their tag lacks `omitempty`.
 _ALWAYS_PRINTED = {"affinityName", "groupByLabelKey", "key", "operator", "targetCluster", "weight", "rules"}
 # Types whose tags all have `omitempty`.
-_ALL_OPTIONAL = {"Toleration"}
+_ALL_OPTIONAL = {WireToleration}
 _ZERO_VALUES: dict[type, str] = {inspect.StrType: '""', inspect.IntType: "0"}
 _type_info = cache(inspect.type_info)
 
@@ -88,7 +89,7 @@ def struct_json(value: object, wire: type | inspect.Type) -> str:
     members: list[str] = []
     for known in expected.fields:
         member, name = written.get(known.encode_name), as_json(known.encode_name)
-        always = known.encode_name in _ALWAYS_PRINTED and expected.cls.__name__ not in _ALL_OPTIONAL
+        always = known.encode_name in _ALWAYS_PRINTED and expected.cls not in _ALL_OPTIONAL
         if always and member is None:
             members.append(f"{name}:{_ZERO_VALUES.get(type(known.type), '{}')}")
         elif always or not _is_omitted(member, known.type):
