@@ -191,7 +191,7 @@ class TrackedSet(msgspec.Struct, frozen=True):
     counter: Counter
 
     def has_other_members(self, record: PlacedWorkload) -> bool:
-        """Whether the set has a member other than the owner, who is a member."""
+        """Whether the set has a member other than the owner, which is one."""
         if not self.matching_set.keys:
             return self.counter.anywhere > 1
         column = self.counter.column

@@ -166,7 +166,7 @@ class FleetPreferences:
         return below | set(improvable_by_peer_terms(self._index))
 
     def _below(self, binding: Binding, shares: Shares) -> int:
-        """Negative points: `MAX_WEIGHT` per affinity group and, averaged over replicas, per tier below the first."""
+        """The points lost: `MAX_WEIGHT` per affinity group and, averaged over replicas, per tier below the first."""
         groups = binding.placement.groups
         position = next((i for i, group in enumerate(groups) if group.name == binding.observed), 0)
         if not groups or not shares:
