@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import itertools
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import msgspec
 
 from bayplan.controllers import daemon_sets, jobs
-from bayplan.controllers.desired_state import INDEX_KEY, DesiredState, PodEntry, PodOwnership
+from bayplan.controllers.desired_state import INDEX_KEY, DesiredState, PodOwnership
 from bayplan.errors import InputError
 from bayplan.wire.controllers import AnyController, Controller, ControllerSpec, PodTemplateSpec
 from bayplan.wire.meta import LabelSelector, ObjectMeta, OwnerReference
@@ -48,21 +49,18 @@ def create_missing_pods(inputs: DesiredState, *, progress: Callable[[int], None]
     cluster supports.
     """
     factory = _PodFactory(inputs, progress)
-    for kind, create in (
-        ("DaemonSet", factory.daemon_set),
-        # ReplicaSets adopt pods without an owner before Deployments do.
-        ("ReplicaSet", factory.replica_set),
-        ("Deployment", factory.deployment),
-        ("StatefulSet", factory.stateful_set),
-        ("Job", factory.job),
-    ):
+    creators: dict[str, Callable[[Any], None]] = {
+        "DaemonSet": factory.daemon_set,
+        "ReplicaSet": factory.replicas,  # ReplicaSets adopt pods without an owner before Deployments do
+        "Deployment": factory.deployment,
+        "StatefulSet": factory.stateful_set,
+        "Job": factory.job,
+        "ReplicationController": factory.replicas,
+    }
+    for kind, create in creators.items():
         for controller in inputs.controllers[kind]:
             if controller.metadata.deletion_timestamp is None:
-                assert isinstance(controller, Controller)
                 create(controller)
-    for controller in inputs.controllers["ReplicationController"]:
-        if controller.metadata.deletion_timestamp is None:
-            factory.replicas(controller, factory.ownership.members(controller))
     return factory.created
 
 
@@ -71,29 +69,26 @@ class _PodFactory:
 
     def __init__(self, inputs: DesiredState, progress: Callable[[int], None] | None) -> None:
         self.created = CreatedObjects()
-        self.ownership = PodOwnership(inputs.inventory, inputs.controllers["ReplicaSet"])
+        self._ownership = PodOwnership(inputs.inventory, inputs.controllers["ReplicaSet"])
         self._inputs, self._progress = inputs, progress
         self._taken = set(inputs.inventory.names)
         self._claims = {(claim.metadata.namespace, claim.metadata.name) for claim in inputs.claims}
 
-    def replica_set(self, controller: Controller) -> None:
-        self.replicas(controller, self.ownership.members(controller))
-
-    def replicas(self, controller: AnyController, members: Sequence[PodEntry]) -> None:
+    def replicas(self, controller: AnyController) -> None:
         """Identical pods, as many as are missing."""
-        n_missing = _n_replicas(controller) - sum(member.active for member in members)
+        n_missing = _n_replicas(controller) - sum(member.active for member in self._ownership.members(controller))
         self._check_limit(controller, n_missing)
         self._add_identical(controller, n_missing)
 
     def deployment(self, deployment: Controller) -> None:
-        sets = self.ownership.replica_sets(deployment)
+        sets = self._ownership.replica_sets(deployment)
         if sets:
             newest = max(sets, key=lambda s: s.metadata.creation_timestamp or "")
             n_missing = _n_replicas(deployment) - sum(_n_replicas(s) for s in sets)
             self._check_limit(deployment, n_missing)
             self._add_identical(newest, n_missing)
             return
-        found = self.ownership.members_by_set(deployment)
+        found = self._ownership.members_by_set(deployment)
         n_active = sum(member.active for members in found.values() for member in members)
         # A paused Deployment scales its ReplicaSets but does not create the first one.
         if deployment.spec.paused and not n_active:
@@ -123,7 +118,7 @@ class _PodFactory:
             self._add(_pod(controller, name, labels, spec=pod_spec))
 
     def job(self, job: Controller) -> None:
-        members = self.ownership.members(job)
+        members = self._ownership.members(job)
         n_missing, uid = jobs.n_missing(job, members), _owner_reference(job).uid
         self._check_limit(job, n_missing, "spec.parallelism")
         labels = {
@@ -144,7 +139,7 @@ class _PodFactory:
 
     def daemon_set(self, controller: Controller) -> None:
         spec = daemon_sets.with_tolerations(controller.spec.template.spec)
-        served = {member.node for member in self.ownership.members(controller) if member.active}
+        served = {member.node for member in self._ownership.members(controller) if member.active}
         labels = {REVISION_HASH: template_hash(controller.spec.template)}
         names = self._names(controller)
         for node in self._inputs.nodes:

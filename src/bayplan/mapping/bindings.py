@@ -40,9 +40,6 @@ class LabelKeys(msgspec.Struct, frozen=True):
     affinity: tuple[str, ...] | None = None
     anti_affinity: tuple[str, ...] | None = None
 
-    def of(self, sign: str) -> tuple[str, ...] | None:
-        return self.affinity if sign == "workloadAffinity" else self.anti_affinity
-
 
 class BindingContext(msgspec.Struct, frozen=True):
     """How bindings are mapped: the semantics, and the label keys that terms may select by."""
@@ -155,29 +152,33 @@ def rebalance_requested_since(triggered: str | None, scheduled: str | None) -> b
 def affinity_of(placement: Mapping[str, Any], labels: Labels, keys: LabelKeys) -> AffinityTerms:
     """The terms of a workload with these labels; raises InputError for an invalid term."""
     found: dict[str, tuple[PodTerm, ...]] = {}
-    for sign, role in (("workloadAffinity", ""), ("workloadAntiAffinity", "anti_")):
-        side = placement.get(sign) or {}
-        found[f"{role}required"] = tuple(
-            _peer_term(written, path, 0, labels, keys.of(sign)) for path, written in _listed(side, sign, REQUIRED)
+    for field, configured, prefix in (
+        ("workloadAffinity", keys.affinity, ""),
+        ("workloadAntiAffinity", keys.anti_affinity, "anti_"),
+    ):
+        lists = placement.get(field) or {}
+        found[f"{prefix}required"] = tuple(
+            _peer_term(written, path, 0, labels, configured) for path, written in _listed(lists, field, REQUIRED)
         )
-        found[f"{role}preferred"] = tuple(
+        found[f"{prefix}preferred"] = tuple(
             _peer_term(
                 weighted.get("workloadAffinityTerm") or {},
                 f"{path}.workloadAffinityTerm",
                 weighted.get("weight") or 0,
                 labels,
-                keys.of(sign),
+                configured,
             )
-            for path, weighted in _listed(side, sign, PREFERRED)
+            for path, weighted in _listed(lists, field, PREFERRED)
         )
     return AffinityTerms(**found) if any(found.values()) else NO_TERMS
 
 
-def _listed(side: Mapping[str, Any], sign: str, name: str) -> list[tuple[str, Mapping[str, Any]]]:
-    written = side.get(name) or []
+def _listed(lists: Mapping[str, Any], field: str, name: str) -> list[tuple[str, Mapping[str, Any]]]:
+    """The terms of one list, each with its path."""
+    written = lists.get(name) or []
     if not isinstance(written, list) or not all(isinstance(entry, Mapping) for entry in written):
-        raise InputError(f"placement.{sign}.{name}: expected a list of terms")
-    return [(f"{sign}.{name}[{position}]", entry) for position, entry in enumerate(written)]
+        raise InputError(f"placement.{field}.{name}: expected a list of terms")
+    return [(f"{field}.{name}[{position}]", entry) for position, entry in enumerate(written)]
 
 
 def _peer_term(

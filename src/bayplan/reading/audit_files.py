@@ -237,7 +237,8 @@ class AuditObjects:
         elif self._duplicates:
             more = ", …" if len(self._duplicates) > _MAX_NAMES_SHOWN else ""
             shown = ", ".join(self._duplicates[:_MAX_NAMES_SHOWN])
-            yield f"{len(self._duplicates)} objects are in the input more than once ({shown}{more}); the first of each is used"
+            given = f"{len(self._duplicates)} objects are in the input more than once ({shown}{more})"
+            yield f"{given}; the first of each is used"
         names = sorted({(node.metadata.annotations or {}).get(_CLUSTER_NAME, "") for node in nodes} - {""})
         if len(names) > 1:
             yield f"the nodes belong to {len(names)} clusters ({', '.join(names)}) and are audited as one"

@@ -76,7 +76,10 @@ def fleet_of(
         workload = bindings.workload_of(binding, template.as_written() if template else None, context)
         may_fail_back = binding_triggers.hold_down_is_over(binding, semantics.fail_back_after, now)
         if detected.is_pending(key) or (may_fail_back and detected.is_ours(key)):
-            pending.append(_with(workload, fresh=key in detected.rebalanced, may_fail_back=may_fail_back))
+            assert workload.binding is not None
+            fresh = workload.binding.fresh or key in detected.rebalanced
+            changed = msgspec.structs.replace(workload.binding, fresh=fresh, may_fail_back=may_fail_back)
+            pending.append(msgspec.structs.replace(workload, binding=changed))
         if not detected.is_ours(key):
             not_scheduled.append(workload.key)
         place_bindings.put_on(index, workload, bindings.shares_of(binding), bindings.draining_from(binding))
@@ -96,13 +99,6 @@ def _unknown_topologies(workload: Workload, index: PlacementIndex) -> Iterator[F
             expected = "expected cluster, zone, region, provider or a label that some cluster has"
             message = f"{expected}, got {term.topology_key}"
             yield Fault(message, subject=f"workload {workload.key}", path=f"placement.{term.path}.topologyKey")
-
-
-def _with(workload: Workload, *, fresh: bool, may_fail_back: bool) -> Workload:
-    binding = workload.binding
-    assert binding is not None
-    changed = msgspec.structs.replace(binding, fresh=binding.fresh or fresh, may_fail_back=may_fail_back)
-    return msgspec.structs.replace(workload, binding=changed)
 
 
 class _DetectedBindings:
