@@ -243,14 +243,14 @@ def test_notes_of_a_fleet(load):
         + bound("suspension: {scheduling: true}")
         + SHOP.replace("name: shop", "name: lone").replace("namespace: web", "namespace: other")
         + (POLICY % "{clusterAffinity: {clusterNames: [a, b, c]}}").replace("kind: Deployment", "kind: StatefulSet")
-        + (REBALANCER % "").replace("name: shop", "name: nobody")
+        + (REBALANCER % "").replace("name: shop", "name: absent")
         + "---\n{apiVersion: v1, kind: Node, metadata: {name: node-1}}\n",
     )
     assert found.notes == [
         "not scheduled, because they are suspended: 1 binding",
         "not propagated, because no policy selects them: 1 Deployment",
         "1 Node is ignored: with Cluster objects in the input, workloads are placed on clusters",
-        "a WorkloadRebalancer names Deployment web/nobody, which has no binding here",
+        "a WorkloadRebalancer names Deployment web/absent, which has no binding here",
         "PropagationPolicy web/everywhere names clusters that are not in the input: b, c",
     ]
     assert found.pending == []

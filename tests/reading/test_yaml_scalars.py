@@ -52,7 +52,7 @@ ERRORS = [
     "v: {null: 1}",
     "v:\n  ? [a]\n  : 1",
     "v:\n  ? {a: b}\n  : 1",
-    "v: *nobody",
+    "v: *undefined",
     "v: &a [*a]",
     "v: {<<: 1}",
     "v:\n\ta: 1",
