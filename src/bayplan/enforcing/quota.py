@@ -49,11 +49,11 @@ class Charge(msgspec.Struct, frozen=True, kw_only=True):
     `n_nodes` is the number of blocked nodes; of a pending pod the largest number, or the average.
     """
 
-    workload: WorkloadKey
-    namespace: str
-    node: str
-    exclusion: Exclusion
-    domains: tuple[str, ...]
+    workload: WorkloadKey = WorkloadKey("")
+    namespace: str = ""
+    node: str = ""
+    exclusion: Exclusion = Exclusion()
+    domains: tuple[str, ...] = ()
     n_domains: int
     n_nodes: int
     whole_cluster: bool
@@ -74,23 +74,13 @@ class _Domains(msgspec.Struct, frozen=True):
     names: tuple[tuple[str, ...], ...]
 
 
-class _Blocked(msgspec.Struct, frozen=True):
-    """What a pod blocks, or may block: the same for all pods of one template."""
-
-    domains: tuple[str, ...]
-    n_domains: int
-    n_nodes: int
-    whole_cluster: bool
-    amounts: Amounts
-
-
 class Charger:
     """Computes the charges of pods from an index. Sums are cached until a node changes."""
 
     def __init__(self, index: PlacementIndex, charge: Literal["largest", "average"] = "largest") -> None:
         self._index, self._charge = index, charge
         self._known: dict[tuple[str, ...], _Domains] = {}
-        self._may_block: dict[tuple[tuple[str, ...], NodeAffinity, str], _Blocked] = {}
+        self._by_template: dict[tuple[tuple[str, ...], NodeAffinity, str], Charge] = {}
         self._generation = (-1, 0)
 
     def pending(self, workload: Workload) -> Charge | None:
@@ -100,11 +90,11 @@ class Charger:
             return None
         self._catch_up()
         template = (exclusion.keys, workload.needs.node_affinity, workload.requested_target)
-        blocked = self._may_block.get(template)
-        if blocked is None:
+        charge = self._by_template.get(template)
+        if charge is None:
             ids = np.unique(self._domains(exclusion.keys).of_slot[self._where(workload)])
-            blocked = self._may_block[template] = self._blocked(exclusion.keys, ids[ids != ABSENT])
-        return _charge_of(workload.key, workload.namespace, "", exclusion, blocked)
+            charge = self._by_template[template] = self._anonymous_charge(exclusion.keys, ids[ids != ABSENT])
+        return msgspec.structs.replace(charge, workload=workload.key, namespace=workload.namespace, exclusion=exclusion)
 
     def placed(self, namespaces: Iterable[str] | None = None) -> Iterator[Charge]:
         """The charges of the pods of the index, in these namespaces or in all."""
@@ -120,10 +110,14 @@ class Charger:
             for slot, here in cls.members.items() if exclusion.keys else ():
                 domains = self._domains(exclusion.keys)
                 ids = domains.of_slot[[slot]]
-                blocked = self._blocked(exclusion.keys, ids[ids != ABSENT])
-                named = msgspec.structs.replace(blocked, domains=domains.names[ids[0]])
-                node = self._index.slots.at(slot).name
-                yield from (_charge_of(key, cls.namespace, node, exclusion, named) for key in here)
+                charge = msgspec.structs.replace(
+                    self._anonymous_charge(exclusion.keys, ids[ids != ABSENT]),
+                    namespace=cls.namespace,
+                    node=self._index.slots.at(slot).name,
+                    exclusion=exclusion,
+                    domains=domains.names[ids[0]],
+                )
+                yield from (msgspec.structs.replace(charge, workload=key) for key in here)
 
     def _where(self, workload: Workload) -> Slots:
         """The slots of the nodes that the pod may be placed on by its node name and its node affinity."""
@@ -134,7 +128,8 @@ class Charger:
         # It may be placed on a node that does not exist yet; until then any node counts.
         return allowed if len(allowed) else np.flatnonzero(slots.alive)
 
-    def _blocked(self, keys: tuple[str, ...], ids: NDArray[np.intp]) -> _Blocked:
+    def _anonymous_charge(self, keys: tuple[str, ...], ids: NDArray[np.intp]) -> Charge:
+        """The charge for one of these sets of blocked nodes, the same for all pods of one template."""
         domains = self._domains(keys)
         held, n_nodes = domains.held[ids], domains.n_nodes[ids]
         if not len(ids):
@@ -144,8 +139,7 @@ class Charger:
         else:
             totals, n_blocked = held.max(axis=0), int(n_nodes.max())
         rows = self._index.capacity.rows
-        return _Blocked(
-            domains=(),
+        return Charge(
             n_domains=len(ids),
             n_nodes=n_blocked,
             whole_cluster=n_blocked == len(self._index.slots) > 0,
@@ -155,9 +149,9 @@ class Charger:
     def _catch_up(self) -> None:
         """Drop the cached sums if a node has changed since, or a resource is new."""
         generation = (self._index.targets_generation, len(self._index.capacity.rows))
-        if self._generation != generation or len(self._may_block) > _MAX_CACHED_TEMPLATES:
+        if self._generation != generation or len(self._by_template) > _MAX_CACHED_TEMPLATES:
             self._known.clear()
-            self._may_block.clear()
+            self._by_template.clear()
             self._generation = generation
 
     def _domains(self, keys: tuple[str, ...]) -> _Domains:
@@ -165,20 +159,6 @@ class Charger:
         if found is None:
             found = self._known[keys] = _domains_of(keys, self._index)
         return found
-
-
-def _charge_of(key: WorkloadKey, namespace: str, node: str, exclusion: Exclusion, blocked: _Blocked) -> Charge:
-    return Charge(
-        workload=key,
-        namespace=namespace,
-        node=node,
-        exclusion=exclusion,
-        domains=blocked.domains,
-        n_domains=blocked.n_domains,
-        n_nodes=blocked.n_nodes,
-        whole_cluster=blocked.whole_cluster,
-        amounts=blocked.amounts,
-    )
 
 
 @lru_cache(maxsize=16384)
