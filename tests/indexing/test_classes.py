@@ -1,4 +1,4 @@
-"""Whatever terms came and went, a class says of its members what their own labels say, and counts are as counted anew."""
+"""After any terms are added and removed, classes agree with the labels of their members, and counts are correct."""
 
 import random
 
@@ -16,14 +16,14 @@ KEYS, VALUES, NODES = ("app", "tier", "unique"), ("a", "b", "c"), ("n0", "n1", "
 
 
 class ComingAndGoing:
-    """Pods and terms that come and go; `reach` of each term is how many it finds on each target."""
+    """Pods and terms that are added and removed; `reach` of each term is how many pods it selects on each target."""
 
     def __init__(self, seed):
         self.chance = random.Random(seed)
         self.index = PlacementIndex(lost_targets_count=True)
         for name in NODES:
             self.index.add_target(Target(name=name, labels={"zone": name}))
-        self.pod_table = self.index.pod_table  # made now, so that it is kept from now on
+        self.pod_table = self.index.pod_table  # created now, so that it is kept up to date from now on
         self.held = []
         self.serial = 0
 
@@ -70,7 +70,7 @@ def selected(term, index):
 
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 2**32))
-def test_classes_say_what_the_labels_of_their_members_say(seed):
+def test_classes_agree_with_the_labels_of_their_members(seed):
     scene = ComingAndGoing(seed)
     index, peer_index = scene.index, scene.index.peer_index
     for _ in range(40):
@@ -94,7 +94,7 @@ def test_classes_say_what_the_labels_of_their_members_say(seed):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_what_has_come_and_gone_leaves_nothing(seed):
+def test_removed_pods_and_terms_leave_nothing(seed):
     scene = ComingAndGoing(seed)
     for _ in range(60):
         scene.step()

@@ -1,4 +1,4 @@
-"""What a decision costs does not depend on how much runs already: counted in operations, never in seconds."""
+"""The cost of a decision does not depend on the number of running pods: counted in operations, never in seconds."""
 
 import msgspec
 import pytest
@@ -46,12 +46,12 @@ def test_pods_of_one_template_share_one_full_evaluation_per_rule():
     index, rules = cluster(50, 0), profiles.pod_rules()
     for i in range(100):
         place_pods.place(workload(f"new-{i}", terms=near("web")), index, rules)
-    assert index.evaluations.n_full <= 6  # one for each rule that has something to say
+    assert index.evaluations.n_full <= 6  # one for each rule that applies
     assert index.evaluations.n_corrected >= 2 * 99
 
 
 @pytest.mark.parametrize("n_workloads", [100, 1000])
-def test_a_fuller_cluster_means_no_more_work(n_workloads):
+def test_a_fuller_cluster_costs_no_more(n_workloads):
     index, rules = cluster(50, n_workloads), profiles.pod_rules()
     for i in range(20):
         place_pods.place(workload(f"new-{i}", terms=near("web")), index, rules)
@@ -59,7 +59,7 @@ def test_a_fuller_cluster_means_no_more_work(n_workloads):
     assert len(index.peer_index.classes) == 2
 
 
-def test_unique_labels_do_not_tell_classes_apart_until_a_term_looks_at_them():
+def test_unique_labels_do_not_split_classes_until_a_term_names_them():
     index = PlacementIndex()
     index.add_target(target(0))
     for i in range(30):
@@ -68,19 +68,19 @@ def test_unique_labels_do_not_tell_classes_apart_until_a_term_looks_at_them():
     index.add(
         workload("watcher", terms=AffinityTerms(anti_required=(PodTerm(equals({"ordinal": "7"}), HOSTNAME),))), "n0"
     )
-    assert len(index.peer_index.classes) == 3  # the one that is named, all others, and the watcher
+    assert len(index.peer_index.classes) == 3  # the named one, all others, and the owner of the term
     index.remove("default/watcher")
     assert not index.peer_index.terms.mentioned
 
 
-def test_pods_with_a_label_each_share_their_evaluations_though_one_of_them_is_named():
+def test_pods_with_unique_labels_share_evaluations_although_a_term_names_one_of_them():
     index, rules = cluster(10, 0), profiles.pod_rules()
     seventh = AffinityTerms(anti_required=(PodTerm(equals({"ordinal": "7"}), HOSTNAME),))
     place_pods.place(workload("watcher", terms=seventh), index, rules)
     n_full = index.evaluations.n_full
     for i in range(100, 130):
         place_pods.place(workload(f"db-{i}", app="db", ordinal=str(i)), index, rules)
-    assert index.evaluations.n_full <= n_full + 8  # one for each rule that has something to say
+    assert index.evaluations.n_full <= n_full + 8  # one for each rule that applies
 
 
 def named(key, *values):
@@ -89,12 +89,12 @@ def named(key, *values):
 
 @pytest.mark.parametrize("labels, n_moved", [
     ({}, 0),
-    ({"tier": "web"}, 0),  # all of them alike, so their class is known by it as a whole
+    ({"tier": "web"}, 0),  # all have the same value, so the class has it as a whole
     ({"ordinal": "{i}"}, 1),  # the one whose value is named
     ({"tier": "web", "ordinal": "{i}"}, 1),
-    ({"ordinal": "{i}", "{i}": "x"}, 1),  # whatever else tells them apart
+    ({"ordinal": "{i}", "{i}": "x"}, 1),  # also if other labels differ
 ])  # fmt: skip
-def test_a_label_named_for_the_first_time_moves_only_those_who_differ(labels, n_moved):
+def test_a_label_named_for_the_first_time_moves_only_pods_that_differ(labels, n_moved):
     index, moved = cluster(10, 0), []
     for i in range(200):
         own = {key.format(i=i): value.format(i=i) for key, value in labels.items()}
@@ -107,7 +107,7 @@ def test_a_label_named_for_the_first_time_moves_only_those_who_differ(labels, n_
     assert len(index.peer_index.classes) == 1 + n_moved
 
 
-def test_the_lesser_part_of_a_class_is_moved():
+def test_the_smaller_part_of_a_class_is_moved():
     index, moved = cluster(10, 0), []
     for i in range(100):
         index.add(workload(f"old-{i}", tier="front" if i < 90 else "back"), f"n{i % 10}")
@@ -117,7 +117,7 @@ def test_the_lesser_part_of_a_class_is_moved():
     assert sorted(cls.n_members for cls in index.peer_index.classes.by_id.values()) == [10, 90]
 
 
-def test_a_label_that_is_named_again_moves_those_who_came_between():
+def test_a_label_that_is_named_again_moves_pods_added_in_between():
     index = cluster(10, 0)
     index.add(workload("early", tier="front"), "n0")
     index.peer_index.release(index.peer_index.hold(named("tier", "front")))
@@ -143,7 +143,7 @@ def test_rollouts_leave_nothing_behind():
     assert index.evaluations.n_full < 30 * 8
 
 
-def test_coming_and_going_nodes_reuse_their_slots_and_domains():
+def test_added_and_removed_nodes_reuse_slots_and_domains():
     index = cluster(20, 40)
     column = index.column(HOSTNAME)
     before = (index.slots.capacity, column.n_domains)

@@ -1,4 +1,4 @@
-"""Readers in other threads see whole states of the index, each one that it once was in."""
+"""Readers in other threads see consistent states of the index."""
 
 import threading
 
@@ -61,7 +61,7 @@ def test_a_follower_answers_like_its_leader(semantics, seed):
     assert follower.n_copied == 1
 
 
-def test_what_is_only_tried_is_never_seen():
+def test_tentative_changes_are_never_seen():
     leader = fleet(3)
     follower = Follower(leader)
     with leader.tentatively():
@@ -75,14 +75,14 @@ def test_what_is_only_tried_is_never_seen():
 @pytest.mark.parametrize(
     "change, n_corrected",
     [
-        (lambda leader: leader.update_target(cluster("c0500", cpu="7")), 0),  # no rule looks at room
-        (lambda leader: leader.update_target(cluster("c0500", region="us")), 4),  # its peers stay where they are
+        (lambda leader: leader.update_target(cluster("c0500", cpu="7")), 0),  # no rule reads available resources
+        (lambda leader: leader.update_target(cluster("c0500", region="us")), 4),  # its peers stay in their domains
         (lambda leader: leader.add_target(cluster("c1000")), 5),
         (lambda leader: leader.remove_target("c0007"), 5),
     ],
     ids=["room", "region", "added", "deleted"],
 )
-def test_one_cluster_among_a_thousand_refreshes_one_cluster(change, n_corrected):
+def test_a_change_of_one_cluster_corrects_one_cluster(change, n_corrected):
     leader, rules = fleet(1000), profiles.fleet_rules()
     follower = Follower(leader)
     schedule_binding.schedule(binding("a", "x"), follower.catch_up(), rules)
@@ -95,7 +95,7 @@ def test_one_cluster_among_a_thousand_refreshes_one_cluster(change, n_corrected)
     assert evaluations.n_corrected - corrected == n_corrected
 
 
-def test_a_follower_that_slept_too_long_begins_anew():
+def test_a_follower_behind_the_journal_starts_again():
     leader = fleet(2)
     follower = Follower(leader)
     for i in range(10_000):
@@ -105,7 +105,7 @@ def test_a_follower_that_slept_too_long_begins_anew():
 
 
 def test_readers_explain_while_a_writer_places():
-    """Every reader's answer is that of some state between two placements; nobody hangs."""
+    """Every reader's answer is that of some state between two placements, and no reader blocks."""
     leader, rules = fleet(12), profiles.fleet_rules()
     waiting = [binding(f"w{i}", i % 4) for i in range(40)]
     asked = binding("asked", 1)
@@ -116,13 +116,13 @@ def test_readers_explain_while_a_writer_places():
         while not done.is_set():
             index = mine.catch_up()
             placed = frozenset((key, record.shares) for key, record in index.records.items())
-            told = explanation.explain_binding(asked, index, own_rules)
-            seen.append((placed, tuple(v.name for v in told.targets if v.fits)))
+            found = explanation.explain_binding(asked, index, own_rules)
+            seen.append((placed, tuple(v.name for v in found.targets if v.fits)))
 
     def reading():
         try:
             read()
-        except Exception as error:  # noqa: BLE001 (told by the main thread)
+        except Exception as error:  # noqa: BLE001 (reported by the main thread)
             failures.append(error)
 
     readers = [threading.Thread(target=reading) for _ in range(3)]

@@ -1,4 +1,4 @@
-"""The roster says of every pod what its record says, whatever happened before it was asked and after."""
+"""The pod table agrees with the records, whatever changes were made before and after it was created."""
 
 import msgspec
 import pytest
@@ -18,7 +18,7 @@ from properties.changing import ChangingCluster
 
 
 def shown(index, pod_table):
-    """Everything the roster says, by workload."""
+    """All columns of the pod table, by workload."""
     found = {}
     for row, record in enumerate(pod_table.records):
         if record is not None:
@@ -67,7 +67,7 @@ def in_order(index):
 
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 2**32), asked_after=st.integers(0, 20))
-def test_the_roster_follows_every_change(seed, asked_after):
+def test_the_pod_table_follows_every_change(seed, asked_after):
     cluster = ChangingCluster(seed, UPSTREAM)
     for step in range(30):
         cluster.step()
@@ -98,7 +98,7 @@ def index():
     return index
 
 
-def test_a_pod_that_starts_grows_older_than_those_that_have_not(index):
+def test_a_started_pod_is_older_than_pods_that_have_not_started(index):
     index.add(pod("late"), "a")
     index.add(pod("early"), "a")
     index.pod_table.in_order()
@@ -106,7 +106,7 @@ def test_a_pod_that_starts_grows_older_than_those_that_have_not(index):
     assert [index.pod_table.at(row).workload.name for row in index.pod_table.in_order()] == ["early", "late"]
 
 
-def test_a_split_class_is_known_by_its_new_number(index):
+def test_rows_follow_a_split_class(index):
     for name in ("x", "y"):
         index.add(pod(name, labels={"app": name}), "a")
     pod_table = index.pod_table
@@ -118,7 +118,7 @@ def test_a_split_class_is_known_by_its_new_number(index):
     assert len({pod_table.class_id[index.records[f"d/{name}"].row] for name in "xy"}) == 2
 
 
-def test_rows_and_kinds_are_used_again(index):
+def test_rows_and_signatures_are_reused(index):
     pod_table = index.pod_table
     for i in range(500):
         index.add(pod(f"p{i}", labels={"unique": str(i)}), "a")
@@ -129,7 +129,7 @@ def test_rows_and_kinds_are_used_again(index):
     assert pod_table.in_order().tolist() == []
 
 
-def test_a_resource_nobody_had_before_finds_its_place(index):
+def test_a_new_resource_gets_a_column(index):
     index.add(pod("plain"), "a")
     pod_table = index.pod_table
     index.add(pod("gpu", needs=Needs(requests=Requests((("example.com/gpu", 2),)))), "a")
