@@ -1,4 +1,4 @@
-"""All pages of a list put together, as no part of the program needs them."""
+"""All pages of a list combined, which only tests need."""
 
 from types import SimpleNamespace
 
