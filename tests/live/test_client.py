@@ -221,6 +221,13 @@ async def test_an_eviction_rejected_by_a_budget(kube_server, admin, namespace):
     assert caught.value.retry_after
 
 
+async def apply(connection, namespace, content, **query):
+    """Server-side apply of a ConfigMap."""
+    path, body = CONFIG_MAPS.path(namespace, content["metadata"]["name"]), json.dumps(content).encode()
+    query = {"fieldManager": "x", **query}
+    return await connection.request("PATCH", path, query=query, body=body, content_type="application/apply-patch+yaml")
+
+
 async def test_patches_and_events(kube_server, admin, namespace):
     def config_map(**data):
         return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": data}
@@ -241,10 +248,8 @@ async def test_patches_and_events(kube_server, admin, namespace):
         with pytest.raises(errors.ConflictError, match="the object has been modified"):
             await writes.replace(connection, CONFIG_MAPS, namespace, "c", made)
         with pytest.raises(errors.ConflictError, match="conflict"):
-            await writes.apply(connection, CONFIG_MAPS, namespace, "c", config_map(b="3"), field_manager="x")
-        body = await writes.apply(
-            connection, CONFIG_MAPS, namespace, "c", config_map(b="3"), field_manager="x", force=True
-        )
+            await apply(connection, namespace, config_map(b="3"))
+        body = await apply(connection, namespace, config_map(b="3"), force="true")
         with pytest.raises(errors.ConflictError) as caught:
             await writes.create(connection, CONFIG_MAPS, namespace, config_map())
         await writes.create_event(connection, namespace, new)

@@ -56,9 +56,9 @@ async def test_a_required_peer_back_within_the_grace_period_prevents_the_evictio
     await cluster.run("s1", "node-1", annotations=near(app="s2"))
     async with in_process(kube_server, enforcement=QUICK) as running:
         await cluster.end("s2")
-        await wait_for(running.enforcement.broken)
+        await wait_for(running.enforcement.lasting_violations)
         await cluster.run("s2", labels={"app": "s2"})
-        await wait_for(lambda: not running.enforcement.broken())
+        await wait_for(lambda: not running.enforcement.lasting_violations())
         # The pod that lost its peer later is evicted after the same grace period: s1 would have been evicted before it.
         await cluster.run("later", "node-1", annotations=near(app="never"))
         await wait_for(lambda: cluster.gone("later"))
@@ -80,7 +80,7 @@ async def test_a_required_peer_is_not_evicted_when_the_owner_of_the_rule_ends(ku
     async with in_process(kube_server, enforcement=QUICK) as running:
         await cluster.end("s1")
         await wait_for(lambda: cluster.key("s1") not in running.state.index.records)
-        assert not running.enforcement.broken()
+        assert not running.enforcement.lasting_violations()
         await cluster.run("later", "node-1", annotations=near(app="never"))
         await wait_for(lambda: cluster.gone("later"))
         assert await cluster.names() == ["s2"]
@@ -99,7 +99,7 @@ async def test_which_of_two_pods_is_evicted(quiet, loud, evicted, kube_server, c
     await cluster.run("loud", labels={"app": "loud"}, priority=loud)
     async with in_process(kube_server, enforcement=QUICK) as running:
         await wait_for(lambda: cluster.gone(evicted))
-        await wait_for(lambda: not running.enforcement.broken())
+        await wait_for(lambda: not running.enforcement.lasting_violations())
         assert await cluster.names() == [{"quiet": "loud", "loud": "quiet"}[evicted]]
 
 
@@ -141,7 +141,7 @@ async def test_only_if_placeable_prevents_the_eviction(kube_server, cluster):
         await cluster.run("shy", annotations=apart(app="small"), priority="high")
         await wait_for(lambda: cluster.gone("small"))
         assert await cluster.names() == ["full-node-1", "full-node-2", "loud", "quiet", "shy"]
-        assert running.enforcement.broken()
+        assert running.enforcement.lasting_violations()
         await cluster.end("full-node-2")  # now there is room
         await wait_for(lambda: cluster.gone("loud"))
 
@@ -153,7 +153,7 @@ async def test_a_dry_run_changes_nothing(kube_server, cluster, caplog):
     before = await cluster.admin.items("pods", cluster.namespace)
     async with in_process(kube_server, enforcement=QUICK, enforcement_dry_run=True) as running:
         await wait_for(lambda: [said.pod for said in caplog.records if said.message == "would evict"])
-        assert running.enforcement.broken()
+        assert running.enforcement.lasting_violations()
     assert await cluster.admin.items("pods", cluster.namespace) == before
     assert await cluster.admin.items("events.k8s.io/v1/events", cluster.namespace) == []
 

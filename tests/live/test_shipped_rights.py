@@ -172,7 +172,7 @@ async def test_pods_are_scheduled_without_the_webhook_configurations(
     await wait_for(lambda: admin.node_of("web", namespace))
     running.stop()
     for resource in CONFIGURATIONS:
-        said = f"no {resource.rpartition('/')[2]} bayplan: API servers do not ask"
+        said = f"no {resource.rpartition('/')[2]} bayplan: API servers do not call"
         assert (said in running.log.read_text()) is (resource in gone)
 
 
