@@ -1,4 +1,4 @@
-"""After any terms are added and removed, classes agree with the labels of their members, and counts are correct."""
+"""Whatever terms come into use and are released, classes agree with the labels of their members, and counts are correct."""
 
 import random
 
@@ -15,15 +15,15 @@ from bayplan.model.workloads import Needs, Workload
 KEYS, VALUES, NODES = ("app", "tier", "unique"), ("a", "b", "c"), ("n0", "n1", "n2")
 
 
-class ComingAndGoing:
-    """Pods and terms that are added and removed; `reach` of each term is how many pods it selects on each target."""
+class ChangingPeers:
+    """Pods that are added and removed, and terms that are held and released, with the reach of each term."""
 
     def __init__(self, seed):
         self.chance = random.Random(seed)
         self.index = PlacementIndex(lost_targets_count=True)
         for name in NODES:
             self.index.add_target(Target(name=name, labels={"zone": name}))
-        self.pod_table = self.index.pod_table  # created now, so that it is kept up to date from now on
+        self.pod_table = self.index.pod_table  # created now, so that it follows all changes
         self.held = []
         self.serial = 0
 
@@ -51,13 +51,15 @@ class ComingAndGoing:
         self.index.add(workload, *chance.sample((*NODES, "lost"), chance.choice((1, 1, 1, 2))))
 
     def selector(self):
-        def asked(key):
+        def drawn_requirement(key):
             operator = self.chance.choice((IN, IN, NOT_IN, EXISTS, DOES_NOT_EXIST))
             values = (*VALUES, str(self.serial))
-            named = self.chance.sample(values, self.chance.choice((1, 2))) if operator in (IN, NOT_IN) else ()
-            return requirement(key, operator, named)
+            drawn = self.chance.sample(values, self.chance.choice((1, 2))) if operator in (IN, NOT_IN) else ()
+            return requirement(key, operator, drawn)
 
-        return Selector(tuple(asked(key) for key in self.chance.sample(KEYS, self.chance.choice((1, 1, 2)))))
+        return Selector(
+            tuple(drawn_requirement(key) for key in self.chance.sample(KEYS, self.chance.choice((1, 1, 2))))
+        )
 
 
 def selected(term, index):
@@ -71,7 +73,7 @@ def selected(term, index):
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_classes_agree_with_the_labels_of_their_members(seed):
-    scene = ComingAndGoing(seed)
+    scene = ChangingPeers(seed)
     index, peer_index = scene.index, scene.index.peer_index
     for _ in range(40):
         scene.step()
@@ -94,8 +96,8 @@ def test_classes_agree_with_the_labels_of_their_members(seed):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_removed_pods_and_terms_leave_nothing(seed):
-    scene = ComingAndGoing(seed)
+def test_an_emptied_peer_index_keeps_nothing(seed):
+    scene = ChangingPeers(seed)
     for _ in range(60):
         scene.step()
     for key in list(scene.index.records):

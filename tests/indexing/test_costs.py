@@ -1,4 +1,4 @@
-"""The cost of a decision does not depend on the number of running pods: counted in operations, never in seconds."""
+"""The cost of a decision does not depend on the number of placed workloads: counted in operations, never in seconds."""
 
 import msgspec
 import pytest
@@ -16,8 +16,8 @@ REQUESTS = Requests((("cpu", 100),), (("cpu", 100), ("memory", 1)), (("cpu", 100
 
 
 def target(i):
-    room = (("cpu", 1_000_000), ("memory", 10**12), ("pods", 1000))
-    return Target(name=f"n{i}", labels={HOSTNAME: f"n{i}", ZONE: f"z{i % 3}"}, allocatable=room)
+    allocatable = (("cpu", 1_000_000), ("memory", 10**12), ("pods", 1000))
+    return Target(name=f"n{i}", labels={HOSTNAME: f"n{i}", ZONE: f"z{i % 3}"}, allocatable=allocatable)
 
 
 def workload(name, app="web", terms=None, **labels):
@@ -46,12 +46,12 @@ def test_pods_of_one_template_share_one_full_evaluation_per_rule():
     index, rules = cluster(50, 0), profiles.pod_rules()
     for i in range(100):
         place_pods.place(workload(f"new-{i}", terms=near("web")), index, rules)
-    assert index.evaluations.n_full <= 6  # one for each rule that applies
+    assert index.evaluations.n_full <= 6  # one for each applicable rule
     assert index.evaluations.n_corrected >= 2 * 99
 
 
 @pytest.mark.parametrize("n_workloads", [100, 1000])
-def test_a_fuller_cluster_costs_no_more(n_workloads):
+def test_more_placed_workloads_mean_no_more_work(n_workloads):
     index, rules = cluster(50, n_workloads), profiles.pod_rules()
     for i in range(20):
         place_pods.place(workload(f"new-{i}", terms=near("web")), index, rules)
@@ -59,7 +59,7 @@ def test_a_fuller_cluster_costs_no_more(n_workloads):
     assert len(index.peer_index.classes) == 2
 
 
-def test_unique_labels_do_not_split_classes_until_a_term_names_them():
+def test_unique_labels_do_not_distinguish_classes_until_a_term_mentions_them():
     index = PlacementIndex()
     index.add_target(target(0))
     for i in range(30):
@@ -68,19 +68,19 @@ def test_unique_labels_do_not_split_classes_until_a_term_names_them():
     index.add(
         workload("watcher", terms=AffinityTerms(anti_required=(PodTerm(equals({"ordinal": "7"}), HOSTNAME),))), "n0"
     )
-    assert len(index.peer_index.classes) == 3  # the named one, all others, and the owner of the term
+    assert len(index.peer_index.classes) == 3  # the pod with the named value, all others, and the watcher
     index.remove("default/watcher")
     assert not index.peer_index.terms.mentioned
 
 
-def test_pods_with_unique_labels_share_evaluations_although_a_term_names_one_of_them():
+def test_pods_with_unique_labels_share_their_evaluations_although_one_value_is_named():
     index, rules = cluster(10, 0), profiles.pod_rules()
     seventh = AffinityTerms(anti_required=(PodTerm(equals({"ordinal": "7"}), HOSTNAME),))
     place_pods.place(workload("watcher", terms=seventh), index, rules)
     n_full = index.evaluations.n_full
     for i in range(100, 130):
         place_pods.place(workload(f"db-{i}", app="db", ordinal=str(i)), index, rules)
-    assert index.evaluations.n_full <= n_full + 8  # one for each rule that applies
+    assert index.evaluations.n_full <= n_full + 8  # one for each applicable rule
 
 
 def named(key, *values):
@@ -89,19 +89,19 @@ def named(key, *values):
 
 @pytest.mark.parametrize("labels, n_moved", [
     ({}, 0),
-    ({"tier": "web"}, 0),  # all have the same value, so the class has it as a whole
-    ({"ordinal": "{i}"}, 1),  # the one whose value is named
+    ({"tier": "web"}, 0),  # all members have it, so the class is relabelled as a whole
+    ({"ordinal": "{i}"}, 1),  # the pod whose value is named
     ({"tier": "web", "ordinal": "{i}"}, 1),
-    ({"ordinal": "{i}", "{i}": "x"}, 1),  # also if other labels differ
+    ({"ordinal": "{i}", "{i}": "x"}, 1),  # whatever their other labels
 ])  # fmt: skip
-def test_a_label_named_for_the_first_time_moves_only_pods_that_differ(labels, n_moved):
+def test_a_label_that_is_first_named_moves_only_pods_that_differ(labels, n_moved):
     index, moved = cluster(10, 0), []
     for i in range(200):
         own = {key.format(i=i): value.format(i=i) for key, value in labels.items()}
         index.add(workload(f"old-{i}", **own), f"n{i % 10}")
     index.peer_index.moved = lambda rows, class_id: moved.extend(rows)
     for value in ("web", "7"):
-        for key in ("tier", "ordinal", "unheard-of"):
+        for key in ("tier", "ordinal", "unused"):
             index.peer_index.hold(named(key, value))
     assert len(moved) == n_moved
     assert len(index.peer_index.classes) == 1 + n_moved
@@ -128,7 +128,7 @@ def test_a_label_that_is_named_again_moves_pods_added_in_between():
     assert index.peer_index.all_peers(entry.term) == ("default/early", "default/late")
 
 
-def test_rollouts_leave_nothing_behind():
+def test_rollouts_leave_no_terms_and_no_classes():
     index, rules = cluster(10, 0), profiles.pod_rules()
     for rollout in range(30):
         for i in range(5):
@@ -143,7 +143,7 @@ def test_rollouts_leave_nothing_behind():
     assert index.evaluations.n_full < 30 * 8
 
 
-def test_added_and_removed_nodes_reuse_slots_and_domains():
+def test_node_churn_reuses_slots_and_domains():
     index = cluster(20, 40)
     column = index.column(HOSTNAME)
     before = (index.slots.capacity, column.n_domains)
@@ -163,11 +163,11 @@ def test_thousands_of_nodes_are_all_scored():
 def test_relabelling_a_namespace_moves_its_pods_between_terms():
     index, rules = cluster(3, 0), profiles.pod_rules()
     shops = PodTerm(equals({"app": "web"}), HOSTNAME, namespace_selector=equals({"team": "shop"}))
-    asking = workload("asking", app="x", terms=AffinityTerms(anti_required=(shops,)))
+    pending = workload("pending", app="x", terms=AffinityTerms(anti_required=(shops,)))
     other = msgspec.structs.replace(workload("web"), namespace="elsewhere")
     index.add(other, "n0")
-    assert schedule_pod.schedule(asking, index, rules).verdicts.feasible.sum() == 3
+    assert schedule_pod.schedule(pending, index, rules).verdicts.feasible.sum() == 3
     index.set_namespace("elsewhere", {"team": "shop"})
-    assert schedule_pod.schedule(asking, index, rules).verdicts.feasible.sum() == 2
+    assert schedule_pod.schedule(pending, index, rules).verdicts.feasible.sum() == 2
     index.set_namespace("elsewhere", {"team": "office"})
-    assert schedule_pod.schedule(asking, index, rules).verdicts.feasible.sum() == 3
+    assert schedule_pod.schedule(pending, index, rules).verdicts.feasible.sum() == 3

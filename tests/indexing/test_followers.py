@@ -1,4 +1,4 @@
-"""Readers in other threads see consistent states of the index."""
+"""Readers in other threads see complete states of the index, each of them one that it was in."""
 
 import threading
 
@@ -19,10 +19,10 @@ from properties.changing import ChangingCluster
 
 
 def cluster(name, region="eu", cpu="100"):
-    room = {"cpu": cpu, "memory": "100Gi", "pods": "1000"}
+    allocatable = {"cpu": cpu, "memory": "100Gi", "pods": "1000"}
     status = {
         "apiEnablements": [{"groupVersion": "apps/v1", "resources": [{"kind": "Deployment"}]}],
-        "resourceSummary": {"allocatable": room},
+        "resourceSummary": {"allocatable": allocatable},
     }
     written = {"metadata": {"name": name, "labels": {}}, "spec": {"region": region}, "status": status}
     return targets.target_of_cluster(msgspec.convert(written, Cluster))
@@ -61,7 +61,7 @@ def test_a_follower_answers_like_its_leader(semantics, seed):
     assert follower.n_copied == 1
 
 
-def test_tentative_changes_are_never_seen():
+def test_tentative_changes_are_never_visible():
     leader = fleet(3)
     follower = Follower(leader)
     with leader.tentatively():
@@ -75,14 +75,14 @@ def test_tentative_changes_are_never_seen():
 @pytest.mark.parametrize(
     "change, n_corrected",
     [
-        (lambda leader: leader.update_target(cluster("c0500", cpu="7")), 0),  # no rule reads available resources
-        (lambda leader: leader.update_target(cluster("c0500", region="us")), 4),  # its peers stay in their domains
+        (lambda leader: leader.update_target(cluster("c0500", cpu="7")), 0),  # no rule reads the capacity
+        (lambda leader: leader.update_target(cluster("c0500", region="us")), 4),  # its peers stay where they are
         (lambda leader: leader.add_target(cluster("c1000")), 5),
         (lambda leader: leader.remove_target("c0007"), 5),
     ],
-    ids=["room", "region", "added", "deleted"],
+    ids=["capacity", "region", "added", "deleted"],
 )
-def test_a_change_of_one_cluster_corrects_one_cluster(change, n_corrected):
+def test_a_change_of_one_cluster_among_a_thousand_refreshes_one_cluster(change, n_corrected):
     leader, rules = fleet(1000), profiles.fleet_rules()
     follower = Follower(leader)
     schedule_binding.schedule(binding("a", "x"), follower.catch_up(), rules)
@@ -95,7 +95,7 @@ def test_a_change_of_one_cluster_corrects_one_cluster(change, n_corrected):
     assert evaluations.n_corrected - corrected == n_corrected
 
 
-def test_a_follower_behind_the_journal_starts_again():
+def test_a_follower_that_is_too_far_behind_copies_the_index():
     leader = fleet(2)
     follower = Follower(leader)
     for i in range(10_000):
@@ -105,10 +105,10 @@ def test_a_follower_behind_the_journal_starts_again():
 
 
 def test_readers_explain_while_a_writer_places():
-    """Every reader's answer is that of some state between two placements, and no reader blocks."""
+    """The answer of every reader is that of a state between two placements, and no reader hangs."""
     leader, rules = fleet(12), profiles.fleet_rules()
-    waiting = [binding(f"w{i}", i % 4) for i in range(40)]
-    asked = binding("asked", 1)
+    pending = [binding(f"w{i}", i % 4) for i in range(40)]
+    explained = binding("explained", 1)
     done, failures, seen = threading.Event(), [], []
 
     def read():
@@ -116,7 +116,7 @@ def test_readers_explain_while_a_writer_places():
         while not done.is_set():
             index = mine.catch_up()
             placed = frozenset((key, record.shares) for key, record in index.records.items())
-            found = explanation.explain_binding(asked, index, own_rules)
+            found = explanation.explain_binding(explained, index, own_rules)
             seen.append((placed, tuple(v.name for v in found.targets if v.fits)))
 
     def reading():
@@ -129,7 +129,7 @@ def test_readers_explain_while_a_writer_places():
     for reader in readers:
         reader.start()
     states = [frozenset()]
-    for i, workload in enumerate(waiting):
+    for i, workload in enumerate(pending):
         decision = schedule_binding.schedule(workload, leader, rules)
         leader.add_shares(workload, decision.shares)
         states.append(_state(leader))

@@ -1,4 +1,4 @@
-"""The pod table agrees with the records, whatever changes were made before and after it was created."""
+"""The pod table has the same values for every pod as its record, whatever changed before and after its first use."""
 
 import msgspec
 import pytest
@@ -18,7 +18,7 @@ from properties.changing import ChangingCluster
 
 
 def shown(index, pod_table):
-    """All columns of the pod table, by workload."""
+    """Everything in the pod table, by workload."""
     found = {}
     for row, record in enumerate(pod_table.records):
         if record is not None:
@@ -66,13 +66,13 @@ def in_order(index):
 
 
 @settings(max_examples=40, deadline=None)
-@given(seed=st.integers(0, 2**32), asked_after=st.integers(0, 20))
-def test_the_pod_table_follows_every_change(seed, asked_after):
+@given(seed=st.integers(0, 2**32), used_after=st.integers(0, 20))
+def test_the_pod_table_follows_every_change(seed, used_after):
     cluster = ChangingCluster(seed, UPSTREAM)
     for step in range(30):
         cluster.step()
-        if step >= asked_after and step % 3 == 0:
-            cluster.answers()  # holds and releases terms, which splits classes
+        if step >= used_after and step % 3 == 0:
+            cluster.answers()  # uses and releases terms, which splits classes
             pod_table = cluster.index.pod_table
             assert shown(cluster.index, pod_table) == expected(cluster.index)
             keys = [pod_table.at(row).workload.key for row in pod_table.in_order().tolist()]
@@ -82,8 +82,8 @@ def test_the_pod_table_follows_every_change(seed, asked_after):
     for _ in range(8):
         cluster.step()
     cluster.index.undo_to(mark)
-    assert {key: said[:6] for key, said in shown(cluster.index, cluster.index.pod_table).items()} == {
-        key: said[:6] for key, said in before.items()
+    assert {key: row[:6] for key, row in shown(cluster.index, cluster.index.pod_table).items()} == {
+        key: row[:6] for key, row in before.items()
     }
 
 
@@ -98,7 +98,7 @@ def index():
     return index
 
 
-def test_a_started_pod_is_older_than_pods_that_have_not_started(index):
+def test_a_started_pod_comes_before_pods_that_have_not_started(index):
     index.add(pod("late"), "a")
     index.add(pod("early"), "a")
     index.pod_table.in_order()
@@ -106,7 +106,7 @@ def test_a_started_pod_is_older_than_pods_that_have_not_started(index):
     assert [index.pod_table.at(row).workload.name for row in index.pod_table.in_order()] == ["early", "late"]
 
 
-def test_rows_follow_a_split_class(index):
+def test_rows_have_the_class_ids_after_a_split(index):
     for name in ("x", "y"):
         index.add(pod(name, labels={"app": name}), "a")
     pod_table = index.pod_table
@@ -129,7 +129,7 @@ def test_rows_and_signatures_are_reused(index):
     assert pod_table.in_order().tolist() == []
 
 
-def test_a_new_resource_gets_a_column(index):
+def test_a_resource_that_is_first_requested_later_gets_a_row(index):
     index.add(pod("plain"), "a")
     pod_table = index.pod_table
     index.add(pod("gpu", needs=Needs(requests=Requests((("example.com/gpu", 2),)))), "a")

@@ -15,9 +15,9 @@ from reference import strategies
 
 
 class ChangingCluster:
-    """`step` makes one random change; `answers` asks the living index, `fresh_answers` one built from scratch."""
+    """`step` makes one random change; `answers` are those of the changed index, `fresh_answers` of one built from scratch."""
 
-    def __init__(self, seed, semantics, n_kinds=4, n_targets=4, *, spanning=0.2):
+    def __init__(self, seed, semantics, n_pending=4, n_targets=4, *, spanning=0.2):
         self.chance = random.Random(seed)
         self.dice = strategies.Dice(self.chance.randrange)
         self.semantics = semantics
@@ -28,13 +28,13 @@ class ChangingCluster:
         self.serial = 0
         for _ in range(n_targets):
             self.add_target()
-        self.asking = [self._workload(strategies.pending_pod(self.dice, f"asking-{i}")) for i in range(n_kinds)]
+        self.pending = [self._workload(strategies.pending_pod(self.dice, f"pending-{i}")) for i in range(n_pending)]
 
-    # Asking
+    # Answers
 
     def answers(self, index=None):
         index = index or self.index
-        return [self._answer(workload, index) for workload in self.asking]
+        return [self._answer(workload, index) for workload in self.pending]
 
     def _answer(self, workload, index):
         chosen, total = schedule_pod.choose(workload, index, self.rules)
@@ -56,7 +56,7 @@ class ChangingCluster:
             index.add_shares(*self.placed[key])
         return index
 
-    # Changing
+    # Changes
 
     def step(self):
         changes = [self.add, self.add, self.add, self.remove, self.replace, self.relabel_namespace]
@@ -111,7 +111,7 @@ class ChangingCluster:
             self.namespaces[name] = labels
         self.index.set_namespace(name, labels)
 
-    # Drawing
+    # Random values
 
     def next_name(self, stem):
         self.serial += 1

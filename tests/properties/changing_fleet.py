@@ -18,9 +18,9 @@ NAMES = [f"m{i}" for i in range(8)]
 
 
 class ChangingFleet:
-    """`step` makes one random change; `answers` asks the living index, `fresh_answers` one built from scratch."""
+    """`step` makes one random change; `answers` are those of the changed index, `fresh_answers` of one built from scratch."""
 
-    def __init__(self, seed, semantics, n_kinds=5):
+    def __init__(self, seed, semantics, n_pending=5):
         self.chance = random.Random(seed)
         self.dice = strategies.Dice(self.chance.randrange)
         self.semantics = semantics
@@ -31,13 +31,13 @@ class ChangingFleet:
         self.serial = 0
         for name in NAMES[:5]:
             self.add_cluster(name)
-        self.asking = [self._drawn(fleets.pending, f"asking-{i}") for i in range(n_kinds)]
+        self.pending = [self._drawn(fleets.pending, f"pending-{i}") for i in range(n_pending)]
 
-    # Asking
+    # Answers
 
     def answers(self, index=None):
         index = index or self.index
-        return [self._answer(workload, index) for workload in self.asking]
+        return [self._answer(workload, index) for workload in self.pending]
 
     def _answer(self, workload, index):
         decision = schedule_binding.schedule(workload, index, self.rules)
@@ -53,11 +53,11 @@ class ChangingFleet:
             index.add_shares(*self.placed[key])
         return self.answers(index)
 
-    # Changing
+    # Changes
 
     def step(self):
         changes = [self.add, self.add, self.remove, self.report, self.report, self.report, self.rewrite]
-        self.chance.choice([*changes, self.come_or_go])()
+        self.chance.choice([*changes, self.add_or_remove_cluster])()
 
     def add(self):
         self.serial += 1
@@ -73,7 +73,7 @@ class ChangingFleet:
             self.index.remove(key)
 
     def report(self):
-        """A cluster has other room than before, and is otherwise the same."""
+        """A cluster reports another capacity and is otherwise unchanged."""
         written = self.written[self.chance.choice(list(self.written))]
         summary = fleets.summary(self.dice)
         if "allocatableModelings" in (written["status"].get("resourceSummary") or {}):
@@ -86,7 +86,7 @@ class ChangingFleet:
         self.written[name] = fleets.cluster(self.dice, name)
         self.index.update_target(self._target(name))
 
-    def come_or_go(self):
+    def add_or_remove_cluster(self):
         name = self.chance.choice(NAMES)
         if name not in self.written:
             self.add_cluster(name)
@@ -98,7 +98,7 @@ class ChangingFleet:
         self.written[name] = fleets.cluster(self.dice, name)
         self.index.add_target(self._target(name))
 
-    # Drawing
+    # Random values
 
     def _shuffled(self, keys):
         return self.chance.sample(list(keys), len(keys))

@@ -15,12 +15,12 @@ DRIVERS = ("disks", "disks", "shares")
 
 
 class ChangingStorage(ChangingCluster):
-    """`stored` has what is in the tables of the index."""
+    """`stored` are the entries of the storage tables."""
 
-    def __init__(self, seed, semantics, n_kinds=4):
+    def __init__(self, seed, semantics, n_pending=4):
         self.stored = {}
-        super().__init__(seed, semantics, n_kinds, spanning=0)
-        self.asking = [msgspec.structs.replace(one, priority=i) for i, one in enumerate(self.asking)]  # no two alike
+        super().__init__(seed, semantics, n_pending, spanning=0)
+        self.pending = [msgspec.structs.replace(one, priority=i) for i, one in enumerate(self.pending)]  # no two alike
         for _ in range(40):
             self.change_storage()
 
@@ -31,7 +31,7 @@ class ChangingStorage(ChangingCluster):
             super().step()
 
     def next_name(self, stem):
-        """Nodes come back under names that were there before, and to which volumes are still attached."""
+        """Nodes reuse the names of removed ones, to which volumes may still be attached."""
         if stem != "node":
             return super().next_name(stem)
         return self.chance.choice([name for name in NODES if name not in self.targets])

@@ -18,7 +18,7 @@ def test_index_after_changes_answers_like_a_fresh_one(semantics, seed):
     cluster = ChangingCluster(seed, semantics)
     for _ in range(30):
         cluster.step()
-        if cluster.chance.random() < 0.4:  # asked now and then, so that caches have several changes to catch up with
+        if cluster.chance.random() < 0.4:  # not after every change, so that caches have several to replay
             assert cluster.answers() == cluster.fresh_answers()
     assert cluster.answers() == cluster.fresh_answers()
 
@@ -26,7 +26,7 @@ def test_index_after_changes_answers_like_a_fresh_one(semantics, seed):
 @BOTH
 @settings(max_examples=40, deadline=None)
 @given(seed=SEEDS)
-def test_undone_changes_leave_no_trace(semantics, seed):
+def test_undo_restores_the_index(semantics, seed):
     cluster = ChangingCluster(seed, semantics)
     for _ in range(12):
         cluster.step()
@@ -47,7 +47,7 @@ def test_undone_changes_leave_no_trace(semantics, seed):
 @BOTH
 @settings(max_examples=30, deadline=None)
 @given(seed=SEEDS)
-def test_leaving_one_out_is_as_if_it_were_never_placed(semantics, seed):
+def test_an_index_without_a_workload_answers_as_if_it_was_never_placed(semantics, seed):
     cluster = ChangingCluster(seed, semantics)
     for _ in range(20):
         cluster.step()

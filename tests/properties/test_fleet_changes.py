@@ -20,7 +20,7 @@ def test_index_after_changes_answers_like_a_fresh_one(semantics, seed):
     fleet = ChangingFleet(seed, semantics)
     for _ in range(30):
         fleet.step()
-        if fleet.chance.random() < 0.4:  # asked now and then, so that caches have several changes to catch up with
+        if fleet.chance.random() < 0.4:  # not after every change, so that caches have several to replay
             assert fleet.answers() == fleet.fresh_answers()
     assert fleet.answers() == fleet.fresh_answers()
 
@@ -28,7 +28,7 @@ def test_index_after_changes_answers_like_a_fresh_one(semantics, seed):
 @BOTH
 @settings(max_examples=30, deadline=None)
 @given(seed=SEEDS)
-def test_undone_changes_leave_no_trace(semantics, seed):
+def test_undo_restores_the_index(semantics, seed):
     fleet = ChangingFleet(seed, semantics)
     for _ in range(12):
         fleet.step()

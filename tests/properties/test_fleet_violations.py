@@ -1,4 +1,4 @@
-"""What the tracker finds broken in a fleet is what plain loops over all pairs of bindings find."""
+"""The violations that the tracker finds in a fleet are those of the reference implementation."""
 
 import random
 
@@ -21,16 +21,16 @@ SEEDS = st.integers(0, 2**32)
 
 
 class ChangingFleet:
-    """A fleet whose bindings and clusters come and go, in an index and as manifests."""
+    """A fleet whose bindings and clusters are added and removed, once in an index and once as manifests."""
 
     def __init__(self, seed, preset):
         self.chance = random.Random(seed)
         drawn = strategies.seeded(seed, presets=(preset,), most_bindings=10)
         self.options, self.resources = drawn["options"], drawn["resources"]
         self.every = {"clusters": drawn["clusters"], "bindings": drawn["bindings"]}
-        self.there = {"clusters": list(drawn["clusters"]), "bindings": []}
-        self.asked = msgspec.convert(drawn, FleetQuestion)
-        situation = questions.fleet_situation_of(msgspec.structs.replace(self.asked, bindings=[]))
+        self.present = {"clusters": list(drawn["clusters"]), "bindings": []}
+        self.question = msgspec.convert(drawn, FleetQuestion)
+        situation = questions.fleet_situation_of(msgspec.structs.replace(self.question, bindings=[]))
         self.index = situation.index
         self.tracker = ViolationTracker(self.index)
 
@@ -39,23 +39,23 @@ class ChangingFleet:
         if not self.every[kind]:
             return
         thing = self.chance.choice(self.every[kind])
-        if thing in self.there[kind]:
-            self.there[kind].remove(thing)
+        if thing in self.present[kind]:
+            self.present[kind].remove(thing)
             getattr(self, f"remove_{kind}")(thing)
         else:
-            self.there[kind].append(thing)
+            self.present[kind].append(thing)
             getattr(self, f"add_{kind}")(thing)
 
     def add_clusters(self, manifest):
-        written = self.asked.clusters[self.every["clusters"].index(manifest)]
+        written = self.question.clusters[self.every["clusters"].index(manifest)]
         self.index.add_target(targets.target_of_cluster(written))
 
     def remove_clusters(self, manifest):
         self.index.remove_target(manifest["metadata"]["name"])
 
     def add_bindings(self, manifest):
-        written = self.asked.bindings[self.every["bindings"].index(manifest)]
-        options = self.asked.options
+        written = self.question.bindings[self.every["bindings"].index(manifest)]
+        options = self.question.options
         keys = LabelKeys(frozen(options.affinity_label_keys), frozen(options.anti_affinity_label_keys))
         how = bindings.BindingContext(questions.semantics_of(options), keys)
         templates = {questions._reference(each): each for each in reversed(self.resources)}
@@ -68,8 +68,8 @@ class ChangingFleet:
         for key in [key for key in self.index.records if key.partition(LEAVING_SUFFIX)[0] == name]:
             self.index.remove(key)
 
-    def by_loops(self):
-        return reference_implementation.broken({**self.there, "resources": self.resources, "options": self.options})
+    def by_reference(self):
+        return reference_implementation.broken({**self.present, "resources": self.resources, "options": self.options})
 
     def tracked(self):
         return sorted(
@@ -85,10 +85,10 @@ def frozen(keys):
 @pytest.mark.parametrize("preset", ["upstream", "design"])
 @settings(max_examples=80, deadline=None)
 @given(seed=SEEDS)
-def test_tracker_finds_what_plain_loops_find(preset, seed):
+def test_tracker_agrees_with_the_reference_implementation(preset, seed):
     fleet = ChangingFleet(seed, preset)
     for _ in range(25):
         fleet.step()
         if fleet.chance.random() < 0.6:
-            assert fleet.tracked() == fleet.by_loops()
-    assert fleet.tracked() == fleet.by_loops()
+            assert fleet.tracked() == fleet.by_reference()
+    assert fleet.tracked() == fleet.by_reference()

@@ -23,7 +23,7 @@ def typed(written):
 
 
 def snapshot_question(question, renaming):
-    """The question as a snapshot of its objects would put it."""
+    """The question with its objects as a snapshot writes them."""
     parts = {part: list(question[part]) for part in ("nodes", "namespaces", "pods", "objects")}
     parts["pod"] = [question["pod"]]
     objects = [typed(one) for part in parts.values() for one in part]

@@ -27,7 +27,7 @@ def test_index_after_changes_of_storage_answers_like_a_fresh_one(semantics, seed
 
 @settings(max_examples=40, deadline=None)
 @given(seed=SEEDS)
-def test_undone_changes_of_storage_leave_no_trace(seed):
+def test_undo_restores_the_storage(seed):
     cluster = ChangingStorage(seed, UPSTREAM)
     for _ in range(12):
         cluster.step()
@@ -44,37 +44,39 @@ def test_undone_changes_of_storage_leave_no_trace(seed):
 
 @settings(max_examples=60, deadline=None)
 @given(seed=SEEDS)
-def test_claims_get_the_volumes_that_plain_loops_give_them(seed):
+def test_claims_get_the_volumes_that_the_reference_implementation_chooses(seed):
     cluster = ChangingStorage(seed, UPSTREAM)
     storage = cluster.index.storage
     for _ in range(10):
         cluster.step()
-        for workload in cluster.asking:
+        for workload in cluster.pending:
             claims = [storage.claims.get(f"default/{name}") for name in workload.needs.claims.names]
-            waiting = [claim for claim in claims if claim is not None and not claim.bound]
+            unbound = [claim for claim in claims if claim is not None and not claim.bound]
             for target in cluster.targets.values():
                 chosen = volume_binding.volumes_for(workload, cluster.index.slots.by_name[target.name], cluster.index)
-                assert [(claim.key, name) for claim, name in chosen] == plainly_chosen(waiting, target, storage)
+                assert [(claim.key, name) for claim, name in chosen] == reference_choice(unbound, target, storage)
 
 
-def plainly_chosen(waiting, target, storage):
-    """(claim, volume it takes on the target or "") as loops over everything."""
+def reference_choice(unbound, target, storage):
+    """The reference implementation: (claim, volume chosen on the target or ""), by loops over everything."""
     found, taken = [], set()
-    for claim in sorted(waiting, key=lambda claim: claim.requested):
-        serving = [
+    for claim in sorted(unbound, key=lambda claim: claim.requested):
+        candidates = [
             volume
             for _, volume in sorted(storage.volumes.items())
             if volume.storage_class == claim.storage_class
             and (volume.claim == claim.key or (not volume.claim and volume.capacity >= claim.requested))
         ]
-        volumes = [volume for volume in serving if volume.claim] or sorted(serving, key=lambda volume: volume.capacity)
-        reached = (
+        volumes = [volume for volume in candidates if volume.claim] or sorted(
+            candidates, key=lambda volume: volume.capacity
+        )
+        reachable = (
             volume.name
             for volume in volumes
             if volume.name not in taken
             and (volume.required is None or any(term.matches(target.name, target.labels) for term in volume.required))
         )
-        name = "" if claim.selected_node else next(reached, "")
+        name = "" if claim.selected_node else next(reachable, "")
         taken.add(name)
         found.append((claim.key, name))
     return found

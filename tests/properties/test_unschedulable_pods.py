@@ -30,7 +30,7 @@ class RetriedPods:
         return schedule_pod.choose(workload, self.cluster.index, self.cluster.rules)[0] >= 0
 
     def add_all(self):
-        for workload in self.cluster.asking:
+        for workload in self.cluster.pending:
             if workload.key not in self.unscheduled and not self.fits(workload):
                 pending = self.unscheduled[workload.key] = PendingPod(None, workload, 0.0)
                 self.unschedulable.add(pending)
@@ -53,13 +53,13 @@ class RetriedPods:
 @settings(max_examples=40, deadline=None)
 @given(seed=SEEDS)
 def test_every_schedulable_pod_is_retried(semantics, seed):
-    no_pod_is_missed(RetriedPods(ChangingCluster(seed, semantics, n_kinds=8)))
+    no_pod_is_missed(RetriedPods(ChangingCluster(seed, semantics, n_pending=8)))
 
 
 @settings(max_examples=60, deadline=None)
 @given(seed=SEEDS)
 def test_every_pod_whose_volumes_become_available_is_retried(seed):
-    no_pod_is_missed(RetriedPods(ChangingStorage(seed, UPSTREAM, n_kinds=8)))
+    no_pod_is_missed(RetriedPods(ChangingStorage(seed, UPSTREAM, n_pending=8)))
 
 
 def no_pod_is_missed(pods):
@@ -73,7 +73,7 @@ def no_pod_is_missed(pods):
 
 
 def test_pods_of_one_equivalence_class_are_retried_one_by_one():
-    pods = RetriedPods(ChangingCluster(7, UPSTREAM, n_kinds=8))
+    pods = RetriedPods(ChangingCluster(7, UPSTREAM, n_pending=8))
     cluster = pods.cluster
     for name in list(cluster.targets):
         cluster.index.remove_target(name)
@@ -93,7 +93,7 @@ def test_pods_of_one_equivalence_class_are_retried_one_by_one():
 
 def test_a_call_ends_when_its_time_is_over():
     """One call evaluates no more classes than it may, whatever their number, and later calls evaluate the rest."""
-    pods = RetriedPods(ChangingCluster(7, UPSTREAM, n_kinds=8))
+    pods = RetriedPods(ChangingCluster(7, UPSTREAM, n_pending=8))
     cluster = pods.cluster
     for i in range(50):
         of_its_class = Workload(namespace="web", name=f"class-{i}", labels={}, needs=Needs(), priority=i)
@@ -112,7 +112,7 @@ def test_a_call_ends_when_its_time_is_over():
 
 
 def test_the_sweep_evaluates_only_classes_without_a_queueing_hint():
-    pods = RetriedPods(ChangingCluster(7, UPSTREAM, n_kinds=8))
+    pods = RetriedPods(ChangingCluster(7, UPSTREAM, n_pending=8))
     cluster = pods.cluster
     for name in list(cluster.targets):
         cluster.index.remove_target(name)
