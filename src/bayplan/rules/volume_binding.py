@@ -73,7 +73,7 @@ class VolumeBinding(ClaimRule):
             if volume is None:
                 codes |= 4
             elif volume.required is not None:
-                codes |= np.where(_fits(volume, index), 0, 1)
+                codes |= np.where(_reachable_mask(volume, index), 0, 1)
         if unbound:
             bindable, has_space = can_bind(unbound, index)
             codes |= np.where(bindable, 0, 2) | np.where(bindable & ~has_space, 8, 0)
@@ -90,7 +90,12 @@ class VolumeBinding(ClaimRule):
         failures = []
         for claim in state.known(index):
             volume = index.storage.volumes.get(claim.volume)
-            if code & 1 and volume is not None and volume.required is not None and not _fits(volume, index)[slot]:
+            if (
+                code & 1
+                and volume is not None
+                and volume.required is not None
+                and not _reachable_mask(volume, index)[slot]
+            ):
                 terms = " or ".join(str(term) for term in volume.required)
                 detail = f"claim {claim.key} is bound to {volume.name}, which requires {terms}"
                 failures.append(Failure(self.id, ELSEWHERE.text, detail=detail, term=claim.key))
@@ -103,7 +108,7 @@ class VolumeBinding(ClaimRule):
         return failures
 
 
-def _fits(volume: Volume, index: PlacementIndex) -> Mask:
+def _reachable_mask(volume: Volume, index: PlacementIndex) -> Mask:
     mask = np.zeros(index.slots.capacity, np.bool_)
     mask[slots_reaching(volume, index)] = True
     return mask
@@ -111,7 +116,7 @@ def _fits(volume: Volume, index: PlacementIndex) -> Mask:
 
 def is_reachable(volume: Volume, slot: int, index: PlacementIndex) -> bool:
     """Whether the volume can be reached from this node."""
-    return bool(_fits(volume, index)[slot])
+    return bool(_reachable_mask(volume, index)[slot])
 
 
 def volumes_for(workload: Workload, slot: int, index: PlacementIndex) -> list[tuple[Claim, str]]:
@@ -149,8 +154,8 @@ def matched_volumes(unbound: list[Claim], index: PlacementIndex) -> Iterator[Vol
     taken: list[tuple[Sequence[Volume], NDArray[np.int64]]] = []
     for claim in sorted(unbound, key=lambda claim: claim.requested):
         # A claim with a selected node is about to have its volume provisioned there.
-        volumes = [] if claim.selected_node else _first_of_each_reach(_serving(claim, index), len(taken) + 1)
-        choice = _choice(volumes, taken, index)
+        volumes = [] if claim.selected_node else _first_of_each_reach(_volumes_matching(claim, index), len(taken) + 1)
+        choice = _chosen_by_target(volumes, taken, index)
         taken.append((volumes, choice))
         yield claim, volumes, choice
 
@@ -162,11 +167,11 @@ def slots_reaching(volume: Volume, index: PlacementIndex) -> Slots:
     terms = tuple(NodeTerm(term.expressions) for term in volume.required)
     if len(terms) == 1 and len(terms[0].expressions) == 1 and terms[0].expressions[0].operator == "In":
         (requirement,) = terms[0].expressions
-        return _having(requirement.key, requirement.values, index)
+        return _slots_with_value(requirement.key, requirement.values, index)
     return np.flatnonzero(node_affinity.matching_terms(terms, index))
 
 
-def _choice(
+def _chosen_by_target(
     volumes: Sequence[Volume], taken: list[tuple[Sequence[Volume], NDArray[np.int64]]], index: PlacementIndex
 ) -> NDArray[np.int64]:
     """The first of the volumes that each target reaches and that no other claim takes there, shape (capacity,)."""
@@ -197,7 +202,7 @@ def _first_of_each_reach(volumes: list[Volume], most: int) -> list[Volume]:
     return found
 
 
-def _serving(claim: Claim, index: PlacementIndex) -> list[Volume]:
+def _volumes_matching(claim: Claim, index: PlacementIndex) -> list[Volume]:
     """The volumes that match the claim: those reserved for it, or else the unclaimed ones, smallest first."""
     reserved = [v for v in index.storage.reserved_for(claim) if v.claim_uid in ("", claim.uid)]
     if reserved:
@@ -243,7 +248,7 @@ def _can_provision(claim: Claim, index: PlacementIndex) -> Mask:
         here = np.ones(index.slots.capacity, np.bool_)
         for key, values in term:
             has = np.zeros(index.slots.capacity, np.bool_)
-            has[_having(key, values, index)] = True
+            has[_slots_with_value(key, values, index)] = True
             here &= has
         mask |= here
     return mask
@@ -267,7 +272,7 @@ def _has_space(claim: Claim, index: PlacementIndex) -> Mask:
 def _selected(topology: Selector, index: PlacementIndex) -> Slots:
     """The targets that a selector selects. Drivers name one zone or one node, so few targets are matched singly."""
     named = [requirement for requirement in topology.requirements if requirement.operator == IN]
-    slots = min((_having(one.key, one.values, index) for one in named), key=len, default=None)
+    slots = min((_slots_with_value(one.key, one.values, index) for one in named), key=len, default=None)
     if slots is None:
         slots = np.flatnonzero(index.slots.alive)
     if len(topology.requirements) == len(named) == 1:
@@ -276,7 +281,7 @@ def _selected(topology: Selector, index: PlacementIndex) -> Slots:
     return np.array([slot for slot in slots.tolist() if topology.matches(at(slot).labels)], np.intp)
 
 
-def _having(key: str, values: tuple[str, ...], index: PlacementIndex) -> Slots:
+def _slots_with_value(key: str, values: tuple[str, ...], index: PlacementIndex) -> Slots:
     """The targets whose label has one of the values."""
     column = index.column(key)
     found = [column.slots_in(column.by_value[value]) for value in dict.fromkeys(values) if value in column.by_value]

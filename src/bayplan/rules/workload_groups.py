@@ -25,12 +25,12 @@ from bayplan.model.terms import TARGET, PeerTerm, TermPart
 from bayplan.model.workloads import Workload
 from bayplan.rules.rule import Failure, Rule
 
-APART = Reason(
+PEER_ELSEWHERE = Reason(
     "workload-affinity",
     "ResourceBinding with the same affinity group does not target this cluster",
     StatusCode.UNSCHEDULABLE,
 )
-TOGETHER = Reason(
+PEER_HERE = Reason(
     "workload-anti-affinity",
     "cluster already has workload with the same anti-affinity group",
     StatusCode.UNSCHEDULABLE,
@@ -52,7 +52,6 @@ class _GroupRule(Rule):
     """What affinity and anti-affinity share: the peers of a group, counted per cluster."""
 
     label: str
-
     counts_leaving: bool  # whether draining copies are peers
     exempts_assigned = True
 
@@ -97,7 +96,7 @@ class WorkloadGroupAffinity(_GroupRule):
     id = "workload-affinity"
     label = AFFINITY_GROUP
     counts_leaving = False
-    reasons_by_code = (APART,)
+    reasons_by_code = (PEER_ELSEWHERE,)
 
     def reject(self, state: GroupState, index: PlacementIndex, at: At) -> Codes:
         del index
@@ -117,7 +116,7 @@ class WorkloadGroupAntiAffinity(_GroupRule):
     id = "workload-anti-affinity"
     label = ANTI_AFFINITY_GROUP
     counts_leaving = True
-    reasons_by_code = (TOGETHER,)
+    reasons_by_code = (PEER_HERE,)
 
     def reject(self, state: GroupState, index: PlacementIndex, at: At) -> Codes:
         del index
