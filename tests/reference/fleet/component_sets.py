@@ -6,8 +6,8 @@ checking whether both sides have the same form; so does this module.
 """
 
 from reference.fleet import resource_models
+from reference.fleet.free_resources import free_pods
 from reference.fleet.go_numbers import int32
-from reference.fleet.reported_room import free_pods
 from reference.objects import exact, rounded
 
 

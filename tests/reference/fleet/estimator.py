@@ -1,8 +1,8 @@
 """How many more replicas a cluster can take: Karmada's general estimator, from what the cluster reports."""
 
 from reference.fleet import component_sets, resource_models
+from reference.fleet.free_resources import free_amount, free_pods
 from reference.fleet.go_numbers import MAX_INT32, int32
-from reference.fleet.reported_room import free_amount, free_pods
 from reference.objects import exact, rounded
 
 
