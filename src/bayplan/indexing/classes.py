@@ -8,6 +8,7 @@ class. Each set of labels is stored once, whatever the number of workloads that 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import msgspec
@@ -15,7 +16,7 @@ import msgspec
 from bayplan.indexing.term_table import Anchor, Counter, OwnerRule
 from bayplan.model.labels import Labels
 from bayplan.model.terms import AffinityTerms
-from bayplan.model.workloads import Workload, WorkloadKey
+from bayplan.model.workloads import LEAVING_SUFFIX, Workload, WorkloadKey
 
 VisibleLabels = tuple[tuple[str, str], ...]
 ClassKey = tuple[str, VisibleLabels, bool, AffinityTerms]
@@ -199,3 +200,10 @@ class ClassTable(msgspec.Struct, eq=False):
         for anchor in anchors:
             found.update(self.by_label.get(anchor, {}))
         return list(found.values())
+
+
+def members_of(classes: Iterable[WorkloadClass], slots: Iterable[int]) -> tuple[WorkloadKey, ...]:
+    """The workloads of the classes on these targets by name, each once; a leaving copy has the name of the whole."""
+    slots = list(slots)
+    keys = (key for cls in classes for slot in slots for key in cls.members.get(slot, ()))
+    return tuple(sorted({WorkloadKey(key.replace(LEAVING_SUFFIX, "")) for key in keys}))

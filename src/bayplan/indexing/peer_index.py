@@ -20,13 +20,14 @@ from bayplan.indexing.classes import (
     PlacedWorkload,
     VisibleLabels,
     WorkloadClass,
+    members_of,
 )
 from bayplan.indexing.slots import ValueColumn
 from bayplan.indexing.term_table import Anchor, Counter, OwnerRule, Reach, Role, TermEntry, TermTable, anchors_of
 from bayplan.model.labels import Labels
 from bayplan.model.semantics import Semantics
 from bayplan.model.terms import TARGET, AffinityTerms, PeerTerm, ResolvedTerm, resolve
-from bayplan.model.workloads import LEAVING_SUFFIX, Workload, WorkloadKey
+from bayplan.model.workloads import Workload, WorkloadKey
 
 NO_LABELS: Labels = {}
 MAX_VISIBLE_ENTRIES = 8192  # label sets whose visible labels are cached
@@ -98,7 +99,7 @@ class PeerIndex:
     def peers(self, term: PeerTerm, slots: Iterable[int]) -> tuple[WorkloadKey, ...]:
         """The placed workloads that a term matches on these targets, by name: evidence, not for the fast path."""
         candidates = self.classes.candidates(anchors_of(term))
-        return _members([cls for cls in candidates if self.class_matches(term, cls)], slots)
+        return members_of([cls for cls in candidates if self.class_matches(term, cls)], slots)
 
     def all_peers(self, term: PeerTerm) -> tuple[WorkloadKey, ...]:
         """The placed workloads that a term matches anywhere, unknown targets included, by name."""
@@ -112,7 +113,7 @@ class PeerIndex:
 
     def owners(self, rule: OwnerRule, slots: Iterable[int]) -> tuple[WorkloadKey, ...]:
         """The placed workloads that own a rule on these targets, by name: evidence, not for the fast path."""
-        return _members([cls for cls in self.classes.by_id.values() if rule in cls.owner_rules], slots)
+        return members_of([cls for cls in self.classes.by_id.values() if rule in cls.owner_rules], slots)
 
     # Terms in use by evaluations
 
@@ -396,10 +397,3 @@ class PeerIndex:
             self.moved([record.row for record in records], other.id)
         if not cls.n_members:
             self._drop(cls)
-
-
-def _members(classes: Iterable[WorkloadClass], slots: Iterable[int]) -> tuple[WorkloadKey, ...]:
-    """The workloads of the classes on these targets by name, each once; a leaving copy has the name of the whole."""
-    slots = list(slots)
-    keys = (key for cls in classes for slot in slots for key in cls.members.get(slot, ()))
-    return tuple(sorted({WorkloadKey(key.replace(LEAVING_SUFFIX, "")) for key in keys}))
