@@ -122,7 +122,7 @@ async def test_one_of_two_replicas_may_stop(kube_server, admin):
         await wait_for(let_in)
         for _ in range(20):
             assert BEYOND in (await rejection(admin, pod(affinity=CLUSTER_WIDE), dryRun="All"))[1]
-        assert balancer.used[-1] == ports[1]
+        assert ports[1] in balancer.used  # an idle connection may serve, so the last new one can be of either
         for resource in CONFIGURATIONS:
             await admin.delete(resource, "bayplan")
     await admin.delete_all("secrets", OWN)
