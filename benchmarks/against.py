@@ -23,7 +23,7 @@ BENCH = "import time; time.perf_counter = time.process_time; from bayplan.cli.ma
 COMMANDS = [
     ("place, first example", "place -f {examples}/01-first-pod"),
     ("explain, first example", "explain pod/web-4 -f {examples}/01-first-pod"),
-    ("validate, all examples", "validate -f {examples} -R"),
+    ("validate", "validate -f {examples}/06-gate-in-ci/good"),
     ("place, dump of 1,000 nodes and 20,000 pods", "place -f {dump} -o name"),
     ("place, a fleet", "place -f {examples}/10-fleet-idc-first/fleet -f {examples}/10-fleet-idc-first/shop-3.yaml"),
     ("audit", "audit -f {examples}/12-audit/nodes.yaml"),
