@@ -40,70 +40,70 @@ def cluster(n_targets, n_workloads, terms):
     return index
 
 
-def judged(tracker, change):
-    """How many owners were judged because of a change."""
-    before = tracker.n_judged
+def n_evaluated(tracker, change):
+    """How many owners were evaluated because of a change."""
+    before = tracker.n_evaluated
     change()
     tracker.catch_up()
-    return tracker.n_judged - before
+    return tracker.n_evaluated - before
 
 
 @pytest.mark.parametrize("n_targets", [10, 200])
-def test_a_change_on_one_node_judges_only_the_owners_on_that_node(n_targets):
+def test_a_change_on_one_node_evaluates_only_the_owners_on_that_node(n_targets):
     index = cluster(n_targets, 2 * n_targets, anti_affinity("batch"))
     tracker = ViolationTracker(index)
-    assert judged(tracker, lambda: index.add(workload("job", "batch"), "n3")) == 2
+    assert n_evaluated(tracker, lambda: index.add(workload("job", "batch"), "n3")) == 2
     assert {violation.owner for violation in tracker.violations()} == {
         "default/web-3",
         f"default/web-{n_targets + 3}",
     }
-    assert judged(tracker, lambda: index.remove("default/job")) == 2
+    assert n_evaluated(tracker, lambda: index.remove("default/job")) == 2
     assert tracker.violations() == ()
 
 
-def test_a_count_that_crosses_no_level_judges_no_owner():
+def test_a_count_that_crosses_no_level_evaluates_no_owner():
     index = cluster(30, 300, anti_affinity("batch", ZONE, limit=2))
     tracker = ViolationTracker(index)
     for i in range(2):
-        assert judged(tracker, lambda i=i: index.add(workload(f"job-{i}", "batch"), "n0")) == 0
+        assert n_evaluated(tracker, lambda i=i: index.add(workload(f"job-{i}", "batch"), "n0")) == 0
     # The third exceeds the limit, the fourth also for owners that the rule matches itself.
-    assert judged(tracker, lambda: index.add(workload("job-2", "batch"), "n0")) == 100
+    assert n_evaluated(tracker, lambda: index.add(workload("job-2", "batch"), "n0")) == 100
     assert len(tracker.violations()) == 100
-    assert judged(tracker, lambda: index.add(workload("job-3", "batch"), "n0")) == 100
+    assert n_evaluated(tracker, lambda: index.add(workload("job-3", "batch"), "n0")) == 100
     for i in range(4, 30):
-        assert judged(tracker, lambda i=i: index.add(workload(f"job-{i}", "batch"), "n0")) == 0
+        assert n_evaluated(tracker, lambda i=i: index.add(workload(f"job-{i}", "batch"), "n0")) == 0
 
 
-def test_peers_added_and_removed_beside_others_judge_no_owner():
+def test_peers_added_and_removed_beside_others_evaluate_no_owner():
     index = cluster(30, 300, affinity("cache"))
     for i in range(9):
         index.add(workload(f"cache-{i}", "cache"), f"n{i}")
     tracker = ViolationTracker(index)
     assert tracker.violations() == ()
-    assert judged(tracker, lambda: index.remove("default/cache-0")) == 0  # two of three are left in its zone
-    assert judged(tracker, lambda: index.add(workload("other", "other"), "n0")) == 0
-    judged(tracker, lambda: index.remove("default/cache-3"))
-    assert judged(tracker, lambda: index.remove("default/cache-6")) == 100
+    assert n_evaluated(tracker, lambda: index.remove("default/cache-0")) == 0  # two of three are left in its zone
+    assert n_evaluated(tracker, lambda: index.add(workload("other", "other"), "n0")) == 0
+    n_evaluated(tracker, lambda: index.remove("default/cache-3"))
+    assert n_evaluated(tracker, lambda: index.remove("default/cache-6")) == 100
     assert {violation.domain for violation in tracker.violations()} == {f"{ZONE}=z0"}
 
 
-def test_a_node_that_changes_zone_judges_its_own_pods_and_the_two_zones():
+def test_a_node_that_changes_zone_evaluates_its_own_pods_and_the_two_zones():
     index = cluster(30, 300, anti_affinity("batch", ZONE))
     index.add(workload("job", "batch"), "n0")
     tracker = ViolationTracker(index)
     assert len(tracker.violations()) == 100
-    moved = judged(tracker, lambda: index.update_target(target(1, "z0")))  # ten pods of the second zone
+    moved = n_evaluated(tracker, lambda: index.update_target(target(1, "z0")))  # ten pods of the second zone
     assert moved == 10
     assert len(tracker.violations()) == 110
-    moved = judged(tracker, lambda: index.update_target(target(0, "z2")))  # with the job and ten pods
+    moved = n_evaluated(tracker, lambda: index.update_target(target(0, "z2")))  # with the job and ten pods
     assert moved <= 10 + 100 + 100
     assert len(tracker.violations()) == 110  # the first zone no longer has the job, the third zone does
 
 
-def test_a_pod_without_rules_that_no_rule_matches_judges_no_owner():
+def test_a_pod_without_rules_that_no_rule_matches_evaluates_no_owner():
     index = cluster(30, 300, anti_affinity("batch"))
     tracker = ViolationTracker(index)
-    assert judged(tracker, lambda: index.add(workload("plain", "plain"), "n0")) == 0
+    assert n_evaluated(tracker, lambda: index.add(workload("plain", "plain"), "n0")) == 0
 
 
 def test_five_hundred_violations_are_found_by_judging_five_hundred_owners():
@@ -116,7 +116,7 @@ def test_five_hundred_violations_are_found_by_judging_five_hundred_owners():
         for i in range(500):
             index.replace(workload(f"job-{i}", "batch"))
 
-    assert judged(tracker, relabel_all) == 500
+    assert n_evaluated(tracker, relabel_all) == 500
     assert len(tracker.violations()) == 500
 
 

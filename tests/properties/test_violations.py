@@ -123,7 +123,7 @@ def test_a_bind_is_rejected_for_the_rules_over_nodes_that_it_would_violate(prese
 
 @settings(max_examples=15, deadline=None)
 @given(seed=SEEDS)
-def test_a_tracker_that_fell_behind_judges_all_again(seed):
+def test_a_tracker_that_fell_behind_evaluates_all_again(seed):
     cluster = drawn(seed, "design")
     for _ in range(2 * journal.MIN_KEPT_CHANGES // 8 + 50):
         cluster.index.set_namespace("busy", {"n": "1"})

@@ -4,9 +4,9 @@ The rules that must hold while a workload runs, and each rule as it is tracked i
 An `ExecutionRule` says which peers it matches, in which domains, and how many of them are allowed. A pod's rules are
 its terms that are required during execution. For a binding they are all required terms and Karmada's groups.
 
-A `TrackedRule` knows the owners of one rule by domain, and for which of them it is broken. It reads counters by domain,
-never workloads. All owners of a rule in a domain are judged by the same count, so a domain is judged again only when
-its count crosses a level that matters (`_level`).
+A `TrackedRule` has the owners of one rule by domain, and for which of them it is broken. It reads counters by domain,
+never workloads. All owners of a rule in a domain are evaluated by the same count, so a domain is evaluated again only
+when its count crosses a level that matters (`_level`).
 """
 
 from __future__ import annotations
@@ -78,10 +78,10 @@ def execution_rules_of(workload: Workload, semantics: Semantics) -> tuple[Execut
         return ()
     affinity, binding = workload.needs.affinity, workload.binding
     if binding is None:
-        return _of_terms(_during_execution(affinity), affinity, workload.namespace, semantics) if affinity else ()
+        return _rules_of_terms(_during_execution(affinity), affinity, workload.namespace, semantics) if affinity else ()
     group, anti_group = workload.labels.get(AFFINITY_GROUP), workload.labels.get(ANTI_AFFINITY_GROUP)
-    terms = _of_terms(affinity, affinity, workload.namespace, semantics) if affinity else ()
-    return (*terms, *_of_groups(group, anti_group, binding.namespace)) if group or anti_group else terms
+    terms = _rules_of_terms(affinity, affinity, workload.namespace, semantics) if affinity else ()
+    return (*terms, *_rules_of_groups(group, anti_group, binding.namespace)) if group or anti_group else terms
 
 
 @lru_cache(maxsize=16384)
@@ -94,18 +94,20 @@ def _during_execution(affinity: AffinityTerms) -> AffinityTerms:
 
 
 @lru_cache(maxsize=16384)
-def _of_terms(
-    judged: AffinityTerms, written: AffinityTerms, namespace: str, semantics: Semantics
+def _rules_of_terms(
+    execution_terms: AffinityTerms, written: AffinityTerms, namespace: str, semantics: Semantics
 ) -> tuple[ExecutionRule, ...]:
-    judged = AffinityTerms(
-        required=_with_topology(judged.required, semantics),
-        anti_required=_with_topology(judged.anti_required, semantics),
+    execution_terms = AffinityTerms(
+        required=_with_topology(execution_terms.required, semantics),
+        anti_required=_with_topology(execution_terms.anti_required, semantics),
     )
-    if judged == NO_TERMS:
+    if execution_terms == NO_TERMS:
         return ()
     # Affinity and anti-affinity as they were resolved for placing, so that a new placement is never a violation.
-    affinity = resolve(AffinityTerms(required=judged.required), namespace, semantics, incoming=True)
-    anti_affinity = resolve(AffinityTerms(anti_required=judged.anti_required), namespace, semantics, incoming=False)
+    affinity = resolve(AffinityTerms(required=execution_terms.required), namespace, semantics, incoming=True)
+    anti_affinity = resolve(
+        AffinityTerms(anti_required=execution_terms.anti_required), namespace, semantics, incoming=False
+    )
     all_affinity = resolve(AffinityTerms(required=written.required), namespace, semantics, incoming=True)
     return (
         *(_affinity_rule(one, affinity, all_affinity, semantics) for one in affinity.required),
@@ -124,7 +126,7 @@ def _affinity_rule(
     if semantics.first_pod_per_term:
         sets: tuple[tuple[MatchingSet, ...], ...] = ((MatchingSet(one.term),),)
     else:
-        # A pod placed as the first of its set is judged by all of its terms, so it must not violate some of them here.
+        # A pod placed as the first of its set is evaluated by all of its terms, so it must not violate any here.
         lists = (
             tuple(MatchingSet(_met_by(term, resolved, semantics), term.keys) for term in resolved.required)
             for resolved in (affinity, all_affinity)
@@ -152,7 +154,7 @@ def _anti_affinity_rule(one: ResolvedTerm) -> ExecutionRule:
 
 
 @lru_cache(maxsize=4096)
-def _of_groups(
+def _rules_of_groups(
     affinity_group: str | None, anti_affinity_group: str | None, namespace: str
 ) -> tuple[ExecutionRule, ...]:
     """The rules of Karmada's groups, whose scope is the namespace of the template."""

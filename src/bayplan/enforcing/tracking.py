@@ -2,8 +2,9 @@
 Which rules are violated now, kept up to date by the index's journal.
 
 A change is looked up from both sides: the rules that a workload owns, and the rules that match it, found by its labels.
-Of the latter only the owners in the domains that the change touched are judged, and only if the count there crossed a
-level that matters. All workloads are judged only at the start, or where the journal does not reach back far enough.
+Of the latter only the owners in the domains that the change touched are evaluated, and only if the count there crossed
+a level that matters. All workloads are evaluated only at the start, or where the journal does not reach back far
+enough.
 """
 
 from __future__ import annotations
@@ -46,10 +47,10 @@ class _Touched:
 
 
 class ViolationTracker:
-    """Tracks the violations of an index. `n_judged` counts how often an owner was judged, for tests and metrics."""
+    """Tracks the violations of an index. `n_evaluated` counts how often an owner was evaluated, for tests."""
 
     def __init__(self, index: PlacementIndex) -> None:
-        self.n_judged = 0
+        self.n_evaluated = 0
         self._index = index
         self._position = -1
         self._tracked_rules: dict[ExecutionRule, TrackedRule] = {}
@@ -84,9 +85,9 @@ class ViolationTracker:
         journal = self._index.journal
         changes, self._position = journal.since(self._position) if self._position >= 0 else None, journal.end
         if changes is None:
-            self._judge_all()
+            self._evaluate_all()
         elif changes:
-            self._judge_changes(changes)
+            self._evaluate_changes(changes)
 
     def release(self) -> None:
         """Forget everything and release the terms held in the index."""
@@ -97,7 +98,7 @@ class ViolationTracker:
 
     # Following
 
-    def _judge_all(self) -> None:
+    def _evaluate_all(self) -> None:
         for key in {*self._owned, *self._index.records}:
             self._update_owner(key)
         self._drop_idle()
@@ -105,20 +106,20 @@ class ViolationTracker:
             tracked.refresh()
         self._listed = None
 
-    def _judge_changes(self, changes: Sequence[Change]) -> None:
+    def _evaluate_changes(self, changes: Sequence[Change]) -> None:
         touched = _Touched(changes)
         for change in changes:
             if change.workload is not None:
                 self._mark_touched(change.workload, change.slots, touched)
             elif change.type is ChangeType.NAMESPACE_CHANGED:
                 touched.rules.update(self._rules_scoped_to(change))
-        judged: set[tuple[TrackedRule, WorkloadKey]] = set()
+        evaluated: set[tuple[TrackedRule, WorkloadKey]] = set()
         for key in touched.owners:
-            judged.update((tracked, key) for tracked in self._update_owner(key))
-        for tracked, key in self._owners_to_judge(touched):
-            if (tracked, key) not in judged:
-                judged.add((tracked, key))
-                self._judge(tracked, self._index.records[key])
+            evaluated.update((tracked, key) for tracked in self._update_owner(key))
+        for tracked, key in self._owners_to_evaluate(touched):
+            if (tracked, key) not in evaluated:
+                evaluated.add((tracked, key))
+                self._evaluate(tracked, self._index.records[key])
         self._drop_idle()
         if touched.anything:
             self._listed = None
@@ -152,8 +153,8 @@ class ViolationTracker:
             if any(part.in_scope(change.name, before) != part.in_scope(change.name, after) for part in parts):
                 yield tracked
 
-    def _owners_to_judge(self, touched: _Touched) -> Iterator[tuple[TrackedRule, WorkloadKey]]:
-        """The rules and owners to judge because other workloads changed."""
+    def _owners_to_evaluate(self, touched: _Touched) -> Iterator[tuple[TrackedRule, WorkloadKey]]:
+        """The rules and owners to evaluate because other workloads changed."""
         for tracked in touched.rules:
             tracked.refresh()
             yield from ((tracked, key) for key in tracked.owners)
@@ -167,7 +168,7 @@ class ViolationTracker:
     # Owners
 
     def _update_owner(self, key: WorkloadKey) -> list[TrackedRule]:
-        """Register the rules that a workload now owns in its present domains, and judge them."""
+        """Register the rules that a workload now owns in its present domains, and evaluate them."""
         record = self._index.records.get(key)
         owned: Owned = ()
         if record is not None and record.slots:
@@ -179,7 +180,7 @@ class ViolationTracker:
         self._owned[key] = owned
         for tracked, domains in owned:
             tracked.add_owner(key, domains)
-            self._judge(tracked, record)
+            self._evaluate(tracked, record)
         return [tracked for tracked, _ in owned]
 
     def _remove_owner(self, key: WorkloadKey) -> None:
@@ -189,8 +190,8 @@ class ViolationTracker:
             if not tracked.owners:
                 self._idle.add(tracked)
 
-    def _judge(self, tracked: TrackedRule, record: PlacedWorkload) -> None:
-        self.n_judged += 1
+    def _evaluate(self, tracked: TrackedRule, record: PlacedWorkload) -> None:
+        self.n_evaluated += 1
         key, breaches = record.workload.key, tracked.breaches(record)
         broken = self._broken.setdefault(key, {})
         if breaches:
