@@ -1,4 +1,4 @@
-"""A workload whose own rules cannot be read is rejected everywhere: a broken rule is never ignored."""
+"""A workload whose own rules cannot be read is rejected everywhere: a malformed rule is never ignored."""
 
 from __future__ import annotations
 
