@@ -220,13 +220,14 @@ def _fnv1a(data: bytes) -> int:
 
 
 def fills_tiers_in_order(binding: Binding, semantics: Semantics) -> bool:
-    return binding.group.form != PLAIN and not _by_the_seed(binding, semantics)
+    return binding.group.form != PLAIN and not _needs_one_tier(binding, semantics)
 
 
 def uses_first_tier_alone(binding: Binding, semantics: Semantics) -> bool:
-    return binding.group.form != PLAIN and _by_the_seed(binding, semantics)
+    return binding.group.form != PLAIN and _needs_one_tier(binding, semantics)
 
 
-def _by_the_seed(binding: Binding, semantics: Semantics) -> bool:
+def _needs_one_tier(binding: Binding, semantics: Semantics) -> bool:
+    """Whether the design document places the workload in one tier: it is not divided by capacity."""
     copied = not binding.is_divisible or binding.placement.division.strategy not in (DYNAMIC_WEIGHT, AGGREGATED)
     return copied and (binding.group.form == DESIGN or semantics.first_tier_alone)

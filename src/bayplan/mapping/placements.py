@@ -101,11 +101,11 @@ def _groups(written: Mapping[str, Any], semantics: Semantics) -> tuple[model.Aff
     single, terms = written.get("clusterAffinity"), written.get("clusterAffinities")
     inherited = written.get("preferredClusterAffinities") or (terms if _inherits(written) else None)
     if inherited:
-        return (_seed_group(inherited[0].get("affinityName") or "", inherited),)
+        return (_design_group(inherited[0].get("affinityName") or "", inherited),)
     if terms is None:
         supplements = (single or {}).get("supplements") or ()
         if single is not None and supplements:
-            return (_seed_group("", [single, *supplements]),)
+            return (_design_group("", [single, *supplements]),)
         return (model.AffinityGroup("", (cluster_affinity(single) if single is not None else model.ANY_CLUSTER,)),)
     return tuple(_group(term.get("affinityName") or "", single, terms, semantics) for term in terms)
 
@@ -118,7 +118,7 @@ def _group(
         return model.AffinityGroup(name, (cluster_affinity(single),))
     same = [term for term in terms if (term.get("affinityName") or "") == name]
     if same[0].get("supplements"):
-        return _seed_group(name, [same[0], *same[0]["supplements"]])
+        return _design_group(name, [same[0], *same[0]["supplements"]])
     tiers = [same[0], *(same[0].get("overflowAffinities") or ())]
     # An empty list also counts: one tier, filled by capacity.
     overflows = name != "" and any(term.get("overflowAffinities") is not None for term in same)
@@ -130,7 +130,8 @@ def _group(
     )
 
 
-def _seed_group(name: str, tiers: Sequence[Mapping[str, Any]]) -> model.AffinityGroup:
+def _design_group(name: str, tiers: Sequence[Mapping[str, Any]]) -> model.AffinityGroup:
+    """A group with tiers in one of the four forms of the design document."""
     return model.AffinityGroup(name, tuple(cluster_affinity(tier) for tier in tiers), model.DESIGN)
 
 
