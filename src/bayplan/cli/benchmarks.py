@@ -49,14 +49,13 @@ class BenchmarkRun(msgspec.Struct, frozen=True):
     """
     One pass over all pending workloads: each with its target or targets, and the seconds that the pass took.
 
-    `noun` is what was placed; `messages` are those of the unschedulable pods.
+    `noun` is what was placed.
     """
 
     placements: list[tuple[str, Any]]
     n_placed: int
     seconds: float
     noun: str = "pod"
-    messages: list[str] = []
 
     def lines(self) -> Iterator[dict[str, Any]]:
         """Every placement as JSON."""
@@ -128,7 +127,7 @@ def _timed(waiting: Sequence[Workload], index: PlacementIndex, rules: Sequence[R
                 messages.append(place_pods.fit_failure_of(workload, index, rules).message)
             placements.append((workload.key, target))
         seconds = time.perf_counter() - start
-    return BenchmarkRun(placements, len(placements) - len(messages), seconds, messages=messages)
+    return BenchmarkRun(placements, len(placements) - len(messages), seconds)
 
 
 def _timed_fleet(waiting: Sequence[Workload], index: PlacementIndex, rules: Sequence[Rule]) -> BenchmarkRun:

@@ -12,7 +12,6 @@ from bayplan.kube_api.resources import CORE_EVENTS, EVENTS, PODS, Resource
 
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
-JSON_PATCH = "application/json-patch+json"
 
 Fields = Mapping[str, Any]
 
