@@ -141,7 +141,7 @@ class EvaluationCache:
     """
     Evaluations by rule and part.
 
-    For tests and metrics: `n_full` counts full evaluations, `n_corrected` those of some places.
+    For tests: `n_full` counts full evaluations, `n_corrected` those of some places.
     """
 
     n_full: int = 0

@@ -1,4 +1,4 @@
-"""The HTTP server of a running scheduler: health, readiness and metrics."""
+"""The HTTP servers of a running scheduler, and the application with health, readiness and metrics."""
 
 from __future__ import annotations
 
