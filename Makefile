@@ -1,4 +1,5 @@
-# Requirements: python3 with venv and pip, make, git. Nothing is installed outside .venv.
+# Requirements: python3 with venv and pip, make, git. Nothing is installed outside .venv, except by `lock` (.venv-lock) and
+# by `kube-servers` and the targets that need servers (docs/how-to/test-against-a-real-api-server.md).
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
