@@ -181,8 +181,8 @@ DECISIONS = OptionGroup(
             default="upstream",
             show_default=True,
             heading=_DECISIONS,
-            help="upstream: decide as kube-scheduler and karmada-scheduler do. design: decide as the original design "
-            "proposals describe.",
+            help="upstream: decide as kube-scheduler and karmada-scheduler do. design: decide as the design documents "
+            "say.",
         ),
         Option(
             "--switch",
