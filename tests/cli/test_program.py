@@ -125,7 +125,7 @@ def test_examples_in_the_help_can_be_typed(name, monkeypatch):
         for line in re.split(r"[|<>]", example):
             program, *words = shlex.split(line.strip()) or [""]
             if program == "bayplan" and words[: len(name.split())] == name.split():
-                with click.Context(main.cli, info_name="bayplan") as root:
+                with click.Context(main.cli, info_name="bayplan", **main.SETTINGS) as root:
                     command.make_context(name, words[len(name.split()) :], parent=root)
 
 
