@@ -26,11 +26,11 @@ class AuditProfile(msgspec.Struct, frozen=True):
     weights: Mapping[str, str]
 
 
-def _each(prefix: str, weight: str) -> dict[str, str]:
+def _weight_of_each_component(prefix: str, weight: str) -> dict[str, str]:
     return {f"{prefix}-{component}": weight for component in _COMPONENTS}
 
 
-def _at_each(prefix: str, weight: str) -> dict[str, str]:
+def _weight_at_each_level(prefix: str, weight: str) -> dict[str, str]:
     return {f"{prefix}-{level}": weight for level in _LEVELS}
 
 
@@ -47,15 +47,15 @@ _COMMON = {
     "scs-0214-labels-current": FAIL_IF_SHOWN,
     "scs-0214-cp-zones": WARN,
     "scs-0214-worker-spread": WARN,
-    **_each("scs-0213-dup", FAIL_IF_SHOWN),
-    **_each("scs-0213-half", WARN),
+    **_weight_of_each_component("scs-0213-dup", FAIL_IF_SHOWN),
+    **_weight_of_each_component("scs-0213-half", WARN),
     "fd-quorum-etcd-host": WARN,
     "fd-quorum-etcd-zone": WARN,
     "fd-odd-etcd": INFO,
-    **_at_each("fd-n1-component", WARN),
-    **_at_each("fd-n1-workloads", WARN),
-    **_at_each("fd-need-workloads", WARN),
-    **_at_each("fd-room", WARN),
+    **_weight_at_each_level("fd-n1-component", WARN),
+    **_weight_at_each_level("fd-n1-workloads", WARN),
+    **_weight_at_each_level("fd-need-workloads", WARN),
+    **_weight_at_each_level("fd-room", WARN),
     "lbl-host-present": WARN,
     "lbl-host-vacuous": WARN,
     "lbl-host-one-zone": FAIL,
@@ -68,9 +68,9 @@ _COMMON = {
 _DRAFT = {"scs-0214-cp-each-zone": FAIL, "lbl-host-present": FAIL}
 _V1 = {"scs-0214-cp-each-zone": FAIL, "scs-0214-labels-zone": WARN, "scs-0214-labels-region": WARN}
 _V1 |= {"scs-0214-labels-current": WARN, "lbl-host-one-zone": WARN, "lbl-zone-one-region": WARN}
-_RECORD = {**_V1, **_each("scs-0213-dup", FAIL), "scs-0214-cp-machines": WARN}
+_RECORD = {**_V1, **_weight_of_each_component("scs-0213-dup", FAIL), "scs-0214-cp-machines": WARN}
 del _RECORD["scs-0214-cp-each-zone"]
-_HA = {**_each("scs-0213-dup", FAIL), **_each("scs-0213-half", FAIL)}
+_HA = {**_weight_of_each_component("scs-0213-dup", FAIL), **_weight_of_each_component("scs-0213-half", FAIL)}
 _HA |= dict.fromkeys(
     ("fd-quorum-etcd-host", "fd-quorum-etcd-zone", "fd-n1-component-host", "fd-n1-component-zone"), FAIL
 )

@@ -84,7 +84,7 @@ class Locations:
             for level in range(len(LEVELS))
         ]
 
-    def of(self, name: str) -> Location:
+    def location_of(self, name: str) -> Location:
         """The node's domain at every level."""
         found = self._ids[name]
         return tuple(None if value is None else self._find(index, value) for index, value in enumerate(found))
@@ -142,7 +142,7 @@ def spread_over_domains(
     """The distribution of members over the level's domains; a node is listed once for each member on it."""
     locations = locations or Locations(layout)
     index = LEVELS.index(level)
-    found = [(node.name, locations.of(node.name)) for node in members]
+    found = [(node.name, locations.location_of(node.name)) for node in members]
     nodes_by_domain: dict[str, list[str]] = {}
     location_by_domain: dict[str, Location] = {}
     unknown = []

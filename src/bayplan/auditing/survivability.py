@@ -60,7 +60,7 @@ def level_events(layout: Layout, level: str, locations: Locations | None = None)
 def domains_at(layout: Layout, level: str, locations: Locations | None = None) -> dict[str, str | None]:
     """Every node's domain at the level, None where unknown; the same name under two parents is two domains."""
     locations, position = locations or Locations(layout), LEVELS.index(level)
-    return {name: locations.of(name)[position] for name in layout.by_name()}
+    return {name: locations.location_of(name)[position] for name in layout.by_name()}
 
 
 # Groups

@@ -210,7 +210,7 @@ class QuotaLimits(msgspec.Struct, frozen=True):
     by_namespace: dict[str, Amounts] = {}
     otherwise: Amounts | None = None
 
-    def of(self, namespace: str) -> Amounts | None:
+    def of_namespace(self, namespace: str) -> Amounts | None:
         """The limits of the namespace; None if it has none."""
         return self.by_namespace.get(namespace, self.otherwise)
 
@@ -234,7 +234,7 @@ def accounts(charges: Iterable[Charge], limits: QuotaLimits = NO_LIMITS) -> list
     for charge in charges:
         by_namespace[charge.namespace].append(charge)
     return [
-        _account(namespace, by_namespace.get(namespace, []), limits.of(namespace))
+        _account(namespace, by_namespace.get(namespace, []), limits.of_namespace(namespace))
         for namespace in sorted(by_namespace.keys() | limits.by_namespace.keys())
     ]
 

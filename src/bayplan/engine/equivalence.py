@@ -1,7 +1,7 @@
 """
 Equivalence classes: workloads that no rule distinguishes share one signature and the results of their rules.
 
-The signature of a workload is everything that a rule may read of it: its namespace, the labels that a live term
+The signature of a workload is everything that a rule may read of it: its namespace, the labels that a term in use
 selects by, its needs, the target it names and whether it can be placed at all. kube-scheduler calls the same thing the
 pod signature. Knows nothing of how targets are ranked.
 """

@@ -190,7 +190,7 @@ def capacity_report_of(facts: ClusterFacts) -> CapacityReport:
     pods = [quantities.rounded("pods", part.get("pods", ZERO)) for part in parts]
     allocatable, allocated, allocating = parts
     free = {
-        name: max(0, _left(name, amount, allocated.get(name, ZERO), allocating.get(name, ZERO)))
+        name: max(0, _free_amount(name, amount, allocated.get(name, ZERO), allocating.get(name, ZERO)))
         for name, amount in allocatable.items()
     }
     grades = None if facts.grades is None else tuple(map(grade_of, facts.grades))
@@ -203,7 +203,7 @@ def grade_of(grade: NodeGrade) -> ResourceModelGrade:
     )
 
 
-def _left(resource: str, allocatable: Fraction, allocated: Fraction, allocating: Fraction) -> int:
+def _free_amount(resource: str, allocatable: Fraction, allocated: Fraction, allocating: Fraction) -> int:
     if allocatable.denominator == allocated.denominator == allocating.denominator == 1:  # the usual case, without gcd
         units = allocatable.numerator - allocated.numerator - allocating.numerator
         return units * 1000 if resource == "cpu" else units

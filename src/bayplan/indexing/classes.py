@@ -2,8 +2,8 @@
 Classes: placed workloads that no term distinguishes, and where they are.
 
 (class, slot) → workload keys is the ground truth from which every count derives. Labels distinguish classes only if a
-live term mentions their key, and their values only if a term names them, so pods with a unique label each still share a
-class. Each set of labels is stored once, whatever the number of workloads that have it. Knows nothing of rules.
+term in use mentions their key, and their values only if a term names them, so pods with a unique label each still share
+a class. Each set of labels is stored once, whatever the number of workloads that have it. Knows nothing of rules.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from bayplan.model.workloads import LEAVING_SUFFIX, Workload, WorkloadKey
 
 VisibleLabels = tuple[tuple[str, str], ...]
 ClassKey = tuple[str, VisibleLabels, bool, AffinityTerms]
-OTHER = "\0other"  # replaces every value of a label that no live term names
+OTHER = "\0other"  # replaces every value of a label that no term in use names
 
 
 @dataclass(slots=True, eq=False)
@@ -41,7 +41,7 @@ class LabelSets(msgspec.Struct, eq=False):
     """
     The label sets in use.
 
-    `watched` has the label sets by key and value, for the keys that live terms mention and for no others.
+    `watched` has the label sets by key and value, for the keys that terms in use mention and for no others.
     """
 
     watched: dict[str, dict[str, set[LabelSet]]] = {}

@@ -1,7 +1,7 @@
 """
 The placed workloads as terms select them: classes, their terms and the counters of both, kept correct by every change.
 
-No query scans the workloads. All label sets are scanned only when a live term mentions a key for the first time,
+No query scans the workloads. All label sets are scanned only when a term in use mentions a key for the first time,
 because from then on that key distinguishes classes; workloads move between classes only then and when a value of such a
 key is first named.
 """
@@ -62,7 +62,7 @@ class PeerIndex:
     # Queries
 
     def visible(self, labels: Labels, also: frozenset[str] = frozenset()) -> VisibleLabels:
-        """The labels that a live term selects by, or a term about to be added that selects by the keys `also`."""
+        """The labels that a term in use selects by, or a term about to be added that selects by the keys `also`."""
         if self._visible_generation != self.terms.mentions_generation or len(self._visible) == MAX_VISIBLE_ENTRIES:
             self._visible.clear()
             self._visible_generation = self.terms.mentions_generation

@@ -96,7 +96,7 @@ class Decoding(Generic[T]):
         self._page: msgspec.json.Decoder[_ListPage[T]] = msgspec.json.Decoder(_ListPage[of_type])
         self._event: msgspec.json.Decoder[WatchEvent[T]] = msgspec.json.Decoder(WatchEvent[of_type])
 
-    def one(self, raw: bytes | msgspec.Raw) -> T | Undecodable:
+    def decode_object(self, raw: bytes | msgspec.Raw) -> T | Undecodable:
         """A single object."""
         try:
             return self._one.decode(raw)
@@ -116,7 +116,7 @@ class Decoding(Generic[T]):
                 return page.metadata, iter((page.items or (),))
         meta, raws = _raw_items(tried, body)
         return meta, (
-            [self.one(raw) for raw in raws[at : at + _OBJECTS_PER_SLICE]]
+            [self.decode_object(raw) for raw in raws[at : at + _OBJECTS_PER_SLICE]]
             for at in range(0, len(raws), _OBJECTS_PER_SLICE)
         )
 
@@ -141,7 +141,7 @@ class Decoding(Generic[T]):
             raise WrongServerError(f"{tried}: sent a line that is not a watch event ({error})") from None
         if raw.type == "ERROR":
             raise _error_of(tried, raw.object)
-        return WatchEvent(raw.type, self.one(raw.object))
+        return WatchEvent(raw.type, self.decode_object(raw.object))
 
 
 def _must_be_list(tried: str, kind: str) -> None:

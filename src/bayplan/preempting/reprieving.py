@@ -60,7 +60,7 @@ def reprieve(
 
     `scarce` are the constraints that are exceeded somewhere, with the amounts of workloads by row of the pod table.
     """
-    takes = _taken(potential, scarce, pod_table)
+    takes = _amounts_taken(potential, scarce, pod_table)
     remaining = np.zeros((len(scarce), len(potential.slots)), np.int64)  # shape (n_scarce, n_groups)
     for i, (constraint, _) in enumerate(scarce):
         remaining[i] = constraint.remaining[potential.slots]
@@ -83,7 +83,7 @@ def reprieve(
     return found
 
 
-def _taken(
+def _amounts_taken(
     potential: PotentialVictims, scarce: Sequence[tuple[CapacityConstraint, Amounts]], pod_table: PodTable
 ) -> Amounts:
     """The amount of each constraint that each workload takes on its paired target, shape (n_scarce, n_pairs)."""

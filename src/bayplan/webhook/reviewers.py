@@ -102,7 +102,7 @@ class QuotaReviewer:
         if charge is None or (before is not None and self._exclusion(before) == self._exclusion(workload)):
             return ""
         require_synced(self._view)
-        limits = self._view.limits.of(workload.namespace)
+        limits = self._view.limits.of_namespace(workload.namespace)
         if limits is None:
             return ""
         pending = await self._view.pending(workload.namespace)

@@ -43,7 +43,9 @@ def text(explanation: Explanation, *, current: str = "", every: bool = False) ->
     lines = [line for block in blocks for line in block]
     if explanation.fixes:
         lines += ["", "What would make it fit:"]
-        lines += [f"{_INDENT}- {fix.change}: fits on {_some(fix.fits_on, MAX_PEERS)}" for fix in explanation.fixes]
+        lines += [
+            f"{_INDENT}- {fix.change}: fits on {_names_text(fix.fits_on, MAX_PEERS)}" for fix in explanation.fixes
+        ]
     return "".join(f"{tables.printable(line)}\n" for line in lines)
 
 
@@ -90,7 +92,7 @@ def _cluster(verdict: TargetVerdict) -> str:
 
 def _rejected(verdicts: Sequence[TargetVerdict], *, every: bool, noun: str) -> Iterator[str]:
     grouped = not every and len(verdicts) > MAX_SINGLE_TARGETS
-    lines = list(_grouped(verdicts) if grouped else _each(verdicts))
+    lines = list(_grouped(verdicts) if grouped else _ungrouped(verdicts))
     name_width = max((len(line.name) for line in lines), default=0)
     rule_width = max((len(line.failure.rule) for line in lines), default=0)
     for line in lines:
@@ -102,7 +104,7 @@ def _rejected(verdicts: Sequence[TargetVerdict], *, every: bool, noun: str) -> I
         yield f"{_INDENT}(each line shows the first {noun} of its group; --all shows every {noun})"
 
 
-def _each(verdicts: Iterable[TargetVerdict]) -> Iterator[FailureLine]:
+def _ungrouped(verdicts: Iterable[TargetVerdict]) -> Iterator[FailureLine]:
     for verdict in verdicts:
         for position, failure in enumerate(verdict.failures):
             yield FailureLine("" if position else verdict.name, failure)
@@ -126,10 +128,10 @@ def _evidence(failure: Failure, *, every: bool) -> Iterator[str]:
     if failure.term and failure.term not in detail:
         yield f"by {failure.term}"
     if any(peer not in detail for peer in failure.peers):
-        yield f"peers: {_some(failure.peers, None if every else MAX_PEERS)}"
+        yield f"peers: {_names_text(failure.peers, None if every else MAX_PEERS)}"
 
 
-def _some(names: Sequence[str], most: int | None) -> str:
+def _names_text(names: Sequence[str], most: int | None) -> str:
     kept = list(itertools.islice(names, most))
     rest = len(names) - len(kept)
     return ", ".join(kept) + (f" and {rest} more" if rest else "")

@@ -71,7 +71,7 @@ def levels_table(survival: Survival) -> Table:
             one.level,
             str(one.n_domains),
             _tolerated(one) or "-",
-            _few(one.single_points) or "-",
+            _names_text(one.single_points) or "-",
             "-" if one.weak_workloads is None else f"{one.weak_workloads} of {one.n_workloads}",
             "-" if one.displaced is None else str(one.displaced),
             stranded,
@@ -120,7 +120,7 @@ def _affected(blast: Blast) -> str:
     return ", ".join(f"{n} {word}" for n, word in parts if n) or "unaffected"
 
 
-def _few(names: Sequence[str]) -> str:
+def _names_text(names: Sequence[str]) -> str:
     more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
     return ", ".join(names[:_MAX_NAMES]) + more
 
@@ -129,7 +129,7 @@ def sentence(one: LevelSummary) -> str:
     """The level in one sentence, for formats without tables."""
     parts = []
     if one.tolerance is not None:
-        points = f" (single points {_few(one.single_points)})" if one.single_points else ""
+        points = f" (single points {_names_text(one.single_points)})" if one.single_points else ""
         parts.append(f"the control plane tolerates {_tolerated(one)}{points}")
     if one.weak_workloads is not None:
         parts.append(f"{one.weak_workloads} of {one.n_workloads} groups of replicas are at risk")

@@ -136,7 +136,7 @@ class RepairProblem:
         places, positions = Locations(self.layout), [LEVELS.index(level) for level in self.levels]
         found = {}
         for name in self.layout.by_name():
-            spot = tuple(places.of(name)[position] or "" for position in positions)
+            spot = tuple(places.location_of(name)[position] or "" for position in positions)
             if all(spot):
                 found[name] = spot
         return found

@@ -191,7 +191,7 @@ class _NodeMover:
         self._locations = Locations(layout)
         self._node_in: dict[tuple[str, str], AuditNode] = {}
         for node in layout.by_name().values():
-            for level, domain in zip(LEVELS, self._locations.of(node.name), strict=True):
+            for level, domain in zip(LEVELS, self._locations.location_of(node.name), strict=True):
                 if domain and node.at(level):
                     self._node_in.setdefault((level, domain), node)
 
@@ -207,7 +207,7 @@ class _NodeMover:
     def _known(self, node: AuditNode) -> dict[str, str | None]:
         """The node's domains as labels would name them, including those inferred from other nodes."""
         found = dict(node.domains)
-        for level, domain in zip(LEVELS, self._locations.of(node.name), strict=True):
+        for level, domain in zip(LEVELS, self._locations.location_of(node.name), strict=True):
             if domain and not found.get(level):
                 found[level] = self._node_in[level, domain].at(level)
         return found
