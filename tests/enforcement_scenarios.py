@@ -169,10 +169,10 @@ class Timeline:
         budgets = EvictionBudgets(self.budgets())
         for eviction in () if self.dry_run else plan.evict:
             asked = self.index.records[eviction.victim].workload
-            refusal = budgets.refusal(asked)
-            if refusal:
-                self.enforcer.refused(eviction.victim, refusal, now)
-                spared[short(eviction.victim)] = refusal
+            rejection = budgets.rejection(asked)
+            if rejection:
+                self.enforcer.rejected(eviction.victim, rejection, now)
+                spared[short(eviction.victim)] = rejection
                 continue
             budgets.charge(asked)
             self.enforcer.evicted(eviction.victim, now)

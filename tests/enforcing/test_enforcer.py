@@ -129,7 +129,7 @@ def test_a_rejected_eviction_is_retried_later():
     violation = violation_of("o", "p")
     enforcer = Enforcer(GRACE)
     enforcer.observe([violation], 0)
-    enforcer.refused("o", "PodDisruptionBudget x allows no disruption", 10)
+    enforcer.rejected("o", "PodDisruptionBudget x allows no disruption", 10)
     plan = enforcer.due(11, precedence(violation))
     assert not plan.evict
     assert [(d.victim, d.why, d.until) for d in plan.spared] == [
@@ -143,8 +143,8 @@ def test_an_eviction_without_an_answer_counts_as_started():
     enforcer = Enforcer(EnforcementSettings(anti_affinity_grace=0, per_minute=2, at_once=10))
     enforcer.observe(violations, 0)
     assert evicted(enforcer.due(0, precedence(*violations))) == ["o0", "o1"]
-    enforcer.refused("o0", "no answer", 0, outcome_unknown=True)
-    enforcer.refused("o1", "a budget", 0)
+    enforcer.rejected("o0", "no answer", 0, outcome_unknown=True)
+    enforcer.rejected("o1", "a budget", 0)
     plan = enforcer.due(1, precedence(*violations))
     assert evicted(plan) == ["o2"]
     enforcer.evicted("o2", 1)
@@ -156,7 +156,7 @@ def test_of_two_equals_the_one_without_a_budget_is_evicted():
     enforcer = Enforcer(GRACE)
     enforcer.observe([one, other], 0)
     (first,) = evicted(enforcer.due(10, precedence(one, other)))
-    enforcer.refused(first, "a budget", 10)
+    enforcer.rejected(first, "a budget", 10)
     assert evicted(enforcer.due(11, precedence(one, other))) == [{"a": "b", "b": "a"}[first]]
 
 
@@ -164,7 +164,7 @@ def test_a_higher_priority_is_not_evicted_in_place_of_a_spared_pod():
     violation = violation_of("o", "p")
     enforcer = Enforcer(GRACE)
     enforcer.observe([violation], 0)
-    enforcer.refused("p", "a budget", 10)
+    enforcer.rejected("p", "a budget", 10)
     plan = enforcer.due(11, precedence(violation, o=5))
     assert not plan.evict
     assert [delay.victim for delay in plan.spared] == ["p"]

@@ -56,7 +56,7 @@ class Scene:
         budgets, moves = EvictionBudgets(limits.budgets), []
         for name in self.gaining:
             pod = self.workload(f"shop/{name}")
-            if limits.movable(pod) and not budgets.refusal(pod) and len(moves) < limits.max_moves:
+            if limits.movable(pod) and not budgets.rejection(pod) and len(moves) < limits.max_moves:
                 budgets.charge(pod)
                 moves.append(move(name))
         return Rebalancing(tuple(moves), exact=True, n_tried=0)
@@ -140,10 +140,10 @@ def test_a_budget_holds_a_move_back_but_does_not_drop_it():
 
 def test_a_rejected_eviction_is_retried_later():
     moving = execution(retry_after=10)
-    moving.refused("shop/a", "no", 0.0)
+    moving.rejected("shop/a", "no", 0.0)
     assert evicted(moving.step(Scene(), 1.0)) == ["b"]
     for name in "bc":
-        moving.refused(f"shop/{name}", "no", 1.0)
+        moving.rejected(f"shop/{name}", "no", 1.0)
     assert moving.step(Scene(), 5.0).waiting == "shop/a cannot be evicted now: no"
     assert evicted(moving.step(Scene(), 10.0)) == ["a"]
 
@@ -155,7 +155,7 @@ def test_moves_that_gain_only_together_wait_together():
             return found if len(found.moves) == 3 else Rebalancing((), exact=True, n_tried=0)
 
     moving = execution(retry_after=10)
-    moving.refused("shop/c", "", 0.0)
+    moving.rejected("shop/c", "", 0.0)
     step = moving.step(Together(), 1.0)
     assert (step.evict, step.dropped, step.waiting) == ((), (), ONLY_TOGETHER)
 

@@ -216,4 +216,4 @@ def test_accounts_add_up_by_namespace():
     (amounts(1_000_000), amounts(2_000_000), ""),  # limits may exceed the capacity
 ])  # fmt: skip
 def test_what_exceeds_a_limit(used, limits, said):
-    assert quota.quota_refusal(charge(16, 64), used, limits, "q") == said
+    assert quota.quota_rejection(charge(16, 64), used, limits, "q") == said

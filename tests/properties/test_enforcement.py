@@ -64,9 +64,9 @@ class Trial:
             assert victim == cause.owner or (victim in cause.peers and cause.rule_type is RuleType.ANTI_AFFINITY)
             assert self.now >= self.enforcer.since(cause) + self.enforcer.settings.grace(cause.rule_type)
         workload = self.cluster.index.records[victim].workload
-        refusal = self.budgets.refusal(workload)
-        if refusal:
-            self.enforcer.refused(victim, refusal, self.now)
+        rejection = self.budgets.rejection(workload)
+        if rejection:
+            self.enforcer.rejected(victim, rejection, self.now)
             return
         self.budgets.charge(workload)
         self.enforcer.evicted(victim, self.now)
@@ -118,7 +118,7 @@ def test_only_budgets_leave_violations(preset, seed):
     chosen, _ = planning.evictions_for(still, cluster.tracker.precedence())
     assert bool(still) == bool(chosen)
     for victim in chosen:
-        assert trial.budgets.refusal(cluster.index.records[victim].workload)
+        assert trial.budgets.rejection(cluster.index.records[victim].workload)
 
 
 @settings(max_examples=30, deadline=None)

@@ -33,7 +33,7 @@ class Enforcer:
         self._since: dict[ViolationId, float] = {}
         self._started: list[float] = []
         self._terminating: set[WorkloadKey] = set()
-        self._refused: dict[WorkloadKey, tuple[float, str]] = {}
+        self._rejected: dict[WorkloadKey, tuple[float, str]] = {}
         self._no_place: dict[WorkloadKey, float] = {}
         self._on = True
 
@@ -52,7 +52,7 @@ class Enforcer:
         precedence: Mapping[WorkloadKey, Precedence],
         placeable: Callable[[WorkloadKey], bool] | None = None,
     ) -> EvictionPlan:
-        """The evictions to start now. They count only once `evicted` or `refused` is called."""
+        """The evictions to start now. They count only once `evicted` or `rejected` is called."""
         return self.plan(self.choosing(now, precedence)(), now, placeable)
 
     def choosing(self, now: float, precedence: Mapping[WorkloadKey, Precedence]) -> Callable[[], EvictionChoice]:
@@ -73,13 +73,13 @@ class Enforcer:
 
     def _state(self, now: float) -> EnforcementState:
         self._started = [start for start in self._started if start > now - MINUTE]
-        self._refused = {key: refusal for key, refusal in self._refused.items() if refusal[0] > now}
+        self._rejected = {key: rejection for key, rejection in self._rejected.items() if rejection[0] > now}
         self._no_place = {key: until for key, until in self._no_place.items() if until > now}
         return EnforcementState(
             since=self._since,
             started=tuple(self._started),
             terminating=frozenset(self._terminating),
-            refused={**self._refused},
+            rejected={**self._rejected},
             no_place={**self._no_place},
         )
 
@@ -91,16 +91,16 @@ class Enforcer:
     def mark_terminating(self, victim: WorkloadKey) -> None:
         """The victim is terminating until `gone`, whatever the cause."""
         self._terminating.add(victim)
-        self._refused.pop(victim, None)
+        self._rejected.pop(victim, None)
         self._no_place.clear()
 
-    def refused(self, victim: WorkloadKey, why: str, now: float, *, outcome_unknown: bool = False) -> None:
+    def rejected(self, victim: WorkloadKey, why: str, now: float, *, outcome_unknown: bool = False) -> None:
         """
         The eviction was rejected: it is not tried again for a while.
 
         `outcome_unknown`: no answer came. It then counts as started, so that the rate limit is not exceeded.
         """
-        self._refused[victim] = now + self.settings.retry_after, why
+        self._rejected[victim] = now + self.settings.retry_after, why
         self._no_place.clear()
         if outcome_unknown:
             self._started.append(now)
@@ -114,7 +114,7 @@ class Enforcer:
         """Cancel everything that is not in progress, and record nothing from now on."""
         self._on = False
         self.observe((), 0.0)
-        self._refused.clear()
+        self._rejected.clear()
         self._no_place.clear()
 
     def switch_on(self) -> None:

@@ -62,7 +62,7 @@ class EvictionBudgets:
             self._by_namespace.setdefault(budget.namespace, []).append(budget)
             self._left[budget.namespace, budget.name] = budget.allowed
 
-    def refusal(self, workload: Workload) -> str:
+    def rejection(self, workload: Workload) -> str:
         """Why the workload cannot be evicted now; empty if it can."""
         budgets = self._budgets_of(workload)
         if len(budgets) > 1:

@@ -135,7 +135,7 @@ class MoveExecution:
         self.settings = settings
         self._left = {move.workload: uids[move.workload] for move in plan.moves}
         self._started: list[float] = []
-        self._refused: dict[WorkloadKey, tuple[float, str]] = {}
+        self._rejected: dict[WorkloadKey, tuple[float, str]] = {}
 
     @property
     def left(self) -> tuple[WorkloadKey, ...]:
@@ -147,9 +147,9 @@ class MoveExecution:
         self._started = [start for start in self._started if start > now - MINUTE] + [now]
         del self._left[key]
 
-    def refused(self, key: WorkloadKey, why: str, now: float) -> None:
+    def rejected(self, key: WorkloadKey, why: str, now: float) -> None:
         """The eviction was rejected now; it may be accepted later."""
-        self._refused[key] = now + self.settings.retry_after, why
+        self._rejected[key] = now + self.settings.retry_after, why
 
     def drop(self, key: WorkloadKey) -> None:
         """The move will not be made."""
@@ -165,7 +165,7 @@ class MoveExecution:
         )
         if not limit.open:
             return MoveStep(dropped=tuple(dropped), waiting=limit.why, until=limit.until, in_time=True)
-        allowed = [key for key in self._left if self._refused.get(key, (-math.inf, ""))[0] <= now]
+        allowed = [key for key in self._left if self._rejected.get(key, (-math.inf, ""))[0] <= now]
         possible = view.plan(self._limits(allowed, view.budgets)).moves
         if not possible:
             until = now + self.settings.retry_after
@@ -209,9 +209,9 @@ class MoveExecution:
         """Why none of the remaining moves can be made now."""
         budgets = EvictionBudgets(view.budgets)
         for key in self._left:
-            until, why = self._refused.get(key, (-math.inf, ""))
+            until, why = self._rejected.get(key, (-math.inf, ""))
             workload = view.workload(key)
-            reason = why if until > now else budgets.refusal(workload) if workload is not None else ""
+            reason = why if until > now else budgets.rejection(workload) if workload is not None else ""
             if reason:
                 return f"{key} cannot be evicted now: {reason}"
         return ONLY_TOGETHER

@@ -51,14 +51,14 @@ class EnforcementState(msgspec.Struct, frozen=True, kw_only=True):
     """
     The history: since when rules are violated, when evictions were started, which workloads are terminating.
 
-    `refused` says until when and why a workload cannot be evicted, `no_place` until when not to check again whether it
+    `rejected` says until when and why a workload cannot be evicted, `no_place` until when not to check again whether it
     fits elsewhere.
     """
 
     since: Mapping[ViolationId, float]
     started: Sequence[float] = ()
     terminating: frozenset[WorkloadKey] = frozenset()
-    refused: Mapping[WorkloadKey, tuple[float, str]] = {}
+    rejected: Mapping[WorkloadKey, tuple[float, str]] = {}
     no_place: Mapping[WorkloadKey, float] = {}
 
 
@@ -148,7 +148,7 @@ def plan_evictions(
     check = _PlaceabilityCheck(placeable if settings.only_if_placeable else None, settings.at_once)
     for eviction in choice.evictions:
         victim, causes = eviction.victim, eviction.causes
-        until, why = state.refused.get(victim, (-math.inf, ""))
+        until, why = state.rejected.get(victim, (-math.inf, ""))
         if until > now:
             spared.append(DelayedEviction(victim, why, causes, until))
         elif not limit.open:
@@ -253,5 +253,5 @@ def _with_protection(
     precedence: Mapping[WorkloadKey, Precedence], state: EnforcementState, now: float
 ) -> Mapping[WorkloadKey, Precedence]:
     """Workloads that cannot be evicted now are marked as spared, so that an equal is chosen instead."""
-    refused = {key for key, (until, _) in state.refused.items() if until > now and key in precedence}
-    return {**precedence, **{key: msgspec.structs.replace(precedence[key], spared=True) for key in refused}}
+    rejected = {key for key, (until, _) in state.rejected.items() if until > now and key in precedence}
+    return {**precedence, **{key: msgspec.structs.replace(precedence[key], spared=True) for key in rejected}}

@@ -70,7 +70,7 @@ def preview_pods(
     while True:
         with checking_other_targets(index, rules) as placeable:
             plan = enforcer.due(now, precedence, placeable)
-        if not _refused_by_budgets(plan, enforcer, now, index, budgets):
+        if not _reject_by_budgets(plan, enforcer, now, index, budgets):
             break
     tracker.release()
     # Why a spared workload is a victim is known from the choice without any protection.
@@ -79,16 +79,16 @@ def preview_pods(
     return EnforcementPreview(_verdicts(violations, plan.evict, spared), plan.exact, precedence)
 
 
-def _refused_by_budgets(
+def _reject_by_budgets(
     plan: EvictionPlan, enforcer: Enforcer, now: float, index: PlacementIndex, budgets: Sequence[DisruptionBudget]
 ) -> bool:
     """Report every eviction that a budget rejects to the enforcer; whether there was one."""
     left, rejected = EvictionBudgets(budgets), False
     for eviction in plan.evict:
         workload = index.records[eviction.victim].workload
-        refusal = left.refusal(workload)
-        if refusal:
-            enforcer.refused(eviction.victim, refusal, now)
+        rejection = left.rejection(workload)
+        if rejection:
+            enforcer.rejected(eviction.victim, rejection, now)
             rejected = True
         else:
             left.charge(workload)

@@ -255,7 +255,7 @@ def sum_amounts(amounts: Iterable[Amounts]) -> Amounts:
     return tuple(sorted(total.items()))
 
 
-def quota_refusal(charge: Charge, used: Amounts, limits: Amounts | None, quota: str) -> str:
+def quota_rejection(charge: Charge, used: Amounts, limits: Amounts | None, quota: str) -> str:
     """Why the charge exceeds the limits, in the wording of ResourceQuota; empty if it does not."""
     asked, so_far = dict(charge.amounts), dict(used)
     over = [n for n, limit in limits or () if asked.get(n, 0) > 0 and so_far.get(n, 0) + asked[n] > limit]

@@ -251,7 +251,7 @@ class _MoveSearch:
         first: dict[Hashable, WorkloadKey] = {}
         for key in keys:
             record = self._index.records[key]
-            if key not in moved and not budgets.refusal(record.workload):
+            if key not in moved and not budgets.rejection(record.workload):
                 first.setdefault(self._signature(record.workload, record.shares), key)
         return list(first.values())
 

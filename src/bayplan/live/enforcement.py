@@ -134,7 +134,7 @@ class Enforcement:
             self._enforcer.mark_terminating(eviction.victim)
             return
         except (RejectedError, UnknownOutcomeError) as error:
-            self._enforcer.refused(
+            self._enforcer.rejected(
                 eviction.victim, str(error), now, outcome_unknown=isinstance(error, UnknownOutcomeError)
             )
             self._metrics.evictions.labels("refused").inc()

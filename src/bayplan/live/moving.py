@@ -124,7 +124,7 @@ class Mover:
                 break
             ref = refs[move.workload]
             if ref.uid not in known:
-                self._execution.refused(move.workload, NOT_OBSERVED, self._clock())
+                self._execution.rejected(move.workload, NOT_OBSERVED, self._clock())
             elif await self._evict(move, ref):
                 evicted.append(move)
         old = [known[refs[move.workload].uid] for move in evicted]
@@ -146,7 +146,7 @@ class Mover:
         except (RejectedError, UnknownOutcomeError) as error:
             if isinstance(error.__cause__, NOT_AUTHORIZED):
                 raise error.__cause__ from None
-            self._execution.refused(key, _reason(error), self._clock())
+            self._execution.rejected(key, _reason(error), self._clock())
             self._report(EvictionRejected(key, _reason(error)))
             return False
         self._execution.evicted(key, self._clock())

@@ -108,7 +108,7 @@ class QuotaReviewer:
         pending = await self._view.pending(workload.namespace)
         # There is no await from here on: later reviews count this pod as admitted.
         others = (one.amounts for one in self._charges(workload.namespace, pending) if one.workload != workload.key)
-        message = quota.quota_refusal(charge, quota.sum_amounts(others), limits, self._quota_name)
+        message = quota.quota_rejection(charge, quota.sum_amounts(others), limits, self._quota_name)
         if not message and not dry_run:
             self._admitted[workload.key] = _AdmittedPod(charge, self._clock() + POD_EXPECTED_SECONDS)
         return message
