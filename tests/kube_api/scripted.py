@@ -83,14 +83,14 @@ def answer(content, status=200, **headers):
     )
 
 
-def refusal(code, reason, message="", details=None, **headers):
+def error_response(code, reason, message="", details=None, **headers):
     """A `Status`, as API servers say no."""
     status = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason}
     return answer(status | {"message": message or reason, "details": details or {}}, code, **headers)
 
 
 def gone():
-    return refusal(410, "Expired", "The provided continue parameter is too old")
+    return error_response(410, "Expired", "The provided continue parameter is too old")
 
 
 def pod(name, version, uid=None, **spec):

@@ -39,7 +39,7 @@ async def test_a_certificate_for_another_name(serve, authority, kubeconfig_for):
     assert len(server.requests) == 1
 
 
-async def test_a_server_on_the_command_line_is_not_called_by_the_name_of_another(serve, authority, kubeconfig_for):
+async def test_server_flag_does_not_use_the_tls_server_name_of_the_context(serve, authority, kubeconfig_for):
     server = await serve(authority.issue_cert("127.0.0.1"))
     server.then(answer({}))
     path = kubeconfig_for(server, cluster={"tls-server-name": "api.example.com", "server": "https://10.0.0.1"})
@@ -47,7 +47,7 @@ async def test_a_server_on_the_command_line_is_not_called_by_the_name_of_another
 
 
 @pytest.mark.parametrize("how", ["kubeconfig", "flag"])
-async def test_any_certificate_will_do_if_asked_for(serve, kubeconfig_for, how):
+async def test_insecure_skip_tls_verify_accepts_any_certificate(serve, kubeconfig_for, how):
     server = await serve(trustme.CA().issue_cert("elsewhere.example.com"))
     server.then(answer({}))
     cluster = {"insecure-skip-tls-verify": True, "certificate-authority": None} if how == "kubeconfig" else {}
@@ -55,7 +55,7 @@ async def test_any_certificate_will_do_if_asked_for(serve, kubeconfig_for, how):
     assert await ask(kubeconfig_for(server, cluster=cluster), options=options) == b"{}"
 
 
-async def test_a_new_authority_in_the_same_file_is_taken_up(serve, authority, kubeconfig_for, tmp_path):
+async def test_a_new_authority_in_the_same_file_is_used(serve, authority, kubeconfig_for, tmp_path):
     other, time = trustme.CA(), SkippedTime()
     server = await serve(other.issue_cert("127.0.0.1"))
     server.then(answer({}))

@@ -10,7 +10,7 @@ from bayplan.kube_api import access, errors
 from bayplan.kube_api.access import ConnectOptions
 from kube_api.conftest import TOKEN
 from kube_api.fake_time import SkippedTime
-from kube_api.scripted import ScriptedServer, answer, connected, refusal
+from kube_api.scripted import ScriptedServer, answer, connected, error_response
 
 
 async def ask(kubeconfig, *args, options=None, **settings):
@@ -43,8 +43,8 @@ async def test_a_request_as_it_is_sent(tls_server, kubeconfig_for):
     (500, "InternalError", errors.ServerUnavailableError),
     (503, "ServiceUnavailable", errors.ServerUnavailableError),
 ])  # fmt: skip
-async def test_refusals(server, kubeconfig_for, code, reason, kind):
-    server.then(refusal(code, reason, "because", {"name": "web", "retryAfterSeconds": 7}))
+async def test_error_statuses(server, kubeconfig_for, code, reason, kind):
+    server.then(error_response(code, reason, "because", {"name": "web", "retryAfterSeconds": 7}))
     with pytest.raises(kind, match="because") as caught:
         await ask(kubeconfig_for(server), retry=False)
     error = caught.value
@@ -53,16 +53,16 @@ async def test_refusals(server, kubeconfig_for, code, reason, kind):
     assert error.message.startswith("because")
 
 
-async def test_the_text_of_missing_rights_names_who_may_not_do_what(server, kubeconfig_for):
+async def test_the_message_of_missing_rights_names_user_verb_and_resource(server, kubeconfig_for):
     message = 'pods is forbidden: User "ada" cannot list resource "pods" in API group "" at the cluster scope'
-    server.then(refusal(403, "Forbidden", message))
+    server.then(error_response(403, "Forbidden", message))
     with pytest.raises(errors.ForbiddenError) as caught:
         await ask(kubeconfig_for(server))
     assert str(caught.value) == f"GET {server.url}/api/v1/pods: no rights: {message}"
 
 
-async def test_a_message_of_many_lines_is_told_in_one(server, kubeconfig_for):
-    server.then(refusal(422, "Invalid", "a\n\tb\x1b[31m" + "c" * 5000))
+async def test_a_message_of_many_lines_is_shown_in_one(server, kubeconfig_for):
+    server.then(error_response(422, "Invalid", "a\n\tb\x1b[31m" + "c" * 5000))
     with pytest.raises(errors.ApiError) as caught:
         await ask(kubeconfig_for(server))
     assert "422 Invalid: a b [31mccc" in str(caught.value)
@@ -75,14 +75,14 @@ async def test_a_message_of_many_lines_is_told_in_one(server, kubeconfig_for):
     web.Response(status=302, headers={"Location": "https://login.example.com/"}),
     web.Response(text="ok"),
 ], ids=["page", "no page", "redirect", "text"])  # fmt: skip
-async def test_something_else_answers(server, kubeconfig_for, found):
+async def test_a_server_that_is_no_api_server(server, kubeconfig_for, found):
     server.then(found)
     with pytest.raises(errors.WrongServerError, match="is this a Kubernetes API server"):
         await ask(kubeconfig_for(server))
     assert len(server.requests) == 1
 
 
-async def test_a_path_that_the_server_does_not_know_is_not_the_wrong_server(server, kubeconfig_for):
+async def test_an_unknown_path_does_not_mean_the_wrong_server(server, kubeconfig_for):
     server.then(web.Response(status=404, text="404 page not found"))
     with pytest.raises(errors.NotFoundError, match="404 page not found"):
         await ask(kubeconfig_for(server))
@@ -103,8 +103,10 @@ async def test_redirects_are_not_followed(tls_server, server, kubeconfig_for):
     assert server.requests == []
 
 
-async def test_a_busy_server_is_asked_again_after_the_time_it_names(server, kubeconfig_for):
-    server.then(refusal(429, "TooManyRequests", Retry_After=3), refusal(503, "x", Retry_After=4), answer({}))
+async def test_a_request_is_retried_after_the_time_in_retry_after(server, kubeconfig_for):
+    server.then(
+        error_response(429, "TooManyRequests", Retry_After=3), error_response(503, "x", Retry_After=4), answer({})
+    )
     time = SkippedTime()
     async with connected(kubeconfig_for(server), clock=time.clock, sleep=time.sleep) as connection:
         assert await connection.get("/api") == b"{}"
@@ -112,13 +114,13 @@ async def test_a_busy_server_is_asked_again_after_the_time_it_names(server, kube
 
 
 @pytest.mark.parametrize("settings, answers", [
-    ({"method": "POST"}, [refusal(429, "x", Retry_After=1)]),
-    ({"retry": False}, [refusal(429, "x", Retry_After=1)]),
-    ({}, [refusal(503, "x")]),  # no time named
-    ({}, [refusal(429, "x", Retry_After=1) for _ in range(5)]),
-    ({}, [refusal(429, "x", Retry_After=20) for _ in range(2)]),  # more than half a minute in all
+    ({"method": "POST"}, [error_response(429, "x", Retry_After=1)]),
+    ({"retry": False}, [error_response(429, "x", Retry_After=1)]),
+    ({}, [error_response(503, "x")]),  # no time named
+    ({}, [error_response(429, "x", Retry_After=1) for _ in range(5)]),
+    ({}, [error_response(429, "x", Retry_After=20) for _ in range(2)]),  # more than half a minute in all
 ], ids=["post", "switched off", "no time named", "five times", "too long"])  # fmt: skip
-async def test_when_it_is_not_asked_again(server, kubeconfig_for, settings, answers):
+async def test_requests_that_are_not_retried(server, kubeconfig_for, settings, answers):
     server.then(*answers)
     time = SkippedTime()
     async with connected(kubeconfig_for(server), clock=time.clock, sleep=time.sleep) as connection:
@@ -128,8 +130,8 @@ async def test_when_it_is_not_asked_again(server, kubeconfig_for, settings, answ
     assert len(server.requests) == len(answers)
 
 
-async def test_a_post_may_be_asked_again_on_request(server, kubeconfig_for):
-    server.then(refusal(429, "x", Retry_After=1), answer({}))
+async def test_a_post_is_retried_on_request(server, kubeconfig_for):
+    server.then(error_response(429, "x", Retry_After=1), answer({}))
     time = SkippedTime()
     async with connected(kubeconfig_for(server), clock=time.clock, sleep=time.sleep) as connection:
         assert await connection.request("POST", "/api", body=b"{}", retry=True) == b"{}"
@@ -147,8 +149,8 @@ async def test_rate_limit(server, kubeconfig_for):
     assert len(time.slept) == 2
 
 
-async def test_the_observer_hears_of_every_answer(server, kubeconfig_for):
-    server.then(answer({}), refusal(404, "NotFound"))
+async def test_the_observer_is_called_for_every_response(server, kubeconfig_for):
+    server.then(answer({}), error_response(404, "NotFound"))
     heard = []
     async with connected(kubeconfig_for(server)) as connection:
         connection.observer = lambda method, code, seconds: heard.append((method, code, seconds >= 0))
@@ -166,7 +168,7 @@ async def test_no_response_in_time(server, kubeconfig_for):
         await ask(kubeconfig_for(server), timeout=0.05)
 
 
-async def test_no_server_is_there(kubeconfig_for):
+async def test_no_server_at_the_address(kubeconfig_for):
     server = ScriptedServer()
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
@@ -189,7 +191,7 @@ async def test_a_server_without_tls_where_tls_is_expected(server, kubeconfig_for
         await ask(kubeconfig_for(server))
 
 
-async def test_a_connection_that_breaks_off(server, kubeconfig_for):
+async def test_a_connection_that_is_closed_midway(server, kubeconfig_for):
     async def hang_up(request):
         request.transport.abort()
         return web.Response()
@@ -200,7 +202,9 @@ async def test_a_connection_that_breaks_off(server, kubeconfig_for):
 
 
 @pytest.mark.parametrize("accepts, sent", [("127.0.0.1", "identity"), ("elsewhere", "gzip")])
-async def test_compression_only_where_a_network_lies_between(server, kubeconfig_for, monkeypatch, accepts, sent):
+async def test_compression_is_not_requested_on_the_loopback_interface(
+    server, kubeconfig_for, monkeypatch, accepts, sent
+):
     body = b'{"kind":"PodList","items":[' + b",".join(b'{"metadata":{"name":"p"}}' for _ in range(200_000)) + b"]}"
 
     async def compress(request):
@@ -234,9 +238,9 @@ def test_which_servers_are_on_this_machine(server, here):
     assert access.is_loopback(server) is here
 
 
-async def test_secrets_show_nowhere(tls_server, kubeconfig_for, caplog):
+async def test_secrets_are_never_shown(tls_server, kubeconfig_for, caplog):
     caplog.set_level(logging.DEBUG)
-    tls_server.then(refusal(401, "Unauthorized"), refusal(403, "Forbidden"))
+    tls_server.then(error_response(401, "Unauthorized"), error_response(403, "Forbidden"))
     async with connected(kubeconfig_for(tls_server)) as connection:
         shown = [repr(connection), repr(connection._access), repr(await connection._access.credentials.current())]
         shown.append(repr(ConnectOptions(token=TOKEN)))
@@ -250,7 +254,7 @@ async def test_secrets_show_nowhere(tls_server, kubeconfig_for, caplog):
 
 
 async def test_without_tls_no_credentials_are_sent(server, kubeconfig_for):
-    server.then(refusal(401, "Unauthorized"))
+    server.then(error_response(401, "Unauthorized"))
     with pytest.raises(errors.UnauthorizedError, match="none were sent, because the server address is not https"):
         await ask(kubeconfig_for(server))
     assert "Authorization" not in server.requests[0].headers

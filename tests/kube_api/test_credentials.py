@@ -13,7 +13,7 @@ from bayplan.errors import InputError
 from bayplan.kube_api import errors
 from bayplan.kube_api.access import ConnectOptions
 from kube_api.fake_time import SkippedTime
-from kube_api.scripted import answer, authorizations, connected, encoded, refusal, whoami
+from kube_api.scripted import answer, authorizations, connected, encoded, error_response, whoami
 
 
 async def test_name_and_password(tls_server, kubeconfig_for):
@@ -42,8 +42,8 @@ async def test_a_token_file_is_read_again_every_minute(tls_server, kubeconfig_fo
     assert authorizations(tls_server) == ["Bearer one", "Bearer one", "Bearer two", "Bearer two"]
 
 
-async def test_a_refused_token_is_read_again_at_once(tls_server, kubeconfig_for, tmp_path):
-    tls_server.then(refusal(401, "Unauthorized"), answer({}), refusal(401, "Unauthorized"))
+async def test_a_rejected_token_is_read_again_at_once(tls_server, kubeconfig_for, tmp_path):
+    tls_server.then(error_response(401, "Unauthorized"), answer({}), error_response(401, "Unauthorized"))
     file = tmp_path / "token"
     file.write_text("old")
     async with connected(kubeconfig_for(tls_server, {"tokenFile": "token"})) as connection:
@@ -56,7 +56,7 @@ async def test_a_refused_token_is_read_again_at_once(tls_server, kubeconfig_for,
     assert [asked.body for asked in tls_server.requests] == [b"{}", b"{}", b""]
 
 
-async def test_a_token_file_wins_over_a_token_while_it_can_be_read(tls_server, kubeconfig_for, tmp_path):
+async def test_a_token_file_takes_precedence_over_a_token_while_it_can_be_read(tls_server, kubeconfig_for, tmp_path):
     tls_server.then(answer({}), answer({}))
     path = kubeconfig_for(tls_server, {"token": "written", "tokenFile": "token"})
     async with connected(path) as connection:
@@ -123,7 +123,7 @@ async def test_client_certificates(tls_server, kubeconfig_for, authority, tmp_pa
     assert authorizations(tls_server) == [None]
 
 
-async def test_a_renewed_client_certificate_is_taken_up(tls_server, kubeconfig_for, authority, tmp_path):
+async def test_a_renewed_client_certificate_is_used(tls_server, kubeconfig_for, authority, tmp_path):
     tls_server.then(whoami, whoami)
     time = SkippedTime()
     client_files(authority, tmp_path, "ada")
@@ -140,7 +140,7 @@ async def test_an_expired_client_certificate_is_named_as_the_reason(serve, kubec
     past = dt.datetime.now(dt.UTC) - dt.timedelta(days=2)
     issued = authority.issue_cert("ada.example.com", not_after=past)
     server = await serve(authority.issue_cert("127.0.0.1"))
-    server.then(refusal(401, "Unauthorized"))
+    server.then(error_response(401, "Unauthorized"))
     user = {
         "client-certificate-data": encoded(issued.cert_chain_pems[0].bytes()),
         "client-key-data": encoded(issued.private_key_pem.bytes()),
@@ -179,7 +179,7 @@ async def test_authorities_that_cannot_be_used(tls_server, kubeconfig_for, clust
     assert text in str(caught.value)
 
 
-async def test_impersonation_goes_with_every_request(tls_server, kubeconfig_for):
+async def test_every_request_has_the_impersonation_headers(tls_server, kubeconfig_for):
     tls_server.then(answer({}))
     user = {"token": "t", "as": "ada", "as-groups": ["a", "b"]}
     async with connected(kubeconfig_for(tls_server, user)) as connection:

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from bayplan.kube_api import errors
-from kube_api.scripted import answer, authorizations, connected, encoded, refusal, whoami
+from kube_api.scripted import answer, authorizations, connected, encoded, error_response, whoami
 
 V1 = "client.authentication.k8s.io/v1"
 V1BETA1 = "client.authentication.k8s.io/v1beta1"
@@ -51,7 +51,7 @@ def plugin(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("version", [V1, V1BETA1])
-async def test_a_plugin_gives_a_token(tls_server, kubeconfig_for, plugin, version):
+async def test_a_plugin_provides_a_token(tls_server, kubeconfig_for, plugin, version):
     tls_server.then(answer({}), answer({}))
     plugin.says(version, token="from-plugin")
     async with connected(kubeconfig_for(tls_server, plugin.user(version))) as connection:
@@ -60,7 +60,7 @@ async def test_a_plugin_gives_a_token(tls_server, kubeconfig_for, plugin, versio
     assert plugin.calls == [{"apiVersion": version, "kind": "ExecCredential", "spec": {"interactive": False}}]
 
 
-async def test_a_plugin_is_asked_again_when_its_token_expires(tls_server, kubeconfig_for, plugin):
+async def test_a_plugin_is_run_again_when_its_token_expires(tls_server, kubeconfig_for, plugin):
     tls_server.then(*(answer({}) for _ in range(3)))
     now = dt.datetime(2026, 11, 15, 12, tzinfo=dt.UTC)
     plugin.says(token="one", expirationTimestamp="2026-11-15T12:10:00Z")
@@ -75,8 +75,10 @@ async def test_a_plugin_is_asked_again_when_its_token_expires(tls_server, kubeco
     assert authorizations(tls_server) == ["Bearer one", "Bearer one", "Bearer two"]
 
 
-async def test_a_plugin_is_asked_again_when_its_token_is_refused(tls_server, kubeconfig_for, plugin):
-    tls_server.then(answer({}), refusal(401, "Unauthorized"), answer({}), refusal(401, "x"), refusal(401, "x"))
+async def test_a_plugin_is_run_again_when_its_token_is_rejected(tls_server, kubeconfig_for, plugin):
+    tls_server.then(
+        answer({}), error_response(401, "Unauthorized"), answer({}), error_response(401, "x"), error_response(401, "x")
+    )
     plugin.says(token="one")
     async with connected(kubeconfig_for(tls_server, plugin.user())) as connection:
         await connection.get("/api")
@@ -88,12 +90,12 @@ async def test_a_plugin_is_asked_again_when_its_token_is_refused(tls_server, kub
     assert authorizations(tls_server)[2:] == ["Bearer two", "Bearer two", "Bearer three"]
 
 
-async def test_requests_refused_together_ask_the_plugin_once(tls_server, kubeconfig_for, plugin):
+async def test_requests_rejected_together_run_the_plugin_once(tls_server, kubeconfig_for, plugin):
     together = asyncio.Barrier(2)
 
     async def refuse(_request):
         await together.wait()
-        return refusal(401, "Unauthorized")
+        return error_response(401, "Unauthorized")
 
     tls_server.then(answer({}), refuse, refuse, answer({}), answer({}))
     plugin.says(token="one")
@@ -104,8 +106,8 @@ async def test_requests_refused_together_ask_the_plugin_once(tls_server, kubecon
     assert len(plugin.calls) == 2
 
 
-async def test_a_plugin_gives_a_certificate(tls_server, kubeconfig_for, plugin, authority):
-    tls_server.then(whoami, refusal(401, "Unauthorized"), whoami)
+async def test_a_plugin_provides_a_certificate(tls_server, kubeconfig_for, plugin, authority):
+    tls_server.then(whoami, error_response(401, "Unauthorized"), whoami)
 
     def says(name):
         issued = authority.issue_cert(f"{name}.example.com", common_name=name)
@@ -119,7 +121,7 @@ async def test_a_plugin_gives_a_certificate(tls_server, kubeconfig_for, plugin, 
         assert json.loads(await connection.get("/api")) == {"name": "eve"}
 
 
-async def test_a_plugin_is_told_of_its_cluster_if_asked_for(tls_server, kubeconfig_for, plugin, authority):
+async def test_a_plugin_gets_the_cluster_with_provide_cluster_info(tls_server, kubeconfig_for, plugin, authority):
     tls_server.then(answer({}))
     plugin.says(token="t")
     extension = {"name": "client.authentication.k8s.io/exec", "extension": {"audience": "06e3"}}
@@ -150,7 +152,7 @@ async def test_a_plugin_gets_its_variables_and_is_found_beside_the_kubeconfig(tl
     assert authorizations(tls_server) == ["Bearer for-shop"]
 
 
-async def test_other_credentials_go_before_a_plugin(tls_server, kubeconfig_for, plugin):
+async def test_other_credentials_take_precedence_over_a_plugin(tls_server, kubeconfig_for, plugin):
     tls_server.then(answer({}))
     async with connected(kubeconfig_for(tls_server, plugin.user() | {"token": "written"})) as connection:
         await connection.get("/api")
@@ -167,7 +169,7 @@ async def test_other_credentials_go_before_a_plugin(tls_server, kubeconfig_for, 
     ({"status": {"token": ["s3cr3t"]}}, "did not write an ExecCredential"),
     ("no json s3cr3t", "did not write an ExecCredential"),
 ])  # fmt: skip
-async def test_plugins_that_answer_wrongly(tls_server, kubeconfig_for, plugin, says, text):
+async def test_plugins_with_invalid_output(tls_server, kubeconfig_for, plugin, says, text):
     content = {"kind": "ExecCredential", "apiVersion": V1}
     plugin.says_text(says if isinstance(says, str) else json.dumps(content | says))
     async with connected(kubeconfig_for(tls_server, plugin.user())) as connection:

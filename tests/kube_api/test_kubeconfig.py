@@ -35,7 +35,7 @@ def find(*paths, context=None, **options):
     return kubeconfig.access_of(kubeconfig_files.load(paths), context, ConnectOptions(**options))
 
 
-def test_the_smallest_one(write):
+def test_a_minimal_kubeconfig(write):
     access = find(write(config()))
     assert (access.server, access.namespace, access.context_name) == ("https://10.0.0.1:6443", "default", "test")
 
@@ -47,7 +47,7 @@ def test_context_namespace_and_flags(write):
     assert find(path, context="other", namespace="bank").namespace == "bank"
 
 
-def test_the_first_file_wins_with_all_of_an_entry(write):
+def test_the_first_file_that_has_an_entry_provides_all_of_it(write):
     first = write(config(cluster={"server": "https://one"}) | {"current-context": ""}, "first")
     second = write(
         config(cluster={"server": "https://two", "tls-server-name": "x"}, user={"username": "a", "password": "b"})
@@ -177,7 +177,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("content, message", BAD.values(), ids=BAD)
-def test_what_is_wrong_is_told_with_its_place(write, content, message):
+def test_errors_name_the_file_and_the_field(write, content, message):
     path = write(content)
     with pytest.raises(InputError) as caught:
         find(path)
@@ -185,20 +185,20 @@ def test_what_is_wrong_is_told_with_its_place(write, content, message):
     assert "\n" not in str(caught.value)
 
 
-def test_all_that_is_wrong_is_told(write):
+def test_all_errors_are_reported_at_once(write):
     path = write(config(cluster={"server": ""}, user={"client-certificate": "a"}))
     with pytest.raises(InputError) as caught:
         find(path)
     assert len(caught.value.faults) == 2
 
 
-def test_what_no_chosen_context_uses_may_be_wrong(write):
+def test_entries_that_the_context_does_not_use_may_be_invalid(write):
     broken = {"name": "broken", "user": {"auth-provider": {"name": "gcp"}}}
     content = config()
     assert find(write(content | {"users": [*content["users"], broken]})).context_name == "test"
 
 
-def test_secrets_in_broken_files_stay_there(write):
+def test_messages_about_malformed_files_show_no_secrets(write):
     path = write("users:\n- name: a\n  user: {token: s3cr3t, : [}\n")
     with pytest.raises(InputError) as caught:
         find(path)
@@ -222,7 +222,7 @@ def test_no_context_at_all(write):
         find(write(config(contexts=names) | {"current-context": ""}))
 
 
-def test_a_server_and_a_token_make_do_without_the_rest(write):
+def test_with_a_server_and_a_token_the_context_needs_no_cluster_or_user(write):
     path = write(config(contexts=[{"name": "test", "context": {}}]))
     assert find(path, server="https://10.9.9.9/", token="x").server == "https://10.9.9.9"
     with pytest.raises(InputError, match=r"name of a cluster.*\n.*name of a user"):
@@ -286,7 +286,7 @@ def nowhere(monkeypatch, tmp_path):
     monkeypatch.setattr(pathlib.Path, "home", lambda: tmp_path)
 
 
-def test_the_way_is_found_by_itself(nowhere, write, monkeypatch):
+def test_auto_finds_the_access(nowhere, write, monkeypatch):
     for call in (connect.auto, connect.from_kubeconfig, connect.from_cluster):
         with pytest.raises(errors.NoClusterError):
             call()

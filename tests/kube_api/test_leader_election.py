@@ -10,7 +10,7 @@ from bayplan.errors import InputError
 from bayplan.kube_api import errors, writes
 from bayplan.kube_api.leader_election import LeaderElector
 from kube_api.fake_time import SteppedTime
-from kube_api.scripted import ScriptedServer, answer, connected, refusal
+from kube_api.scripted import ScriptedServer, answer, connected, error_response
 
 PATH = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 
@@ -35,12 +35,12 @@ class LeaseServer(ScriptedServer):
         if self.fault is not None:
             return await self.fault(request)
         if request.method == "GET":
-            return answer(self.lease) if self.lease else refusal(404, "NotFound")
+            return answer(self.lease) if self.lease else error_response(404, "NotFound")
         if request.method == "POST":
             if self.lease:
-                return refusal(409, "AlreadyExists")
+                return error_response(409, "AlreadyExists")
         elif body["metadata"].get("resourceVersion") != str(self.version):
-            return refusal(409, "Conflict")
+            return error_response(409, "Conflict")
         self.version += 1
         body["metadata"]["resourceVersion"] = str(self.version)
         self.lease = body
@@ -58,7 +58,7 @@ async def hang(_request):
 
 
 async def fail(_request):
-    return refusal(503, "ServiceUnavailable")
+    return error_response(503, "ServiceUnavailable")
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ async def scene(server, kubeconfig_for):
             await replica.stop()
 
 
-async def test_the_first_one_leads_and_the_record_is_client_gos(server, scene):
+async def test_the_first_candidate_leads_and_the_lease_is_as_client_go_writes_it(server, scene):
     start, time = scene
     a = start("a", now=lambda: dt.datetime(2026, 11, 15, 12, 0, 0, 5, tzinfo=dt.UTC))
     await time.settle(1)
@@ -164,7 +164,7 @@ async def test_after_a_kill_another_takes_over_within_twenty_seconds(server, sce
     assert b.leads != c.leads
 
 
-async def test_after_a_clean_stop_another_takes_over_at_its_next_look(server, scene):
+async def test_after_a_graceful_stop_another_takes_over_at_its_next_attempt(server, scene):
     start, time = scene
     a = start("a")
     await time.settle(1)
@@ -293,14 +293,14 @@ async def test_the_clock_of_another_machine_does_not_matter(server, scene):
         await b.stop()
 
 
-async def test_two_that_want_it_at_once(server, scene):
+async def test_two_candidates_at_once(server, scene):
     start, time = scene
     replicas = [start(name) for name in "abcd"]
     await time.run_for(30, 4)
     assert sum(replica.leads for replica in replicas) == 1
 
 
-async def test_a_lease_that_was_deleted_is_made_again(server, scene):
+async def test_a_deleted_lease_is_created_again(server, scene):
     start, time = scene
     a = start("a")
     await time.settle(1)
@@ -308,7 +308,7 @@ async def test_a_lease_that_was_deleted_is_made_again(server, scene):
 
     async def as_api_server(request):
         server.fault = None
-        return refusal(404, "NotFound")
+        return error_response(404, "NotFound")
 
     server.fault = as_api_server
     await time.run_for(5, 1)
@@ -320,7 +320,7 @@ async def test_missing_rights_end_it_at_once(server, scene):
     start, _ = scene
 
     async def forbid(_request):
-        return refusal(403, "Forbidden", 'leases "bayplan" is forbidden')
+        return error_response(403, "Forbidden", 'leases "bayplan" is forbidden')
 
     server.fault = forbid
     a = start("a")
@@ -328,7 +328,7 @@ async def test_missing_rights_end_it_at_once(server, scene):
         await asyncio.wait_for(a.task, 5)
 
 
-async def test_a_server_that_is_away_for_a_while_is_waited_for(server, scene):
+async def test_the_election_waits_for_an_unavailable_server(server, scene):
     start, time = scene
     server.fault = fail
     a = start("a")
@@ -340,7 +340,7 @@ async def test_a_server_that_is_away_for_a_while_is_waited_for(server, scene):
     assert "503" in a.trouble[0]
 
 
-async def test_elections_go_round_the_rate_limit(server, kubeconfig_for):
+async def test_elections_are_not_rate_limited(server, kubeconfig_for):
     from bayplan.kube_api.access import ConnectOptions
 
     slept = []
@@ -360,7 +360,7 @@ async def test_elections_go_round_the_rate_limit(server, kubeconfig_for):
 
 
 @pytest.mark.parametrize("times", [(10, 10, 2), (15, 10, 9), (15, 10, 0), (0.5, 0.4, 0.1)])
-def test_times_that_do_not_go_together(times):
+def test_inconsistent_durations_are_rejected(times):
     duration, deadline, period = times
     with pytest.raises(InputError, match="expected lease duration > renew deadline > retry period"):
         LeaderElector(None, "a", "b", "c", lease_duration=duration, renew_deadline=deadline, retry_period=period)

@@ -30,7 +30,7 @@ async def test_pages_follow_one_another(server, kubeconfig_for):
     assert second.query == {"limit": "2", "continue": "token/1"}
 
 
-async def test_a_page_tells_version_and_what_is_left(server, kubeconfig_for):
+async def test_a_page_has_the_version_and_the_remaining_count(server, kubeconfig_for):
     server.then(page(pod("a", 1), version=7, more="x", remaining=1), page(pod("b", 2), version=7))
     async with connected(kubeconfig_for(server)) as connection:
         first, second = [found async for found in listing.pages(connection, PODS, Pod)]
@@ -48,7 +48,7 @@ async def test_a_version_that_vanishes_midway_starts_the_list_again(server, kube
     assert await page_names(kubeconfig_for(server)) == [["a"], "again", ["b"], ["c"]]
 
 
-async def test_after_three_tries_the_list_comes_in_one_piece(server, kubeconfig_for):
+async def test_after_three_attempts_the_list_is_requested_without_pages(server, kubeconfig_for):
     for _ in range(3):
         server.then(page(pod("a", 1), more="x"), gone())
     server.then(page(pod("a", 1), pod("b", 2)))
@@ -56,7 +56,7 @@ async def test_after_three_tries_the_list_comes_in_one_piece(server, kubeconfig_
     assert "limit" not in server.requests[-1].query
 
 
-async def test_a_list_that_never_stands_is_an_error(server, kubeconfig_for):
+async def test_a_list_that_expires_every_time_is_an_error(server, kubeconfig_for):
     server.then(*(gone() for _ in range(4)))
     with pytest.raises(errors.GoneError):
         await page_names(kubeconfig_for(server))
@@ -81,38 +81,38 @@ async def test_metadata_alone(server, kubeconfig_for):
     assert accepted == "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 
 
-POISON = pod("poison", 5, uid="u-5", priority="high")
+UNDECODABLE = pod("undecodable", 5, uid="u-5", priority="high")
 DEEP = (
-    b'{"metadata":{"namespace":"shop","name":"poison","uid":"u-5","resourceVersion":"5"},"x":'
+    b'{"metadata":{"namespace":"shop","name":"undecodable","uid":"u-5","resourceVersion":"5"},"x":'
     + b"[" * 9000
     + b"]" * 9000
     + b"}"
 )
 
 
-async def test_one_unreadable_object_does_not_take_the_others_along(server, kubeconfig_for):
-    server.then(page(pod("a", 1), POISON, pod("b", 2), version=9))
+async def test_one_undecodable_object_does_not_affect_the_others(server, kubeconfig_for):
+    server.then(page(pod("a", 1), UNDECODABLE, pod("b", 2), version=9))
     async with connected(kubeconfig_for(server)) as connection:
         found = await listed.everything(connection, PODS, Pod)
     assert [item.metadata.name for item in found.items] == ["a", "b"]
     assert found.resource_version == "9"
     (bad,) = found.unreadable
-    assert (bad.key, bad.uid, bad.resource_version) == (Key("shop", "poison"), "u-5", "5")
+    assert (bad.key, bad.uid, bad.resource_version) == (Key("shop", "undecodable"), "u-5", "5")
     assert bad.error == "spec.priority: expected int | null, got str"
 
 
 @pytest.mark.parametrize("raw, error", [
     (DEEP, "nested too deeply to be decoded"),
-    (b'{"metadata":{"namespace":"shop","name":"poison","uid":"u-5","resourceVersion":"5","labels":{"a":1}}}', "metadata.labels[...]: expected str, got int"),
-    (b'{"metadata":{"namespace":"shop","name":"poison","uid":"u-5","resourceVersion":"5"},"spec":{"nodeName":"\xff"}}', "'utf-8' codec"),
+    (b'{"metadata":{"namespace":"shop","name":"undecodable","uid":"u-5","resourceVersion":"5","labels":{"a":1}}}', "metadata.labels[...]: expected str, got int"),
+    (b'{"metadata":{"namespace":"shop","name":"undecodable","uid":"u-5","resourceVersion":"5"},"spec":{"nodeName":"\xff"}}', "'utf-8' codec"),
 ])  # fmt: skip
-async def test_kinds_of_poison(raw, error):
+async def test_undecodable_objects(raw, error):
     body = b'{"kind":"PodList","metadata":{"resourceVersion":"9"},"items":[{"metadata":{"name":"a"}}, ' + raw + b"]}"
     meta, slices = decoding.Decoding(Pod).page("GET x", body)
     (fine, bad) = next(slices)
     assert meta.resource_version == "9"
     assert fine.metadata.name == "a"
-    assert decoding.identity(bad) == (Key("shop", "poison"), "u-5", "5")
+    assert decoding.identity(bad) == (Key("shop", "undecodable"), "u-5", "5")
     assert bad.error.startswith(error)
 
 
@@ -126,7 +126,7 @@ def test_a_big_page_is_decoded_in_slices(monkeypatch):
 
 
 @pytest.mark.parametrize("content", [{"hello": "world"}, {"kind": "Pod", "metadata": {}}, [1, 2]])
-async def test_what_is_no_list_is_the_wrong_server(server, kubeconfig_for, content):
+async def test_a_response_that_is_no_list_means_the_wrong_server(server, kubeconfig_for, content):
     server.then(answer(content))
     with pytest.raises(errors.WrongServerError, match=r"/api/v1/pods: .*list of objects") as caught:
         await page_names(kubeconfig_for(server))

@@ -39,7 +39,7 @@ async def run(command, *arguments):
 
 @pytest.mark.parametrize("broken", [b'{"items": [', b"[]", b'{"metadata": {"continue": 7}}'])
 @pytest.mark.parametrize("command", COMMANDS)
-async def test_a_list_that_is_no_json(command, broken, server, kubeconfig_for):
+async def test_a_list_that_is_not_json(command, broken, server, kubeconfig_for):
     server.then(answer(VERSION), web.Response(body=broken, content_type="application/json"))
     output, errors, code = await run(command, "--kubeconfig", kubeconfig_for(server))
     (line,) = errors.splitlines()
@@ -49,7 +49,7 @@ async def test_a_list_that_is_no_json(command, broken, server, kubeconfig_for):
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-async def test_lists_take_no_longer_than_the_user_lets_them(command, server, kubeconfig_for):
+async def test_request_timeout_applies_to_lists(command, server, kubeconfig_for):
     server.then(answer(VERSION))
     words = ("--kubeconfig", kubeconfig_for(server), "--request-timeout", "300ms")
     _, errors, code = await run(command, *words)
@@ -57,7 +57,7 @@ async def test_lists_take_no_longer_than_the_user_lets_them(command, server, kub
     assert code == 3
 
 
-async def test_the_lists_of_a_scheduler_neither(server, kubeconfig_for):
+async def test_request_timeout_applies_to_the_lists_of_run(server, kubeconfig_for):
     async with connected(kubeconfig_for(server), ConnectOptions(request_timeout=0.2)) as connection:
         with pytest.raises(NoAnswerError):
             async with asyncio.timeout(HANGING):

@@ -13,9 +13,9 @@ from bayplan.kube_api.resources import PODS
 from bayplan.wire.meta import ApiObject
 from bayplan.wire.pods import Pod
 from kube_api.fake_time import SkippedTime
-from kube_api.scripted import bookmark, connected, event, gone, page, pod, refusal, watch, watch_error
+from kube_api.scripted import bookmark, connected, error_response, event, gone, page, pod, watch, watch_error
 
-POISON = pod("poison", 5, priority="high")
+UNDECODABLE = pod("undecodable", 5, priority="high")
 DEEP_LINE = (
     b'{"type":"ADDED","object":{"metadata":{"namespace":"shop","name":"deep","uid":"u","resourceVersion":"105"},"x":'
     + b"[" * 9000
@@ -107,7 +107,7 @@ async def test_a_bookmark_moves_the_version_on_without_a_call(server, kubeconfig
     assert server.requests[2].query["resourceVersion"] == "500"
 
 
-async def test_a_stream_that_dies_is_taken_up_where_it_broke(server, kubeconfig_for):
+async def test_a_broken_watch_is_resumed_from_its_version(server, kubeconfig_for):
     server.then(
         page(version=100), watch(event("ADDED", pod("a", 101)), end="die"), watch(event("ADDED", pod("b", 102)))
     )
@@ -119,7 +119,7 @@ async def test_a_stream_that_dies_is_taken_up_where_it_broke(server, kubeconfig_
     assert server.requests[2].query["resourceVersion"] == "101"
 
 
-async def test_a_silent_stream_is_given_up(server, kubeconfig_for):
+async def test_an_inactive_watch_is_restarted(server, kubeconfig_for):
     server.then(page(version=100), watch(event("ADDED", pod("a", 101)), end="silence"))
     async with following(server, kubeconfig_for(server), 3, inactivity=0.05) as scene:
         assert "no response in time" in scene.trouble[0]
@@ -148,19 +148,19 @@ async def test_a_version_too_old_lists_again_and_finds_what_happened_meanwhile(s
     assert server.requests[3].query["resourceVersion"] == "200"
 
 
-async def test_a_list_that_starts_again_leaves_nothing_of_its_first_pages(server, kubeconfig_for):
+async def test_a_list_that_starts_again_discards_its_first_pages(server, kubeconfig_for):
     server.then(page(pod("a", 1), pod("b", 2), more="x"), gone(), page(pod("b", 2), pod("c", 3)))
     async with following(server, kubeconfig_for(server), 4) as scene:
         assert scene.handler.log == ["a@1", "b@2", "c@3", "-a uid-a", "synced"]
 
 
-async def test_poison_in_a_list_and_in_a_watch(server, kubeconfig_for):
+async def test_undecodable_objects_in_a_list_and_in_a_watch(server, kubeconfig_for):
     poisoned_later = pod("a", 101, nodeName=["not", "text"])
     server.then(
-        page(pod("a", 1), POISON, pod("b", 2)),
+        page(pod("a", 1), UNDECODABLE, pod("b", 2)),
         watch(
             event("MODIFIED", poisoned_later) + event("ADDED", pod("c", 102)),
-            event("DELETED", POISON),
+            event("DELETED", UNDECODABLE),
             event("MODIFIED", pod("a", 104)),
             DEEP_LINE,
             event("ADDED", pod("d", 106)),
@@ -169,12 +169,12 @@ async def test_poison_in_a_list_and_in_a_watch(server, kubeconfig_for):
     async with following(server, kubeconfig_for(server), 3) as scene:
         assert scene.handler.log == [
             "a@1",
-            "?poison: spec.priority: expected int | null, got str",
+            "?undecodable: spec.priority: expected int | null, got str",
             "b@2",
             "synced",
             "?a: spec.nodeName: expected str, got array",
             "c@102",
-            "-poison uid-poison",
+            "-undecodable uid-undecodable",
             "a@104",
             "?deep: nested too deeply to be decoded",
             "d@106",
@@ -182,16 +182,16 @@ async def test_poison_in_a_list_and_in_a_watch(server, kubeconfig_for):
         assert scene.reflector.lists == 1
 
 
-async def test_poison_that_vanishes_in_a_gap_is_told_of_too(server, kubeconfig_for):
-    server.then(page(pod("a", 1), POISON), gone(), page(pod("a", 1)))
+async def test_the_deletion_of_an_undecodable_object_between_two_watches_is_reported(server, kubeconfig_for):
+    server.then(page(pod("a", 1), UNDECODABLE), gone(), page(pod("a", 1)))
     async with following(server, kubeconfig_for(server), 4) as scene:
-        assert scene.handler.log[3:] == ["-poison uid-poison", "synced"]
+        assert scene.handler.log[3:] == ["-undecodable uid-undecodable", "synced"]
 
 
-async def test_unchanged_poison_is_told_of_once(server, kubeconfig_for):
-    server.then(page(POISON), gone(), page(POISON))
+async def test_an_unchanged_undecodable_object_is_reported_once(server, kubeconfig_for):
+    server.then(page(UNDECODABLE), gone(), page(UNDECODABLE))
     async with following(server, kubeconfig_for(server), 4) as scene:
-        assert [line.partition(":")[0] for line in scene.handler.log] == ["?poison", "synced", "synced"]
+        assert [line.partition(":")[0] for line in scene.handler.log] == ["?undecodable", "synced", "synced"]
 
 
 async def test_lines_longer_than_any_buffer(server, kubeconfig_for):
@@ -202,15 +202,15 @@ async def test_lines_longer_than_any_buffer(server, kubeconfig_for):
         assert scene.handler.log == ["synced", "big@101", "small@102"]
 
 
-async def test_a_busy_server_is_asked_again_when_it_says(server, kubeconfig_for):
-    server.then(page(), refusal(429, "TooManyRequests", Retry_After=17), watch(event("ADDED", pod("a", 101))))
+async def test_a_busy_server_is_retried_after_the_time_in_retry_after(server, kubeconfig_for):
+    server.then(page(), error_response(429, "TooManyRequests", Retry_After=17), watch(event("ADDED", pod("a", 101))))
     async with following(server, kubeconfig_for(server), 4) as scene:
         assert scene.handler.log == ["synced", "a@101"]
         assert 17.5 <= scene.time.slept[0] <= 18
 
 
 async def test_waits_grow_and_start_again_after_a_success(server, kubeconfig_for):
-    server.then(page(), *(refusal(503, "ServiceUnavailable") for _ in range(2)), watch(bookmark(5), end="die"))
+    server.then(page(), *(error_response(503, "ServiceUnavailable") for _ in range(2)), watch(bookmark(5), end="die"))
     async with following(server, kubeconfig_for(server), 5) as scene:
         first, second, third = scene.time.slept
         assert 0.5 <= first <= 1 <= second <= 2
@@ -218,16 +218,16 @@ async def test_waits_grow_and_start_again_after_a_success(server, kubeconfig_for
         assert scene.reflector.lists == 1
 
 
-async def test_a_version_that_a_server_keeps_failing_at_is_given_up(server, kubeconfig_for):
+async def test_after_repeated_failures_at_a_version_it_lists_again(server, kubeconfig_for):
     # So it is after a restore of the store: our version is ahead of the server's own.
-    too_large = [refusal(504, "Timeout", "Too large resource version") for _ in range(3)]
+    too_large = [error_response(504, "Timeout", "Too large resource version") for _ in range(3)]
     server.then(page(version=900), *too_large, page(version=100))
     async with following(server, kubeconfig_for(server), 6) as scene:
         assert scene.reflector.relists == 1
     assert server.requests[5].query["resourceVersion"] == "100"
 
 
-async def test_watches_that_end_at_once_do_not_become_a_storm(server, kubeconfig_for):
+async def test_watches_that_end_at_once_are_restarted_with_backoff(server, kubeconfig_for):
     server.then(page(), watch(), watch())
     async with following(server, kubeconfig_for(server), 4) as scene:
         assert len(scene.time.slept) == 2
@@ -239,15 +239,15 @@ async def test_watches_that_end_at_once_do_not_become_a_storm(server, kubeconfig
     (403, "Forbidden", errors.ForbiddenError),
     (404, "NotFound", errors.NotFoundError),
 ])  # fmt: skip
-async def test_before_the_first_list_what_will_not_pass_is_raised(server, kubeconfig_for, code, reason, kind):
-    server.then(refusal(code, reason, "pods is forbidden"))
+async def test_before_the_first_list_permanent_errors_are_raised(server, kubeconfig_for, code, reason, kind):
+    server.then(error_response(code, reason, "pods is forbidden"))
     with pytest.raises(kind, match="pods is forbidden"):
         async with following(server, kubeconfig_for(server), 9):
             pass
 
 
-async def test_before_the_first_list_what_may_pass_is_tried_again(server, kubeconfig_for):
-    server.then(refusal(503, "ServiceUnavailable"), page(pod("a", 1)))
+async def test_before_the_first_list_temporary_errors_are_retried(server, kubeconfig_for):
+    server.then(error_response(503, "ServiceUnavailable"), page(pod("a", 1)))
     async with following(server, kubeconfig_for(server), 3) as scene:
         assert scene.handler.log == ["a@1", "synced"]
         assert "503 ServiceUnavailable" in scene.trouble[0]
@@ -264,15 +264,20 @@ async def test_errors_are_not_kept_while_it_waits(server, kubeconfig_for, monkey
 
     monkeypatch.setattr(SkippedTime, "sleep", looking)
     server.then(
-        page(), refusal(503, "ServiceUnavailable"), refusal(403, "Forbidden"), refusal(503, "ServiceUnavailable")
+        page(),
+        error_response(503, "ServiceUnavailable"),
+        error_response(403, "Forbidden"),
+        error_response(503, "ServiceUnavailable"),
     )
     async with following(server, kubeconfig_for(server), 5) as scene:
         assert len(scene.trouble) == 3
     assert held == []
 
 
-async def test_after_the_first_list_lost_rights_are_waited_for(server, kubeconfig_for):
-    server.then(page(pod("a", 1)), refusal(403, "Forbidden"), refusal(403, "Forbidden"), page(pod("a", 2)))
+async def test_after_the_first_list_lost_rights_are_retried(server, kubeconfig_for):
+    server.then(
+        page(pod("a", 1)), error_response(403, "Forbidden"), error_response(403, "Forbidden"), page(pod("a", 2))
+    )
     async with following(server, kubeconfig_for(server), 5) as scene:
         assert scene.handler.log == ["a@1", "synced", "a@2", "synced"]
         assert len(scene.trouble) == 2
@@ -286,7 +291,7 @@ async def test_metadata_alone(server, kubeconfig_for):
     assert server.requests[1].headers["Accept"].startswith("application/json;as=PartialObjectMetadata;")
 
 
-async def test_others_get_the_event_loop_between_objects(server, kubeconfig_for):
+async def test_other_tasks_run_between_objects(server, kubeconfig_for):
     """A handler that takes a while per object, and a clock that shows it: no other task waits for more than a few of them."""
     server.then(page(*(pod(f"p{number}", number + 1) for number in range(100))))
     time, turns = SkippedTime(), []
@@ -313,7 +318,7 @@ async def test_others_get_the_event_loop_between_objects(server, kubeconfig_for)
     assert turns.count("object") == 100
 
 
-async def test_a_handlers_own_bug_is_not_hidden(server, kubeconfig_for):
+async def test_an_exception_of_the_handler_is_raised(server, kubeconfig_for):
     class Broken(RecordingHandler):
         def upsert(self, obj):
             raise KeyError(obj.metadata.name)
@@ -325,7 +330,7 @@ async def test_a_handlers_own_bug_is_not_hidden(server, kubeconfig_for):
 
 
 @pytest.mark.parametrize("how", ["listed", "watched"])
-async def test_others_have_the_event_loop_every_few_objects(server, kubeconfig_for, how):
+async def test_other_tasks_run_every_few_objects(server, kubeconfig_for, how):
     """An object takes 4 ms to use here: a hundred of them in one page, or in one piece of a stream, take many turns."""
     pods = [pod(f"p{number}", 200 + number) for number in range(100)]
     if how == "listed":

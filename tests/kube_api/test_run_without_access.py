@@ -10,7 +10,7 @@ import pytest
 import trustme
 from aiohttp import web
 
-from kube_api.scripted import answer, refusal
+from kube_api.scripted import answer, error_response
 
 VERSION = {"gitVersion": "v1.36.4"}
 NO_ACCESS, BAD_INPUT = 3, 2
@@ -65,7 +65,7 @@ async def test_no_server_at_the_address(server, kubeconfig_for, address, says):
     assert f"{address}: {says}" in line
 
 
-async def test_a_server_of_another_sort(server, kubeconfig_for):
+async def test_a_server_that_is_no_api_server(server, kubeconfig_for):
     server.then(web.Response(text="<html>Welcome</html>", content_type="text/html"))
     line = await run("--kubeconfig", kubeconfig_for(server), code=NO_ACCESS)
     assert "is this a Kubernetes API server?" in line
@@ -85,7 +85,7 @@ async def test_a_server_with_a_certificate_of_another_authority(serve, kubeconfi
     assert "did not sign it" in line
 
 
-async def test_a_certificate_of_ours_that_has_expired(tls_server, kubeconfig_for):
+async def test_an_expired_client_certificate(tls_server, kubeconfig_for):
     past = dt.datetime.now(dt.UTC) - dt.timedelta(days=1)
     own = trustme.CA().issue_cert("me", not_after=past)
     user = {
@@ -97,7 +97,7 @@ async def test_a_certificate_of_ours_that_has_expired(tls_server, kubeconfig_for
 
 
 async def test_credentials_that_are_not_accepted(tls_server, kubeconfig_for):
-    tls_server.then(*(refusal(401, "Unauthorized") for _ in range(5)))
+    tls_server.then(*(error_response(401, "Unauthorized") for _ in range(5)))
     line = await run("--kubeconfig", kubeconfig_for(tls_server), code=NO_ACCESS)
     assert "the server does not accept the credentials" in line
     assert len(tls_server.requests) <= 2
@@ -105,7 +105,7 @@ async def test_credentials_that_are_not_accepted(tls_server, kubeconfig_for):
 
 async def test_missing_rights(server, kubeconfig_for):
     message = 'nodes is forbidden: User "ada" cannot list resource "nodes" in API group "" at the cluster scope'
-    server.then(answer(VERSION), *(refusal(403, "Forbidden", message) for _ in range(50)))
+    server.then(answer(VERSION), *(error_response(403, "Forbidden", message) for _ in range(50)))
     line = await run("--kubeconfig", kubeconfig_for(server), code=NO_ACCESS)
     assert line.endswith(f"no rights: {message}")
     asked = [request.path for request in server.requests]
@@ -119,7 +119,7 @@ async def test_missing_rights(server, kubeconfig_for):
     ("--config", "kind: BayplanConfiguration\n  no: yaml", "bad-config:2"),
     ("--config", HEAVY, "weight"),
 ], ids=["no YAML", "no kubeconfig", "unknown field", "configuration is no YAML", "a weight that is none"])  # fmt: skip
-async def test_files_that_make_no_sense(tmp_path, server, kubeconfig_for, name, content, says):
+async def test_malformed_files(tmp_path, server, kubeconfig_for, name, content, says):
     bad = tmp_path / "bad-config"
     bad.write_text(content)
     line = await run("--kubeconfig", kubeconfig_for(server), name, bad, code=BAD_INPUT)
@@ -132,7 +132,7 @@ async def test_files_that_make_no_sense(tmp_path, server, kubeconfig_for, name, 
     (("--config", "/no/such/file"), "/no/such/file"),
     (("--kubeconfig", "/no/such/file"), "/no/such/file"),
 ])  # fmt: skip
-async def test_files_that_are_not_there(server, kubeconfig_for, arguments, says):
+async def test_missing_files(server, kubeconfig_for, arguments, says):
     line = await run("--kubeconfig", kubeconfig_for(server), *arguments, code=BAD_INPUT)
     assert says in line
 

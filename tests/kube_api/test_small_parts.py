@@ -10,7 +10,7 @@ from kube_api.fake_time import SkippedTime
 
 
 @given(st.lists(st.binary(max_size=8).map(lambda part: part.replace(b"\0", b"\n"))))
-def test_lines_come_whole_and_in_order(chunks):
+def test_lines_are_whole_and_in_order(chunks):
     lines = LineBuffer()
     found = [lines.feed(chunk) for chunk in chunks]
     everything = b"".join(chunks)

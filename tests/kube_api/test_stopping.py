@@ -8,7 +8,7 @@ from bayplan.rules import profiles
 from kube_api.scripted import answer, connected
 
 
-async def test_before_everything_is_known(server, kubeconfig_for):
+async def test_stopping_before_everything_is_listed(server, kubeconfig_for):
     """The API server says who it is and then leaves every list unanswered."""
     server.then(answer({"gitVersion": "v1.36.4"}))
     async with connected(kubeconfig_for(server)) as connection:

@@ -2,7 +2,7 @@ import pytest
 
 from bayplan.kube_api import errors, writes
 from bayplan.kube_api.resources import PODS, Resource
-from kube_api.scripted import answer, connected, refusal
+from kube_api.scripted import answer, connected, error_response
 
 CLAIMS = Resource("", "v1", "persistentvolumeclaims")
 NODES = Resource("", "v1", "nodes", namespaced=False)
@@ -41,7 +41,7 @@ async def test_evict(write):
 
 
 async def test_an_eviction_that_a_budget_forbids_is_not_tried_again(server, kubeconfig_for):
-    server.then(refusal(429, "TooManyRequests", "would violate the pod's disruption budget", Retry_After=10))
+    server.then(error_response(429, "TooManyRequests", "would violate the pod's disruption budget", Retry_After=10))
     async with connected(kubeconfig_for(server)) as connection:
         with pytest.raises(errors.TooManyRequestsError, match="disruption budget"):
             await writes.evict(connection, "shop", "web", "u-1")

@@ -1,4 +1,4 @@
-"""Through a proxy, and from inside a pod."""
+"""Access through a proxy, and with the service account of a pod."""
 
 import asyncio
 
@@ -11,7 +11,7 @@ from kube_api.fake_time import SkippedTime
 from kube_api.scripted import answer, authorizations, connected
 
 
-async def test_a_proxy_is_gone_through(tls_server, kubeconfig_for):
+async def test_requests_use_the_proxy(tls_server, kubeconfig_for):
     tls_server.then(answer({}))
     tunnels = []
 
@@ -37,7 +37,7 @@ async def test_a_proxy_is_gone_through(tls_server, kubeconfig_for):
     assert "Authorization: Bearer" not in tunnels[0]
 
 
-async def test_a_proxy_that_refuses(server, tls_server, kubeconfig_for):
+async def test_a_proxy_that_rejects_the_request(server, tls_server, kubeconfig_for):
     proxy = server.url.replace("http://", "http://user:s3cr3t@")
     async with connected(kubeconfig_for(tls_server, cluster={"proxy-url": proxy})) as connection:
         with pytest.raises(errors.UnreachableError, match=f"the proxy {server.url} answered 404"):
@@ -68,7 +68,7 @@ async def test_inside_a_pod(tls_server, pod_volume):
     assert connect.in_cluster_access(environment | {"POD_NAMESPACE": "bank"}, pod_volume).namespace == "bank"
 
 
-def test_what_is_no_pod(pod_volume):
+def test_in_cluster_access_needs_a_service_account(pod_volume):
     environment = {"KUBERNETES_SERVICE_HOST": "fd00::1", "KUBERNETES_SERVICE_PORT": "443"}
     assert connect.in_cluster_access(environment, pod_volume).server == "https://[fd00::1]:443"
     assert not connect.runs_in_pod({}, pod_volume)
