@@ -23,7 +23,7 @@ from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.reasons import Codes, Mask, Scores, Slots
 from bayplan.rules.rule import Rule, Scaling
 
-MAX_CORRECTED = 64  # changed targets or partitions; with more of them a rebuild is cheaper
+MAX_CORRECTIONS = 64  # changed targets or partitions; with more of them a rebuild is cheaper
 MAX_RESCALED_VALUES = 16  # distinct raw scores that are rescaled one by one when the scale changes
 INFEASIBLE = int(np.iinfo(np.int64).min)  # the key of a target that is not feasible
 TIE_BITS = 24  # the low bits of a key, which hold the target's position in the order of ranks
@@ -89,13 +89,13 @@ class ClassRanking:
                 else:
                     for place in changed:
                         partitions.update(followed.partitions_of(place))
-        if len(slots) > MAX_CORRECTED:
+        if len(slots) > MAX_CORRECTIONS:
             self._node_keys.rebuild()
             self._rebuild_partition_keys()
             return
         for slot in slots:
             partitions.add(self._node_keys.correct(slot))
-        if len(partitions) > MAX_CORRECTED:
+        if len(partitions) > MAX_CORRECTIONS:
             self._rebuild_partition_keys()
         elif partitions:
             self._correct(partitions)

@@ -23,9 +23,9 @@ from bayplan.rules.rule import Rule
 
 MAX_FIXES = 8
 MAX_TRIED_PLANS = 120
-MAX_TARGETS = 40  # for which remedies are sought: those that the fewest rules reject come first
+MAX_TARGETS_WITH_REMEDIES = 40  # those that the fewest rules reject
 MAX_MODEL_NODES = 3  # that a new node is modelled on
-MAX_CHANGES = 4  # in one fix; more is a redesign
+MAX_CHANGES_PER_FIX = 4  # more would be a redesign of the workload
 MAX_PLANS_PER_TARGET = 32
 
 BY_RULE: dict[str, Callable[[Any, Workload, int, PlacementIndex], list[Alternatives]]] = {
@@ -101,7 +101,7 @@ def _plans(verdicts: Verdicts, workload: Workload, index: PlacementIndex) -> Ite
         yield from (frozenset((remedy,)) for remedy in remedies.node_like(slot, workload, index))
     for slot in targets:
         by_failure = _alternatives(verdicts, workload, slot, index)
-        if by_failure is None or not 0 < len(by_failure) <= MAX_CHANGES:
+        if by_failure is None or not 0 < len(by_failure) <= MAX_CHANGES_PER_FIX:
             continue
         for chosen in itertools.islice(itertools.product(*by_failure), MAX_PLANS_PER_TARGET):
             yield frozenset(chosen)
@@ -137,4 +137,4 @@ def _closest_targets(verdicts: Verdicts, index: PlacementIndex) -> list[int]:
     is_first[firsts] = True
     names = np.array([index.slots.at(int(slot)).name for slot in rejected])
     order = np.lexsort((names, ~is_first, n_rejecting))
-    return [int(slot) for slot in rejected[order][:MAX_TARGETS]]
+    return [int(slot) for slot in rejected[order][:MAX_TARGETS_WITH_REMEDIES]]

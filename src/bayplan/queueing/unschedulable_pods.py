@@ -29,7 +29,7 @@ from bayplan.rules.volume_limits import VolumeLimits
 
 MAX_REPLAYED_CHANGES = 256  # with more changes than this, evaluating every class is cheaper than reading them
 MAX_NOMINATED_EVALUATIONS = 4  # nominated pods of a class that are evaluated without a check of resources
-MAX_PEER_HINTS = 4096
+MAX_CACHED_PEER_HINTS = 4096
 
 # What can lift the rejection of a node.
 BY_RESOURCES, BY_NODE, BY_PEERS = 1, 2, 4
@@ -118,7 +118,7 @@ class UnschedulableClass:
         key = (cls.id, bool(change.slots), bool(change.workload.needs.claims.names))
         hint = self._peer_hints.get(key)
         if hint is None:
-            if len(self._peer_hints) == MAX_PEER_HINTS:
+            if len(self._peer_hints) == MAX_CACHED_PEER_HINTS:
                 self._peer_hints.clear()
             hint = any(one.rule.touched(one.state, change, index) is not None for one in self._peer_rules)
             self._peer_hints[key] = hint

@@ -17,9 +17,9 @@ from bayplan.explaining.explanation import CLUSTER, Explanation, TargetVerdict
 from bayplan.rules.rule import Failure
 from bayplan.writing import tables, versioned
 
-MAX_SINGLE_TARGETS = 20  # more rejected targets than these are grouped
-MAX_FEASIBLE = 10
-MAX_PEERS = 5
+MAX_UNGROUPED_TARGETS = 20  # if more targets are rejected, they are grouped by reason
+MAX_FEASIBLE_SHOWN = 10
+MAX_NAMES_SHOWN = 5
 _INDENT = "  "
 _UNLIMITED_REPLICAS = 2**31 - 1
 
@@ -44,7 +44,7 @@ def text(explanation: Explanation, *, current: str = "", every: bool = False) ->
     if explanation.fixes:
         lines += ["", "What would make it fit:"]
         lines += [
-            f"{_INDENT}- {fix.change}: fits on {_names_text(fix.fits_on, MAX_PEERS)}" for fix in explanation.fixes
+            f"{_INDENT}- {fix.change}: fits on {_names_text(fix.fits_on, MAX_NAMES_SHOWN)}" for fix in explanation.fixes
         ]
     return "".join(f"{tables.printable(line)}\n" for line in lines)
 
@@ -71,7 +71,7 @@ def _other_groups(explanation: Explanation) -> Iterator[str]:
 
 def _feasible(verdicts: Sequence[TargetVerdict], *, every: bool) -> Iterator[str]:
     ranked = sorted(verdicts, key=lambda v: (not v.chosen, v.tier or 0, -v.score, v.name))
-    kept = ranked if every else ranked[:MAX_FEASIBLE]
+    kept = ranked if every else ranked[:MAX_FEASIBLE_SHOWN]
     width = max((len(verdict.name) for verdict in kept), default=0)
     for verdict in kept:
         if verdict.available is not None:
@@ -91,7 +91,7 @@ def _cluster(verdict: TargetVerdict) -> str:
 
 
 def _rejected(verdicts: Sequence[TargetVerdict], *, every: bool, noun: str) -> Iterator[str]:
-    grouped = not every and len(verdicts) > MAX_SINGLE_TARGETS
+    grouped = not every and len(verdicts) > MAX_UNGROUPED_TARGETS
     lines = list(_grouped(verdicts) if grouped else _ungrouped(verdicts))
     name_width = max((len(line.name) for line in lines), default=0)
     rule_width = max((len(line.failure.rule) for line in lines), default=0)
@@ -128,7 +128,7 @@ def _evidence(failure: Failure, *, every: bool) -> Iterator[str]:
     if failure.term and failure.term not in detail:
         yield f"by {failure.term}"
     if any(peer not in detail for peer in failure.peers):
-        yield f"peers: {_names_text(failure.peers, None if every else MAX_PEERS)}"
+        yield f"peers: {_names_text(failure.peers, None if every else MAX_NAMES_SHOWN)}"
 
 
 def _names_text(names: Sequence[str], most: int | None) -> str:

@@ -14,8 +14,8 @@ from bayplan.auditing.workload_loss import Amounts, Loss, StrandedPod, missing_t
 from bayplan.model import quantities
 from bayplan.writing.tables import Table
 
-_MAX_EVENTS = 10
-_MAX_NAMES = 3
+_MAX_EVENTS_SHOWN = 10
+_MAX_NAMES_SHOWN = 3
 
 
 class LevelSummary(msgspec.Struct, frozen=True):
@@ -92,12 +92,12 @@ def events_table(survival: Survival) -> Table:
     """The worst losses: those that leave groups with too few replicas, or pods that do not fit."""
     distinct: dict[frozenset[str], Aftermath] = {}
     for one in survival.levels:
-        for after in one.aftermaths()[:_MAX_EVENTS]:
+        for after in one.aftermaths()[:_MAX_EVENTS_SHOWN]:
             distinct.setdefault(after.event.nodes, after)  # several domains can have the same nodes
     found = sorted((after for after in distinct.values() if after.hurts), key=Aftermath.severity)
     return Table(
         ("LOST", "CONTROL PLANE", "WORKLOADS", "DISPLACED", "UNSCHEDULABLE", "MISSING"),
-        [(f"{after.event.level} {after.event.domain}", *_cells(after)) for after in found[:_MAX_EVENTS]],
+        [(f"{after.event.level} {after.event.domain}", *_cells(after)) for after in found[:_MAX_EVENTS_SHOWN]],
     )
 
 
@@ -121,8 +121,8 @@ def _affected(blast: Blast) -> str:
 
 
 def _names_text(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
-    return ", ".join(names[:_MAX_NAMES]) + more
+    more = f" and {len(names) - _MAX_NAMES_SHOWN} more" if len(names) > _MAX_NAMES_SHOWN else ""
+    return ", ".join(names[:_MAX_NAMES_SHOWN]) + more
 
 
 def sentence(one: LevelSummary) -> str:

@@ -14,7 +14,7 @@ from bayplan.writing import tables, versioned
 from bayplan.writing.tables import Table
 
 _ENFORCED_STYLE, _REMAINING_STYLE = "yellow", "red"  # an eviction ends the violation, or it remains
-_MAX_NAMES = 3  # in a cell
+_MAX_NAMES_SHOWN = 3  # in a cell
 
 
 def table(preview: EnforcementPreview, settings: EnforcementSettings | None, *, wide: bool = False) -> Table:
@@ -68,8 +68,8 @@ def _why(outcome: EnforcementOutcome) -> str:
 
 
 def _listed(names: Sequence[WorkloadKey]) -> str:
-    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
-    return ", ".join(names[:_MAX_NAMES]) + more
+    more = f" and {len(names) - _MAX_NAMES_SHOWN} more" if len(names) > _MAX_NAMES_SHOWN else ""
+    return ", ".join(names[:_MAX_NAMES_SHOWN]) + more
 
 
 def duration(seconds: float) -> str:
