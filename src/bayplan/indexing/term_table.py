@@ -22,9 +22,8 @@ from bayplan.model.labels import EXISTS, IN, Labels
 from bayplan.model.reasons import Mask, Slots
 from bayplan.model.terms import PeerTerm, PodTerm
 
-DENSE_SHARE = (
-    16  # a counter keeps a dense array once one domain in this many is occupied; below it costs more than it saves
-)
+# A counter keeps a dense array once one domain in this many is occupied; with fewer it costs more than it saves.
+DENSE_SHARE = 16
 MAX_SINGLE_TARGETS = 16  # up to so many targets, plain integers are faster than arrays
 
 Anchor = tuple[str, str | None]  # (key, value), or (key, None) for any value

@@ -35,12 +35,11 @@ ALL = Selection()
 
 
 class ResourcePage(msgspec.Struct, Generic[T], frozen=True):
-    """Some of the objects; `remaining` is how many follow, if the server reports it; `last` marks the final page."""
+    """Some of the objects; `remaining` is how many follow, if the server reports it."""
 
     items: Sequence[T | Undecodable]
     resource_version: str
     remaining: int | None
-    last: bool
 
 
 class Restarted(msgspec.Struct, frozen=True):
@@ -83,18 +82,17 @@ async def _attempt(
     accept = _METADATA_LIST if selection.metadata_only else JSON
     while True:
         body = await connection.get(path, query=query, accept=accept)
-        await asyncio.sleep(
-            0
-        )  # reading, decoding and using a page take milliseconds each, so each gets its own turn of the loop
+        # Reading, decoding and using a page take milliseconds each, so each has an iteration of the event loop.
+        await asyncio.sleep(0)
         meta, slices = decoding.page(connection.tried("GET", path), body)
         del body
         held: Sequence[T | Undecodable] = next(slices, ())
         for items in slices:
-            yield ResourcePage(held, meta.resource_version, meta.remaining_item_count, last=False)
+            yield ResourcePage(held, meta.resource_version, meta.remaining_item_count)
             await asyncio.sleep(0)
             held = items
         await asyncio.sleep(0)
-        yield ResourcePage(held, meta.resource_version, meta.remaining_item_count, last=not meta.continue_)
+        yield ResourcePage(held, meta.resource_version, meta.remaining_item_count)
         if not meta.continue_:
             return
         query["continue"] = meta.continue_
