@@ -105,7 +105,7 @@ def manifests(
     }
 
     def webhook(name: str, path: str, rules: Sequence[_Rule], condition: str = "", **more: Any) -> dict[str, Any]:
-        conditions = {"matchConditions": [{"name": "worth-asking", "expression": condition}]} if condition else {}
+        conditions = {"matchConditions": [{"name": "needs-review", "expression": condition}]} if condition else {}
         return {
             "name": f"{name}.bayplan.io",
             "clientConfig": address.client_config(path),
