@@ -76,7 +76,7 @@ def test_a_stranded_pod_names_what_is_missing():
     assert (stranded.nearest, stranded.missing) == ("b1", (("cpu", 500),))
     assert workload_loss.missing_text(stranded) == "500m cpu on b1"
     assert loss.shortage == (("cpu", 2000), ("pods", 1))
-    assert "ask for 1500m cpu instead of 2" in [fix.change for fix in stranded.fixes]
+    assert "request 1500m cpu instead of 2" in [fix.change for fix in stranded.fixes]
 
 
 def test_rejection_by_another_rule_is_no_shortage():

@@ -210,7 +210,7 @@ def _for_shortage(resource: str, asked: int, slot: int, index: PlacementIndex) -
     remedies = [Remedy(f"free {what} on {name}", grow, NODE)]
     if resource != PODS and free > 0:
         before, after = quantities.show(resource, asked), quantities.show(resource, free)
-        remedies.insert(0, Remedy(f"ask for {after} {resource} instead of {before}", request_less))
+        remedies.insert(0, Remedy(f"request {after} {resource} instead of {before}", request_less))
     return remedies
 
 
