@@ -115,18 +115,18 @@ def with_load(facts: ClusterFacts, load: Load) -> ClusterFacts:
 
 def _fill(grades: tuple[NodeGrade, ...], requests: Amounts, count: int) -> tuple[NodeGrade, ...]:
     """Each node in turn takes as many replicas as fit; replicas that fit on none are dropped."""
-    asked = replica_requests(requests)
+    requested = replica_requests(requests)
     result: list[NodeGrade] = []
     for place, grade in enumerate(grades):
         if not count:
             return (*result, *grades[place:])
-        fits = max_replicas_on_node(grade_of(grade), asked)
+        fits = max_replicas_on_node(grade_of(grade), requested)
         full, rest = divmod(min(count, grade.count * fits), fits) if fits else (0, 0)
         count -= full * fits + rest
         untouched = grade.count - full - bool(rest)
         for number, taken in ((full, fits), (int(bool(rest)), rest), (untouched, 0)):
             if number:
-                _append(result, _with(grade, number, taken, dict(asked.of_node)))
+                _append(result, _with(grade, number, taken, dict(requested.of_node)))
     return tuple(result)
 
 

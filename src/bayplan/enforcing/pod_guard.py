@@ -181,11 +181,11 @@ def _surges_first(spec: _PodControllerSpec) -> bool:
     return unavailable == 0 and surge > 0
 
 
-def _share(asked: int | str, replicas: int, *, up: bool) -> int:
+def _share(written: int | str, replicas: int, *, up: bool) -> int:
     """A number of replicas, or a percentage such as "25%" of them; anything else is rejected elsewhere."""
-    if isinstance(asked, int):
-        return asked
-    percent = _PERCENT.fullmatch(asked)
+    if isinstance(written, int):
+        return written
+    percent = _PERCENT.fullmatch(written)
     if percent is None:
         return 1
     share = int(percent[1]) * replicas

@@ -257,12 +257,12 @@ def sum_amounts(amounts: Iterable[Amounts]) -> Amounts:
 
 def quota_rejection(charge: Charge, used: Amounts, limits: Amounts | None, quota: str) -> str:
     """Why the charge exceeds the limits, in the wording of ResourceQuota; empty if it does not."""
-    asked, so_far = dict(charge.amounts), dict(used)
-    over = [n for n, limit in limits or () if asked.get(n, 0) > 0 and so_far.get(n, 0) + asked[n] > limit]
+    requested, so_far = dict(charge.amounts), dict(used)
+    over = [n for n, limit in limits or () if requested.get(n, 0) > 0 and so_far.get(n, 0) + requested[n] > limit]
     if not over:
         return ""
     shown = (
         ",".join(f"{name}={quantities.show(name, amounts.get(name, 0))}" for name in over)
-        for amounts in (asked, so_far, dict(limits or ()))
+        for amounts in (requested, so_far, dict(limits or ()))
     )
     return "exceeded quota: {}, requested: {}, used: {}, limited: {}".format(quota, *shown)

@@ -3,7 +3,7 @@ How well soft rules are met, in points: only differences are meaningful, and mor
 
 A preferred term is worth its weight, as often as it counts in scoring (`softTermsCountOnce`). Rules without a weight
 count as much as the highest weight: each excess pod under a soft spread constraint, each untolerated soft taint, each
-affinity group or tier further down. Reads counters; looks at single workloads only where asked about one.
+affinity group or tier further down. Reads counters; reads single workloads only in queries about one.
 
 The points of preferred pod terms are kept from change to change: a workload that is added or removed affects the terms
 that it owns and those that match it, and only these are counted again.

@@ -136,17 +136,17 @@ def _for_taint(taint: Taint, slot: int, target: Target) -> Alternatives:
 
 
 def for_node_affinity(state: Any, workload: Workload, slot: int, index: PlacementIndex) -> list[Alternatives]:
-    asked: NodeAffinity = state.asked
+    affinity: NodeAffinity = state.affinity
     target = index.slots.at(slot)
     found = [
         [
             Remedy(f"drop nodeSelector {key}={value}", _without_selector(key)),
             label_target(slot, key, value, index),
         ]
-        for key, value in asked.selector
+        for key, value in affinity.selector
         if target.labels.get(key) != value
     ]
-    if asked.required is not None and not any(t.matches(target.name, target.labels) for t in asked.required):
+    if affinity.required is not None and not any(t.matches(target.name, target.labels) for t in affinity.required):
         found.append([Remedy("drop the required node affinity", _without_required_affinity)])
     del workload
     return found
@@ -154,16 +154,16 @@ def for_node_affinity(state: Any, workload: Workload, slot: int, index: Placemen
 
 def _without_selector(key: str) -> Edit:
     def edit(workload: Workload, index: PlacementIndex) -> Workload:
-        asked = workload.needs.node_affinity
-        left = tuple(pair for pair in asked.selector if pair[0] != key)
-        return change_needs(node_affinity=msgspec.structs.replace(asked, selector=left))(workload, index)
+        affinity = workload.needs.node_affinity
+        left = tuple(pair for pair in affinity.selector if pair[0] != key)
+        return change_needs(node_affinity=msgspec.structs.replace(affinity, selector=left))(workload, index)
 
     return edit
 
 
 def _without_required_affinity(workload: Workload, index: PlacementIndex) -> Workload:
-    asked = workload.needs.node_affinity
-    return change_needs(node_affinity=msgspec.structs.replace(asked, required=None))(workload, index)
+    affinity = workload.needs.node_affinity
+    return change_needs(node_affinity=msgspec.structs.replace(affinity, required=None))(workload, index)
 
 
 def for_ports(state: Any, workload: Workload, slot: int, index: PlacementIndex) -> list[Alternatives]:
@@ -182,16 +182,16 @@ def for_resources(
     state: resources_fit.ResourcesFitState, workload: Workload, slot: int, index: PlacementIndex
 ) -> list[Alternatives]:
     del workload
-    asked = {PODS: 1, **dict(state.amounts)}
+    requested = {PODS: 1, **dict(state.amounts)}
     code = int(resources_fit.ResourcesFit().reject(state, index, np.array([slot]))[0])
     short = ([PODS] if code & 1 else []) + [r for i, (r, _) in enumerate(state.amounts) if code & (2 << i)]
-    return [_for_shortage(resource, asked[resource], slot, index) for resource in short]
+    return [_for_shortage(resource, requested[resource], slot, index) for resource in short]
 
 
-def _for_shortage(resource: str, asked: int, slot: int, index: PlacementIndex) -> Alternatives:
+def _for_shortage(resource: str, requested: int, slot: int, index: PlacementIndex) -> Alternatives:
     row, name = index.capacity.row(resource), index.slots.at(slot).name
     left = int(index.capacity.allocatable[row, slot] - index.capacity.requested[row, slot])
-    free, missing = max(left, 0), asked - left
+    free, missing = max(left, 0), requested - left
     amount = quantities.show(resource, missing)
     what = "a place for one more pod" if resource == PODS and missing == 1 else f"{amount} {resource}"
 
@@ -209,7 +209,7 @@ def _for_shortage(resource: str, asked: int, slot: int, index: PlacementIndex) -
 
     remedies = [Remedy(f"free {what} on {name}", grow, NODE)]
     if resource != PODS and free > 0:
-        before, after = quantities.show(resource, asked), quantities.show(resource, free)
+        before, after = quantities.show(resource, requested), quantities.show(resource, free)
         remedies.insert(0, Remedy(f"request {after} {resource} instead of {before}", request_less))
     return remedies
 

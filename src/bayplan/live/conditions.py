@@ -28,7 +28,7 @@ class ConditionWriter:
     """
     Writes the latest status of a pending pod.
 
-    `is_current` is asked immediately before each write, because the pod may have been placed meanwhile.
+    `is_current` is called immediately before each write, because the pod may have been placed meanwhile.
     """
 
     def __init__(

@@ -66,9 +66,9 @@ class ResourceConstraint(CapacityConstraint):
 
     adds = True
 
-    def __init__(self, position: int, code: int, asked: tuple[str, int], index: PlacementIndex) -> None:
+    def __init__(self, position: int, code: int, requested: tuple[str, int], index: PlacementIndex) -> None:
         self.index = index
-        self.resource, amount = asked
+        self.resource, amount = requested
         self.row = index.capacity.row(self.resource)
         free = index.capacity.allocatable[self.row] - index.capacity.requested[self.row]
         super().__init__(position, code, np.maximum(free, -MAX_AMOUNT) - min(amount, MAX_AMOUNT))

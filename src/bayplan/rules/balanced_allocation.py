@@ -29,10 +29,10 @@ class BalancedAllocation(Rule):
     def part(self, workload: Workload, index: PlacementIndex) -> Amounts | None:
         """What the pod requests of the balanced resources that count for it; None if it requests none of them."""
         del index
-        asked = dict(workload.needs.requests.amounts)
-        if not any(asked.get(resource) for resource in self.resources):
+        requested = dict(workload.needs.requests.amounts)
+        if not any(requested.get(resource) for resource in self.resources):
             return None
-        return tuple((r, asked.get(r, 0)) for r in self.resources if r in NATIVE or asked.get(r))
+        return tuple((r, requested.get(r, 0)) for r in self.resources if r in NATIVE or requested.get(r))
 
     def prepare(self, part: Amounts, index: PlacementIndex) -> BalancedAllocationState:
         return tuple((index.capacity.row(resource), amount) for resource, amount in part)

@@ -25,7 +25,7 @@ CONFLICT = Reason("node-affinity-conflict", "pod affinity terms conflict", Statu
 class NodeAffinityState(msgspec.Struct, frozen=True):
     """`names` are the only nodes that the required terms allow by name; None if a term allows nodes by label."""
 
-    asked: NodeAffinity
+    affinity: NodeAffinity
     names: frozenset[str] | None
 
 
@@ -41,9 +41,9 @@ class NodeAffinityRule(Rule):
 
     def part(self, workload: Workload, index: PlacementIndex) -> NodeAffinity | None:
         del index
-        asked = workload.needs.node_affinity
-        if self.added or asked.selector or asked.required is not None or asked.preferred:
-            return asked
+        affinity = workload.needs.node_affinity
+        if self.added or affinity.selector or affinity.required is not None or affinity.preferred:
+            return affinity
         return None
 
     def prepare(self, part: NodeAffinity, index: PlacementIndex) -> NodeAffinityState:
@@ -60,16 +60,16 @@ class NodeAffinityRule(Rule):
         return mask
 
     def reject(self, state: NodeAffinityState, index: PlacementIndex, at: At) -> Codes | None:
-        asked, added = state.asked, self.added.required if self.added else None
-        if not asked.selector and asked.required is None and added is None:
+        affinity, added = state.affinity, self.added.required if self.added else None
+        if not affinity.selector and affinity.required is None and added is None:
             return None
-        codes = np.where(matching(asked, index, at), 0, 1)
+        codes = np.where(matching(affinity, index, at), 0, 1)
         if added is not None:
             codes[~matching_terms(added, index, at)] = 2
         return codes
 
     def score(self, state: NodeAffinityState, index: PlacementIndex, at: At) -> Scores | None:
-        preferred: Sequence[PreferredNodeTerm] = state.asked.preferred or ()
+        preferred: Sequence[PreferredNodeTerm] = state.affinity.preferred or ()
         if self.added and self.added.preferred:
             preferred = (*self.added.preferred, *preferred)
         if not preferred:
@@ -87,16 +87,16 @@ class NodeAffinityRule(Rule):
 
     def evidence(self, state: NodeAffinityState, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
         del workload
-        target, asked = index.slots.at(slot), state.asked
+        target, affinity = index.slots.at(slot), state.affinity
         failures = [
             Failure(self.id, NOT_MATCHED.text, term=f"nodeSelector {key}={value}", detail=_has(key, target.labels))
-            for key, value in asked.selector
+            for key, value in affinity.selector
             if target.labels.get(key) != value
         ]
-        if asked.required is not None and not any(t.matches(target.name, target.labels) for t in asked.required):
+        if affinity.required is not None and not any(t.matches(target.name, target.labels) for t in affinity.required):
             failures += [
                 Failure(self.id, NOT_MATCHED.text, term=str(term), detail=_missing(term, target.name, target.labels))
-                for term in asked.required
+                for term in affinity.required
             ] or [Failure(self.id, NOT_MATCHED.text, detail="no node selector term is given, so no node matches")]
         added = self.added.required if self.added else None
         if added is not None and not any(t.matches(target.name, target.labels) for t in added):
@@ -105,13 +105,13 @@ class NodeAffinityRule(Rule):
         return failures
 
 
-def matching(asked: NodeAffinity, index: PlacementIndex, at: At = ALL) -> Mask:
+def matching(affinity: NodeAffinity, index: PlacementIndex, at: At = ALL) -> Mask:
     """Which targets meet the node selector and the required terms; all if there are none."""
     mask = np.ones(len(index.slots.alive[at]), np.bool_)
-    for key, value in asked.selector:
+    for key, value in affinity.selector:
         mask &= _requirement(NodeRequirement(key, "In", (value,)), index, at)
-    if asked.required is not None:
-        mask &= matching_terms(asked.required, index, at)
+    if affinity.required is not None:
+        mask &= matching_terms(affinity.required, index, at)
     return mask
 
 

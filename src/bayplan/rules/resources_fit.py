@@ -65,16 +65,16 @@ class ResourcesFit(Rule):
         return workload.needs.requests
 
     def prepare(self, part: Requests, index: PlacementIndex) -> ResourcesFitState:
-        row, asked = index.capacity.row, dict(part.scored)
+        row, requested = index.capacity.row, dict(part.scored)
         fitted = tuple(
             (row(resource), amount, 2 << i)
             for i, (resource, amount) in enumerate(part.amounts)
             if amount and not self.is_ignored(resource)
         )
         scored = tuple(
-            (resource, row(resource), asked.get(resource, 0), weight)
+            (resource, row(resource), requested.get(resource, 0), weight)
             for resource, weight in self.strategy.resources
-            if resource in NATIVE or asked.get(resource)
+            if resource in NATIVE or requested.get(resource)
         )
         return ResourcesFitState(part.amounts, fitted, scored)
 
@@ -144,14 +144,15 @@ class ResourcesFit(Rule):
     def evidence(self, state: ResourcesFitState, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
         del workload
         code = int(self.reject(state, index, np.array([slot]))[0])
-        asked = {PODS: 1, **dict(state.amounts)}
+        requests = {PODS: 1, **dict(state.amounts)}
         failures = []
         for reason in self.reasons(state, code):
             resource = PODS if reason.id == TOO_MANY_PODS.id else reason.text.removeprefix("Insufficient ")
             row = index.capacity.row(resource)
             offered, taken = index.capacity.allocatable[row, slot], index.capacity.requested[row, slot]
             requested, free, whole = (
-                quantities.show(resource, int(amount)) for amount in (asked[resource], max(offered - taken, 0), offered)
+                quantities.show(resource, int(amount))
+                for amount in (requests[resource], max(offered - taken, 0), offered)
             )
             detail = f"requests {requested} {resource}, {free} of {whole} is free"
             failures.append(Failure(self.id, reason.text, detail=detail, term=resource))

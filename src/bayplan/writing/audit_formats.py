@@ -172,8 +172,8 @@ def scs_results(audit: Audit, *, allow_undecided: bool) -> dict[str, str]:
 
 def _whole_verdict(audit: Audit, *, allow_undecided: bool) -> str:
     """The verdict on the standard; checks that --require adds do not count."""
-    asked = PROFILES[audit.profile.name].weights
-    gating = {r.verdict for r in audit.results if r.gates and asked.get(r.id) in (FAIL, FAIL_IF_SHOWN)}
+    weights = PROFILES[audit.profile.name].weights
+    gating = {r.verdict for r in audit.results if r.gates and weights.get(r.id) in (FAIL, FAIL_IF_SHOWN)}
     if FAILED in gating:
         return FAILED
     return DNF if UNDECIDED in gating and not allow_undecided else PASS
