@@ -98,7 +98,7 @@ def with_components(layout: Layout, given: AuditInput, addresses: Mapping[str, s
 
 
 class _KnownMembers:
-    """The members of each component according to the first source that knows them."""
+    """The members of each component according to the first source that has them."""
 
     def __init__(self) -> None:
         self.members: Members = {}

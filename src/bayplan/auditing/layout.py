@@ -1,7 +1,7 @@
 """
 The failure domain of every node at every level, the control-plane components on it, and the evidence for both.
 
-Holds facts only: `spread` counts them, `checks` judges them.
+Holds facts only: `spread` counts them, `checks` evaluates them.
 """
 
 from __future__ import annotations

@@ -17,11 +17,11 @@ Mask = int
 
 
 class ConflictRule(NamedTuple):
-    """While the owner is kept, at most `room` of the peers are. An owner of 0 is kept already."""
+    """While the owner is kept, at most `limit` of the peers are. An owner of 0 is kept already."""
 
     owner: Mask
     peers: Mask
-    room: int
+    limit: int
 
 
 class ConflictComponent(NamedTuple):
@@ -94,8 +94,8 @@ def interchangeable(component: ConflictComponent) -> list[Mask]:
 def _profiles(component: ConflictComponent) -> list[tuple[int, ...]]:
     """For each bit, what interchangeable workloads have in common: the level, and the shapes of their rules."""
     shapes: list[list[int]] = [[] for _ in component.levels]
-    for owner, peers, room in component.rules:
-        shape = peers.bit_count() << 32 | room << 1
+    for owner, peers, limit in component.rules:
+        shape = peers.bit_count() << 32 | limit << 1
         shapes[owner.bit_length() - 1].append(shape | 1)
         for peer in bits(peers):
             shapes[peer].append(shape)
@@ -103,7 +103,7 @@ def _profiles(component: ConflictComponent) -> list[tuple[int, ...]]:
 
 
 def _swapped(rule: ConflictRule, one: int, other: int) -> ConflictRule:
-    return ConflictRule(_swap(rule.owner, one, other), _swap(rule.peers, one, other), rule.room)
+    return ConflictRule(_swap(rule.owner, one, other), _swap(rule.peers, one, other), rule.limit)
 
 
 def _swap(mask: Mask, one: int, other: int) -> Mask:
@@ -159,7 +159,7 @@ class VictimSearch:
     def best_kept(self, feasible: Mask) -> Mask:
         """The workloads kept by the best choice, of which there is only one. `feasible` are those of a valid choice."""
         all_members = (1 << len(self._component.levels)) - 1
-        broken = tuple(rule for rule in self._component.rules if rule.peers.bit_count() > rule.room)
+        broken = tuple(rule for rule in self._component.rules if rule.peers.bit_count() > rule.limit)
         certain, rest = self._decided(_Remainder(all_members, 0, 0, broken), 0, 0)
         found = self._best(rest, self._cost(feasible) - certain.cost)
         return feasible if found is None else certain.kept | found.kept
@@ -258,8 +258,8 @@ class VictimSearch:
     def _disjoint_bound(self, rules: Sequence[ConflictRule]) -> int:
         """A lower bound of the cost: of rules that share no workload, each costs its owner or some peers."""
         costs = []
-        for owner, peers, room in rules:
-            least = self._least(peers, peers.bit_count() - room)
+        for owner, peers, limit in rules:
+            least = self._least(peers, peers.bit_count() - limit)
             costs.append((min(least, self._costs[owner.bit_length() - 1]) if owner else least, owner | peers))
         total = used = 0
         for cost, members in sorted(costs, reverse=True):
@@ -306,18 +306,18 @@ class VictimSearch:
 def _relief(rules: Sequence[ConflictRule]) -> dict[int, int]:
     """By how many excess peers the eviction of each workload relieves the rules: all of its own rule, and itself."""
     relief: dict[int, int] = {}
-    for owner, peers, room in rules:
+    for owner, peers, limit in rules:
         for peer in bits(peers):
             relief[peer] = relief.get(peer, 0) + 1
         if owner:
             key = owner.bit_length() - 1
-            relief[key] = relief.get(key, 0) + peers.bit_count() - room
+            relief[key] = relief.get(key, 0) + peers.bit_count() - limit
     return relief
 
 
 def _min_evictions(relief: Mapping[int, int], rules: Sequence[ConflictRule]) -> int:
     """A lower bound of the number of evictions."""
-    excess = sum(peers.bit_count() - room for _, peers, room in rules)
+    excess = sum(peers.bit_count() - limit for _, peers, limit in rules)
     number = 0
     for relieved in sorted(relief.values(), reverse=True):
         if excess <= 0:
@@ -334,15 +334,15 @@ def _narrowed(
     left, forced = [], 0
     changed = keep | evict
     for rule in rules:
-        owner, peers, room = rule
+        owner, peers, limit = rule
         if not (owner | peers) & changed:
             left.append(rule)
         elif not owner & evict:
-            owner, peers, room = owner & undecided, peers & undecided, room - (peers & keep).bit_count()
-            if owner and room < 0:
+            owner, peers, limit = owner & undecided, peers & undecided, limit - (peers & keep).bit_count()
+            if owner and limit < 0:
                 forced |= owner
-            elif not owner and room <= 0:
+            elif not owner and limit <= 0:
                 forced |= peers
-            elif peers.bit_count() > room:
-                left.append(ConflictRule(owner, peers, room))
+            elif peers.bit_count() > limit:
+                left.append(ConflictRule(owner, peers, limit))
     return tuple(left), forced

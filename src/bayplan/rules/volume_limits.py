@@ -64,7 +64,7 @@ class VolumeLimits(ClaimRule):
                 names = {change.name}
             case "attachments":
                 names = {each.node for each in (change.before, change.after) if isinstance(each, Attachment)}
-            case "claims" | "volumes" | "classes":  # those who are there may use another volume now than before
+            case "claims" | "volumes" | "classes":  # pods on the node may now use other volumes than before
                 return ALL
             case _:
                 return None

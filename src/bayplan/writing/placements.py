@@ -96,13 +96,13 @@ class FillResult(msgspec.Struct, frozen=True):
     """How many replicas of one workload fit; `asked` is the requested number, None for as many as possible."""
 
     workload: str
-    room: RemainingCapacity
+    capacity: RemainingCapacity
     asked: int | None = None
 
     @property
     def enough(self) -> bool:
         """Whether the requested number fits, or at least one replica if none was requested."""
-        return len(self.room.placed) >= (1 if self.asked is None else self.asked)
+        return len(self.capacity.placed) >= (1 if self.asked is None else self.asked)
 
 
 def fill_table(fills: Sequence[FillResult]) -> Table:
@@ -110,15 +110,15 @@ def fill_table(fills: Sequence[FillResult]) -> Table:
     rows = []
     for one in fills:
         asked = "" if one.asked is None else f"/{one.asked}"
-        n_nodes = len(set(one.room.placed))
-        rows.append((one.workload, f"{len(one.room.placed)}{asked}", str(n_nodes), one.room.message or "-"))
+        n_nodes = len(set(one.capacity.placed))
+        rows.append((one.workload, f"{len(one.capacity.placed)}{asked}", str(n_nodes), one.capacity.message or "-"))
     styles = ["" if one.enough else _UNSCHEDULABLE_STYLE for one in fills]
     return Table(("WORKLOAD", "FIT", "NODES", "WHY NOT MORE"), rows, styles)
 
 
 def fill_names(fills: Sequence[FillResult]) -> str:
     """The node of each replica, one per line."""
-    return "".join(f"node/{tables.printable(target)}\n" for one in fills for target in one.room.placed)
+    return "".join(f"node/{tables.printable(target)}\n" for one in fills for target in one.capacity.placed)
 
 
 def fill_document(fills: Sequence[FillResult]) -> dict[str, Any]:
@@ -127,9 +127,9 @@ def fill_document(fills: Sequence[FillResult]) -> dict[str, Any]:
         {
             "workload": one.workload,
             "asked": one.asked,
-            "fit": len(one.room.placed),
-            "targets": list(one.room.placed),
-            "message": one.room.message,
+            "fit": len(one.capacity.placed),
+            "targets": list(one.capacity.placed),
+            "message": one.capacity.message,
         }
         for one in fills
     ]
