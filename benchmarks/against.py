@@ -1,5 +1,7 @@
 """
-Compare this tree with another one, row by row: `python benchmarks/against.py OTHER_TREE [--rounds N] [--limit RATIO]`.
+Compare this tree with another one, row by row.
+
+    .venv/bin/python benchmarks/against.py OTHER_TREE [--only TEXT] [--rounds N] [--limit RATIO]
 
 The two trees take turns on the same input, each run in a process of its own; processor time, best of N (default 5). A
 row above the limit (default 1.05) is measured once more, and the better ratio counts. Exit code 1 if a row stays above.
@@ -33,12 +35,15 @@ COMMANDS = [
 def main():
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[1])
     arguments.add_argument("other", type=pathlib.Path, help="root of the tree to compare with")
+    arguments.add_argument("--only", default="", help="only rows whose title contains this")
     arguments.add_argument("--rounds", type=int, default=5)
     arguments.add_argument("--limit", type=float, default=1.05)
     given = arguments.parse_args()
     print("| this over other | this, ms | other, ms | row |\n|---|---|---|---|", flush=True)
     slow = []
     for title, run in rows():
+        if given.only not in title:
+            continue
         ratio, ours, theirs = measured(run, given.other, given.rounds)
         if ratio > given.limit:
             again = measured(run, given.other, given.rounds)
