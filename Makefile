@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 SOURCES := $(shell find src -name '*.py' -o -name '*.json' -o -name '*.html')
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo check format test fuzz kube-servers test-live faults soak bench bench-live lock clean
+.PHONY: help setup demo check format test fuzz kube-servers test-live faults soak bench bench-live bench-against call-path lock clean
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
 
@@ -64,6 +64,13 @@ bench-live: setup  ## measure pods bound per second on a real API server, and th
 
 bench: setup  ## measure decisions per second on the benchmark inputs
 	$(BIN)/python benchmarks/run.py
+
+OTHER ?= ../before
+bench-against: setup  ## compare the processor time of this tree with that of the tree in OTHER
+	cd benchmarks && ../$(BIN)/python against.py $(abspath $(OTHER))
+
+call-path: setup  ## list the functions that `bayplan place` calls for the first example
+	$(BIN)/python benchmarks/call_path.py --list
 
 lock:  ## write the files with pinned versions from pyproject.toml
 	$(PYTHON) -m venv .venv-lock
