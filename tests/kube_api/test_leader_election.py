@@ -32,8 +32,8 @@ class LeaseServer(ScriptedServer):
         if not request.path.startswith(PATH):
             self.hanging += 1
             await self._stopped.wait()
-        if self.fault is not None:
-            return await self.fault(request)
+        if self.fault is not None and (faulty := await self.fault(request)) is not None:
+            return faulty
         if request.method == "GET":
             return answer(self.lease) if self.lease else error_response(404, "NotFound")
         if request.method == "POST":
@@ -200,6 +200,26 @@ async def test_a_leader_that_cannot_renew_stops_before_others_begin(server, scen
     assert a.elector.lost.is_set()
     assert any("503" in text for text in a.trouble)
     assert server.spec["holderIdentity"] == "a"  # not released: it was lost, not handed over
+
+
+async def test_the_time_of_a_slow_renewal_counts_from_its_start(server, scene):
+    start, time = scene
+    a = start("a")
+    await time.run_for(7, 1)
+    began = []
+
+    async def slow(request):
+        server.fault = None
+        began.append(time.now)
+        time.now += 4
+
+    server.fault = slow
+    await time.run_for(3, 1, until=lambda: bool(began))
+    await until(lambda: a.elector._renewed_at >= began[0])
+    time.now = began[0] + 9.9
+    assert a.elector.may_write()
+    time.now = began[0] + 10
+    assert not a.elector.may_write()
 
 
 async def test_a_renewal_that_hangs_ends_leadership_too(server, scene):

@@ -128,6 +128,37 @@ async def test_a_cleared_nomination_retries_the_pods_that_it_kept_away():
     assert cluster.where() == {"victim": "one", "vip": "two", "low": "one"}
 
 
+async def test_a_nomination_retries_the_next_pod_of_the_class():
+    """Both pods wait while preemption is impossible; once it is possible, each gets a victim of its own."""
+    cluster = Simulation()
+    cluster.add_node("one", cpu="4")
+    cluster.add_pod("important", cpu="4", priority=100, node="one")
+
+    async def never_ends(pod):
+        cluster.deleted.append(pod.name)
+
+    cluster.delete = never_ends
+    cluster.add_pod("first", cpu="2", priority=10)
+    cluster.add_pod("second", cpu="2", priority=10)
+    await cluster.settle()
+    assert cluster.deleted == []
+    cluster.remove_pod("important")
+    for i in range(2):
+        cluster.add_pod(f"victim-{i}", cpu="2", scheduler="other", node="one")
+    await cluster.settle(20)
+    assert set(cluster.deleted) == {"victim-0", "victim-1"}
+
+
+async def test_a_pending_pod_that_is_recreated_under_its_name_is_another_pod(full):
+    full.add_pod("a", cpu="100")
+    await full.settle()
+    old = full.state.queue.pods["web/a"]
+    full.add_pod("a", cpu="1")  # the deletion was never reported
+    assert full.state.queue.pods["web/a"] is not old
+    await full.settle()
+    assert full.where()["a"] == "one"
+
+
 async def test_an_update_of_a_claim_without_a_change_retries_no_pod(full):
     full.add_claim("data")
     full.add_pod("huge", cpu="100")

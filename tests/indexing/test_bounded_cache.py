@@ -1,0 +1,31 @@
+"""A cache with a limit keeps what was used most recently."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from bayplan.indexing.evaluations import BoundedCache
+
+
+def entry(used):
+    return SimpleNamespace(used=used)
+
+
+@pytest.mark.parametrize("most, n_dropped", [(8, 1), (16, 2), (64, 8), (3, 1)])  # an eighth, at least one
+def test_the_least_recently_used_entries_are_dropped(most, n_dropped):
+    cache = BoundedCache()
+    entries = [entry(used) for used in range(most)]
+    for key, one in enumerate(entries):
+        assert cache.put(key, one, most) == []
+    entries[0].used = most + 5  # used again: no longer the oldest
+    dropped = cache.put("new", entry(most + 1), most)
+    assert dropped == entries[1 : 1 + n_dropped]
+    assert set(cache) == {0, "new", *range(1 + n_dropped, most)}
+
+
+def test_replacing_an_entry_drops_none():
+    cache = BoundedCache()
+    for key in range(4):
+        cache.put(key, entry(key), 4)
+    assert cache.put(0, entry(9), 4) == []
+    assert cache[0].used == 9
