@@ -19,7 +19,6 @@ from bayplan.reading import questions
 
 CODES = {StatusCode.UNSCHEDULABLE: "U", StatusCode.UNRESOLVABLE: "UU"}
 NODE_OPTIONS = ("labels", "taints", "unschedulable", "allocatable", "images")
-EFFECTS = ("NoSchedule", "NoExecute", "PreferNoSchedule")
 
 # Labels, selectors, taints
 
@@ -32,8 +31,7 @@ def labels(text):
 def requirements(text):
     """kubectl's grammar, and `cores>8` for Gt, `cores<8` for Lt."""
     found = []
-    for one in re.findall(r"[^,(]+(?:\([^)]*\))?", text):
-        one = one.strip()
+    for one in (word.strip() for word in re.findall(r"[^,(]+(?:\([^)]*\))?", text)):
         listed = re.fullmatch(r"(\S+) (in|notin) \(([^)]*)\)", one)
         compared = re.fullmatch(r"([^=!<>]+)(!=|=|<|>)(.*)", one)
         if listed:
@@ -173,12 +171,13 @@ def namespace(text):
 # Storage
 
 
-def claim(name, volume="", *, bound=None, storage_class="fast", size="1Gi", modes=("ReadWriteOnce",), **more):
+def claim(text, volume="", *, bound=None, storage_class="fast", size="1Gi", modes=("ReadWriteOnce",), **more):
     """A claim with a volume is bound to it unless `bound` is False."""
     annotations = dict(more.pop("annotations", {}))
     if volume and bound is not False:
         annotations["pv.kubernetes.io/bind-completed"] = "yes"
-    namespace, _, name = f"default/{name}".split("/")[-2:][0], "/", name.split("/")[-1]
+    namespace, slash, name = text.rpartition("/")
+    namespace = namespace if slash else "default"
     metadata = {"name": name, "namespace": namespace, "uid": f"uid-{name}", "annotations": annotations}
     if more.pop("terminating", False):
         metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
@@ -262,12 +261,15 @@ class Outcome(msgspec.Struct):
     failures: dict[str, list[object]] = {}
 
 
-def run(rule, asked, on, pods=(), objects=(), namespaces=(), semantics="upstream"):
-    """The outcome of one rule for a pending pod on these nodes."""
+def run(rule, asked, on, pods=(), objects=(), namespaces=(), semantics="upstream", *, explained=True):
+    """The outcome of one rule for a pending pod on these nodes; `explained`: the evidence names every reason."""
     question = {"nodes": nodes(on) if isinstance(on, str) else on, "pod": asked, "objects": list(objects)}
     question |= {"pods": placed(pods), "namespaces": each(namespace, namespaces), "options": {"semantics": semantics}}
     situation = questions.pod_situation_of(msgspec.convert(question, questions.PodQuestion))
-    return checked(rule, situation.workload, situation.index)
+    found = checked(rule, situation.workload, situation.index)
+    if explained:
+        check_evidence(rule, found)
+    return found
 
 
 def placed(pods):
@@ -289,7 +291,17 @@ def run_fleet(rule, asked, on, others=(), resources=(), group=0, semantics="upst
     situation = questions.fleet_situation_of(msgspec.convert(question, questions.FleetQuestion))
     workload = situation.workload
     chosen = msgspec.structs.replace(workload.binding, group=workload.binding.placement.groups[group])
-    return checked(rule, msgspec.structs.replace(workload, binding=chosen), situation.index)
+    found = checked(rule, msgspec.structs.replace(workload, binding=chosen), situation.index)
+    check_evidence(rule, found)
+    return found
+
+
+def check_evidence(rule, found):
+    """Every reason that the message counts has an entry of this rule."""
+    for name, text in found.rejected.items():
+        reasons = set(text.partition(" ")[2].split(" + "))
+        assert reasons <= {failure.reason for failure in found.failures[name]}
+        assert {failure.rule for failure in found.failures[name]} == {rule.id}
 
 
 def checked(rule, workload, index):
@@ -349,9 +361,6 @@ def outcome(rule, workload, index):
             (status,) = {reason.status for reason in reasons}
             found.rejected[name] = f"{CODES[status]} {' + '.join(reason.text for reason in reasons)}"
             found.failures[name] = rule.evidence(result.state, workload, slot, index)
-            # What the message counts, the evidence names.
-            assert {reason.text for reason in reasons} <= {failure.reason for failure in found.failures[name]}
-            assert {failure.rule for failure in found.failures[name]} == {rule.id}
     raw = result.evaluation.raw
     if raw is not None:
         found.raw = {name: raw[..., slot].tolist() for name, slot in names}

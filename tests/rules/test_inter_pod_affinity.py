@@ -1,9 +1,9 @@
 """InterPodAffinity: who may be near whom, in both directions, and what that is worth."""
 
 import pytest
-from rules.shorthand import peers, pod, run
 
 from bayplan.rules.inter_pod_affinity import InterPodAffinity
+from rules.shorthand import peers, pod, run
 
 NEAR = "UU node(s) didn't match pod affinity rules"
 AWAY = "U node(s) didn't match pod anti-affinity rules"

@@ -1,10 +1,10 @@
 """NodeAffinity: which nodes a pod's nodeSelector and node affinity admit, and which it prefers."""
 
 import pytest
-from rules.shorthand import labels, node_term, pod, run
 
 from bayplan.model.node_selectors import NodeAffinity, NodeRequirement, NodeTerm, PreferredNodeTerm
 from bayplan.rules.node_affinity import NodeAffinityRule
+from rules.shorthand import labels, node_term, pod, run
 
 NOT_MATCHED = "UU node(s) didn't match Pod's node affinity/selector"
 NOT_ENFORCED = "UU node(s) didn't match scheduler-enforced node affinity"

@@ -1,9 +1,9 @@
 """TaintToleration: which taints keep a pod away, and which lower a node's score."""
 
 import pytest
-from rules.shorthand import node, pod, run, taints, tolerations
 
 from bayplan.rules.taint_toleration import TaintToleration
+from rules.shorthand import node, pod, run, taints, tolerations
 
 UNTOLERATED = "UU node(s) had untolerated taint(s)"
 YES, NO = True, False

@@ -1,10 +1,10 @@
 """PodTopologySpread: how uneven matching pods may be over the domains of a key."""
 
 import pytest
-from rules.shorthand import labels, node, peers, pod, requirements, run, selector
 
 from bayplan.model.workloads import SpreadConstraint
 from bayplan.rules.topology_spread import TopologySpread
+from rules.shorthand import labels, node, peers, pod, requirements, run, selector
 
 SKEWED = "U node(s) didn't match pod topology spread constraints"
 MISSING = "UU node(s) didn't match pod topology spread constraints (missing required label)"
