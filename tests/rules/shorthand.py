@@ -261,15 +261,20 @@ class Outcome(msgspec.Struct):
     failures: dict[str, list[object]] = {}
 
 
-def run(rule, asked, on, pods=(), objects=(), namespaces=(), semantics="upstream", *, explained=True):
+def run(rule, asked, on, *scene, explained=True, **options):
     """The outcome of one rule for a pending pod on these nodes; `explained`: the evidence names every reason."""
-    question = {"nodes": nodes(on) if isinstance(on, str) else on, "pod": asked, "objects": list(objects)}
-    question |= {"pods": placed(pods), "namespaces": each(namespace, namespaces), "options": {"semantics": semantics}}
-    situation = questions.pod_situation_of(msgspec.convert(question, questions.PodQuestion))
+    situation = situation_of(asked, on, *scene, **options)
     found = checked(rule, situation.workload, situation.index)
     if explained:
         check_evidence(rule, found)
     return found
+
+
+def situation_of(asked, on, pods=(), objects=(), namespaces=(), semantics="upstream"):
+    """The index of these nodes, placed pods, storage objects and namespaces, and the pending pod as a workload."""
+    question = {"nodes": nodes(on) if isinstance(on, str) else on, "pod": asked, "objects": list(objects)}
+    question |= {"pods": placed(pods), "namespaces": each(namespace, namespaces), "options": {"semantics": semantics}}
+    return questions.pod_situation_of(msgspec.convert(question, questions.PodQuestion))
 
 
 def placed(pods):

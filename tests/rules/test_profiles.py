@@ -1,0 +1,111 @@
+"""The tables of rules: their order, their weights, and what a profile changes."""
+
+import pytest
+
+from bayplan.engine import filtering
+from bayplan.rules import profiles
+from bayplan.rules.profiles import SchedulerProfile
+from rules.shorthand import node, pod, situation_of, taints
+
+# kube-scheduler 1.36, without the plugins that do not filter or score.
+ORDER = [
+    ("NodeUnschedulable", 0),
+    ("NodeName", 0),
+    ("TaintToleration", 3),
+    ("NodeAffinity", 2),
+    ("NodePorts", 0),
+    ("NodeResourcesFit", 1),
+    ("VolumeRestrictions", 0),
+    ("NodeVolumeLimits", 0),
+    ("VolumeBinding", 0),
+    ("VolumeZone", 0),
+    ("PodTopologySpread", 2),
+    ("InterPodAffinity", 2),
+    ("NodeResourcesBalancedAllocation", 1),
+    ("ImageLocality", 1),
+]
+
+
+def test_order_and_weights_are_those_of_kube_scheduler():
+    first, *others = profiles.pod_rules()
+    assert first.name == "Bayplan"
+    assert [(rule.name, rule.weight) for rule in others] == ORDER
+    assert all(rule.filters for rule in others)
+
+
+@pytest.mark.parametrize(
+    "profile, name, filters, weight",
+    [
+        (SchedulerProfile(weights={"NodeAffinity": 7}), "NodeAffinity", True, 7),
+        (SchedulerProfile(weights={"NodeAffinity": 7}), "TaintToleration", True, 0),
+        (SchedulerProfile(disabled_scores=frozenset({"NodeAffinity"})), "NodeAffinity", True, 0),
+        (SchedulerProfile(disabled_filters=frozenset({"NodeAffinity"})), "NodeAffinity", False, 2),
+        (SchedulerProfile(disabled=frozenset({"NodeName"})), "NodeAffinity", True, 2),
+    ],
+)
+def test_what_a_profile_changes(profile, name, filters, weight):
+    (found,) = [rule for rule in profiles.pod_rules(profile) if rule.name == name]
+    assert (found.filters, found.weight) == (filters, weight)
+
+
+def test_a_disabled_plugin_is_left_out():
+    names = [
+        rule.name for rule in profiles.pod_rules(SchedulerProfile(disabled=frozenset({"NodeName", "ImageLocality"})))
+    ]
+    assert names[1:] == [name for name, _ in ORDER if name not in ("NodeName", "ImageLocality")]
+
+
+def test_arguments_reach_their_rules():
+    profile = SchedulerProfile(
+        ignored_resources=frozenset({"example.com/a"}),
+        ignored_resource_groups=frozenset({"b.example"}),
+        balanced_resources=("cpu",),
+        hard_pod_affinity_weight=9,
+        ignore_preferred_terms_of_existing_pods=True,
+        spread_defaults=(),
+        spread_defaults_are_systems=False,
+    )
+    rules = {rule.name: rule for rule in profiles.pod_rules(profile)}
+    fit, spread, affinity = rules["NodeResourcesFit"], rules["PodTopologySpread"], rules["InterPodAffinity"]
+    assert (fit.ignored, fit.ignored_groups) == ({"example.com/a"}, {"b.example"})
+    assert rules["NodeResourcesBalancedAllocation"].resources == ("cpu",)
+    assert (affinity.hard_weight, affinity.ignore_preferred_terms_of_existing_pods) == (9, True)
+    assert (spread.defaults, spread.system) == ((), False)
+
+
+def test_the_system_s_spread_constraints():
+    """Both ScheduleAnyway: host name with maxSkew 3, zone with maxSkew 5."""
+    (spread,) = [rule for rule in profiles.pod_rules() if rule.name == "PodTopologySpread"]
+    assert [(each.topology_key, each.max_skew, each.hard) for each in spread.defaults] == [
+        ("kubernetes.io/hostname", 3, False),
+        ("topology.kubernetes.io/zone", 5, False),
+    ]
+
+
+@pytest.mark.parametrize("name, exempt", [
+    ("APIEnablement",        True),
+    ("TaintToleration",      True),
+    ("ClusterAffinity",      False),
+    ("SpreadConstraint",     False),
+    ("ClusterEviction",      False),
+    ("WorkloadAffinity",     True),
+    ("WorkloadAntiAffinity", True),
+])  # fmt: skip
+def test_which_fleet_rules_exempt_clusters_that_have_the_workload(name, exempt):
+    found = [rule for rule in profiles.fleet_rules() if rule.name == name]
+    assert found
+    assert {rule.exempts_assigned for rule in found} == {exempt}
+
+
+def test_the_first_rule_that_rejects_a_node_gives_the_reason():
+    asked = pod("new", nodeSelector={"disk": "ssd"})
+    on = [
+        node("a", unschedulable=True, taints=taints("x:NoSchedule")),
+        node("b", taints=taints("x:NoSchedule")),
+        node("c"),
+    ]
+    situation = situation_of(asked, on)
+    verdicts = filtering.run(profiles.pod_rules(), situation.workload, situation.index)
+    first = filtering.first_failures(verdicts)
+    names = {name: verdicts.results[first[slot]].rule.name for name, slot in situation.index.slots.by_name.items()}
+    assert names == {"a": "NodeUnschedulable", "b": "TaintToleration", "c": "NodeAffinity"}
