@@ -46,3 +46,9 @@ def test_scores(resources, offers, taken, asked, raw):
     assert (found.raw and found.raw["n"]) == raw
     assert found.scores == found.raw  # not normalised
     assert found.rejected == {}
+
+
+def test_as_many_nodes_as_fill_the_index():
+    on = [node(f"n{i}", cpu="4", memory="8Gi") for i in range(16)]
+    found = run(BalancedAllocation(), pod("new", containers=[container(cpu="2")]), on)
+    assert set(found.raw.values()) == {62}

@@ -103,6 +103,13 @@ def test_anti_affinity_of_existing_pods(owner, asked, out):
     assert found.rejected == rejected(out, EXISTING)
 
 
+def test_several_existing_pods_with_the_same_term():
+    owners = [pod(f"db-{on}@{on}", away="app=web by zone", prefers="1 app=web by zone") for on in ("a1", "b1")]
+    found = run(InterPodAffinity(), pod("web app=web"), "a1 zone=a; b1 zone=b; c1 zone=c", owners)
+    assert found.rejected == {"a1": EXISTING, "b1": EXISTING}
+    assert found.raw == {"a1": 1, "b1": 1, "c1": 0}
+
+
 def test_a_finished_pod_does_not_count_and_a_terminating_one_does():
     finished = pod("old@a1 app=web")
     finished["status"]["phase"] = "Succeeded"

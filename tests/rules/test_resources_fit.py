@@ -91,6 +91,8 @@ def test_the_request_of_a_pod(spec, fits):
         (ResourcesFit(ignored_groups=frozenset({"example.com"})), {FOO: "1"}, True),
         (ResourcesFit(ignored_groups=frozenset({"other.com"})), {FOO: "1"}, False),
         (ResourcesFit(ignored=frozenset({"cpu"})), {"cpu": "5"}, False),  # only extended resources can be ignored
+        (ResourcesFit(ignored=frozenset({"kubernetes.io/foo"})), {"kubernetes.io/foo": "1"}, False),
+        (ResourcesFit(ignored_groups=frozenset({"kubernetes.io"})), {"kubernetes.io/foo": "1"}, False),
     ],
 )
 def test_ignored_resources(rule, asked, fits):

@@ -124,7 +124,7 @@ def test_which_volume_an_unbound_claim_can_get(asked, offered, fits):
         (["x", "y"], [volume("p"), volume("q", at=["zone=a"])], "a"),  # each claim needs a volume of its own
         (["x", "y"], [volume("p")], ""),
         (["x", "y"], [volume("p"), volume("q")], "a b bare"),
-        (["x", "big"], [volume("p", size="1Gi"), volume("q", size="5Gi")], "a b bare"),  # the smallest that is enough
+        (["x", "big"], [volume("p", size="5Gi"), volume("q", size="1Gi")], "a b bare"),  # the smallest that is enough
         (["big", "x"], [volume("q", size="5Gi"), volume("r", size="5Gi", at=["zone=a"])], "a"),
         (
             ["x"],
@@ -137,6 +137,14 @@ def test_claims_that_share_a_node(claims, offered, left):
     objects = [claim("x"), claim("y"), claim("big", size="5Gi"), LOCAL, *offered]
     found = ask(claims, objects)
     assert found.rejected == dict.fromkeys({"a", "b", "bare"} - set(left.split()), NO_VOLUME)
+
+
+def test_the_smallest_claim_takes_its_volume_first():
+    """Although the larger one needs that volume and the smaller one could take another: as kube-scheduler does."""
+    both, one = ["ReadWriteOnce", "ReadWriteMany"], ["ReadWriteOnce"]
+    objects = [claim("big", size="5Gi", modes=["ReadWriteMany"]), claim("x"), LOCAL]
+    objects += [volume("p", size="5Gi", modes=both), volume("q", size="9Gi", modes=one)]
+    assert ask(["big", "x"], objects, "a").rejected == {"a": NO_VOLUME}
 
 
 @pytest.mark.parametrize(
@@ -152,10 +160,12 @@ def test_claims_that_share_a_node(claims, offered, left):
         (storage_class(), {SELECTED: "b"}, "b"),  # about to be provisioned there
         (storage_class(), {SELECTED: "gone"}, ""),
         (storage_class(allowed=["zone in (a)"]), {SELECTED: "b"}, ""),
+        (LOCAL, {SELECTED: "a"}, ""),  # although a volume is available: it waits for a new one
     ],
 )
 def test_where_a_volume_can_be_provisioned(provided, annotations, left):
-    found = ask(["data"], [claim("data", annotations=annotations), provided])
+    existing = [volume("pv", at=["zone=a"])] if annotations else []
+    found = ask(["data"], [claim("data", annotations=annotations), provided, *existing])
     assert found.rejected == dict.fromkeys({"a", "b", "bare"} - set(left.split()), NO_VOLUME)
 
 
@@ -201,6 +211,13 @@ def test_storage_capacity(size, objects, fits):
     objects = [claim("data", size=size), storage_class(), *objects]
     found = run(VolumeBinding(), asked, "a zone=a", (), objects, explained=False)
     assert found.rejected == ({} if fits else {"a": NO_SPACE})
+
+
+def test_storage_capacity_of_a_topology_with_two_labels():
+    asked, on = pod("new", volumes=uses("data")), "a zone=a; b zone=b disk=ssd; c zone=c disk=ssd"
+    objects = [claim("data"), storage_class(), METERED, capacity("c", {"zone": "a", "disk": "ssd"}, capacity="9Gi")]
+    found = run(VolumeBinding(), asked, on, (), objects, explained=False)
+    assert found.rejected == dict.fromkeys("abc", NO_SPACE)
 
 
 def test_evidence_of_an_unbound_claim():

@@ -61,6 +61,14 @@ def test_a_volume_that_is_not_provisioned_yet_counts():
     assert run(VolumeLimits(), pod("new", volumes=uses("x")), "a", (), objects).rejected == {"a": TOO_MANY}
 
 
+def test_a_volume_that_is_still_attached_counts():
+    """Although no pod of the node uses it any more."""
+    source = {"attacher": DRIVER, "nodeName": "a", "source": {"persistentVolumeName": "pv-y"}}
+    attached = {"kind": "VolumeAttachment", "metadata": {"name": "va"}, "spec": source}
+    objects = [*bound("x", "y"), limit("a", 1), limit("b", 1), attached]
+    assert run(VolumeLimits(), pod("new", volumes=uses("x")), "a; b", (), objects).rejected == {"a": TOO_MANY}
+
+
 def test_a_volume_without_a_driver_does_not_count():
     objects = [claim("x", "pv"), volume("pv"), limit("a", 0)]
     assert run(VolumeLimits(), pod("new", volumes=uses("x")), "a", (), objects).rejected == {}

@@ -48,6 +48,7 @@ def test_zones(volume_labels, node, fits):
         ([claim("data", "pv"), volume("pv")], ""),
         ([], 'UU persistentvolumeclaim "data" not found'),
         ([claim("data", "pv")], 'UU persistentvolume "pv" not found'),
+        ([claim("data", "pv", bound=False), volume("pv")], ""),  # naming the volume is enough
         ([claim("data", storage_class="")], "UU PersistentVolumeClaim had no pv name and storageClass name"),
         ([claim("data")], 'UU storageclass.storage.k8s.io "fast" not found'),
         ([claim("data"), storage_class(mode=None)], 'UU VolumeBindingMode not set for StorageClass "fast"'),

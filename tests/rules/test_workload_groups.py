@@ -71,6 +71,13 @@ def test_a_draining_copy_keeps_anti_affine_workloads_out_in_the_design_preset():
     assert found.rejected == {"c1": HERE}
 
 
+def test_a_draining_copy_does_not_satisfy_affinity():
+    others = [binding("x", groups=NEAR, runs="c2", evicting=["c1"])]
+    for semantics in ("upstream", "design"):
+        found = run_fleet(WorkloadGroupAffinity(), binding("new", groups=NEAR), FLEET, others, semantics=semantics)
+        assert found.rejected == {"c1": ELSEWHERE, "c3": ELSEWHERE}
+
+
 def test_groups_follow_from_the_labels_of_the_template():
     placement = {"workloadAffinity": {"antiAffinity": {"groupByLabelKey": "app"}}}
     others = [binding("x app=web", placement=placement, runs="c1"), binding("y app=db", placement=placement, runs="c2")]

@@ -49,6 +49,7 @@ CACHE = binding("cache app=cache", runs="c2")
         (asking("new", near=("app=db by cluster", "app=cache by cluster")), [DB, CACHE], ""),
         (asking("new app=web", near=("app=web by cluster", "app=db by cluster")), [DB], "c1"),  # the first per term
         (asking("new", near="app=db by cluster", runs="c3"), [DB], "c1 c3"),  # it is on c3 already
+        (asking("new app=web", near="app=web by cluster"), [asking("db", away="app=web by cluster", runs="c1")], "c1 c2 c3 bare"),
         (asking("new", away="app=db by cluster"), [DB], "c1 c2 c3 bare"),
     ],
 )  # fmt: skip
