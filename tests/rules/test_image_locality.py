@@ -53,3 +53,9 @@ def test_init_containers_count():
     assert run(ImageLocality(), pod("new", containers=[one], initContainers=[other]), on).raw == {"a": 100}
     on = [node("a", images=held("web:1=1000"))]
     assert run(ImageLocality(), pod("new", containers=[one], initContainers=[other]), on).raw == {"a": 49}
+
+
+def test_image_volumes_count_but_not_as_containers():
+    volumes = [{"name": "v", "image": {"reference": "reg.example/data:1"}}]
+    asked = pod("new", containers=[container(image="reg.example/web:1")], volumes=volumes)
+    assert run(ImageLocality(), asked, [node("a", images=held("data:1=1000"))]).raw == {"a": 100}

@@ -73,7 +73,7 @@ def test_arguments_reach_their_rules():
     assert (spread.defaults, spread.system) == ((), False)
 
 
-def test_the_system_s_spread_constraints():
+def test_default_spread_constraints():
     """Both ScheduleAnyway: host name with maxSkew 3, zone with maxSkew 5."""
     (spread,) = [rule for rule in profiles.pod_rules() if rule.name == "PodTopologySpread"]
     assert [(each.topology_key, each.max_skew, each.hard) for each in spread.defaults] == [

@@ -120,6 +120,21 @@ def test_least_allocated(offers, taken, asked, raw):
     assert found.scores in ({"n": raw}, None)  # not normalised
 
 
+@pytest.mark.parametrize(
+    "spec, raw",
+    [
+        (
+            {"containers": [container(cpu="1", memory="2Gi")], "resources": {"requests": {"cpu": "4"}}},
+            75,
+        ),  # not used here
+        ({"containers": [container(cpu="0", memory="0")], "initContainers": [container(cpu="2", memory="0")]}, 75),
+        ({"containers": [container(cpu="1", memory="0")], "overhead": {"cpu": "1"}}, 75),
+    ],
+)
+def test_the_scored_request_of_a_pod(spec, raw):
+    assert run(ResourcesFit(), pod("new", **spec), [node("n", **BIG)]).raw == {"n": raw}
+
+
 EVEN, FALLING = ((0, 0), (100, 100)), ((0, 100), (100, 0))
 BOTH = (("cpu", 1), ("memory", 1))
 

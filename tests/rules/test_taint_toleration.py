@@ -52,6 +52,14 @@ def test_an_absent_operator_is_equal():
         assert run(TaintToleration(), asked, on).rejected == rejected
 
 
+@pytest.mark.parametrize("operator, value", [("Gt", "4"), ("Lt", "6")])
+def test_comparisons_tolerate_nothing(operator, value):
+    """They need an alpha feature gate of kube-scheduler."""
+    asked = pod("web", tolerations=[{"key": "level", "operator": operator, "value": value, "effect": "NoSchedule"}])
+    on = [node("n0", taints=taints("level=5:NoSchedule"))]
+    assert run(TaintToleration(), asked, on).rejected == {"n0": UNTOLERATED}
+
+
 @pytest.mark.parametrize(
     "tolerated, tainted, raw, scores",
     [
