@@ -17,6 +17,7 @@ import aiohttp
 from live.objects import node, pod
 
 NOT_YET = "storage is (re)initializing"  # a 429 on the first use of a kind, not a rejection
+UNSEEN_CLASS = "no PriorityClass with name"
 MAX_CONCURRENT_REQUESTS = 50  # when many objects are created
 PATCHES = {
     "merge": "application/merge-patch+json",
@@ -78,7 +79,22 @@ class Admin:
         meta = content.get("metadata", {})
         resource, namespaced = await self._resource_of(content)
         namespace = (namespace or meta.get("namespace", "default")) if namespaced else None
-        return await self.request("POST", path_to(resource, namespace=namespace), content, **params)
+        created = await self.request("POST", path_to(resource, namespace=namespace), content, **params)
+        if content.get("kind") == "PriorityClass":
+            await self._until_admission_has_seen(meta["name"])
+        return created
+
+    async def _until_admission_has_seen(self, priority_class):
+        """Admission reads PriorityClasses from a watch, which may lag behind the response to their creation."""
+        wanted = pod("probe", priorityClassName=priority_class)
+        while True:
+            try:
+                await self.request("POST", path_to("pods", namespace="default"), wanted, dryRun="All")
+            except ApiError as error:
+                if UNSEEN_CLASS in str(error):
+                    await asyncio.sleep(0.02)
+                    continue
+            return
 
     async def create_all(self, contents, *, namespace=None):
         """Create many objects concurrently; the responses are in the order of `contents`."""
