@@ -9,6 +9,7 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from bayplan.explaining import explanation
 from bayplan.live import explain_endpoint
+from bayplan.live.cluster_writer import RejectedError
 from bayplan.live.explain_endpoint import ExplainEndpoint
 from bayplan.mapping import pods
 from bayplan.rules import profiles
@@ -35,7 +36,7 @@ def endpoint_of(cluster):
         written = cluster.pods.get(f"{namespace}/{name}")
         return pods.workload_of(convert(written, Pod)) if written is not None else None
 
-    return ExplainEndpoint(cluster.state.index, {"bayplan": rules}, find_pod)
+    return ExplainEndpoint(cluster.state.index, {"bayplan": rules}, find_pod, cluster.state.nominations.competing_with)
 
 
 async def asked(client, pod):
@@ -96,6 +97,35 @@ async def test_explaining_and_placing_go_on_side_by_side(cluster):
     assert counts == sorted(counts)
     assert counts[-1] > 0
     assert sum(any(f["rule"] == "pod-affinity" for f in v["failures"]) for v in last["verdicts"].values()) == 60
+
+
+async def test_capacity_for_nominated_pods_is_not_offered(cluster):
+    """`vip` is nominated to the only large node: what is free there after its victim is gone belongs to `vip`."""
+    cluster.add_node("large", cpu="10")
+    cluster.add_pod("victim", cpu="10", node="large")
+
+    async def never_bound(pod, node):
+        raise RejectedError("no")
+
+    cluster.bind = never_bound
+    cluster.add_pod("vip", cpu="9", priority=100)
+    await cluster.settle()
+    assert cluster.deleted == ["victim"]
+    cluster.add_pod("low", cpu="9")
+    async with client_of(endpoint_of(cluster)) as client:
+        low, vip = await asked(client, "web/low"), await asked(client, "web/vip")
+    assert low["target"] == ""
+    assert "Insufficient cpu" in low["message"]
+    assert vip["target"] == "large"
+
+
+async def test_a_pod_with_scheduling_gates_is_not_placed(cluster):
+    cluster.add_pod("gated", schedulingGates=[{"name": "example.com/wait"}])
+    await cluster.settle()
+    async with client_of(endpoint_of(cluster)) as client:
+        found = await asked(client, "web/gated")
+    assert found["target"] == ""
+    assert found["message"] == "Scheduling is blocked due to non-empty scheduling gates: example.com/wait"
 
 
 async def test_bad_requests(cluster):

@@ -33,3 +33,7 @@ async def test_requeue_evaluations_are_a_counter(text):
     assert "# TYPE bayplan_requeue_evaluations_total counter" in text
     assert value(text, "bayplan_requeue_evaluations_total") > 0
     assert "# TYPE bayplan_sleepers_asked gauge" in text
+
+
+async def test_a_renamed_counter_keeps_the_time_of_its_creation(text):
+    assert value(text, "bayplan_missed_wakeups_created") == value(text, "bayplan_missed_requeues_created")

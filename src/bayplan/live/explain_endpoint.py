@@ -2,8 +2,9 @@
 `GET /explain?pod=NAMESPACE/NAME`: why a pod is pending, or would be placed where it is placed.
 
 The response is the document of `bayplan explain -o json`. It is computed in a worker thread on a follower of the index,
-so an explanation of many nodes neither holds the event loop nor waits for it. The follower is created by the first
-request and released after some minutes without one.
+so an explanation of many nodes neither holds the event loop nor waits for it. As in a scheduling attempt, nominated
+pods that the pod must leave capacity for are counted on their nodes, and a pod with scheduling gates is not placed. The
+follower is created by the first request and released after some minutes without one.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
+import msgspec
 from aiohttp import web
 
 from bayplan.explaining import explanation
@@ -18,6 +20,8 @@ from bayplan.indexing.followers import Follower
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.live.scheduler import Profiles
 from bayplan.model.workloads import Workload
+from bayplan.placing import place_pods
+from bayplan.queueing import nominations
 from bayplan.rules.rule import Rule
 from bayplan.writing import explanations, versioned
 
@@ -25,13 +29,26 @@ PATH = "/explain"
 MAX_IDLE_SECONDS = 300.0
 
 FindPod = Callable[[str, str], Awaitable[Workload | None]]
+Nominated = Sequence[tuple[Workload, str]]
 
 
 class ExplainEndpoint:
-    """Answers one request at a time. `find_pod` returns a pod by namespace and name; None if it does not exist."""
+    """
+    Answers one request at a time.
 
-    def __init__(self, index: PlacementIndex, profiles: Profiles, find_pod: FindPod) -> None:
-        self._index, self._profiles, self._find_pod = index, profiles, find_pod
+    `find_pod` returns a pod by namespace and name; None if it does not exist. `competing_with` returns the nominated
+    pods that a pod must leave capacity for, with their nodes.
+    """
+
+    def __init__(
+        self,
+        index: PlacementIndex,
+        profiles: Profiles,
+        find_pod: FindPod,
+        competing_with: Callable[[Workload], Nominated],
+    ) -> None:
+        self._index, self._profiles = index, profiles
+        self._find_pod, self._competing_with = find_pod, competing_with
         self._follower: Follower | None = None
         self._one_at_a_time = asyncio.Lock()
         self._release: asyncio.TimerHandle | None = None
@@ -53,7 +70,7 @@ class ExplainEndpoint:
             if self._release is not None:
                 self._release.cancel()
             try:
-                text = await asyncio.to_thread(self._explain, workload, rules)
+                text = await asyncio.to_thread(self._explain, workload, rules, self._competing_with(workload))
             except BaseException:
                 self._follower = None  # it may be left in the middle of a change
                 raise
@@ -64,10 +81,14 @@ class ExplainEndpoint:
         """Release the copy of the index; the next request creates another one."""
         self._follower = None
 
-    def _explain(self, workload: Workload, rules: Sequence[Rule]) -> str:
+    def _explain(self, workload: Workload, rules: Sequence[Rule], nominated: Nominated) -> str:
         if self._follower is None:
             self._follower = Follower(self._index)
         index = self._follower.catch_up()
         placed = index.records.get(workload.key)
-        found = explanation.explain(workload, index, rules)
+        with nominations.with_nominated_pods(nominated, index):
+            found = explanation.explain(workload, index, rules)
+        if workload.gates:
+            message = f"{place_pods.GATED}: {', '.join(workload.gates)}"
+            found = msgspec.structs.replace(found, target="", message=message)
         return versioned.as_json(explanations.document(found, current=placed.shares[0][0] if placed else ""))

@@ -50,10 +50,15 @@ class _WithDeprecatedNames(Collector):
         for family in self._registry.collect():
             yield family
             for old, new in DEPRECATED_NAMES.items():
-                samples = [sample._replace(name=old) for sample in family.samples if sample.name == new]
+                is_counter, base, new_base = (
+                    old.endswith("_total"),
+                    old.removesuffix("_total"),
+                    new.removesuffix("_total"),
+                )
+                names = {new: old, f"{new_base}_created": f"{base}_created"} if is_counter else {new: old}
+                samples = [one._replace(name=names[one.name]) for one in family.samples if one.name in names]
                 if samples:
-                    metric_type = "counter" if old.endswith("_total") else "gauge"
-                    copy = Metric(old.removesuffix("_total"), f"Deprecated, use {new} instead.", metric_type)
+                    copy = Metric(base, f"Deprecated, use {new} instead.", "counter" if is_counter else "gauge")
                     copy.samples = samples
                     yield copy
 
