@@ -146,7 +146,7 @@ def test_all_examples_have_a_page():
 def test_each_rule_has_a_page(rule):
     page = read(f"docs/reference/rules/{rule.id}.md")
     assert f"`{rule.name}`" in page
-    for reason in explain_rule.PAGES:
+    for reason in explain_rule.pages():
         if reason.rule == rule.id:
             assert f"`{reason.id}`" in page
             assert f"`{reason.text}`" in page

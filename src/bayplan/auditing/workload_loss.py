@@ -26,12 +26,12 @@ from bayplan.model.node_selectors import NAME_FIELD
 from bayplan.model.terms import REGION, ZONE
 from bayplan.model.workloads import Workload, WorkloadKey, queue_order
 from bayplan.placing import place_pods
+from bayplan.rules.placeable import GATED
 from bayplan.rules.resources_fit import ResourcesFit
 from bayplan.rules.rule import Rule
 
 Amounts = tuple[tuple[str, int], ...]  # resource → amount, cpu in thousandths
 MAX_UNRANKED_REPLICAS = 8  # of one template, up to which evaluating all nodes for each is cheaper than ranking them
-GATED = "Scheduling is blocked due to non-empty scheduling gates"
 
 
 class StrandedPod(msgspec.Struct, frozen=True):
@@ -196,7 +196,7 @@ def place_again(
     A ranking of all nodes (`ranked`) is reused by the next pod of the equivalence class, so it pays only for many pods.
     """
     if workload.gates:
-        return StrandedPod(workload.key, f"{GATED}: {', '.join(workload.gates)}")
+        return StrandedPod(workload.key, f"{GATED.text}: {', '.join(workload.gates)}")
     slot = schedule_pod.choose(workload, index, rules)[0] if ranked else -1
     if slot < 0:
         decision = schedule_pod.schedule(workload, index, rules)

@@ -4,34 +4,41 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
 from bayplan.cli import commands, options
 from bayplan.cli.console import Console
-from bayplan.cli.fleet_reason_pages import FLEET_PAGES
-from bayplan.cli.reason_pages import POD_PAGES, ReasonPage
 from bayplan.errors import InputError
 
-PAGES = POD_PAGES + FLEET_PAGES
+if TYPE_CHECKING:
+    from bayplan.cli.reason_pages import ReasonPage
+
+
+def pages() -> tuple[ReasonPage, ...]:
+    """The page of every reason; imports the rules."""
+    from bayplan.cli import reason_pages
+
+    return reason_pages.all_pages()
 
 
 def find(code: str) -> Sequence[ReasonPage]:
     """The pages for an id, a rule, a plugin or a message; an id has exactly one page."""
     text = code.strip()
     name = text.casefold()
-    by_id = [page for page in PAGES if page.has_id(name)]
-    by_rule = [page for page in PAGES if name in (page.rule.casefold(), page.plugin.casefold())]
+    by_id = [page for page in pages() if page.has_id(name)]
+    by_rule = [page for page in pages() if name in (page.rule.casefold(), page.plugin.casefold())]
     if by_id or by_rule:
         return by_id or by_rule
-    by_text = [page for page in PAGES if page.says(text)]
+    by_text = [page for page in pages() if page.says(text)]
     # Without pages whose text is only the beginning of another match.
     return [page for page in by_text if not any(page.text in other.text for other in by_text if other is not page)]
 
 
 def _complete(_: click.Context, __: click.Parameter, typed: str) -> list[str]:
-    return [page.id for page in PAGES if page.id.startswith(typed)]
+    return [page.id for page in pages() if page.id.startswith(typed)]
 
 
 @commands.command(
@@ -60,7 +67,7 @@ def _complete(_: click.Context, __: click.Parameter, typed: str) -> list[str]:
 )
 def explain_rule(code: str | None, output: str, console: Console) -> int:
     """Write the pages for the code, or the list of all reasons."""
-    found = PAGES if code is None else find(code)
+    found = pages() if code is None else find(code)
     if not found:
         raise InputError(_unknown(str(code)))
     if output != "text":
@@ -76,7 +83,7 @@ def explain_rule(code: str | None, output: str, console: Console) -> int:
 
 
 def _unknown(code: str) -> str:
-    names = [name for page in PAGES for name in (page.id, page.rule, page.plugin)]
+    names = [name for page in pages() for name in (page.id, page.rule, page.plugin)]
     near = difflib.get_close_matches(code, names, n=1)
     advice = f"did you mean {near[0]}?" if near else "`bayplan explain-rule` lists all reasons"
     return f"unknown reason {code!r}; {advice}"

@@ -20,8 +20,8 @@ from bayplan.indexing.followers import Follower
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.live.scheduler import Profiles
 from bayplan.model.workloads import Workload
-from bayplan.placing import place_pods
 from bayplan.queueing import nominations
+from bayplan.rules.placeable import GATED
 from bayplan.rules.rule import Rule
 from bayplan.writing import explanations, versioned
 
@@ -89,6 +89,6 @@ class ExplainEndpoint:
         with nominations.with_nominated_pods(nominated, index):
             found = explanation.explain(workload, index, rules)
         if workload.gates:
-            message = f"{place_pods.GATED}: {', '.join(workload.gates)}"
+            message = f"{GATED.text}: {', '.join(workload.gates)}"
             found = msgspec.structs.replace(found, target="", message=message)
         return versioned.as_json(explanations.document(found, current=placed.shares[0][0] if placed else ""))

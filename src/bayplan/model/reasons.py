@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import re
 
 import msgspec
 import numpy as np
@@ -12,6 +13,8 @@ Mask = NDArray[np.bool_]
 Codes = NDArray[np.int64]
 Scores = NDArray[np.int64]
 Slots = NDArray[np.intp]
+
+PLACEHOLDER = re.compile(r"<[a-z]+>")
 
 
 class StatusCode(enum.Enum):
@@ -24,8 +27,29 @@ class StatusCode(enum.Enum):
 
 
 class Reason(msgspec.Struct, frozen=True):
-    """Why a rule rejects a target: `id` is stable and Bayplan's own, `text` is the upstream message."""
+    """
+    Why a rule rejects a target: `id` is stable and Bayplan's own, `text` is the upstream message.
+
+    The constants of a rule have a <placeholder> where the rule inserts a name.
+    """
 
     id: str
     text: str
     status: StatusCode
+
+    def filled(self, **values: str) -> Reason:
+        """The reason with a value for each placeholder."""
+
+        def value(placeholder: re.Match[str]) -> str:
+            return values[placeholder[0][1:-1]]
+
+        return Reason(PLACEHOLDER.sub(value, self.id), PLACEHOLDER.sub(value, self.text), self.status)
+
+
+class DocumentedReason(msgspec.Struct, frozen=True):
+    """A reason with what it means and what to do; `plugin` is the scheduler's, if it is not that of the rule."""
+
+    reason: Reason
+    means: str
+    to_do: str
+    plugin: str = ""

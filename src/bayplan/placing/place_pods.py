@@ -12,9 +12,9 @@ from bayplan.explaining import fit_error
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.terms import REGION, ZONE
 from bayplan.model.workloads import Workload
+from bayplan.rules.placeable import GATED
 from bayplan.rules.rule import Rule
 
-GATED = "Scheduling is blocked due to non-empty scheduling gates"
 RulesOf = Callable[[Workload], Sequence[Rule]]  # the rules of the scheduler that the workload names
 MAX_REPLICAS = 1_000_000  # more than any cluster holds: any number of a workload without needs fits
 
@@ -53,7 +53,7 @@ def place_all(pending: Iterable[Workload], index: PlacementIndex, rules_of: Rule
 def place(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -> PodPlacement:
     """Decide where one workload is placed and, if a target is feasible, add it to the index."""
     if workload.gates:
-        return PodPlacement(workload, message=f"{GATED}: {', '.join(workload.gates)}")
+        return PodPlacement(workload, message=f"{GATED.text}: {', '.join(workload.gates)}")
     slot, total = schedule_pod.choose(workload, index, rules)
     if slot < 0:
         failure = fit_failure_of(workload, index, rules)

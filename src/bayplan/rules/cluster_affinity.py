@@ -11,7 +11,7 @@ from bayplan.indexing.slots import ALL, At
 from bayplan.model.labels import Requirement
 from bayplan.model.node_selectors import NodeRequirement
 from bayplan.model.placements import ClusterAffinity
-from bayplan.model.reasons import Codes, Mask, Reason, StatusCode
+from bayplan.model.reasons import Codes, DocumentedReason, Mask, Reason, StatusCode
 from bayplan.model.targets import FIELD_KEYS
 from bayplan.model.workloads import Workload
 from bayplan.rules.rule import Failure, Rule
@@ -33,6 +33,20 @@ class ClusterAffinityRule(Rule):
     id = "cluster-affinity"
     reasons_by_code = (NOT_MATCHED,)
     follows_workloads = False
+    documented = (
+        DocumentedReason(
+            NOT_MATCHED,
+            means=(
+                "The cluster is in no tier of the placement's clusterAffinity, or of the group of clusterAffinities "
+                "that is tried. All conditions of one affinity must hold: labelSelector, fieldSelector, clusterNames, "
+                "and not being in exclude. Overflow tiers apply to workloads only, not to a ConfigMap or a Service."
+            ),
+            to_do=(
+                "Compare the affinity with the cluster's labels, provider, region and zones. The next group is tried "
+                "only if the whole group fails, and a later attempt starts with the group of the last success."
+            ),
+        ),
+    )
 
     def part(self, workload: Workload, index: PlacementIndex) -> ClusterAffinityPart | None:
         del index

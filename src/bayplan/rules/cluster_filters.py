@@ -9,7 +9,7 @@ import numpy as np
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import At
 from bayplan.model.labels import Toleration
-from bayplan.model.reasons import Codes, Reason, StatusCode
+from bayplan.model.reasons import Codes, DocumentedReason, Reason, StatusCode
 from bayplan.model.targets import FIELD_KEYS, PROVIDER, REGION, ZONE, ClusterFacts
 from bayplan.model.workloads import Workload
 from bayplan.rules.rule import Failure, Rule
@@ -18,13 +18,12 @@ from bayplan.rules.taint_toleration import first_untolerated
 LEAVING = Reason("cluster-leaving", "cluster(s) is being deleted", StatusCode.UNRESOLVABLE)
 NO_API = Reason("api-missing", "cluster(s) did not have the API resource", StatusCode.UNRESOLVABLE)
 EVICTING = Reason("cluster-evicting", "cluster(s) is in the process of eviction", StatusCode.UNSCHEDULABLE)
-PROPERTIES = {
-    FIELD_KEYS[PROVIDER]: Reason(
-        "provider-missing", "cluster(s) did not have provider property", StatusCode.UNRESOLVABLE
-    ),
-    FIELD_KEYS[REGION]: Reason("region-missing", "cluster(s) did not have region property", StatusCode.UNRESOLVABLE),
-    FIELD_KEYS[ZONE]: Reason("zone-missing", "cluster(s) did not have zones property", StatusCode.UNRESOLVABLE),
-}
+UNTOLERATED = Reason("cluster-taint", "cluster(s) had untolerated taint {<taint>}", StatusCode.UNRESOLVABLE)
+NO_PROVIDER = Reason("provider-missing", "cluster(s) did not have provider property", StatusCode.UNRESOLVABLE)
+NO_REGION = Reason("region-missing", "cluster(s) did not have region property", StatusCode.UNRESOLVABLE)
+NO_ZONES = Reason("zone-missing", "cluster(s) did not have zones property", StatusCode.UNRESOLVABLE)
+NO_LABEL = Reason("label-missing", "cluster(s) did not have label <key>", StatusCode.UNRESOLVABLE)
+PROPERTIES = {FIELD_KEYS[PROVIDER]: NO_PROVIDER, FIELD_KEYS[REGION]: NO_REGION, FIELD_KEYS[ZONE]: NO_ZONES}
 
 
 class ClusterLeaving(Rule):
@@ -35,6 +34,19 @@ class ClusterLeaving(Rule):
     reasons_by_code = (LEAVING,)
     follows_workloads = False
     silent = True
+    documented = (
+        DocumentedReason(
+            LEAVING,
+            means=(
+                "The Cluster object is deleted; it is removed when nothing is left on the cluster. Karmada skips such "
+                "a cluster without a reason, so Karmada's own message does not count it."
+            ),
+            to_do=(
+                "If the deletion is intended, nothing: divided replicas are moved to other clusters. Otherwise join "
+                "the cluster again."
+            ),
+        ),
+    )
 
     def part(self, workload: Workload, index: PlacementIndex) -> str:
         del workload, index
@@ -55,6 +67,19 @@ class ApiEnablementRule(Rule):
     reasons_by_code = (NO_API,)
     follows_workloads = False
     exempts_assigned = True
+    documented = (
+        DocumentedReason(
+            NO_API,
+            means=(
+                "The cluster's status.apiEnablements does not list the apiVersion and kind of the template, so the "
+                "member cluster cannot create it."
+            ),
+            to_do=(
+                "Install the CustomResourceDefinition in the member cluster, or propagate it first. For input from "
+                "files, include the status of the clusters: kubectl get clusters -o yaml."
+            ),
+        ),
+    )
 
     def part(self, workload: Workload, index: PlacementIndex) -> tuple[str, str]:
         del index
@@ -78,6 +103,19 @@ class ClusterTaints(Rule):
     id = "cluster-taint"
     follows_workloads = False
     exempts_assigned = True
+    documented = (
+        DocumentedReason(
+            UNTOLERATED,
+            means=(
+                "The cluster has a taint with the effect NoSchedule or NoExecute that no clusterToleration of the "
+                "placement matches. Karmada taints clusters that are not ready or not reachable."
+            ),
+            to_do=(
+                "For cluster.karmada.io/not-ready or unreachable, check the cluster first. If the workload may run "
+                "there anyway, add a toleration to placement.clusterTolerations."
+            ),
+        ),
+    )
 
     def part(self, workload: Workload, index: PlacementIndex) -> tuple[Toleration, ...]:
         del index
@@ -93,14 +131,12 @@ class ClusterTaints(Rule):
         return np.fromiter((state.code(index, slot) for slot in slots), np.int64, len(slots))
 
     def reasons(self, state: TaintState, code: int) -> tuple[Reason, ...]:
-        return (
-            Reason(self.id, f"cluster(s) had untolerated taint {{{state.texts[code - 1]}}}", StatusCode.UNRESOLVABLE),
-        )
+        return (UNTOLERATED.filled(taint=state.texts[code - 1]),)
 
     def evidence(self, state: TaintState, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
         del workload
         text = state.texts[state.code(index, slot) - 1]
-        return [Failure(self.id, f"cluster(s) had untolerated taint {{{text}}}", term=text)]
+        return [Failure(self.id, UNTOLERATED.filled(taint=text).text, term=text)]
 
 
 class TaintState:
@@ -129,6 +165,31 @@ class SpreadProperty(Rule):
     name = "SpreadConstraint"
     id = "spread-property"
     follows_workloads = False
+    documented = (
+        DocumentedReason(
+            NO_PROVIDER,
+            means="A spread constraint uses the provider, and the cluster's spec.provider is empty.",
+            to_do="Set spec.provider on the cluster, or remove the constraint.",
+        ),
+        DocumentedReason(
+            NO_REGION,
+            means="A spread constraint uses the region, and the cluster's spec.region is empty.",
+            to_do="Set spec.region on the cluster, or remove the constraint.",
+        ),
+        DocumentedReason(
+            NO_ZONES,
+            means="A spread constraint uses the zone, and the cluster's spec.zones is empty.",
+            to_do="Set spec.zones on the cluster, or remove the constraint.",
+        ),
+        DocumentedReason(
+            NO_LABEL,
+            means=(
+                "A spread constraint uses this label, and the cluster does not have it. Karmada does not spread by "
+                "label; only --semantics design does."
+            ),
+            to_do="Label the cluster, or remove the constraint.",
+        ),
+    )
 
     def part(self, workload: Workload, index: PlacementIndex) -> tuple[str, ...] | None:
         assert workload.binding is not None
@@ -146,10 +207,7 @@ class SpreadProperty(Rule):
 
     def reasons(self, state: tuple[str, ...], code: int) -> tuple[Reason, ...]:
         key = state[code - 1]
-        return (
-            PROPERTIES.get(key)
-            or Reason("label-missing", f"cluster(s) did not have label {key}", StatusCode.UNRESOLVABLE),
-        )
+        return (PROPERTIES.get(key) or NO_LABEL.filled(key=key),)
 
     def evidence(self, state: tuple[str, ...], workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
         del workload
@@ -163,6 +221,15 @@ class ClusterEviction(Rule):
     id = "cluster-evicting"
     reasons_by_code = (EVICTING,)
     follows_workloads = False
+    documented = (
+        DocumentedReason(
+            EVICTING,
+            means=(
+                "The binding has a task in spec.gracefulEvictionTasks for this cluster: the workload is being evicted."
+            ),
+            to_do="Wait until the new replicas are healthy or the grace period is over; Karmada then removes the task.",
+        ),
+    )
 
     def part(self, workload: Workload, index: PlacementIndex) -> tuple[str, ...] | None:
         del index

@@ -6,7 +6,7 @@ Filter and score read counters by domain, never pods. `docs/differences.md` list
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 import numpy as np
@@ -17,7 +17,7 @@ from bayplan.indexing.journal import Change, ChangeType
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ALL, At, ValueColumn
 from bayplan.indexing.term_table import OwnerRule, Reach, Role, TermEntry
-from bayplan.model.reasons import Codes, Mask, Reason, Scores, StatusCode
+from bayplan.model.reasons import Codes, DocumentedReason, Mask, Reason, Scores, StatusCode
 from bayplan.model.terms import AffinityTerms, PeerTerm, ResolvedTerm, resolve
 from bayplan.model.workloads import Workload, label_keys
 from bayplan.rules.rule import MAX_REMEMBERED_CLASSES, MAX_SCORE, Failure, Rule, Scaling, StateSource, common_column
@@ -98,6 +98,42 @@ class InterPodAffinity(Rule):
     reasons_by_code = (AFFINITY_NOT_MATCHED, ANTI_AFFINITY_NOT_MATCHED, EXISTING_ANTI_AFFINITY_NOT_SATISFIED)
     scaling = Scaling.BY_EXTREMES
     state_source = StateSource.TERMS
+    documented: ClassVar[tuple[DocumentedReason, ...]] = (
+        DocumentedReason(
+            AFFINITY_NOT_MATCHED,
+            means=(
+                "The pod has required pod affinity (requiredDuringSchedulingIgnoredDuringExecution of podAffinity), "
+                "and no pod in this node's topology domain matches all its terms. A topology domain is all nodes with "
+                "the same value of the term's topologyKey; a node without that label is in no domain. If no pod in the "
+                "cluster matches, only a pod that matches its own terms can be placed first."
+            ),
+            to_do=(
+                "Compare the term's labelSelector and namespaces with the pods that it should match, and check that "
+                "nodes have the topologyKey label. If the affinity is not essential, make the term a preferred one."
+            ),
+        ),
+        DocumentedReason(
+            ANTI_AFFINITY_NOT_MATCHED,
+            means="A pod in this node's topology domain matches a required term of the pod's podAntiAffinity.",
+            to_do=(
+                "`bayplan explain` names the conflicting pods. Add nodes in other topology domains, move or scale down "
+                "those pods, use a smaller topology domain (kubernetes.io/hostname instead of a zone), or make the "
+                "term a preferred one."
+            ),
+        ),
+        DocumentedReason(
+            EXISTING_ANTI_AFFINITY_NOT_SATISFIED,
+            means=(
+                "An existing pod in this node's topology domain has a required anti-affinity term that matches this "
+                "pod. Required anti-affinity is symmetric: the term of the existing pod applies although this pod has "
+                "none."
+            ),
+            to_do=(
+                "`bayplan explain` names the owners of the term. Change the labels or namespace of this pod so that "
+                "the selector no longer matches it, narrow the selector, or add nodes in another topology domain."
+            ),
+        ),
+    )
 
     def __init__(self, hard_weight: int = 1, *, ignore_preferred_terms_of_existing_pods: bool = False) -> None:
         self.hard_weight = hard_weight

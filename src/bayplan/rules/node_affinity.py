@@ -11,7 +11,7 @@ import numpy as np
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ALL, At
 from bayplan.model.node_selectors import NAME_FIELD, NodeAffinity, NodeRequirement, NodeTerm, PreferredNodeTerm
-from bayplan.model.reasons import Codes, Mask, Reason, Scores, StatusCode
+from bayplan.model.reasons import Codes, DocumentedReason, Mask, Reason, Scores, StatusCode
 from bayplan.model.workloads import Workload
 from bayplan.rules.rule import MAX_SCORE, Failure, Rule, Scaling
 
@@ -35,6 +35,34 @@ class NodeAffinityRule(Rule):
     reasons_by_code = (NOT_MATCHED, NOT_ENFORCED)
     follows_workloads = False
     scaling = Scaling.BY_EXTREMES
+    documented = (
+        DocumentedReason(
+            NOT_MATCHED,
+            means=(
+                "The node's labels do not match the pod's nodeSelector, or match no term of its required node affinity."
+            ),
+            to_do=(
+                "Compare the node's labels (kubectl get node NODE --show-labels) with the pod's nodeSelector and node "
+                "affinity. Terms are ORed; the expressions within a term are ANDed."
+            ),
+        ),
+        DocumentedReason(
+            NOT_ENFORCED,
+            means=(
+                "The scheduler configuration adds a node affinity to every pod (addedAffinity), and the node does not "
+                "match it."
+            ),
+            to_do="Label the node to match addedAffinity, or use another scheduler profile for this pod.",
+        ),
+        DocumentedReason(
+            CONFLICT,
+            means="The pod's required node affinity selects nodes by metadata.name in a way that no node can match.",
+            to_do=(
+                "Correct the matchFields of the pod's node affinity: all of them within one term must name the same "
+                "node."
+            ),
+        ),
+    )
 
     def __init__(self, added: NodeAffinity | None = None) -> None:
         self.added = added

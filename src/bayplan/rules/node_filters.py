@@ -9,7 +9,7 @@ from bayplan.indexing.journal import Change
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import TAINTS, At
 from bayplan.model.labels import UNSCHEDULABLE_TAINT
-from bayplan.model.reasons import Codes, Reason, StatusCode
+from bayplan.model.reasons import Codes, DocumentedReason, Reason, StatusCode
 from bayplan.model.workloads import HostPort, Workload
 from bayplan.rules.rule import Failure, Rule
 
@@ -28,6 +28,13 @@ class NodeUnschedulable(Rule):
     id = "node-unschedulable"
     reasons_by_code = (CORDONED,)
     follows_workloads = False
+    documented = (
+        DocumentedReason(
+            CORDONED,
+            means="The node is cordoned: spec.unschedulable is true, and the pod does not tolerate it.",
+            to_do="When the maintenance of the node is done: kubectl uncordon NODE.",
+        ),
+    )
 
     def part(self, workload: Workload, index: PlacementIndex) -> str | None:
         del index
@@ -53,6 +60,16 @@ class NodeName(Rule):
     id = "node-name"
     reasons_by_code = (OTHER_NODE,)
     follows_workloads = False
+    documented = (
+        DocumentedReason(
+            OTHER_NODE,
+            means="The pod's spec.nodeName is another node.",
+            to_do=(
+                "Leave spec.nodeName empty and let the scheduler choose. To restrict a pod to one node, use node "
+                "affinity."
+            ),
+        ),
+    )
 
     def part(self, workload: Workload, index: PlacementIndex) -> str | None:
         del index
@@ -76,6 +93,13 @@ class NodePorts(Rule):
     name = "NodePorts"
     id = "node-ports"
     reasons_by_code = (TAKEN,)
+    documented = (
+        DocumentedReason(
+            TAKEN,
+            means="A pod on the node uses a host port that this pod requests, with the same protocol and address.",
+            to_do="Use a Service instead of hostPort, use another port, or add nodes: only one such pod fits per node.",
+        ),
+    )
 
     def part(self, workload: Workload, index: PlacementIndex) -> Ports | None:
         del index

@@ -3,15 +3,41 @@
 from __future__ import annotations
 
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.model.reasons import Reason, StatusCode
+from bayplan.model.reasons import DocumentedReason, Reason, StatusCode
 from bayplan.model.workloads import Workload
 from bayplan.rules.rule import Rule
+
+UNREADABLE = Reason("unreadable-rule", "<problem>", StatusCode.UNRESOLVABLE)
+# Given before any rule is asked; no other rule is a better place for their pages.
+GATED = Reason("scheduling-gates", "Scheduling is blocked due to non-empty scheduling gates", StatusCode.UNRESOLVABLE)
+NO_NODES = Reason("no-nodes", "no nodes available to schedule pods", StatusCode.UNRESOLVABLE)
 
 
 class Placeable(Rule):
     name = "Bayplan"
     id = "placeable"
     follows_workloads = False
+    documented = (
+        DocumentedReason(
+            UNREADABLE,
+            means=(
+                "The pod's annotation bayplan.io/affinity cannot be parsed; the message says where. It is never used "
+                "in part, because a rule must not be ignored silently."
+            ),
+            to_do="Correct the annotation: `bayplan validate` reports every fault in it.",
+        ),
+        DocumentedReason(
+            GATED,
+            means="The pod has spec.schedulingGates. It is not scheduled until all gates are removed.",
+            to_do="The controller that set a gate removes it; the name of the gate shows which controller that is.",
+            plugin="SchedulingGates",
+        ),
+        DocumentedReason(
+            NO_NODES,
+            means="The cluster has no nodes.",
+            to_do="Add the nodes to the input: kubectl get nodes -o yaml > nodes.yaml, then -f nodes.yaml.",
+        ),
+    )
 
     def part(self, workload: Workload, index: PlacementIndex) -> str | None:
         """The fault, if there is one: API servers reject a term without a topology key, an annotation may hold it."""
@@ -24,4 +50,4 @@ class Placeable(Rule):
 
     def pre_filter(self, state: str, index: PlacementIndex) -> Reason:
         del index
-        return Reason("unreadable-rule", state, StatusCode.UNRESOLVABLE)
+        return UNREADABLE.filled(problem=state)

@@ -13,10 +13,11 @@ from bayplan.indexing.capacity import NONZERO_RESOURCES, PODS
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import At
 from bayplan.model import quantities
-from bayplan.model.reasons import Codes, Reason, Scores, StatusCode
+from bayplan.model.reasons import Codes, DocumentedReason, Reason, Scores, StatusCode
 from bayplan.model.workloads import Requests, Workload
 from bayplan.rules.rule import MAX_SCORE, Failure, Rule
 
+INSUFFICIENT = Reason("insufficient-<resource>", "Insufficient <resource>", StatusCode.UNSCHEDULABLE)
 TOO_MANY_PODS = Reason("too-many-pods", "Too many pods", StatusCode.UNSCHEDULABLE)
 UNRESOLVABLE_BIT = 1 << 62
 NATIVE = ("cpu", "memory", "ephemeral-storage")
@@ -48,6 +49,24 @@ class ResourcesFit(Rule):
     name = "NodeResourcesFit"
     id = "resources"
     follows_requests = True
+    documented = (
+        DocumentedReason(
+            INSUFFICIENT,
+            means=(
+                "The pod requests more of the resource than the node has free: its allocatable amount minus the "
+                "requests of its pods. Requests count, not usage."
+            ),
+            to_do=(
+                "Lower the requests if they are higher than needed, or free or add nodes. If the request exceeds the "
+                "allocatable amount of every node, only larger nodes help."
+            ),
+        ),
+        DocumentedReason(
+            TOO_MANY_PODS,
+            means="The node runs as many pods as its kubelet allows (allocatable pods, often 110).",
+            to_do="Add nodes, or raise maxPods of the kubelet if the pod network has enough addresses.",
+        ),
+    )
 
     def __init__(
         self,

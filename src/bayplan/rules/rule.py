@@ -19,7 +19,7 @@ from bayplan.indexing.evaluations import Touched
 from bayplan.indexing.journal import Change, ChangeType
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import At, ValueColumn
-from bayplan.model.reasons import Codes, Mask, Reason, Scores
+from bayplan.model.reasons import Codes, DocumentedReason, Mask, Reason, Scores
 from bayplan.model.workloads import Workload
 
 MAX_SCORE = 100  # of a normalised score (kube-scheduler: MaxNodeScore)
@@ -57,7 +57,8 @@ class Rule(ABC):
     """
     `name` is kube-scheduler's, `id` ours. `weight` multiplies the normalised score; `filters` enables `reject`.
 
-    `reasons_by_code` holds the reason for each code from 1 on, where a code always means the same.
+    `reasons_by_code` holds the reason for each code from 1 on, where a code always means the same. `documented` holds
+    the page of every reason that the rule gives; a reason that several rules give has its page at one of them.
     """
 
     name: ClassVar[str]
@@ -66,6 +67,7 @@ class Rule(ABC):
     filters: bool = True
     scaling: ClassVar[Scaling] = Scaling.NONE
     reasons_by_code: ClassVar[tuple[Reason, ...]] = ()
+    documented: ClassVar[tuple[DocumentedReason, ...]] = ()
     state_source: ClassVar[StateSource] = StateSource.NONE  # if another one, the state has its `generation`
     follows_workloads: ClassVar[bool] = True  # False: placed workloads do not matter, only targets do
     follows_requests: ClassVar[bool] = False  # True: a workload that comes or leaves matters on its own targets

@@ -9,7 +9,7 @@ import numpy as np
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ALL, TAINTS, At
 from bayplan.model.labels import HARD_EFFECTS, PREFER_NO_SCHEDULE, Taint, Toleration, tolerated
-from bayplan.model.reasons import Codes, Mask, Reason, Scores, StatusCode
+from bayplan.model.reasons import Codes, DocumentedReason, Mask, Reason, Scores, StatusCode
 from bayplan.model.workloads import Workload
 from bayplan.rules.rule import MAX_SCORE, Failure, Rule, Scaling
 
@@ -24,6 +24,16 @@ class TaintToleration(Rule):
     reasons_by_code = (UNTOLERATED,)
     follows_workloads = False
     scaling = Scaling.BY_EXTREMES
+    documented = (
+        DocumentedReason(
+            UNTOLERATED,
+            means="The node has a taint with the effect NoSchedule or NoExecute that no toleration of the pod matches.",
+            to_do=(
+                "If the pod may run there, add a toleration for the taint. If the taint is obsolete, remove it: "
+                "kubectl taint nodes NODE KEY-."
+            ),
+        ),
+    )
 
     def part(self, workload: Workload, index: PlacementIndex) -> Tolerations:
         del index

@@ -20,7 +20,7 @@ from bayplan.indexing.slots import ABSENT, ALL, At, ValueColumn
 from bayplan.indexing.term_table import Counter, TermEntry
 from bayplan.model.labels import EVERYTHING, Toleration
 from bayplan.model.node_selectors import ANY_NODE, NodeAffinity
-from bayplan.model.reasons import Codes, Mask, Reason, Scores, StatusCode
+from bayplan.model.reasons import Codes, DocumentedReason, Mask, Reason, Scores, StatusCode
 from bayplan.model.terms import HOSTNAME, TARGET, ZONE, PeerTerm, TermPart
 from bayplan.model.workloads import SpreadConstraint, Workload
 from bayplan.rules import node_affinity, taint_toleration
@@ -128,6 +128,25 @@ class TopologySpread(Rule):
     id = "topology-spread"
     scaling = Scaling.BY_ALL
     state_source = StateSource.TARGETS
+    documented = (
+        DocumentedReason(
+            CONSTRAINTS_NOT_MATCHED,
+            means=(
+                "With the pod, this node's topology domain would have more than maxSkew matching pods above the domain "
+                "with the fewest, and the constraint has whenUnsatisfiable: DoNotSchedule."
+            ),
+            to_do=(
+                "Check the domain with the fewest pods: its nodes may be full, cordoned or tainted, and still count. "
+                "With nodeTaintsPolicy: Honor, tainted nodes do not count. Otherwise raise maxSkew, or use "
+                "ScheduleAnyway."
+            ),
+        ),
+        DocumentedReason(
+            LABEL_MISSING,
+            means="The node does not have the label of the constraint's topologyKey, so it is in no topology domain.",
+            to_do="Label the node, or exclude such nodes with node affinity.",
+        ),
+    )
 
     def __init__(self, defaults: tuple[SpreadConstraint, ...] = SYSTEM_DEFAULTS, *, system: bool = True) -> None:
         self.defaults = defaults

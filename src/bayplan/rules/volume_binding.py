@@ -18,13 +18,19 @@ from bayplan.indexing.slots import At
 from bayplan.model import labels
 from bayplan.model.labels import IN, Selector
 from bayplan.model.node_selectors import NodeTerm
-from bayplan.model.reasons import Codes, Mask, Reason, Slots, StatusCode
+from bayplan.model.reasons import Codes, DocumentedReason, Mask, Reason, Slots, StatusCode
 from bayplan.model.volumes import Claim, Volume
 from bayplan.model.workloads import Workload
 from bayplan.rules import node_affinity
 from bayplan.rules.rule import Failure
-from bayplan.rules.volume_claims import ClaimPart, ClaimRule, claim_part, missing_claim
+from bayplan.rules.volume_claims import CLAIM_MISSING, ClaimPart, ClaimRule, claim_part, missing_claim
 
+LOST = Reason(
+    "claim-lost",
+    'persistentvolumeclaim "<name>" bound to non-existent persistentvolume "<volume>"',
+    StatusCode.UNRESOLVABLE,
+)
+DELETED = Reason("claim-deleted", 'persistentvolumeclaim "<name>" is being deleted', StatusCode.UNRESOLVABLE)
 UNBOUND = Reason("claim-unbound", "pod has unbound immediate PersistentVolumeClaims", StatusCode.UNRESOLVABLE)
 ELSEWHERE = Reason("volume-elsewhere", "node(s) didn't match PersistentVolume's node affinity", StatusCode.UNRESOLVABLE)
 NO_VOLUME = Reason("volume-none", "node(s) didn't find available persistent volumes to bind", StatusCode.UNRESOLVABLE)
@@ -41,6 +47,68 @@ WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
 class VolumeBinding(ClaimRule):
     name = "VolumeBinding"
     id = "volume-binding"
+    documented = (
+        DocumentedReason(
+            CLAIM_MISSING,
+            means=(
+                "The pod mounts a PersistentVolumeClaim that is not in its namespace. For an ephemeral volume the text "
+                "is `waiting for ephemeral volume controller to create the persistentvolumeclaim`."
+            ),
+            to_do="Create the claim, correct its name, or add its manifest with -f.",
+        ),
+        DocumentedReason(
+            UNBOUND,
+            means=(
+                "A claim of the pod has no volume yet, although its class binds immediately (volumeBindingMode: "
+                "Immediate)."
+            ),
+            to_do=(
+                "Find out why the claim is pending: kubectl describe pvc NAME. With a class that has "
+                "WaitForFirstConsumer, the scheduler chooses the node first."
+            ),
+        ),
+        DocumentedReason(
+            LOST,
+            means="The volume that the claim was bound to does not exist any more.",
+            to_do="Restore the volume, or delete and recreate the claim; its data is lost with the volume.",
+        ),
+        DocumentedReason(
+            DELETED,
+            means="A claim of the pod is deleted. It is removed when no pod uses it, and new pods cannot use it.",
+            to_do="Wait until the claim is removed, and create it again.",
+        ),
+        DocumentedReason(
+            ELSEWHERE,
+            means="A volume of the pod is accessible only from other nodes: a local disk, or a disk in another zone.",
+            to_do="Free resources on the nodes that can access the volume, or move the data.",
+        ),
+        DocumentedReason(
+            NO_VOLUME,
+            means=(
+                "A claim of the pod waits for its first consumer, and for this node there is no free volume of its "
+                "class, size and access mode, and none can be provisioned."
+            ),
+            to_do=(
+                "Create volumes that this node can access, or check the provisioner and allowedTopologies of the class."
+            ),
+        ),
+        DocumentedReason(
+            NO_SPACE,
+            means=(
+                "A claim of the pod waits for its first consumer, and the storage driver reports (CSIStorageCapacity) "
+                "too little capacity for a volume of that size on this node."
+            ),
+            to_do="Free or add storage that the node can access, or request a smaller volume.",
+        ),
+        DocumentedReason(
+            GONE,
+            means="A claim of the pod is bound to a volume that does not exist.",
+            to_do=(
+                "Restore the volume, or delete and recreate the claim. If the input is a dump, include the "
+                "PersistentVolumes."
+            ),
+        ),
+    )
 
     def pre_filter(self, state: ClaimPart, index: PlacementIndex) -> Reason | None:
         missing = missing_claim(state, index)
@@ -48,11 +116,9 @@ class VolumeBinding(ClaimRule):
             return missing
         for claim in state.known(index):
             if claim.lost:
-                text = f'persistentvolumeclaim "{claim.name}" bound to non-existent persistentvolume "{claim.volume}"'
-                return Reason("claim-lost", text, StatusCode.UNRESOLVABLE)
+                return LOST.filled(name=claim.name, volume=claim.volume)
             if claim.terminating:
-                text = f'persistentvolumeclaim "{claim.name}" is being deleted'
-                return Reason("claim-deleted", text, StatusCode.UNRESOLVABLE)
+                return DELETED.filled(name=claim.name)
         # Only a claim whose class delays binding may be unbound, and only if it names no volume.
         for claim in state.known(index):
             storage_class = index.storage.classes.get(claim.storage_class)

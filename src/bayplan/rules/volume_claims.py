@@ -15,6 +15,13 @@ from bayplan.model.volumes import AvailableSpace, Claim, Volume
 from bayplan.model.workloads import Claims, Workload
 from bayplan.rules.rule import Rule
 
+CLAIM_MISSING = Reason("claim-missing", 'persistentvolumeclaim "<name>" not found', StatusCode.UNRESOLVABLE)
+CLAIM_AWAITED = Reason(
+    "claim-missing",
+    'waiting for ephemeral volume controller to create the persistentvolumeclaim "<name>"',
+    StatusCode.UNRESOLVABLE,
+)
+
 
 class ClaimPart(msgspec.Struct, frozen=True):
     namespace: str
@@ -41,11 +48,8 @@ def missing_claim(part: ClaimPart, index: PlacementIndex) -> Reason | None:
     """The reason to reject every node because a claim does not exist, if one does not."""
     for name in part.names.names:
         if f"{part.namespace}/{name}" not in index.storage.claims:
-            if name in part.names.ephemeral:
-                text = f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{name}"'
-            else:
-                text = f'persistentvolumeclaim "{name}" not found'
-            return Reason("claim-missing", text, StatusCode.UNRESOLVABLE)
+            reason = CLAIM_AWAITED if name in part.names.ephemeral else CLAIM_MISSING
+            return reason.filled(name=name)
     return None
 
 

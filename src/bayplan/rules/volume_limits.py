@@ -13,7 +13,7 @@ from bayplan.indexing.evaluations import Touched
 from bayplan.indexing.journal import Change, ChangeType
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ALL, At
-from bayplan.model.reasons import Codes, Mask, Reason, StatusCode
+from bayplan.model.reasons import Codes, DocumentedReason, Mask, Reason, StatusCode
 from bayplan.model.volumes import Attachment, VolumeHandle
 from bayplan.model.workloads import Workload
 from bayplan.rules.rule import Failure
@@ -28,6 +28,19 @@ class VolumeLimits(ClaimRule):
     name = "NodeVolumeLimits"
     id = "volume-limits"
     reasons_by_code = (TOO_MANY,)
+    documented = (
+        DocumentedReason(
+            TOO_MANY,
+            means=(
+                "With the pod's volumes, the node would exceed the number of volumes that the storage driver can "
+                "attach to it (CSINode, allocatable.count)."
+            ),
+            to_do=(
+                "Add nodes, move pods with volumes of that driver to other nodes, or use one volume for several "
+                "directories."
+            ),
+        ),
+    )
 
     def reject(self, state: ClaimPart, index: PlacementIndex, at: At) -> Codes:
         codes = np.zeros(index.slots.capacity, np.int64)

@@ -8,7 +8,7 @@ from bayplan.indexing.evaluations import Touched
 from bayplan.indexing.journal import Change
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ALL, At
-from bayplan.model.reasons import Codes, Reason, StatusCode
+from bayplan.model.reasons import Codes, DocumentedReason, Reason, StatusCode
 from bayplan.model.workloads import Workload
 from bayplan.rules.rule import Failure
 from bayplan.rules.volume_claims import ClaimPart, ClaimRule, has_claims, missing_claim
@@ -25,6 +25,13 @@ class VolumeRestrictions(ClaimRule):
     name = "VolumeRestrictions"
     id = "volume-restrictions"
     reasons_by_code = (IN_USE,)
+    documented = (
+        DocumentedReason(
+            IN_USE,
+            means="Another pod uses a claim that only one pod at a time can use.",
+            to_do="Wait until the other pod ends, or use the access mode ReadWriteOnce or ReadWriteMany.",
+        ),
+    )
 
     def pre_filter(self, state: ClaimPart, index: PlacementIndex) -> Reason | None:
         return missing_claim(state, index)

@@ -6,7 +6,7 @@ import numpy as np
 
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ALL, At
-from bayplan.model.reasons import Codes, Mask, Reason, StatusCode
+from bayplan.model.reasons import Codes, DocumentedReason, Mask, Reason, StatusCode
 from bayplan.model.terms import REGION, ZONE
 from bayplan.model.workloads import Workload
 from bayplan.rules.rule import Failure
@@ -14,6 +14,14 @@ from bayplan.rules.volume_binding import WAIT_FOR_FIRST_CONSUMER
 from bayplan.rules.volume_claims import ClaimPart, ClaimRule, missing_claim
 
 ELSEWHERE = Reason("volume-zone", "node(s) had no available volume zone", StatusCode.UNRESOLVABLE)
+VOLUME_MISSING = Reason("volume-missing", 'persistentvolume "<name>" not found', StatusCode.UNRESOLVABLE)
+CLAIM_UNNAMED = Reason(
+    "claim-unnamed", "PersistentVolumeClaim had no pv name and storageClass name", StatusCode.UNRESOLVABLE
+)
+CLASS_MISSING = Reason("class-missing", 'storageclass.storage.k8s.io "<name>" not found', StatusCode.UNRESOLVABLE)
+CLASS_UNCLEAR = Reason("class-unclear", 'VolumeBindingMode not set for StorageClass "<name>"', StatusCode.UNRESOLVABLE)
+VOLUME_UNNAMED = Reason("volume-unnamed", "PersistentVolume had no name", StatusCode.UNRESOLVABLE)
+
 OLD_ZONE = "failure-domain.beta.kubernetes.io/zone"
 OLD_REGION = "failure-domain.beta.kubernetes.io/region"
 CURRENT_NAME = {OLD_ZONE: ZONE, OLD_REGION: REGION}
@@ -25,6 +33,38 @@ class VolumeZone(ClaimRule):
     name = "VolumeZone"
     id = "volume-zone"
     reasons_by_code = (ELSEWHERE,)
+    documented = (
+        DocumentedReason(
+            ELSEWHERE,
+            means="A volume of the pod has a zone or region label that the node does not have.",
+            to_do="Free resources in the volume's zone, or move the data.",
+        ),
+        DocumentedReason(
+            VOLUME_MISSING,
+            means="The volume that a claim names does not exist.",
+            to_do="Restore the volume, or recreate the claim. If the input is a dump, include the PersistentVolumes.",
+        ),
+        DocumentedReason(
+            CLAIM_UNNAMED,
+            means="The claim has neither a volume nor a storage class to provision one.",
+            to_do="Set storageClassName, or mark one class as the default.",
+        ),
+        DocumentedReason(
+            CLASS_MISSING,
+            means="The storage class that a claim names does not exist.",
+            to_do="Create the class or correct its name. If the input is a dump, include the StorageClasses.",
+        ),
+        DocumentedReason(
+            CLASS_UNCLEAR,
+            means="The storage class has no volumeBindingMode. API servers set a default, so the class is from a file.",
+            to_do="Set volumeBindingMode: Immediate or WaitForFirstConsumer.",
+        ),
+        DocumentedReason(
+            VOLUME_UNNAMED,
+            means="The class of the claim binds immediately, but the claim has no volume.",
+            to_do="Find out why the claim is pending: kubectl describe pvc NAME.",
+        ),
+    )
 
     def pre_filter(self, state: ClaimPart, index: PlacementIndex) -> Reason | None:
         missing = missing_claim(state, index)
@@ -33,19 +73,17 @@ class VolumeZone(ClaimRule):
         for claim in state.known(index):
             if claim.volume:
                 if claim.volume not in index.storage.volumes:
-                    return _unresolvable("volume-missing", f'persistentvolume "{claim.volume}" not found')
+                    return VOLUME_MISSING.filled(name=claim.volume)
                 continue
             if not claim.storage_class:
-                return _unresolvable("claim-unnamed", "PersistentVolumeClaim had no pv name and storageClass name")
+                return CLAIM_UNNAMED
             storage_class = index.storage.classes.get(claim.storage_class)
             if storage_class is None:
-                text = f'storageclass.storage.k8s.io "{claim.storage_class}" not found'
-                return _unresolvable("class-missing", text)
+                return CLASS_MISSING.filled(name=claim.storage_class)
             if storage_class.binding_mode is None:
-                text = f'VolumeBindingMode not set for StorageClass "{claim.storage_class}"'
-                return _unresolvable("class-unclear", text)
+                return CLASS_UNCLEAR.filled(name=claim.storage_class)
             if storage_class.binding_mode != WAIT_FOR_FIRST_CONSUMER:
-                return _unresolvable("volume-unnamed", "PersistentVolume had no name")
+                return VOLUME_UNNAMED
         return None
 
     def reject(self, state: ClaimPart, index: PlacementIndex, at: At) -> Codes | None:
@@ -96,7 +134,3 @@ def _has(key: str, values: tuple[str, ...], index: PlacementIndex) -> Mask:
     listed = np.zeros(column.n_domains, np.int64)
     listed[[column.by_value[value] for value in values if value in column.by_value]] = 1
     return column.gather(listed, ALL) > 0
-
-
-def _unresolvable(reason_id: str, text: str) -> Reason:
-    return Reason(reason_id, text, StatusCode.UNRESOLVABLE)

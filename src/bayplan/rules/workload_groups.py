@@ -20,7 +20,7 @@ from bayplan.indexing.slots import ALL, At
 from bayplan.indexing.term_table import Reach, TermEntry
 from bayplan.model.bindings import AFFINITY_GROUP, ANTI_AFFINITY_GROUP
 from bayplan.model.labels import equals
-from bayplan.model.reasons import Codes, Reason, StatusCode
+from bayplan.model.reasons import Codes, DocumentedReason, Reason, StatusCode
 from bayplan.model.terms import TARGET, PeerTerm, TermPart
 from bayplan.model.workloads import Workload
 from bayplan.rules.rule import Failure, Rule
@@ -97,6 +97,21 @@ class WorkloadGroupAffinity(_GroupRule):
     label = AFFINITY_GROUP
     counts_leaving = False
     reasons_by_code = (PEER_ELSEWHERE,)
+    documented = (
+        DocumentedReason(
+            PEER_ELSEWHERE,
+            means=(
+                "Another workload of the same affinity group (workloadAffinity.affinity.groupByLabelKey) is placed, "
+                "and not on this cluster. A cluster is feasible only if every placed member of the group is on it. For "
+                "the first member, every cluster is feasible."
+            ),
+            to_do=(
+                "`bayplan explain` names the members on other clusters. If they are on different clusters, no cluster "
+                "is feasible for another member: move them to one cluster first, or give this workload another label "
+                "value."
+            ),
+        ),
+    )
 
     def reject(self, state: GroupState, index: PlacementIndex, at: At) -> Codes:
         del index
@@ -117,6 +132,19 @@ class WorkloadGroupAntiAffinity(_GroupRule):
     label = ANTI_AFFINITY_GROUP
     counts_leaving = True
     reasons_by_code = (PEER_HERE,)
+    documented = (
+        DocumentedReason(
+            PEER_HERE,
+            means=(
+                "Another workload of the same anti-affinity group (workloadAffinity.antiAffinity.groupByLabelKey) is "
+                "on this cluster."
+            ),
+            to_do=(
+                "`bayplan explain` names the workload. A policy without a cluster spread constraint uses every cluster "
+                "and leaves none for other members of the group: set maxGroups."
+            ),
+        ),
+    )
 
     def reject(self, state: GroupState, index: PlacementIndex, at: At) -> Codes:
         del index

@@ -15,7 +15,7 @@ import numpy as np
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import At
 from bayplan.indexing.term_table import Reach
-from bayplan.model.reasons import Reason, Scores, StatusCode
+from bayplan.model.reasons import DocumentedReason, Reason, Scores, StatusCode
 from bayplan.model.terms import TARGET, AffinityTerms
 from bayplan.model.workloads import Workload
 from bayplan.rules.inter_pod_affinity import (
@@ -73,6 +73,20 @@ class _WorkloadTerms(InterPodAffinity):
 class WorkloadTermAffinity(_WorkloadTerms):
     name = "WorkloadAffinity"
     id = "workload-terms"
+    documented = (
+        DocumentedReason(
+            NO_PEER,
+            means=(
+                "A required term of the placement's workloadAffinity matches no peer in the cluster's topology domain: "
+                "the cluster itself, its zone, region or provider, or all clusters with the same label. The exception "
+                "is the first workload of a set that matches its own terms."
+            ),
+            to_do=(
+                "Compare the term's selector and namespaces with the labels of the templates that it should match, and "
+                "place those first. If the affinity is not essential, make the term a preferred one."
+            ),
+        ),
+    )
 
     def part(self, workload: Workload, index: PlacementIndex) -> InterPodAffinityPart | None:  # type: ignore[override]
         affinity = workload.needs.affinity
@@ -101,6 +115,31 @@ class WorkloadTermAffinity(_WorkloadTerms):
 class WorkloadTermAntiAffinity(_WorkloadTerms):
     name = "WorkloadAntiAffinity"
     id = "workload-anti-terms"
+    documented = (
+        DocumentedReason(
+            PEER,
+            means=(
+                "A required term of the placement's workloadAntiAffinity matches a peer in the cluster's topology "
+                "domain."
+            ),
+            to_do=(
+                "`bayplan explain` names the peers. Limit the number of clusters of each of them (maxGroups), use a "
+                "smaller topology domain, or make the term a preferred one."
+            ),
+        ),
+        DocumentedReason(
+            OWNER,
+            means=(
+                "A workload in the cluster's topology domain has a required anti-affinity term that matches this "
+                "workload. Anti-affinity is symmetric: the term of the existing workload applies although this "
+                "workload has none."
+            ),
+            to_do=(
+                "`bayplan explain` names the owners of the term. Change the labels of this template so that the "
+                "selector no longer matches it, or narrow the selector."
+            ),
+        ),
+    )
 
     def part(self, workload: Workload, index: PlacementIndex) -> InterPodAffinityPart | None:  # type: ignore[override]
         terms = workload.needs.affinity.anti_required
