@@ -13,11 +13,10 @@ import msgspec
 
 from bayplan.assigning import cluster_ranking, divide_replicas, failback, group_failover, select_clusters
 from bayplan.assigning.candidates import ClusterCandidate, NoClusterFit, Unassignable
+from bayplan.assigning.cluster_ranking import FleetEngine
 from bayplan.engine.filtering import Verdicts
 from bayplan.explaining import fit_error
-from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.workloads import Workload
-from bayplan.rules.rule import Rule
 
 
 class FleetDecision(msgspec.Struct, frozen=True):
@@ -50,16 +49,17 @@ class AffinityAttempt(msgspec.Struct, frozen=True):
     failure: Unassignable | None = None
 
 
-def schedule(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -> FleetDecision:
+def schedule(workload: Workload, engine: FleetEngine) -> FleetDecision:
     """Decide which clusters get how many replicas. Reads the index, places nothing."""
     binding = workload.binding
     assert binding is not None
     if workload.unplaceable:
         return FleetDecision(reason=Unassignable.reason, errors=(workload.unplaceable,))
+    index = engine.index
     with group_failover.with_leaving_peers(workload, index):
-        decision = _try_affinities(workload, index, rules)
+        decision = _try_affinities(workload, engine)
         if binding.may_fail_back and decision.placed:
-            fresh = _try_affinities(failback.as_unplaced(workload), index, rules)
+            fresh = _try_affinities(failback.as_unplaced(workload), engine)
             if fresh.placed and failback.is_better(
                 binding, (fresh.observed, fresh.shares), (decision.observed, decision.shares), index
             ):
@@ -67,7 +67,7 @@ def schedule(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -
         return decision
 
 
-def _try_affinities(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -> FleetDecision:
+def _try_affinities(workload: Workload, engine: FleetEngine) -> FleetDecision:
     """Try the affinity terms from the one observed last on; the first that succeeds decides."""
     binding = workload.binding
     assert binding is not None
@@ -78,7 +78,7 @@ def _try_affinities(workload: Workload, index: PlacementIndex, rules: Sequence[R
     failed: list[AffinityAttempt] = []
     for group in groups[start:]:
         trying = msgspec.structs.replace(workload, binding=msgspec.structs.replace(binding, group=group))
-        attempt = _try_affinity(trying, index, rules)
+        attempt = _try_affinity(trying, engine)
         if attempt.failure is None:
             errors = tuple([str(one.failure) for one in failed])
             return FleetDecision(group.name, attempt.shares, "", errors, attempt.verdicts, attempt.ranked)
@@ -89,11 +89,12 @@ def _try_affinities(workload: Workload, index: PlacementIndex, rules: Sequence[R
     return FleetDecision("", (), first.failure.reason, errors, first.verdicts, first.ranked)
 
 
-def _try_affinity(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -> AffinityAttempt:
+def _try_affinity(workload: Workload, engine: FleetEngine) -> AffinityAttempt:
     """The four stages for one affinity term (karmada-scheduler: genericScheduler.Schedule)."""
     binding = workload.binding
     assert binding is not None
-    fitting = cluster_ranking.find_clusters_that_fit(workload, index, rules)
+    index = engine.index
+    fitting = cluster_ranking.find_clusters_that_fit(workload, engine)
     ranked = cluster_ranking.prioritize_clusters(workload, fitting, index)
     if not len(ranked):
         message = fit_error.sentence(fitting.verdicts, index, noun="clusters")

@@ -6,22 +6,19 @@ Decide where one workload is placed: the whole line on one screen.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import msgspec
 
 from bayplan.assigning import best_target
-from bayplan.engine import equivalence, filtering, ranking, scoring
-from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.engine import filtering, ranking, scoring
+from bayplan.engine.engine import Engine
 from bayplan.model.workloads import Workload
-from bayplan.rules.rule import Rule
 
 
 class Decision(msgspec.Struct, frozen=True):
     """
     The slot chosen for a workload, -1 if no target is feasible, with the arrays that the choice is made from.
 
-    The arrays belong to the caches of the index: call `explaining` before the next change of the index.
+    The arrays belong to the caches of the engine: call `explaining` before the next change of the index.
     """
 
     verdicts: filtering.Verdicts
@@ -33,23 +30,23 @@ class Decision(msgspec.Struct, frozen=True):
         return self.slot >= 0
 
 
-def schedule(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -> Decision:
+def schedule(workload: Workload, engine: Engine) -> Decision:
     """Decide where one workload is placed. Reads the index, places nothing."""
-    verdicts = filtering.run(rules, workload, index)
+    verdicts = filtering.run(workload, engine)
     if not verdicts.feasible.any():
         return Decision(verdicts)
-    ranking = scoring.run(verdicts, index)
-    return Decision(verdicts, ranking, int(best_target.best(ranking.totals, verdicts.feasible, index)[0]))
+    ranking = scoring.run(verdicts, engine.index)
+    return Decision(verdicts, ranking, int(best_target.best(ranking.totals, verdicts.feasible, engine.index)[0]))
 
 
-def choose(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -> tuple[int, int]:
+def choose(workload: Workload, engine: Engine) -> tuple[int, int]:
     """
     The slot that `schedule` chooses and its total, (-1, 0) if no target is feasible.
 
     The same answer without the arrays that explain it, from a ranking that the whole equivalence class shares.
     """
-    equivalence_class = equivalence.equivalence_class_of(rules, workload, index)
-    if equivalence_class.is_rankable(index):
-        return ranking.ranking_of(equivalence_class, index).best()
-    decision = schedule(workload, index, rules)
+    equivalence_class = engine.class_of(workload)
+    if equivalence_class.is_rankable():
+        return ranking.ranking_of(equivalence_class, engine.index).best()
+    decision = schedule(workload, engine)
     return decision.slot, 0 if decision.ranking is None else int(decision.ranking.totals[decision.slot])

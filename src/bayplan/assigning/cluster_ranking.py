@@ -9,11 +9,8 @@ again. What depends on peers, or on where the workload is already, is added for 
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Hashable, Sequence
-from functools import lru_cache
 from itertools import takewhile
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -22,36 +19,43 @@ from numpy.typing import NDArray
 from bayplan.assigning import candidates, estimating
 from bayplan.assigning.candidates import CandidateRows, Candidates
 from bayplan.assigning.go_numbers import MAX_INT32
+from bayplan.caching import BoundedCache
 from bayplan.engine import filtering
+from bayplan.engine.engine import Engine
 from bayplan.engine.filtering import Verdicts
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.bindings import Binding
 from bayplan.model.workloads import Workload
 from bayplan.rules.cluster_affinity import tier_by_target
-from bayplan.rules.rule import Rule
+from bayplan.rules.rule import AnyRule, Rule
 
 ASSIGNED_SCORE = 100  # of a cluster that holds the workload (Karmada: the ClusterLocality plugin)
-MAX_CACHED_BYTES = 64 * 2**20  # of arrays; the least recently used rankings are dropped first
+MAX_CACHED_BYTES = (
+    32 * 2**20
+)  # of arrays, for filters and for rankings; the least recently used rankings are dropped first
 BYTES_PER_CLUSTER = 64  # that one ranking takes
 MIN_CACHED_RANKINGS = 16
 
-Rules = tuple[Rule, ...]
 
+class ClusterFilter(msgspec.Struct):
+    """
+    The verdicts of the rules about clusters alone, and the tier of each cluster by slot, for one `generation`.
 
-class ClusterFilter(msgspec.Struct, frozen=True):
-    """The verdicts of the rules about clusters alone, and the tier of each cluster by slot, for one `generation`."""
+    `used` is when it was last used, as a position in the journal.
+    """
 
     verdicts: Verdicts
     tiers: NDArray[np.int64]
     generation: int
+    used: int
 
 
-class ClusterRanking(msgspec.Struct, frozen=True):
+class ClusterRanking(msgspec.Struct):
     """
     The clusters that pass the filter, in order.
 
     `allocatable` is by slot, shape (capacity,). `replicas` is the number of replicas that it is valid for, None if for
-    any; `generation` is that of the cluster capacity that it was computed from.
+    any; `generation` is that of the cluster capacity that it was computed from, and `used` when it was last used.
     """
 
     filter: ClusterFilter
@@ -59,6 +63,59 @@ class ClusterRanking(msgspec.Struct, frozen=True):
     candidates: Candidates
     replicas: int | None
     generation: int
+    used: int
+
+
+class FleetEngine(Engine):
+    """An engine whose targets are clusters, with the rankings that its bindings share."""
+
+    def __init__(self, index: PlacementIndex, rules: Sequence[AnyRule]) -> None:
+        """The rules about clusters alone come first, then those about peers, which must reject by codes."""
+        super().__init__(index, rules)
+        self.about_clusters = tuple(takewhile(lambda rule: not rule.follows_workloads, self.rules))
+        self.about_peers = self.rules[len(self.about_clusters) :]
+        for rule in self.about_peers:
+            assert type(rule).pre_filter is Rule.pre_filter, f"{rule.id} comes after rules about peers"
+        self._filters: BoundedCache[Hashable, ClusterFilter] = BoundedCache()
+        self._rankings: BoundedCache[Hashable, ClusterRanking] = BoundedCache()
+
+    def ranking_of(self, workload: Workload) -> ClusterRanking:
+        """The ranking of a binding by the rules about clusters alone, as if it were placed nowhere."""
+        binding, index = workload.binding, self.index
+        assert binding is not None
+        filter_key = (tuple([rule.part(workload, index) for rule in self.about_clusters]), binding.group.tiers)
+        key = (filter_key, _counts_capacity(binding), binding.demand)
+        ranking = self._rankings.get(key)
+        if (
+            ranking is None
+            or ranking.filter.generation != index.targets_generation
+            or ranking.generation != index.cluster_capacity.generation
+            or ranking.replicas not in (None, binding.replicas)
+        ):
+            ranking = _ranking(self._filter_of(workload, filter_key), binding, index)
+            self._rankings.put(key, ranking, self._max_cached())
+        ranking.used = ranking.filter.used = index.journal.end
+        return ranking
+
+    def _filter_of(self, workload: Workload, key: Hashable) -> ClusterFilter:
+        assert workload.binding is not None
+        index, found = self.index, self._filters.get(key)
+        if found is None or found.generation != index.targets_generation:
+            results = self.evaluate(workload, self.about_clusters)
+            results = [msgspec.structs.replace(result, exempt_slots=None) for result in results]
+            tiers = tier_by_target(workload.binding.group.tiers, index)
+            verdicts = filtering.verdicts_of(results, index)
+            found = ClusterFilter(verdicts, tiers, index.targets_generation, index.journal.end)
+            self._filters.put(key, found, self._max_cached())
+        return found
+
+    def _max_cached(self) -> int:
+        return max(MIN_CACHED_RANKINGS, MAX_CACHED_BYTES // (BYTES_PER_CLUSTER * self.index.slots.capacity))
+
+    def release(self) -> None:
+        super().release()
+        self._filters.clear()
+        self._rankings.clear()
 
 
 class FittingClusters(msgspec.Struct, frozen=True, gc=False):
@@ -68,15 +125,14 @@ class FittingClusters(msgspec.Struct, frozen=True, gc=False):
     ranking: ClusterRanking
 
 
-def find_clusters_that_fit(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -> FittingClusters:
+def find_clusters_that_fit(workload: Workload, engine: FleetEngine) -> FittingClusters:
     """The verdicts of all rules on the clusters (karmada-scheduler: findClustersThatFit)."""
     assert workload.binding is not None
-    about_clusters, about_peers = split_rules(tuple(rules))
-    ranking = _cached_ranking(workload, index, about_clusters)
+    ranking = engine.ranking_of(workload)
     if workload.binding.previous:  # clusters that hold the workload are exempt from some rules
-        return FittingClusters(filtering.run(rules, workload, index), ranking)
+        return FittingClusters(filtering.run(workload, engine), ranking)
     verdicts = ranking.filter.verdicts
-    for result in filtering.evaluate_rules(about_peers, workload, index):
+    for result in engine.evaluate(workload, engine.about_peers):
         rejected = result.rejected()
         feasible = verdicts.feasible if rejected is None else verdicts.feasible & ~rejected
         verdicts = msgspec.structs.replace(verdicts, results=(*verdicts.results, result), feasible=feasible)
@@ -106,45 +162,6 @@ def prioritize_clusters(workload: Workload, fitting: FittingClusters, index: Pla
     return candidates.ordered_candidates(index.slots, rows)
 
 
-@lru_cache(maxsize=64)
-def split_rules(rules: Rules) -> tuple[Rules, Rules]:
-    """The rules about clusters alone, which come first, and the rules about peers."""
-    about_clusters = tuple(takewhile(lambda rule: not rule.follows_workloads, rules))
-    about_peers = rules[len(about_clusters) :]
-    for rule in about_peers:
-        rejects_by_code = type(rule).pre_filter is Rule.pre_filter
-        assert rejects_by_code, f"{rule.id} comes after rules about peers, so it must reject by codes"
-    return about_clusters, about_peers
-
-
-def _cached_ranking(workload: Workload, index: PlacementIndex, rules: Rules) -> ClusterRanking:
-    """The ranking of the workload by the rules about clusters alone, as if it were placed nowhere."""
-    binding = workload.binding
-    assert binding is not None
-    filter_key = (rules, tuple([rule.part(workload, index) for rule in rules]), binding.group.tiers)
-    key = (filter_key, _counts_capacity(binding), binding.demand)
-    cached: OrderedDict[Hashable, Any] = index.cluster_rankings
-    ranking: ClusterRanking | None = cached.get(key)
-    if (
-        ranking is None
-        or ranking.filter.generation != index.targets_generation
-        or ranking.generation != index.cluster_capacity.generation
-        or ranking.replicas not in (None, binding.replicas)
-    ):
-        found: ClusterFilter | None = cached.get(filter_key)
-        if found is None or found.generation != index.targets_generation:
-            results = filtering.evaluate_rules(rules, workload, index)
-            results = [msgspec.structs.replace(result, exempt_slots=None) for result in results]
-            tiers = tier_by_target(binding.group.tiers, index)
-            found = ClusterFilter(filtering.verdicts_of(results, index), tiers, index.targets_generation)
-            cached[filter_key] = found
-        ranking = cached[key] = _ranking(found, binding, index)
-        while len(cached) > max(MIN_CACHED_RANKINGS, MAX_CACHED_BYTES // (BYTES_PER_CLUSTER * index.slots.capacity)):
-            cached.popitem(last=False)
-    cached.move_to_end(key)
-    return ranking
-
-
 def _ranking(found: ClusterFilter, binding: Binding, index: PlacementIndex) -> ClusterRanking:
     """The clusters that pass the filter, ordered by the replicas of the binding that fit on them."""
     replicas = None
@@ -160,7 +177,7 @@ def _ranking(found: ClusterFilter, binding: Binding, index: PlacementIndex) -> C
     there = allocatable[slots]
     rows = CandidateRows(slots, found.tiers[slots], np.zeros(len(slots), np.int64), there, there)
     ordered = candidates.ordered_candidates(index.slots, rows)
-    return ClusterRanking(found, allocatable, ordered, replicas, index.cluster_capacity.generation)
+    return ClusterRanking(found, allocatable, ordered, replicas, index.cluster_capacity.generation, index.journal.end)
 
 
 def _counts_capacity(binding: Binding) -> bool:

@@ -15,12 +15,12 @@ from bayplan.auditing.layout import ComponentInstance
 from bayplan.auditing.survivability import InstanceGroup, domains_of_events, group_tolerance, label_events
 from bayplan.auditing.workload_groups import ReplicaGroup
 from bayplan.auditing.workload_loss import StrandedPod, as_recreated, place_again
+from bayplan.engine.engine import Engine
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model import labels as label_model
 from bayplan.model.labels import Selector
 from bayplan.model.terms import REGION, ZONE, PodTerm
 from bayplan.model.workloads import Needs, SpreadConstraint, SpreadRequirements, Workload, WorkloadKey, queue_order
-from bayplan.rules.rule import Rule
 
 # Labels that controllers and binding write; they differ between revisions, replicas or nodes.
 VOLATILE_LABELS = frozenset({
@@ -64,8 +64,7 @@ class Stanza(msgspec.Struct, frozen=True):
 def find_stanza(
     one: ReplicaGroup,
     topology_key: str,
-    index: PlacementIndex,
-    rules: Sequence[Rule],
+    engine: Engine,
     *,
     selected: Mapping[str, str] | None = None,
     kinds: Sequence[str] = (SPREAD, ANTI_AFFINITY, SOFT_SPREAD),
@@ -76,6 +75,7 @@ def find_stanza(
     `selected` are the labels of the selector; by default those that all replicas have. None if there are none, or if
     spreading cannot help because no replica may be lost.
     """
+    index = engine.index
     workloads = [index.records[key].workload for key in one.keys if key in index.records]
     labels = dict(_shared_labels(workloads) if selected is None else selected)
     if not labels or len(workloads) - one.group.need < 1:
@@ -84,7 +84,7 @@ def find_stanza(
     for candidate in sorted(
         _candidates(labels, topology_key, workloads, kinds), key=lambda candidate: kinds.index(candidate.kind)
     ):
-        attempt = _attempt(candidate, one, topology_key, index, rules)
+        attempt = _attempt(candidate, one, topology_key, engine)
         if attempt.works:
             return attempt
         tried.append(attempt)
@@ -131,10 +131,9 @@ def _with_anti_affinity(needs: Needs, term: PodTerm) -> Needs:
     return msgspec.structs.replace(needs, affinity=msgspec.structs.replace(needs.affinity, anti_required=(term,)))
 
 
-def _attempt(
-    candidate: _Candidate, one: ReplicaGroup, key: str, index: PlacementIndex, rules: Sequence[Rule]
-) -> Stanza:
+def _attempt(candidate: _Candidate, one: ReplicaGroup, key: str, engine: Engine) -> Stanza:
     """Place all replicas again with the stanza, as in a rollout, and judge the result."""
+    index = engine.index
     events = label_events(key, {name: index.slots.at(slot).labels for name, slot in index.slots.by_name.items()})
     placed: list[tuple[WorkloadKey, str]] = []
     stranded: list[StrandedPod] = []
@@ -148,7 +147,7 @@ def _attempt(
             workload = as_recreated(index.remove(name), node_labels)
             recreated.append(msgspec.structs.replace(workload, needs=candidate.edit(workload.needs), terminating=False))
         for workload in sorted(recreated, key=queue_order):
-            found = place_again(workload, index, rules)
+            found = place_again(workload, engine)
             if isinstance(found, StrandedPod):
                 stranded.append(found)
             else:

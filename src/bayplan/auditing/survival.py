@@ -26,9 +26,8 @@ from bayplan.auditing.survivability import (
 )
 from bayplan.auditing.workload_groups import ReplicaGroup
 from bayplan.auditing.workload_loss import Loss
-from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.engine.engine import Engine
 from bayplan.model.workloads import WorkloadKey
-from bayplan.rules.rule import Rule
 
 ALL_LEVELS = (NODE, *LEVELS)
 MAX_PODS_WITH_FIXES = 20  # stranded pods for which fixes are searched, over all failures; each search is slow
@@ -108,10 +107,9 @@ class Survival(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Rescheduling(msgspec.Struct, frozen=True, kw_only=True):
-    """The input of rescheduling: the index, the rules, and the pods that are lost with their node."""
+    """The input of rescheduling: the engine, and the pods that are lost with their node."""
 
-    index: PlacementIndex
-    rules: Sequence[Rule]
+    engine: Engine
     lost_with_node: frozenset[WorkloadKey] = frozenset()
 
 
@@ -207,7 +205,7 @@ def reschedule(
     Failures that take the same nodes are simulated once. A failure that takes all nodes is skipped. `on_step` is called
     with the number of failures done, their total, and the last event.
     """
-    all_nodes = frozenset(how.index.slots.by_name)
+    all_nodes = frozenset(how.engine.index.slots.by_name)
     distinct: dict[frozenset[str], FailureEvent] = {}
     for event in (event for one in levels for event in one.events):
         nodes = event.nodes & all_nodes
@@ -216,8 +214,7 @@ def reschedule(
     losses: dict[frozenset[str], Loss] = {}
     simulated = workload_loss.simulate_losses(
         distinct.values(),
-        how.index,
-        how.rules,
+        how.engine,
         replicas,
         not_recreated=how.lost_with_node,
         max_fixes=MAX_PODS_WITH_FIXES,

@@ -15,6 +15,7 @@ import numpy as np
 from bayplan import schedule_pod
 from bayplan.auditing.survivability import BELOW_NEED, DOWN, FailureEvent, effect
 from bayplan.auditing.workload_groups import ReplicaGroup
+from bayplan.engine.engine import Engine
 from bayplan.engine.filtering import Verdicts
 from bayplan.explaining import fit_error
 from bayplan.explaining import fixes as what_would_fit
@@ -28,7 +29,6 @@ from bayplan.model.workloads import Workload, WorkloadKey, queue_order
 from bayplan.placing import place_pods
 from bayplan.rules.placeable import GATED
 from bayplan.rules.resources_fit import ResourcesFit
-from bayplan.rules.rule import Rule
 
 Amounts = tuple[tuple[str, int], ...]  # resource → amount, cpu in thousandths
 MAX_UNRANKED_REPLICAS = 8  # of one template, up to which evaluating all nodes for each is cheaper than ranking them
@@ -72,8 +72,7 @@ class Loss(msgspec.Struct, frozen=True):
 
 def simulate_losses(
     events: Iterable[FailureEvent],
-    index: PlacementIndex,
-    rules: Sequence[Rule],
+    engine: Engine,
     groups: Sequence[ReplicaGroup] = (),
     *,
     not_recreated: frozenset[WorkloadKey] = frozenset(),
@@ -92,8 +91,7 @@ def simulate_losses(
         hit = sorted({position for node in event.nodes for position in on_node.get(node, ())})
         loss = simulate_loss(
             event,
-            index,
-            rules,
+            engine,
             [groups[i] for i in hit],
             not_recreated=not_recreated,
             max_fixes=max(0, min(max_fixes, 1)),
@@ -104,8 +102,7 @@ def simulate_losses(
 
 def simulate_loss(
     event: FailureEvent,
-    index: PlacementIndex,
-    rules: Sequence[Rule],
+    engine: Engine,
     groups: Sequence[ReplicaGroup] = (),
     *,
     not_recreated: frozenset[WorkloadKey] = frozenset(),
@@ -119,6 +116,7 @@ def simulate_loss(
     unchanged.
     """
     broken = [one for one in groups if effect(one.group, event) in (DOWN, BELOW_NEED)]
+    index = engine.index
     lost = sorted(node for node in event.nodes if node in index.slots.by_name)
     placed: list[tuple[WorkloadKey, str]] = []
     stranded: list[StrandedPod] = []
@@ -128,7 +126,7 @@ def simulate_loss(
         by_template = Counter(id(workload.needs) for workload in displaced)  # pods of one template share their needs
         for workload in sorted(displaced, key=queue_order):
             ranked = by_template[id(workload.needs)] > MAX_UNRANKED_REPLICAS
-            found = place_again(workload, index, rules, with_fixes=len(stranded) < max_fixes, ranked=ranked)
+            found = place_again(workload, engine, with_fixes=len(stranded) < max_fixes, ranked=ranked)
             if isinstance(found, StrandedPod):
                 stranded.append(found)
                 shortage.update(_requests(workload))
@@ -188,7 +186,7 @@ def as_recreated(workload: Workload, node_labels: Mapping[str, str]) -> Workload
 
 
 def place_again(
-    workload: Workload, index: PlacementIndex, rules: Sequence[Rule], *, with_fixes: bool = False, ranked: bool = False
+    workload: Workload, engine: Engine, *, with_fixes: bool = False, ranked: bool = False
 ) -> str | StrandedPod:
     """
     Place the pod on the index; returns the node, or why it is unschedulable.
@@ -197,13 +195,14 @@ def place_again(
     """
     if workload.gates:
         return StrandedPod(workload.key, f"{GATED.text}: {', '.join(workload.gates)}")
-    slot = schedule_pod.choose(workload, index, rules)[0] if ranked else -1
+    index = engine.index
+    slot = schedule_pod.choose(workload, engine)[0] if ranked else -1
     if slot < 0:
-        decision = schedule_pod.schedule(workload, index, rules)
+        decision = schedule_pod.schedule(workload, engine)
         if not decision.placed:
             nearest, missing = _smallest_shortage(decision.verdicts, workload, index)
             message = fit_error.sentence(decision.verdicts, index)
-            fixes = what_would_fit.find_fixes(workload, index, rules) if with_fixes else []
+            fixes = what_would_fit.find_fixes(workload, engine) if with_fixes else []
             return StrandedPod(workload.key, message, nearest, missing, fixes)
         slot = decision.slot
     target = index.slots.at(slot)

@@ -208,8 +208,9 @@ class _AuditRun:
         )
 
     def _rescheduling_inputs(self) -> tuple[Rescheduling | None, str]:
-        """The index and rules to reschedule displaced pods with, or the reason why they are not rescheduled."""
+        """The engine to reschedule displaced pods with, or the reason why they are not rescheduled."""
         from bayplan.auditing.survival import Rescheduling
+        from bayplan.engine.engine import Engine
 
         if self._workloads is None:
             return None, "the input has no pods"
@@ -221,8 +222,8 @@ class _AuditRun:
             return None, "the nodes have no status.allocatable"
         if bare:
             self._warn([f"{len(bare)} nodes have no status.allocatable and take no pods: {', '.join(bare[:3])}"])
-        rules, lost = options.configured_rules(), self._workloads.lost_with_node
-        return Rescheduling(index=index, rules=rules, lost_with_node=lost), ""
+        engine, lost = Engine(index, options.configured_rules()), self._workloads.lost_with_node
+        return Rescheduling(engine=engine, lost_with_node=lost), ""
 
 
 def _bar(done: int, total: int) -> str:

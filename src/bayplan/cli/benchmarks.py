@@ -16,6 +16,8 @@ from typing import Any
 import msgspec
 
 from bayplan import schedule_binding, schedule_pod
+from bayplan.assigning.cluster_ranking import FleetEngine
+from bayplan.engine.engine import Engine
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.mapping import bindings, pods
 from bayplan.mapping.targets import target_of_cluster, target_of_node
@@ -23,7 +25,7 @@ from bayplan.model.semantics import UPSTREAM, for_fleets
 from bayplan.model.workloads import Workload
 from bayplan.placing import place_pods
 from bayplan.rules import profiles
-from bayplan.rules.rule import Rule
+from bayplan.rules.rule import AnyRule
 from bayplan.wire.fleets import Cluster, ResourceBinding
 from bayplan.wire.nodes import Node
 from bayplan.wire.pods import Pod
@@ -76,7 +78,7 @@ class BenchmarkRun(msgspec.Struct, frozen=True):
         }
 
 
-def of_pods(content: bytes, rules: Sequence[Rule]) -> Callable[[], BenchmarkRun]:
+def of_pods(content: bytes, rules: Sequence[AnyRule]) -> Callable[[], BenchmarkRun]:
     """Parse the input once; each call of the result fills a new index and places all pods."""
     given = msgspec.json.decode(content, type=PodsInput)
     targets = [target_of_node(node) for node in given.nodes]
@@ -89,12 +91,12 @@ def of_pods(content: bytes, rules: Sequence[Rule]) -> Callable[[], BenchmarkRun]
             index.add_target(target)
         for workload, name in running:
             index.add(workload, name)
-        return _timed(waiting, index, rules)
+        return _timed(waiting, Engine(index, rules))
 
     return run
 
 
-def of_fleet(content: bytes, rules: Sequence[Rule]) -> Callable[[], BenchmarkRun]:
+def of_fleet(content: bytes, rules: Sequence[AnyRule]) -> Callable[[], BenchmarkRun]:
     """The same for bindings. Placements do not reduce what clusters report, as with karmada-scheduler."""
     del rules  # a KubeSchedulerConfiguration does not apply to fleets
     given = msgspec.json.decode(content, type=FleetInput)
@@ -108,35 +110,37 @@ def of_fleet(content: bytes, rules: Sequence[Rule]) -> Callable[[], BenchmarkRun
             index.add_target(target)
         for workload, shares in placed:
             index.add_shares(workload, shares)
-        return _timed_fleet(waiting, index, profiles.fleet_rules())
+        return _timed_fleet(waiting, FleetEngine(index, profiles.fleet_rules()))
 
     return run
 
 
-def _timed(waiting: Sequence[Workload], index: PlacementIndex, rules: Sequence[Rule]) -> BenchmarkRun:
+def _timed(waiting: Sequence[Workload], engine: Engine) -> BenchmarkRun:
+    index = engine.index
     placements: list[tuple[str, Any]] = []
     messages: list[str] = []
     with _without_collector():
         start = time.perf_counter()
         for workload in waiting:
-            slot, _ = schedule_pod.choose(workload, index, rules)
+            slot, _ = schedule_pod.choose(workload, engine)
             target = index.slots.at(slot).name if slot >= 0 else ""
             if target:
                 index.add(workload, target)
             else:
-                messages.append(place_pods.fit_failure_of(workload, index, rules).message)
+                messages.append(place_pods.fit_failure_of(workload, engine).message)
             placements.append((workload.key, target))
         seconds = time.perf_counter() - start
     return BenchmarkRun(placements, len(placements) - len(messages), seconds)
 
 
-def _timed_fleet(waiting: Sequence[Workload], index: PlacementIndex, rules: Sequence[Rule]) -> BenchmarkRun:
+def _timed_fleet(waiting: Sequence[Workload], engine: FleetEngine) -> BenchmarkRun:
+    index = engine.index
     placements: list[tuple[str, Any]] = []
     n_placed = 0
     with _without_collector():
         start = time.perf_counter()
         for workload in waiting:
-            decision = schedule_binding.schedule(workload, index, rules)
+            decision = schedule_binding.schedule(workload, engine)
             if decision.shares:
                 index.add_shares(workload, decision.shares)
             placements.append((workload.key, decision.shares))
@@ -158,7 +162,7 @@ def _without_collector() -> Iterator[None]:
         gc.unfreeze()
 
 
-BENCHMARKS: dict[str, Callable[[bytes, Sequence[Rule]], Callable[[], BenchmarkRun]]] = {
+BENCHMARKS: dict[str, Callable[[bytes, Sequence[AnyRule]], Callable[[], BenchmarkRun]]] = {
     "pods": of_pods,
     "fleet": of_fleet,
 }

@@ -18,6 +18,7 @@ Answerer = Callable[[bytes], Any]
 
 def _pods() -> Answerer:
     from bayplan import schedule_pod
+    from bayplan.engine.engine import Engine
     from bayplan.reading import questions
     from bayplan.rules import profiles
     from bayplan.writing import answers
@@ -27,14 +28,15 @@ def _pods() -> Answerer:
     def answer(line: bytes) -> Any:
         question = decode(line)
         situation = questions.pod_situation_of(question)
-        rules = profiles.pod_rules(situation.profile)
-        decision = schedule_pod.schedule(situation.workload, situation.index, rules)
+        engine = Engine(situation.index, profiles.pod_rules(situation.profile))
+        decision = schedule_pod.schedule(situation.workload, engine)
         return answers.pod_answer(question.name, decision, situation.index)
 
     return answer
 
 
 def _preemption() -> Answerer:
+    from bayplan.engine.engine import Engine
     from bayplan.preempting import preemption
     from bayplan.reading import questions
     from bayplan.rules import profiles
@@ -45,8 +47,8 @@ def _preemption() -> Answerer:
     def answer(line: bytes) -> Any:
         question = decode(line)
         asked = questions.preemption_situation_of(question)
-        rules = profiles.pod_rules(asked.profile)
-        found = preemption.preempt(asked.workload, asked.index, rules, asked.disruption_budgets, asked.nominated)
+        engine = Engine(asked.index, profiles.pod_rules(asked.profile))
+        found = preemption.preempt(asked.workload, engine, asked.disruption_budgets, asked.nominated)
         return answers.preemption_answer(question.name, found)
 
     return answer
@@ -54,6 +56,7 @@ def _preemption() -> Answerer:
 
 def _fleet() -> Answerer:
     from bayplan import schedule_binding
+    from bayplan.assigning.cluster_ranking import FleetEngine
     from bayplan.reading import questions
     from bayplan.rules import profiles
     from bayplan.writing import answers
@@ -63,8 +66,9 @@ def _fleet() -> Answerer:
     def answer(line: bytes) -> Any:
         question = decode(line)
         situation = questions.fleet_situation_of(question)
-        decision = schedule_binding.schedule(situation.workload, situation.index, rules)
-        return answers.fleet_answer(question.name, decision, situation.workload, situation.index)
+        engine = FleetEngine(situation.index, rules)
+        decision = schedule_binding.schedule(situation.workload, engine)
+        return answers.fleet_answer(question.name, decision, situation.workload, engine)
 
     return answer
 

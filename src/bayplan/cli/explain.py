@@ -17,7 +17,7 @@ from bayplan.errors import InputError
 if TYPE_CHECKING:
     from bayplan.explaining.explanation import Explanation
     from bayplan.model.workloads import Workload, WorkloadKey
-    from bayplan.placing.place_pods import RulesOf
+    from bayplan.placing.place_pods import EngineOf
     from bayplan.reading.cluster import LoadedCluster
     from bayplan.reading.fleet import Fleet
 
@@ -121,7 +121,7 @@ def explain(
     console: Console,
 ) -> int:
     """Write the explanation; exit code 1 if the workload is unschedulable."""
-    asked, rules_of, in_scope = parse(workload), options.configured_rules_of(), scope.predicate()
+    asked, engines, in_scope = parse(workload), options.configured_engines(), scope.predicate()
     found = loading.load(sources, scope, decisions, console)
     from bayplan.reading.fleet import Fleet
     from bayplan.writing import explanations, versioned
@@ -135,7 +135,7 @@ def explain(
     if isinstance(found, Fleet):
         explained = explain_binding(asked, found, is_included, alone=alone)
     elif asked.kind in _POD_SUFFIXES:
-        explained = explain_pod(asked, found, rules_of, is_included, alone=alone)
+        explained = explain_pod(asked, found, engines(found.index), is_included, alone=alone)
     else:  # only in a fleet can a workload be of any kind
         expected = f"expected KIND/NAME with a kind of {', '.join(_POD_SUFFIXES)}, or NAMESPACE/NAME of a pod"
         raise click.BadParameter(f"{expected}; got {workload!r}", param_hint="KIND/NAME")
@@ -169,7 +169,7 @@ def with_namespace(asked: ExplainRequest, text: str, workloads: Sequence[Workloa
 def explain_pod(
     asked: ExplainRequest,
     cluster: LoadedCluster,
-    rules_of: RulesOf,
+    engine_of: EngineOf,
     is_included: Callable[[Workload], bool],
     *,
     alone: bool,
@@ -182,31 +182,31 @@ def explain_pod(
     running = [r for r in records if asked.matches_pod(r.workload.name) and is_included(r.workload)]
     _check_one_namespace({w.namespace for w in pending} | {r.workload.namespace for r in running}, str(asked))
     if pending:
-        return ExplainedWorkload(_explain_pending(pending, cluster, rules_of, alone=alone))
+        return ExplainedWorkload(_explain_pending(pending, cluster, engine_of, alone=alone))
     if running:
-        found = explanation.explain(running[0].workload, cluster.index, rules_of(running[0].workload))
+        found = explanation.explain(running[0].workload, engine_of(running[0].workload))
         return ExplainedWorkload(found, running[0].shares[0][0])
     raise InputError(f"no pod of {asked} is in the input{_advice(asked, cluster)}")
 
 
 def _explain_pending(
-    requested: Sequence[Workload], cluster: LoadedCluster, rules_of: RulesOf, *, alone: bool
+    requested: Sequence[Workload], cluster: LoadedCluster, engine_of: EngineOf, *, alone: bool
 ) -> Explanation:
     """The explanation of the first requested pod that is unschedulable, else of the first requested pod."""
     from bayplan.explaining import explanation
     from bayplan.placing import place_pods
 
     keys = {workload.key for workload in requested}
-    for placement in place_pods.place_all(requested if alone else cluster.pending, cluster.index, rules_of):
+    for placement in place_pods.place_all(requested if alone else cluster.pending, engine_of):
         workload = placement.workload
         keys.discard(workload.key)
         if workload in requested and not placement.target:
-            found = explanation.explain(workload, cluster.index, rules_of(workload))
+            found = explanation.explain(workload, engine_of(workload))
             # A pod with scheduling gates may fit, but it is not scheduled.
             return msgspec.structs.replace(found, target="", message=placement.message)
         if not keys:
             break
-    return explanation.explain(requested[0], cluster.index, rules_of(requested[0]))
+    return explanation.explain(requested[0], engine_of(requested[0]))
 
 
 def _check_one_namespace(namespaces: set[str], asked: str) -> None:
@@ -232,20 +232,21 @@ def explain_binding(
     asked: ExplainRequest, fleet: Fleet, is_included: Callable[[Workload], bool], *, alone: bool
 ) -> ExplainedWorkload:
     """The explanation of the requested binding; raises InputError if there is none, or if there are several."""
+    from bayplan.assigning.cluster_ranking import FleetEngine
     from bayplan.explaining import explanation
     from bayplan.placing import place_bindings
     from bayplan.rules import profiles
 
-    rules = profiles.fleet_rules()
+    engine = FleetEngine(fleet.index, profiles.fleet_rules())
     placed = {key: record.shares for key, record in fleet.index.records.items()}
     known = {w.key: w for w in (*(r.workload for r in fleet.index.records.values()), *fleet.pending)}
     workload = _only([w for w in known.values() if is_included(w) and asked.matches_binding(w)], asked, known)
     queue = [one.key for one in fleet.pending]
     if not alone and workload.key in queue:
-        for _ in place_bindings.place_all(fleet.pending[: queue.index(workload.key)], fleet.index, rules):
+        for _ in place_bindings.place_all(fleet.pending[: queue.index(workload.key)], engine):
             pass
     current = ", ".join(f"{target}:{n}" if n else target for target, n in placed.get(workload.key, ()))
-    return ExplainedWorkload(explanation.explain_binding(workload, fleet.index, rules), current)
+    return ExplainedWorkload(explanation.explain_binding(workload, engine), current)
 
 
 def _only(matching: Sequence[Workload], asked: ExplainRequest, known: dict[WorkloadKey, Workload]) -> Workload:

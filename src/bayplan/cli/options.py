@@ -19,10 +19,11 @@ from bayplan.cli.connection_options import CONNECTION, ConnectionOptions
 from bayplan.cli.console import Console
 
 if TYPE_CHECKING:
+    from bayplan.indexing.placement_index import PlacementIndex
     from bayplan.mapping.bindings import LabelKeys
     from bayplan.model.workloads import Workload
-    from bayplan.placing.place_pods import RulesOf
-    from bayplan.rules.rule import Rule
+    from bayplan.placing.place_pods import EngineOf
+    from bayplan.rules.rule import AnyRule
 
 DEFAULT_SCHEDULER = "default-scheduler"
 _INPUT, _SCOPE, _DECISIONS, _OUTPUT = "Input", "Scope", "Scheduling", "Output and messages"
@@ -92,14 +93,21 @@ class DecisionOptions(msgspec.Struct, frozen=True):
         )
 
 
-def configured_rules_of() -> RulesOf:
-    """The rules by workload: of the configuration's profile for its `schedulerName`."""
+def configured_engines() -> Callable[[PlacementIndex], EngineOf]:
+    """The engines over an index by workload: of the configuration's profile for its `schedulerName`."""
+    from bayplan.engine.engine import Engine
+
     rules = functools.cache(configured_rules)
     rules(DEFAULT_SCHEDULER)  # reports a bad configuration before any input is read
-    return lambda workload: rules(workload.scheduler_name or DEFAULT_SCHEDULER)
+
+    def over(index: PlacementIndex) -> EngineOf:
+        engine = functools.cache(lambda name: Engine(index, rules(name)))
+        return lambda workload: engine(workload.scheduler_name or DEFAULT_SCHEDULER)
+
+    return over
 
 
-def configured_rules(scheduler_name: str = DEFAULT_SCHEDULER) -> tuple[Rule, ...]:
+def configured_rules(scheduler_name: str = DEFAULT_SCHEDULER) -> tuple[AnyRule, ...]:
     """The rules of the configuration's profile for a scheduler, else of its first; else kube-scheduler's defaults."""
     from bayplan.rules import profiles
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from bayplan.indexing.placement_index import PlacementIndex
     from bayplan.model.workloads import Workload
     from bayplan.placing.place_bindings import BindingPlacement
-    from bayplan.placing.place_pods import PodPlacement, RulesOf
+    from bayplan.placing.place_pods import EngineOf, PodPlacement
     from bayplan.writing.placements import FillResult
 
 MAX = "max"
@@ -96,7 +96,7 @@ def place(
     """Write the plan; exit code 1 if a workload is unschedulable."""
     if explain and replicas is not None:
         raise click.UsageError("--replicas only counts: use --explain without it")
-    is_included, rules_of = scope.predicate(), options.configured_rules_of()
+    is_included, engines = scope.predicate(), options.configured_engines()
     found = loading.load(sources, scope, decisions, console)
     pending = [workload for workload in found.pending if is_included(workload)]
     if not pending:
@@ -110,20 +110,18 @@ def place(
         console.answer(_fleet_plan_as(output, fleet_plan, console.table_width))
         n_placed, n_workloads = sum(one.placed for one in fleet_plan.placements), len(fleet_plan.placements)
     elif replicas is not None:
-        fills = fill(pending, found.index, rules_of, None if replicas == MAX else int(replicas))
+        fills = fill(pending, engines(found.index), None if replicas == MAX else int(replicas))
         console.answer(_fills_as(output, fills, console.table_width))
         return commands.exit_code(all(one.enough for one in fills), exit_zero=exit_zero)
     else:
-        plan = plan_pods(pending, found.index, rules_of, explains=explain, console=console)
+        plan = plan_pods(pending, engines(found.index), explains=explain, console=console)
         console.answer(_plan_as(output, plan, console.table_width))
         n_placed, n_workloads = sum(bool(one.target) for one in plan.placements), len(plan.placements)
     console.note(f"{n_placed} of {n_workloads} placed")
     return commands.exit_code(n_placed == n_workloads, exit_zero=exit_zero)
 
 
-def plan_pods(
-    pending: Sequence[Workload], index: PlacementIndex, rules_of: RulesOf, *, explains: bool, console: Console
-) -> PodPlan:
+def plan_pods(pending: Sequence[Workload], engine_of: EngineOf, *, explains: bool, console: Console) -> PodPlan:
     """Place one after another; an unschedulable pod is explained before the next one changes the index."""
     from bayplan.explaining import explanation
     from bayplan.placing import place_pods
@@ -131,7 +129,7 @@ def plan_pods(
     plan = PodPlan([], {})
     known: dict[Any, Explanation] = {}
     with console.progress() as show:
-        for placement in place_pods.place_all(pending, index, rules_of):
+        for placement in place_pods.place_all(pending, engine_of):
             plan.placements.append(placement)
             show(lambda: f"placing: {len(plan.placements)} of {len(pending)}")
             if placement.target or not explains:
@@ -140,37 +138,38 @@ def plan_pods(
             workload = placement.workload
             key = (workload.namespace, workload.needs, tuple(sorted(workload.labels.items())), placement.message)
             if key not in known:
-                known[key] = explanation.explain(workload, index, rules_of(workload))
+                known[key] = explanation.explain(workload, engine_of(workload))
             plan.explanations[workload.key] = known[key]
     return plan
 
 
 def plan_bindings(pending: Sequence[Workload], index: PlacementIndex, *, explains: bool, console: Console) -> FleetPlan:
     """Place one after another; an unschedulable binding is explained before the next one changes the index."""
+    from bayplan.assigning.cluster_ranking import FleetEngine
     from bayplan.explaining import explanation
     from bayplan.placing import place_bindings
     from bayplan.rules import profiles
 
-    rules = profiles.fleet_rules()
+    engine = FleetEngine(index, profiles.fleet_rules())
     plan = FleetPlan([], {})
     with console.progress() as show:
-        for placement in place_bindings.place_all(pending, index, rules):
+        for placement in place_bindings.place_all(pending, engine):
             plan.placements.append(placement)
             show(lambda: f"placing: {len(plan.placements)} of {len(pending)}")
             if explains and not placement.placed:
                 workload = placement.workload
-                plan.explanations[workload.key] = explanation.explain_binding(workload, index, rules)
+                plan.explanations[workload.key] = explanation.explain_binding(workload, engine)
     return plan
 
 
-def fill(pending: Sequence[Workload], index: PlacementIndex, rules_of: RulesOf, most: int | None) -> list[FillResult]:
+def fill(pending: Sequence[Workload], engine_of: EngineOf, most: int | None) -> list[FillResult]:
     """How many replicas of each pending workload fit if nothing else is placed; equal replicas are one row."""
     from bayplan.placing import place_pods
     from bayplan.writing.placements import FillResult
 
     distinct = {(workload.namespace, workload.needs): workload for workload in reversed(pending)}
     return [
-        FillResult(workload.key, place_pods.how_many_more(workload, index, rules_of(workload), most), most)
+        FillResult(workload.key, place_pods.how_many_more(workload, engine_of(workload), most), most)
         for workload in reversed(distinct.values())
     ]
 

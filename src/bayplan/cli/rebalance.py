@@ -179,18 +179,19 @@ def rebalance(
 
 def _fleet_plan(fleet: Fleet, limits: DisruptionLimits) -> Rebalancing:
     from bayplan.assigning import failback
+    from bayplan.assigning.cluster_ranking import FleetEngine
     from bayplan.enforcing import rebalancing
     from bayplan.enforcing.soft_rules import FleetPreferences
     from bayplan.placing import place_bindings
     from bayplan.rules import profiles
 
-    index, rules = fleet.index, profiles.fleet_rules()
+    index, engine = fleet.index, FleetEngine(fleet.index, profiles.fleet_rules())
 
     def movable(workload: Workload) -> bool:
         return workload.key not in fleet.not_scheduled and limits.movable(workload)
 
     def rescheduled(workload: Workload) -> Shares:
-        placement = place_bindings.place(failback.as_unplaced(workload), index, rules)
+        placement = place_bindings.place(failback.as_unplaced(workload), engine)
         return placement.shares if placement.placed else ()
 
     return rebalancing.plan_moves(

@@ -14,7 +14,7 @@ from bayplan.cli.console import Console
 from bayplan.errors import Fault, InputError
 
 if TYPE_CHECKING:
-    from bayplan.rules.rule import Rule
+    from bayplan.engine.engine import Engine
     from bayplan.writing.recordings import RecordedDecision, Recording
 
 
@@ -79,13 +79,15 @@ def replay(*, file: str, explain: int | None, pod: str | None, output: str, exit
     return commands.exit_code(not differ, exit_zero=exit_zero)
 
 
-def _rules(recording: Recording, name: str) -> Sequence[Rule]:
+def _engine(recording: Recording, name: str) -> Engine:
+    from bayplan.engine.engine import Engine
     from bayplan.reading import scheduler_config
     from bayplan.rules import profiles
 
-    known: dict[str, Sequence[Rule]] = click.get_current_context().meta.setdefault("bayplan.replay.rules", {})
+    known: dict[str, Engine] = click.get_current_context().meta.setdefault("bayplan.replay.engines", {})
     if name not in known:
-        known[name] = profiles.pod_rules(scheduler_config.profile_of(recording.header.scheduler, name))
+        profile = scheduler_config.profile_of(recording.header.scheduler, name)
+        known[name] = Engine(recording.index, profiles.pod_rules(profile))
     return known[name]
 
 
@@ -96,7 +98,7 @@ def _repeated(decision: RecordedDecision, recording: Recording) -> ReplayRow:
     nominated, workload = Nominations(), decision.workload
     for other, target in decision.nominated:
         nominated.nominate(other, target)
-    choice = deciding.choose(workload, recording.index, _rules(recording, workload.scheduler_name), nominated)
+    choice = deciding.choose(workload, _engine(recording, workload.scheduler_name), nominated)
     again = recording.index.slots.at(choice.slot).name if choice.slot >= 0 else ""
     return ReplayRow(decision.decision, decision.at, workload.key, decision.node, decision.message, again)
 
@@ -108,9 +110,9 @@ def _explained(recording: Recording, number: int, output: str, file: str) -> str
 
     for decision in recording.decisions():
         if decision.decision == number:
-            rules = _rules(recording, decision.workload.scheduler_name)
+            engine = _engine(recording, decision.workload.scheduler_name)
             with nominations.with_nominated_pods(decision.nominated, recording.index):
-                found = explain(decision.workload, recording.index, rules)
+                found = explain(decision.workload, engine)
             if output in ("json", "yaml"):
                 return versioned.written(explanations.document(found), output)
             return explanations.text(found)

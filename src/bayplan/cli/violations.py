@@ -101,12 +101,13 @@ def violations(
     is_included, rules, settings = scope.predicate(), options.configured_rules(), grace.settings()
     found = loading.load(sources, scope, decisions, console)
     from bayplan.enforcing import preview
+    from bayplan.engine.engine import Engine
     from bayplan.reading.fleet import Fleet
 
     if isinstance(found, Fleet):
         whole = preview.preview_fleet(found.index)
     else:
-        whole = preview.preview_pods(found.index, rules, settings, found.disruption_budgets)
+        whole = preview.preview_pods(Engine(found.index, rules), settings, found.disruption_budgets)
     shown = _in_scope(whole, found.index, is_included)
     in_force = None if isinstance(found, Fleet) else settings  # violations in a fleet are not enforced
     console.answer(_written(shown, found.index, in_force, output, console.table_width))

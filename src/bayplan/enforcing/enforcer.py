@@ -8,7 +8,7 @@ no clock. After a take-over or a restart all grace periods start again, so evict
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 import msgspec
@@ -19,9 +19,8 @@ from bayplan.enforcing.eviction_limits import MINUTE
 from bayplan.enforcing.planning import EnforcementSettings, EnforcementState, EvictionChoice, EvictionPlan
 from bayplan.enforcing.victims import Precedence
 from bayplan.enforcing.violations import Violation, ViolationId
-from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.engine.engine import Engine
 from bayplan.model.workloads import WorkloadKey
-from bayplan.rules.rule import Rule
 
 
 class Enforcer:
@@ -123,17 +122,18 @@ class Enforcer:
 
 
 @contextmanager
-def checking_other_targets(index: PlacementIndex, rules: Sequence[Rule]) -> Iterator[Callable[[WorkloadKey], bool]]:
+def checking_other_targets(engine: Engine) -> Iterator[Callable[[WorkloadKey], bool]]:
     """
     A function that says whether a workload fits on another target, to be called while the context lasts.
 
     A workload that does is moved there on the index, so that no room is given twice. The index is restored in the end.
     """
+    index = engine.index
 
     def fits_elsewhere(key: WorkloadKey) -> bool:
         shares = index.records[key].shares
         workload = index.remove(key)
-        slot, _ = schedule_pod.choose(workload, index, rules)
+        slot, _ = schedule_pod.choose(workload, engine)
         target = index.slots.at(slot).name if slot >= 0 else ""
         moves = bool(target) and target not in dict(shares)
         index.add_shares(workload, ((target, 1),) if moves else shares)

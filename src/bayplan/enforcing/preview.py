@@ -21,10 +21,10 @@ from bayplan.enforcing.planning import EnforcementSettings, Eviction, EvictionPl
 from bayplan.enforcing.tracking import ViolationTracker
 from bayplan.enforcing.victims import Precedence
 from bayplan.enforcing.violations import Violation
+from bayplan.engine.engine import Engine
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.disruption_budgets import DisruptionBudget
 from bayplan.model.workloads import WorkloadKey
-from bayplan.rules.rule import Rule
 
 NO_RATE_LIMIT = 10**9
 
@@ -56,19 +56,19 @@ class EnforcementPreview(msgspec.Struct, frozen=True):
 
 
 def preview_pods(
-    index: PlacementIndex,
-    rules: Sequence[Rule],
+    engine: Engine,
     settings: EnforcementSettings,
     budgets: Sequence[DisruptionBudget] = (),
 ) -> EnforcementPreview:
     """All violations of pods, and the evictions that would follow."""
+    index = engine.index
     tracker = ViolationTracker(index)
     violations, precedence = tracker.violations(), tracker.precedence()
     enforcer = Enforcer(msgspec.structs.replace(settings, per_minute=NO_RATE_LIMIT, at_once=NO_RATE_LIMIT))
     enforcer.observe(violations, 0.0)
     now = max(settings.affinity_grace, settings.anti_affinity_grace)
     while True:
-        with checking_other_targets(index, rules) as placeable:
+        with checking_other_targets(engine) as placeable:
             plan = enforcer.due(now, precedence, placeable)
         if not _reject_by_budgets(plan, enforcer, now, index, budgets):
             break

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 import numpy as np
 
+from bayplan.engine.engine import Engine
 from bayplan.indexing.journal import Change
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ALL
@@ -27,7 +28,7 @@ from bayplan.model.reasons import Mask
 from bayplan.model.terms import TARGET, PeerTerm, TermPart
 from bayplan.model.workloads import SpreadConstraint, Workload, WorkloadKey
 from bayplan.rules import cluster_affinity, node_affinity, taint_toleration
-from bayplan.rules.rule import Rule
+from bayplan.rules.rule import AnyRule
 
 MAX_WEIGHT = 100  # of a preferred term
 PREFERRED_ROLES = (Role.PREFERRED, Role.ANTI_PREFERRED)
@@ -50,10 +51,10 @@ class _Spread(msgspec.Struct, frozen=True):
 class PodPreferences:
     """The points of soft rules of pods. Holds terms in the index until `release`; targets must not change meanwhile."""
 
-    def __init__(self, index: PlacementIndex, rules: Sequence[Rule]) -> None:
-        self._index = index
-        self._peer_terms = PeerTermPoints(index)
-        self._rules = {rule.name: rule for rule in rules if rule.weight}
+    def __init__(self, engine: Engine) -> None:
+        self._engine, self._index = engine, engine.index
+        self._peer_terms = PeerTermPoints(engine.index)
+        self._rules = {rule.name: rule for rule in engine.rules if rule.weight}
         self._spreads = list(self._find_spreads()) if SPREAD in self._rules else []
 
     def release(self) -> None:
@@ -83,16 +84,16 @@ class PodPreferences:
                 found.add(key)
         return found
 
-    def _raw(self, rule: Rule | None, workload: Workload, shares: Shares) -> int:
+    def _raw(self, rule: AnyRule | None, workload: Workload, shares: Shares) -> int:
         raw = self._all_raw(rule, workload)
         known = self._index.slots.by_name
         return 0 if raw is None else sum(int(raw[known[name]]) for name, _ in shares if name in known)
 
-    def _all_raw(self, rule: Rule | None, workload: Workload) -> np.ndarray[tuple[int], np.dtype[np.int64]] | None:
+    def _all_raw(self, rule: AnyRule | None, workload: Workload) -> np.ndarray[tuple[int], np.dtype[np.int64]] | None:
         part = None if rule is None else rule.part(workload, self._index)
         if rule is None or part is None:
             return None
-        return self._index.evaluations.get(rule, part, self._index).raw
+        return self._engine.evaluations.get(rule, part).raw
 
     def _better_elsewhere(self, name: str, workload: Workload, shares: Shares) -> bool:
         raw = self._all_raw(self._rules.get(name), workload)

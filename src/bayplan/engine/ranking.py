@@ -16,12 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.engine.equivalence import EquivalenceClass
-from bayplan.engine.filtering import RuleResult
+from bayplan.engine.evaluations import AnyEvaluation, RuleResult
 from bayplan.engine.node_partitions import NodePartitions
-from bayplan.indexing.evaluations import Evaluation
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.reasons import Codes, Mask, Scores, Slots
-from bayplan.rules.rule import Rule, Scaling
+from bayplan.rules.rule import AnyRule, Scaling
 
 MAX_CORRECTIONS = 64  # changed targets or partitions; with more of them a rebuild is cheaper
 MAX_RESCALED_VALUES = 16  # distinct raw scores that are rescaled one by one when the scale changes
@@ -31,7 +30,7 @@ TIE_BITS = 24  # the low bits of a key, which hold the target's position in the 
 
 def ranking_of(equivalence_class: EquivalenceClass, index: PlacementIndex) -> ClassRanking:
     """The ranking of an equivalence class, up to date."""
-    ranking: ClassRanking | None = equivalence_class.ranking
+    ranking = equivalence_class.ranking
     if ranking is None:
         ranking = equivalence_class.ranking = ClassRanking(equivalence_class, index)
     else:
@@ -48,7 +47,7 @@ class _Followed:
 
     __slots__ = ("_partitions_by_place", "evaluation", "places", "version")
 
-    def __init__(self, evaluation: Evaluation, places: Slots | None) -> None:
+    def __init__(self, evaluation: AnyEvaluation, places: Slots | None) -> None:
         self.evaluation = evaluation
         self.places = places
         self.version = evaluation.version
@@ -211,7 +210,7 @@ class PartitionScores:
     raw score is counted from the first correction on: while the extremes stay, only the changed partition is corrected.
     """
 
-    def __init__(self, rule: Rule, raw: Scores, places: Slots) -> None:
+    def __init__(self, rule: AnyRule, raw: Scores, places: Slots) -> None:
         """`places` are the positions in `raw` of the scores of the partitions."""
         self._rule = rule
         self._raw = raw

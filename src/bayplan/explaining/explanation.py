@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import msgspec
 
 from bayplan import schedule_binding, schedule_pod
 from bayplan.assigning import group_failover
+from bayplan.assigning.cluster_ranking import FleetEngine
+from bayplan.engine.engine import Engine
 from bayplan.engine.filtering import Verdicts
 from bayplan.explaining import fit_error
 from bayplan.explaining.fixes import Fix, find_fixes
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.workloads import Workload, WorkloadKey
-from bayplan.rules.rule import Failure, Rule
+from bayplan.rules.rule import Failure
 from bayplan.schedule_binding import FleetDecision
 
 NODE, CLUSTER = "node", "cluster"
@@ -55,31 +55,30 @@ class Explanation(msgspec.Struct, frozen=True):
     noun: str = NODE
 
 
-def explain(
-    workload: Workload, index: PlacementIndex, rules: Sequence[Rule], *, with_fixes: bool = True
-) -> Explanation:
+def explain(workload: Workload, engine: Engine, *, with_fixes: bool = True) -> Explanation:
     """
     The decision for one workload with all its reasons.
 
     A workload that is placed already is explained as if it were not placed, so it does not conflict with itself.
     """
+    index = engine.index
     with index.without(workload.key):
-        decision = schedule_pod.schedule(workload, index, rules)
+        decision = schedule_pod.schedule(workload, engine)
         targets = [
             _node_verdict(decision, workload, name, slot, index) for name, slot in sorted(index.slots.by_name.items())
         ]
         message = "" if decision.placed else fit_error.sentence(decision.verdicts, index)
         target = index.slots.at(decision.slot).name if decision.placed else ""
-        found = find_fixes(workload, index, rules) if with_fixes and not decision.placed else []
+        found = find_fixes(workload, engine) if with_fixes and not decision.placed else []
     return Explanation(workload.key, target, message, targets, found)
 
 
-def explain_binding(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -> Explanation:
+def explain_binding(workload: Workload, engine: FleetEngine) -> Explanation:
     """The decision for a binding with all its reasons; one that is placed is explained as if it were not."""
-    binding = workload.binding
+    binding, index = workload.binding, engine.index
     assert binding is not None
     with group_failover.without_workload(workload, index):
-        decision = schedule_binding.schedule(workload, index, rules)
+        decision = schedule_binding.schedule(workload, engine)
         names = [group.name for group in binding.placement.groups]
         start = names.index(binding.observed) if binding.observed in names else 0
         failed = list(zip(names[start:], decision.errors, strict=False))
@@ -87,14 +86,14 @@ def explain_binding(workload: Workload, index: PlacementIndex, rules: Sequence[R
         explained = names.index(decision.observed) if decision.placed and decision.observed in names else start
         group = binding.placement.groups[explained] if names else binding.group
         trying = msgspec.structs.replace(workload, binding=msgspec.structs.replace(binding, group=group))
-        verdicts = _cluster_verdicts(decision, trying, index)
+        verdicts = _cluster_verdicts(decision, trying, engine)
     clusters = ", ".join(f"{name}:{replicas}" if replicas else name for name, replicas in decision.shares)
     message = "" if decision.placed else "; ".join(decision.errors)
     return Explanation(workload.key, clusters, message, verdicts, [], group.name, failed, CLUSTER)
 
 
-def _cluster_verdicts(decision: FleetDecision, workload: Workload, index: PlacementIndex) -> list[TargetVerdict]:
-    failures = cluster_failures(decision, workload, index)
+def _cluster_verdicts(decision: FleetDecision, workload: Workload, engine: FleetEngine) -> list[TargetVerdict]:
+    failures = cluster_failures(decision, workload, engine)
     ranked = {candidate.name: candidate for candidate in decision.ranked}
     shares = dict(decision.shares)
     found = []
@@ -117,14 +116,15 @@ def _cluster_verdicts(decision: FleetDecision, workload: Workload, index: Placem
     return found
 
 
-def cluster_failures(decision: FleetDecision, workload: Workload, index: PlacementIndex) -> dict[str, list[Failure]]:
+def cluster_failures(decision: FleetDecision, workload: Workload, engine: FleetEngine) -> dict[str, list[Failure]]:
     """Every failure of each cluster by name, as for the decision; empty if no affinity group was tried."""
     if decision.verdicts is None:
         return {}
+    index = engine.index
     with group_failover.with_leaving_peers(workload, index):
         # Marking peers as leaving again may give them other counters than those that the verdicts were read from.
         results = tuple(
-            msgspec.structs.replace(one, evaluation=index.evaluations.get(one.rule, one.evaluation.key[1], index))
+            msgspec.structs.replace(one, evaluation=engine.evaluations.get(one.rule, one.evaluation.part))
             for one in decision.verdicts.results
         )
         verdicts = msgspec.structs.replace(decision.verdicts, results=results)
@@ -150,7 +150,7 @@ def failures_at(verdicts: Verdicts, workload: Workload, slot: int, index: Placem
     for one in verdicts.results:
         rejected = one.rejected()
         if rejected is not None and rejected[slot]:
-            found.extend(one.rule.evidence(one.state, workload, slot, index))
+            found.extend(one.evidence(workload, slot, index))
     if not found and verdicts.excluded is not None and verdicts.excluded[slot]:
         names = " ".join(sorted(verdicts.excluded_by))
         found.append(Failure("node-affinity", f"node(s) didn't satisfy plugin(s) [{names}]", detail="pinned to others"))

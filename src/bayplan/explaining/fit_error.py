@@ -17,7 +17,7 @@ def reasons_at(verdicts: Verdicts, slot: int) -> tuple[str, tuple[Reason, ...]]:
     for one in verdicts.results:
         rejected, codes = one.rejected(), one.evaluation.codes
         if rejected is not None and codes is not None and rejected[slot]:
-            return one.rule.name, one.rule.reasons(one.state, int(codes[slot]))
+            return one.rule.name, one.reasons(int(codes[slot]))
     return "", ()
 
 
@@ -37,7 +37,7 @@ def count(verdicts: Verdicts, index: PlacementIndex) -> Counter[str]:
             continue
         codes, counts = np.unique(one.evaluation.codes[here], return_counts=True)
         for code, n in zip(codes.tolist(), counts.tolist(), strict=True):
-            for reason in one.rule.reasons(one.state, code):
+            for reason in one.reasons(code):
                 tally[reason.text] += n
     return +tally
 

@@ -7,19 +7,19 @@ For each distinct combination of failures, a plan is one remedy per failure; pla
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import msgspec
 import numpy as np
 
 from bayplan.engine import filtering
+from bayplan.engine.engine import Engine
 from bayplan.engine.filtering import Verdicts
 from bayplan.explaining import peer_remedies, remedies
 from bayplan.explaining.remedies import Alternatives, Remedy
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.workloads import Workload
-from bayplan.rules.rule import Rule
 
 MAX_FIXES = 8
 MAX_TRIED_PLANS = 120
@@ -55,14 +55,14 @@ class Proposal(msgspec.Struct, frozen=True):
     remedies: tuple[Remedy, ...]
 
 
-def find_fixes(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -> list[Fix]:
+def find_fixes(workload: Workload, engine: Engine) -> list[Fix]:
     """The fixes without the remedies that apply them."""
-    return [proposal.fix for proposal in find_proposals(workload, index, rules)]
+    return [proposal.fix for proposal in find_proposals(workload, engine)]
 
 
-def find_proposals(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -> list[Proposal]:
+def find_proposals(workload: Workload, engine: Engine) -> list[Proposal]:
     """Checked fixes, fewest changes first; none contains a smaller one."""
-    verdicts = filtering.run(rules, workload, index)
+    index, verdicts = engine.index, filtering.run(workload, engine)
     if verdicts.pre_filter_rejection is not None:
         return []  # a missing claim or an unreadable rule: no change of the index resolves that
     plans = sorted(set(_plans(verdicts, workload, index)), key=_effort)
@@ -75,7 +75,7 @@ def find_proposals(workload: Workload, index: PlacementIndex, rules: Sequence[Ru
         ordered = tuple(sorted(plan, key=lambda remedy: remedy.text))
         with index.tentatively():
             changed = apply_remedies(ordered, workload, index)
-            feasible = filtering.run(rules, changed, index).feasible
+            feasible = filtering.run(changed, engine).feasible
             names: list[str] = sorted(index.slots.at(int(slot)).name for slot in np.flatnonzero(feasible))
         if names:
             found.append(Proposal(Fix(" and ".join(remedy.text for remedy in ordered), names), ordered))
@@ -117,7 +117,7 @@ def _alternatives(
         if codes is None or not one.rule.filters or not codes[slot]:
             continue
         known = BY_RULE.get(one.rule.id)
-        alternatives = known(one.state, workload, slot, index) if known else []
+        alternatives = known(one.evaluation.state, workload, slot, index) if known else []
         if not alternatives or not all(alternatives):
             return None
         found.extend(alternatives)

@@ -6,15 +6,13 @@ One thread owns it. It makes no decision; rules read it through the attributes b
 
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 from bayplan.errors import InputError
 from bayplan.indexing.capacity import Capacity, ClaimUsers, ClusterCapacity, ImageSizes, Ports
 from bayplan.indexing.classes import PlacedWorkload
-from bayplan.indexing.evaluations import BoundedCache, EvaluationCache
 from bayplan.indexing.journal import Change, ChangeType, Journal
 from bayplan.indexing.peer_index import PeerIndex
 from bayplan.indexing.pod_table import PodTable
@@ -42,9 +40,6 @@ class PlacementIndex:
         self.claim_users = ClaimUsers()
         self.storage = Storage()
         self.journal = Journal()
-        self.evaluations = EvaluationCache()
-        self.equivalence_classes: BoundedCache[Any, Any] = BoundedCache()  # owned by `engine.equivalence`
-        self.cluster_rankings: OrderedDict[Any, Any] = OrderedDict()  # owned by `assigning`
         self.targets_generation = 0  # changes with every change of a target, except of a cluster's capacity
         self._columns: dict[str, ValueColumn] = {}
         self.column(TAINTS)  # nearly every workload needs it

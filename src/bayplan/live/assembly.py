@@ -10,6 +10,7 @@ import msgspec
 
 from bayplan.enforcing.planning import EnforcementSettings
 from bayplan.engine import filtering
+from bayplan.engine.engine import Engine
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.kube_api.resources import Resource
 from bayplan.live import deciding
@@ -20,11 +21,12 @@ from bayplan.live.enforcement import Enforcement
 from bayplan.live.events import EventRecorder
 from bayplan.live.metrics import Metrics
 from bayplan.live.preemption import Preemptor
-from bayplan.live.scheduler import Profiles, Scheduler
+from bayplan.live.scheduler import Scheduler
 from bayplan.model.semantics import UPSTREAM, Semantics
 from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.queueing.scheduling_queue import PendingPod, QueueStage, SchedulingQueue
 from bayplan.queueing.unschedulable_pods import UnschedulablePods
+from bayplan.rules.profiles import RulesByScheduler
 from bayplan.watching.cluster_state import ClusterState
 from bayplan.writing.recordings import Recorder
 
@@ -83,17 +85,17 @@ class SchedulerAssembly:
     def __init__(
         self,
         writer: ClusterWriter,
-        profiles: Profiles,
+        profiles: RulesByScheduler,
         settings: SchedulerSettings,
         *,
         clock: Callable[[], float],
         wall: Callable[[], datetime],
     ) -> None:
-        self.profiles = profiles
         self.settings = settings
         self.recorder: Recorder | None = None
         self.metrics = Metrics()
         index = PlacementIndex(settings.semantics, settings.seed)
+        self.engines = {name: Engine(index, rules) for name, rules in profiles.items()}
         queue = SchedulingQueue(settings.initial_backoff, settings.max_backoff)
         unschedulable = UnschedulablePods(
             index, self._fits, self._evaluate, self._pod_helped_by_preemption, self._nominated
@@ -109,7 +111,7 @@ class SchedulerAssembly:
         self.preemptor = Preemptor(context)
         self.scheduler = Scheduler(
             context,
-            profiles,
+            self.engines,
             volumes=self.volumes,
             binds_in_flight=binds_in_flight,
             preemptor=self.preemptor,
@@ -119,7 +121,9 @@ class SchedulerAssembly:
         self.enforcement: Enforcement | None = None
         if settings.enforcement is not None:
             dry_run = settings.enforcement_dry_run or settings.dry_run
-            self.enforcement = Enforcement(context, profiles, settings.enforcement, dry_run=dry_run)
+            self.enforcement = Enforcement(
+                context, next(iter(self.engines.values())), settings.enforcement, dry_run=dry_run
+            )
         self._add_gauges()
 
     def change_handler(self, resource: Resource) -> Callable[[], None]:
@@ -148,15 +152,15 @@ class SchedulerAssembly:
     # What the unschedulable pods ask of the engine
 
     def _fits(self, workload: Workload) -> bool:
-        state, rules = self.state, self.profiles[workload.scheduler_name]
-        return deciding.choose(workload, state.index, rules, state.nominations).slot >= 0
+        engine = self.engines[workload.scheduler_name]
+        return deciding.choose(workload, engine, self.state.nominations).slot >= 0
 
     def _evaluate(self, workload: Workload) -> filtering.Verdicts:
-        return filtering.run(self.profiles[workload.scheduler_name], workload, self.state.index)
+        return filtering.run(workload, self.engines[workload.scheduler_name])
 
     def _pod_helped_by_preemption(self, equivalent: Mapping[WorkloadKey, PendingPod]) -> PendingPod | None:
         scheduler = next(iter(equivalent.values())).workload.scheduler_name
-        return self.preemptor.pod_helped(equivalent, self.profiles[scheduler])
+        return self.preemptor.pod_helped(equivalent, self.engines[scheduler])
 
     def _nominated(self) -> Sequence[tuple[Workload, str]]:
         return self.state.nominations.all()

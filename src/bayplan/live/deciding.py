@@ -6,21 +6,19 @@ It is the decision of `schedule_pod`; only the nominations are added here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import msgspec
 import numpy as np
 
 from bayplan import schedule_pod
 from bayplan.assigning import best_target
 from bayplan.engine import filtering, scoring
+from bayplan.engine.engine import Engine
 from bayplan.engine.filtering import Verdicts
 from bayplan.explaining import fit_error
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.workloads import Workload
 from bayplan.queueing import nominations
 from bayplan.queueing.nominations import Nominations
-from bayplan.rules.rule import Rule
 
 MAX_BLOCKERS_NAMED = 3  # pods named in an event; `bayplan explain` lists all
 
@@ -39,16 +37,17 @@ class Diagnosis(msgspec.Struct, frozen=True):
     blockers: tuple[str, ...] = ()
 
 
-def choose(workload: Workload, index: PlacementIndex, rules: Sequence[Rule], nominated: Nominations) -> NodeChoice:
+def choose(workload: Workload, engine: Engine, nominated: Nominations) -> NodeChoice:
     """Return the node for a pod. Its nominated node, if feasible, is taken at once, as kube-scheduler does."""
     others = nominated.competing_with(workload) if len(nominated) else []
+    index = engine.index
     own = index.slots.by_name.get(nominated.target_of(workload.key), -1)
     if not others and own < 0:
-        return NodeChoice(*schedule_pod.choose(workload, index, rules))
+        return NodeChoice(*schedule_pod.choose(workload, engine))
     # A node must be feasible both with the nominated pods and without them, as they may never be bound there.
     with nominations.with_nominated_pods(others, index):
-        allowed = filtering.run(rules, workload, index).feasible.copy()
-    verdicts = filtering.run(rules, workload, index)
+        allowed = filtering.run(workload, engine).feasible.copy()
+    verdicts = filtering.run(workload, engine)
     verdicts = msgspec.structs.replace(verdicts, feasible=verdicts.feasible & allowed)
     if not verdicts.feasible.any():
         return NodeChoice(-1)
@@ -58,10 +57,11 @@ def choose(workload: Workload, index: PlacementIndex, rules: Sequence[Rule], nom
     return NodeChoice(own, int(totals[own]))
 
 
-def diagnose(workload: Workload, index: PlacementIndex, rules: Sequence[Rule], nominated: Nominations) -> Diagnosis:
+def diagnose(workload: Workload, engine: Engine, nominated: Nominations) -> Diagnosis:
     """Return why the pod fits no node, in the words of kube-scheduler, with the pods that block it."""
+    index = engine.index
     with nominations.with_nominated_pods(nominated.competing_with(workload), index):
-        verdicts = filtering.run(rules, workload, index)
+        verdicts = filtering.run(workload, engine)
         return Diagnosis(fit_error.sentence(verdicts, index), _blockers(verdicts, workload, index))
 
 
@@ -81,6 +81,6 @@ def _blockers(verdicts: Verdicts, workload: Workload, index: PlacementIndex) -> 
         if rejected is None:
             continue
         for slot in np.flatnonzero(rejected_once & rejected)[:MAX_BLOCKERS_NAMED].tolist():
-            for failure in one.rule.evidence(one.state, workload, slot, index):
+            for failure in one.evidence(workload, slot, index):
                 peers.update(dict.fromkeys(failure.peers))
     return tuple(peers)[:MAX_BLOCKERS_NAMED]

@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -21,10 +20,10 @@ from bayplan.enforcing.execution_rules import RuleType
 from bayplan.enforcing.planning import EnforcementSettings, Eviction, EvictionChoice, EvictionPlan
 from bayplan.enforcing.tracking import ViolationTracker
 from bayplan.enforcing.violations import Violation, involved
+from bayplan.engine.engine import Engine
 from bayplan.live.cluster_writer import PodGoneError, PodRef, RejectedError, UnknownOutcomeError
 from bayplan.live.context import SchedulerContext
 from bayplan.model.workloads import Workload, WorkloadKey
-from bayplan.rules.rule import Rule
 
 log = logging.getLogger("bayplan.enforcement")
 MAX_CHECK_INTERVAL_SECONDS = 30.0  # between two checks if nothing changes
@@ -40,14 +39,14 @@ class Enforcement:
     def __init__(
         self,
         context: SchedulerContext,
-        profiles: Mapping[str, Sequence[Rule]],
+        engine: Engine,
         settings: EnforcementSettings,
         *,
         dry_run: bool,
     ) -> None:
         self._state, self._writer = context.state, context.writer
         self._events, self._metrics, self._clock = context.events, context.metrics, context.clock
-        self._profiles = profiles
+        self._engine = engine
         self._dry_run = dry_run
         self._tracker = ViolationTracker(context.state.index)
         self._enforcer = Enforcer(settings)
@@ -91,7 +90,7 @@ class Enforcement:
         if not self._enforcer.settings.only_if_placeable:
             return self._enforcer.plan(chosen, now, None)
         # The profile does not matter: whether a pod fits is the same for all, only their scores differ.
-        with enforcer.checking_other_targets(self._state.index, next(iter(self._profiles.values()))) as placeable:
+        with enforcer.checking_other_targets(self._engine) as placeable:
             return self._enforcer.plan(chosen, now, placeable)
 
     def _observe(self) -> float:

@@ -15,14 +15,14 @@ from collections.abc import Awaitable, Callable, Sequence
 import msgspec
 from aiohttp import web
 
+from bayplan.engine.engine import Engine
 from bayplan.explaining import explanation
 from bayplan.indexing.followers import Follower
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.live.scheduler import Profiles
 from bayplan.model.workloads import Workload
 from bayplan.queueing import nominations
 from bayplan.rules.placeable import GATED
-from bayplan.rules.rule import Rule
+from bayplan.rules.profiles import RulesByScheduler
 from bayplan.writing import explanations, versioned
 
 PATH = "/explain"
@@ -43,13 +43,14 @@ class ExplainEndpoint:
     def __init__(
         self,
         index: PlacementIndex,
-        profiles: Profiles,
+        profiles: RulesByScheduler,
         find_pod: FindPod,
         competing_with: Callable[[Workload], Nominated],
     ) -> None:
         self._index, self._profiles = index, profiles
         self._find_pod, self._competing_with = find_pod, competing_with
         self._follower: Follower | None = None
+        self._engines: dict[str, Engine] = {}  # over the copy
         self._one_at_a_time = asyncio.Lock()
         self._release: asyncio.TimerHandle | None = None
 
@@ -65,12 +66,11 @@ class ExplainEndpoint:
         workload = await self._find_pod(namespace, name)
         if workload is None:
             return web.Response(text=f"there is no pod {namespace}/{name}\n", status=404)
-        rules = self._profiles.get(workload.scheduler_name) or next(iter(self._profiles.values()))
         async with self._one_at_a_time:
             if self._release is not None:
                 self._release.cancel()
             try:
-                text = await asyncio.to_thread(self._explain, workload, rules, self._competing_with(workload))
+                text = await asyncio.to_thread(self._explain, workload, self._competing_with(workload))
             except BaseException:
                 self._follower = None  # it may be left in the middle of a change
                 raise
@@ -80,15 +80,25 @@ class ExplainEndpoint:
     def release(self) -> None:
         """Release the copy of the index; the next request creates another one."""
         self._follower = None
+        self._engines.clear()
 
-    def _explain(self, workload: Workload, rules: Sequence[Rule], nominated: Nominated) -> str:
+    def _explain(self, workload: Workload, nominated: Nominated) -> str:
         if self._follower is None:
             self._follower = Follower(self._index)
         index = self._follower.catch_up()
+        engine = self._engine_of(workload, index)
         placed = index.records.get(workload.key)
         with nominations.with_nominated_pods(nominated, index):
-            found = explanation.explain(workload, index, rules)
+            found = explanation.explain(workload, engine)
         if workload.gates:
             message = f"{GATED.text}: {', '.join(workload.gates)}"
             found = msgspec.structs.replace(found, target="", message=message)
         return versioned.as_json(explanations.document(found, current=placed.shares[0][0] if placed else ""))
+
+    def _engine_of(self, workload: Workload, index: PlacementIndex) -> Engine:
+        """The engine of the scheduler that the pod names, else of the first one, over this copy of the index."""
+        name = workload.scheduler_name if workload.scheduler_name in self._profiles else next(iter(self._profiles))
+        engine = self._engines.get(name)
+        if engine is None or engine.index is not index:
+            engine = self._engines[name] = Engine(index, self._profiles[name])
+        return engine

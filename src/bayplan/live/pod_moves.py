@@ -16,12 +16,13 @@ import msgspec
 from bayplan.enforcing import rebalancing
 from bayplan.enforcing.rebalancing import DisruptionLimits, Rebalancing
 from bayplan.enforcing.soft_rules import PodPreferences, Shares
+from bayplan.engine.engine import Engine
 from bayplan.mapping import pods
 from bayplan.model.disruption_budgets import DisruptionBudget
 from bayplan.model.workloads import SpreadRequirements, Workload, WorkloadKey
 from bayplan.placing import place_pods
 from bayplan.reading.cluster import LoadedCluster, PodSink
-from bayplan.rules.rule import Rule
+from bayplan.rules.rule import AnyRule
 from bayplan.wire.meta import OwnerReference
 from bayplan.wire.pods import Pod
 
@@ -47,11 +48,11 @@ class PodMoves:
     """One state of a cluster; `controllers` has the controlling owner of every pod that would be recreated."""
 
     def __init__(
-        self, cluster: LoadedCluster, controllers: Mapping[WorkloadKey, OwnerReference], rules: Sequence[Rule]
+        self, cluster: LoadedCluster, controllers: Mapping[WorkloadKey, OwnerReference], rules: Sequence[AnyRule]
     ) -> None:
         self.cluster = cluster
         self.controllers = controllers
-        self._rules = rules
+        self._engine = Engine(cluster.index, rules)
 
     @property
     def budgets(self) -> Sequence[DisruptionBudget]:
@@ -94,14 +95,14 @@ class PodMoves:
 
     @contextmanager
     def _preferences(self) -> Iterator[PodPreferences]:
-        preferences = PodPreferences(self.cluster.index, self._rules)
+        preferences = PodPreferences(self._engine)
         yield preferences
         preferences.release()
 
     def _place_recreated(self, workload: Workload) -> Shares:
         index = self.cluster.index
         index.remove(workload.key)
-        target = place_pods.place(self._as_recreated(workload), index, self._rules).target
+        target = place_pods.place(self._as_recreated(workload), self._engine).target
         return ((target, 1),) if target else ()
 
     def _as_recreated(self, workload: Workload) -> Workload:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import contextlib
 import itertools
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import msgspec
 
+from bayplan.engine.engine import Engine
 from bayplan.errors import ClusterError
 from bayplan.indexing.pod_table import FREE_ROW
 from bayplan.live import conditions
@@ -21,7 +22,6 @@ from bayplan.live.context import SchedulerContext
 from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.preempting import preemption
 from bayplan.queueing.scheduling_queue import PendingPod
-from bayplan.rules.rule import Rule
 
 MAX_NOMINATED_PODS_SEARCHED = 4  # per evaluation of an equivalence class, to keep it short
 log = logging.getLogger("bayplan.preemption")
@@ -47,11 +47,11 @@ class Preemptor:
         self._state, self._writer = context.state, context.writer
         self._events, self._metrics, self._wall = context.events, context.metrics, context.wall
 
-    def attempt(self, workload: Workload, rules: Sequence[Rule]) -> PreemptionAttempt:
+    def attempt(self, workload: Workload, engine: Engine) -> PreemptionAttempt:
         """Search for victims of lower priority. Only nominations are changed here."""
         self._metrics.preemption_attempts.inc()
         state = self._state
-        found = self._search(workload, rules)
+        found = self._search(workload, engine)
         if found.target:
             displaced = state.nominations.displaced_by(workload, found.target)
             for other in displaced:
@@ -69,7 +69,7 @@ class Preemptor:
             return PreemptionAttempt(found.message, "")
         return PreemptionAttempt(found.message)
 
-    def pod_helped(self, equivalent: Mapping[WorkloadKey, PendingPod], rules: Sequence[Rule]) -> PendingPod | None:
+    def pod_helped(self, equivalent: Mapping[WorkloadKey, PendingPod], engine: Engine) -> PendingPod | None:
         """Return one of these equivalent pods that would preempt new victims if it were scheduled now, else None."""
         sample, nominations = next(iter(equivalent.values())).workload, self._state.nominations
         if not sample.preempts or not self._has_lower_priority_pod(sample):
@@ -80,11 +80,11 @@ class Preemptor:
         candidates = itertools.chain(
             itertools.islice(without, 1), itertools.islice(nominated, MAX_NOMINATED_PODS_SEARCHED)
         )
-        return next((pending for pending in candidates if self._has_new_victims(pending.workload, rules)), None)
+        return next((pending for pending in candidates if self._has_new_victims(pending.workload, engine)), None)
 
-    def _has_new_victims(self, workload: Workload, rules: Sequence[Rule]) -> bool:
+    def _has_new_victims(self, workload: Workload, engine: Engine) -> bool:
         """Whether the pod would preempt pods that are not its victims yet."""
-        found = self._search(workload, rules)
+        found = self._search(workload, engine)
         known = self._state.nominations.victims_of(workload.key)
         return bool(found.target) and not {victim.uid for victim in self._victims(found)} <= known
 
@@ -92,9 +92,9 @@ class Preemptor:
         pod_table = self._state.index.pod_table
         return bool(((pod_table.slot != FREE_ROW) & (pod_table.priority < workload.priority)).any())
 
-    def _search(self, workload: Workload, rules: Sequence[Rule]) -> preemption.Preemption:
+    def _search(self, workload: Workload, engine: Engine) -> preemption.Preemption:
         state = self._state
-        return preemption.preempt(workload, state.index, rules, state.budgets, state.nominations.all())
+        return preemption.preempt(workload, engine, state.budgets, state.nominations.all())
 
     def _victims(self, found: preemption.Preemption) -> tuple[Workload, ...]:
         return tuple(self._state.index.records[key].workload for key in found.victims)

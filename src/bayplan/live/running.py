@@ -30,10 +30,10 @@ from bayplan.live.cluster_writer import ApiServerWriter, DryRunWriter
 from bayplan.live.enforcement import Enforcement
 from bayplan.live.explain_endpoint import ExplainEndpoint
 from bayplan.live.metrics import Reading
-from bayplan.live.scheduler import Profiles
 from bayplan.live.serving import StatusServer
 from bayplan.mapping import pods
 from bayplan.model.workloads import Workload, WorkloadKey
+from bayplan.rules.profiles import RulesByScheduler
 from bayplan.watching import resources
 from bayplan.watching.background_tasks import BackgroundTasks, wait_for_any
 from bayplan.watching.cluster_state import ClusterState
@@ -60,7 +60,7 @@ class RunningScheduler:
     def __init__(
         self,
         connection: Connection,
-        profiles: Profiles,
+        profiles: RulesByScheduler,
         settings: SchedulerSettings,
         wall: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
@@ -71,6 +71,7 @@ class RunningScheduler:
         self._wall = wall
         self._elector = self._make_elector()
         writer = DryRunWriter() if settings.dry_run else ApiServerWriter(connection, self._may_write)
+        self._profiles = profiles
         self._parts = SchedulerAssembly(writer, profiles, settings, clock=time.monotonic, wall=wall)
         watched = resources.scheduling_resources(self._parts.state)
         if settings.quota:
@@ -137,7 +138,7 @@ class RunningScheduler:
                 app = serving.application(self._unready, self._parts.metrics.text)
                 if address == self._settings.explain_address:
                     endpoint = ExplainEndpoint(
-                        self.state.index, self._parts.profiles, self._synced_pod, self.state.nominations.competing_with
+                        self.state.index, self._profiles, self._synced_pod, self.state.nominations.competing_with
                     )
                     app.router.add_get(explain_endpoint.PATH, endpoint.respond)
                 server = await stack.enter_async_context(StatusServer(app, address.host, address.port))
@@ -220,7 +221,7 @@ class RunningScheduler:
             scheduling = background_tasks.start(self._parts.scheduler.run())
             enforcing = None if self.enforcement is None else background_tasks.start(self.enforcement.run())
             self.scheduling.set()
-            log.info("scheduling", extra={"schedulers": ", ".join(sorted(self._parts.profiles))})
+            log.info("scheduling", extra={"schedulers": ", ".join(sorted(self._profiles))})
             await wait_for_any(self._stopping, *([] if elector is None else [elector.lost]))
             scheduling.cancel()
             if enforcing is not None:

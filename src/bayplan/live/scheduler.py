@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
+from bayplan.engine.engine import Engine
 from bayplan.live import conditions, deciding
 from bayplan.live.binding import Binder, InFlightBinds, VolumeBinder
 from bayplan.live.cluster_writer import PodRef
@@ -23,7 +24,6 @@ from bayplan.live.metrics import ERROR, UNSCHEDULABLE
 from bayplan.live.preemption import PreemptionAttempt, Preemptor
 from bayplan.model.workloads import Workload
 from bayplan.queueing.scheduling_queue import PendingPod, QueueStage
-from bayplan.rules.rule import Rule
 
 MAX_STEP_SECONDS = 0.008  # of scheduling, before other tasks run
 MAX_REQUEUE_SECONDS = 0.004  # of a step, for evaluating unschedulable pods
@@ -31,7 +31,7 @@ IDLE_POLL_SECONDS = 0.05  # between two checks whether a busy task has begun to 
 SWEEP_INTERVAL_SECONDS = 300.0
 log = logging.getLogger("bayplan.scheduler")
 
-Profiles = Mapping[str, Sequence[Rule]]  # scheduler name → its rules
+Engines = Mapping[str, Engine]  # by scheduler name
 OnDecision = Callable[[Workload, str, str], None]  # the pod, its node or "", and why it has none
 
 
@@ -41,7 +41,7 @@ class Scheduler:
     def __init__(
         self,
         context: SchedulerContext,
-        profiles: Profiles,
+        engines: Engines,
         *,
         volumes: VolumeBinder,
         binds_in_flight: InFlightBinds,
@@ -51,7 +51,7 @@ class Scheduler:
     ) -> None:
         self._state, self._events, self._metrics = context.state, context.events, context.metrics
         self._clock, self._wall = context.clock, context.wall
-        self._profiles = profiles
+        self._engines = engines
         self._binder = Binder(context, volumes)
         self._volumes = volumes
         self._binds_in_flight = binds_in_flight
@@ -136,13 +136,13 @@ class Scheduler:
         state, began = self._state, self._clock()
         state.refresh(pending)
         workload = pending.workload
-        rules = self._profiles[workload.scheduler_name]
+        engine = self._engines[workload.scheduler_name]
         try:
-            choice = deciding.choose(workload, state.index, rules, state.nominations)
+            choice = deciding.choose(workload, engine, state.nominations)
             decided = self._clock()
             if choice.slot < 0:
-                diagnosis = deciding.diagnose(workload, state.index, rules, state.nominations)
-                attempt = self._preemptor.attempt(workload, rules)
+                diagnosis = deciding.diagnose(workload, engine, state.nominations)
+                attempt = self._preemptor.attempt(workload, engine)
         except Exception:
             # A bug in Bayplan: it is reported as such, and the other pods are still scheduled.
             log.exception("internal error while deciding", extra={"pod": pending.key})

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
 from bayplan import schedule_binding
 from bayplan.assigning import estimating, group_failover
 from bayplan.assigning.candidates import NoClusterFit
+from bayplan.assigning.cluster_ranking import FleetEngine
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.workloads import Workload
-from bayplan.rules.rule import Rule
 from bayplan.schedule_binding import FleetDecision
 
 Shares = tuple[tuple[str, int], ...]
@@ -32,20 +32,17 @@ class BindingPlacement(msgspec.Struct, frozen=True):
     message: str = ""
 
 
-def place_all(
-    pending: Iterable[Workload], index: PlacementIndex, rules: Sequence[Rule], *, assumes: bool = True
-) -> Iterator[BindingPlacement]:
+def place_all(pending: Iterable[Workload], engine: FleetEngine, *, assumes: bool = True) -> Iterator[BindingPlacement]:
     """Place the bindings in the order given. `assumes`: each one reduces the capacity that the next ones see."""
     for workload in pending:
-        yield place(workload, index, rules, assumes=assumes)
+        yield place(workload, engine, assumes=assumes)
 
 
-def place(
-    workload: Workload, index: PlacementIndex, rules: Sequence[Rule], *, assumes: bool = True
-) -> BindingPlacement:
+def place(workload: Workload, engine: FleetEngine, *, assumes: bool = True) -> BindingPlacement:
     """Decide which clusters one binding is placed on and put it there."""
+    index = engine.index
     with group_failover.without_workload(workload, index):
-        decision = schedule_binding.schedule(workload, index, rules)
+        decision = schedule_binding.schedule(workload, engine)
     before = index.records[workload.key].shares if workload.key in index.records else ()
     # Without a cluster that fits, Karmada removes the previous result; after any other failure the result stays.
     shares = decision.shares if decision.placed else () if decision.reason == NoClusterFit.reason else before

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
 from bayplan import schedule_pod
-from bayplan.engine import equivalence, filtering
+from bayplan.engine import filtering
+from bayplan.engine.engine import Engine
+from bayplan.engine.equivalence import FitFailure
 from bayplan.explaining import fit_error
-from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.terms import REGION, ZONE
 from bayplan.model.workloads import Workload
 from bayplan.rules.placeable import GATED
-from bayplan.rules.rule import Rule
 
-RulesOf = Callable[[Workload], Sequence[Rule]]  # the rules of the scheduler that the workload names
+EngineOf = Callable[[Workload], Engine]  # of the scheduler that the workload names
 MAX_REPLICAS = 1_000_000  # more than any cluster holds: any number of a workload without needs fits
 
 
@@ -36,39 +36,31 @@ class RemainingCapacity(msgspec.Struct, frozen=True):
     message: str
 
 
-class FitFailure(msgspec.Struct, frozen=True):
-    """Why no target is feasible for the workloads of an equivalence class, as of a position in the journal."""
-
-    position: int
-    message: str
-    reasons: dict[str, int]
-
-
-def place_all(pending: Iterable[Workload], index: PlacementIndex, rules_of: RulesOf) -> Iterator[PodPlacement]:
+def place_all(pending: Iterable[Workload], engine_of: EngineOf) -> Iterator[PodPlacement]:
     """Place the workloads in the order given."""
     for workload in pending:
-        yield place(workload, index, rules_of(workload))
+        yield place(workload, engine_of(workload))
 
 
-def place(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -> PodPlacement:
+def place(workload: Workload, engine: Engine) -> PodPlacement:
     """Decide where one workload is placed and, if a target is feasible, add it to the index."""
     if workload.gates:
         return PodPlacement(workload, message=f"{GATED.text}: {', '.join(workload.gates)}")
-    slot, total = schedule_pod.choose(workload, index, rules)
+    slot, total = schedule_pod.choose(workload, engine)
     if slot < 0:
-        failure = fit_failure_of(workload, index, rules)
+        failure = fit_failure_of(workload, engine)
         return PodPlacement(workload, message=failure.message, reasons=failure.reasons)
-    target = index.slots.at(slot)
-    index.add_shares(bound(workload, target.labels), ((target.name, 1),))
+    target = engine.index.slots.at(slot)
+    engine.index.add_shares(bound(workload, target.labels), ((target.name, 1),))
     return PodPlacement(workload, target.name, total)
 
 
-def fit_failure_of(workload: Workload, index: PlacementIndex, rules: Sequence[Rule]) -> FitFailure:
+def fit_failure_of(workload: Workload, engine: Engine) -> FitFailure:
     """Why no target is feasible, computed once for all workloads of the class until the index changes."""
-    equivalence_class = equivalence.equivalence_class_of(rules, workload, index)
-    known: FitFailure | None = equivalence_class.fit_failure
+    index, equivalence_class = engine.index, engine.class_of(workload)
+    known = equivalence_class.fit_failure
     if known is None or known.position != index.journal.end:
-        verdicts = filtering.run(rules, workload, index)
+        verdicts = filtering.run(workload, engine)
         reasons = dict(fit_error.count(verdicts, index)) if verdicts.pre_filter_rejection is None else {}
         known = FitFailure(index.journal.end, fit_error.sentence(verdicts, index), reasons)
         equivalence_class.fit_failure = known
@@ -83,16 +75,14 @@ def bound(workload: Workload, node_labels: dict[str, str]) -> Workload:
     return msgspec.structs.replace(workload, labels={**workload.labels, **copied})
 
 
-def how_many_more(
-    workload: Workload, index: PlacementIndex, rules: Sequence[Rule], most: int | None
-) -> RemainingCapacity:
+def how_many_more(workload: Workload, engine: Engine, most: int | None) -> RemainingCapacity:
     """Place copies of the workload until one does not fit or `most` are placed; the index is left as it was."""
     placed: list[str] = []
     message = ""
-    with index.tentatively():
+    with engine.index.tentatively():
         while len(placed) < (MAX_REPLICAS if most is None else most):
             copy = msgspec.structs.replace(workload, name=f"{workload.name}-copy-{len(placed)}", uid="")
-            placement = place(copy, index, rules)
+            placement = place(copy, engine)
             if not placement.target:
                 message = placement.message
                 break

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from bayplan.engine.filtering import RuleResult
+from bayplan.engine.evaluations import RuleResult
 from bayplan.indexing.capacity import PODS
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ValueColumn
@@ -87,7 +87,7 @@ class PortConstraint(CapacityConstraint):
 
     def __init__(self, position: int, result: RuleResult, index: PlacementIndex) -> None:
         super().__init__(position, 1, np.zeros(index.slots.capacity, np.int64))
-        self.requested, self.index = result.state, index
+        self.requested, self.index = result.evaluation.state, index
         pod_table = index.pod_table
         rejected = result.rejected()
         self.taken = np.zeros(len(pod_table), np.int64)
@@ -127,7 +127,7 @@ def resource_constraints(result: RuleResult, position: int, case: PreemptionCase
     """NodeResourcesFit: the number of pods, and each requested resource."""
     assert isinstance(result.rule, resources_fit.ResourcesFit)
     found: list[CapacityConstraint] = [ResourceConstraint(position, 1, (PODS, 1), case.index)]
-    for i, (resource, amount) in enumerate(result.state.amounts):
+    for i, (resource, amount) in enumerate(result.evaluation.state.amounts):
         if amount and not result.rule.is_ignored(resource):
             free = ResourceConstraint(position, 2 << i, (resource, amount), case.index)
             whole = case.index.capacity.allocatable[free.row] - amount
@@ -142,7 +142,7 @@ def port_constraints(result: RuleResult, position: int, case: PreemptionCase) ->
 
 def claim_constraints(result: RuleResult, position: int, case: PreemptionCase) -> list[CapacityConstraint]:
     """VolumeRestrictions: a ReadWriteOncePod claim has one user."""
-    claims = dict.fromkeys(result.state.claims())
+    claims = dict.fromkeys(result.evaluation.state.claims())
     index = case.index
     return [
         ClaimConstraint(position, claim, index) for claim in claims if volume_restrictions.serves_one_pod(claim, index)

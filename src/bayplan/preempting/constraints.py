@@ -14,8 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from bayplan.engine import filtering
-from bayplan.engine.filtering import RuleResult
+from bayplan.engine.evaluations import RuleResult
 from bayplan.model.reasons import Codes, Mask, StatusCode
 from bayplan.preempting import capacity_constraints, peer_constraints
 from bayplan.preempting.capacity_constraints import Amounts, CapacityConstraint
@@ -25,14 +24,14 @@ from bayplan.rules import volume_limits
 from bayplan.rules.inter_pod_affinity import InterPodAffinity
 from bayplan.rules.node_filters import NodePorts
 from bayplan.rules.resources_fit import ResourcesFit
-from bayplan.rules.rule import Rule
+from bayplan.rules.rule import AnyRule
 from bayplan.rules.topology_spread import TopologySpread
 from bayplan.rules.volume_binding import VolumeBinding
 from bayplan.rules.volume_limits import VolumeLimits
 from bayplan.rules.volume_restrictions import VolumeRestrictions
 from bayplan.rules.volume_zone import VolumeZone
 
-CONSTRAINTS_BY_RULE: dict[type[Rule], Callable[[RuleResult, int, PreemptionCase], list[CapacityConstraint]]] = {
+CONSTRAINTS_BY_RULE: dict[type[AnyRule], Callable[[RuleResult, int, PreemptionCase], list[CapacityConstraint]]] = {
     NodePorts: capacity_constraints.port_constraints,
     ResourcesFit: capacity_constraints.resource_constraints,
     VolumeRestrictions: capacity_constraints.claim_constraints,
@@ -54,7 +53,7 @@ class ConstraintOutcome(msgspec.Struct, frozen=True):
         for position, one in enumerate(results):
             codes, numbers = np.unique(self.code[where & (self.first == position)], return_counts=True)
             for code, n in zip(codes.tolist(), numbers.tolist(), strict=True):
-                counts.update(dict.fromkeys((reason.text for reason in one.rule.reasons(one.state, code)), n))
+                counts.update(dict.fromkeys((reason.text for reason in one.reasons(code)), n))
         return counts
 
 
@@ -77,7 +76,7 @@ class PlacementConstraints(msgspec.Struct):
         case = self.case
         if case.index.journal.end == self.as_of:
             return self
-        results = tuple(filtering.evaluate_rules(case.rules, case.workload, case.index))
+        results = tuple(case.engine.evaluate(case.workload))
         return constraints_of(msgspec.structs.replace(case, results=results))
 
     def affinity_now(self) -> tuple[Mask, Mask]:
@@ -117,7 +116,7 @@ class PlacementConstraints(msgspec.Struct):
         for position, result in enumerate(self.case.results):
             here = outcome.first == position
             for code in np.unique(outcome.code[here]).tolist():
-                if result.rule.reasons(result.state, code)[0].status is StatusCode.UNSCHEDULABLE:
+                if result.reasons(code)[0].status is StatusCode.UNSCHEDULABLE:
                     found |= here & (outcome.code == code)
         return found
 
@@ -140,7 +139,9 @@ def constraints_of(case: PreemptionCase) -> PlacementConstraints:
                 constraints.needs_dry_run |= codes != 0
                 constraints.needs_dry_run[list(case.nominated_pods)] = True
             if isinstance(rule, VolumeLimits):
-                constraints.needs_dry_run[volume_limits.slots_sharing_volumes(result.state, case.index)] = True
+                constraints.needs_dry_run[volume_limits.slots_sharing_volumes(result.evaluation.state, case.index)] = (
+                    True
+                )
     for constraint in constraints.capacity_constraints:
         if constraint.needs_dry_run:
             constraints.needs_dry_run |= constraint.remaining < 0
@@ -151,7 +152,7 @@ def constraints_of(case: PreemptionCase) -> PlacementConstraints:
 
 def _add_affinity(constraints: PlacementConstraints, position: int, result: RuleResult) -> None:
     """Add what InterPodAffinity requires beyond capacity constraints."""
-    state, case = result.state, constraints.case
+    state, case = result.evaluation.state, constraints.case
     if state.required_affinity:
         constraints.affinity = AffinityConstraint(position, state, case)
         constraints.needs_dry_run[constraints.affinity.partly_met] = True

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 import msgspec
 
-from bayplan.engine import filtering
 from bayplan.model.reasons import Reason
 from bayplan.model.workloads import WorkloadKey
 from bayplan.preempting.preemption_case import PreemptionCase
@@ -63,8 +62,8 @@ def rejection_reasons(case: PreemptionCase, slot: int) -> Reasons:
 
 
 def _reasons_now(case: PreemptionCase, slot: int) -> Reasons:
-    for one in filtering.evaluate_rules(case.rules, case.workload, case.index):
+    for one in case.engine.evaluate(case.workload):
         codes = one.evaluation.codes
         if one.rule.filters and codes is not None and codes[slot]:
-            return one.rule.reasons(one.state, int(codes[slot]))
+            return one.reasons(int(codes[slot]))
     return ()

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from bayplan.engine.filtering import RuleResult
+from bayplan.engine.evaluations import RuleResult
 from bayplan.indexing.classes import WorkloadClass
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.pod_table import FREE_ROW
@@ -144,7 +144,7 @@ def anti_affinity_against(case: PreemptionCase, nominated: Workload, slot: int) 
 
 def inter_pod_constraints(result: RuleResult, position: int, case: PreemptionCase) -> list[CapacityConstraint]:
     """InterPodAffinity except required affinity; the checks that kube-scheduler makes first come last."""
-    state: InterPodAffinityState = result.state
+    state: InterPodAffinityState = result.evaluation.state
     found: list[CapacityConstraint] = [NominatedAntiAffinity(position, case)] if case.nominated_pods else []
     found += [
         ExistingAntiAffinity(position, one.rule, case.index)
@@ -194,7 +194,7 @@ class SkewConstraint(PeerConstraint):
 def spread_constraints(result: RuleResult, position: int, case: PreemptionCase) -> list[CapacityConstraint]:
     """PodTopologySpread, in reverse order: the code of the first constraint that fails overwrites the others."""
     found: list[CapacityConstraint] = []
-    for i, counted in reversed(list(enumerate(result.state.hard))):
+    for i, counted in reversed(list(enumerate(result.evaluation.state.hard))):
         present = counted.column.present(ALL)
         found.append(SkewConstraint(position, 2 * i + 1, counted, case.index))
         found.append(FixedConstraint(position, 2 * i + 2, np.where(present, 0, -1)))

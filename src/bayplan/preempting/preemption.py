@@ -8,12 +8,13 @@ that considers a sample. Leaves the index unchanged.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import msgspec
 import numpy as np
 
 from bayplan.engine import filtering
+from bayplan.engine.engine import Engine
 from bayplan.engine.filtering import Verdicts
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.pod_table import FREE_ROW
@@ -24,7 +25,6 @@ from bayplan.preempting.candidate_search import CandidateSearch, SearchResult
 from bayplan.preempting.constraints import PlacementConstraints, constraints_of
 from bayplan.preempting.disruption_budgets import DisruptionBudgets
 from bayplan.preempting.preemption_case import PreemptionCase, nominated_pods_of
-from bayplan.rules.rule import Rule
 
 NO_VICTIMS = "No preemption victims found for incoming pod"
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
@@ -52,15 +52,14 @@ NOTHING = Preemption()  # the workload fits, or there is no target at all
 
 def preempt(
     workload: Workload,
-    index: PlacementIndex,
-    rules: Sequence[Rule],
+    engine: Engine,
     budgets: DisruptionBudgets | None = None,
     nominated: Iterable[tuple[Workload, str]] = (),
 ) -> Preemption:
     """The preemption for a workload that fits nowhere; `nominated` are other workloads with their nominated targets."""
-    verdicts = filtering.run(rules, workload, index)
+    index, verdicts = engine.index, filtering.run(workload, engine)
     constraints = constraints_of(
-        PreemptionCase(workload, index, rules, verdicts.results, nominated_pods_of(workload, nominated, index))
+        PreemptionCase(workload, engine, verdicts.results, nominated_pods_of(workload, nominated, index))
     )
     resolvable, fits = _resolvable_and_fitting(constraints, verdicts)
     if fits.any() or not len(index.slots):

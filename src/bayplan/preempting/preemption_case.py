@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import msgspec
 
-from bayplan.engine.filtering import RuleResult
+from bayplan.engine.engine import Engine
+from bayplan.engine.evaluations import RuleResult
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.workloads import Workload
-from bayplan.rules.rule import Rule
 
 NominatedPods = dict[int, list[Workload]]
 
@@ -18,10 +18,13 @@ class PreemptionCase(msgspec.Struct, frozen=True):
     """`nominated_pods`: slot → the workloads nominated for it whose priority is at least that of this one."""
 
     workload: Workload
-    index: PlacementIndex
-    rules: Sequence[Rule]
+    engine: Engine
     results: tuple[RuleResult, ...]
     nominated_pods: NominatedPods
+
+    @property
+    def index(self) -> PlacementIndex:
+        return self.engine.index
 
 
 def nominated_pods_of(

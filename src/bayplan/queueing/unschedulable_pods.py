@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.engine import equivalence
-from bayplan.engine.filtering import RuleResult, Verdicts
+from bayplan.engine.evaluations import RuleResult
+from bayplan.engine.filtering import Verdicts
 from bayplan.indexing.capacity import PODS
 from bayplan.indexing.journal import Change, ChangeType
 from bayplan.indexing.placement_index import PlacementIndex
@@ -120,7 +121,7 @@ class UnschedulableClass:
         if hint is None:
             if len(self._peer_hints) == MAX_CACHED_PEER_HINTS:
                 self._peer_hints.clear()
-            hint = any(one.rule.touched(one.state, change, index) is not None for one in self._peer_rules)
+            hint = any(one.rule.touched(one.evaluation.state, change, index) is not None for one in self._peer_rules)
             self._peer_hints[key] = hint
         return hint
 
@@ -317,7 +318,7 @@ class UnschedulablePods:
 
     def _signature(self, workload: Workload) -> Hashable:
         """The signature, with what preemption and the choice of the profile read beyond the rules."""
-        signature = equivalence.signature_of(workload, self._index)
+        signature = equivalence.signature(workload, self._index)
         return signature, workload.scheduler_name, workload.priority, workload.preempts
 
     def _regroup(self) -> None:

@@ -18,7 +18,7 @@ Amounts = tuple[tuple[str, int], ...]
 BalancedAllocationState = tuple[tuple[int, int], ...]  # (row of the index's capacity, amount)
 
 
-class BalancedAllocation(Rule):
+class BalancedAllocation(Rule[Amounts, BalancedAllocationState]):
     name = "NodeResourcesBalancedAllocation"
     id = "balanced-allocation"
     follows_requests = True

@@ -14,7 +14,7 @@ from bayplan.model.placements import ClusterAffinity
 from bayplan.model.reasons import Codes, DocumentedReason, Mask, Reason, StatusCode
 from bayplan.model.targets import FIELD_KEYS
 from bayplan.model.workloads import Workload
-from bayplan.rules.rule import Failure, Rule
+from bayplan.rules.rule import Failure, PartRule
 
 NOT_MATCHED = Reason(
     "cluster-affinity",
@@ -28,7 +28,7 @@ class ClusterAffinityPart(msgspec.Struct, frozen=True):
     tiers: tuple[ClusterAffinity, ...]
 
 
-class ClusterAffinityRule(Rule):
+class ClusterAffinityRule(PartRule[ClusterAffinityPart]):
     name = "ClusterAffinity"
     id = "cluster-affinity"
     reasons_by_code = (NOT_MATCHED,)

@@ -12,7 +12,7 @@ from bayplan.model.labels import Toleration
 from bayplan.model.reasons import Codes, DocumentedReason, Reason, StatusCode
 from bayplan.model.targets import FIELD_KEYS, PROVIDER, REGION, ZONE, ClusterFacts
 from bayplan.model.workloads import Workload
-from bayplan.rules.rule import Failure, Rule
+from bayplan.rules.rule import Failure, PartRule, Rule
 from bayplan.rules.taint_toleration import first_untolerated
 
 LEAVING = Reason("cluster-leaving", "cluster(s) is being deleted", StatusCode.UNRESOLVABLE)
@@ -26,7 +26,7 @@ NO_LABEL = Reason("label-missing", "cluster(s) did not have label <key>", Status
 PROPERTIES = {FIELD_KEYS[PROVIDER]: NO_PROVIDER, FIELD_KEYS[REGION]: NO_REGION, FIELD_KEYS[ZONE]: NO_ZONES}
 
 
-class ClusterLeaving(Rule):
+class ClusterLeaving(PartRule[str]):
     """Clusters that are being deleted. Karmada skips them without a message, so its message does not count them."""
 
     name = "ClusterLeaving"
@@ -61,7 +61,7 @@ class ClusterLeaving(Rule):
         return [Failure(self.id, LEAVING.text)]
 
 
-class ApiEnablementRule(Rule):
+class ApiEnablementRule(PartRule[tuple[str, str]]):
     name = "APIEnablement"
     id = "api-missing"
     reasons_by_code = (NO_API,)
@@ -96,7 +96,27 @@ class ApiEnablementRule(Rule):
         return [Failure(self.id, NO_API.text, detail=f"{state[0]} {state[1]} is not served there", term=state[1])]
 
 
-class ClusterTaints(Rule):
+class TaintState:
+    """The tolerations, and the texts of the untolerated taints, numbered in the order in which they were found."""
+
+    def __init__(self, tolerations: tuple[Toleration, ...]) -> None:
+        self.tolerations = tolerations
+        self.texts: list[str] = []
+        self._codes: dict[str, int] = {}
+
+    def code(self, index: PlacementIndex, slot: int) -> int:
+        target = index.slots.targets[slot]
+        taint = first_untolerated(target.taints, self.tolerations) if target is not None and target.taints else None
+        if taint is None:
+            return 0
+        text = str(taint)
+        if text not in self._codes:
+            self.texts.append(text)
+            self._codes[text] = len(self.texts)
+        return self._codes[text]
+
+
+class ClusterTaints(Rule[tuple[Toleration, ...], TaintState]):
     """Each taint has its own reason: a code is the number of the taint's text among those found so far."""
 
     name = "TaintToleration"
@@ -139,27 +159,7 @@ class ClusterTaints(Rule):
         return [Failure(self.id, UNTOLERATED.filled(taint=text).text, term=text)]
 
 
-class TaintState:
-    """The tolerations, and the texts of the untolerated taints, numbered in the order in which they were found."""
-
-    def __init__(self, tolerations: tuple[Toleration, ...]) -> None:
-        self.tolerations = tolerations
-        self.texts: list[str] = []
-        self._codes: dict[str, int] = {}
-
-    def code(self, index: PlacementIndex, slot: int) -> int:
-        target = index.slots.targets[slot]
-        taint = first_untolerated(target.taints, self.tolerations) if target is not None and target.taints else None
-        if taint is None:
-            return 0
-        text = str(taint)
-        if text not in self._codes:
-            self.texts.append(text)
-            self._codes[text] = len(self.texts)
-        return self._codes[text]
-
-
-class SpreadProperty(Rule):
+class SpreadProperty(PartRule[tuple[str, ...]]):
     """Code i+1: the i-th constrained property is missing."""
 
     name = "SpreadConstraint"
@@ -216,7 +216,7 @@ class SpreadProperty(Rule):
         return [Failure(self.id, reason.text, term=f"spreadConstraints {state[code - 1].removeprefix(chr(0))}")]
 
 
-class ClusterEviction(Rule):
+class ClusterEviction(PartRule[tuple[str, ...]]):
     name = "ClusterEviction"
     id = "cluster-evicting"
     reasons_by_code = (EVICTING,)

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayplan.indexing.evaluations import Touched
 from bayplan.indexing.journal import Change, ChangeType
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ALL, At
 from bayplan.model.reasons import Scores
 from bayplan.model.workloads import Images, Workload
-from bayplan.rules.rule import MAX_SCORE, Rule
+from bayplan.rules.rule import MAX_SCORE, PartRule, Touched
 
 MIB = 1024 * 1024
 MIN_BYTES = 23 * MIB  # kube-scheduler: pkg/scheduler/framework/plugins/imagelocality/image_locality.go
 MAX_BYTES_PER_CONTAINER = 1000 * MIB
 
 
-class ImageLocality(Rule):
+class ImageLocality(PartRule[Images]):
     name = "ImageLocality"
     id = "image-locality"
     follows_workloads = False

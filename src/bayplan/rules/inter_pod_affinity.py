@@ -6,13 +6,12 @@ Filter and score read counters by domain, never pods. `docs/differences.md` list
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import msgspec
 import numpy as np
 
 from bayplan.indexing.classes import VisibleLabels, WorkloadClass
-from bayplan.indexing.evaluations import SharedDomains, Touched
 from bayplan.indexing.journal import Change, ChangeType
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ALL, At, ValueColumn
@@ -20,7 +19,17 @@ from bayplan.indexing.term_table import OwnerRule, Reach, Role, TermEntry
 from bayplan.model.reasons import Codes, DocumentedReason, Mask, Reason, Scores, StatusCode
 from bayplan.model.terms import AffinityTerms, PeerTerm, ResolvedTerm, resolve
 from bayplan.model.workloads import Workload, label_keys
-from bayplan.rules.rule import MAX_REMEMBERED_CLASSES, MAX_SCORE, Failure, Rule, Scaling, StateSource, common_column
+from bayplan.rules.rule import (
+    MAX_REMEMBERED_CLASSES,
+    MAX_SCORE,
+    Failure,
+    Raw,
+    Rule,
+    Scaling,
+    SharedDomains,
+    Touched,
+    common_column,
+)
 
 AFFINITY_NOT_MATCHED = Reason("pod-affinity", "node(s) didn't match pod affinity rules", StatusCode.UNRESOLVABLE)
 ANTI_AFFINITY_NOT_MATCHED = Reason(
@@ -92,12 +101,11 @@ class InterPodAffinityState(msgspec.Struct):
     first_by_term: tuple[bool, ...] = ()
 
 
-class InterPodAffinity(Rule):
+class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
     name = "InterPodAffinity"
     id = "pod-affinity"
     reasons_by_code = (AFFINITY_NOT_MATCHED, ANTI_AFFINITY_NOT_MATCHED, EXISTING_ANTI_AFFINITY_NOT_SATISFIED)
     scaling = Scaling.BY_EXTREMES
-    state_source = StateSource.TERMS
     documented: ClassVar[tuple[DocumentedReason, ...]] = (
         DocumentedReason(
             AFFINITY_NOT_MATCHED,
@@ -200,6 +208,9 @@ class InterPodAffinity(Rule):
             roles.add(Role.ANTI_PREFERRED)
         return roles
 
+    def is_stale(self, state: InterPodAffinityState, index: PlacementIndex) -> bool:
+        return state.generation != index.peer_index.generation
+
     def release(self, state: InterPodAffinityState, index: PlacementIndex) -> None:
         for entry in state.held:
             index.peer_index.release(entry)
@@ -246,7 +257,7 @@ class InterPodAffinity(Rule):
             raw += self._weight_of(rule) * rule.reach.counts(at, only=only)
         return raw
 
-    def scaled(self, raw: Any, lowest: int, highest: int) -> Any:
+    def scaled(self, raw: Raw, lowest: int, highest: int) -> Raw:
         """The one float expression of the plugin, truncated as Go converts."""
         if highest == lowest:
             return raw * 0

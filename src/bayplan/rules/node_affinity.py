@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -13,7 +12,7 @@ from bayplan.indexing.slots import ALL, At
 from bayplan.model.node_selectors import NAME_FIELD, NodeAffinity, NodeRequirement, NodeTerm, PreferredNodeTerm
 from bayplan.model.reasons import Codes, DocumentedReason, Mask, Reason, Scores, StatusCode
 from bayplan.model.workloads import Workload
-from bayplan.rules.rule import MAX_SCORE, Failure, Rule, Scaling
+from bayplan.rules.rule import MAX_SCORE, Failure, Raw, Rule, Scaling
 
 NOT_MATCHED = Reason("node-affinity", "node(s) didn't match Pod's node affinity/selector", StatusCode.UNRESOLVABLE)
 NOT_ENFORCED = Reason(
@@ -29,7 +28,7 @@ class NodeAffinityState(msgspec.Struct, frozen=True):
     names: frozenset[str] | None
 
 
-class NodeAffinityRule(Rule):
+class NodeAffinityRule(Rule[NodeAffinity, NodeAffinityState]):
     name = "NodeAffinity"
     id = "node-affinity"
     reasons_by_code = (NOT_MATCHED, NOT_ENFORCED)
@@ -108,7 +107,7 @@ class NodeAffinityRule(Rule):
                 raw += one.weight * _term(one.term, index, at)
         return raw
 
-    def scaled(self, raw: Any, lowest: int, highest: int) -> Any:
+    def scaled(self, raw: Raw, lowest: int, highest: int) -> Raw:
         """The share of the highest (kube-scheduler: DefaultNormalizeScore)."""
         del lowest
         return raw * MAX_SCORE // highest if highest else raw

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayplan.indexing.evaluations import Touched
 from bayplan.indexing.journal import Change
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import TAINTS, At
 from bayplan.model.labels import UNSCHEDULABLE_TAINT
 from bayplan.model.reasons import Codes, DocumentedReason, Reason, StatusCode
 from bayplan.model.workloads import HostPort, Workload
-from bayplan.rules.rule import Failure, Rule
+from bayplan.rules.rule import Failure, PartRule, Touched
 
 CORDONED = Reason("node-unschedulable", "node(s) were unschedulable", StatusCode.UNRESOLVABLE)
 OTHER_NODE = Reason("node-name", "node(s) didn't match the requested node name", StatusCode.UNRESOLVABLE)
@@ -21,7 +20,7 @@ ANY_ADDRESS = "0.0.0.0"  # noqa: S104 (compared, never bound)
 Ports = tuple[HostPort, ...]
 
 
-class NodeUnschedulable(Rule):
+class NodeUnschedulable(PartRule[str]):
     """A cordoned node accepts only pods that tolerate the unschedulable taint."""
 
     name = "NodeUnschedulable"
@@ -53,7 +52,7 @@ class NodeUnschedulable(Rule):
         return [Failure(self.id, CORDONED.text, detail="the node is cordoned (spec.unschedulable)")]
 
 
-class NodeName(Rule):
+class NodeName(PartRule[str]):
     """A pod that names its node fits on that node only."""
 
     name = "NodeName"
@@ -87,7 +86,7 @@ class NodeName(Rule):
         return [Failure(self.id, OTHER_NODE.text, detail=f"spec.nodeName is {state}")]
 
 
-class NodePorts(Rule):
+class NodePorts(PartRule[Ports]):
     """Two pods of a node cannot have the same port of the same address."""
 
     name = "NodePorts"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.reasons import DocumentedReason, Reason, StatusCode
 from bayplan.model.workloads import Workload
-from bayplan.rules.rule import Rule
+from bayplan.rules.rule import PartRule
 
 UNREADABLE = Reason("unreadable-rule", "<problem>", StatusCode.UNRESOLVABLE)
 # Given before any rule is asked; no other rule is a better place for their pages.
@@ -13,7 +13,7 @@ GATED = Reason("scheduling-gates", "Scheduling is blocked due to non-empty sched
 NO_NODES = Reason("no-nodes", "no nodes available to schedule pods", StatusCode.UNRESOLVABLE)
 
 
-class Placeable(Rule):
+class Placeable(PartRule[str]):
     name = "Bayplan"
     id = "placeable"
     follows_workloads = False

@@ -8,7 +8,7 @@ random order; the order of the second table is ours.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -29,7 +29,7 @@ from bayplan.rules.inter_pod_affinity import InterPodAffinity
 from bayplan.rules.node_affinity import NodeAffinityRule
 from bayplan.rules.node_filters import NodeName, NodePorts, NodeUnschedulable
 from bayplan.rules.placeable import Placeable
-from bayplan.rules.rule import Rule
+from bayplan.rules.rule import AnyRule
 from bayplan.rules.taint_toleration import TaintToleration
 from bayplan.rules.volume_binding import VolumeBinding
 from bayplan.rules.volume_limits import VolumeLimits
@@ -68,11 +68,12 @@ class SchedulerProfile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 DEFAULT = SchedulerProfile()
+RulesByScheduler = Mapping[str, Sequence[AnyRule]]  # by the name of the scheduler
 
 
-def pod_rules(profile: SchedulerProfile = DEFAULT) -> tuple[Rule, ...]:
+def pod_rules(profile: SchedulerProfile = DEFAULT) -> tuple[AnyRule, ...]:
     """The rules in the order in which they are evaluated; the first that rejects a node gives the reason."""
-    table: tuple[Rule, ...] = (
+    table: tuple[AnyRule, ...] = (
         Placeable(),
         NodeUnschedulable(),
         NodeName(),
@@ -98,7 +99,7 @@ def pod_rules(profile: SchedulerProfile = DEFAULT) -> tuple[Rule, ...]:
     return tuple(rule for rule in table if rule.name not in profile.disabled)
 
 
-def fleet_rules() -> tuple[Rule, ...]:
+def fleet_rules() -> tuple[AnyRule, ...]:
     """The rules in the order in which they are evaluated; the first that rejects a cluster gives the reason."""
     return (
         Placeable(),

@@ -45,7 +45,7 @@ class ResourcesFitState(msgspec.Struct, frozen=True):
     scored: tuple[tuple[str, int, int, int], ...]
 
 
-class ResourcesFit(Rule):
+class ResourcesFit(Rule[Requests, ResourcesFitState]):
     name = "NodeResourcesFit"
     id = "resources"
     follows_requests = True

@@ -11,11 +11,10 @@ from __future__ import annotations
 import enum
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 import msgspec
 
-from bayplan.indexing.evaluations import Touched
 from bayplan.indexing.journal import Change, ChangeType
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import At, ValueColumn
@@ -45,15 +44,20 @@ class Scaling(enum.Enum):
     BY_ALL = enum.auto()  # more than the extremes: the rule overrides `normalise`
 
 
-class StateSource(enum.Enum):
-    """What a state is prepared from beside the part; the state is stale when that has changed since."""
+class SharedDomains(msgspec.Struct, frozen=True):
+    """Every target that shares a domain of one of these keys with one of these slots."""
 
-    NONE = enum.auto()
-    TARGETS = enum.auto()  # the targets with their labels and taints
-    TERMS = enum.auto()  # the terms of placed workloads
+    keys: tuple[str, ...]
+    slots: tuple[int, ...]
 
 
-class Rule(ABC):
+Touched = slice | tuple[int, ...] | SharedDomains | None  # the targets that a change concerns; None: no target
+Part = TypeVar("Part", bound=Hashable)
+State = TypeVar("State")
+Raw = TypeVar("Raw", int, Scores)  # one raw score, or an array of them
+
+
+class Rule(ABC, Generic[Part, State]):
     """
     `name` is kube-scheduler's, `id` ours. `weight` multiplies the normalised score; `filters` enables `reject`.
 
@@ -68,34 +72,29 @@ class Rule(ABC):
     scaling: ClassVar[Scaling] = Scaling.NONE
     reasons_by_code: ClassVar[tuple[Reason, ...]] = ()
     documented: ClassVar[tuple[DocumentedReason, ...]] = ()
-    state_source: ClassVar[StateSource] = StateSource.NONE  # if another one, the state has its `generation`
     follows_workloads: ClassVar[bool] = True  # False: placed workloads do not matter, only targets do
     follows_requests: ClassVar[bool] = False  # True: a workload that comes or leaves matters on its own targets
     exempts_assigned: ClassVar[bool] = False  # True: clusters that hold the workload already are not rejected
     silent: ClassVar[bool] = False  # left out of the message that counts reasons
 
     @abstractmethod
-    def part(self, workload: Workload, index: PlacementIndex) -> Hashable | None:
+    def part(self, workload: Workload, index: PlacementIndex) -> Part | None:
         """The piece of the workload that this rule reads; None if the rule does not apply to the workload."""
 
-    def prepare(self, part: Any, index: PlacementIndex) -> Any:
+    @abstractmethod
+    def prepare(self, part: Part, index: PlacementIndex) -> State:
         """The state: the part with everything looked up that does not differ between targets."""
-        del index
-        return part
 
-    def is_stale(self, state: Any, index: PlacementIndex) -> bool:
+    def is_stale(self, state: State, index: PlacementIndex) -> bool:
         """Whether the state must be prepared again, beyond what `touched` reports."""
-        if self.state_source is StateSource.NONE:
-            return False
-        current = index.targets_generation if self.state_source is StateSource.TARGETS else index.peer_index.generation
-        stale: bool = state.generation != current
-        return stale
+        del state, index
+        return False
 
-    def release(self, state: Any, index: PlacementIndex) -> None:
+    def release(self, state: State, index: PlacementIndex) -> None:
         """Release the terms that `prepare` holds."""
         del state, index
 
-    def pre_filter(self, state: Any, index: PlacementIndex) -> Reason | Mask | None:
+    def pre_filter(self, state: State, index: PlacementIndex) -> Reason | Mask | None:
         """
         What is decided before any target is evaluated: a reason to reject all, or the only targets to evaluate.
 
@@ -104,41 +103,40 @@ class Rule(ABC):
         del state, index
         return None
 
-    def domain_column(self, state: Any, index: PlacementIndex) -> ValueColumn | None:
+    def domain_column(self, state: State, index: PlacementIndex) -> ValueColumn | None:
         """The column whose domains have one code and one score each; None if targets of a domain may differ."""
         del state, index
         return None
 
-    def reject(self, state: Any, index: PlacementIndex, at: At) -> Codes | None:
+    def reject(self, state: State, index: PlacementIndex, at: At) -> Codes | None:
         """A code per target, 0 where the rule accepts it; None if it rejects no target."""
         del state, index, at
         return None
 
-    def reasons(self, state: Any, code: int) -> tuple[Reason, ...]:
+    def reasons(self, state: State, code: int) -> tuple[Reason, ...]:
         """The reasons that a code given by `reject` means."""
         del state
         return (self.reasons_by_code[code - 1],)
 
-    def score(self, state: Any, index: PlacementIndex, at: At) -> Scores | None:
+    def score(self, state: State, index: PlacementIndex, at: At) -> Scores | None:
         """The raw score per target, shape (..., n); None if the rule does not score this workload."""
         del state, index, at
         return None
 
-    def scaled(self, raw: Any, lowest: int, highest: int) -> Any:
+    def scaled(self, raw: Raw, lowest: int, highest: int) -> Raw:
         """A raw score, or an array of them, brought to 0..100; called only if the rule is scaled `BY_EXTREMES`."""
         del lowest, highest
         return raw
 
-    def normalise(self, state: Any, raw: Scores, feasible: Mask, index: PlacementIndex) -> Scores:
+    def normalise(self, state: State, raw: Scores, feasible: Mask, index: PlacementIndex) -> Scores:
         """Raw scores brought to 0..100 over the feasible targets; the result is undefined for the others."""
         del state, index
         if self.scaling is Scaling.NONE:
             return raw
         values = raw[feasible]
-        scores: Scores = self.scaled(raw, int(values.min()), int(values.max()))
-        return scores
+        return self.scaled(raw, int(values.min()), int(values.max()))
 
-    def touched(self, state: Any, change: Change, index: PlacementIndex) -> Touched:
+    def touched(self, state: State, change: Change, index: PlacementIndex) -> Touched:
         """Where a change may alter codes or raw scores. The default: on the changed target only."""
         del state, index
         if change.type in (ChangeType.WORKLOAD_ADDED, ChangeType.WORKLOAD_REMOVED):
@@ -147,15 +145,26 @@ class Rule(ABC):
             return change.slots
         return None
 
-    def evaluate_one(self, state: Any, index: PlacementIndex, slot: int) -> tuple[int, int] | None:
+    def evaluate_one(self, state: State, index: PlacementIndex, slot: int) -> tuple[int, int] | None:
         """Code and raw score of one target as `reject` and `score` give them; None to have those called instead."""
         del state, index, slot
         return None
 
-    def evidence(self, state: Any, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
+    def evidence(self, state: State, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
         """Why this target is rejected, one entry per obstacle; only called where `reject` gave a code."""
         del state, workload, slot, index
         raise AssertionError(f"{self.name} rejects no target")
+
+
+AnyRule: TypeAlias = Rule[Any, Any]  # in a table of rules, each of which has its own part and state
+
+
+class PartRule(Rule[Part, Part]):
+    """A rule that looks nothing up beforehand: its state is the part."""
+
+    def prepare(self, part: Part, index: PlacementIndex) -> Part:
+        del index
+        return part
 
 
 def common_column(columns: Iterable[ValueColumn], index: PlacementIndex) -> ValueColumn | None:

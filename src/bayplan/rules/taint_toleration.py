@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from bayplan.indexing.placement_index import PlacementIndex
@@ -11,14 +9,14 @@ from bayplan.indexing.slots import ALL, TAINTS, At
 from bayplan.model.labels import HARD_EFFECTS, PREFER_NO_SCHEDULE, Taint, Toleration, tolerated
 from bayplan.model.reasons import Codes, DocumentedReason, Mask, Reason, Scores, StatusCode
 from bayplan.model.workloads import Workload
-from bayplan.rules.rule import MAX_SCORE, Failure, Rule, Scaling
+from bayplan.rules.rule import MAX_SCORE, Failure, PartRule, Raw, Scaling
 
 UNTOLERATED = Reason("taint", "node(s) had untolerated taint(s)", StatusCode.UNRESOLVABLE)
 
 Tolerations = tuple[Toleration, ...]
 
 
-class TaintToleration(Rule):
+class TaintToleration(PartRule[Tolerations]):
     name = "TaintToleration"
     id = "taint"
     reasons_by_code = (UNTOLERATED,)
@@ -59,7 +57,7 @@ class TaintToleration(Rule):
         )
         return column.gather(np.fromiter(untolerated, np.int64), at)
 
-    def scaled(self, raw: Any, lowest: int, highest: int) -> Any:
+    def scaled(self, raw: Raw, lowest: int, highest: int) -> Raw:
         """The fewer the better: 100 less the share of the highest (kube-scheduler: DefaultNormalizeScore, reversed)."""
         del lowest
         return MAX_SCORE - raw * MAX_SCORE // highest if highest else raw * 0 + MAX_SCORE

@@ -13,7 +13,6 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from bayplan.indexing.evaluations import SharedDomains, Touched
 from bayplan.indexing.journal import Change, ChangeType
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ABSENT, ALL, At, ValueColumn
@@ -24,7 +23,16 @@ from bayplan.model.reasons import Codes, DocumentedReason, Mask, Reason, Scores,
 from bayplan.model.terms import HOSTNAME, TARGET, ZONE, PeerTerm, TermPart
 from bayplan.model.workloads import SpreadConstraint, Workload
 from bayplan.rules import node_affinity, taint_toleration
-from bayplan.rules.rule import MAX_REMEMBERED_CLASSES, MAX_SCORE, Failure, Rule, Scaling, StateSource, common_column
+from bayplan.rules.rule import (
+    MAX_REMEMBERED_CLASSES,
+    MAX_SCORE,
+    Failure,
+    Rule,
+    Scaling,
+    SharedDomains,
+    Touched,
+    common_column,
+)
 
 CONSTRAINTS_NOT_MATCHED = Reason(
     "topology-spread", "node(s) didn't match pod topology spread constraints", StatusCode.UNSCHEDULABLE
@@ -123,11 +131,10 @@ class SpreadState(msgspec.Struct):
     minimums: tuple[int, ...] = ()
 
 
-class TopologySpread(Rule):
+class TopologySpread(Rule[SpreadPart, SpreadState]):
     name = "PodTopologySpread"
     id = "topology-spread"
     scaling = Scaling.BY_ALL
-    state_source = StateSource.TARGETS
     documented = (
         DocumentedReason(
             CONSTRAINTS_NOT_MATCHED,
@@ -191,6 +198,9 @@ class TopologySpread(Rule):
     def domain_column(self, state: SpreadState, index: PlacementIndex) -> ValueColumn | None:
         del index
         return state.domain_column
+
+    def is_stale(self, state: SpreadState, index: PlacementIndex) -> bool:
+        return state.generation != index.targets_generation
 
     def release(self, state: SpreadState, index: PlacementIndex) -> None:
         for entry in state.terms:

@@ -6,14 +6,13 @@ from collections.abc import Iterator
 
 import msgspec
 
-from bayplan.indexing.evaluations import Touched
 from bayplan.indexing.journal import Change, ChangeType
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ALL
 from bayplan.model.reasons import Reason, StatusCode
 from bayplan.model.volumes import AvailableSpace, Claim, Volume
 from bayplan.model.workloads import Claims, Workload
-from bayplan.rules.rule import Rule
+from bayplan.rules.rule import PartRule, Touched
 
 CLAIM_MISSING = Reason("claim-missing", 'persistentvolumeclaim "<name>" not found', StatusCode.UNRESOLVABLE)
 CLAIM_AWAITED = Reason(
@@ -53,7 +52,7 @@ def missing_claim(part: ClaimPart, index: PlacementIndex) -> Reason | None:
     return None
 
 
-class ClaimRule(Rule):
+class ClaimRule(PartRule[ClaimPart]):
     """A rule that applies to workloads with claims and that depends on storage objects."""
 
     def part(self, workload: Workload, index: PlacementIndex) -> ClaimPart | None:

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayplan.indexing.evaluations import Touched
 from bayplan.indexing.journal import Change, ChangeType
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ALL, At
 from bayplan.model.reasons import Codes, DocumentedReason, Mask, Reason, StatusCode
 from bayplan.model.volumes import Attachment, VolumeHandle
 from bayplan.model.workloads import Workload
-from bayplan.rules.rule import Failure
+from bayplan.rules.rule import Failure, Touched
 from bayplan.rules.volume_claims import ClaimPart, ClaimRule, has_claims, is_affected
 
 TOO_MANY = Reason("volume-limits", "node(s) exceed max volume count", StatusCode.UNSCHEDULABLE)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayplan.indexing.evaluations import Touched
 from bayplan.indexing.journal import Change
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ALL, At
 from bayplan.model.reasons import Codes, DocumentedReason, Reason, StatusCode
 from bayplan.model.workloads import Workload
-from bayplan.rules.rule import Failure
+from bayplan.rules.rule import Failure, Touched
 from bayplan.rules.volume_claims import ClaimPart, ClaimRule, has_claims, missing_claim
 
 IN_USE = Reason(

@@ -13,7 +13,6 @@ from abc import abstractmethod
 import msgspec
 import numpy as np
 
-from bayplan.indexing.evaluations import Touched
 from bayplan.indexing.journal import Change, ChangeType
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ALL, At
@@ -23,7 +22,7 @@ from bayplan.model.labels import equals
 from bayplan.model.reasons import Codes, DocumentedReason, Reason, StatusCode
 from bayplan.model.terms import TARGET, PeerTerm, TermPart
 from bayplan.model.workloads import Workload
-from bayplan.rules.rule import Failure, Rule
+from bayplan.rules.rule import Failure, Rule, Touched
 
 PEER_ELSEWHERE = Reason(
     "workload-affinity",
@@ -48,7 +47,7 @@ class GroupState(msgspec.Struct, frozen=True):
     peers: Reach
 
 
-class _GroupRule(Rule):
+class _GroupRule(Rule[GroupPart, GroupState]):
     """What affinity and anti-affinity share: the peers of a group, counted per cluster."""
 
     label: str

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from bayplan.assigning import best_target
+from bayplan.assigning.cluster_ranking import FleetEngine
 from bayplan.engine.filtering import Verdicts
 from bayplan.engine.scoring import Ranking
 from bayplan.explaining import explanation, fit_error
@@ -54,7 +55,7 @@ def preemption_answer(name: str, preemption: Preemption) -> dict[str, Any]:
     }
 
 
-def fleet_answer(name: str, decision: FleetDecision, workload: Workload, index: PlacementIndex) -> dict[str, Any]:
+def fleet_answer(name: str, decision: FleetDecision, workload: Workload, engine: FleetEngine) -> dict[str, Any]:
     """The answer to a question of `decide fleet`."""
     return {
         "name": name,
@@ -62,14 +63,14 @@ def fleet_answer(name: str, decision: FleetDecision, workload: Workload, index: 
         "clusters": [{"name": cluster, "replicas": replicas} for cluster, replicas in decision.shares],
         "reason": decision.reason,
         "errors": list(decision.errors),
-        "verdicts": _fleet_verdicts(decision, workload, index),
+        "verdicts": _fleet_verdicts(decision, workload, engine),
     }
 
 
-def _fleet_verdicts(decision: FleetDecision, workload: Workload, index: PlacementIndex) -> dict[str, Any]:
+def _fleet_verdicts(decision: FleetDecision, workload: Workload, engine: FleetEngine) -> dict[str, Any]:
     found: dict[str, Any] = {
         name: {"fits": not failures, "failures": msgspec.to_builtins(failures)}
-        for name, failures in sorted(explanation.cluster_failures(decision, workload, index).items())
+        for name, failures in sorted(explanation.cluster_failures(decision, workload, engine).items())
     }
     for candidate in decision.ranked:
         found[candidate.name].update(tier=candidate.tier, score=candidate.score, available=candidate.available)

@@ -11,17 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
+from typing import Any, Generic, TypeAlias
 
 import msgspec
 import numpy as np
 
+from bayplan.caching import BoundedCache
 from bayplan.indexing.journal import Change
+from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ALL, At, ValueColumn
-from bayplan.model.reasons import Codes, Scores, Slots
-
-if TYPE_CHECKING:
-    from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.model.reasons import Codes, Mask, Reason, Scores, Slots
+from bayplan.model.workloads import Workload
+from bayplan.rules.rule import AnyRule, Failure, Part, Rule, SharedDomains, State
 
 MAX_CACHED_BYTES = 256 * 2**20  # of arrays; the least recently used evaluations are dropped first
 MAX_LOGGED_PLACES = 256  # corrected places that an evaluation remembers
@@ -30,59 +31,8 @@ MAX_SINGLE_PLACES = 6  # places up to which plain integers are cheaper than arra
 MAX_REPLAYED_CHANGES = 64  # with more changes than this, a full evaluation is cheaper than a correction
 
 
-class CacheEntry(Protocol):
-    """`used` is when it was last used, as a position in the journal."""
-
-    @property
-    def used(self) -> int: ...
-
-
-Key = TypeVar("Key", bound=Hashable)
-Entry = TypeVar("Entry", bound=CacheEntry)
-
-
-class BoundedCache(dict[Key, Entry]):
-    """A dictionary with a limit: the least recently used entries are dropped first, an eighth of them at a time."""
-
-    def put(self, key: Key, entry: Entry, most: int) -> list[Entry]:
-        """Set an entry; returns those that were dropped because there were more than `most`."""
-        self[key] = entry
-        if len(self) <= most:
-            return []
-        # Several at once, so that the search for the oldest costs little per entry.
-        oldest = sorted(self.items(), key=lambda item: item[1].used)[: max(1, most // 8)]
-        for dropped, _ in oldest:
-            del self[dropped]
-        return [entry for _, entry in oldest]
-
-
-class SharedDomains(msgspec.Struct, frozen=True):
-    """Every target that shares a domain of one of these keys with one of these slots."""
-
-    keys: tuple[str, ...]
-    slots: tuple[int, ...]
-
-
-Touched = slice | tuple[int, ...] | SharedDomains | None
-
-
-class Evaluable(Protocol):
-    """The part of a rule that an evaluation calls."""
-
-    follows_workloads: ClassVar[bool]
-
-    def prepare(self, part: Any, index: PlacementIndex) -> Any: ...
-    def is_stale(self, state: Any, index: PlacementIndex) -> bool: ...
-    def release(self, state: Any, index: PlacementIndex) -> None: ...
-    def domain_column(self, state: Any, index: PlacementIndex) -> ValueColumn | None: ...
-    def reject(self, state: Any, index: PlacementIndex, at: At) -> Codes | None: ...
-    def score(self, state: Any, index: PlacementIndex, at: At) -> Scores | None: ...
-    def touched(self, state: Any, change: Change, index: PlacementIndex) -> Touched: ...
-    def evaluate_one(self, state: Any, index: PlacementIndex, slot: int) -> tuple[int, int] | None: ...
-
-
 @dataclass(slots=True, eq=False)
-class Evaluation:
+class Evaluation(Generic[Part, State]):
     """
     The result of one rule for one part.
 
@@ -91,8 +41,9 @@ class Evaluation:
     longer in the cache and not kept up to date.
     """
 
-    key: tuple[int, Hashable]
-    state: Any
+    rule: Rule[Part, State]
+    part: Part
+    state: State
     dropped: bool = False
     column: ValueColumn | None = None
     codes_by_place: Codes | None = None
@@ -136,41 +87,78 @@ class Evaluation:
             del self._log[: MAX_LOGGED_PLACES // 2]
 
 
-@dataclass(slots=True, eq=False)
+AnyEvaluation: TypeAlias = Evaluation[Any, Any]  # among the results of many rules
+
+
+class RuleResult(msgspec.Struct, frozen=True):
+    """The evaluation of all targets by one rule for one workload; the rule does not reject `exempt_slots`."""
+
+    rule: AnyRule
+    evaluation: AnyEvaluation
+    exempt_slots: Slots | None = None
+
+    def rejected(self) -> Mask | None:
+        """Which targets the rule rejects, shape (capacity,); None if it rejects no target of any index."""
+        codes = self.evaluation.codes if self.rule.filters else None
+        if codes is None:
+            return None
+        rejected: Mask = codes != 0
+        if self.exempt_slots is not None:
+            rejected[self.exempt_slots] = False
+        return rejected
+
+    def pre_filter(self, index: PlacementIndex) -> Reason | Mask | None:
+        """What the rule decides before any target is evaluated; nothing if it does not filter."""
+        return self.rule.pre_filter(self.evaluation.state, index) if self.rule.filters else None
+
+    def reasons(self, code: int) -> tuple[Reason, ...]:
+        """The reasons that a code of the evaluation means."""
+        return self.rule.reasons(self.evaluation.state, code)
+
+    def evidence(self, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
+        """Why the rule rejects this target, one entry per obstacle."""
+        return self.rule.evidence(self.evaluation.state, workload, slot, index)
+
+    def normalised(self, raw: Scores, feasible: Mask, index: PlacementIndex) -> Scores:
+        """Raw scores of the evaluation brought to 0..100 over the feasible targets."""
+        return self.rule.normalise(self.evaluation.state, raw, feasible, index)
+
+
 class EvaluationCache:
     """
-    Evaluations by rule and part.
+    The evaluations of an index by rule and part.
 
     For tests: `n_full` counts full evaluations, `n_corrected` those of some places.
     """
 
-    n_full: int = 0
-    n_corrected: int = 0
-    n_dropped: int = 0
-    _cache: BoundedCache[tuple[int, Hashable], Evaluation] = field(default_factory=BoundedCache)
-    _rules: dict[int, Evaluable] = field(default_factory=dict)
+    __slots__ = ("_cache", "_index", "n_corrected", "n_dropped", "n_full")
+
+    def __init__(self, index: PlacementIndex) -> None:
+        self._index = index
+        self._cache: BoundedCache[tuple[AnyRule, Hashable], AnyEvaluation] = BoundedCache()
+        self.n_full = self.n_corrected = self.n_dropped = 0
 
     def __len__(self) -> int:
         return len(self._cache)
 
-    def get(self, rule: Evaluable, part: Hashable, index: PlacementIndex) -> Evaluation:
+    def get(self, rule: Rule[Part, State], part: Part) -> Evaluation[Part, State]:
         """The evaluation of all targets by the rule for this part, up to date."""
-        key = (id(rule), part)
-        found = self._cache.get(key)
+        index, key = self._index, (rule, part)
+        found: Evaluation[Part, State] | None = self._cache.get(key)
         if found is None:
-            self._rules[id(rule)] = rule  # a reference, so that the id is not reused
-            found = Evaluation(key, rule.prepare(part, index))
-            self._evaluate(found, rule, index)
+            found = Evaluation(rule, part, rule.prepare(part, index))
+            self._evaluate(found)
             # Two arrays of eight bytes an entry is the usual size; some rules have less.
             dropped = self._cache.put(key, found, max(64, MAX_CACHED_BYTES // (16 * index.slots.capacity)))
             if dropped:
-                self._drop(dropped, index)
+                self._drop(dropped)
         else:
-            self.refresh(found, rule, index)
+            self.refresh(found)
         return found
 
-    def refresh(self, found: Evaluation, rule: Evaluable, index: PlacementIndex) -> None:
+    def refresh(self, found: AnyEvaluation) -> None:
         """Bring an evaluation that is still in the cache up to date."""
+        index, rule = self._index, found.rule
         journal = index.journal
         if found.cursor == journal.end:
             return
@@ -181,29 +169,29 @@ class EvaluationCache:
         else:
             found.cursor = journal.end
             return
-        few, wide, everywhere = _touched(found, rule, changes, index)
+        few, wide, everywhere = _touched(found, changes, index)
         if rule.is_stale(found.state, index):
-            before, found.state = found.state, rule.prepare(found.key[1], index)
+            before, found.state = found.state, rule.prepare(found.part, index)
             rule.release(before, index)
             # The new state may have codes or scores where the old one had none, or have them for other places.
             is_partial = found.codes_by_place is None or found.raw_by_place is None
             everywhere = everywhere or is_partial or rule.domain_column(found.state, index) is not found.column
         if everywhere:
-            self._evaluate(found, rule, index)
+            self._evaluate(found)
         elif few or wide:
-            self._correct(found, rule, index, few, wide)
+            self._correct(found, few, wide)
         found.targets_generation = index.targets_generation
         found.cursor = journal.end
 
-    def clear(self, index: PlacementIndex) -> None:
+    def clear(self) -> None:
         """Drop all evaluations and release the terms that they use."""
         dropped = list(self._cache.values())
         self._cache.clear()
-        self._drop(dropped, index)
+        self._drop(dropped)
 
-    def _evaluate(self, found: Evaluation, rule: Evaluable, index: PlacementIndex) -> None:
+    def _evaluate(self, found: AnyEvaluation) -> None:
         """Evaluate all places."""
-        state = found.state
+        index, rule, state = self._index, found.rule, found.state
         column = found.column = rule.domain_column(state, index)
         if column is None:
             self.n_full += 1
@@ -219,13 +207,12 @@ class EvaluationCache:
         found.targets_generation = index.targets_generation
         found.note(None)
 
-    def _correct(
-        self, found: Evaluation, rule: Evaluable, index: PlacementIndex, few: dict[int, int], wide: list[Slots]
-    ) -> None:
+    def _correct(self, found: AnyEvaluation, few: dict[int, int], wide: list[Slots]) -> None:
         """Evaluate some places again."""
+        index, rule = self._index, found.rule
         self.n_corrected += 1
         found.note(None if wide or len(few) > MAX_NOTED_PLACES else few)
-        if not wide and len(few) <= MAX_SINGLE_PLACES and _correct_singly(found, rule, index, few):
+        if not wide and len(few) <= MAX_SINGLE_PLACES and _correct_singly(found, few, index):
             return
         places: Slots = np.fromiter(few, np.intp, len(few))
         slots: Slots = np.fromiter(few.values(), np.intp, len(few))
@@ -238,15 +225,15 @@ class EvaluationCache:
         if found.raw_by_place is not None:
             found.raw_by_place[..., places] = 0 if raw is None else raw
 
-    def _drop(self, dropped: list[Evaluation], index: PlacementIndex) -> None:
+    def _drop(self, dropped: list[AnyEvaluation]) -> None:
         for evaluation in dropped:
             self.n_dropped += 1
             evaluation.dropped = True
-            self._rules[evaluation.key[0]].release(evaluation.state, index)
+            evaluation.rule.release(evaluation.state, self._index)
 
 
 def _touched(
-    found: Evaluation, rule: Evaluable, changes: list[Change] | None, index: PlacementIndex
+    found: AnyEvaluation, changes: list[Change] | None, index: PlacementIndex
 ) -> tuple[dict[int, int], list[Slots], bool]:
     """
     The places that the changes may have touched: a few, each with one of its slots, and large sets of slots.
@@ -255,7 +242,7 @@ def _touched(
     """
     few: dict[int, int] = {}
     wide: list[Slots] = []
-    state, column = found.state, found.column
+    rule, state, column = found.rule, found.state, found.column
     if column is None:
         is_same_places = found.n_places == index.slots.capacity
     else:
@@ -285,13 +272,13 @@ def _touched(
     return few, wide, False
 
 
-def _correct_singly(found: Evaluation, rule: Evaluable, index: PlacementIndex, few: dict[int, int]) -> bool:
+def _correct_singly(found: AnyEvaluation, few: dict[int, int], index: PlacementIndex) -> bool:
     """
     Evaluate a few places by plain integers; False if the rule cannot.
 
     Most changes touch one place, for which the overhead of a NumPy call is far higher.
     """
-    codes, raw = found.codes_by_place, found.raw_by_place
+    rule, codes, raw = found.rule, found.codes_by_place, found.raw_by_place
     for place, slot in few.items():
         one = rule.evaluate_one(found.state, index, slot)
         if one is None:

@@ -1,0 +1,65 @@
+"""
+An engine: the rules of one scheduler profile over one index, with the caches that the two have together.
+
+Whoever decides for workloads of that profile keeps one engine. It changes nothing in the index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from bayplan.caching import BoundedCache
+from bayplan.engine import equivalence
+from bayplan.engine.equivalence import EquivalenceClass, Signature
+from bayplan.engine.evaluations import EvaluationCache, RuleResult
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.model.reasons import Slots
+from bayplan.model.workloads import Workload
+from bayplan.rules.rule import AnyRule
+
+MAX_EQUIVALENCE_CLASSES = 512  # the least recently used are dropped first
+
+
+class Engine:
+    """Evaluates the rules, in their order. One thread owns it, as it does the index."""
+
+    def __init__(self, index: PlacementIndex, rules: Sequence[AnyRule]) -> None:
+        self.index = index
+        self.rules = tuple(rules)
+        self.evaluations = EvaluationCache(index)
+        self._classes: BoundedCache[Signature, EquivalenceClass] = BoundedCache()
+
+    def evaluate(self, workload: Workload, rules: Sequence[AnyRule] | None = None) -> list[RuleResult]:
+        """The result of each rule that applies to this workload, in their order; of all rules unless some are given."""
+        results = []
+        for rule in self.rules if rules is None else rules:
+            part = rule.part(workload, self.index)
+            if part is not None:
+                exempt = _assigned_slots(workload, self.index) if rule.exempts_assigned else None
+                results.append(RuleResult(rule, self.evaluations.get(rule, part), exempt))
+        return results
+
+    def class_of(self, workload: Workload) -> EquivalenceClass:
+        """The equivalence class of a workload, with the results of its rules up to date."""
+        signature = equivalence.signature(workload, self.index)
+        found = self._classes.get(signature)
+        if found is None or not found.refresh(self.evaluations):
+            found = EquivalenceClass(self.evaluate(workload), self.index, self.evaluations)
+            self._classes.put(signature, found, MAX_EQUIVALENCE_CLASSES)
+        return found
+
+    def release(self) -> None:
+        """Drop all results and release the terms that they hold in the index."""
+        self._classes.clear()
+        self.evaluations.clear()
+
+
+def _assigned_slots(workload: Workload, index: PlacementIndex) -> Slots | None:
+    """The clusters that hold the workload already: some rules apply only while scheduling, not while it runs."""
+    if workload.binding is None or not workload.binding.previous:
+        return None
+    known = index.slots.by_name
+    slots = [known[name] for name, _ in workload.binding.previous if name in known]
+    return np.array(slots, np.intp) if slots else None
