@@ -13,7 +13,7 @@ PACKAGE = "bayplan"
 # From the bottom up: a unit imports itself and units on earlier lines, never other units on its own line.
 # `explaining` is two units: counting reasons and searching for fixes, and the explanation, which calls `schedule`.
 LAYERS = (
-    ("errors",),
+    ("errors", "caching"),
     ("wire",),
     ("model",),
     ("validating",),
