@@ -89,12 +89,14 @@ class LargeCluster:
         self.asking = [workload(n_pods + i) for i in range(ASKED)]
         self.next_node, self.next_deleted, self.n_relabelled = n_nodes, 0, 0
         self.n_deleted = min(DELETED, n_pods // (2 * REPEATS))
-        self.index = None
+        self.index = self.engine = None
 
     def build(self):
+        from bayplan.engine.engine import Engine
         from bayplan.indexing.placement_index import PlacementIndex
 
         self.index = PlacementIndex()
+        self.engine = Engine(self.index, self.rules)
         for target in self.targets:
             self.index.add_target(target)
         for i in range(40):
@@ -106,7 +108,7 @@ class LargeCluster:
         from bayplan import schedule_pod
 
         for workload in self.asking:
-            schedule_pod.choose(workload, self.index, self.rules)
+            schedule_pod.choose(workload, self.engine)
 
     def measured(self, change):
         """The median seconds of the change, and of one decision after it."""

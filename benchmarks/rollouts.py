@@ -34,13 +34,15 @@ def cells(row):
 
 def main():
     from bayplan import schedule_pod
+    from bayplan.engine.engine import Engine
     from bayplan.indexing.placement_index import PlacementIndex
     from bayplan.mapping import targets
     from bayplan.rules import profiles
     from bayplan.wire.nodes import Node
 
     n_rollouts, n_templates, n_nodes = map(int, sys.argv[1:4])
-    index, rules = PlacementIndex(), profiles.pod_rules()
+    index = PlacementIndex()
+    engine = Engine(index, profiles.pod_rules())
     for i in range(n_nodes):
         index.add_target(targets.target_of_node(msgspec.convert(node(i), Node)))
     looks = {max(1, int(share * n_rollouts)) for share in LOOKS}
@@ -49,7 +51,7 @@ def main():
         for template in range(n_templates):
             for replica in range(REPLICAS):
                 workload = replica_of(template, n_templates, rollout, replica)
-                slot, _ = schedule_pod.choose(workload, index, rules)
+                slot, _ = schedule_pod.choose(workload, engine)
                 index.add(workload, index.slots.at(slot).name)
                 if rollout > 1:
                     index.remove(f"default/{name(template, rollout - 1, replica)}")

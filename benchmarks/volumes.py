@@ -37,28 +37,29 @@ def cells(row):
 
 def main():
     n_nodes, per_node, n_pods = map(int, sys.argv[1:4])
-    index, rules, waiting = cluster(n_nodes, per_node, n_pods)
+    engine, waiting = cluster(n_nodes, per_node, n_pods)
     gc.collect()
     gc.freeze()
     gc.disable()
-    place(index, rules, waiting[:2])  # builds what is built once
-    bound = place(index, rules, waiting[2::2])
-    unbound = place(index, rules, waiting[3::2])
+    place(engine, waiting[:2])  # builds what is built once
+    bound = place(engine, waiting[2::2])
+    unbound = place(engine, waiting[3::2])
     print(json.dumps({"seconds": bound + unbound, "bound": bound, "waiting": unbound}))
 
 
-def place(index, rules, workloads):
+def place(engine, workloads):
     """The mean seconds of a decision, including the update of the index."""
     from bayplan import schedule_pod
 
     start = time.perf_counter()
     for workload in workloads:
-        decision = schedule_pod.schedule(workload, index, rules)
-        index.add(workload, index.slots.at(decision.slot).name)
+        decision = schedule_pod.schedule(workload, engine)
+        engine.index.add(workload, engine.index.slots.at(decision.slot).name)
     return (time.perf_counter() - start) / max(1, len(workloads))
 
 
 def cluster(n_nodes, per_node, n_pods):
+    from bayplan.engine.engine import Engine
     from bayplan.mapping import pods
     from bayplan.reading import questions
     from bayplan.rules import profiles
@@ -76,7 +77,7 @@ def cluster(n_nodes, per_node, n_pods):
     }
     index = questions.pod_situation_of(msgspec.convert(question, questions.PodQuestion)).index
     asking = [pods.workload_of(msgspec.convert(pod(n_running + i), Pod)) for i in range(n_pods)]
-    return index, profiles.pod_rules(), asking
+    return Engine(index, profiles.pod_rules()), asking
 
 
 def node(i):

@@ -3,6 +3,8 @@
 import msgspec
 
 from bayplan import schedule_binding, schedule_pod
+from bayplan.assigning.cluster_ranking import FleetEngine
+from bayplan.engine.engine import Engine
 from bayplan.preempting import preemption
 from bayplan.reading import questions
 from bayplan.rules import profiles
@@ -13,8 +15,8 @@ def engine_answer(question):
     """The answer of `bayplan decide pods`."""
     asked = msgspec.convert(question, questions.PodQuestion)
     situation = questions.pod_situation_of(asked)
-    rules = profiles.pod_rules(situation.profile)
-    decision = schedule_pod.schedule(situation.workload, situation.index, rules)
+    engine = Engine(situation.index, profiles.pod_rules(situation.profile))
+    decision = schedule_pod.schedule(situation.workload, engine)
     return answers.pod_answer(asked.name, decision, situation.index)
 
 
@@ -22,10 +24,8 @@ def preemption_engine_answer(question):
     """The answer of `bayplan decide preemption`."""
     asked = msgspec.convert(question, questions.PodQuestion)
     situation = questions.preemption_situation_of(asked)
-    rules = profiles.pod_rules(situation.profile)
-    found = preemption.preempt(
-        situation.workload, situation.index, rules, situation.disruption_budgets, situation.nominated
-    )
+    engine = Engine(situation.index, profiles.pod_rules(situation.profile))
+    found = preemption.preempt(situation.workload, engine, situation.disruption_budgets, situation.nominated)
     return answers.preemption_answer(asked.name, found)
 
 
@@ -33,8 +33,9 @@ def fleet_engine_answer(question):
     """The answer of `bayplan decide fleet`."""
     asked = msgspec.convert(question, questions.FleetQuestion)
     situation = questions.fleet_situation_of(asked)
-    decision = schedule_binding.schedule(situation.workload, situation.index, profiles.fleet_rules())
-    return answers.fleet_answer(asked.name, decision, situation.workload, situation.index)
+    engine = FleetEngine(situation.index, profiles.fleet_rules())
+    decision = schedule_binding.schedule(situation.workload, engine)
+    return answers.fleet_answer(asked.name, decision, situation.workload, engine)
 
 
 def comparable(answer):

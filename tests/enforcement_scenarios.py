@@ -19,6 +19,7 @@ from bayplan.enforcing.enforcer import Enforcer
 from bayplan.enforcing.eviction_limits import EvictionBudgets
 from bayplan.enforcing.planning import EnforcementSettings
 from bayplan.enforcing.tracking import ViolationTracker
+from bayplan.engine.engine import Engine
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.mapping import pods, targets
 from bayplan.model.disruption_budgets import DisruptionBudget
@@ -95,7 +96,7 @@ class Timeline:
             semantics = msgspec.structs.replace(semantics, daemon_namespaces=tuple(options["daemonNamespaces"]))
         self.scene = copy.deepcopy(scene)
         self.index = PlacementIndex(semantics)
-        self.rules = profiles.pod_rules()
+        self.engine = Engine(self.index, profiles.pod_rules())
         self.manifests = {}
         for name, labels in (scene.get("namespaces") or {}).items():
             self.index.set_namespace(name, labels or {})
@@ -163,7 +164,7 @@ class Timeline:
         for violation in violations:
             broken.setdefault(short(violation.owner), set()).update(map(short, violation.peers))
         self.enforcer.observe(violations, now)
-        with enforcer.checking_other_targets(self.index, self.rules) as has_another:
+        with enforcer.checking_other_targets(self.engine) as has_another:
             plan = self.enforcer.due(now, precedence, has_another)
         evicted, spared = [], {short(delay.victim): delay.why for delay in plan.spared}
         budgets = EvictionBudgets(self.budgets())

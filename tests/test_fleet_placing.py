@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayplan.assigning import estimating
+from bayplan.assigning.cluster_ranking import FleetEngine
 from bayplan.indexing.capacity import capacity_report_of
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.mapping import bindings, targets
@@ -69,25 +70,28 @@ def workload(written):
 
 def test_each_binding_sees_the_capacity_that_earlier_ones_use():
     index = index_of([cluster("a", 10), cluster("b", 8)])
+    engine = FleetEngine(index, RULES)
     pending = [workload(binding(name, 6)) for name in ("x", "y", "z")]
-    found = list(place_bindings.place_all(pending, index, RULES))
+    found = list(place_bindings.place_all(pending, engine))
     assert [one.shares for one in found[:2]] == [(("a", 6),), (("b", 6),)]
     # Four and two are left, which are enough only together.
     assert sorted(found[2].shares) == [("a", 4), ("b", 2)]
-    (last,) = place_bindings.place_all([workload(binding("late", 1))], index, RULES)
+    (last,) = place_bindings.place_all([workload(binding("late", 1))], engine)
     assert (last.placed, last.reason) == (False, "Unschedulable")
 
 
 def test_without_assuming_only_reported_capacity_counts():
     index = index_of([cluster("a", 10), cluster("b", 8)])
+    engine = FleetEngine(index, RULES)
     pending = [workload(binding(name, 6)) for name in ("x", "y", "z")]
-    found = place_bindings.place_all(pending, index, RULES, assumes=False)
+    found = place_bindings.place_all(pending, engine, assumes=False)
     assert {one.shares for one in found} == {(("a", 6),)}
 
 
 def test_running_replicas_are_already_in_the_report():
     index = index_of([cluster("a", 10)], [binding("x", 4, clusters=[("a", 4)])])
-    grown = place_bindings.place(workload(binding("x", 6, clusters=[("a", 4)])), index, RULES)
+    engine = FleetEngine(index, RULES)
+    grown = place_bindings.place(workload(binding("x", 6, clusters=[("a", 4)])), engine)
     assert grown.shares == (("a", 6),)
     assert (
         estimating.max_replicas(estimating.replica_requests((("cpu", Fraction(1)),)), index.cluster_capacity.reports[0])
@@ -97,9 +101,10 @@ def test_running_replicas_are_already_in_the_report():
 
 def test_bindings_placed_in_one_run_are_peers():
     index = index_of([cluster("a"), cluster("b")])
+    engine = FleetEngine(index, RULES)
     apart = {"antiAffinityGroup": "app=x"}
     pending = [workload(binding(n, 1, ONE, workloadAffinityGroups=apart)) for n in ("x", "y", "z")]
-    found = list(place_bindings.place_all(pending, index, RULES))
+    found = list(place_bindings.place_all(pending, engine))
     assert [one.shares for one in found] == [(("a", 1),), (("b", 1),), ()]
     assert found[2].message == (
         "0/2 clusters are available: 2 cluster already has workload with the same anti-affinity group."
@@ -110,7 +115,8 @@ def test_a_binding_does_not_conflict_with_itself():
     apart = {"antiAffinityGroup": "app=x"}
     old = binding("x", 1, ONE, clusters=[("a", 1)], workloadAffinityGroups=apart)
     index = index_of([cluster("a"), cluster("b")], [old])
-    assert place_bindings.place(workload(old), index, RULES).shares == (("a", 1),)
+    engine = FleetEngine(index, RULES)
+    assert place_bindings.place(workload(old), engine).shares == (("a", 1),)
     assert index.records["web/x-deployment"].shares == (("a", 1),)
 
 
@@ -118,14 +124,16 @@ def test_the_old_result_is_cleared_if_no_cluster_fits():
     nowhere = {"clusterAffinity": {"clusterNames": ["c"]}}
     old = binding("x", 1, nowhere, clusters=[("a", 1)])
     index = index_of([cluster("a")], [old])
-    found = place_bindings.place(workload(old), index, RULES)
+    engine = FleetEngine(index, RULES)
+    found = place_bindings.place(workload(old), engine)
     assert (found.reason, found.shares, dict(index.records)) == ("NoClusterFit", (), {})
 
 
 def test_the_old_result_stays_after_any_other_failure():
     old = binding("x", 50, clusters=[("a", 1)])
     index = index_of([cluster("a", 2)], [old])
-    found = place_bindings.place(workload(old), index, RULES)
+    engine = FleetEngine(index, RULES)
+    found = place_bindings.place(workload(old), engine)
     assert (found.reason, found.shares) == ("Unschedulable", (("a", 1),))
     assert index.records["web/x-deployment"].shares == (("a", 1),)
 
@@ -133,9 +141,10 @@ def test_the_old_result_stays_after_any_other_failure():
 def test_a_workload_of_several_components_counts_once():
     parts = [{"name": n, "replicas": 2, "replicaRequirements": {"resourceRequest": {"cpu": "1"}}} for n in ("j", "t")]
     index = index_of([cluster("a", 10)])
+    engine = FleetEngine(index, RULES)
     written = binding("x", 0, ONE, components=parts)
     del written["spec"]["replicaRequirements"]
-    place_bindings.place(workload(written), index, RULES)
+    place_bindings.place(workload(written), engine)
     assert dict(index.slots.at(0).cluster.summary.allocating) == {"cpu": 4, "pods": 4}
 
 
@@ -157,10 +166,11 @@ def test_assumed_capacity_equals_what_clusters_would_report(rooms, pending):
     """The reference writes every placement into the clusters' `allocating` and builds the index from scratch."""
     reported = [cluster(f"c{i}", cpu, pods) for i, (cpu, pods) in enumerate(rooms)]
     index, placed = index_of(reported), []
+    engine = FleetEngine(index, RULES)
     for number, (replicas, placement, cpu) in enumerate(pending):
         written = binding(f"w{number}", replicas, placement, cpu)
-        fast = place_bindings.place(workload(written), index, RULES)
-        slow = place_bindings.place(workload(written), index_of(reported, placed), RULES, assumes=False)
+        fast = place_bindings.place(workload(written), engine)
+        slow = place_bindings.place(workload(written), FleetEngine(index_of(reported, placed), RULES), assumes=False)
         assert (fast.shares, fast.message) == (slow.shares, slow.message)
         reported = [_with(one, written, dict(fast.shares)) for one in reported]
         if fast.shares:

@@ -5,6 +5,7 @@ import pytest
 
 from bayplan import schedule_binding
 from bayplan.assigning import candidates, cluster_ranking, estimating
+from bayplan.assigning.cluster_ranking import FleetEngine
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.mapping import bindings, targets
 from bayplan.model.semantics import UPSTREAM, for_fleets
@@ -14,7 +15,6 @@ from bayplan.wire.fleets import Cluster, ResourceBinding
 
 AGGREGATED = {"replicaScheduling": {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Aggregated"}}
 ONE = {"spreadConstraints": [{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}]}
-RULES = profiles.fleet_rules()
 
 
 def cluster(name, cpu="1000", **labels):
@@ -49,7 +49,7 @@ def fleet(n_clusters=40, n_bindings=0):
     for i in range(n_bindings):
         group = {"antiAffinityGroup": f"ha={i}"}
         index.add_shares(binding(f"old-{i}", workloadAffinityGroups=group), [(f"m{i % n_clusters:03}", 2)])
-    return index
+    return FleetEngine(index, profiles.fleet_rules())
 
 
 class Costs:
@@ -76,76 +76,80 @@ def costs(monkeypatch):
     return Costs(monkeypatch)
 
 
-def decide(index, *workloads):
+def decide(engine, *workloads):
     for workload in workloads:
-        decision = schedule_binding.schedule(workload, index, RULES)
+        decision = schedule_binding.schedule(workload, engine)
         assert decision.placed
-        index.add_shares(workload, decision.shares)
+        engine.index.add_shares(workload, decision.shares)
 
 
 @pytest.mark.parametrize("n_bindings", [0, 50, 1000])
 def test_equivalent_bindings_are_evaluated_once_however_full_the_fleet_is(costs, n_bindings):
-    index = fleet(n_bindings=n_bindings)
-    decide(index, *(binding(f"new-{i}") for i in range(60)))
+    engine = fleet(n_bindings=n_bindings)
+    decide(engine, *(binding(f"new-{i}") for i in range(60)))
     assert (len(costs.estimates), len(costs.sorts)) == (1, 1)
-    assert (index.evaluations.n_full, index.evaluations.n_corrected) == (4, 0)  # one for each rule about clusters alone
+    assert (engine.evaluations.n_full, engine.evaluations.n_corrected) == (
+        4,
+        0,
+    )  # one for each rule about clusters alone
 
 
 def test_verdicts_are_shared_by_bindings_with_different_requests(costs):
-    index = fleet()
-    decide(index, *(binding(f"new-{i}", cpu=f"{i + 1}m") for i in range(30)))
+    engine = fleet()
+    decide(engine, *(binding(f"new-{i}", cpu=f"{i + 1}m") for i in range(30)))
     assert len(costs.estimates) == len(costs.sorts) == 30
-    assert index.evaluations.n_full == 4
+    assert engine.evaluations.n_full == 4
 
 
 def test_changed_capacity_changes_the_order_and_nothing_else(costs):
-    index = fleet()
-    decide(index, binding("a"))
-    evaluated = (index.evaluations.n_full, index.evaluations.n_corrected)
-    index.update_target(cluster("m007", cpu="4000"))
-    decide(index, binding("b"), binding("c"))
-    assert index.records["default/b-deployment"].shares == (("m007", 2),)
+    engine = fleet()
+    decide(engine, binding("a"))
+    evaluated = (engine.evaluations.n_full, engine.evaluations.n_corrected)
+    engine.index.update_target(cluster("m007", cpu="4000"))
+    decide(engine, binding("b"), binding("c"))
+    assert engine.index.records["default/b-deployment"].shares == (("m007", 2),)
     assert (len(costs.estimates), len(costs.sorts)) == (2, 2)
-    assert (index.evaluations.n_full, index.evaluations.n_corrected) == evaluated
+    assert (engine.evaluations.n_full, engine.evaluations.n_corrected) == evaluated
 
 
 def test_only_the_cluster_with_changed_labels_is_evaluated_again(costs):
-    index = fleet()
-    decide(index, binding("a"))
-    index.update_target(cluster("m007", env="prod"))
-    decide(index, binding("b"))
-    assert (index.evaluations.n_full, index.evaluations.n_corrected) == (4, 4)
+    engine = fleet()
+    decide(engine, binding("a"))
+    engine.index.update_target(cluster("m007", env="prod"))
+    decide(engine, binding("b"))
+    assert (engine.evaluations.n_full, engine.evaluations.n_corrected) == (4, 4)
     assert len(costs.sorts) == 2
 
 
 def test_the_second_of_a_pair_is_evaluated_only_on_the_cluster_of_the_first():
-    index = fleet()
+    engine = fleet()
     pair = [binding(name, ONE, workloadAffinityGroups={"antiAffinityGroup": "ha=x"}) for name in "ab"]
-    decide(index, pair[0])
-    full = index.evaluations.n_full
-    decide(index, pair[1])
-    assert (index.evaluations.n_full, index.evaluations.n_corrected) == (full, 1)
-    assert index.records["default/a-deployment"].shares != index.records["default/b-deployment"].shares
+    decide(engine, pair[0])
+    full = engine.evaluations.n_full
+    decide(engine, pair[1])
+    assert (engine.evaluations.n_full, engine.evaluations.n_corrected) == (full, 1)
+    assert engine.index.records["default/a-deployment"].shares != engine.index.records["default/b-deployment"].shares
 
 
 def test_placing_changes_the_capacity_of_clusters_and_nothing_that_rules_read(costs):
-    index = fleet()
+    engine = fleet()
     for i in range(20):
-        place_bindings.place(binding(f"new-{i}"), index, RULES)
-    assert (index.evaluations.n_full, index.evaluations.n_corrected) == (4, 0)
+        place_bindings.place(binding(f"new-{i}"), engine)
+    assert (engine.evaluations.n_full, engine.evaluations.n_corrected) == (4, 0)
     assert len(costs.sorts) == 20
 
 
 def test_cached_rankings_are_bounded(monkeypatch):
-    index = fleet()
-    monkeypatch.setattr(
-        cluster_ranking, "MAX_CACHED_BYTES", 20 * cluster_ranking.BYTES_PER_CLUSTER * index.slots.capacity
-    )
-    decide(index, *(binding(f"new-{i}", cpu=f"{i + 1}m") for i in range(60)))
-    assert len(index.cluster_rankings) == 20
+    engine = fleet()
+    n_bytes = 20 * cluster_ranking.BYTES_PER_CLUSTER * engine.index.slots.capacity
+    monkeypatch.setattr(cluster_ranking, "MAX_CACHED_BYTES", n_bytes)
+    decide(engine, *(binding(f"new-{i}", cpu=f"{i + 1}m") for i in range(60)))
+    assert len(engine._rankings) <= 20
+    assert len(engine._filters) == 1  # they differ in their requests only
 
 
 def test_rules_about_clusters_alone_come_first():
-    about_clusters, about_peers = cluster_ranking.split_rules(RULES)
-    assert all(rule.follows_workloads for rule in about_peers)
-    assert [rule.id for rule in about_clusters][-1] == "cluster-evicting"
+    engine = fleet()
+    assert engine.about_clusters + engine.about_peers == engine.rules
+    assert all(rule.follows_workloads for rule in engine.about_peers)
+    assert [rule.id for rule in engine.about_clusters][-1] == "cluster-evicting"

@@ -10,6 +10,7 @@ from bayplan.auditing import audit, profiles, spread, surveying, survival, workl
 from bayplan.auditing.audit_input import AuditInput
 from bayplan.auditing.layout import COMPONENTS, HOST, LEVELS, REGION, ZONE, AuditNode, ComponentInstance, Layout
 from bayplan.auditing.survivability import NODE
+from bayplan.engine.engine import Engine
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model import labels as label_model
 from bayplan.model.disruption_budgets import DisruptionBudget
@@ -145,7 +146,7 @@ def simulated(given, pods, cpu=1000, budgets=(), asked=survival.ALL_LEVELS, room
         meta = one.metadata
         workload = Workload(namespace=meta.namespace, name=meta.name, labels=meta.labels, needs=needs)
         index.add(workload, one.spec.node_name)
-    how = survival.Rescheduling(index=index, rules=RULES, lost_with_node=workloads.lost_with_node)
+    how = survival.Rescheduling(engine=Engine(index, RULES), lost_with_node=workloads.lost_with_node)
     steps = []
     found = survival.reschedule(
         survival.survey_losses(layout, workloads.all, asked), workloads.all, how, lambda *step: steps.append(step)

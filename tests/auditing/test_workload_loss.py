@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from bayplan.auditing import stanzas, survivability, workload_loss
 from bayplan.auditing.survivability import FailureEvent
 from bayplan.auditing.workload_groups import ReplicaGroup
+from bayplan.engine.engine import Engine
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model import labels as label_model
 from bayplan.model.node_selectors import NAME_FIELD, NodeAffinity, NodeRequirement, NodeTerm
@@ -61,7 +62,7 @@ def test_displaced_pods_are_placed_on_remaining_nodes():
     index = index_of([node("a1", "a"), node("b1", "b")], [(pod("w1"), "a1"), (pod("w2"), "b1")])
     before = state(index)
     budget = group_of(index, "PodDisruptionBudget shop/web", "w1", "w2", at_least=2)
-    loss = workload_loss.simulate_loss(ZONE_A, index, RULES, [budget])
+    loss = workload_loss.simulate_loss(ZONE_A, Engine(index, RULES), [budget])
     assert loss.placed == (("shop/w1", "b1"),)
     assert loss.broken == ("PodDisruptionBudget shop/web",)
     assert loss.still_broken == loss.stranded == loss.shortage == ()
@@ -70,7 +71,7 @@ def test_displaced_pods_are_placed_on_remaining_nodes():
 
 def test_a_stranded_pod_names_what_is_missing():
     index = index_of([node("a1", "a"), node("b1", "b", 1500), node("b2", "b", 1200)], [(pod("w1", 2000), "a1")])
-    loss = workload_loss.simulate_loss(ZONE_A, index, RULES, max_fixes=1)
+    loss = workload_loss.simulate_loss(ZONE_A, Engine(index, RULES), max_fixes=1)
     [stranded] = loss.stranded
     assert stranded.message == "0/2 nodes are available: 2 Insufficient cpu."
     assert (stranded.nearest, stranded.missing) == ("b1", (("cpu", 500),))
@@ -85,7 +86,7 @@ def test_rejection_by_another_rule_is_no_shortage():
         [node("a1", "a"), node("b1", "b")],
         [(pod("w1", needs={"spread": spread}), "a1"), (pod("w2", needs={"spread": spread}), "b1")],
     )
-    [stranded] = workload_loss.simulate_loss(ZONE_A, index, RULES).stranded
+    [stranded] = workload_loss.simulate_loss(ZONE_A, Engine(index, RULES)).stranded
     assert stranded.message == "0/1 nodes are available: 1 node(s) didn't match pod topology spread constraints."
     assert (stranded.nearest, stranded.missing, workload_loss.missing_text(stranded)) == ("", (), "")
 
@@ -99,7 +100,7 @@ def test_daemons_mirror_pods_and_terminating_pods_are_lost_with_their_node():
         pod("w"),
     ]
     index = index_of([node("a1", "a", 9000), node("b1", "b")], [(one, "a1") for one in placed])
-    loss = workload_loss.simulate_loss(ZONE_A, index, RULES, not_recreated=frozenset({"shop/mirror"}))
+    loss = workload_loss.simulate_loss(ZONE_A, Engine(index, RULES), not_recreated=frozenset({"shop/mirror"}))
     assert loss.gone == ("shop/daemon", "shop/leaving", "shop/mirror")
     assert loss.placed == (("shop/w", "b1"),)
     assert loss.n_displaced == 1
@@ -107,7 +108,7 @@ def test_daemons_mirror_pods_and_terminating_pods_are_lost_with_their_node():
 
 def test_higher_priority_is_placed_first():
     index = index_of([node("a1", "a"), node("b1", "b", 1000)], [(pod("a"), "a1"), (pod("z", priority=5), "a1")])
-    loss = workload_loss.simulate_loss(ZONE_A, index, RULES)
+    loss = workload_loss.simulate_loss(ZONE_A, Engine(index, RULES))
     assert loss.placed == (("shop/z", "b1"),)
     assert [one.key for one in loss.stranded] == ["shop/a"]
 
@@ -116,7 +117,7 @@ def test_fixes_are_searched_once_per_loss_up_to_a_maximum():
     nodes = [node("a1", "a"), node("b1", "b"), node("c1", "c", 100)]
     index = index_of(nodes, [(pod(f"w{i}", 3000), where) for i, where in enumerate(["a1", "b1"])])
     events = survivability.label_events(ZONE, {"a1": {ZONE: "a"}, "b1": {ZONE: "b"}})
-    losses = list(workload_loss.simulate_losses(events, index, RULES, max_fixes=1))
+    losses = list(workload_loss.simulate_losses(events, Engine(index, RULES), max_fixes=1))
     assert [bool(loss.stranded[0].fixes) for loss in losses] == [True, False]
 
 
@@ -133,11 +134,11 @@ def again(question, lost):
     for name in lost:
         index.remove_target(name)
     moving = [w for w in displaced if not w.terminating and not workload_loss.is_pinned_to_node(w)]
-    rules = profiles.pod_rules(made.profile)
+    engine = Engine(index, profiles.pod_rules(made.profile))
     ordered = sorted(moving, key=queue_order)
     return [
         (w.key, p.target, p.message)
-        for w, p in zip(ordered, place_pods.place_all(ordered, index, lambda _: rules), strict=True)
+        for w, p in zip(ordered, place_pods.place_all(ordered, lambda _: engine), strict=True)
     ]
 
 
@@ -147,18 +148,16 @@ def test_a_loss_is_what_the_engine_does_without_the_nodes(seed, n_lost, few):
     question = strategies.seeded(seed)
     made = questions.pod_situation_of(msgspec.convert(question, questions.PodQuestion))
     index, rules = made.index, profiles.pod_rules(made.profile)
+    engine, other = Engine(index, rules), Engine(_copy(question), rules)
     # Labels equal to the node's zone count as those that binding wrote: such pods are left out.
     lost = frozenset(sorted(index.slots.by_name)[:n_lost])
-    before, first = (
-        state(index),
-        [p.message for p in place_pods.place_all([made.workload], _copy(question), lambda _: rules)],
-    )
+    before, first = state(index), [p.message for p in place_pods.place_all([made.workload], lambda _: other)]
     with mock.patch.object(workload_loss, "MAX_UNRANKED_REPLICAS", few):  # ranked or evaluated one by one
-        loss = workload_loss.simulate_loss(FailureEvent("host", "h", lost), index, rules)
+        loss = workload_loss.simulate_loss(FailureEvent("host", "h", lost), engine)
     found = sorted([*((k, t, "") for k, t in loss.placed), *((s.key, "", s.message) for s in loss.stranded)])
     assert found == sorted(again(question, lost))
     assert state(index) == before
-    assert [p.message for p in place_pods.place_all([made.workload], index, lambda _: rules)] == first
+    assert [p.message for p in place_pods.place_all([made.workload], lambda _: engine)] == first
     for one in loss.stranded:
         assert bool(one.missing) == bool(one.nearest)
 
@@ -170,5 +169,5 @@ def _copy(question):
 def test_losses_of_all_zones_one_after_another():
     index = index_of([node("a1", "a"), node("b1", "b")], [(pod("w1", 3000), "a1"), (pod("w2", 3000), "b1")])
     events = survivability.label_events(ZONE, {"a1": {ZONE: "a"}, "b1": {ZONE: "b"}})
-    losses = list(workload_loss.simulate_losses(events, index, RULES))
+    losses = list(workload_loss.simulate_losses(events, Engine(index, RULES)))
     assert [(loss.event.domain, len(loss.stranded)) for loss in losses] == [("a", 1), ("b", 1)]

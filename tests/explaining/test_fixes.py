@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from bayplan import schedule_pod
 from bayplan.engine import filtering
+from bayplan.engine.engine import Engine
 from bayplan.explaining import explanation, fixes
 from bayplan.reading import questions
 from bayplan.rules import profiles
@@ -25,18 +26,18 @@ with gzip.open(RECORDINGS, "rt") as lines:
 def situation(question):
     question = {key: value for key, value in question.items() if key != "expect"}
     made = questions.pod_situation_of(msgspec.convert(question, questions.PodQuestion))
-    return made.workload, made.index, profiles.pod_rules(made.profile)
+    return made.workload, Engine(made.index, profiles.pod_rules(made.profile))
 
 
 def check_fixes(question):
     """Apply each proposal to an index of its own; returns the number of proposals."""
-    workload, index, rules = situation(question)
-    proposals = fixes.find_proposals(workload, index, rules)
+    workload, engine = situation(question)
+    proposals = fixes.find_proposals(workload, engine)
     for proposal in proposals:
-        fresh_workload, fresh, rules = situation(question)
-        changed = fixes.apply_remedies(proposal.remedies, fresh_workload, fresh)
-        feasible = filtering.run(rules, changed, fresh).feasible
-        names = sorted(fresh.slots.at(int(slot)).name for slot in np.flatnonzero(feasible))
+        fresh_workload, fresh = situation(question)
+        changed = fixes.apply_remedies(proposal.remedies, fresh_workload, fresh.index)
+        feasible = filtering.run(changed, fresh).feasible
+        names = sorted(fresh.index.slots.at(int(slot)).name for slot in np.flatnonzero(feasible))
         assert names == proposal.fix.fits_on
         assert names, proposal.fix.change
     return len(proposals)
@@ -51,17 +52,17 @@ def test_fixes_for_recorded_unschedulable_pods_work(offset):
 @given(seed=st.integers(0, 2**32))
 def test_fixes_for_random_unschedulable_pods_work(seed):
     question = strategies.seeded(seed)
-    workload, index, rules = situation(question)
-    if not schedule_pod.schedule(workload, index, rules).placed:
+    workload, engine = situation(question)
+    if not schedule_pod.schedule(workload, engine).placed:
         check_fixes(question)
 
 
 @pytest.mark.parametrize("offset", range(10))
 def test_explaining_changes_nothing_and_covers_every_rejected_node(offset):
     for case in UNSCHEDULABLE[offset::10]:
-        workload, index, rules = situation(case)
-        explained = explanation.explain(workload, index, rules)
+        workload, engine = situation(case)
+        explained = explanation.explain(workload, engine)
         assert explained.message == case["expect"]["message"]
         assert all(verdict.failures for verdict in explained.targets if not verdict.fits), case["name"]
-        again = explanation.explain(workload, index, rules)
+        again = explanation.explain(workload, engine)
         assert again == explained

@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from bayplan import schedule_pod
+from bayplan.engine.engine import Engine
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.labels import IN, Selector, equals, requirement
 from bayplan.model.targets import Target
@@ -43,19 +44,21 @@ def cluster(n_targets, n_workloads, **fields):
 
 
 def test_pods_of_one_template_share_one_full_evaluation_per_rule():
-    index, rules = cluster(50, 0), profiles.pod_rules()
+    index = cluster(50, 0)
+    engine = Engine(index, profiles.pod_rules())
     for i in range(100):
-        place_pods.place(workload(f"new-{i}", terms=near("web")), index, rules)
-    assert index.evaluations.n_full <= 6  # one for each applicable rule
-    assert index.evaluations.n_corrected >= 2 * 99
+        place_pods.place(workload(f"new-{i}", terms=near("web")), engine)
+    assert engine.evaluations.n_full <= 6  # one for each applicable rule
+    assert engine.evaluations.n_corrected >= 2 * 99
 
 
 @pytest.mark.parametrize("n_workloads", [100, 1000])
 def test_more_placed_workloads_mean_no_more_work(n_workloads):
-    index, rules = cluster(50, n_workloads), profiles.pod_rules()
+    index = cluster(50, n_workloads)
+    engine = Engine(index, profiles.pod_rules())
     for i in range(20):
-        place_pods.place(workload(f"new-{i}", terms=near("web")), index, rules)
-    assert index.evaluations.n_full <= 6
+        place_pods.place(workload(f"new-{i}", terms=near("web")), engine)
+    assert engine.evaluations.n_full <= 6
     assert len(index.peer_index.classes) == 2
 
 
@@ -74,13 +77,14 @@ def test_unique_labels_do_not_distinguish_classes_until_a_term_mentions_them():
 
 
 def test_pods_with_unique_labels_share_their_evaluations_although_one_value_is_named():
-    index, rules = cluster(10, 0), profiles.pod_rules()
+    index = cluster(10, 0)
+    engine = Engine(index, profiles.pod_rules())
     seventh = AffinityTerms(anti_required=(PodTerm(equals({"ordinal": "7"}), HOSTNAME),))
-    place_pods.place(workload("watcher", terms=seventh), index, rules)
-    n_full = index.evaluations.n_full
+    place_pods.place(workload("watcher", terms=seventh), engine)
+    n_full = engine.evaluations.n_full
     for i in range(100, 130):
-        place_pods.place(workload(f"db-{i}", app="db", ordinal=str(i)), index, rules)
-    assert index.evaluations.n_full <= n_full + 8  # one for each applicable rule
+        place_pods.place(workload(f"db-{i}", app="db", ordinal=str(i)), engine)
+    assert engine.evaluations.n_full <= n_full + 8  # one for each applicable rule
 
 
 def named(key, *values):
@@ -129,18 +133,17 @@ def test_a_label_that_is_named_again_moves_pods_added_in_between():
 
 
 def test_rollouts_leave_no_terms_and_no_classes():
-    index, rules = cluster(10, 0), profiles.pod_rules()
+    index = cluster(10, 0)
+    engine = Engine(index, profiles.pod_rules())
     for rollout in range(30):
         for i in range(5):
-            place_pods.place(
-                workload(f"web-{rollout}-{i}", app=f"v{rollout}", terms=apart(f"v{rollout}")), index, rules
-            )
+            place_pods.place(workload(f"web-{rollout}-{i}", app=f"v{rollout}", terms=apart(f"v{rollout}")), engine)
         for i in range(5):
             index.remove(f"default/web-{rollout}-{i}")
-    index.evaluations.clear(index)
+    engine.release()
     assert len(index.peer_index.classes) == 0
     assert len(index.peer_index.terms) == 0
-    assert index.evaluations.n_full < 30 * 8
+    assert engine.evaluations.n_full < 30 * 8
 
 
 def test_node_churn_reuses_slots_and_domains():
@@ -154,20 +157,22 @@ def test_node_churn_reuses_slots_and_domains():
 
 
 def test_thousands_of_nodes_are_all_scored():
-    index, rules = cluster(3000, 3000, app="db"), profiles.pod_rules()
+    index = cluster(3000, 3000, app="db")
+    engine = Engine(index, profiles.pod_rules())
     index.remove("default/old-2345")
-    decision = schedule_pod.schedule(workload("new", terms=apart("db")), index, rules)
+    decision = schedule_pod.schedule(workload("new", terms=apart("db")), engine)
     assert index.slots.at(decision.slot).name == "n2345"
 
 
 def test_relabelling_a_namespace_moves_its_pods_between_terms():
-    index, rules = cluster(3, 0), profiles.pod_rules()
+    index = cluster(3, 0)
+    engine = Engine(index, profiles.pod_rules())
     shops = PodTerm(equals({"app": "web"}), HOSTNAME, namespace_selector=equals({"team": "shop"}))
     pending = workload("pending", app="x", terms=AffinityTerms(anti_required=(shops,)))
     other = msgspec.structs.replace(workload("web"), namespace="elsewhere")
     index.add(other, "n0")
-    assert schedule_pod.schedule(pending, index, rules).verdicts.feasible.sum() == 3
+    assert schedule_pod.schedule(pending, engine).verdicts.feasible.sum() == 3
     index.set_namespace("elsewhere", {"team": "shop"})
-    assert schedule_pod.schedule(pending, index, rules).verdicts.feasible.sum() == 2
+    assert schedule_pod.schedule(pending, engine).verdicts.feasible.sum() == 2
     index.set_namespace("elsewhere", {"team": "office"})
-    assert schedule_pod.schedule(pending, index, rules).verdicts.feasible.sum() == 3
+    assert schedule_pod.schedule(pending, engine).verdicts.feasible.sum() == 3

@@ -8,6 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayplan import schedule_binding
+from bayplan.assigning.cluster_ranking import FleetEngine
+from bayplan.engine.engine import Engine
 from bayplan.explaining import explanation
 from bayplan.indexing.followers import Follower
 from bayplan.indexing.placement_index import PlacementIndex
@@ -53,11 +55,14 @@ def fleet(n_clusters):
 def test_a_follower_answers_like_its_leader(semantics, seed):
     changing = ChangingCluster(seed, semantics)
     follower = Follower(changing.index)
+    engine = Engine(follower.catch_up(), changing.rules)
     for _ in range(20):
         changing.step()
         if changing.chance.random() < 0.3:
-            assert changing.answers(follower.catch_up()) == changing.fresh_answers()
-    assert changing.answers(follower.catch_up()) == changing.fresh_answers()
+            assert follower.catch_up() is engine.index
+            assert changing.answers(engine) == changing.fresh_answers()
+    assert follower.catch_up() is engine.index
+    assert changing.answers(engine) == changing.fresh_answers()
     assert follower.n_copied == 1
 
 
@@ -83,13 +88,15 @@ def test_tentative_changes_are_never_visible():
     ids=["capacity", "region", "added", "deleted"],
 )
 def test_a_change_of_one_cluster_among_a_thousand_refreshes_one_cluster(change, n_corrected):
-    leader, rules = fleet(1000), profiles.fleet_rules()
+    leader = fleet(1000)
     follower = Follower(leader)
-    schedule_binding.schedule(binding("a", "x"), follower.catch_up(), rules)
-    evaluations = follower.index.evaluations
+    engine = FleetEngine(follower.catch_up(), profiles.fleet_rules())
+    schedule_binding.schedule(binding("a", "x"), engine)
+    evaluations = engine.evaluations
     applied, full, corrected = follower.n_applied, evaluations.n_full, evaluations.n_corrected
     change(leader)
-    schedule_binding.schedule(binding("a", "x"), follower.catch_up(), rules)
+    assert follower.catch_up() is engine.index
+    schedule_binding.schedule(binding("a", "x"), engine)
     assert (follower.n_applied - applied, follower.n_copied) == (1, 1)
     assert evaluations.n_full == full
     assert evaluations.n_corrected - corrected == n_corrected
@@ -106,17 +113,20 @@ def test_a_follower_that_is_too_far_behind_copies_the_index():
 
 def test_readers_explain_while_a_writer_places():
     """The answer of every reader is that of a state between two placements, and no reader hangs."""
-    leader, rules = fleet(12), profiles.fleet_rules()
+    leader = fleet(12)
+    engine = FleetEngine(leader, profiles.fleet_rules())
     pending = [binding(f"w{i}", i % 4) for i in range(40)]
     explained = binding("explained", 1)
     done, failures, seen = threading.Event(), [], []
 
     def read():
-        mine, own_rules = Follower(leader), profiles.fleet_rules()
+        mine = Follower(leader)
+        own_engine = FleetEngine(mine.catch_up(), profiles.fleet_rules())
         while not done.is_set():
             index = mine.catch_up()
+            assert index is own_engine.index
             placed = frozenset((key, record.shares) for key, record in index.records.items())
-            found = explanation.explain_binding(explained, index, own_rules)
+            found = explanation.explain_binding(explained, own_engine)
             seen.append((placed, tuple(v.name for v in found.targets if v.fits)))
 
     def reading():
@@ -130,7 +140,7 @@ def test_readers_explain_while_a_writer_places():
         reader.start()
     states = [frozenset()]
     for i, workload in enumerate(pending):
-        decision = schedule_binding.schedule(workload, leader, rules)
+        decision = schedule_binding.schedule(workload, engine)
         leader.add_shares(workload, decision.shares)
         states.append(_state(leader))
         if i % 5 == 4:

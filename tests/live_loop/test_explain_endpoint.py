@@ -7,6 +7,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
+from bayplan.engine.engine import Engine
 from bayplan.explaining import explanation
 from bayplan.live import explain_endpoint
 from bayplan.live.cluster_writer import RejectedError
@@ -61,7 +62,7 @@ async def test_a_pending_pod_is_explained_as_by_the_command(cluster):
         running = await asked(client, "web/web-0")
     assert found["message"].startswith("0/3 nodes are available: 3 node(s) didn't match pod anti-affinity rules.")
     workload = pods.workload_of(convert(cluster.pods["web/web-3"], Pod))
-    same = explanations.document(explanation.explain(workload, cluster.state.index, profiles.pod_rules()))
+    same = explanations.document(explanation.explain(workload, Engine(cluster.state.index, profiles.pod_rules())))
     assert found == json.loads(json.dumps(same))
     assert running["current"] == cluster.pods["web/web-0"]["spec"]["nodeName"]
 

@@ -40,8 +40,8 @@ def small_caches(monkeypatch):
     """Every bounded cache is full before the first count."""
     monkeypatch.setattr("bayplan.indexing.journal.MIN_KEPT_CHANGES", 200)
     monkeypatch.setattr("bayplan.indexing.peer_index.MAX_VISIBLE_ENTRIES", 200)
-    monkeypatch.setattr("bayplan.indexing.evaluations.MAX_CACHED_BYTES", 0)
-    monkeypatch.setattr("bayplan.engine.equivalence.MAX_EQUIVALENCE_CLASSES", 50)
+    monkeypatch.setattr("bayplan.engine.evaluations.MAX_CACHED_BYTES", 0)
+    monkeypatch.setattr("bayplan.engine.engine.MAX_EQUIVALENCE_CLASSES", 50)
     monkeypatch.setattr("bayplan.live.events.MAX_TRACKED_EVENTS", 200)
 
 

@@ -239,21 +239,21 @@ class RandomEvents:
         await self.cluster.settle(11)
 
     def schedulable_but_not_retried(self):
-        state, rules = self.cluster.state, self.cluster.parts.profiles["bayplan"]
+        state, engine = self.cluster.state, self.cluster.parts.engines["bayplan"]
         return [
             pending.key
             for pending in state.queue.pods.values()
             if pending.stage is QueueStage.UNSCHEDULABLE
-            and deciding.choose(pending.workload, state.index, rules, state.nominations).slot >= 0
+            and deciding.choose(pending.workload, engine, state.nominations).slot >= 0
         ]
 
     def preempting_but_not_retried(self):
         """The pods for which preemption would evict a pod that is not evicted for them yet."""
-        state, rules = self.cluster.state, self.cluster.parts.profiles["bayplan"]
+        state, engine = self.cluster.state, self.cluster.parts.engines["bayplan"]
         found = []
         for pending in state.queue.pods.values():
             if pending.stage is QueueStage.UNSCHEDULABLE:
-                result = preemption.preempt(pending.workload, state.index, rules, nominated=state.nominations.all())
+                result = preemption.preempt(pending.workload, engine, nominated=state.nominations.all())
                 uids = {state.index.records[key].workload.uid for key in result.victims}
                 if uids - state.nominations.victims_of(pending.key):
                     found.append(pending.key)

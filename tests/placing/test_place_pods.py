@@ -1,5 +1,6 @@
 """Placing pods one after another: what a placed pod carries, and what an unschedulable one is told."""
 
+from bayplan.engine.engine import Engine
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.labels import equals
 from bayplan.model.targets import Target
@@ -26,12 +27,13 @@ def pod(name, cpu=100, memory=1, terms=None, **labels):
 
 def test_the_message_of_an_unschedulable_class_follows_the_cluster():
     index = PlacementIndex()
+    engine = Engine(index, RULES)
     index.add_target(node("a"))
     index.add(pod("full", cpu=500), "a")
-    first = place_pods.place(pod("one", cpu=800, memory=800), index, RULES)
-    again = place_pods.place(pod("two", cpu=800, memory=800), index, RULES)
+    first = place_pods.place(pod("one", cpu=800, memory=800), engine)
+    again = place_pods.place(pod("two", cpu=800, memory=800), engine)
     index.add(pod("fuller", cpu=0, memory=500), "a")
-    later = place_pods.place(pod("three", cpu=800, memory=800), index, RULES)
+    later = place_pods.place(pod("three", cpu=800, memory=800), engine)
     assert first.message == again.message == "0/1 nodes are available: 1 Insufficient cpu."
     assert later.message == "0/1 nodes are available: 1 Insufficient cpu, 1 Insufficient memory."
     assert later.reasons == {"Insufficient cpu": 1, "Insufficient memory": 1}
@@ -39,17 +41,19 @@ def test_the_message_of_an_unschedulable_class_follows_the_cluster():
 
 def test_a_placed_pod_carries_the_zone_and_region_of_its_node():
     index = PlacementIndex()
+    engine = Engine(index, RULES)
     index.add_target(node("a", **{ZONE: "z1", REGION: "r1", "disk": "ssd"}))
-    place_pods.place(pod("one", app="web"), index, RULES)
+    place_pods.place(pod("one", app="web"), engine)
     assert index.records["default/one"].workload.labels == {"app": "web", ZONE: "z1", REGION: "r1"}
 
 
 def test_terms_match_the_zone_that_a_placed_pod_carries():
     index = PlacementIndex()
+    engine = Engine(index, RULES)
     for name, zone in (("a", "z1"), ("b", "z2")):
         index.add_target(node(name, **{ZONE: zone}))
-    place_pods.place(pod("one"), index, RULES)
+    place_pods.place(pod("one"), engine)
     taken = index.records["default/one"].shares[0][0]
     own_zone = "z1" if taken == "a" else "z2"
     apart = AffinityTerms(anti_required=(PodTerm(equals({ZONE: own_zone}), HOSTNAME),))
-    assert place_pods.place(pod("two", terms=apart), index, RULES).target == ("b" if taken == "a" else "a")
+    assert place_pods.place(pod("two", terms=apart), engine).target == ("b" if taken == "a" else "a")

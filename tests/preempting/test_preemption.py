@@ -4,6 +4,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from bayplan.engine.engine import Engine
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.disruption_budgets import DisruptionBudget
 from bayplan.model.labels import equals
@@ -16,7 +17,7 @@ from bayplan.preempting import dry_run, preemption, reprieving
 from bayplan.preempting.disruption_budgets import DisruptionBudgets
 from bayplan.preempting.preemption import Preemption
 from bayplan.rules import profiles
-from bayplan.rules.rule import Rule
+from bayplan.rules.rule import PartRule
 
 RULES = profiles.pod_rules()
 
@@ -39,35 +40,35 @@ def cluster(n_nodes, *priorities, cpu=None, semantics=None, labels=None):
 
 
 def test_a_pod_that_fits_preempts_nothing():
-    assert preemption.preempt(pod("new", priority=5), cluster(1, 0, cpu=2000), RULES) == Preemption()
+    assert preemption.preempt(pod("new", priority=5), Engine(cluster(1, 0, cpu=2000), RULES)) == Preemption()
 
 
 def test_without_nodes_there_is_no_preemption():
-    assert preemption.preempt(pod("new", priority=5), PlacementIndex(), RULES) == Preemption()
+    assert preemption.preempt(pod("new", priority=5), Engine(PlacementIndex(), RULES)) == Preemption()
 
 
 def test_victims_come_in_order_of_importance():
-    found = preemption.preempt(pod("new", cpu=2500, priority=5), cluster(1, 0, 2, 1), RULES)
+    found = preemption.preempt(pod("new", cpu=2500, priority=5), Engine(cluster(1, 0, 2, 1), RULES))
     assert (found.target, found.victims) == ("n0", ("d/p0-1", "d/p0-2", "d/p0-0"))
 
 
 def test_violated_budgets_are_counted():
     index = cluster(1, 0, 0, labels={"app": "db"})
     budgets = DisruptionBudgets([DisruptionBudget(namespace="d", name="b", selector=equals({"app": "db"}), allowed=1)])
-    assert preemption.preempt(pod("new", cpu=2000, priority=5), index, RULES, budgets).n_violations == 1
-    assert preemption.preempt(pod("new", cpu=1000, priority=5), index, RULES, budgets).n_violations == 0
+    assert preemption.preempt(pod("new", cpu=2000, priority=5), Engine(index, RULES), budgets).n_violations == 1
+    assert preemption.preempt(pod("new", cpu=1000, priority=5), Engine(index, RULES), budgets).n_violations == 0
 
 
 def test_a_nomination_is_cleared_only_if_preemption_does_not_help():
-    nothing_helps = preemption.preempt(pod("new", priority=0), cluster(1, 0), RULES)
+    nothing_helps = preemption.preempt(pod("new", priority=0), Engine(cluster(1, 0), RULES))
     assert nothing_helps.clears_nomination
-    never = preemption.preempt(pod("new", priority=5, preempts=False), cluster(1, 0), RULES)
+    never = preemption.preempt(pod("new", priority=5, preempts=False), Engine(cluster(1, 0), RULES))
     assert not never.clears_nomination
     assert "preemptionPolicy=Never" in never.message
 
 
 def test_a_rule_that_rejects_every_node_leaves_no_candidate():
-    found = preemption.preempt(pod("new", priority=5, unplaceable="unreadable"), cluster(2, 0), RULES)
+    found = preemption.preempt(pod("new", priority=5, unplaceable="unreadable"), Engine(cluster(2, 0), RULES))
     assert found.message == "preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."
 
 
@@ -79,7 +80,7 @@ def test_a_rule_that_rejects_every_node_leaves_no_candidate():
 def test_only_terminating_victims_of_preemption_keep_a_pod_waiting(leaving, waits):
     index = cluster(2, 0, 1)
     index.replace(msgspec.structs.replace(index.records["d/p0-0"].workload, **leaving))
-    found = preemption.preempt(pod("new", priority=5, nominated_target="n0"), index, RULES)
+    found = preemption.preempt(pod("new", priority=5, nominated_target="n0"), Engine(index, RULES))
     assert ("terminating pod" in found.message) == waits
 
 
@@ -88,19 +89,21 @@ def test_a_nominated_pod_counts_once_after_it_is_bound():
     nominated = pod("nominated", priority=9)
     index.remove("d/p0-0")
     index.add(nominated, "n0")
-    assert preemption.preempt(pod("new", priority=5), index, RULES, nominated=[(nominated, "n0")]).target == "n1"
+    assert (
+        preemption.preempt(pod("new", priority=5), Engine(index, RULES), nominated=[(nominated, "n0")]).target == "n1"
+    )
 
 
 def test_nominations_of_lower_priority_and_its_own_do_not_count():
     index, new = cluster(1, 0), pod("new", priority=5)
     nominations = [(pod("low", priority=4), "n0"), (new, "n0"), (pod("lost", priority=9), "gone")]
-    assert preemption.preempt(new, index, RULES, nominated=nominations).target == "n0"
-    assert not preemption.preempt(new, index, RULES, nominated=[(pod("high", priority=9), "n0")]).target
+    assert preemption.preempt(new, Engine(index, RULES), nominated=nominations).target == "n0"
+    assert not preemption.preempt(new, Engine(index, RULES), nominated=[(pod("high", priority=9), "n0")]).target
 
 
 def test_a_request_near_the_64_bit_limit_on_an_overcommitted_node():
     index = cluster(1, 0, 0, cpu=1000)
-    found = preemption.preempt(pod("new", cpu=2**63 - 1, priority=5), index, RULES)
+    found = preemption.preempt(pod("new", cpu=2**63 - 1, priority=5), Engine(index, RULES))
     assert found.message == "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
 
 
@@ -124,13 +127,13 @@ def test_only_nodes_that_can_be_cheapest_are_compared(monkeypatch):
     numbers = compared_workloads(monkeypatch)
     index = cluster(50, 10, 20)
     index.replace(msgspec.structs.replace(index.records["d/p7-0"].workload, priority=1))
-    assert preemption.preempt(pod("new", priority=50), index, RULES).target == "n7"
+    assert preemption.preempt(pod("new", priority=50), Engine(index, RULES)).target == "n7"
     assert sum(numbers) == 1  # the one less important pod; the others are reprieved without a comparison
 
 
 def test_no_workload_is_compared_where_preemption_does_not_help(monkeypatch):
     numbers = compared_workloads(monkeypatch)
-    assert not preemption.preempt(pod("new", cpu=3000, priority=50), cluster(50, 10, 20), RULES).target
+    assert not preemption.preempt(pod("new", cpu=3000, priority=50), Engine(cluster(50, 10, 20), RULES)).target
     assert sum(numbers) == 0
 
 
@@ -139,14 +142,14 @@ def test_capacity_constraints_need_no_dry_run(monkeypatch):
     apart = AffinityTerms(anti_required=(PodTerm(equals({"app": "db"}), ZONE),))
     for semantics in (PlacementIndex().semantics, DESIGN):
         index = cluster(6, 0, 0, labels={"app": "db"}, semantics=semantics)
-        preemption.preempt(pod("new", priority=5, affinity=apart), index, RULES)
-        preemption.preempt(pod("other", cpu=1500, priority=5), index, RULES)
+        preemption.preempt(pod("new", priority=5, affinity=apart), Engine(index, RULES))
+        preemption.preempt(pod("other", cpu=1500, priority=5), Engine(index, RULES))
 
 
 # A rule without capacity constraints
 
 
-class NotThree(Rule):
+class NotThree(PartRule[str]):
     """Rejects targets with exactly three workloads: no sum shows its outcome after an eviction."""
 
     name = id = "not-three"
@@ -165,10 +168,10 @@ class NotThree(Rule):
 
 
 def test_other_rules_need_a_dry_run():
-    index = cluster(1, 0, 1, 2, cpu=9000)
-    found = preemption.preempt(pod("new", priority=5), index, (*RULES, NotThree()))
+    engine = Engine(cluster(1, 0, 1, 2, cpu=9000), (*RULES, NotThree()))
+    found = preemption.preempt(pod("new", priority=5), engine)
     assert (found.target, found.victims) == ("n0", ("d/p0-0",))
-    without_victims = preemption.preempt(pod("new", priority=0), index, (*RULES, NotThree()))
+    without_victims = preemption.preempt(pod("new", priority=0), engine)
     assert (
         without_victims.message
         == "preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod."

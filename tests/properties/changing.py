@@ -5,6 +5,7 @@ import random
 import msgspec
 
 from bayplan import schedule_pod
+from bayplan.engine.engine import Engine
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.mapping import pods, targets
 from bayplan.rules import profiles
@@ -25,6 +26,7 @@ class ChangingCluster:
         self.targets, self.placed, self.namespaces = {}, {}, {}
         self.index = PlacementIndex(semantics)
         self.rules = profiles.pod_rules()
+        self.engine = Engine(self.index, self.rules)  # one over all changes
         self.serial = 0
         for _ in range(n_targets):
             self.add_target()
@@ -32,19 +34,18 @@ class ChangingCluster:
 
     # Answers
 
-    def answers(self, index=None):
-        index = index or self.index
-        return [self._answer(workload, index) for workload in self.pending]
+    def answers(self, engine=None):
+        return [self._answer(workload, engine or self.engine) for workload in self.pending]
 
-    def _answer(self, workload, index):
-        chosen, total = schedule_pod.choose(workload, index, self.rules)
-        decision = schedule_pod.schedule(workload, index, self.rules)
+    def _answer(self, workload, engine):
+        chosen, total = schedule_pod.choose(workload, engine)
+        decision = schedule_pod.schedule(workload, engine)
         assert chosen == decision.slot, "the corrected ranking and the fresh one disagree"
         assert not decision.placed or total == decision.ranking.totals[chosen]
-        return _comparable(answers.pod_answer(workload.name, decision, index))
+        return _comparable(answers.pod_answer(workload.name, decision, engine.index))
 
     def fresh_answers(self):
-        return self.answers(self.fresh())
+        return self.answers(Engine(self.fresh(), self.rules))
 
     def fresh(self):
         index = PlacementIndex(self.semantics)

@@ -5,6 +5,7 @@ import random
 import msgspec
 
 from bayplan import schedule_binding
+from bayplan.assigning.cluster_ranking import FleetEngine
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.mapping import bindings, targets
 from bayplan.model.semantics import for_fleets
@@ -27,6 +28,7 @@ class ChangingFleet:
         self.how = bindings.BindingContext(semantics)
         self.index = PlacementIndex(for_fleets(semantics), lost_targets_count=True)
         self.rules = profiles.fleet_rules()
+        self.engine = FleetEngine(self.index, self.rules)  # one over all changes
         self.written, self.placed = {}, {}
         self.serial = 0
         for name in NAMES[:5]:
@@ -35,13 +37,12 @@ class ChangingFleet:
 
     # Answers
 
-    def answers(self, index=None):
-        index = index or self.index
-        return [self._answer(workload, index) for workload in self.pending]
+    def answers(self, engine=None):
+        return [self._answer(workload, engine or self.engine) for workload in self.pending]
 
-    def _answer(self, workload, index):
-        decision = schedule_binding.schedule(workload, index, self.rules)
-        answer = answers.fleet_answer(workload.name, decision, workload, index)
+    def _answer(self, workload, engine):
+        decision = schedule_binding.schedule(workload, engine)
+        answer = answers.fleet_answer(workload.name, decision, workload, engine)
         answer["clusters"].sort(key=lambda share: share["name"])
         return answer
 
@@ -51,7 +52,7 @@ class ChangingFleet:
             index.add_target(self._target(name))
         for key in self._shuffled(self.placed):
             index.add_shares(*self.placed[key])
-        return self.answers(index)
+        return self.answers(FleetEngine(index, self.rules))
 
     # Changes
 

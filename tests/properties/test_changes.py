@@ -69,7 +69,7 @@ def test_emptied_index_keeps_no_terms_and_no_classes(seed):
         cluster.answers()
     for key in list(cluster.placed):
         cluster.index.remove(key)
-    cluster.index.evaluations.clear(cluster.index)
+    cluster.engine.release()
     peer_index = cluster.index.peer_index
     assert len(peer_index.classes) == 0
     assert len(peer_index.terms) == 0

@@ -8,6 +8,7 @@ from bayplan.enforcing.enforcer import Enforcer
 from bayplan.enforcing.eviction_limits import EvictionBudgets
 from bayplan.enforcing.execution_rules import RuleType
 from bayplan.enforcing.planning import EnforcementSettings
+from bayplan.engine.engine import Engine
 from bayplan.model.disruption_budgets import DisruptionBudget
 from bayplan.model.labels import equals
 from bayplan.rules import profiles
@@ -20,8 +21,8 @@ GRACE = EnforcementSettings(affinity_grace=100, anti_affinity_grace=20, per_minu
 class Trial:
     """A cluster under enforcement, with evictions carried out at once or rejected by a budget."""
 
-    def __init__(self, cluster, settings, budgets=(), rules=None):
-        self.cluster, self.enforcer, self.rules = cluster, Enforcer(settings), rules
+    def __init__(self, cluster, settings, budgets=(), engine=None):
+        self.cluster, self.enforcer, self.engine = cluster, Enforcer(settings), engine
         self.budgets = EvictionBudgets(budgets)
         self.now, self.evicted, self.spared = 0.0, [], {}
 
@@ -50,10 +51,10 @@ class Trial:
     def plan(self):
         tracker = self.cluster.tracker
         self.enforcer.observe(tracker.violations(), self.now)
-        if self.rules is None:
+        if self.engine is None:
             return self.enforcer.due(self.now, tracker.precedence())
         precedence = tracker.precedence()
-        with enforcer.checking_other_targets(self.cluster.index, self.rules) as fits_elsewhere:
+        with enforcer.checking_other_targets(self.engine) as fits_elsewhere:
             return self.enforcer.due(self.now, precedence, fits_elsewhere)
 
     def carry_out(self, eviction):
@@ -125,9 +126,9 @@ def test_only_budgets_leave_violations(preset, seed):
 @given(seed=SEEDS)
 def test_a_pod_that_fits_nowhere_else_is_spared_if_configured(seed):
     cluster = drawn(seed, "design", n_pods=16)
-    rules = profiles.pod_rules()
+    engine = Engine(cluster.index, profiles.pod_rules())
     trial = Trial(
-        cluster, EnforcementSettings(affinity_grace=0, anti_affinity_grace=0, only_if_placeable=True), rules=rules
+        cluster, EnforcementSettings(affinity_grace=0, anti_affinity_grace=0, only_if_placeable=True), engine=engine
     )
     before = cluster.tracked()
     trial.plan()
@@ -135,7 +136,7 @@ def test_a_pod_that_fits_nowhere_else_is_spared_if_configured(seed):
     trial.run()
     for victim, why in trial.spared.items():
         assert why == planning.NO_OTHER_TARGET
-        with enforcer.checking_other_targets(cluster.index, rules) as fits_elsewhere:
+        with enforcer.checking_other_targets(engine) as fits_elsewhere:
             assert not fits_elsewhere(victim)
     assert bool(trial.spared) == bool(cluster.tracker.violations())
 

@@ -14,8 +14,8 @@ N_TARGETS = 14  # enough for several targets in each zone, so that rules evaluat
 
 def place(cluster, workload):
     """Place one more copy of the workload by the ranking; the full evaluation must agree."""
-    slot, total = schedule_pod.choose(workload, cluster.index, cluster.rules)
-    decision = schedule_pod.schedule(workload, cluster.index, cluster.rules)
+    slot, total = schedule_pod.choose(workload, cluster.engine)
+    decision = schedule_pod.schedule(workload, cluster.engine)
     assert slot == decision.slot
     if slot >= 0:
         assert total == decision.ranking.totals[slot]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from bayplan.enforcing import rebalancing
 from bayplan.enforcing.rebalancing import DisruptionLimits
 from bayplan.enforcing.soft_rules import PeerTermPoints, PodPreferences
-from bayplan.engine import filtering
+from bayplan.engine.engine import Engine
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.mapping import pods, targets
 from bayplan.model.disruption_budgets import DisruptionBudget
@@ -42,6 +42,7 @@ class Scene:
         self.pods = [self.draw_pod(f"p{i}") for i in range(n_pods)]
         self.rules = profiles.pod_rules()
         self.index = self.built(self.pods)
+        self.engine = Engine(self.index, self.rules)
 
     def built(self, manifests):
         index = PlacementIndex(PRESETS[self.preset])
@@ -59,7 +60,7 @@ class Scene:
         """The pods after one was evicted and placed again; None if it returns to its node or fits nowhere."""
         index = self.built([pod for pod in manifests if pod["metadata"]["name"] != name])
         asked = next(pod for pod in manifests if pod["metadata"]["name"] == name)
-        target = place_pods.place(workload(asked), index, self.rules).target
+        target = place_pods.place(workload(asked), Engine(index, self.rules)).target
         if not target or target == asked["spec"]["nodeName"]:
             return None
         after = json.loads(json.dumps(asked))
@@ -68,7 +69,7 @@ class Scene:
         return [after if pod is asked else pod for pod in manifests]
 
     def plan(self, max_moves, budgets=()):
-        preferences = PodPreferences(self.index, self.rules)
+        preferences = PodPreferences(self.engine)
         limits = DisruptionLimits(max_moves=max_moves, movable=lambda _: True, budgets=budgets)
         found = rebalancing.plan_moves(self.index, self.place, preferences, limits)
         preferences.release()
@@ -76,7 +77,7 @@ class Scene:
 
     def place(self, asked):
         self.index.remove(asked.key)
-        target = place_pods.place(asked, self.index, self.rules).target
+        target = place_pods.place(asked, self.engine).target
         return ((target, 1),) if target else ()
 
     def best(self, max_moves, movable=lambda name: True):
@@ -160,7 +161,7 @@ def placed_by(scene, found):
 @given(seed=SEEDS)
 def test_points_are_what_plain_loops_count(preset, seed):
     scene = Scene(seed, preset, n_nodes=4, n_pods=8)
-    preferences = PodPreferences(scene.index, scene.rules)
+    preferences = PodPreferences(scene.engine)
     total = sum(preferences.shared().values())
     for record in scene.index.records.values():
         total += sum(preferences.own(record.workload, record.shares).values())
@@ -210,7 +211,7 @@ def test_the_gain_of_a_move_by_pod_terms_is_what_the_engine_scores(preset, seed)
     (source, _), *_ = index.records[key].shares
     with index.tentatively():
         asked = index.remove(key)
-        (judged,) = filtering.evaluate_rules([rule], asked, index)
+        (judged,) = Engine(index, [rule]).evaluate(asked)
         raw = judged.evaluation.raw
         raw = None if raw is None else raw.copy()
         for name, slot in index.slots.by_name.items():

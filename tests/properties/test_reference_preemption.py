@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from asking import comparable_preemption, preemption_engine_answer
 from bayplan import schedule_pod
+from bayplan.engine.engine import Engine
 from bayplan.preempting import candidate_search, preemption
 from bayplan.reading import questions
 from bayplan.rules import profiles
@@ -77,16 +78,17 @@ def test_the_index_is_unchanged_and_the_pod_fits_without_the_victims(seed):
     question = crowding.seeded(seed)
     question["pods"] = [pod for pod in question["pods"] if pod["spec"].get("nodeName")]  # no pod is nominated
     situation = situation_of(question)
-    workload, index, rules = situation.workload, situation.index, profiles.pod_rules(situation.profile)
+    workload, index = situation.workload, situation.index
+    engine = Engine(index, profiles.pod_rules(situation.profile))
 
     def verdicts():
-        decision = schedule_pod.schedule(workload, index, rules)
+        decision = schedule_pod.schedule(workload, engine)
         return answers.pod_answer("", decision, index)["nodes"]
 
     before = verdicts()
-    found = preemption.preempt(workload, index, rules, situation.disruption_budgets)
+    found = preemption.preempt(workload, engine, situation.disruption_budgets)
     assert verdicts() == before
-    assert found == preemption.preempt(workload, index, rules, situation.disruption_budgets)
+    assert found == preemption.preempt(workload, engine, situation.disruption_budgets)
     for victim in found.victims:
         assert index.remove(victim).priority < workload.priority
     if found.target:

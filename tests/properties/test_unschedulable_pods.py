@@ -22,12 +22,13 @@ class RetriedPods:
 
     def __init__(self, cluster):
         self.cluster = cluster
-        index, rules = self.cluster.index, self.cluster.rules
-        self.unschedulable = UnschedulablePods(index, self.fits, lambda workload: filtering.run(rules, workload, index))
+        self.unschedulable = UnschedulablePods(
+            cluster.index, self.fits, lambda workload: filtering.run(workload, cluster.engine)
+        )
         self.unscheduled = {}
 
     def fits(self, workload):
-        return schedule_pod.choose(workload, self.cluster.index, self.cluster.rules)[0] >= 0
+        return schedule_pod.choose(workload, self.cluster.engine)[0] >= 0
 
     def add_all(self):
         for workload in self.cluster.pending:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from bayplan.enforcing import bind_review
 from bayplan.enforcing.execution_rules import RuleType
 from bayplan.enforcing.tracking import ViolationTracker
+from bayplan.engine.engine import Engine
 from bayplan.indexing import journal
 from bayplan.model.semantics import DESIGN, UPSTREAM
 from bayplan.placing import place_pods
@@ -90,13 +91,13 @@ def test_a_violation_knows_which_evictions_resolve_it(preset, seed):
 def test_no_pod_violates_a_rule_where_it_was_just_placed(preset, seed):
     """Otherwise enforcement would evict what the scheduler places again."""
     cluster = drawn(seed, preset, n_pods=10)
-    rules = profiles.pod_rules()
+    engine = Engine(cluster.index, profiles.pod_rules())
     for _ in range(6):
         before = {(violation.owner, violation.term) for violation in cluster.tracker.violations()}
         cluster.serial += 1
         newcomer = cluster.draw_pod(f"new{cluster.serial}")
         workload = cluster.workload(newcomer)
-        if place_pods.place(workload, cluster.index, rules).target:
+        if place_pods.place(workload, engine).target:
             after = {(violation.owner, violation.term) for violation in cluster.tracker.violations()}
             assert not [broken for broken in after if broken[0] == workload.key]
             assert {broken for broken in after - before if "podAntiAffinity" in broken[1]} == set()

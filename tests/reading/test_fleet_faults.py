@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pytest
 
+from bayplan.assigning.cluster_ranking import FleetEngine
 from bayplan.errors import InputError
 from bayplan.model.semantics import UPSTREAM
 from bayplan.placing.place_bindings import place_all
@@ -47,7 +48,8 @@ def decided(written, after, *, minutes, clusters=("idc", "cloud")):
     semantics = msgspec.structs.replace(UPSTREAM, fail_back_after=after)
     inputs = Inputs(clusters=[cluster(name) for name in clusters], bindings=[written])
     found = fleet.fleet_of(inputs, semantics=semantics, now=SCHEDULED + timedelta(minutes=minutes))
-    return [(p.group, dict(p.shares)) for p in place_all(found.pending, found.index, profiles.fleet_rules())]
+    engine = FleetEngine(found.index, profiles.fleet_rules())
+    return [(p.group, dict(p.shares)) for p in place_all(found.pending, engine)]
 
 
 AGGREGATED = {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Aggregated"}

@@ -6,7 +6,6 @@ kubectl's grammar. A term is `SELECTOR by TOPOLOGYKEY`, then `in NAMESPACE,...` 
 one starts with its weight. A toleration is written as a taint is: without `=` its operator is Exists.
 """
 
-import copy
 import re
 
 import msgspec
@@ -14,6 +13,7 @@ import msgspec
 import fleet_shorthand
 import scenarios
 from bayplan.engine import filtering, scoring
+from bayplan.engine.engine import Engine
 from bayplan.model.reasons import StatusCode
 from bayplan.reading import questions
 
@@ -317,10 +317,13 @@ def checked(rule, workload, index):
     must equal a new one at each step.
     """
     rule.weight = 1
-    first = outcome(rule, workload, index)
+    engine = Engine(index, [rule])
+    first = outcome(workload, engine)
 
     def asked_again():
-        assert outcome(rule, workload, index) == outcome(copy.copy(rule), workload, index)
+        fresh = Engine(index, [rule])
+        assert outcome(workload, engine) == outcome(workload, fresh)
+        fresh.release()
 
     for key, record in list(index.records.items()):
         index.remove(key)
@@ -343,12 +346,12 @@ def checked(rule, workload, index):
             asked_again()
             index.set_stored(table, name, value)
             asked_again()
-    assert outcome(rule, workload, index) == first
+    assert outcome(workload, engine) == first
     return first
 
 
-def outcome(rule, workload, index):
-    verdicts = filtering.run([rule], workload, index)
+def outcome(workload, engine):
+    index, verdicts = engine.index, filtering.run(workload, engine)
     names = sorted(index.slots.by_name.items())
     if verdicts.pre_filter_rejection is not None:
         _, reason = verdicts.pre_filter_rejection
@@ -362,15 +365,15 @@ def outcome(rule, workload, index):
         if found.only is not None and name not in found.only:
             continue  # excluded beforehand, so it is not filtered
         if rejected is not None and rejected[slot]:
-            reasons = rule.reasons(result.state, int(result.evaluation.codes[slot]))
+            reasons = result.reasons(int(result.evaluation.codes[slot]))
             (status,) = {reason.status for reason in reasons}
             found.rejected[name] = f"{CODES[status]} {' + '.join(reason.text for reason in reasons)}"
-            found.failures[name] = rule.evidence(result.state, workload, slot, index)
+            found.failures[name] = result.evidence(workload, slot, index)
     raw = result.evaluation.raw
     if raw is not None:
         found.raw = {name: raw[..., slot].tolist() for name, slot in names}
     if verdicts.feasible.any():
-        normalised = scoring.run(verdicts, index).by_rule.get(rule.name)
+        normalised = scoring.run(verdicts, index).by_rule.get(result.rule.name)
         if normalised is not None:
             found.scores = {name: int(normalised[slot]) for name, slot in names if verdicts.feasible[slot]}
     return found

@@ -9,6 +9,7 @@ import pytest
 
 from bayplan import rules
 from bayplan.engine import filtering
+from bayplan.engine.engine import Engine
 from bayplan.explaining import fit_error
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.reasons import Reason
@@ -86,5 +87,5 @@ def test_the_reasons_of_resources_are_those_documented():
 
 def test_the_message_without_nodes_is_the_documented_one():
     index = PlacementIndex()
-    verdicts = filtering.run((), situation_of(pod("new"), []).workload, index)
+    verdicts = filtering.run(situation_of(pod("new"), []).workload, Engine(index, ()))
     assert fit_error.sentence(verdicts, index) == placeable.NO_NODES.text

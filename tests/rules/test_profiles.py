@@ -3,6 +3,7 @@
 import pytest
 
 from bayplan.engine import filtering
+from bayplan.engine.engine import Engine
 from bayplan.rules import profiles
 from bayplan.rules.profiles import SchedulerProfile
 from rules.shorthand import node, pod, situation_of, taints
@@ -105,7 +106,7 @@ def test_the_first_rule_that_rejects_a_node_gives_the_reason():
         node("c"),
     ]
     situation = situation_of(asked, on)
-    verdicts = filtering.run(profiles.pod_rules(), situation.workload, situation.index)
+    verdicts = filtering.run(situation.workload, Engine(situation.index, profiles.pod_rules()))
     first = filtering.first_failures(verdicts)
     names = {name: verdicts.results[first[slot]].rule.name for name, slot in situation.index.slots.by_name.items()}
     assert names == {"a": "NodeUnschedulable", "b": "TaintToleration", "c": "NodeAffinity"}

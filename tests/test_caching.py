@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from bayplan.indexing.evaluations import BoundedCache
+from bayplan.caching import BoundedCache, memoised
 
 
 def entry(used):
@@ -29,3 +29,29 @@ def test_replacing_an_entry_drops_none():
         cache.put(key, entry(key), 4)
     assert cache.put(0, entry(9), 4) == []
     assert cache[0].used == 9
+
+
+def test_a_memoised_function_is_called_once_for_equal_arguments():
+    calls = []
+
+    @memoised(2)
+    def doubled(number):
+        """Twice the number."""
+        calls.append(number)
+        return 2 * number
+
+    assert [doubled(1), doubled(2), doubled(1), doubled(number=2)] == [2, 4, 2, 4]
+    assert calls == [1, 2, 2]  # a keyword is another way to call it
+    assert (doubled.__name__, doubled.__doc__) == ("doubled", "Twice the number.")
+
+
+def test_a_memoised_function_drops_the_least_recently_used_result():
+    calls = []
+
+    @memoised(2)
+    def seen(key):
+        calls.append(key)
+
+    for key in ("a", "b", "a", "c", "a", "b"):  # the third result drops b, which was used before a
+        seen(key)
+    assert calls == ["a", "b", "c", "b"]
