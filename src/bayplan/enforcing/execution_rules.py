@@ -37,7 +37,7 @@ from bayplan.model.terms import (
     resolve,
 )
 from bayplan.model.workloads import Workload, WorkloadKey
-from bayplan.rules.inter_pod_evidence import show_term
+from bayplan.rules.inter_pod_affinity import show_term
 
 
 class RuleType(enum.Enum):

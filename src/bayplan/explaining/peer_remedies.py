@@ -13,7 +13,7 @@ from bayplan.indexing.term_table import Reach
 from bayplan.model.terms import PodTerm
 from bayplan.model.workloads import SpreadConstraint, Workload, WorkloadKey
 from bayplan.rules import inter_pod_affinity, topology_spread
-from bayplan.rules.inter_pod_evidence import show_term
+from bayplan.rules.inter_pod_affinity import show_term
 
 
 def for_affinity(

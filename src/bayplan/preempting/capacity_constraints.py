@@ -16,7 +16,7 @@ from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ValueColumn
 from bayplan.model.workloads import Workload
 from bayplan.preempting.preemption_case import PreemptionCase
-from bayplan.rules import node_filters, resources_fit, volume_restrictions
+from bayplan.rules import node_ports, resources_fit, volume_restrictions
 
 Amounts = NDArray[np.int64]
 MAX_AMOUNT = 1 << 62  # of any resource: beyond this, differences do not fit into 64 bits
@@ -102,7 +102,7 @@ class PortConstraint(CapacityConstraint):
     def amount_of(self, nominated: Workload, slot: int) -> int:
         del slot
         held = nominated.needs.host_ports
-        return int(any(node_filters.ports_conflict(requested, port) for requested in self.requested for port in held))
+        return int(any(node_ports.ports_conflict(requested, port) for requested in self.requested for port in held))
 
 
 class ClaimConstraint(CapacityConstraint):

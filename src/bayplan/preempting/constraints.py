@@ -22,7 +22,7 @@ from bayplan.preempting.peer_constraints import AffinityConstraint
 from bayplan.preempting.preemption_case import PreemptionCase
 from bayplan.rules import volume_limits
 from bayplan.rules.inter_pod_affinity import InterPodAffinity
-from bayplan.rules.node_filters import NodePorts
+from bayplan.rules.node_ports import NodePorts
 from bayplan.rules.resources_fit import ResourcesFit
 from bayplan.rules.rule import AnyRule
 from bayplan.rules.topology_spread import TopologySpread

@@ -15,21 +15,21 @@ import msgspec
 from bayplan.model.node_selectors import NodeAffinity
 from bayplan.model.workloads import SpreadConstraint
 from bayplan.rules import resources_fit, topology_spread
+from bayplan.rules.api_enablement import ApiEnablementRule
 from bayplan.rules.balanced_allocation import BalancedAllocation
 from bayplan.rules.cluster_affinity import ClusterAffinityRule
-from bayplan.rules.cluster_filters import (
-    ApiEnablementRule,
-    ClusterEviction,
-    ClusterLeaving,
-    ClusterTaints,
-    SpreadProperty,
-)
+from bayplan.rules.cluster_eviction import ClusterEviction
+from bayplan.rules.cluster_leaving import ClusterLeaving
+from bayplan.rules.cluster_taints import ClusterTaints
 from bayplan.rules.image_locality import ImageLocality
 from bayplan.rules.inter_pod_affinity import InterPodAffinity
 from bayplan.rules.node_affinity import NodeAffinityRule
-from bayplan.rules.node_filters import NodeName, NodePorts, NodeUnschedulable
+from bayplan.rules.node_name import NodeName
+from bayplan.rules.node_ports import NodePorts
+from bayplan.rules.node_unschedulable import NodeUnschedulable
 from bayplan.rules.placeable import Placeable
 from bayplan.rules.rule import AnyRule
+from bayplan.rules.spread_property import SpreadProperty
 from bayplan.rules.taint_toleration import TaintToleration
 from bayplan.rules.volume_binding import VolumeBinding
 from bayplan.rules.volume_limits import VolumeLimits

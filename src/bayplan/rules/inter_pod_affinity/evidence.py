@@ -7,7 +7,7 @@ import numpy as np
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.term_table import Reach
 from bayplan.model.terms import PodTerm
-from bayplan.rules.inter_pod_affinity import (
+from bayplan.rules.inter_pod_affinity.state import (
     AFFINITY_NOT_MATCHED,
     ANTI_AFFINITY_NOT_MATCHED,
     EXISTING_ANTI_AFFINITY_NOT_SATISFIED,

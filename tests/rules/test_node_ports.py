@@ -1,45 +1,12 @@
-"""The plain filters of a node: cordoned, named, ports taken."""
+"""Host ports: which conflict, and whose they are."""
 
 import pytest
 
-from bayplan.rules.node_filters import NodeName, NodePorts, NodeUnschedulable
-from rules.shorthand import container, node, pod, run, tolerations
+from bayplan.rules.node_ports import NodePorts
+from rules.shorthand import container, pod, run
 
-CORDONED = "UU node(s) were unschedulable"
-OTHER_NODE = "UU node(s) didn't match the requested node name"
 TAKEN = "U node(s) didn't have free ports for the requested pod ports"
-TAINT = "node.kubernetes.io/unschedulable"
 YES, NO = True, False
-
-
-@pytest.mark.parametrize("cordoned, tolerated, fits", [
-    (False, "",                         YES),
-    (True,  "",                         NO),
-    (True,  "other",                    NO),
-    (True,  TAINT,                      YES),
-    (True,  f"{TAINT}:NoSchedule",      YES),
-    (True,  f"{TAINT}:NoExecute",       NO),
-    (True,  f"{TAINT}=true:NoSchedule", NO),   # the taint has no value
-    (True,  f"{TAINT}=:NoSchedule",     YES),
-    (True,  ":",                        YES),
-])  # fmt: skip
-def test_cordoned_nodes(cordoned, tolerated, fits):
-    on = [node("a", unschedulable=cordoned), node("b")]
-    found = run(NodeUnschedulable(), pod("new", tolerations=tolerations(tolerated)), on)
-    assert found.rejected == ({} if fits else {"a": CORDONED})
-
-
-def test_evidence_of_a_cordoned_node():
-    (failure,) = run(NodeUnschedulable(), pod("new"), [node("a", unschedulable=True)]).failures["a"]
-    assert failure.detail == "the node is cordoned (spec.unschedulable)"
-
-
-@pytest.mark.parametrize("asked, out", [("new", ""), ("new@a", "b"), ("new@b", "a"), ("new@gone", "a b")])
-def test_a_pod_that_names_its_node(asked, out):
-    found = run(NodeName(), pod(asked), "a; b")
-    assert found.rejected == dict.fromkeys(out.split(), OTHER_NODE)
-    for (failure,) in found.failures.values():
-        assert failure.detail == f"spec.nodeName is {asked.partition('@')[2]}"
 
 
 def ports(text):

@@ -8,17 +8,33 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import msgspec
 import numpy as np
 
-from bayplan.indexing.classes import VisibleLabels, WorkloadClass
+from bayplan.indexing.classes import WorkloadClass
 from bayplan.indexing.journal import Change, ChangeType
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ALL, At, ValueColumn
 from bayplan.indexing.term_table import OwnerRule, Reach, Role, TermEntry
-from bayplan.model.reasons import Codes, DocumentedReason, Mask, Reason, Scores, StatusCode
-from bayplan.model.terms import AffinityTerms, PeerTerm, ResolvedTerm, resolve
+from bayplan.model.reasons import Codes, DocumentedReason, Scores
+from bayplan.model.terms import PeerTerm, resolve
 from bayplan.model.workloads import Workload, label_keys
+from bayplan.rules.inter_pod_affinity import evidence
+from bayplan.rules.inter_pod_affinity.state import (
+    AFFINITY_CODE,
+    AFFINITY_NOT_MATCHED,
+    ANTI_AFFINITY_CODE,
+    ANTI_AFFINITY_NOT_MATCHED,
+    EXISTING_ANTI_AFFINITY_CODE,
+    EXISTING_ANTI_AFFINITY_NOT_SATISFIED,
+    CountedTerm,
+    ExistingPodTerm,
+    InterPodAffinityPart,
+    InterPodAffinityState,
+    RequiredAffinity,
+    first_by_term,
+    meets_affinity,
+    rejected_by_existing,
+)
 from bayplan.rules.rule import (
     MAX_REMEMBERED_CLASSES,
     MAX_SCORE,
@@ -31,74 +47,7 @@ from bayplan.rules.rule import (
     common_column,
 )
 
-AFFINITY_NOT_MATCHED = Reason("pod-affinity", "node(s) didn't match pod affinity rules", StatusCode.UNRESOLVABLE)
-ANTI_AFFINITY_NOT_MATCHED = Reason(
-    "pod-anti-affinity", "node(s) didn't match pod anti-affinity rules", StatusCode.UNSCHEDULABLE
-)
-EXISTING_ANTI_AFFINITY_NOT_SATISFIED = Reason(
-    "existing-anti-affinity", "node(s) didn't satisfy existing pods anti-affinity rules", StatusCode.UNSCHEDULABLE
-)
 EVERYWHERE = ("\0everywhere",)  # in place of topology keys: a change that may matter on any target
-
-
-class InterPodAffinityPart(msgspec.Struct, frozen=True):
-    """What terms can see of the workload, and its own terms."""
-
-    namespace: str
-    labels: VisibleLabels
-    affinity: AffinityTerms
-
-
-class RequiredAffinity(msgspec.Struct, frozen=True):
-    """
-    A required affinity term: the target's domain must hold a pod that `term` selects.
-
-    Upstream requires one pod that matches all required terms, so there `term` is their conjunction. `own_reach` counts
-    the pods that match this term alone, where the semantics apply the first-pod exception per term.
-    """
-
-    use: ResolvedTerm
-    term: PeerTerm
-    reach: Reach
-    self_matching: bool
-    own_reach: Reach | None
-
-
-class CountedTerm(msgspec.Struct, frozen=True):
-    """Another term of the pod's own, required anti-affinity or preferred, with its matches counted."""
-
-    reach: Reach
-    use: ResolvedTerm
-
-
-class ExistingPodTerm(msgspec.Struct, frozen=True):
-    """A term of placed workloads, and how many pods match it, where that makes a difference."""
-
-    rule: OwnerRule
-    matches: Reach | None
-
-
-class InterPodAffinityState(msgspec.Struct):
-    """
-    The terms in both directions with their counters.
-
-    `compares_matches`: the effect of a term of existing pods depends on how many pods match it. `effects` maps a class
-    id to the topology keys in whose domains its members count, `first_by_term` is the result of the function of that
-    name when targets were last evaluated.
-    """
-
-    part: InterPodAffinityPart
-    required_affinity: tuple[RequiredAffinity, ...]
-    required_anti_affinity: tuple[CountedTerm, ...]
-    preferred_affinity: tuple[CountedTerm, ...]
-    preferred_anti_affinity: tuple[CountedTerm, ...]
-    existing_anti_affinity: tuple[ExistingPodTerm, ...]
-    existing_scores: tuple[ExistingPodTerm, ...]
-    held: list[TermEntry]
-    generation: int
-    compares_matches: bool
-    effects: dict[int, tuple[str, ...]]
-    first_by_term: tuple[bool, ...] = ()
 
 
 class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
@@ -229,12 +178,12 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
         codes = np.zeros(len(index.slots.alive[at]), np.int64)
         # The check that kube-scheduler makes first comes last, so that its code overwrites the others.
         for existing in state.existing_anti_affinity:
-            codes[rejected_by_existing(existing, at)] = 3
+            codes[rejected_by_existing(existing, at)] = EXISTING_ANTI_AFFINITY_CODE
         for term in state.required_anti_affinity:
-            codes[term.reach.counts(at) > term.use.limit] = 2
+            codes[term.reach.counts(at) > term.use.limit] = ANTI_AFFINITY_CODE
         state.first_by_term = first_by_term(state)
         for required, first in zip(state.required_affinity, state.first_by_term, strict=True):
-            codes[~meets_affinity(required, at, first=first)] = 1
+            codes[~meets_affinity(required, at, first=first)] = AFFINITY_CODE
         return codes
 
     def score(self, state: InterPodAffinityState, index: PlacementIndex, at: At) -> Scores | None:
@@ -270,14 +219,14 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
         code = raw = 0
         for existing in state.existing_anti_affinity:
             if existing.rule.reach.count_at(slot):
-                code = 3
+                code = EXISTING_ANTI_AFFINITY_CODE
         for term in state.required_anti_affinity:
             if term.reach.count_at(slot) > term.use.limit:
-                code = 2
+                code = ANTI_AFFINITY_CODE
         state.first_by_term = first_by_term(state)
         for required, first in zip(state.required_affinity, state.first_by_term, strict=True):
             if not required.reach.is_present(slot) or not (first or required.reach.count_at(slot)):
-                code = 1
+                code = AFFINITY_CODE
         once = index.semantics.soft_terms_count_once
         for term in state.preferred_affinity:
             count = term.reach.count_at(slot)
@@ -320,10 +269,8 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
     def evidence(
         self, state: InterPodAffinityState, workload: Workload, slot: int, index: PlacementIndex
     ) -> list[Failure]:
-        from bayplan.rules import inter_pod_evidence  # which reads states, so it cannot be imported above
-
         del workload
-        return inter_pod_evidence.failures(state, slot, index)
+        return evidence.failures(state, slot, index)
 
     def _weight_of(self, rule: OwnerRule) -> int:
         """What one existing pod with this term adds to the score."""
@@ -351,33 +298,3 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
                     return EVERYWHERE  # the owners' domains of other keys extend beyond the changed domain
                 keys.update(existing.matches.keys)
         return tuple(sorted(keys))
-
-
-def meets_affinity(required: RequiredAffinity, at: At, *, first: bool) -> Mask:
-    """Which targets have the topology key and a match in their domain; `first` pods need no match."""
-    present = required.reach.present(at)
-    return present if first else present & (required.reach.counts(at) > 0)
-
-
-def first_by_term(state: InterPodAffinityState) -> tuple[bool, ...]:
-    """For each required affinity term, whether the pod matches it itself and is the first to do so."""
-    terms = state.required_affinity
-    if not terms:
-        return ()
-    if terms[0].own_reach is not None:
-        return tuple([t.self_matching and t.own_reach is not None and t.own_reach.counter.anywhere == 0 for t in terms])
-    first = True
-    for term in terms:
-        first = first and term.self_matching and not term.reach.occupied
-    return (first,) * len(terms)
-
-
-def rejected_by_existing(existing: ExistingPodTerm, at: At) -> Mask:
-    """Where the pod would give an owner of the anti-affinity term more matches than its limit allows."""
-    rule = existing.rule
-    if existing.matches is None:
-        rejected: Mask = rule.reach.counts(at) > 0
-        return rejected
-    # The owner itself is not counted, the incoming pod is.
-    exceeded = existing.matches.counts(ALL) - rule.self_matching + 1 > rule.limit
-    return rule.reach.counts(at, only=exceeded) > 0

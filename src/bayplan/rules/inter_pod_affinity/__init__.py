@@ -1,0 +1,27 @@
+"""InterPodAffinity: required and preferred affinity and anti-affinity to other pods, in both directions."""
+
+from bayplan.rules.inter_pod_affinity.evidence import show_term
+from bayplan.rules.inter_pod_affinity.rule import InterPodAffinity
+from bayplan.rules.inter_pod_affinity.state import (
+    CountedTerm,
+    ExistingPodTerm,
+    InterPodAffinityPart,
+    InterPodAffinityState,
+    RequiredAffinity,
+    first_by_term,
+    meets_affinity,
+    rejected_by_existing,
+)
+
+__all__ = [
+    "CountedTerm",
+    "ExistingPodTerm",
+    "InterPodAffinity",
+    "InterPodAffinityPart",
+    "InterPodAffinityState",
+    "RequiredAffinity",
+    "first_by_term",
+    "meets_affinity",
+    "rejected_by_existing",
+    "show_term",
+]

@@ -1,0 +1,114 @@
+"""
+The terms between a pod and the placed ones, in both directions, with their counters: what InterPodAffinity works on.
+
+The questions here are asked by its filter, its evidence and its preemption alike.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from bayplan.indexing.classes import VisibleLabels
+from bayplan.indexing.slots import ALL, At
+from bayplan.indexing.term_table import OwnerRule, Reach, TermEntry
+from bayplan.model.reasons import Mask, Reason, StatusCode
+from bayplan.model.terms import AffinityTerms, PeerTerm, ResolvedTerm
+
+AFFINITY_NOT_MATCHED = Reason("pod-affinity", "node(s) didn't match pod affinity rules", StatusCode.UNRESOLVABLE)
+ANTI_AFFINITY_NOT_MATCHED = Reason(
+    "pod-anti-affinity", "node(s) didn't match pod anti-affinity rules", StatusCode.UNSCHEDULABLE
+)
+EXISTING_ANTI_AFFINITY_NOT_SATISFIED = Reason(
+    "existing-anti-affinity", "node(s) didn't satisfy existing pods anti-affinity rules", StatusCode.UNSCHEDULABLE
+)
+AFFINITY_CODE, ANTI_AFFINITY_CODE, EXISTING_ANTI_AFFINITY_CODE = 1, 2, 3
+
+
+class InterPodAffinityPart(msgspec.Struct, frozen=True):
+    """What terms can see of the workload, and its own terms."""
+
+    namespace: str
+    labels: VisibleLabels
+    affinity: AffinityTerms
+
+
+class RequiredAffinity(msgspec.Struct, frozen=True):
+    """
+    A required affinity term: the target's domain must hold a pod that `term` selects.
+
+    Upstream requires one pod that matches all required terms, so there `term` is their conjunction. `own_reach` counts
+    the pods that match this term alone, where the semantics apply the first-pod exception per term.
+    """
+
+    use: ResolvedTerm
+    term: PeerTerm
+    reach: Reach
+    self_matching: bool
+    own_reach: Reach | None
+
+
+class CountedTerm(msgspec.Struct, frozen=True):
+    """Another term of the pod's own, required anti-affinity or preferred, with its matches counted."""
+
+    reach: Reach
+    use: ResolvedTerm
+
+
+class ExistingPodTerm(msgspec.Struct, frozen=True):
+    """A term of placed workloads, and how many pods match it, where that makes a difference."""
+
+    rule: OwnerRule
+    matches: Reach | None
+
+
+class InterPodAffinityState(msgspec.Struct):
+    """
+    The terms in both directions with their counters.
+
+    `compares_matches`: the effect of a term of existing pods depends on how many pods match it. `effects` maps a class
+    id to the topology keys in whose domains its members count, `first_by_term` is the result of the function of that
+    name when targets were last evaluated.
+    """
+
+    part: InterPodAffinityPart
+    required_affinity: tuple[RequiredAffinity, ...]
+    required_anti_affinity: tuple[CountedTerm, ...]
+    preferred_affinity: tuple[CountedTerm, ...]
+    preferred_anti_affinity: tuple[CountedTerm, ...]
+    existing_anti_affinity: tuple[ExistingPodTerm, ...]
+    existing_scores: tuple[ExistingPodTerm, ...]
+    held: list[TermEntry]
+    generation: int
+    compares_matches: bool
+    effects: dict[int, tuple[str, ...]]
+    first_by_term: tuple[bool, ...] = ()
+
+
+def meets_affinity(required: RequiredAffinity, at: At, *, first: bool) -> Mask:
+    """Which targets have the topology key and a match in their domain; `first` pods need no match."""
+    present = required.reach.present(at)
+    return present if first else present & (required.reach.counts(at) > 0)
+
+
+def first_by_term(state: InterPodAffinityState) -> tuple[bool, ...]:
+    """For each required affinity term, whether the pod matches it itself and is the first to do so."""
+    terms = state.required_affinity
+    if not terms:
+        return ()
+    if terms[0].own_reach is not None:
+        return tuple([t.self_matching and t.own_reach is not None and t.own_reach.counter.anywhere == 0 for t in terms])
+    first = True
+    for term in terms:
+        first = first and term.self_matching and not term.reach.occupied
+    return (first,) * len(terms)
+
+
+def rejected_by_existing(existing: ExistingPodTerm, at: At) -> Mask:
+    """Where the pod would give an owner of the anti-affinity term more matches than its limit allows."""
+    rule = existing.rule
+    if existing.matches is None:
+        rejected: Mask = rule.reach.counts(at) > 0
+        return rejected
+    # The owner itself is not counted, the incoming pod is.
+    exceeded = existing.matches.counts(ALL) - rule.self_matching + 1 > rule.limit
+    return rule.reach.counts(at, only=exceeded) > 0

@@ -1,0 +1,45 @@
+"""NodeName: a pod that names its node fits on that node only."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.indexing.slots import At
+from bayplan.model.reasons import Codes, DocumentedReason, Reason, StatusCode
+from bayplan.model.workloads import Workload
+from bayplan.rules.rule import Failure, PartRule
+
+OTHER_NODE = Reason("node-name", "node(s) didn't match the requested node name", StatusCode.UNRESOLVABLE)
+
+
+class NodeName(PartRule[str]):
+    name = "NodeName"
+    id = "node-name"
+    reasons_by_code = (OTHER_NODE,)
+    follows_workloads = False
+    documented = (
+        DocumentedReason(
+            OTHER_NODE,
+            means="The pod's spec.nodeName is another node.",
+            to_do=(
+                "Leave spec.nodeName empty and let the scheduler choose. To restrict a pod to one node, use node "
+                "affinity."
+            ),
+        ),
+    )
+
+    def part(self, workload: Workload, index: PlacementIndex) -> str | None:
+        del index
+        return workload.requested_target or None
+
+    def reject(self, state: str, index: PlacementIndex, at: At) -> Codes:
+        codes = np.ones(index.slots.capacity, np.int64)
+        slot = index.slots.by_name.get(state)
+        if slot is not None:
+            codes[slot] = 0
+        return codes[at]
+
+    def evidence(self, state: str, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
+        del workload, slot, index
+        return [Failure(self.id, OTHER_NODE.text, detail=f"spec.nodeName is {state}")]

@@ -1,0 +1,65 @@
+"""NodePorts: two pods of a node cannot have the same host port of the same address."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayplan.indexing.journal import Change
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.indexing.slots import At
+from bayplan.model.reasons import Codes, DocumentedReason, Reason, StatusCode
+from bayplan.model.workloads import HostPort, Workload
+from bayplan.rules.rule import Failure, PartRule, Touched
+
+TAKEN = Reason("node-ports", "node(s) didn't have free ports for the requested pod ports", StatusCode.UNSCHEDULABLE)
+ANY_ADDRESS = "0.0.0.0"  # noqa: S104 (compared, never bound)
+
+Ports = tuple[HostPort, ...]
+
+
+class NodePorts(PartRule[Ports]):
+    name = "NodePorts"
+    id = "node-ports"
+    reasons_by_code = (TAKEN,)
+    documented = (
+        DocumentedReason(
+            TAKEN,
+            means="A pod on the node uses a host port that this pod requests, with the same protocol and address.",
+            to_do="Use a Service instead of hostPort, use another port, or add nodes: only one such pod fits per node.",
+        ),
+    )
+
+    def part(self, workload: Workload, index: PlacementIndex) -> Ports | None:
+        del index
+        return workload.needs.host_ports or None
+
+    def reject(self, state: Ports, index: PlacementIndex, at: At) -> Codes:
+        codes = np.zeros(index.slots.capacity, np.int64)
+        for port in state:
+            for slot, addresses in index.ports.taken(port.protocol, port.port).items():
+                if port.ip == ANY_ADDRESS or ANY_ADDRESS in addresses or port.ip in addresses:
+                    codes[slot] = 1
+        return codes[at]
+
+    def touched(self, state: Ports, change: Change, index: PlacementIndex) -> Touched:
+        if change.workload is not None and change.workload.needs.host_ports:
+            return change.slots
+        return super().touched(state, change, index)
+
+    def evidence(self, state: Ports, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
+        del workload
+        held = {key: index.records[key].workload.needs.host_ports for key in index.workloads_on(slot)}
+        failures = []
+        for port in state:
+            holders = tuple(key for key, ports in held.items() if any(ports_conflict(port, other) for other in ports))
+            if holders:
+                detail = f"{port.protocol} port {port.port} of {port.ip} is taken"
+                failures.append(Failure(self.id, TAKEN.text, detail=detail, peers=holders))
+        return failures
+
+
+def ports_conflict(one: HostPort, other: HostPort) -> bool:
+    """Whether two workloads cannot both have these ports on one target."""
+    if (one.protocol, one.port) != (other.protocol, other.port):
+        return False
+    return one.ip == other.ip or ANY_ADDRESS in (one.ip, other.ip)
