@@ -21,7 +21,7 @@ from bayplan.model.labels import equals
 from bayplan.model.semantics import PRESETS
 from bayplan.placing import place_pods
 from bayplan.rules import profiles
-from bayplan.rules.inter_pod_affinity import InterPodAffinity
+from bayplan.rules.inter_pod_affinity import InterPodAffinity, InterPodAffinityArguments
 from bayplan.wire.nodes import Node
 from bayplan.wire.pods import Pod
 from reference import soft_rules as reference_implementation
@@ -205,7 +205,7 @@ def test_points_kept_from_change_to_change_equal_those_counted_again(preset, see
 @given(seed=SEEDS)
 def test_the_gain_of_a_move_by_pod_terms_is_what_the_engine_scores(preset, seed):
     scene = Scene(seed, preset, n_nodes=4, n_pods=8)
-    index, rule = scene.index, InterPodAffinity(hard_weight=0)
+    index, rule = scene.index, InterPodAffinity(InterPodAffinityArguments(hard_weight=0))
     before = PeerTermPoints(index).total()
     key = scene.chance.choice(sorted(index.records))
     (source, _), *_ = index.records[key].shares

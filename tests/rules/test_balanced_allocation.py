@@ -2,7 +2,7 @@
 
 import pytest
 
-from bayplan.rules.balanced_allocation import BalancedAllocation
+from bayplan.rules.balanced_allocation import BalancedAllocation, BalancedAllocationArguments
 from rules.shorthand import container, node, pod, run
 
 GPU = "nvidia.com/gpu"
@@ -42,7 +42,8 @@ THREE = ("cpu", "memory", GPU)
 def test_scores(resources, offers, taken, asked, raw):
     on = [node("n", **{"cpu": "4", "memory": "8Gi", **offers}), node("other", cpu="4", memory="8Gi", **{GPU: "1"})]
     placed = [pod("old@n", containers=[container(**taken)])]
-    found = run(BalancedAllocation(resources), pod("new", containers=[container(**asked)]), on, placed)
+    rule = BalancedAllocation(BalancedAllocationArguments(resources))
+    found = run(rule, pod("new", containers=[container(**asked)]), on, placed)
     assert (found.raw and found.raw["n"]) == raw
     assert found.scores == found.raw  # not normalised
     assert found.rejected == {}

@@ -3,7 +3,7 @@
 import ast
 import importlib
 import inspect
-from pathlib import Path
+import pkgutil
 
 import pytest
 
@@ -19,9 +19,13 @@ from bayplan.rules.rule import Rule
 from bayplan.rules.volume_claims import CLAIM_AWAITED
 from rules.shorthand import pod, situation_of
 
-TABLES = {rule.id: rule for rule in (*profiles.pod_rules(), *profiles.fleet_rules())}
+TABLES = {rule.id: rule for rule in (*profiles.POD_RULES, *profiles.FLEET_RULES)}
 PAGES = [page for rule in TABLES.values() for page in rule.documented]
-MODULES = [importlib.import_module(f"bayplan.rules.{path.stem}") for path in Path(rules.__file__).parent.glob("*.py")]
+MODULES = [
+    importlib.import_module(found.name)
+    for found in pkgutil.walk_packages(rules.__path__, "bayplan.rules.")
+    if not found.ispkg
+]
 
 
 def reasons_in(module):
@@ -51,7 +55,7 @@ def test_what_a_code_means_is_documented_by_the_rule(rule):
 
 @pytest.mark.parametrize("rule", TABLES.values(), ids=TABLES)
 def test_a_rule_that_rejects_documents_why(rule):
-    rejects = type(rule).reject is not Rule.reject or type(rule).pre_filter is not Rule.pre_filter
+    rejects = rule.reject is not Rule.reject or rule.pre_filter is not Rule.pre_filter
     assert bool(rule.documented) == rejects
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bayplan.rules.inter_pod_affinity import InterPodAffinity
+from bayplan.rules.inter_pod_affinity import InterPodAffinity, InterPodAffinityArguments
 from rules.shorthand import peers, pod, run
 
 NEAR = "UU node(s) didn't match pod affinity rules"
@@ -263,7 +263,13 @@ def test_scores_are_scaled_over_the_feasible_nodes():
 @pytest.mark.parametrize("weight, raw", [(0, None), (1, {"a1": 1}), (100, {"a1": 100})])
 def test_hard_pod_affinity_weight(weight, raw):
     assert (
-        run(InterPodAffinity(weight), pod("w app=web"), "a1 zone=a", [pod("d@a1", near="app=web by zone")]).raw == raw
+        run(
+            InterPodAffinity(InterPodAffinityArguments(weight)),
+            pod("w app=web"),
+            "a1 zone=a",
+            [pod("d@a1", near="app=web by zone")],
+        ).raw
+        == raw
     )
 
 
@@ -276,5 +282,5 @@ def test_hard_pod_affinity_weight(weight, raw):
     ],
 )
 def test_preferred_terms_of_existing_pods_can_be_ignored(asked, raw):
-    rule = InterPodAffinity(ignore_preferred_terms_of_existing_pods=True)
+    rule = InterPodAffinity(InterPodAffinityArguments(ignore_preferred_terms_of_existing_pods=True))
     assert run(rule, asked, "a1 zone=a", [pod("d@a1", prefers="7 app=web by zone")]).raw == raw

@@ -3,7 +3,7 @@
 import pytest
 
 from bayplan.model.node_selectors import NodeAffinity, NodeRequirement, NodeTerm, PreferredNodeTerm
-from bayplan.rules.node_affinity import NodeAffinityRule
+from bayplan.rules.node_affinity import NodeAffinityArguments, NodeAffinityRule
 from rules.shorthand import labels, node_term, pod, run
 
 NOT_MATCHED = "UU node(s) didn't match Pod's node affinity/selector"
@@ -133,7 +133,8 @@ def test_preferred_terms(preferred, raw, scores):
 def added(required=None, preferred=()):
     term = NodeTerm((NodeRequirement("zone", "In", ("a",)),))
     weighted = tuple(PreferredNodeTerm(weight, term) for weight in preferred)
-    return NodeAffinityRule(NodeAffinity(required=(term,) if required else None, preferred=weighted or None))
+    added = NodeAffinity(required=(term,) if required else None, preferred=weighted or None)
+    return NodeAffinityRule(NodeAffinityArguments(added))
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,8 @@ import pytest
 from bayplan.engine import filtering
 from bayplan.engine.engine import Engine
 from bayplan.rules import profiles
+from bayplan.rules.balanced_allocation import BalancedAllocationArguments
+from bayplan.rules.inter_pod_affinity import InterPodAffinityArguments
 from bayplan.rules.profiles import SchedulerProfile
 from rules.shorthand import node, pod, situation_of, taints
 
@@ -57,21 +59,20 @@ def test_a_disabled_plugin_is_left_out():
 
 
 def test_arguments_reach_their_rules():
-    profile = SchedulerProfile(
-        ignored_resources=frozenset({"example.com/a"}),
-        ignored_resource_groups=frozenset({"b.example"}),
-        balanced_resources=("cpu",),
-        hard_pod_affinity_weight=9,
-        ignore_preferred_terms_of_existing_pods=True,
-        spread_defaults=(),
-        spread_defaults_are_systems=False,
-    )
-    rules = {rule.name: rule for rule in profiles.pod_rules(profile)}
-    fit, spread, affinity = rules["NodeResourcesFit"], rules["PodTopologySpread"], rules["InterPodAffinity"]
-    assert (fit.ignored, fit.ignored_groups) == ({"example.com/a"}, {"b.example"})
+    arguments = {
+        "NodeResourcesBalancedAllocation": BalancedAllocationArguments(("cpu",)),
+        "InterPodAffinity": InterPodAffinityArguments(hard_weight=9),
+    }
+    rules = {rule.name: rule for rule in profiles.pod_rules(SchedulerProfile(arguments=arguments))}
     assert rules["NodeResourcesBalancedAllocation"].resources == ("cpu",)
-    assert (affinity.hard_weight, affinity.ignore_preferred_terms_of_existing_pods) == (9, True)
-    assert (spread.defaults, spread.system) == ((), False)
+    assert rules["InterPodAffinity"].hard_weight == 9
+    assert rules["NodeResourcesFit"].ignored == frozenset()  # its default
+
+
+def test_every_rule_takes_its_own_arguments():
+    for rule in (*profiles.POD_RULES, *profiles.FLEET_RULES):
+        with_defaults, plain = rule(rule.arguments_type()), rule()
+        assert vars(with_defaults).keys() == vars(plain).keys()
 
 
 def test_default_spread_constraints():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bayplan.rules.resources_fit import MOST_ALLOCATED, RATIO, ResourcesFit, ScoringStrategy
+from bayplan.rules.resources_fit import MOST_ALLOCATED, RATIO, ResourcesFit, ResourcesFitArguments, ScoringStrategy
 from rules.shorthand import container, node, pod, run
 
 GPU, FOO = "nvidia.com/gpu", "example.com/foo"
@@ -83,16 +83,20 @@ def test_the_request_of_a_pod(spec, fits):
     assert found.rejected == ({} if fits else {"n": "UU Insufficient cpu"})
 
 
+def ignoring(resource="", group=""):
+    return ResourcesFit(ResourcesFitArguments(ScoringStrategy(), frozenset({resource}), frozenset({group})))
+
+
 @pytest.mark.parametrize(
     "rule, asked, fits",
     [
-        (ResourcesFit(ignored=frozenset({FOO})), {FOO: "1"}, True),
-        (ResourcesFit(ignored=frozenset({FOO})), {"example.com/bar": "1"}, False),
-        (ResourcesFit(ignored_groups=frozenset({"example.com"})), {FOO: "1"}, True),
-        (ResourcesFit(ignored_groups=frozenset({"other.com"})), {FOO: "1"}, False),
-        (ResourcesFit(ignored=frozenset({"cpu"})), {"cpu": "5"}, False),  # only extended resources can be ignored
-        (ResourcesFit(ignored=frozenset({"kubernetes.io/foo"})), {"kubernetes.io/foo": "1"}, False),
-        (ResourcesFit(ignored_groups=frozenset({"kubernetes.io"})), {"kubernetes.io/foo": "1"}, False),
+        (ignoring(FOO), {FOO: "1"}, True),
+        (ignoring(FOO), {"example.com/bar": "1"}, False),
+        (ignoring(group="example.com"), {FOO: "1"}, True),
+        (ignoring(group="other.com"), {FOO: "1"}, False),
+        (ignoring("cpu"), {"cpu": "5"}, False),  # only extended resources can be ignored
+        (ignoring("kubernetes.io/foo"), {"kubernetes.io/foo": "1"}, False),
+        (ignoring(group="kubernetes.io"), {"kubernetes.io/foo": "1"}, False),
     ],
 )
 def test_ignored_resources(rule, asked, fits):
@@ -167,7 +171,9 @@ BOTH = (("cpu", 1), ("memory", 1))
     ],
 )
 def test_scoring_strategies(strategy, asked, raw):
-    assert run(ResourcesFit(strategy), asking(asked), [node("n", **BIG, **{GPU: "2"})]).raw == {"n": raw}
+    assert run(ResourcesFit(ResourcesFitArguments(strategy)), asking(asked), [node("n", **BIG, **{GPU: "2"})]).raw == {
+        "n": raw
+    }
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 from bayplan.model.workloads import SpreadConstraint
-from bayplan.rules.topology_spread import TopologySpread
+from bayplan.rules.topology_spread import TopologySpread, TopologySpreadArguments
 from rules.shorthand import labels, node, peers, pod, requirements, run, selector
 
 SKEWED = "U node(s) didn't match pod topology spread constraints"
@@ -26,6 +26,10 @@ def ask(on, placed, constraints, own=WEB, rule=None, objects=(), **spec):
     written = [spread(one) if isinstance(one, str) else one for one in constraints]
     asked = pod(f"new {own}", topologySpreadConstraints=written, **spec)
     return run(rule or TopologySpread(), asked, on, placed, objects)
+
+
+def spread_by_default(constraint):
+    return TopologySpread(TopologySpreadArguments((constraint,), system=False))
 
 
 def pods(text):
@@ -287,9 +291,9 @@ def test_own_constraints_replace_the_defaults():
 
 def test_configured_defaults():
     """They may be hard, and unlike with the system's a node without the key scores 0."""
-    hard = TopologySpread((SpreadConstraint(1, "zone", hard=True, selector=None),), system=False)
+    hard = spread_by_default(SpreadConstraint(1, "zone", hard=True, selector=None))
     assert ask("a zone=a; b zone=b", pods("a:1"), [], rule=hard, objects=[SERVICE]).rejected == {"a": SKEWED}
-    soft = TopologySpread((SpreadConstraint(1, "zone", hard=False, selector=None),), system=False)
+    soft = spread_by_default(SpreadConstraint(1, "zone", hard=False, selector=None))
     assert ask("a zone=a; b zone=b; c", pods("a:1"), [], rule=soft, objects=[SERVICE]).scores == {
         "a": 0,
         "b": 100,

@@ -48,9 +48,8 @@ def _pattern(text: str, value: str) -> str:
 @functools.cache
 def all_pages() -> tuple[ReasonPage, ...]:
     """The pages in the order in which the rules are evaluated, those for nodes before those for clusters."""
-    rules = {rule.id: rule for rule in (*profiles.pod_rules(), *profiles.fleet_rules())}
     return tuple(
         ReasonPage(page.reason.id, rule.id, page.plugin or rule.name, page.reason.text, page.means, page.to_do)
-        for rule in rules.values()
+        for rule in dict.fromkeys((*profiles.POD_RULES, *profiles.FLEET_RULES))
         for page in rule.documented
     )

@@ -178,13 +178,15 @@ def _follows(fault: Fault, unknown: set[str]) -> bool:
 
 
 def _content_findings(document: Document, guard: GuardCheck) -> Iterator[ValidationFinding]:
-    from bayplan.validating import admission, scheduler_config, warnings
+    from bayplan.validating import admission, warnings
     from bayplan.writing.findings import WARNED, WARNING, ValidationFinding
 
     root, verdict = document.locate().root, guard(document)
     for cause in (*admission.validate_all(root), *admission.validate_schema(root), *verdict.causes):
         yield ValidationFinding(document.fault(cause.message, cause.field), cause.reason)
     if document.kind == configuration.SCHEDULER_KIND:
+        from bayplan.reading import scheduler_config
+
         for text in scheduler_config.validate_scheduler_config(root):
             yield ValidationFinding(_located(document, text), "FieldValueInvalid")
     for text in (*warnings.object_warnings(root), *verdict.warnings):

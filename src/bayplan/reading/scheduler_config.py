@@ -1,115 +1,138 @@
-"""A KubeSchedulerConfiguration, read into a scheduler profile."""
+"""
+A KubeSchedulerConfiguration: the errors with which kube-scheduler does not start, and the profile of a valid one.
+
+Mirrors pkg/scheduler/apis/config/validation and the framework's errors on unknown plugins; absent values count as their
+defaults. The arguments of a plugin belong to its rule; those of plugins that Bayplan does not have are not validated,
+nor are leader election and client settings.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
 from bayplan.errors import Fault, InputError
-from bayplan.mapping import pods, selectors
-from bayplan.model.workloads import SpreadConstraint
-from bayplan.rules import resources_fit, topology_spread
-from bayplan.rules.profiles import DEFAULT, DEFAULT_WEIGHTS, SchedulerProfile
-from bayplan.validating import scheduler_config
-from bayplan.wire.pods import TopologySpreadConstraint, WireNodeAffinity
+from bayplan.preempting import arguments as preemption_arguments
+from bayplan.rules.profiles import DEFAULT, DEFAULT_WEIGHTS, POD_PLUGINS, SchedulerProfile
+from bayplan.validating import go_text
+from bayplan.validating.fields import Cause, Field
 
-RATIO_SCALE = 10  # scores of a shape range from 0 to 10
+ALL_PLUGINS = "*"  # among the disabled ones
+RULES_BY_PLUGIN = {rule.name: rule for rule in POD_PLUGINS}
+# The plugins of pkg/scheduler/framework/plugins/names/names.go that are no rules
+OTHER_PLUGINS = (
+    "DefaultBinder", "DefaultPreemption", "DynamicResources", "GangScheduling", "NodeDeclaredFeatures",
+    "PodGroupPodsCount", "PrioritySort", "SchedulingGates", "TopologyPlacementGenerator",
+)  # fmt: skip
+PLUGINS = tuple(sorted((*RULES_BY_PLUGIN, *OTHER_PLUGINS)))
+# The fields of Plugins in staging/src/k8s.io/kube-scheduler/config/v1/types.go
+EXTENSION_POINTS = (
+    "bind", "filter", "multiPoint", "permit", "placementGenerate", "placementScore", "postBind", "postFilter",
+    "preBind", "preEnqueue", "preFilter", "preScore", "queueSort", "reserve", "score",
+)  # fmt: skip
+
+
+ARGUMENTS = {
+    preemption_arguments.PLUGIN: preemption_arguments.validate,
+    **{name: rule.arguments_type.validate for name, rule in RULES_BY_PLUGIN.items()},
+}
 
 
 def profile_of(config: Mapping[str, Any] | None, scheduler_name: str = "") -> SchedulerProfile:
     """The profile for a scheduler name, else the first one; the default profile without a configuration."""
     if config is None:
         return DEFAULT
-    faults = scheduler_config.validate_scheduler_config(dict(config))
+    faults = validate_scheduler_config(dict(config))
     if faults:
         raise InputError([Fault(fault, subject="KubeSchedulerConfiguration") for fault in faults])
     profiles = config.get("profiles") or [{}]
     chosen = next((p for p in profiles if p.get("schedulerName") == scheduler_name), profiles[0])
-    arguments = {entry["name"]: entry.get("args") or {} for entry in chosen.get("pluginConfig") or ()}
-    return msgspec.structs.replace(
-        DEFAULT,
-        **_plugins(chosen.get("plugins") or {}),
-        **_fit(arguments.get("NodeResourcesFit", {})),
-        **_balanced(arguments.get("NodeResourcesBalancedAllocation", {})),
-        **_inter_pod(arguments.get("InterPodAffinity", {})),
-        **_node_affinity(arguments.get("NodeAffinity", {})),
-        **_spread(arguments.get("PodTopologySpread", {})),
+    plugins, weights = chosen.get("plugins") or {}, dict(DEFAULT_WEIGHTS)
+    everywhere, score = plugins.get("multiPoint") or {}, plugins.get("score") or {}
+    for entry in (*(everywhere.get("enabled") or ()), *(score.get("enabled") or ())):
+        weights[entry["name"]] = entry.get("weight") or 1  # not the default weight of the plugin
+    written = {entry["name"]: entry.get("args") or {} for entry in chosen.get("pluginConfig") or ()}
+    return SchedulerProfile(
+        weights=weights,
+        disabled=_disabled(everywhere),
+        disabled_filters=_disabled(plugins.get("filter") or {}),
+        disabled_scores=_disabled(score),
+        arguments={
+            name: rule.arguments_type.read(written[name]) for name, rule in RULES_BY_PLUGIN.items() if name in written
+        },
     )
-
-
-def _plugins(plugins: Mapping[str, Any]) -> dict[str, Any]:
-    """Weights and disabled plugins. A plugin enabled without a weight has weight 1, not its default."""
-    weights, everywhere = dict(DEFAULT_WEIGHTS), plugins.get("multiPoint") or {}
-    for point in (everywhere, plugins.get("score") or {}):
-        for entry in point.get("enabled") or ():
-            weights[entry["name"]] = entry.get("weight") or 1
-    return {
-        "weights": weights,
-        "disabled": _disabled(everywhere),
-        "disabled_filters": _disabled(plugins.get("filter") or {}),
-        "disabled_scores": _disabled(plugins.get("score") or {}),
-    }
 
 
 def _disabled(point: Mapping[str, Any]) -> frozenset[str]:
     """The plugins that are disabled at an extension point and not enabled again; `*` means all of them."""
     off = {entry["name"] for entry in point.get("disabled") or ()}
     on = {entry["name"] for entry in point.get("enabled") or ()}
-    return frozenset((KNOWN_PLUGINS if "*" in off else off) - on)
+    return frozenset((RULES_BY_PLUGIN.keys() if ALL_PLUGINS in off else off) - on)
 
 
-KNOWN_PLUGINS = frozenset({
-    "NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit",
-    "VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone", "PodTopologySpread", "InterPodAffinity",
-    "NodeResourcesBalancedAllocation", "ImageLocality",
-})  # fmt: skip
+def validate_scheduler_config(config: dict[str, object]) -> list[str]:
+    """All errors of the configuration, each with its field path; none if it can be used."""
+    whole = Field("", config)
+    found = [
+        *whole["parallelism"].check_integer(1, None, "should be an integer value greater than zero"),
+        *whole["percentageOfNodesToScore"].check_integer(0, 100, "not in valid range [0-100]"),
+        *whole["podInitialBackoffSeconds"].check_integer(1, None, "must be greater than 0"),
+    ]
+    most = whole["podMaxBackoffSeconds"]
+    if most.number(10) < whole["podInitialBackoffSeconds"].number(1):
+        found.append(most.invalid("must be greater than or equal to PodInitialBackoffSeconds", str(most.number(10))))
+    found += _validate_profiles(whole["profiles"])
+    return [str(cause) for cause in found]
 
 
-def _fit(args: Mapping[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        "ignored_resources": frozenset(args.get("ignoredResources") or ()),
-        "ignored_resource_groups": frozenset(args.get("ignoredResourceGroups") or ()),
-    }
-    strategy = args.get("scoringStrategy")
-    if strategy:
-        shape = (strategy.get("requestedToCapacityRatio") or {}).get("shape") or ()
-        found["strategy"] = resources_fit.ScoringStrategy(
-            strategy.get("type") or resources_fit.LEAST_ALLOCATED,
-            _weighted(strategy.get("resources")) or resources_fit.ScoringStrategy().resources,
-            tuple((point.get("utilization") or 0, (point.get("score") or 0) * RATIO_SCALE) for point in shape),
-        )
+def _validate_profiles(profiles: Field) -> list[Cause]:
+    found: list[Cause] = []
+    first: dict[str, str] = {}
+    for profile in profiles.items():
+        name = profile["schedulerName"]
+        if not name.text() and len(profiles.items()) > 1:  # a single profile is called default-scheduler
+            found.append(name.required())
+        elif name.text() in first:
+            found.append(name.duplicate(first[name.text()]))
+        first.setdefault(name.text(), name.path)
+        found += profile["percentageOfNodesToScore"].check_integer(0, 100, "not in valid range [0-100]")
+        found += _validate_plugins(profile["plugins"])
+        found += _validate_plugin_config(profile["pluginConfig"])
     return found
 
 
-def _weighted(resources: list[Mapping[str, Any]] | None) -> tuple[tuple[str, int], ...]:
-    return tuple((resource["name"], resource.get("weight") or 1) for resource in resources or ())
+def _validate_plugins(plugins: Field) -> list[Cause]:
+    """
+    Extension points and plugins that do not exist, and plugins with a negative weight; 0 stands for the default.
+
+    kube-scheduler accepts an unknown name among the disabled plugins, which leaves the intended plugin enabled without
+    a message. Bayplan rejects it.
+    """
+    found: list[Cause] = []
+    for point in plugins.names():
+        if point not in EXTENSION_POINTS:
+            found.append(plugins[point].unsupported(EXTENSION_POINTS, go_text.as_json(point)))
+        for plugin in plugins[point]["enabled"].items():
+            found += _validate_plugin_name(plugin["name"], PLUGINS)
+            if point in ("multiPoint", "score"):
+                found += plugin["weight"].check_integer(0, None, "not in valid range [0, inf)")
+        for plugin in plugins[point]["disabled"].items():
+            found += _validate_plugin_name(plugin["name"], (ALL_PLUGINS, *PLUGINS))
+    return found
 
 
-def _balanced(args: Mapping[str, Any]) -> dict[str, Any]:
-    resources = _weighted(args.get("resources"))
-    return {"balanced_resources": tuple(name for name, _ in resources)} if resources else {}
+def _validate_plugin_name(name: Field, supported: tuple[str, ...]) -> list[Cause]:
+    return [] if name.text() in supported else [name.unsupported(supported, go_text.as_json(name.value))]
 
 
-def _inter_pod(args: Mapping[str, Any]) -> dict[str, Any]:
-    weight = args.get("hardPodAffinityWeight")
-    return {
-        "hard_pod_affinity_weight": 1 if weight is None else weight,
-        "ignore_preferred_terms_of_existing_pods": bool(args.get("ignorePreferredTermsOfExistingPods")),
-    }
-
-
-def _node_affinity(args: Mapping[str, Any]) -> dict[str, Any]:
-    added = args.get("addedAffinity")
-    if not added:
-        return {}
-    return {"added_affinity": selectors.node_affinity_of(msgspec.convert(added, WireNodeAffinity))}
-
-
-def _spread(args: Mapping[str, Any]) -> dict[str, Any]:
-    if (args.get("defaultingType") or "System") == "System":
-        return {"spread_defaults": topology_spread.SYSTEM_DEFAULTS, "spread_defaults_are_systems": True}
-    written = msgspec.convert(args.get("defaultConstraints") or [], list[TopologySpreadConstraint])
-    defaults: tuple[SpreadConstraint, ...] = tuple(pods.spread_constraint(c, {}) for c in written)
-    return {"spread_defaults": defaults, "spread_defaults_are_systems": False}
+def _validate_plugin_config(configs: Field) -> list[Cause]:
+    found: list[Cause] = []
+    seen: set[str] = set()
+    for config in configs.items():
+        name = config["name"].text()
+        if name in seen:
+            found.append(config.duplicate(go_text.quoted(name)))
+        seen.add(name)
+        if name in ARGUMENTS:
+            found += ARGUMENTS[name](config["args"])
+    return found

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,20 +13,51 @@ from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import At
 from bayplan.model.reasons import Scores
 from bayplan.model.workloads import Workload
+from bayplan.rules.arguments import Arguments
 from bayplan.rules.resources_fit import NATIVE
 from bayplan.rules.rule import MAX_SCORE, Rule
+from bayplan.validating.fields import Cause, Field
 
 Amounts = tuple[tuple[str, int], ...]
 BalancedAllocationState = tuple[tuple[int, int], ...]  # (row of the index's capacity, amount)
 
 
+class BalancedAllocationArguments(Arguments, frozen=True):
+    """NodeResourcesBalancedAllocationArgs: the resources whose shares are compared."""
+
+    resources: tuple[str, ...] = ("cpu", "memory")
+
+    @classmethod
+    def validate(cls, written: Field) -> list[Cause]:
+        found: list[Cause] = []
+        seen: set[str] = set()
+        for resource in written["resources"].items():
+            name = resource["name"]
+            if name.text() in seen:
+                found.append(name.duplicate())
+            seen.add(name.text())
+            if resource["weight"].number():  # 0 stands for the default, which is 1
+                found += resource["weight"].check_integer(1, 1, "must be 1")
+        return found
+
+    @classmethod
+    def read(cls, written: Mapping[str, Any]) -> Self:
+        names = tuple(resource["name"] for resource in written.get("resources") or ())
+        return cls(names) if names else cls()
+
+
+DEFAULT_ARGUMENTS = BalancedAllocationArguments()
+
+
 class BalancedAllocation(Rule[Amounts, BalancedAllocationState]):
     name = "NodeResourcesBalancedAllocation"
     id = "balanced-allocation"
+    default_weight = 1
+    arguments_type = BalancedAllocationArguments
     follows_requests = True
 
-    def __init__(self, resources: tuple[str, ...] = ("cpu", "memory")) -> None:
-        self.resources = resources
+    def __init__(self, arguments: BalancedAllocationArguments = DEFAULT_ARGUMENTS) -> None:
+        self.resources = arguments.resources
 
     def part(self, workload: Workload, index: PlacementIndex) -> Amounts | None:
         """What the pod requests of the balanced resources that count for it; None if it requests none of them."""

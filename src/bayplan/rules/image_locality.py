@@ -19,6 +19,7 @@ MAX_BYTES_PER_CONTAINER = 1000 * MIB
 class ImageLocality(PartRule[Images]):
     name = "ImageLocality"
     id = "image-locality"
+    default_weight = 1
     follows_workloads = False
 
     def part(self, workload: Workload, index: PlacementIndex) -> Images | None:

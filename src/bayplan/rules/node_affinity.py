@@ -2,23 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
 
 import msgspec
 import numpy as np
 
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ALL, At
+from bayplan.mapping import selectors
 from bayplan.model.node_selectors import NAME_FIELD, NodeAffinity, NodeRequirement, NodeTerm, PreferredNodeTerm
 from bayplan.model.reasons import Codes, DocumentedReason, Mask, Reason, Scores, StatusCode
 from bayplan.model.workloads import Workload
+from bayplan.rules.arguments import Arguments
 from bayplan.rules.rule import MAX_SCORE, Failure, Raw, Rule, Scaling
+from bayplan.validating import affinity as affinity_fields
+from bayplan.validating.fields import Cause, Field
+from bayplan.wire.pods import WireNodeAffinity
 
 NOT_MATCHED = Reason("node-affinity", "node(s) didn't match Pod's node affinity/selector", StatusCode.UNRESOLVABLE)
 NOT_ENFORCED = Reason(
     "scheduler-node-affinity", "node(s) didn't match scheduler-enforced node affinity", StatusCode.UNRESOLVABLE
 )
 CONFLICT = Reason("node-affinity-conflict", "pod affinity terms conflict", StatusCode.UNRESOLVABLE)
+
+
+class NodeAffinityArguments(Arguments, frozen=True):
+    """NodeAffinityArgs: a node affinity that every pod has in addition to its own."""
+
+    added: NodeAffinity | None = None
+
+    @classmethod
+    def validate(cls, written: Field) -> list[Cause]:
+        added = written["addedAffinity"]
+        found: list[Cause] = []
+        for term in added[affinity_fields.REQUIRED]["nodeSelectorTerms"].items():
+            found += affinity_fields.validate_node_selector_term(term)
+        for item in added[affinity_fields.PREFERRED].items():
+            found += affinity_fields.validate_node_selector_term(item["preference"])
+        return found
+
+    @classmethod
+    def read(cls, written: Mapping[str, Any]) -> Self:
+        added = written.get("addedAffinity")
+        return cls(selectors.node_affinity_of(msgspec.convert(added, WireNodeAffinity))) if added else cls()
+
+
+NOTHING_ADDED = NodeAffinityArguments()
 
 
 class NodeAffinityState(msgspec.Struct, frozen=True):
@@ -31,6 +61,8 @@ class NodeAffinityState(msgspec.Struct, frozen=True):
 class NodeAffinityRule(Rule[NodeAffinity, NodeAffinityState]):
     name = "NodeAffinity"
     id = "node-affinity"
+    default_weight = 2
+    arguments_type = NodeAffinityArguments
     reasons_by_code = (NOT_MATCHED, NOT_ENFORCED)
     follows_workloads = False
     scaling = Scaling.BY_EXTREMES
@@ -63,8 +95,8 @@ class NodeAffinityRule(Rule[NodeAffinity, NodeAffinityState]):
         ),
     )
 
-    def __init__(self, added: NodeAffinity | None = None) -> None:
-        self.added = added
+    def __init__(self, arguments: NodeAffinityArguments = NOTHING_ADDED) -> None:
+        self.added = arguments.added
 
     def part(self, workload: Workload, index: PlacementIndex) -> NodeAffinity | None:
         del index

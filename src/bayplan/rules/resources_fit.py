@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any, Self
 
 import msgspec
 import numpy as np
@@ -15,7 +17,10 @@ from bayplan.indexing.slots import At
 from bayplan.model import quantities
 from bayplan.model.reasons import Codes, DocumentedReason, Reason, Scores, StatusCode
 from bayplan.model.workloads import Requests, Workload
+from bayplan.rules.arguments import Arguments
 from bayplan.rules.rule import MAX_SCORE, Failure, Rule
+from bayplan.validating import names
+from bayplan.validating.fields import Cause, Field
 
 INSUFFICIENT = Reason("insufficient-<resource>", "Insufficient <resource>", StatusCode.UNSCHEDULABLE)
 TOO_MANY_PODS = Reason("too-many-pods", "Too many pods", StatusCode.UNSCHEDULABLE)
@@ -23,6 +28,8 @@ UNRESOLVABLE_BIT = 1 << 62
 NATIVE = ("cpu", "memory", "ephemeral-storage")
 
 LEAST_ALLOCATED, MOST_ALLOCATED, RATIO = "LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"
+SCORING_STRATEGIES = (LEAST_ALLOCATED, MOST_ALLOCATED, RATIO)
+MAX_SHAPE_SCORE = 10  # in a configuration (kube-scheduler: MaxCustomPriorityScore)
 
 
 class ScoringStrategy(msgspec.Struct, frozen=True):
@@ -31,6 +38,37 @@ class ScoringStrategy(msgspec.Struct, frozen=True):
     type: str = LEAST_ALLOCATED
     resources: tuple[tuple[str, int], ...] = (("cpu", 1), ("memory", 1))
     shape: tuple[tuple[int, int], ...] = ()
+
+
+class ResourcesFitArguments(Arguments, frozen=True):
+    """NodeResourcesFitArgs: how to score, and which extended resources another component judges."""
+
+    strategy: ScoringStrategy = ScoringStrategy()
+    ignored_resources: frozenset[str] = frozenset()
+    ignored_resource_groups: frozenset[str] = frozenset()
+
+    @classmethod
+    def validate(cls, written: Field) -> list[Cause]:
+        found: list[Cause] = []
+        for item in written["ignoredResources"].items():
+            found += item.check_text(names.label_key)
+        for item in written["ignoredResourceGroups"].items():
+            if "/" in item.text():
+                found.append(item.invalid("resource group name can't contain '/'"))
+            found += item.check_text(names.label_key)
+        return found + _validate_strategy(written["scoringStrategy"])
+
+    @classmethod
+    def read(cls, written: Mapping[str, Any]) -> Self:
+        strategy = written.get("scoringStrategy")
+        return cls(
+            _read_strategy(strategy) if strategy else ScoringStrategy(),
+            frozenset(written.get("ignoredResources") or ()),
+            frozenset(written.get("ignoredResourceGroups") or ()),
+        )
+
+
+DEFAULT_ARGUMENTS = ResourcesFitArguments()
 
 
 class ResourcesFitState(msgspec.Struct, frozen=True):
@@ -48,6 +86,8 @@ class ResourcesFitState(msgspec.Struct, frozen=True):
 class ResourcesFit(Rule[Requests, ResourcesFitState]):
     name = "NodeResourcesFit"
     id = "resources"
+    default_weight = 1
+    arguments_type = ResourcesFitArguments
     follows_requests = True
     documented = (
         DocumentedReason(
@@ -68,15 +108,10 @@ class ResourcesFit(Rule[Requests, ResourcesFitState]):
         ),
     )
 
-    def __init__(
-        self,
-        strategy: ScoringStrategy | None = None,
-        ignored: frozenset[str] = frozenset(),
-        ignored_groups: frozenset[str] = frozenset(),
-    ) -> None:
-        self.strategy = strategy or ScoringStrategy()
-        self.ignored = ignored
-        self.ignored_groups = ignored_groups
+    def __init__(self, arguments: ResourcesFitArguments = DEFAULT_ARGUMENTS) -> None:
+        self.strategy = arguments.strategy
+        self.ignored = arguments.ignored_resources
+        self.ignored_groups = arguments.ignored_resource_groups
         self._score_of, self._score_of_one = _scorers(self.strategy)
 
     def part(self, workload: Workload, index: PlacementIndex) -> Requests:
@@ -223,3 +258,48 @@ def may_be_ignored(resource: str) -> bool:
     """Whether a configuration can exclude the resource: an extended one whose domain is not Kubernetes' own."""
     group, slash, _ = resource.partition("/")
     return bool(slash) and not group.endswith("kubernetes.io")
+
+
+def _validate_strategy(strategy: Field) -> list[Cause]:
+    kind, ratio = strategy["type"], strategy["requestedToCapacityRatio"]
+    found: list[Cause] = []
+    if strategy.present and kind.text() not in SCORING_STRATEGIES:
+        found.append(kind.unsupported(SCORING_STRATEGIES))
+    for resource in strategy["resources"].items():
+        if resource["weight"].number():  # 0 stands for the default, which is 1
+            detail = f"resource weight of {resource['name'].text()} not in valid range (0, 100]"
+            found += resource["weight"].check_integer(1, 100, detail)
+    if kind.text() == RATIO:
+        missing = ratio.required(f"must be specified when type is {RATIO}")
+        found += _validate_shape(ratio["shape"]) if ratio.present else [missing]
+    elif ratio.present:
+        found.append(ratio.forbidden(f"must be nil when type is not {RATIO}"))
+    return found
+
+
+def _validate_shape(points: Field) -> list[Cause]:
+    """The function from utilization to score: points in increasing order, each within its range."""
+    items = points.items()
+    if not items:
+        return [points.required("at least one point must be specified")]
+    found: list[Cause] = []
+    for before, after in itertools.pairwise(point["utilization"] for point in items):
+        if before.number() >= after.number():
+            found.append(after.invalid("values must be sorted in increasing order", str(after.number())))
+            break
+    for point in items:
+        found += point["utilization"].check_integer(0, 100, "not in valid range [0, 100]")
+        found += point["score"].check_integer(0, MAX_SHAPE_SCORE, f"not in valid range [0, {MAX_SHAPE_SCORE}]")
+    return found
+
+
+def _read_strategy(written: Mapping[str, Any]) -> ScoringStrategy:
+    """What is absent or empty has its default, a weight of 0 is 1."""
+    weights = tuple((resource["name"], resource.get("weight") or 1) for resource in written.get("resources") or ())
+    shape = (written.get("requestedToCapacityRatio") or {}).get("shape") or ()
+    scale = MAX_SCORE // MAX_SHAPE_SCORE
+    return ScoringStrategy(
+        written.get("type") or LEAST_ALLOCATED,
+        weights or ScoringStrategy().resources,
+        tuple((point.get("utilization") or 0, (point.get("score") or 0) * scale) for point in shape),
+    )

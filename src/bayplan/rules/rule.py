@@ -20,6 +20,7 @@ from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import At, ValueColumn
 from bayplan.model.reasons import Codes, DocumentedReason, Mask, Reason, Scores
 from bayplan.model.workloads import Workload
+from bayplan.rules.arguments import Arguments
 
 MAX_SCORE = 100  # of a normalised score (kube-scheduler: MaxNodeScore)
 MAX_REMEMBERED_CLASSES = 1024  # of which a state keeps the effects; classes change while it exists
@@ -60,6 +61,7 @@ Raw = TypeVar("Raw", int, Scores)  # one raw score, or an array of them
 class Rule(ABC, Generic[Part, State]):
     """
     `name` is kube-scheduler's, `id` ours. `weight` multiplies the normalised score; `filters` enables `reject`.
+    `default_weight` and the defaults of `arguments_type` apply unless a scheduler configuration says otherwise.
 
     `reasons_by_code` holds the reason for each code from 1 on, where a code always means the same. `documented` holds
     the page of every reason that the rule gives; a reason that several rules give has its page at one of them.
@@ -67,6 +69,8 @@ class Rule(ABC, Generic[Part, State]):
 
     name: ClassVar[str]
     id: ClassVar[str]
+    default_weight: ClassVar[int] = 0
+    arguments_type: ClassVar[type[Arguments]] = Arguments
     weight: int = 0
     filters: bool = True
     scaling: ClassVar[Scaling] = Scaling.NONE
@@ -76,6 +80,10 @@ class Rule(ABC, Generic[Part, State]):
     follows_requests: ClassVar[bool] = False  # True: a workload that comes or leaves matters on its own targets
     exempts_assigned: ClassVar[bool] = False  # True: clusters that hold the workload already are not rejected
     silent: ClassVar[bool] = False  # left out of the message that counts reasons
+
+    def __init__(self, arguments: Arguments | None = None) -> None:
+        """A rule with arguments takes those of its `arguments_type`, by default the default ones."""
+        del arguments
 
     @abstractmethod
     def part(self, workload: Workload, index: PlacementIndex) -> Part | None:

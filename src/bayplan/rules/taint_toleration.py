@@ -19,6 +19,7 @@ Tolerations = tuple[Toleration, ...]
 class TaintToleration(PartRule[Tolerations]):
     name = "TaintToleration"
     id = "taint"
+    default_weight = 3
     reasons_by_code = (UNTOLERATED,)
     follows_workloads = False
     scaling = Scaling.BY_EXTREMES

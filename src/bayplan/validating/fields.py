@@ -169,6 +169,16 @@ class Field(msgspec.Struct, frozen=True):
             return []
         return [self.invalid_number(f"must be between {least} and {most}, inclusive")]
 
+    def check_integer(self, least: int, most: int | None, detail: str) -> list[Cause]:
+        """Whether a value that is present is an integer from `least` to `most`; the value may be of any type."""
+        if not self.present:
+            return []
+        if not isinstance(self.value, int) or isinstance(self.value, bool):
+            return [self.invalid("expected a whole number", go_text.as_json(self.value))]
+        if self.value < least or (most is not None and self.value > most):
+            return [self.invalid_number(detail)]
+        return []
+
 
 def missing_texts(*fields: Field) -> list[Cause]:
     """A cause for each field whose text is absent or empty."""

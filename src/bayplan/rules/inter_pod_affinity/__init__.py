@@ -1,5 +1,6 @@
 """InterPodAffinity: required and preferred affinity and anti-affinity to other pods, in both directions."""
 
+from bayplan.rules.inter_pod_affinity.arguments import InterPodAffinityArguments
 from bayplan.rules.inter_pod_affinity.evidence import show_term
 from bayplan.rules.inter_pod_affinity.rule import InterPodAffinity
 from bayplan.rules.inter_pod_affinity.state import (
@@ -17,6 +18,7 @@ __all__ = [
     "CountedTerm",
     "ExistingPodTerm",
     "InterPodAffinity",
+    "InterPodAffinityArguments",
     "InterPodAffinityPart",
     "InterPodAffinityState",
     "RequiredAffinity",

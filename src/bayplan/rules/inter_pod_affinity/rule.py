@@ -19,6 +19,7 @@ from bayplan.model.reasons import Codes, DocumentedReason, Scores
 from bayplan.model.terms import PeerTerm, resolve
 from bayplan.model.workloads import Workload, label_keys
 from bayplan.rules.inter_pod_affinity import evidence
+from bayplan.rules.inter_pod_affinity.arguments import InterPodAffinityArguments
 from bayplan.rules.inter_pod_affinity.state import (
     AFFINITY_CODE,
     AFFINITY_NOT_MATCHED,
@@ -47,12 +48,15 @@ from bayplan.rules.rule import (
     common_column,
 )
 
+DEFAULT_ARGUMENTS = InterPodAffinityArguments()
 EVERYWHERE = ("\0everywhere",)  # in place of topology keys: a change that may matter on any target
 
 
 class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
     name = "InterPodAffinity"
     id = "pod-affinity"
+    default_weight = 2
+    arguments_type = InterPodAffinityArguments
     reasons_by_code = (AFFINITY_NOT_MATCHED, ANTI_AFFINITY_NOT_MATCHED, EXISTING_ANTI_AFFINITY_NOT_SATISFIED)
     scaling = Scaling.BY_EXTREMES
     documented: ClassVar[tuple[DocumentedReason, ...]] = (
@@ -92,9 +96,9 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
         ),
     )
 
-    def __init__(self, hard_weight: int = 1, *, ignore_preferred_terms_of_existing_pods: bool = False) -> None:
-        self.hard_weight = hard_weight
-        self.ignore_preferred_terms_of_existing_pods = ignore_preferred_terms_of_existing_pods
+    def __init__(self, arguments: InterPodAffinityArguments = DEFAULT_ARGUMENTS) -> None:
+        self.hard_weight = arguments.hard_weight
+        self.ignore_preferred_terms_of_existing_pods = arguments.ignore_preferred_terms_of_existing_pods
 
     def part(self, workload: Workload, index: PlacementIndex) -> InterPodAffinityPart:
         affinity = workload.needs.affinity

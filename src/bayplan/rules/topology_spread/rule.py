@@ -18,8 +18,8 @@ from bayplan.indexing.slots import ABSENT, ALL, At, ValueColumn
 from bayplan.indexing.term_table import TermEntry
 from bayplan.model.node_selectors import ANY_NODE
 from bayplan.model.reasons import Codes, DocumentedReason, Mask, Reason, Scores, StatusCode
-from bayplan.model.terms import HOSTNAME, TARGET, ZONE
-from bayplan.model.workloads import SpreadConstraint, Workload
+from bayplan.model.terms import HOSTNAME, TARGET
+from bayplan.model.workloads import Workload
 from bayplan.rules.rule import (
     MAX_REMEMBERED_CLASSES,
     MAX_SCORE,
@@ -30,6 +30,7 @@ from bayplan.rules.rule import (
     Touched,
     common_column,
 )
+from bayplan.rules.topology_spread.arguments import TopologySpreadArguments
 from bayplan.rules.topology_spread.state import SpreadPart, SpreadState, counted_constraint
 
 CONSTRAINTS_NOT_MATCHED = Reason(
@@ -41,15 +42,14 @@ LABEL_MISSING = Reason(
     StatusCode.UNRESOLVABLE,
 )
 
-SYSTEM_DEFAULTS = (
-    SpreadConstraint(3, HOSTNAME, hard=False, selector=None),
-    SpreadConstraint(5, ZONE, hard=False, selector=None),
-)
+DEFAULT_ARGUMENTS = TopologySpreadArguments()
 
 
 class TopologySpread(Rule[SpreadPart, SpreadState]):
     name = "PodTopologySpread"
     id = "topology-spread"
+    default_weight = 2
+    arguments_type = TopologySpreadArguments
     scaling = Scaling.BY_ALL
     documented = (
         DocumentedReason(
@@ -71,9 +71,9 @@ class TopologySpread(Rule[SpreadPart, SpreadState]):
         ),
     )
 
-    def __init__(self, defaults: tuple[SpreadConstraint, ...] = SYSTEM_DEFAULTS, *, system: bool = True) -> None:
-        self.defaults = defaults
-        self.system = system
+    def __init__(self, arguments: TopologySpreadArguments = DEFAULT_ARGUMENTS) -> None:
+        self.defaults = arguments.defaults
+        self.system = arguments.system
 
     def part(self, workload: Workload, index: PlacementIndex) -> SpreadPart | None:
         del index

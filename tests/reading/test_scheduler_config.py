@@ -6,7 +6,12 @@ import pathlib
 
 import pytest
 
-from bayplan.validating import scheduler_config
+from bayplan.model.node_selectors import NodeAffinity, NodeRequirement, NodeTerm
+from bayplan.model.workloads import SpreadConstraint
+from bayplan.reading import scheduler_config
+from bayplan.rules import profiles
+from bayplan.rules.resources_fit import ScoringStrategy
+from bayplan.rules.topology_spread.arguments import SYSTEM_DEFAULTS
 from validating import objects
 
 RECORDED = pathlib.Path(__file__).parents[1] / "upstream" / "pods.jsonl.gz"
@@ -80,6 +85,71 @@ SHAPE = ".scoringStrategy.requestedToCapacityRatio.shape"
 def test_arguments(plugin, args, wrong):
     found = scheduler_config.validate_scheduler_config(with_args(plugin, args))
     assert [fault.removeprefix(ARGS) for fault in found] == wrong
+
+
+def configured(config, scheduler_name=""):
+    """The rules of the profile, by plugin."""
+    profile = scheduler_config.profile_of(config, scheduler_name)
+    return {rule.name: rule for rule in profiles.pod_rules(profile)}
+
+
+@pytest.mark.parametrize("plugin, args, attribute, value", [
+    ("InterPodAffinity", "{}", "hard_weight", 1),
+    ("InterPodAffinity", "hardPodAffinityWeight: 0", "hard_weight", 0),
+    ("InterPodAffinity", "ignorePreferredTermsOfExistingPods: true", "ignore_preferred_terms_of_existing_pods", True),
+    ("NodeResourcesFit", "ignoredResources: [a/b]", "ignored", {"a/b"}),
+    ("NodeResourcesFit", "ignoredResourceGroups: [a]", "ignored_groups", {"a"}),
+    ("NodeResourcesFit", "{}", "strategy", ScoringStrategy()),
+    ("NodeResourcesFit", "scoringStrategy: {type: MostAllocated}", "strategy", ScoringStrategy("MostAllocated")),
+    ("NodeResourcesFit", "scoringStrategy: {type: LeastAllocated, resources: [{name: cpu}, {name: a/b, weight: 3}]}", "strategy", ScoringStrategy(resources=(("cpu", 1), ("a/b", 3)))),
+    ("NodeResourcesFit", RATIO % "[{score: 2}, {utilization: 90}]", "strategy", ScoringStrategy("RequestedToCapacityRatio", shape=((0, 20), (90, 0)))),
+    ("NodeResourcesBalancedAllocation", "resources: []", "resources", ("cpu", "memory")),
+    ("NodeResourcesBalancedAllocation", "resources: [{name: a/b}]", "resources", ("a/b",)),
+    ("PodTopologySpread", "{defaultingType: List}", "defaults", ()),
+    ("PodTopologySpread", "{defaultingType: List}", "system", False),
+    ("PodTopologySpread", "{defaultingType: List, defaultConstraints: [{maxSkew: 2, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}]}", "defaults", (SpreadConstraint(2, "zone", hard=True, selector=None),)),
+    ("PodTopologySpread", "{defaultingType: System}", "defaults", SYSTEM_DEFAULTS),
+    ("PodTopologySpread", "{defaultingType: System}", "system", True),
+    ("NodeAffinity", "{}", "added", None),
+    ("NodeAffinity", "addedAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Exists}]}]}}", "added", NodeAffinity(required=(NodeTerm((NodeRequirement("a", "Exists"),)),))),
+])  # fmt: skip
+def test_arguments_reach_their_rule(plugin, args, attribute, value):
+    assert getattr(configured(with_args(plugin, args))[plugin], attribute) == value
+
+
+def test_null_arguments_are_the_defaults():
+    config = {"profiles": [{"pluginConfig": [{"name": "NodeResourcesFit", "args": None}]}]}
+    assert configured(config)["NodeResourcesFit"].strategy == ScoringStrategy()
+
+
+@pytest.mark.parametrize("plugins, weights", [
+    ("{}", {"TaintToleration": 3, "ImageLocality": 1}),
+    ("{score: {enabled: [{name: TaintToleration}]}}", {"TaintToleration": 1}),  # not its default weight
+    ("{multiPoint: {enabled: [{name: TaintToleration, weight: 7}]}}", {"TaintToleration": 7}),
+    ("{multiPoint: {enabled: [{name: TaintToleration, weight: 7}]}, score: {enabled: [{name: TaintToleration, weight: 4}]}}", {"TaintToleration": 4}),
+    ("{score: {disabled: [{name: TaintToleration}]}}", {"TaintToleration": 0, "NodeAffinity": 2}),
+    ("{score: {disabled: [{name: '*'}], enabled: [{name: NodeAffinity, weight: 5}]}}", {"TaintToleration": 0, "NodeAffinity": 5}),
+])  # fmt: skip
+def test_weights(plugins, weights):
+    rules = configured({"profiles": [{"plugins": objects.read(plugins)}]})
+    assert {name: rules[name].weight for name in weights} == weights
+
+
+def test_disabling_all_leaves_what_is_enabled_and_the_rule_that_is_no_plugin():
+    plugins = {"multiPoint": {"disabled": [{"name": "*"}], "enabled": [{"name": "NodePorts"}]}}
+    assert list(configured({"profiles": [{"plugins": plugins}]})) == ["Bayplan", "NodePorts"]
+
+
+def test_the_profile_of_a_scheduler_name_or_else_the_first():
+    args = [{"name": "InterPodAffinity", "args": {"hardPodAffinityWeight": 5}}]
+    config = {"profiles": [{"schedulerName": "a"}, {"schedulerName": "b", "pluginConfig": args}]}
+    weights = [configured(config, name)["InterPodAffinity"].hard_weight for name in ("b", "a", "other")]
+    assert weights == [5, 1, 1]
+
+
+def test_the_supported_plugins_are_all_of_kube_scheduler_in_order():
+    assert len(scheduler_config.PLUGINS) == len(set(scheduler_config.PLUGINS)) == 23
+    assert list(scheduler_config.PLUGINS) == sorted(scheduler_config.PLUGINS)
 
 
 def test_a_configuration_that_kube_scheduler_ran_with_is_valid():
