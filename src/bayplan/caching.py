@@ -9,24 +9,21 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Hashable
-from typing import ParamSpec, Protocol, TypeVar
-
-
-class CacheEntry(Protocol):
-    """`used` says when it was last used; later is higher."""
-
-    @property
-    def used(self) -> int: ...
-
+from typing import ParamSpec, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
-Entry = TypeVar("Entry", bound=CacheEntry)
+Entry = TypeVar("Entry")
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 
 class BoundedCache(dict[Key, Entry]):
-    """A dictionary with a limit: the least recently used entries are dropped first, an eighth of them at a time."""
+    """
+    A dictionary with a limit: the least recently used entries are dropped first, an eighth of them at a time.
+
+    When an entry was last used is what its attribute `used` says, the later the higher; entries without one are dropped
+    in the order in which they were put.
+    """
 
     def put(self, key: Key, entry: Entry, most: int) -> list[Entry]:
         """Set an entry; returns those that were dropped because there were more than `most`."""
@@ -34,7 +31,7 @@ class BoundedCache(dict[Key, Entry]):
         if len(self) <= most:
             return []
         # Several at once, so that the search for the oldest costs little per entry.
-        oldest = sorted(self.items(), key=lambda item: item[1].used)[: max(1, most // 8)]
+        oldest = sorted(self.items(), key=lambda item: getattr(item[1], "used", 0))[: max(1, most // 8)]
         for dropped, _ in oldest:
             del self[dropped]
         return [entry for _, entry in oldest]
@@ -44,6 +41,6 @@ def memoised(most: int) -> Callable[[Callable[Parameters, Result]], Callable[Par
     """A decorator for pure functions: the `most` most recently used results are kept."""
 
     def decorate(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-        return functools.update_wrapper(functools.lru_cache(maxsize=most)(function), function)  # type: ignore[return-value]
+        return functools.lru_cache(maxsize=most)(function)  # type: ignore[return-value]
 
     return decorate

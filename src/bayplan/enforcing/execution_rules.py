@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Hashable
-from functools import lru_cache
 
 import msgspec
 
+from bayplan.caching import memoised
 from bayplan.indexing.classes import PlacedWorkload
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ValueColumn
@@ -84,7 +84,7 @@ def execution_rules_of(workload: Workload, semantics: Semantics) -> tuple[Execut
     return (*terms, *_rules_of_groups(group, anti_group, binding.namespace)) if group or anti_group else terms
 
 
-@lru_cache(maxsize=16384)
+@memoised(16384)
 def _during_execution(affinity: AffinityTerms) -> AffinityTerms:
     """The required terms that must also hold during execution."""
     return AffinityTerms(
@@ -93,7 +93,7 @@ def _during_execution(affinity: AffinityTerms) -> AffinityTerms:
     )
 
 
-@lru_cache(maxsize=16384)
+@memoised(16384)
 def _rules_of_terms(
     execution_terms: AffinityTerms, written: AffinityTerms, namespace: str, semantics: Semantics
 ) -> tuple[ExecutionRule, ...]:
@@ -153,7 +153,7 @@ def _anti_affinity_rule(one: ResolvedTerm) -> ExecutionRule:
     return ExecutionRule(RuleType.ANTI_AFFINITY, term, one.keys, one.limit, one.source.path, show_term(one.source))
 
 
-@lru_cache(maxsize=4096)
+@memoised(4096)
 def _rules_of_groups(
     affinity_group: str | None, anti_affinity_group: str | None, namespace: str
 ) -> tuple[ExecutionRule, ...]:

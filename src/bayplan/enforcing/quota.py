@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 from typing import Literal
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from bayplan.caching import memoised
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ABSENT
 from bayplan.model import quantities, terms
@@ -161,7 +161,7 @@ class Charger:
         return found
 
 
-@lru_cache(maxsize=16384)
+@memoised(16384)
 def exclusion_of(affinity: AffinityTerms, namespace: str, semantics: Semantics) -> Exclusion:
     """The keys over which a pod with these terms excludes all pods of all namespaces, tolerated ones excepted."""
     if not affinity.anti_required:

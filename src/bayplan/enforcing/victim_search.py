@@ -9,7 +9,6 @@ up when they are used up: steps rather than time, so that the same component alw
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -110,7 +109,6 @@ def _swap(mask: Mask, one: int, other: int) -> Mask:
     return mask ^ (1 << one | 1 << other) if (mask >> one ^ mask >> other) & 1 else mask
 
 
-@functools.lru_cache(maxsize=4096)
 def bits(mask: Mask) -> tuple[int, ...]:
     found = []
     while mask:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 
 import msgspec
 
+from bayplan.caching import BoundedCache
 from bayplan.indexing.classes import (
     OTHER,
     ClassTable,
@@ -56,20 +57,21 @@ class PeerIndex:
         self.moved: Callable[[list[int], int], None] | None = None
         self._column = column
         self._owned: dict[tuple[str, AffinityTerms], _OwnedTerms] = {}
-        self._visible: dict[tuple[VisibleLabels, frozenset[str]], VisibleLabels] = {}
+        self._visible: BoundedCache[tuple[VisibleLabels, frozenset[str]], VisibleLabels] = BoundedCache()
         self._visible_generation = -1
 
     # Queries
 
     def visible(self, labels: Labels, also: frozenset[str] = frozenset()) -> VisibleLabels:
         """The labels that a term in use selects by, or a term about to be added that selects by the keys `also`."""
-        if self._visible_generation != self.terms.mentions_generation or len(self._visible) == MAX_VISIBLE_ENTRIES:
+        if self._visible_generation != self.terms.mentions_generation:
             self._visible.clear()
             self._visible_generation = self.terms.mentions_generation
         key = (tuple(labels.items()), also)
         known = self._visible.get(key)
         if known is None:
-            known = self._visible[key] = self._find_visible(labels, also)
+            known = self._find_visible(labels, also)
+            self._visible.put(key, known, MAX_VISIBLE_ENTRIES)
         return known
 
     def _find_visible(self, labels: Labels, also: frozenset[str]) -> VisibleLabels:

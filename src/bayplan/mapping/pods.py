@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from functools import lru_cache
 
 import msgspec
 
+from bayplan.caching import memoised
 from bayplan.mapping import selectors
 from bayplan.model import labels as label_model
 from bayplan.model import quantities
@@ -187,7 +187,7 @@ _encode = msgspec.json.Encoder().encode
 _decode_shape = msgspec.json.Decoder(tuple[PodSpec, _Statuses, _Statuses, str | None, dict[str, str] | None]).decode
 
 
-@lru_cache(maxsize=16384)
+@memoised(16384)
 def _needs(shape: bytes) -> tuple[Needs, str]:
     """The needs of pods of this shape, without claims and default spread, and what is wrong with their annotation."""
     spec, statuses, init_statuses, annotation, own_labels = _decode_shape(shape)
@@ -294,18 +294,20 @@ def annotated_affinity(
     if not annotations or AFFINITY_ANNOTATION not in annotations:
         return None, ""
     text = annotations[AFFINITY_ANNOTATION]
-    read = _read_annotation if len(text) <= _MAX_CACHED_ANNOTATION_LENGTH else _read_annotation.__wrapped__
+    # Pods of one template have the same text, and reading YAML takes longer than everything else about a pod.
+    read = _remembered_annotation if len(text) <= _MAX_CACHED_ANNOTATION_LENGTH else _read_annotation
     return read(text, tuple(sorted((labels or {}).items())))
 
 
-@lru_cache(maxsize=4096)
 def _read_annotation(text: str, labels: tuple[tuple[str, str], ...]) -> tuple[AnnotatedAffinity | None, str]:
-    """Cached, as pods of one template have the same text, and YAML takes longer than everything else about a pod."""
     field = Field("metadata", {"annotations": {AFFINITY_ANNOTATION: text}})
     causes = affinity_rules.validate_annotation(field, dict(labels))
     if causes:
         return None, "; ".join(str(cause) for cause in causes)
     return affinity_rules.read_annotation(text), ""
+
+
+_remembered_annotation = memoised(4096)(_read_annotation)
 
 
 def requests_of(pod: Pod) -> Requests:
@@ -326,7 +328,7 @@ def requests_of(pod: Pod) -> Requests:
     return _shared_requests(*whole)
 
 
-_shared_requests = lru_cache(maxsize=65536)(Requests)
+_shared_requests = memoised(65536)(Requests)
 
 
 def _total(pod: Pod, assumed: ResourceAmounts, pod_level: ResourceAmounts) -> ResourceAmounts:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
-from functools import lru_cache
 
+from bayplan.caching import memoised
 from bayplan.errors import InputError
 
 _FORM = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(?:([eE][+-]?\d+)|([numkMGTPE]|[KMGTPE]i)?)", re.ASCII)
@@ -25,7 +25,7 @@ class QuantityError(InputError, ValueError):
     """The text is not a quantity."""
 
 
-@lru_cache(maxsize=65536)
+@memoised(65536)
 def parse(text: str | float) -> Fraction:
     """The exact amount; raises QuantityError if the text is not a quantity."""
     found = _FORM.fullmatch(str(text))
@@ -38,19 +38,16 @@ def parse(text: str | float) -> Fraction:
     return Fraction(digits) * scale
 
 
-@lru_cache(maxsize=65536)
 def units(text: str | float) -> int:
     """Whole units, rounded up and capped at 64 bits, as `Quantity.Value()`."""
     return min(-int(-parse(text) // 1), MAX_VALUE)
 
 
-@lru_cache(maxsize=65536)
 def milli(text: str | float) -> int:
     """Thousandths, rounded up and capped at 64 bits, as `Quantity.MilliValue()`."""
     return min(-int(-parse(text) * 1000 // 1), MAX_VALUE)
 
 
-@lru_cache(maxsize=65536)
 def amount(resource: str, text: str | float) -> int:
     """The amount as the scheduler counts it: cpu in thousandths, everything else in whole units, capped at 64 bits."""
     return min(rounded(resource, parse(text)), MAX_VALUE)

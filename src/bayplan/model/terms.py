@@ -9,10 +9,9 @@ differently: as terms of an incoming workload, or as terms that a placed workloa
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import msgspec
 
+from bayplan.caching import memoised
 from bayplan.model.labels import EVERYTHING, EXISTS, Labels, Requirement, Selector
 from bayplan.model.semantics import Semantics
 
@@ -117,7 +116,7 @@ class ResolvedTerms(msgspec.Struct, frozen=True):
     anti_preferred: tuple[ResolvedTerm, ...] = ()
 
 
-@lru_cache(maxsize=16384)
+@memoised(16384)
 def resolve(affinity: AffinityTerms, namespace: str, semantics: Semantics, *, incoming: bool) -> ResolvedTerms:
     """The terms of a workload in `namespace`, for the time it is scheduled (`incoming`) or once it is placed."""
 

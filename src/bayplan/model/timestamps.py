@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+
+from bayplan.caching import memoised
 
 _WRITTEN = re.compile(
     r"(\d{4}-\d\d-\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9})\d*)?(?:[Zz]|([+-])(\d\d):(\d\d))", re.ASCII
@@ -36,7 +37,7 @@ def _parsed(written: str) -> int:
     return seconds * 10**9 + int((fraction or "").ljust(9, "0"))
 
 
-@lru_cache(maxsize=4096)
+@memoised(4096)
 def _midnight(written: str) -> int:
     """The start of a day written as 2026-01-05, in seconds since 1970."""
     try:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import NewType
 
 import msgspec
 
+from bayplan.caching import memoised
 from bayplan.model.bindings import Binding
 from bayplan.model.labels import Selector, Toleration
 from bayplan.model.node_selectors import ANY_NODE, NodeAffinity
@@ -81,7 +81,7 @@ class Needs(msgspec.Struct, frozen=True, cache_hash=True, kw_only=True):
     claims: Claims = Claims()
 
 
-@lru_cache(maxsize=16384)
+@memoised(16384)
 def label_keys(needs: Needs) -> frozenset[str]:
     """The label keys that the workload's terms and spread constraints select by."""
     affinity, spread = needs.affinity, needs.spread

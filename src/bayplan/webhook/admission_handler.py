@@ -209,7 +209,7 @@ def _workload(pod: Pod, request: AdmissionRequest) -> Workload:
     return msgspec.structs.replace(pods.workload_of(pod), requested_target=pod.spec.node_name)
 
 
-@functools.lru_cache(maxsize=64)  # more than there are kinds
+@functools.cache
 def _decoder(wire_type: type[ApiObject]) -> Callable[[msgspec.Raw], Any]:
     return msgspec.json.Decoder(wire_type).decode
 

@@ -10,6 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from bayplan.caching import BoundedCache
 from bayplan.indexing.classes import WorkloadClass
 from bayplan.indexing.journal import Change, ChangeType
 from bayplan.indexing.placement_index import PlacementIndex
@@ -146,7 +147,7 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
             held,
             peer_index.generation,
             any(existing.matches is not None for existing in (*rejecting, *scored)),
-            {},
+            BoundedCache(),
         )
 
     def _scoring_roles(self, part: InterPodAffinityPart, index: PlacementIndex) -> set[Role]:
@@ -252,9 +253,8 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
             return None
         keys = state.effects.get(cls.id)
         if keys is None:
-            if len(state.effects) == MAX_REMEMBERED_CLASSES:
-                state.effects.clear()
-            keys = state.effects[cls.id] = self._effects(state, cls, index)
+            keys = self._effects(state, cls, index)
+            state.effects.put(cls.id, keys, MAX_REMEMBERED_CLASSES)
         if not keys:
             return None
         return ALL if keys is EVERYWHERE else SharedDomains(keys, change.slots)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
+from bayplan.caching import BoundedCache
 from bayplan.indexing.classes import VisibleLabels
 from bayplan.indexing.slots import ALL, At
 from bayplan.indexing.term_table import OwnerRule, Reach, TermEntry
@@ -80,7 +81,7 @@ class InterPodAffinityState(msgspec.Struct):
     held: list[TermEntry]
     generation: int
     compares_matches: bool
-    effects: dict[int, tuple[str, ...]]
+    effects: BoundedCache[int, tuple[str, ...]]
     first_by_term: tuple[bool, ...] = ()
 
 

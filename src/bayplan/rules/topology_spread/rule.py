@@ -12,6 +12,7 @@ import math
 import msgspec
 import numpy as np
 
+from bayplan.caching import BoundedCache
 from bayplan.indexing.journal import Change, ChangeType
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ABSENT, ALL, At, ValueColumn
@@ -109,7 +110,9 @@ class TopologySpread(Rule[SpreadPart, SpreadState]):
         column = None if soft else common_column((counted.column for counted in counted_hard), index)
         representatives = () if column is None else tuple(column.representatives().tolist())
         generation = index.targets_generation
-        return SpreadState(counted_hard, counted_soft, scorable, tuple(terms), generation, column, representatives, {})
+        return SpreadState(
+            counted_hard, counted_soft, scorable, tuple(terms), generation, column, representatives, BoundedCache()
+        )
 
     def domain_column(self, state: SpreadState, index: PlacementIndex) -> ValueColumn | None:
         del index
@@ -190,12 +193,10 @@ class TopologySpread(Rule[SpreadPart, SpreadState]):
             return None
         keys = state.effects.get(cls.id)
         if keys is None:
-            if len(state.effects) == MAX_REMEMBERED_CLASSES:
-                state.effects.clear()
             matches = index.peer_index.class_matches
             counting = [c for c in (*state.hard, *state.soft) if c.term and matches(c.term, cls)]
             keys = tuple(sorted({TARGET if c.scores_targets else c.column.key for c in counting}))
-            state.effects[cls.id] = keys
+            state.effects.put(cls.id, keys, MAX_REMEMBERED_CLASSES)
         if not keys:
             return None
         if state.minimums == tuple([counted.current_minimum() for counted in state.hard]):

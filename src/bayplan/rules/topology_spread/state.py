@@ -6,6 +6,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from bayplan.caching import BoundedCache
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ABSENT, ALL, ValueColumn
 from bayplan.indexing.term_table import Counter, TermEntry
@@ -96,7 +97,7 @@ class SpreadState(msgspec.Struct):
     generation: int
     domain_column: ValueColumn | None
     representatives: tuple[int, ...]
-    effects: dict[int, tuple[str, ...]]
+    effects: BoundedCache[int, tuple[str, ...]]
     minimums: tuple[int, ...] = ()
 
 
