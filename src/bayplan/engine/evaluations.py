@@ -22,6 +22,7 @@ from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ALL, At, ValueColumn
 from bayplan.model.reasons import Codes, Mask, Reason, Scores, Slots
 from bayplan.model.workloads import Workload
+from bayplan.rules.remedies import Alternatives
 from bayplan.rules.rule import AnyRule, Failure, Part, Rule, SharedDomains, State
 
 MAX_CACHED_BYTES = 256 * 2**20  # of arrays; the least recently used evaluations are dropped first
@@ -118,6 +119,10 @@ class RuleResult(msgspec.Struct, frozen=True):
     def evidence(self, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
         """Why the rule rejects this target, one entry per obstacle."""
         return self.rule.evidence(self.evaluation.state, workload, slot, index)
+
+    def remedies(self, workload: Workload, slot: int, index: PlacementIndex) -> list[Alternatives]:
+        """What would lift the rejection of this target: alternative remedies for each obstacle."""
+        return self.rule.remedies(self.evaluation.state, workload, slot, index)
 
     def normalised(self, raw: Scores, feasible: Mask, index: PlacementIndex) -> Scores:
         """Raw scores of the evaluation brought to 0..100 over the feasible targets."""

@@ -7,8 +7,7 @@ For each distinct combination of failures, a plan is one remedy per failure; pla
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 import msgspec
 import numpy as np
@@ -16,10 +15,10 @@ import numpy as np
 from bayplan.engine import filtering
 from bayplan.engine.engine import Engine
 from bayplan.engine.filtering import Verdicts
-from bayplan.explaining import peer_remedies, remedies
-from bayplan.explaining.remedies import Alternatives, Remedy
+from bayplan.explaining import new_nodes
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.workloads import Workload
+from bayplan.rules.remedies import Alternatives, Remedy
 
 MAX_FIXES = 8
 MAX_TRIED_PLANS = 120
@@ -27,18 +26,6 @@ MAX_TARGETS_WITH_REMEDIES = 40  # those that the fewest rules reject
 MAX_MODEL_NODES = 3  # that a new node is modelled on
 MAX_CHANGES_PER_FIX = 4  # more would be a redesign of the workload
 MAX_PLANS_PER_TARGET = 32
-
-BY_RULE: dict[str, Callable[[Any, Workload, int, PlacementIndex], list[Alternatives]]] = {
-    "node-unschedulable": remedies.for_cordon,
-    "node-name": remedies.for_name,
-    "taint": remedies.for_taints,
-    "node-affinity": remedies.for_node_affinity,
-    "node-ports": remedies.for_ports,
-    "resources": remedies.for_resources,
-    "volume-restrictions": peer_remedies.for_claims,
-    "topology-spread": peer_remedies.for_spread,
-    "pod-affinity": peer_remedies.for_affinity,
-}
 
 
 class Fix(msgspec.Struct, frozen=True):
@@ -98,7 +85,7 @@ def _plans(verdicts: Verdicts, workload: Workload, index: PlacementIndex) -> Ite
     """Sets of remedies: a new node, or one remedy for each failure of a target."""
     targets = _closest_targets(verdicts, index)
     for slot in targets[:MAX_MODEL_NODES]:
-        yield from (frozenset((remedy,)) for remedy in remedies.node_like(slot, workload, index))
+        yield from (frozenset((remedy,)) for remedy in new_nodes.node_like(slot, workload, index))
     for slot in targets:
         by_failure = _alternatives(verdicts, workload, slot, index)
         if by_failure is None or not 0 < len(by_failure) <= MAX_CHANGES_PER_FIX:
@@ -116,8 +103,7 @@ def _alternatives(
         codes = one.evaluation.codes
         if codes is None or not one.rule.filters or not codes[slot]:
             continue
-        known = BY_RULE.get(one.rule.id)
-        alternatives = known(one.evaluation.state, workload, slot, index) if known else []
+        alternatives = one.remedies(workload, slot, index)
         if not alternatives or not all(alternatives):
             return None
         found.extend(alternatives)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import At
 from bayplan.model.reasons import Codes, DocumentedReason, Reason, StatusCode
 from bayplan.model.workloads import Workload
+from bayplan.rules.remedies import Alternatives, Remedy
 from bayplan.rules.rule import Failure, PartRule
 
 OTHER_NODE = Reason("node-name", "node(s) didn't match the requested node name", StatusCode.UNRESOLVABLE)
@@ -43,3 +45,12 @@ class NodeName(PartRule[str]):
     def evidence(self, state: str, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
         del workload, slot, index
         return [Failure(self.id, OTHER_NODE.text, detail=f"spec.nodeName is {state}")]
+
+    def remedies(self, state: str, workload: Workload, slot: int, index: PlacementIndex) -> list[Alternatives]:
+        del workload, slot, index
+
+        def edit(workload: Workload, index: PlacementIndex) -> Workload:
+            del index
+            return msgspec.structs.replace(workload, requested_target="")
+
+        return [[Remedy(f"drop spec.nodeName {state}", edit)]]

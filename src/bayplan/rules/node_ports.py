@@ -9,6 +9,7 @@ from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import At
 from bayplan.model.reasons import Codes, DocumentedReason, Reason, StatusCode
 from bayplan.model.workloads import HostPort, Workload
+from bayplan.rules.remedies import Alternatives, Remedy, change_needs, move_pods
 from bayplan.rules.rule import Failure, PartRule, Touched
 
 TAKEN = Reason("node-ports", "node(s) didn't have free ports for the requested pod ports", StatusCode.UNSCHEDULABLE)
@@ -56,6 +57,17 @@ class NodePorts(PartRule[Ports]):
                 detail = f"{port.protocol} port {port.port} of {port.ip} is taken"
                 failures.append(Failure(self.id, TAKEN.text, detail=detail, peers=holders))
         return failures
+
+    def remedies(self, state: Ports, workload: Workload, slot: int, index: PlacementIndex) -> list[Alternatives]:
+        del workload
+        requested = {(port.protocol, port.port) for port in state}
+        holders = tuple(
+            key
+            for key in index.workloads_on(slot)
+            if requested & {(port.protocol, port.port) for port in index.records[key].workload.needs.host_ports}
+        )
+        ports = ", ".join(str(port.port) for port in state)
+        return [[Remedy(f"drop host port {ports}", change_needs(host_ports=())), *move_pods(holders)]]
 
 
 def ports_conflict(one: HostPort, other: HostPort) -> bool:

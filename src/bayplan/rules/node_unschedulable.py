@@ -9,6 +9,7 @@ from bayplan.indexing.slots import TAINTS, At
 from bayplan.model.labels import UNSCHEDULABLE_TAINT
 from bayplan.model.reasons import Codes, DocumentedReason, Reason, StatusCode
 from bayplan.model.workloads import Workload
+from bayplan.rules.remedies import NODE, Alternatives, Remedy, change_target
 from bayplan.rules.rule import Failure, PartRule
 
 CORDONED = Reason("node-unschedulable", "node(s) were unschedulable", StatusCode.UNRESOLVABLE)
@@ -42,3 +43,7 @@ class NodeUnschedulable(PartRule[str]):
     def evidence(self, state: str, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
         del state, workload, slot, index
         return [Failure(self.id, CORDONED.text, detail="the node is cordoned (spec.unschedulable)")]
+
+    def remedies(self, state: str, workload: Workload, slot: int, index: PlacementIndex) -> list[Alternatives]:
+        del state, workload
+        return [[Remedy(f"uncordon {index.slots.at(slot).name}", change_target(slot, unschedulable=False), NODE)]]

@@ -21,6 +21,7 @@ from bayplan.indexing.slots import At, ValueColumn
 from bayplan.model.reasons import Codes, DocumentedReason, Mask, Reason, Scores
 from bayplan.model.workloads import Workload
 from bayplan.rules.arguments import Arguments
+from bayplan.rules.remedies import Alternatives
 
 MAX_SCORE = 100  # of a normalised score (kube-scheduler: MaxNodeScore)
 MAX_REMEMBERED_CLASSES = 1024  # of which a state keeps the effects; classes change while it exists
@@ -162,6 +163,15 @@ class Rule(ABC, Generic[Part, State]):
         """Why this target is rejected, one entry per obstacle; only called where `reject` gave a code."""
         del state, workload, slot, index
         raise AssertionError(f"{self.name} rejects no target")
+
+    def remedies(self, state: State, workload: Workload, slot: int, index: PlacementIndex) -> list[Alternatives]:
+        """
+        What would lift the rejection of this target: one list of alternative remedies per obstacle.
+
+        Only called where `reject` gave a code. An obstacle without alternatives, or no obstacle at all: none is known.
+        """
+        del state, workload, slot, index
+        return []
 
 
 AnyRule: TypeAlias = Rule[Any, Any]  # in a table of rules, each of which has its own part and state

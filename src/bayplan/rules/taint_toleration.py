@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import msgspec
 import numpy as np
 
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ALL, TAINTS, At
 from bayplan.model.labels import HARD_EFFECTS, PREFER_NO_SCHEDULE, Taint, Toleration, tolerated
 from bayplan.model.reasons import Codes, DocumentedReason, Mask, Reason, Scores, StatusCode
+from bayplan.model.targets import Target
 from bayplan.model.workloads import Workload
+from bayplan.rules.remedies import NODE, Alternatives, Remedy, change_needs
 from bayplan.rules.rule import MAX_SCORE, Failure, PartRule, Raw, Scaling
 
 UNTOLERATED = Reason("taint", "node(s) had untolerated taint(s)", StatusCode.UNRESOLVABLE)
@@ -65,15 +70,42 @@ class TaintToleration(PartRule[Tolerations]):
 
     def evidence(self, state: Tolerations, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
         del workload
-        hard = [t for t in index.slots.at(slot).taints if t.effect in HARD_EFFECTS and not tolerated(t, state)]
         return [
-            Failure(self.id, UNTOLERATED.text, detail=f"{taint} is not tolerated", term=str(taint)) for taint in hard
+            Failure(self.id, UNTOLERATED.text, detail=f"{taint} is not tolerated", term=str(taint))
+            for taint in _untolerated(index.slots.at(slot).taints, state)
         ]
+
+    def remedies(self, state: Tolerations, workload: Workload, slot: int, index: PlacementIndex) -> list[Alternatives]:
+        del workload
+        target = index.slots.at(slot)
+        return [_remedies_for(taint, slot, target) for taint in _untolerated(target.taints, state)]
+
+
+def _untolerated(taints: tuple[Taint, ...], tolerations: Tolerations) -> Iterator[Taint]:
+    """The NoSchedule and NoExecute taints that are not tolerated."""
+    return (t for t in taints if t.effect in HARD_EFFECTS and not tolerated(t, tolerations))
+
+
+def _remedies_for(taint: Taint, slot: int, target: Target) -> Alternatives:
+    toleration = Toleration(taint.key, "Equal", taint.value, taint.effect)
+
+    def tolerate(workload: Workload, index: PlacementIndex) -> Workload:
+        return change_needs(tolerations=(*workload.needs.tolerations, toleration))(workload, index)
+
+    def remove(workload: Workload, index: PlacementIndex) -> Workload:
+        here = index.slots.at(slot)
+        index.update_target(msgspec.structs.replace(here, taints=tuple(t for t in here.taints if t != taint)))
+        return workload
+
+    return [
+        Remedy(f"tolerate {taint}", tolerate),
+        Remedy(f"remove taint {taint} from {target.name}", remove, NODE),
+    ]
 
 
 def first_untolerated(taints: tuple[Taint, ...], tolerations: Tolerations) -> Taint | None:
     """The first NoSchedule or NoExecute taint that is not tolerated, if any."""
-    return next((t for t in taints if t.effect in HARD_EFFECTS and not tolerated(t, tolerations)), None)
+    return next(_untolerated(taints, tolerations), None)
 
 
 def tolerated_mask(tolerations: Tolerations, index: PlacementIndex) -> Mask:

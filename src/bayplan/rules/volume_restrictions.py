@@ -9,6 +9,7 @@ from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ALL, At
 from bayplan.model.reasons import Codes, DocumentedReason, Reason, StatusCode
 from bayplan.model.workloads import Workload
+from bayplan.rules.remedies import Alternatives, move_pods
 from bayplan.rules.rule import Failure, Touched
 from bayplan.rules.volume_claims import ClaimPart, ClaimRule, has_claims, missing_claim
 
@@ -49,6 +50,12 @@ class VolumeRestrictions(ClaimRule):
             Failure(self.id, IN_USE.text, detail=f"claim {claim} is ReadWriteOncePod", term=claim, peers=users)
             for claim, users in self._conflicts(state, index)
         ]
+
+    def remedies(self, state: ClaimPart, workload: Workload, slot: int, index: PlacementIndex) -> list[Alternatives]:
+        """A ReadWriteOncePod claim is free once its pod has been moved."""
+        del workload, slot
+        users = tuple(sorted({key for claim in state.claims() for key in index.claim_users.users(claim)}))
+        return [move_pods(users)]
 
     def _conflicts(self, state: ClaimPart, index: PlacementIndex) -> list[tuple[str, tuple[str, ...]]]:
         """The ReadWriteOncePod claims that are in use, with their users."""

@@ -19,7 +19,7 @@ from bayplan.indexing.term_table import OwnerRule, Reach, Role, TermEntry
 from bayplan.model.reasons import Codes, DocumentedReason, Scores
 from bayplan.model.terms import PeerTerm, resolve
 from bayplan.model.workloads import Workload, label_keys
-from bayplan.rules.inter_pod_affinity import evidence
+from bayplan.rules.inter_pod_affinity import evidence, remedies
 from bayplan.rules.inter_pod_affinity.arguments import InterPodAffinityArguments
 from bayplan.rules.inter_pod_affinity.state import (
     AFFINITY_CODE,
@@ -37,6 +37,7 @@ from bayplan.rules.inter_pod_affinity.state import (
     meets_affinity,
     rejected_by_existing,
 )
+from bayplan.rules.remedies import Alternatives
 from bayplan.rules.rule import (
     MAX_REMEMBERED_CLASSES,
     MAX_SCORE,
@@ -275,6 +276,11 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
     ) -> list[Failure]:
         del workload
         return evidence.failures(state, slot, index)
+
+    def remedies(
+        self, state: InterPodAffinityState, workload: Workload, slot: int, index: PlacementIndex
+    ) -> list[Alternatives]:
+        return remedies.alternatives(state, workload, slot, index)
 
     def _weight_of(self, rule: OwnerRule) -> int:
         """What one existing pod with this term adds to the score."""

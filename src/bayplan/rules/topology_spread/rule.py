@@ -20,7 +20,8 @@ from bayplan.indexing.term_table import TermEntry
 from bayplan.model.node_selectors import ANY_NODE
 from bayplan.model.reasons import Codes, DocumentedReason, Mask, Reason, Scores, StatusCode
 from bayplan.model.terms import HOSTNAME, TARGET
-from bayplan.model.workloads import Workload
+from bayplan.model.workloads import SpreadConstraint, Workload
+from bayplan.rules.remedies import Alternatives, Edit, Remedy, change_needs, label_target
 from bayplan.rules.rule import (
     MAX_REMEMBERED_CLASSES,
     MAX_SCORE,
@@ -233,3 +234,33 @@ class TopologySpread(Rule[SpreadPart, SpreadState]):
                 Failure(self.id, CONSTRAINTS_NOT_MATCHED.text, detail=detail, term=term, domain=name, peers=peers)
             )
         return failures
+
+    def remedies(self, state: SpreadState, workload: Workload, slot: int, index: PlacementIndex) -> list[Alternatives]:
+        del workload
+        found = []
+        for counted in state.hard:
+            constraint, column = counted.constraint, counted.column
+            drop = Remedy(
+                f"drop the spread constraint on {constraint.topology_key}", _replace_constraint(constraint, None)
+            )
+            if not column.domains(slot):
+                values = sorted(map(str, column.by_value))
+                found.append([drop, *(label_target(slot, column.key, value, index) for value in values[:1])])
+                continue
+            counts = counted.count_by_domain()
+            skew = int(counts[column.domains(slot)[0]]) + counted.self_matching - counted.global_minimum(counts)
+            if skew > constraint.max_skew:
+                wider = msgspec.structs.replace(constraint, max_skew=skew)
+                text = f"raise maxSkew on {constraint.topology_key} from {constraint.max_skew} to {skew}"
+                found.append([Remedy(text, _replace_constraint(constraint, wider)), drop])
+        return found
+
+
+def _replace_constraint(old: SpreadConstraint, new: SpreadConstraint | None) -> Edit:
+    def edit(workload: Workload, index: PlacementIndex) -> Workload:
+        spread = workload.needs.spread
+        kept = tuple(new if c == old else c for c in spread.constraints)
+        constraints = tuple(c for c in kept if c is not None)
+        return change_needs(spread=msgspec.structs.replace(spread, constraints=constraints))(workload, index)
+
+    return edit

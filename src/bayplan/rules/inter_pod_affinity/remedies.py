@@ -1,28 +1,32 @@
-"""Remedies for failures that depend on other pods: affinity, anti-affinity, spread, ReadWriteOncePod claims."""
+"""What would lift the rejection of a node by affinity or anti-affinity to other pods, term by term."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import msgspec
 import numpy as np
 
-from bayplan.explaining.remedies import OTHERS, Alternatives, Edit, Remedy, change_needs, label_target, move_pods
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.term_table import Reach
 from bayplan.model.terms import PodTerm
-from bayplan.model.workloads import SpreadConstraint, Workload, WorkloadKey
-from bayplan.rules import inter_pod_affinity, topology_spread
-from bayplan.rules.inter_pod_affinity import show_term
+from bayplan.model.workloads import Workload, WorkloadKey
+from bayplan.rules.inter_pod_affinity.evidence import show_term
+from bayplan.rules.inter_pod_affinity.state import (
+    CountedTerm,
+    InterPodAffinityState,
+    first_by_term,
+    meets_affinity,
+    rejected_by_existing,
+)
+from bayplan.rules.remedies import OTHERS, Alternatives, Edit, Remedy, change_needs, label_target, move_pods
 
 
-def for_affinity(
-    state: inter_pod_affinity.InterPodAffinityState, workload: Workload, slot: int, index: PlacementIndex
+def alternatives(
+    state: InterPodAffinityState, workload: Workload, slot: int, index: PlacementIndex
 ) -> list[Alternatives]:
     """One list of alternatives for each term that the target fails."""
     at, found = np.array([slot]), []
-    for required, first in zip(state.required_affinity, inter_pod_affinity.first_by_term(state), strict=True):
-        if not inter_pod_affinity.meets_affinity(required, at, first=first)[0]:
+    for required, first in zip(state.required_affinity, first_by_term(state), strict=True):
+        if not meets_affinity(required, at, first=first)[0]:
             # Where one pod must match all terms, dropping another term may help.
             terms = (required.use.source,) if required.term == required.use.term else workload.needs.affinity.required
             found.append([*_drop_terms(terms), *_label_for(required.reach, slot, index)])
@@ -31,7 +35,7 @@ def for_affinity(
             peers = index.peer_index.peers(own.use.term, own.reach.slots_sharing_domains(slot).tolist())
             found.append([*_drop_terms((own.use.source,)), *_raise_limit(own, len(peers)), *move_pods(peers)])
     for existing in state.existing_anti_affinity:
-        if inter_pod_affinity.rejected_by_existing(existing, at)[0]:
+        if rejected_by_existing(existing, at)[0]:
             rule = existing.rule
             owners = index.peer_index.owners(rule, rule.reach.slots_sharing_domains(slot).tolist())
             found.append([*move_pods(owners), _drop_term_of_others(owners, rule.source)])
@@ -45,7 +49,7 @@ def _drop_terms(terms: tuple[PodTerm, ...]) -> Alternatives:
     return [*one_by_one, Remedy("drop all required pod affinity", _without_terms(terms))]
 
 
-def _raise_limit(own: inter_pod_affinity.CountedTerm, n_peers: int) -> Alternatives:
+def _raise_limit(own: CountedTerm, n_peers: int) -> Alternatives:
     term = own.use.source
     if not term.limit:
         return []
@@ -99,41 +103,3 @@ def _drop_term_of_others(owners: tuple[WorkloadKey, ...], term: PodTerm) -> Reme
 
 def _same(one: PodTerm, other: PodTerm) -> bool:
     return msgspec.structs.replace(one, path="") == msgspec.structs.replace(other, path="")
-
-
-def for_spread(
-    state: topology_spread.SpreadState, workload: Workload, slot: int, index: PlacementIndex
-) -> list[Alternatives]:
-    found = []
-    for counted in state.hard:
-        constraint, column = counted.constraint, counted.column
-        drop = Remedy(f"drop the spread constraint on {constraint.topology_key}", _replace_constraint(constraint, None))
-        if not column.domains(slot):
-            values = sorted(map(str, column.by_value))
-            found.append([drop, *(label_target(slot, column.key, value, index) for value in values[:1])])
-            continue
-        counts = counted.count_by_domain()
-        skew = int(counts[column.domains(slot)[0]]) + counted.self_matching - counted.global_minimum(counts)
-        if skew > constraint.max_skew:
-            wider = msgspec.structs.replace(constraint, max_skew=skew)
-            text = f"raise maxSkew on {constraint.topology_key} from {constraint.max_skew} to {skew}"
-            found.append([Remedy(text, _replace_constraint(constraint, wider)), drop])
-    del workload
-    return found
-
-
-def _replace_constraint(old: SpreadConstraint, new: SpreadConstraint | None) -> Edit:
-    def edit(workload: Workload, index: PlacementIndex) -> Workload:
-        spread = workload.needs.spread
-        kept = tuple(new if c == old else c for c in spread.constraints)
-        constraints = tuple(c for c in kept if c is not None)
-        return change_needs(spread=msgspec.structs.replace(spread, constraints=constraints))(workload, index)
-
-    return edit
-
-
-def for_claims(state: Any, workload: Workload, slot: int, index: PlacementIndex) -> list[Alternatives]:
-    """A ReadWriteOncePod claim is free once its pod has been moved."""
-    del workload, slot
-    users = tuple(sorted({key for claim in state.claims() for key in index.claim_users.users(claim)}))
-    return [move_pods(users)]
