@@ -8,9 +8,11 @@ from bayplan.assigning import candidates, cluster_ranking, estimating
 from bayplan.assigning.cluster_ranking import FleetEngine
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.mapping import bindings, targets
+from bayplan.model.reasons import Reason, StatusCode
 from bayplan.model.semantics import UPSTREAM, for_fleets
 from bayplan.placing import place_bindings
 from bayplan.rules import profiles
+from bayplan.rules.rule import PartRule
 from bayplan.wire.fleets import Cluster, ResourceBinding
 
 AGGREGATED = {"replicaScheduling": {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Aggregated"}}
@@ -144,8 +146,54 @@ def test_cached_rankings_are_bounded(monkeypatch):
     n_bytes = 20 * cluster_ranking.BYTES_PER_CLUSTER * engine.index.slots.capacity
     monkeypatch.setattr(cluster_ranking, "MAX_CACHED_BYTES", n_bytes)
     decide(engine, *(binding(f"new-{i}", cpu=f"{i + 1}m") for i in range(60)))
-    assert len(engine._rankings) <= 20
+    assert 18 <= len(engine._rankings) <= 20
     assert len(engine._filters) == 1  # they differ in their requests only
+
+
+def test_a_ranking_in_use_is_kept(costs, monkeypatch):
+    engine = fleet()
+    monkeypatch.setattr(cluster_ranking, "MAX_CACHED_BYTES", 0)  # the least number of rankings
+    for i in range(2 * cluster_ranking.MIN_CACHED_RANKINGS):
+        decide(engine, binding(f"often-{i}"), binding(f"once-{i}", cpu=f"{i + 1}m"))
+    assert len(costs.sorts) == 1 + 2 * cluster_ranking.MIN_CACHED_RANKINGS
+
+
+def test_a_filter_in_use_is_kept(monkeypatch):
+    engine = fleet()
+    monkeypatch.setattr(cluster_ranking, "MAX_CACHED_BYTES", 0)
+    for i in range(2 * cluster_ranking.MIN_CACHED_RANKINGS):
+        only = {"clusterAffinity": {"clusterNames": ["m001", f"m{i + 2:03}"]}}
+        decide(engine, binding(f"often-{i}"), binding(f"once-{i}", {**AGGREGATED, **only}))
+    often = engine.ranking_of(binding("often")).filter
+    assert len(engine._filters) <= cluster_ranking.MIN_CACHED_RANKINGS
+    assert any(often is one for one in engine._filters.values())
+
+
+def test_a_released_engine_keeps_no_rankings_and_decides_as_before(costs):
+    engine = fleet()
+    decide(engine, binding("a"))
+    engine.release()
+    assert len(engine._rankings) == len(engine._filters) == len(engine.evaluations) == 0
+    decide(engine, binding("b"))
+    assert len(costs.sorts) == 2
+    assert engine.index.records["default/a-deployment"].shares == engine.index.records["default/b-deployment"].shares
+
+
+class RejectingAll(PartRule[str]):
+    """Decides before any cluster is evaluated."""
+
+    name = id = "rejecting-all"
+
+    def part(self, workload, index):
+        return "all"
+
+    def pre_filter(self, state, index):
+        return Reason("all", "no cluster fits", StatusCode.UNSCHEDULABLE)
+
+
+def test_no_rule_after_those_about_peers_decides_beforehand():
+    with pytest.raises(AssertionError, match="rejecting-all comes after rules about peers"):
+        FleetEngine(PlacementIndex(), [*profiles.fleet_rules(), RejectingAll()])
 
 
 def test_rules_about_clusters_alone_come_first():

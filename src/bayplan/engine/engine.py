@@ -46,7 +46,7 @@ class Engine:
         signature = equivalence.signature(workload, self.index)
         found = self._classes.get(signature)
         if found is None or not found.refresh(self.evaluations):
-            found = EquivalenceClass(self.evaluate(workload), self.index, self.evaluations)
+            found = EquivalenceClass(self.evaluate(workload), self.index)
             self._classes.put(signature, found, MAX_EQUIVALENCE_CLASSES)
         return found
 

@@ -52,7 +52,7 @@ class EquivalenceClass:
         "used",
     )
 
-    def __init__(self, results: Sequence[RuleResult], index: PlacementIndex, evaluations: EvaluationCache) -> None:
+    def __init__(self, results: Sequence[RuleResult], index: PlacementIndex) -> None:
         self._index = index
         self.results = tuple(results)
         self._prefiltering = [
@@ -66,7 +66,7 @@ class EquivalenceClass:
         self.fit_failure: FitFailure | None = None
         self.used = index.journal.end
         self._targets_generation = index.targets_generation
-        self._n_dropped = evaluations.n_dropped
+        self._n_dropped = -1  # to evaluate the last rules, the cache may have dropped results of the first ones
 
     def refresh(self, evaluations: EvaluationCache) -> bool:
         """Bring the results up to date; False if other rules may apply by now, or a result is no longer cached."""
