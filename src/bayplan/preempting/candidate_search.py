@@ -17,12 +17,11 @@ from bayplan.indexing.slots import ALL
 from bayplan.model.reasons import Mask, Slots
 from bayplan.model.workloads import WorkloadKey
 from bayplan.preempting import dry_run, reprieving
-from bayplan.preempting.capacity_constraints import Amounts, CapacityConstraint
 from bayplan.preempting.constraints import ConstraintOutcome, PlacementConstraints
 from bayplan.preempting.disruption_budgets import DisruptionBudgets
 from bayplan.preempting.dry_run import Reasons
-from bayplan.preempting.peer_constraints import SkewConstraint
 from bayplan.preempting.reprieving import PotentialVictims, PreemptionCost
+from bayplan.rules.evictions import Amounts, CapacityConstraint
 
 MAX_PRIORITY_STEPS = 32  # in which sums are computed: more priorities than that share steps
 NO_PRIORITY = np.iinfo(np.int64).max  # the bound of a target that evicting all potential victims does not free
@@ -68,24 +67,20 @@ class CandidateSearch:
             if amounts is not None:
                 self.amounts[constraint] = amounts
         disturbs = across_nodes and self._disturbs_peers()
-        self.needs_dry_run = where & (constraints.needs_dry_run | self._may_end_exception() | disturbs)
+        self.needs_dry_run = where & (constraints.needs_dry_run | self._may_end_requirement() | disturbs)
         self.counted = [
             constraint
             for constraint in constraints.capacity_constraints
-            if not constraint.needs_dry_run and not (disturbs and isinstance(constraint, SkewConstraint))
+            if not constraint.needs_dry_run and not (disturbs and constraint.compares_domains)
         ]
         self.step_ends: dict[int, int] = {}  # the lowest priority of a step → its highest
 
     def run(self, budgets: DisruptionBudgets) -> SearchResult:
         """The cheapest target with its victims, from sums where they suffice and from dry runs elsewhere."""
         after, lowest = self._without_victims()
-        constraints = self.constraints.capacity_constraints
-        remaining = [after.get(constraint, constraint.remaining) for constraint in constraints]
-        affinity, affinity_after = self.constraints.affinity, self.constraints.affinity_now()
-        if affinity is not None and not affinity.first_pod_per_term:
-            holds = affinity.after(self.evictable)
-            affinity_after = (holds | affinity.by_nominated, holds)
-        outcome = self.constraints.outcome(remaining, affinity_after)
+        requirements = self.constraints.requirements
+        holding = {one: one.after(self.evictable) for one in requirements if not one.needs_dry_run}
+        outcome = self.constraints.outcome(after, holding)
         has_victims = self._has_victims()
         free = self.where & has_victims & (outcome.first == -1) & ~self.needs_dry_run
         best = self._best_by_sums(free, lowest, budgets)
@@ -129,24 +124,24 @@ class CandidateSearch:
         np.add.at(freed, slots, amounts[rows])
         return freed
 
-    def _may_end_exception(self) -> Mask:
-        """Where an eviction may change the first-pod exception per term, which no sum shows."""
-        affinity, found = self.constraints.affinity, np.zeros(len(self.where), np.bool_)
-        if affinity is not None and affinity.first_pod_per_term:
-            found[self.pod_table.slot[self.evictable & affinity.related()]] = True
+    def _may_end_requirement(self) -> Mask:
+        """Where an eviction may change a requirement in a way that no sum shows."""
+        found = np.zeros(len(self.where), np.bool_)
+        for requirement in self.constraints.requirements:
+            if requirement.needs_dry_run:
+                found[self.pod_table.slot[self.evictable & requirement.related()]] = True
         return found
 
     def _disturbs_peers(self) -> bool:
-        """Whether potential victims on other targets count for the workload's affinity or spread constraints."""
+        """Whether potential victims on other targets count for a requirement or in a comparison of domains."""
         others = np.zeros(len(self.pod_table), np.bool_)
         for constraint, amounts in self.amounts.items():
             if constraint.column is not None:
                 others |= self.evictable & (amounts > 0)
-        affinity = self.constraints.affinity
-        if affinity is not None and (others & affinity.related()).any():
+        if any(bool((others & requirement.related()).any()) for requirement in self.constraints.requirements):
             return True
-        skews = (one for one in self.constraints.capacity_constraints if isinstance(one, SkewConstraint))
-        return any(bool((others & (skew.amounts() > 0)).any()) for skew in skews)
+        comparing = (one.amounts() for one in self.constraints.capacity_constraints if one.compares_domains)
+        return any(amounts is not None and bool((others & (amounts > 0)).any()) for amounts in comparing)
 
     def _has_victims(self) -> Mask:
         """The targets with potential victims, shape (capacity,)."""

@@ -1,14 +1,14 @@
 """
 The constraints that reject a workload on each target, in a form that can be evaluated again without some workloads.
 
-The codes of rules that do not depend on workloads stay; the other rules become capacity constraints and required
-affinity. A target needs a dry run where a rule is neither, and where an eviction may also make a rule fail.
+Each rule says what evictions change about its codes; here that of all rules together becomes the outcome for a target.
+A target needs a dry run where a rule says so, and where sums do not show what evictions change. Knows no rule.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -16,29 +16,8 @@ from numpy.typing import NDArray
 
 from bayplan.engine.evaluations import RuleResult
 from bayplan.model.reasons import Codes, Mask, StatusCode
-from bayplan.preempting import capacity_constraints, peer_constraints
-from bayplan.preempting.capacity_constraints import Amounts, CapacityConstraint
-from bayplan.preempting.peer_constraints import AffinityConstraint
 from bayplan.preempting.preemption_case import PreemptionCase
-from bayplan.rules import volume_limits
-from bayplan.rules.inter_pod_affinity import InterPodAffinity
-from bayplan.rules.node_ports import NodePorts
-from bayplan.rules.resources_fit import ResourcesFit
-from bayplan.rules.rule import AnyRule
-from bayplan.rules.topology_spread import TopologySpread
-from bayplan.rules.volume_binding import VolumeBinding
-from bayplan.rules.volume_limits import VolumeLimits
-from bayplan.rules.volume_restrictions import VolumeRestrictions
-from bayplan.rules.volume_zone import VolumeZone
-
-CONSTRAINTS_BY_RULE: dict[type[AnyRule], Callable[[RuleResult, int, PreemptionCase], list[CapacityConstraint]]] = {
-    NodePorts: capacity_constraints.port_constraints,
-    ResourcesFit: capacity_constraints.resource_constraints,
-    VolumeRestrictions: capacity_constraints.claim_constraints,
-    TopologySpread: peer_constraints.spread_constraints,
-    InterPodAffinity: peer_constraints.inter_pod_constraints,
-}
-IGNORES_PODS = (VolumeBinding, VolumeZone)  # they depend on volumes, not on the pods that use them
+from bayplan.rules.evictions import Amounts, CapacityConstraint, EvictionEffect, PeerRequirement
 
 
 class ConstraintOutcome(msgspec.Struct, frozen=True):
@@ -57,19 +36,29 @@ class ConstraintOutcome(msgspec.Struct, frozen=True):
         return counts
 
 
-class PlacementConstraints(msgspec.Struct):
+class PlacementConstraints:
     """
-    `fixed_codes` are the codes of rules that are no capacity constraints, by position; `affinity` is required affinity.
+    The constraints of all rules on the workload, nominated pods included.
 
-    `needs_dry_run` has shape (capacity,). All is valid for the index `as_of` a position in the journal.
+    `effects` has what evictions change by position of the rule, `needs_dry_run` has shape (capacity,). All is valid for
+    the index `as_of` a position in the journal.
     """
 
-    case: PreemptionCase
-    fixed_codes: dict[int, Codes]
-    capacity_constraints: list[CapacityConstraint]
-    affinity: AffinityConstraint | None
-    needs_dry_run: Mask
-    as_of: int
+    def __init__(self, case: PreemptionCase) -> None:
+        self.case, self.as_of = case, case.index.journal.end
+        self.effects: dict[int, EvictionEffect] = {}
+        self.needs_dry_run: Mask = np.zeros(case.index.slots.capacity, np.bool_)
+        for position, result in enumerate(case.results):
+            if result.rule.filters:
+                effect = self.effects[position] = result.eviction_effect(case.preemptor)
+                if effect.needs_dry_run is not None:
+                    self.needs_dry_run |= effect.needs_dry_run
+        self.capacity_constraints = [one for effect in self.effects.values() for one in effect.capacity_constraints]
+        self.requirements = [effect.requirement for effect in self.effects.values() if effect.requirement is not None]
+        for constraint in self.capacity_constraints:
+            if constraint.needs_dry_run:
+                self.needs_dry_run |= constraint.remaining < 0
+            constraint.reserve(case.nominated_pods)
 
     def current(self) -> PlacementConstraints:
         """The same for the index as it is now: a dry run invalidates constraints although it is undone."""
@@ -77,37 +66,31 @@ class PlacementConstraints(msgspec.Struct):
         if case.index.journal.end == self.as_of:
             return self
         results = tuple(case.engine.evaluate(case.workload))
-        return constraints_of(msgspec.structs.replace(case, results=results))
+        return PlacementConstraints(msgspec.structs.replace(case, results=results))
 
-    def affinity_now(self) -> tuple[Mask, Mask]:
-        """Where required affinity holds, with nominated pods and without."""
-        anywhere, affinity = self.case.index.slots.alive, self.affinity
-        return (anywhere, anywhere) if affinity is None else (affinity.now | affinity.by_nominated, affinity.now)
-
-    def outcome(self, remaining: Sequence[Amounts], affinity_holds: tuple[Mask, Mask]) -> ConstraintOutcome:
+    def outcome(
+        self,
+        remaining: Mapping[CapacityConstraint, Amounts] | None = None,
+        holding: Mapping[PeerRequirement, Mask] | None = None,
+    ) -> ConstraintOutcome:
         """
-        The outcome of the rules with these amounts remaining of each capacity constraint.
+        The outcome of the rules if this remains of constraints and requirements hold here; of the others what is now.
 
-        As in kube-scheduler, a target must pass with its nominated pods and also without: `affinity_holds` says where
-        required affinity holds with them and without.
+        As in kube-scheduler, a target must pass with its nominated pods and also without.
         """
-        with_nominated, without_nominated = affinity_holds
-        capacity = len(with_nominated)
-        codes = dict(self.fixed_codes)
-        for constraint, left in zip(self.capacity_constraints, remaining, strict=True):
-            exceeded = left < 0
-            found = codes.setdefault(constraint.position, np.zeros(capacity, np.int64))
-            found[exceeded] = found[exceeded] | constraint.code if constraint.adds else constraint.code
-        position_of_affinity = -1 if self.affinity is None else self.affinity.position
-        if position_of_affinity >= 0:
-            found = codes.get(position_of_affinity, np.zeros(capacity, np.int64))
-            codes[position_of_affinity] = np.where(with_nominated, found, peer_constraints.AFFINITY_CODE)
+        remaining, holding = remaining or {}, holding or {}
+        capacity = len(self.needs_dry_run)
         first, code = np.full(capacity, -1, np.int64), np.zeros(capacity, np.int64)
-        for position in sorted(codes):
-            new = (first == -1) & (codes[position] != 0)
-            first[new], code[new] = position, codes[position][new]
-        fails = (first == -1) & ~without_nominated
-        first[fails], code[fails] = position_of_affinity, peer_constraints.AFFINITY_CODE
+        for position, effect in self.effects.items():
+            codes = _codes(effect, remaining, holding)
+            if codes is not None:
+                new = (first == -1) & (codes != 0)
+                first[new], code[new] = position, codes[new]
+        for position, effect in self.effects.items():
+            requirement = effect.requirement
+            if requirement is not None:  # only such a rule can pass with nominated pods and fail without
+                fails = (first == -1) & ~holding.get(requirement, requirement.now)
+                first[fails], code[fails] = position, requirement.code
         return ConstraintOutcome(first, code)
 
     def resolvable(self, outcome: ConstraintOutcome) -> Mask:
@@ -121,47 +104,17 @@ class PlacementConstraints(msgspec.Struct):
         return found
 
 
-def constraints_of(case: PreemptionCase) -> PlacementConstraints:
-    """The constraints of all rules on the workload, nominated pods included."""
-    nowhere = np.zeros(case.index.slots.capacity, np.bool_)
-    constraints = PlacementConstraints(case, {}, [], None, nowhere, case.index.journal.end)
-    for position, result in enumerate(case.results):
-        rule, codes = result.rule, result.evaluation.codes
-        if not rule.filters:
-            continue
-        if isinstance(rule, InterPodAffinity):
-            _add_affinity(constraints, position, result)
-        if type(rule) in CONSTRAINTS_BY_RULE:
-            constraints.capacity_constraints += CONSTRAINTS_BY_RULE[type(rule)](result, position, case)
-        elif codes is not None:
-            constraints.fixed_codes[position] = codes
-            if rule.follows_workloads and not isinstance(rule, IGNORES_PODS):
-                constraints.needs_dry_run |= codes != 0
-                constraints.needs_dry_run[list(case.nominated_pods)] = True
-            if isinstance(rule, VolumeLimits):
-                constraints.needs_dry_run[volume_limits.slots_sharing_volumes(result.evaluation.state, case.index)] = (
-                    True
-                )
-    for constraint in constraints.capacity_constraints:
-        if constraint.needs_dry_run:
-            constraints.needs_dry_run |= constraint.remaining < 0
-        for slot, nominated_pods in case.nominated_pods.items():
-            constraint.remaining[slot] -= sum(constraint.amount_of(nominated, slot) for nominated in nominated_pods)
-    return constraints
-
-
-def _add_affinity(constraints: PlacementConstraints, position: int, result: RuleResult) -> None:
-    """Add what InterPodAffinity requires beyond capacity constraints."""
-    state, case = result.evaluation.state, constraints.case
-    if state.required_affinity:
-        constraints.affinity = AffinityConstraint(position, state, case)
-        constraints.needs_dry_run[constraints.affinity.partly_met] = True
-    compares = any(one.matches is not None for one in state.existing_anti_affinity)
-    compares = compares or (constraints.affinity is not None and constraints.affinity.first_pod_per_term)
-    for slot, nominated_pods in case.nominated_pods.items():
-        if compares or any(
-            use.limit
-            for nominated in nominated_pods
-            for use in peer_constraints.anti_affinity_against(case, nominated, slot)
-        ):
-            constraints.needs_dry_run[slot] = True
+def _codes(
+    effect: EvictionEffect, remaining: Mapping[CapacityConstraint, Amounts], holding: Mapping[PeerRequirement, Mask]
+) -> Codes | None:
+    """The codes of one rule with nominated pods, shape (capacity,); None if it rejects no target."""
+    codes, constraints, requirement = effect.fixed_codes, effect.capacity_constraints, effect.requirement
+    if constraints:
+        codes = np.zeros(len(constraints[0].remaining), np.int64) if codes is None else codes.copy()
+        for constraint in constraints:
+            exceeded = remaining.get(constraint, constraint.remaining) < 0
+            codes[exceeded] = codes[exceeded] | constraint.code if constraint.adds else constraint.code
+    if requirement is not None:
+        holds = holding.get(requirement, requirement.now) | requirement.by_nominated
+        codes = np.where(holds, 0 if codes is None else codes, requirement.code)
+    return codes

@@ -22,9 +22,9 @@ from bayplan.model.reasons import Mask, StatusCode
 from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.preempting import dry_run
 from bayplan.preempting.candidate_search import CandidateSearch, SearchResult
-from bayplan.preempting.constraints import PlacementConstraints, constraints_of
+from bayplan.preempting.constraints import PlacementConstraints
 from bayplan.preempting.disruption_budgets import DisruptionBudgets
-from bayplan.preempting.preemption_case import PreemptionCase, nominated_pods_of
+from bayplan.preempting.preemption_case import PreemptionCase, preemptor_of
 
 NO_VICTIMS = "No preemption victims found for incoming pod"
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
@@ -58,9 +58,8 @@ def preempt(
 ) -> Preemption:
     """The preemption for a workload that fits nowhere; `nominated` are other workloads with their nominated targets."""
     index, verdicts = engine.index, filtering.run(workload, engine)
-    constraints = constraints_of(
-        PreemptionCase(workload, engine, verdicts.results, nominated_pods_of(workload, nominated, index))
-    )
+    case = PreemptionCase(preemptor_of(workload, nominated, index), engine, verdicts.results)
+    constraints = PlacementConstraints(case)
     resolvable, fits = _resolvable_and_fitting(constraints, verdicts)
     if fits.any() or not len(index.slots):
         return NOTHING
@@ -82,8 +81,7 @@ def _resolvable_and_fitting(constraints: PlacementConstraints, verdicts: Verdict
     index = constraints.case.index
     if verdicts.pre_filter_rejection is not None:
         return np.zeros_like(index.slots.alive), np.zeros_like(index.slots.alive)
-    remaining = [constraint.remaining for constraint in constraints.capacity_constraints]
-    now = constraints.outcome(remaining, constraints.affinity_now())
+    now = constraints.outcome()
     resolvable, fits = constraints.resolvable(now), now.first == -1
     for slot in constraints.case.nominated_pods:
         if constraints.needs_dry_run[slot]:
@@ -113,8 +111,9 @@ def _search(
     workload, index = constraints.case.workload, constraints.case.index
     pod_table = index.pod_table
     evictable = (pod_table.slot != FREE_ROW) & (pod_table.priority < workload.priority)
-    if constraints.affinity is not None and index.semantics.spare_affinity_partners:
-        evictable &= ~constraints.affinity.partners()
+    if index.semantics.spare_affinity_partners:
+        for requirement in constraints.requirements:
+            evictable &= ~requirement.partners()
     return CandidateSearch(constraints, resolvable, evictable, across_nodes=across_nodes).run(budgets)
 
 

@@ -10,27 +10,29 @@ from bayplan.engine.engine import Engine
 from bayplan.engine.evaluations import RuleResult
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.workloads import Workload
-
-NominatedPods = dict[int, list[Workload]]
+from bayplan.rules.evictions import NominatedPods, Preemptor
 
 
 class PreemptionCase(msgspec.Struct, frozen=True):
-    """`nominated_pods`: slot → the workloads nominated for it whose priority is at least that of this one."""
-
-    workload: Workload
+    preemptor: Preemptor
     engine: Engine
     results: tuple[RuleResult, ...]
-    nominated_pods: NominatedPods
+
+    @property
+    def workload(self) -> Workload:
+        return self.preemptor.workload
 
     @property
     def index(self) -> PlacementIndex:
-        return self.engine.index
+        return self.preemptor.index
+
+    @property
+    def nominated_pods(self) -> NominatedPods:
+        return self.preemptor.nominated_pods
 
 
-def nominated_pods_of(
-    workload: Workload, nominated: Iterable[tuple[Workload, str]], index: PlacementIndex
-) -> NominatedPods:
-    """The nominated pods that count against the workload, by slot: of the same or a higher priority, not bound yet."""
+def preemptor_of(workload: Workload, nominated: Iterable[tuple[Workload, str]], index: PlacementIndex) -> Preemptor:
+    """The workload with the nominated pods that count against it: of the same or a higher priority, not bound yet."""
     found: NominatedPods = {}
     for other, target in nominated:
         slot = index.slots.by_name.get(target)
@@ -38,4 +40,4 @@ def nominated_pods_of(
             continue
         if other.key not in index.records:
             found.setdefault(slot, []).append(other)
-    return found
+    return Preemptor(workload, index, found)

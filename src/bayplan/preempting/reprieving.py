@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from bayplan.indexing.pod_table import PodTable, Rows
 from bayplan.model.reasons import Mask, Slots
-from bayplan.preempting.capacity_constraints import Amounts, CapacityConstraint
 from bayplan.preempting.disruption_budgets import DisruptionBudgets
+from bayplan.rules.evictions import Amounts, CapacityConstraint
 
 ABOVE_ALL_NEGATIVES = 1 << 31  # added to every priority, so that more victims never sum up to less
 

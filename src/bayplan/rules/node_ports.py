@@ -9,6 +9,7 @@ from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import At
 from bayplan.model.reasons import Codes, DocumentedReason, Reason, StatusCode
 from bayplan.model.workloads import HostPort, Workload
+from bayplan.rules.evictions import Amounts, CapacityConstraint, EvictionEffect, Preemptor
 from bayplan.rules.remedies import Alternatives, Remedy, change_needs, move_pods
 from bayplan.rules.rule import Failure, PartRule, Touched
 
@@ -68,6 +69,33 @@ class NodePorts(PartRule[Ports]):
         )
         ports = ", ".join(str(port.port) for port in state)
         return [[Remedy(f"drop host port {ports}", change_needs(host_ports=())), *move_pods(holders)]]
+
+    def eviction_effect(self, state: Ports, codes: Codes | None, preemptor: Preemptor) -> EvictionEffect:
+        assert codes is not None, "this rule always has codes"
+        return EvictionEffect(capacity_constraints=(PortConstraint(state, codes, preemptor.index),))
+
+
+class PortConstraint(CapacityConstraint):
+    """No other workload of the target may use the host ports of the workload."""
+
+    def __init__(self, requested: Ports, codes: Codes, index: PlacementIndex) -> None:
+        super().__init__(1, np.zeros(index.slots.capacity, np.int64))
+        self.requested = requested
+        pod_table = index.pod_table
+        rejected = codes != 0
+        self.taken = np.zeros(len(pod_table), np.int64)
+        if rejected.any():
+            for row in np.flatnonzero(pod_table.has_ports & pod_table.on(rejected)).tolist():
+                self.taken[row] = self.amount_of(pod_table.at(row).workload, 0)
+            np.subtract.at(self.remaining, pod_table.slot, self.taken)
+
+    def amounts(self) -> Amounts:
+        return self.taken
+
+    def amount_of(self, nominated: Workload, slot: int) -> int:
+        del slot
+        held = nominated.needs.host_ports
+        return int(any(ports_conflict(requested, port) for requested in self.requested for port in held))
 
 
 def ports_conflict(one: HostPort, other: HostPort) -> bool:

@@ -18,6 +18,7 @@ from bayplan.model import quantities
 from bayplan.model.reasons import Codes, DocumentedReason, Reason, Scores, StatusCode
 from bayplan.model.workloads import Requests, Workload
 from bayplan.rules.arguments import Arguments
+from bayplan.rules.evictions import Amounts, CapacityConstraint, EvictionEffect, FixedConstraint, Preemptor
 from bayplan.rules.remedies import NODE, Alternatives, Remedy, change_needs
 from bayplan.rules.rule import MAX_SCORE, Failure, Rule
 from bayplan.validating import names
@@ -27,6 +28,7 @@ INSUFFICIENT = Reason("insufficient-<resource>", "Insufficient <resource>", Stat
 TOO_MANY_PODS = Reason("too-many-pods", "Too many pods", StatusCode.UNSCHEDULABLE)
 UNRESOLVABLE_BIT = 1 << 62
 NATIVE = ("cpu", "memory", "ephemeral-storage")
+MAX_AMOUNT = 1 << 62  # of any resource: beyond this, differences do not fit into 64 bits
 
 LEAST_ALLOCATED, MOST_ALLOCATED, RATIO = "LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"
 SCORING_STRATEGIES = (LEAST_ALLOCATED, MOST_ALLOCATED, RATIO)
@@ -222,10 +224,48 @@ class ResourcesFit(Rule[Requests, ResourcesFitState]):
         short = ([PODS] if code & 1 else []) + [r for i, (r, _) in enumerate(state.amounts) if code & (2 << i)]
         return [_remedies_for_shortage(resource, requested[resource], slot, index) for resource in short]
 
+    def eviction_effect(self, state: ResourcesFitState, codes: Codes | None, preemptor: Preemptor) -> EvictionEffect:
+        del codes
+        index = preemptor.index
+        found: list[CapacityConstraint] = [ResourceConstraint(1, (PODS, 1), index)]
+        for i, (resource, amount) in enumerate(state.amounts):
+            if amount and not self.is_ignored(resource):
+                free = ResourceConstraint(2 << i, (resource, amount), index)
+                whole = index.capacity.allocatable[free.row] - amount
+                found += [free, TargetTooSmall(UNRESOLVABLE_BIT, whole)]
+        return EvictionEffect(capacity_constraints=tuple(found))
+
     def is_ignored(self, resource: str) -> bool:
         """Whether the configuration excludes this resource from the filter."""
         listed = resource in self.ignored or resource.partition("/")[0] in self.ignored_groups
         return listed and may_be_ignored(resource)
+
+
+class ResourceConstraint(CapacityConstraint):
+    """One resource: what is free of it on a target."""
+
+    adds = True
+
+    def __init__(self, code: int, requested: tuple[str, int], index: PlacementIndex) -> None:
+        self.index = index
+        self.resource, amount = requested
+        self.row = index.capacity.row(self.resource)
+        free = index.capacity.allocatable[self.row] - index.capacity.requested[self.row]
+        super().__init__(code, np.maximum(free, -MAX_AMOUNT) - min(amount, MAX_AMOUNT))
+
+    def amounts(self) -> Amounts | None:
+        held = self.index.pod_table.amounts
+        return held[self.row] if self.row < len(held) else None  # else no placed workload has any
+
+    def amount_of(self, nominated: Workload, slot: int) -> int:
+        del slot
+        return 1 if self.resource == PODS else dict(nominated.needs.requests.amounts).get(self.resource, 0)
+
+
+class TargetTooSmall(FixedConstraint):
+    """The whole target has less than the workload requests."""
+
+    adds = True
 
 
 Array = NDArray[np.int64]

@@ -21,6 +21,7 @@ from bayplan.indexing.slots import At, ValueColumn
 from bayplan.model.reasons import Codes, DocumentedReason, Mask, Reason, Scores
 from bayplan.model.workloads import Workload
 from bayplan.rules.arguments import Arguments
+from bayplan.rules.evictions import EvictionEffect, Preemptor
 from bayplan.rules.remedies import Alternatives
 
 MAX_SCORE = 100  # of a normalised score (kube-scheduler: MaxNodeScore)
@@ -118,7 +119,7 @@ class Rule(ABC, Generic[Part, State]):
         return None
 
     def reject(self, state: State, index: PlacementIndex, at: At) -> Codes | None:
-        """A code per target, 0 where the rule accepts it; None if it rejects no target."""
+        """A code per target, 0 where the rule accepts it; None if with this state it never rejects any."""
         del state, index, at
         return None
 
@@ -172,6 +173,17 @@ class Rule(ABC, Generic[Part, State]):
         """
         del state, workload, slot, index
         return []
+
+    def eviction_effect(self, state: State, codes: Codes | None, preemptor: Preemptor) -> EvictionEffect:
+        """
+        What evictions change about `codes`, those of `reject` for all targets; only called if the rule filters.
+
+        The default is right for every rule: they change nothing if the rule does not follow workloads, and otherwise
+        may change any target, each of which then takes a dry run.
+        """
+        del state
+        changes_any = self.follows_workloads and codes is not None
+        return EvictionEffect(codes, needs_dry_run=preemptor.index.slots.alive if changes_any else None)
 
 
 AnyRule: TypeAlias = Rule[Any, Any]  # in a table of rules, each of which has its own part and state

@@ -15,6 +15,7 @@ from bayplan.indexing.slots import ALL, At
 from bayplan.model.reasons import Codes, DocumentedReason, Mask, Reason, StatusCode
 from bayplan.model.volumes import Attachment, VolumeHandle
 from bayplan.model.workloads import Workload
+from bayplan.rules.evictions import EvictionEffect, Preemptor
 from bayplan.rules.rule import Failure, Touched
 from bayplan.rules.volume_claims import ClaimPart, ClaimRule, has_claims, is_affected
 
@@ -68,6 +69,14 @@ class VolumeLimits(ClaimRule):
                 found.append(Failure(self.id, TOO_MANY.text, detail=detail, term=driver))
         return found
 
+    def eviction_effect(self, state: ClaimPart, codes: Codes | None, preemptor: Preemptor) -> EvictionEffect:
+        """Evictions may help where volumes are too many, and make it worse only where they share volumes."""
+        assert codes is not None, "this rule always has codes"
+        changes = codes != 0
+        changes[list(preemptor.nominated_pods)] = True
+        changes[_slots_sharing_volumes(state, preemptor.index)] = True
+        return EvictionEffect(codes, needs_dry_run=changes)
+
     def _touched_by_storage(self, state: ClaimPart, change: Change, index: PlacementIndex) -> Touched:
         if is_affected(state, change, index):
             return ALL
@@ -83,7 +92,7 @@ class VolumeLimits(ClaimRule):
         return tuple(index.slots.by_name[name] for name in names if name in index.slots.by_name)
 
 
-def slots_sharing_volumes(state: ClaimPart, index: PlacementIndex) -> list[int]:
+def _slots_sharing_volumes(state: ClaimPart, index: PlacementIndex) -> list[int]:
     """The targets with a limit where other pods use some of these volumes: evicting them may leave fewer attached."""
     handles = (handle for some in _handles(state, index).values() for handle in some)
     return [slot for handle in handles for slot in index.attachments.users(handle)]

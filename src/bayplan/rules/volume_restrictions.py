@@ -9,6 +9,7 @@ from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ALL, At
 from bayplan.model.reasons import Codes, DocumentedReason, Reason, StatusCode
 from bayplan.model.workloads import Workload
+from bayplan.rules.evictions import Amounts, CapacityConstraint, EvictionEffect, Preemptor
 from bayplan.rules.remedies import Alternatives, move_pods
 from bayplan.rules.rule import Failure, Touched
 from bayplan.rules.volume_claims import ClaimPart, ClaimRule, has_claims, missing_claim
@@ -57,6 +58,12 @@ class VolumeRestrictions(ClaimRule):
         users = tuple(sorted({key for claim in state.claims() for key in index.claim_users.users(claim)}))
         return [move_pods(users)]
 
+    def eviction_effect(self, state: ClaimPart, codes: Codes | None, preemptor: Preemptor) -> EvictionEffect:
+        del codes
+        index = preemptor.index
+        claims = [claim for claim in dict.fromkeys(state.claims()) if serves_one_pod(claim, index)]
+        return EvictionEffect(capacity_constraints=tuple(ClaimConstraint(claim, index) for claim in claims))
+
     def _conflicts(self, state: ClaimPart, index: PlacementIndex) -> list[tuple[str, tuple[str, ...]]]:
         """The ReadWriteOncePod claims that are in use, with their users."""
         found: list[tuple[str, tuple[str, ...]]] = []
@@ -65,6 +72,24 @@ class VolumeRestrictions(ClaimRule):
             if users and serves_one_pod(claim, index):
                 found.append((claim, tuple(sorted(users))))
         return found
+
+
+class ClaimConstraint(CapacityConstraint):
+    """A ReadWriteOncePod claim has no other user, on any target."""
+
+    def __init__(self, claim: str, index: PlacementIndex) -> None:
+        self.claim, self.index = claim, index
+        n_users = len(index.claim_users.users(claim))
+        super().__init__(1, np.full(index.slots.capacity, -n_users, np.int64))
+
+    def amounts(self) -> Amounts:
+        taken = np.zeros(len(self.index.pod_table), np.int64)
+        taken[[self.index.records[key].row for key in self.index.claim_users.users(self.claim)]] = 1
+        return taken
+
+    def amount_of(self, nominated: Workload, slot: int) -> int:
+        del slot
+        return int(self.claim in (f"{nominated.namespace}/{name}" for name in nominated.needs.claims.names))
 
 
 def serves_one_pod(claim: str, index: PlacementIndex) -> bool:

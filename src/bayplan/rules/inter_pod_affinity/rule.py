@@ -19,7 +19,8 @@ from bayplan.indexing.term_table import OwnerRule, Reach, Role, TermEntry
 from bayplan.model.reasons import Codes, DocumentedReason, Scores
 from bayplan.model.terms import PeerTerm, resolve
 from bayplan.model.workloads import Workload, label_keys
-from bayplan.rules.inter_pod_affinity import evidence, remedies
+from bayplan.rules.evictions import EvictionEffect, Preemptor
+from bayplan.rules.inter_pod_affinity import evidence, preemption, remedies
 from bayplan.rules.inter_pod_affinity.arguments import InterPodAffinityArguments
 from bayplan.rules.inter_pod_affinity.state import (
     AFFINITY_CODE,
@@ -281,6 +282,12 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
         self, state: InterPodAffinityState, workload: Workload, slot: int, index: PlacementIndex
     ) -> list[Alternatives]:
         return remedies.alternatives(state, workload, slot, index)
+
+    def eviction_effect(
+        self, state: InterPodAffinityState, codes: Codes | None, preemptor: Preemptor
+    ) -> EvictionEffect:
+        del codes
+        return preemption.eviction_effect(state, preemptor)
 
     def _weight_of(self, rule: OwnerRule) -> int:
         """What one existing pod with this term adds to the score."""

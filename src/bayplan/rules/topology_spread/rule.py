@@ -21,6 +21,7 @@ from bayplan.model.node_selectors import ANY_NODE
 from bayplan.model.reasons import Codes, DocumentedReason, Mask, Reason, Scores, StatusCode
 from bayplan.model.terms import HOSTNAME, TARGET
 from bayplan.model.workloads import SpreadConstraint, Workload
+from bayplan.rules.evictions import EvictionEffect, Preemptor
 from bayplan.rules.remedies import Alternatives, Edit, Remedy, change_needs, label_target
 from bayplan.rules.rule import (
     MAX_REMEMBERED_CLASSES,
@@ -32,6 +33,7 @@ from bayplan.rules.rule import (
     Touched,
     common_column,
 )
+from bayplan.rules.topology_spread import preemption
 from bayplan.rules.topology_spread.arguments import TopologySpreadArguments
 from bayplan.rules.topology_spread.state import SpreadPart, SpreadState, counted_constraint
 
@@ -254,6 +256,10 @@ class TopologySpread(Rule[SpreadPart, SpreadState]):
                 text = f"raise maxSkew on {constraint.topology_key} from {constraint.max_skew} to {skew}"
                 found.append([Remedy(text, _replace_constraint(constraint, wider)), drop])
         return found
+
+    def eviction_effect(self, state: SpreadState, codes: Codes | None, preemptor: Preemptor) -> EvictionEffect:
+        del codes
+        return preemption.eviction_effect(state, preemptor.index)
 
 
 def _replace_constraint(old: SpreadConstraint, new: SpreadConstraint | None) -> Edit:
