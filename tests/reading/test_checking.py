@@ -5,13 +5,16 @@ import json
 import pytest
 
 from bayplan.reading import checking
+from bayplan.validating import structure_faults
 from bayplan.wire import kinds
 
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n"
 
 
 def findings(kind, text_or_value):
-    return [f"{finding.path}: {finding.message}" for finding in checking.walk(text_or_value, kind)]
+    return [
+        f"{finding.path}: {structure_faults.message(finding)}" for finding in checking.findings(text_or_value, kind)
+    ]
 
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

@@ -153,7 +153,7 @@ class _Clusters:
 
 def _findings(item: Document | Fault, collector: Collector, guard: GuardCheck) -> Iterator[ValidationFinding]:
     """Faults in the structure; if there are none but unknown fields, also faults in the content."""
-    from bayplan.reading import checking
+    from bayplan.validating import structure_faults
     from bayplan.writing.findings import MALFORMED, UNKNOWN_FIELD, UNREADABLE, ValidationFinding
 
     collector.faults.clear()
@@ -162,8 +162,10 @@ def _findings(item: Document | Fault, collector: Collector, guard: GuardCheck) -
         yield ValidationFinding(item, UNREADABLE)
         return
     for fault in collector.faults:
-        yield ValidationFinding(fault, UNKNOWN_FIELD if checking.UNKNOWN_FIELD_PREFIX in fault.message else MALFORMED)
-    if all(checking.UNKNOWN_FIELD_PREFIX in fault.message for fault in collector.faults):
+        yield ValidationFinding(
+            fault, UNKNOWN_FIELD if structure_faults.UNKNOWN_FIELD_PREFIX in fault.message else MALFORMED
+        )
+    if all(structure_faults.UNKNOWN_FIELD_PREFIX in fault.message for fault in collector.faults):
         unknown = {fault.path for fault in collector.faults}
         yield from (finding for finding in _content_findings(item, guard) if not _follows(finding.fault, unknown))
 

@@ -1,0 +1,79 @@
+"""
+Findings of `structure` in the words for the person who wrote the value, and decoding that reports all of them.
+
+    spec.priority: expected a whole number, got the string "7"
+    spec.nodename: unknown field, did you mean nodeName?
+
+Files and lines are added by whoever read the value.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+
+from bayplan.errors import Fault, InputError
+from bayplan.validating import structure
+from bayplan.validating.structure import Finding, Null, Nulls, Problem, Record, Row, Text
+
+_MAX_SHOWN_LENGTH = 40
+UNKNOWN_FIELD_PREFIX = "unknown field"  # how messages about misspelt names begin
+
+
+def message(finding: Finding) -> str:
+    """What is wrong with the value; its path is not repeated."""
+    match finding.problem, *finding.expected:
+        case Problem.UNKNOWN_FIELD, Record(fields=known, noun=noun):
+            near = structure.nearest(str(finding.got), known, cutoff=0.75, fold_case=True)
+            return f"unknown {noun}{f', did you mean {near}?' if near else ''}"
+    return f"expected {structure.expected_text(finding, text='a string')}, got {_shown(finding)}{_advice(finding)}"
+
+
+def _shown(finding: Finding) -> str:
+    """The value as shown in messages."""
+    value = finding.got
+    match value:
+        case None:
+            return "nothing" if finding.problem is Problem.MISSING_FIELD else "null"
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            return f"the number {value}"
+        case str():
+            short = value if len(value) <= _MAX_SHOWN_LENGTH else f"{value[:_MAX_SHOWN_LENGTH]}…"
+            return f"the string {json.dumps(short, ensure_ascii=False)}"
+        case list():
+            return f"a list of {len(value)}" if any(isinstance(one, Row) for one in finding.expected) else "a list"
+    return "a mapping"
+
+
+def _advice(finding: Finding) -> str:
+    """A hint for the usual mistake: YAML reads unquoted numbers, yes and on as other types than text."""
+    only_text = all(isinstance(one, Text | Null) for one in finding.expected)
+    unquoted = isinstance(finding.got, bool | int | float)
+    return " (put it in quotes)" if only_text and unquoted else ""
+
+
+def convert(value: object, wire: Any, path: str = "") -> Any:
+    """The plain value in its type; raises InputError with every difference."""
+    try:
+        return msgspec.convert(value, wire)
+    except msgspec.ValidationError as error:
+        raise InputError(faults(value, wire, path) or Fault(str(error), path=path)) from None
+
+
+def decode(text: bytes | msgspec.Raw, wire: Any, path: str = "") -> Any:
+    """JSON in its type; raises InputError with every difference, and msgspec's DecodeError for what is not JSON."""
+    try:
+        return msgspec.json.decode(text, type=wire)
+    except msgspec.ValidationError as error:
+        raise InputError(faults(msgspec.json.decode(text), wire, path) or Fault(str(error), path=path)) from None
+
+
+def faults(value: object, wire: Any, path: str = "", *, nulls: Nulls = Nulls.NOWHERE) -> list[Fault]:
+    """Every difference between a plain value and a type, as a fault."""
+    return [
+        Fault(message(one), path=one.path) for one in structure.walk(value, structure.shape_of(wire), path, nulls=nulls)
+    ]
