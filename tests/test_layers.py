@@ -115,6 +115,11 @@ def test_validating_needs_no_index():
     assert not above_the_model
 
 
+def test_preemption_knows_no_rule():
+    known = {name for module in MODULES if unit_of(module) == "preempting" for name in own_imports(module)}
+    assert {name for name in known if unit_of(name) == "rules"} == {"bayplan.rules.evictions"}
+
+
 def test_the_layers_distinguish_the_units():
     assert LEVELS[unit_of("bayplan.explaining.fit_error")] < LEVELS["schedule_pod"]
     assert LEVELS[unit_of("bayplan.explaining.explanation")] > LEVELS["schedule_pod"]

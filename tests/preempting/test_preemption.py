@@ -1,14 +1,12 @@
 """The results of `preempt` beside the choice of victims, which the scenarios cover."""
 
 import msgspec
-import numpy as np
 import pytest
 
 from bayplan.engine.engine import Engine
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.disruption_budgets import DisruptionBudget
 from bayplan.model.labels import equals
-from bayplan.model.reasons import Reason, StatusCode
 from bayplan.model.semantics import DESIGN
 from bayplan.model.targets import Target
 from bayplan.model.terms import HOSTNAME, ZONE, AffinityTerms, PodTerm
@@ -17,7 +15,6 @@ from bayplan.preempting import dry_run, preemption, reprieving
 from bayplan.preempting.disruption_budgets import DisruptionBudgets
 from bayplan.preempting.preemption import Preemption
 from bayplan.rules import profiles
-from bayplan.rules.rule import PartRule
 
 RULES = profiles.pod_rules()
 
@@ -144,35 +141,3 @@ def test_capacity_constraints_need_no_dry_run(monkeypatch):
         index = cluster(6, 0, 0, labels={"app": "db"}, semantics=semantics)
         preemption.preempt(pod("new", priority=5, affinity=apart), Engine(index, RULES))
         preemption.preempt(pod("other", cpu=1500, priority=5), Engine(index, RULES))
-
-
-# A rule without capacity constraints
-
-
-class NotThree(PartRule[str]):
-    """Rejects targets with exactly three workloads: no sum shows its outcome after an eviction."""
-
-    name = id = "not-three"
-
-    def part(self, workload, index):
-        return "all"
-
-    def reject(self, state, index, at):
-        return (index.capacity.requested[index.capacity.rows["pods"]] == 3).astype(np.int64)[at]
-
-    def touched(self, state, change, index):
-        return change.slots
-
-    def reasons(self, state, code):
-        return (Reason("three", "node(s) have three already", StatusCode.UNSCHEDULABLE),)
-
-
-def test_other_rules_need_a_dry_run():
-    engine = Engine(cluster(1, 0, 1, 2, cpu=9000), (*RULES, NotThree()))
-    found = preemption.preempt(pod("new", priority=5), engine)
-    assert (found.target, found.victims) == ("n0", ("d/p0-0",))
-    without_victims = preemption.preempt(pod("new", priority=0), engine)
-    assert (
-        without_victims.message
-        == "preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod."
-    )

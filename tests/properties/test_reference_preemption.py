@@ -15,6 +15,7 @@ from bayplan.preempting import candidate_search, preemption
 from bayplan.reading import questions
 from bayplan.rules import profiles
 from bayplan.rules.placeable import Placeable
+from bayplan.rules.rule import Rule
 from bayplan.writing import answers
 from reference import crowding
 from reference import preemption as reference_implementation
@@ -93,6 +94,25 @@ def test_the_index_is_unchanged_and_the_pod_fits_without_the_victims(seed):
         assert index.remove(victim).priority < workload.priority
     if found.target:
         assert verdicts()[found.target]["code"] == "Success"
+
+
+RULES_OF_EVICTIONS = [
+    rule for rule in map(type, profiles.pod_rules()) if rule.eviction_effect is not Rule.eviction_effect
+]
+
+
+@pytest.mark.parametrize("rules", [*((rule,) for rule in RULES_OF_EVICTIONS), RULES_OF_EVICTIONS])
+@settings(max_examples=40, deadline=None)
+@given(seed=SEEDS)
+def test_what_rules_say_of_evictions_gives_the_victims_of_dry_runs(rules, seed):
+    """Across nodes and for spared partners the two differ: these searches need what rules say."""
+    question = crowding.seeded(seed)
+    question["options"].setdefault("switches", {}).update(dict.fromkeys(crowding.SWITCHES, False))
+    said = preemption_engine_answer(question)
+    with pytest.MonkeyPatch.context() as patch:
+        for rule in rules:
+            patch.setattr(rule, "eviction_effect", Rule.eviction_effect)
+        assert preemption_engine_answer(question) == said
 
 
 def test_random_questions_cover_all_outcomes():
