@@ -21,7 +21,7 @@ ALL_PLUGINS = "*"  # among the disabled ones
 RULES_BY_PLUGIN = {rule.name: rule for rule in POD_PLUGINS}
 # The plugins of pkg/scheduler/framework/plugins/names/names.go that are no rules
 OTHER_PLUGINS = (
-    "DefaultBinder", "DefaultPreemption", "DynamicResources", "GangScheduling", "NodeDeclaredFeatures",
+    preemption_arguments.PLUGIN, "DefaultBinder", "DynamicResources", "GangScheduling", "NodeDeclaredFeatures",
     "PodGroupPodsCount", "PrioritySort", "SchedulingGates", "TopologyPlacementGenerator",
 )  # fmt: skip
 PLUGINS = tuple(sorted((*RULES_BY_PLUGIN, *OTHER_PLUGINS)))
@@ -30,9 +30,7 @@ EXTENSION_POINTS = (
     "bind", "filter", "multiPoint", "permit", "placementGenerate", "placementScore", "postBind", "postFilter",
     "preBind", "preEnqueue", "preFilter", "preScore", "queueSort", "reserve", "score",
 )  # fmt: skip
-
-
-ARGUMENTS = {
+ARGUMENT_VALIDATORS = {
     preemption_arguments.PLUGIN: preemption_arguments.validate,
     **{name: rule.arguments_type.validate for name, rule in RULES_BY_PLUGIN.items()},
 }
@@ -133,6 +131,6 @@ def _validate_plugin_config(configs: Field) -> list[Cause]:
         if name in seen:
             found.append(config.duplicate(go_text.quoted(name)))
         seen.add(name)
-        if name in ARGUMENTS:
-            found += ARGUMENTS[name](config["args"])
+        if name in ARGUMENT_VALIDATORS:
+            found += ARGUMENT_VALIDATORS[name](config["args"])
     return found
