@@ -19,10 +19,10 @@ AGGREGATED = {"replicaScheduling": {"replicaSchedulingType": "Divided", "replica
 ONE = {"spreadConstraints": [{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}]}
 
 
-def cluster(name, cpu="1000", **labels):
+def cluster(name, cpu="1000", pods="5000", **labels):
     status = {
         "apiEnablements": [{"groupVersion": "apps/v1", "resources": [{"kind": "Deployment"}]}],
-        "resourceSummary": {"allocatable": {"cpu": cpu, "pods": "5000"}},
+        "resourceSummary": {"allocatable": {"cpu": cpu, "pods": pods}},
     }
     return targets.target_of_cluster(
         msgspec.convert({"metadata": {"name": name, "labels": labels}, "status": status}, Cluster)
@@ -112,6 +112,19 @@ def test_changed_capacity_changes_the_order_and_nothing_else(costs):
     assert engine.index.records["default/b-deployment"].shares == (("m007", 2),)
     assert (len(costs.estimates), len(costs.sorts)) == (2, 2)
     assert (engine.evaluations.n_full, engine.evaluations.n_corrected) == evaluated
+
+
+def test_where_no_limit_is_known_a_ranking_is_for_one_number_of_replicas(costs):
+    engine, unlimited = fleet(0), str(2**31 - 1)
+    for name in ("m0", "m1"):
+        engine.index.add_target(cluster(name, cpu=unlimited, pods=unlimited))
+    decide(engine, binding("a"), binding("b", replicas=5), binding("c", replicas=5))
+    assert [engine.index.records[f"default/{name}-deployment"].shares for name in "abc"] == [
+        (("m0", 2),),
+        (("m0", 5),),
+        (("m0", 5),),
+    ]
+    assert len(costs.sorts) == 2
 
 
 def test_only_the_cluster_with_changed_labels_is_evaluated_again(costs):
