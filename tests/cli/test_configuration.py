@@ -79,17 +79,84 @@ def test_each_pod_is_placed_by_the_profile_of_its_scheduler(run, scene):
 
 @pytest.mark.parametrize("text, message", [
     ("options: {colour: never}", "config.yaml:3, BayplanConfiguration: options.colour: unknown option, did you mean color?"),
-    ("commands: {plaze: {}}", "commands.plaze: unknown command, did you mean place?"),
+    ("commands: {plaze: {}}", "commands[plaze]: unknown command, did you mean place?"),
     ("commands: {place: {repeat: 2}}", "commands[place].repeat: unknown option"),
     ("option: {}", "option: unknown field, did you mean options?"),
-    ("options: [color]", "options: expected a mapping"),
-    ("scheduler: 1", "scheduler: expected a KubeSchedulerConfiguration"),
+    ("options: [color]", "options: expected a mapping, got a list"),
+    ("options: {seed: [1]}", "options.seed: expected a string, a number, true or false, got a list"),
+    ("commands: {place: 1}", "commands[place]: expected a mapping, got the number 1"),
+    ("commands: {place: {verbose: {}}}", "commands[place].verbose: expected a string, a number, true or false, got a mapping"),
+    ("commands: {place: {filename: nodes.yaml}}", 'commands[place].filename: expected a list, got the string "nodes.yaml"'),
+    ("commands: {place: {filename: [null]}}", "commands[place].filename[0]: expected a string, a number, true or false, got null"),
+    ("scheduler: 1", "scheduler: expected a mapping, got the number 1"),
+    ("scheduler: {profiles: {}}", "config.yaml:3, BayplanConfiguration: scheduler.profiles: expected a list, got a mapping"),
     ("options: {color: pink}", "'pink' is not one of"),
 ])  # fmt: skip
 def test_a_bad_file_is_not_used_in_part(text, message, run, scene):
     result = run("version", "--config", write(scene, text + "\n"))
     assert result.exit_code == 2
     assert message in result.stderr
+
+
+SCHEDULER = """\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+parallelism: "4"
+profiles:
+- schedulerName: [default-scheduler]
+  plugins:
+    score: true
+    filter: {disabled: [NodePorts]}
+  pluginConfig:
+  - args: {}
+  - name: NodeResourcesFit
+    args:
+      ignoredResources: example.com/foo
+      scoringStrategy: {resources: [{weight: "1"}]}
+  - name: NodeAffinity
+    args:
+      addedAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [5]}}
+  - name: PodTopologySpread
+    args: {defaultConstraints: [{maxSkew: 1.5}]}
+  - {name: InterPodAffinity, args: [1]}
+  - {name: DefaultPreemption, args: {minCandidateNodesPercentage: lots}}
+  - {name: NodeResourcesBalancedAllocation, args: {resources: cpu}}
+- null
+"""
+
+
+def test_all_values_of_wrong_types_in_a_scheduler_configuration_are_reported(run, scene):
+    (scene / "scheduler.yaml").write_text(SCHEDULER)
+    result = run("place", "-f", ".", "--config", "scheduler.yaml")
+    config = "profiles[0].pluginConfig"
+    strategy = f"{config}[1].args.scoringStrategy.resources[0]"
+    required = f"{config}[2].args.addedAffinity.requiredDuringSchedulingIgnoredDuringExecution"
+    assert result.stderr.replace("error: scheduler.yaml:", "").replace(
+        "KubeSchedulerConfiguration: ", ""
+    ).splitlines() == [
+        '3, parallelism: expected a whole number, got the string "4"',
+        "5, profiles[0].schedulerName: expected a string, got a list",
+        "7, profiles[0].plugins[score]: expected a mapping, got true",
+        '8, profiles[0].plugins[filter].disabled[0]: expected a mapping, got the string "NodePorts"',
+        f"10, {config}[0].name: expected a string, got nothing",
+        "23, profiles[1]: expected a mapping, got null",
+        f'13, {config}[1].args.ignoredResources: expected a list, got the string "example.com/foo"',
+        f'14, {strategy}.weight: expected a whole number, got the string "1"',
+        f"14, {strategy}.name: expected a string, got nothing",
+        f"17, {required}.nodeSelectorTerms[0]: expected a mapping, got the number 5",
+        f"19, {config}[3].args.defaultConstraints[0].maxSkew: expected a whole number, got the number 1.5",
+        f"20, {config}[4].args: expected a mapping, got a list",
+        f'21, {config}[5].args.minCandidateNodesPercentage: expected a whole number, got the string "lots"',
+        f'22, {config}[6].args.resources: expected a list, got the string "cpu"',
+    ]
+    assert result.exit_code == 2
+    assert "scheduler.yaml:3   KubeSchedulerConfiguration" in run("validate", "-f", "scheduler.yaml").stdout
+
+
+def test_null_means_absent_in_a_scheduler_configuration(run, scene):
+    text = "parallelism: null\nprofiles: [{plugins: {score: null, filter: {disabled: null}}, pluginConfig: null}]\n"
+    (scene / "scheduler.yaml").write_text("\n".join(SCHEDULER.splitlines()[:2]) + f"\n{text}")
+    assert run("place", "-f", "nodes.yaml", "-f", "db.yaml", "--config", "scheduler.yaml").exit_code == 0
 
 
 @pytest.mark.parametrize("text, message", [

@@ -73,11 +73,12 @@ def test_settings_come_from_the_file_and_flags_come_first(run, greedy):
 
 
 @pytest.mark.parametrize("text, message", [
-    ("guard: 1", "config.yaml:3, BayplanConfiguration: guard: Expected object, got int"),
-    ("guard: {restrict: some}", "guard.restrict: Invalid enum value 'some'"),
-    ("guard: {restrcit: all}", "guard: Object contains unknown field restrcit"),
-    ("guard: {exempt: {user: [a]}}", "guard.exempt: Object contains unknown field user"),
-    ("guard: {exempt: {users: alice}}", "guard.exempt.users: Expected array, got str"),
+    ("guard: 1", "config.yaml:3, BayplanConfiguration: guard: expected a mapping, got the number 1"),
+    ("guard: {restrict: some}", 'guard.restrict: expected all or all-namespaces or none or wider-than-node, got the string "some"'),
+    ("guard: {restrcit: all}", "guard.restrcit: unknown field, did you mean restrict?"),
+    ("guard: {exempt: {user: [a]}}", "guard.exempt.user: unknown field, did you mean users?"),
+    ("guard: {exempt: {users: alice}}", 'guard.exempt.users: expected a list, got the string "alice"'),
+    ("guard: {exempt: {users: null}}", "guard.exempt.users: expected a list, got null"),
 ])  # fmt: skip
 def test_bad_guard_settings_are_errors_with_their_location(text, message, run, greedy):
     (greedy / "config.yaml").write_text(f"{HEAD}{text}\n")

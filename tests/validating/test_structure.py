@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 import msgspec
 import pytest
-from hypothesis import given, strategies
+from hypothesis import given, settings, strategies
 from msgspec import inspect
 
 from bayplan.model.semantics import Semantics
@@ -211,6 +211,7 @@ def _fitting(info, depth):
 
 
 @pytest.mark.parametrize("wire", COMPARED)
+@settings(deadline=None)
 @given(data=strategies.data())
 def test_msgspec_refuses_what_has_differences_and_nothing_else(wire, data):
     value = data.draw(values_of(inspect.type_info(wire)))
@@ -224,6 +225,7 @@ def test_msgspec_refuses_what_has_differences_and_nothing_else(wire, data):
     _name_everything(found)
 
 
+@settings(deadline=None)
 @given(data=strategies.data())
 def test_without_nulls_go_and_msgspec_agree_on_wire_types(data):
     """With null everywhere, only nulls and missing fields are no longer found."""
@@ -233,6 +235,7 @@ def test_without_nulls_go_and_msgspec_agree_on_wire_types(data):
     assert [one.path for one in differences(value, Pod)] == expected
 
 
+@settings(deadline=None)
 @given(value=WRONG)
 def test_findings_by_the_tables_of_fields_name_everything(value):
     _name_everything(list(checking.findings({"spec": value, "metadata": {"labels": value, "nam": value}}, "Pod")))

@@ -13,7 +13,6 @@ A plain KubeSchedulerConfiguration is accepted too. This module does not know wh
 
 from __future__ import annotations
 
-import difflib
 import os
 import pathlib
 import re
@@ -27,11 +26,11 @@ from bayplan.errors import Fault, InputError
 
 if TYPE_CHECKING:
     from bayplan.reading.documents import Document
+    from bayplan.validating import structure
 
 KIND, API_VERSION = "BayplanConfiguration", "bayplan.io/v1alpha1"
 SCHEDULER_KIND, SCHEDULER_GROUP = "KubeSchedulerConfiguration", "kubescheduler.config.k8s.io/"
 META_KEY = "bayplan.configuration"
-_FIELDS = ("apiVersion", "kind", "metadata", "options", "commands", "scheduler", "guard")
 
 
 class Configuration(msgspec.Struct, frozen=True):
@@ -82,9 +81,12 @@ def command_name(ctx: click.Context) -> str:
     return " ".join(reversed(names))
 
 
-def known_options(root: click.Context) -> dict[str, list[str]]:
-    """Command → the names of its options as in the file."""
-    return {name: [option_name(param) for param in command.params] for name, command in all_commands(root.command)}
+def known_options(root: click.Context) -> dict[str, dict[str, bool]]:
+    """Command → the names of its options as in the file, and whether an option takes a list."""
+    return {
+        name: {option_name(param): param.multiple or param.nargs != 1 for param in command.params}
+        for name, command in all_commands(root.command)
+    }
 
 
 def all_commands(command: click.Command, name: str = "") -> Iterator[tuple[str, click.Command]]:
@@ -107,15 +109,17 @@ def parameter_name(name: str) -> str:
     return re.sub(r"[A-Z]", lambda capital: f"_{capital[0].lower()}", name)
 
 
-def load(path: str, known: dict[str, list[str]]) -> Configuration:
+def load(path: str, known: dict[str, dict[str, bool]]) -> Configuration:
     """The content of the file; raises InputError with all faults in it."""
     document = _document(path)
-    if document.kind == SCHEDULER_KIND and document.api_version.startswith(SCHEDULER_GROUP):
-        return Configuration(path, scheduler=document.locate().root)
-    faults = [document.fault(message, where) for where, message in _problems(document, known)]
+    root = document.locate().root
+    is_scheduler = document.kind == SCHEDULER_KIND and document.api_version.startswith(SCHEDULER_GROUP)
+    problems = _scheduler_problems(root) if is_scheduler else _problems(document, known)
+    faults = [document.fault(message, where) for where, message in problems]
     if faults:
         raise InputError(faults)
-    root = document.locate().root
+    if is_scheduler:
+        return Configuration(path, scheduler=root)
     return Configuration(
         path, root.get("options") or {}, root.get("commands") or {}, root.get("scheduler"), root.get("guard")
     )
@@ -137,46 +141,49 @@ def _document(path: str) -> Document:
     return documents[0]
 
 
-def _problems(document: Document, known: dict[str, list[str]]) -> Iterator[tuple[str, str]]:
+def _problems(document: Document, known: dict[str, dict[str, bool]]) -> Iterator[tuple[str, str]]:
     """Field path and message of each fault."""
+    from bayplan.validating import structure, structure_faults
+    from bayplan.validating.guard import GuardSettings
+
     if document.kind != KIND:
         yield "kind", f"expected {KIND} or {SCHEDULER_KIND}, got {document.kind or 'nothing'}"
         return
     if document.api_version != API_VERSION:
         yield "apiVersion", f"expected {API_VERSION}, got {document.api_version or 'nothing'}"
     root = document.locate().root
-    yield from _unknown_names(root, _FIELDS, "", "field")
-    every = sorted({option for options in known.values() for option in options})
-    yield from _unknown_names(root.get("options"), every, "options", "option")
-    commands = root.get("commands")
-    yield from _unknown_names(commands, sorted(known), "commands", "command")
-    for name, given in commands.items() if isinstance(commands, dict) else ():
-        if name in known:
-            yield from _unknown_names(given, known[name], f"commands[{name}]", "option")
-    if not isinstance(root.get("scheduler") or {}, dict):
-        yield "scheduler", f"expected a {SCHEDULER_KIND}"
-    yield from _guard_problem(root.get("guard"))
+    for one in structure.walk(root, _shape(known), nulls=structure.Nulls.FIELDS):
+        yield one.path, structure_faults.message(one)
+    if root.get("scheduler") is not None:
+        yield from _scheduler_problems(root["scheduler"], "scheduler")
+    if root.get("guard") is not None:
+        for fault in structure_faults.faults(root["guard"], GuardSettings, "guard"):
+            yield fault.path, fault.message
 
 
-def _guard_problem(guard: Any) -> Iterator[tuple[str, str]]:
-    """Field path and message of the first fault in the guard's settings."""
-    from bayplan.validating.guard import GuardSettings
+def _scheduler_problems(scheduler: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    from bayplan.reading import scheduler_config
+    from bayplan.validating import structure_faults
 
-    try:
-        msgspec.convert({} if guard is None else guard, GuardSettings)
-    except msgspec.ValidationError as error:
-        message, _, path = str(error).replace("`", "").partition(" - at $")
-        yield f"guard{path}", message
+    for one in scheduler_config.check_structure(scheduler, path):
+        yield one.path, structure_faults.message(one)
 
 
-def _unknown_names(value: Any, names: list[str] | tuple[str, ...], path: str, what: str) -> Iterator[tuple[str, str]]:
-    if value is None:
-        return
-    if not isinstance(value, dict):
-        yield path, "expected a mapping"
-        return
-    for name in value:
-        if name not in names:
-            near = difflib.get_close_matches(str(name), names, n=1)
-            advice = f", did you mean {near[0]}?" if near else ""
-            yield f"{path}.{name}".lstrip("."), f"unknown {what}{advice}"
+def _shape(known: dict[str, dict[str, bool]]) -> structure.Shape:
+    """The shape of the file; the scheduler and the guard have types of their own."""
+    from bayplan.validating.structure import ANYTHING, ListOf, Record, Scalar
+
+    def options(named: dict[str, bool]) -> Record:
+        shapes: dict[str, structure.Shape] = {name: several if many else single for name, many in named.items()}
+        return Record(shapes, closed=True, noun="option")
+
+    single, several = Scalar(), ListOf(Scalar())
+
+    every = {name: many for named in known.values() for name, many in named.items()}
+    commands = {name: options(named) for name, named in known.items()}
+    fields = {
+        **dict.fromkeys(("apiVersion", "kind", "metadata", "scheduler", "guard"), ANYTHING),
+        "options": options(every),
+        "commands": Record({**commands}, closed=True, noun="command", bracketed=True),
+    }
+    return Record(fields, closed=True)

@@ -187,12 +187,23 @@ def _content_findings(document: Document, guard: GuardCheck) -> Iterator[Validat
     for cause in (*admission.validate_all(root), *admission.validate_schema(root), *verdict.causes):
         yield ValidationFinding(document.fault(cause.message, cause.field), cause.reason)
     if document.kind == configuration.SCHEDULER_KIND:
-        from bayplan.reading import scheduler_config
-
-        for text in scheduler_config.validate_scheduler_config(root):
-            yield ValidationFinding(_located(document, text), "FieldValueInvalid")
+        yield from _scheduler_findings(document)
     for text in (*warnings.object_warnings(root), *verdict.warnings):
         yield ValidationFinding(_located(document, text), WARNED, WARNING)
+
+
+def _scheduler_findings(document: Document) -> Iterator[ValidationFinding]:
+    """Faults in the structure of a scheduler configuration, or else in its content."""
+    from bayplan.reading import scheduler_config
+    from bayplan.validating import structure_faults
+    from bayplan.writing.findings import MALFORMED, ValidationFinding
+
+    root = document.locate().root
+    undecodable = scheduler_config.check_structure(root)
+    for one in undecodable:
+        yield ValidationFinding(document.fault(structure_faults.message(one), one.path), MALFORMED)
+    for text in () if undecodable else scheduler_config.validate_scheduler_config(root):
+        yield ValidationFinding(_located(document, text), "FieldValueInvalid")
 
 
 def _located(document: Document, text: str) -> Fault:

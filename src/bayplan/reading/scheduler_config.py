@@ -14,8 +14,10 @@ from typing import Any
 from bayplan.errors import Fault, InputError
 from bayplan.preempting import arguments as preemption_arguments
 from bayplan.rules.profiles import DEFAULT, DEFAULT_WEIGHTS, POD_PLUGINS, SchedulerProfile
-from bayplan.validating import go_text
+from bayplan.validating import go_text, structure, structure_faults
 from bayplan.validating.fields import Cause, Field
+from bayplan.validating.structure import Finding, Nulls
+from bayplan.wire.scheduler_config import DefaultPreemptionArgs, SchedulerConfiguration
 
 ALL_PLUGINS = "*"  # among the disabled ones
 RULES_BY_PLUGIN = {rule.name: rule for rule in POD_PLUGINS}
@@ -34,15 +36,22 @@ ARGUMENT_VALIDATORS = {
     preemption_arguments.PLUGIN: preemption_arguments.validate,
     **{name: rule.arguments_type.validate for name, rule in RULES_BY_PLUGIN.items()},
 }
+WRITTEN_TYPES = {
+    preemption_arguments.PLUGIN: DefaultPreemptionArgs,
+    **{name: rule.arguments_type.written_type for name, rule in RULES_BY_PLUGIN.items()},
+}
+SUBJECT = "KubeSchedulerConfiguration"
 
 
 def profile_of(config: Mapping[str, Any] | None, scheduler_name: str = "") -> SchedulerProfile:
     """The profile for a scheduler name, else the first one; the default profile without a configuration."""
     if config is None:
         return DEFAULT
+    if undecodable := [structure_faults.fault(one, subject=SUBJECT) for one in check_structure(config)]:
+        raise InputError(undecodable)
     faults = validate_scheduler_config(dict(config))
     if faults:
-        raise InputError([Fault(fault, subject="KubeSchedulerConfiguration") for fault in faults])
+        raise InputError([Fault(fault, subject=SUBJECT) for fault in faults])
     profiles = config.get("profiles") or [{}]
     chosen = next((p for p in profiles if p.get("schedulerName") == scheduler_name), profiles[0])
     plugins, weights = chosen.get("plugins") or {}, dict(DEFAULT_WEIGHTS)
@@ -59,6 +68,17 @@ def profile_of(config: Mapping[str, Any] | None, scheduler_name: str = "") -> Sc
             name: rule.arguments_type.read(written[name]) for name, rule in RULES_BY_PLUGIN.items() if name in written
         },
     )
+
+
+def check_structure(config: Any, path: str = "") -> list[Finding]:
+    """The values of wrong types, also in the arguments of plugins; `path` leads to the configuration."""
+    found = list(structure.walk(config, structure.shape_of(SchedulerConfiguration), path, nulls=Nulls.NOWHERE))
+    for profile in Field(path, config)["profiles"].items():
+        for entry in profile["pluginConfig"].items():
+            args, written_type = entry["args"], WRITTEN_TYPES.get(entry["name"].text())
+            if args.present and written_type is not None:
+                found += structure.walk(args.value, structure.shape_of(written_type), args.path, nulls=Nulls.NOWHERE)
+    return found
 
 
 def _disabled(point: Mapping[str, Any]) -> frozenset[str]:

@@ -7,15 +7,18 @@ A rule with arguments has a subclass beside it; this one is for rules without an
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import msgspec
 
 from bayplan.validating.fields import Cause, Field
+from bayplan.wire.scheduler_config import WrittenArguments
 
 
 class Arguments(msgspec.Struct, frozen=True):
-    """The arguments of a rule, each with kube-scheduler's default."""
+    """The arguments of a rule, each with kube-scheduler's default; `written_type` is their type as written."""
+
+    written_type: ClassVar[type[WrittenArguments]] = WrittenArguments
 
     @classmethod
     def validate(cls, written: Field) -> list[Cause]:

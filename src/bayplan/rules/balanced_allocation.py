@@ -17,6 +17,7 @@ from bayplan.rules.arguments import Arguments
 from bayplan.rules.resources_fit import NATIVE
 from bayplan.rules.rule import MAX_SCORE, Rule
 from bayplan.validating.fields import Cause, Field
+from bayplan.wire.scheduler_config import NodeResourcesBalancedAllocationArgs
 
 Amounts = tuple[tuple[str, int], ...]
 BalancedAllocationState = tuple[tuple[int, int], ...]  # (row of the index's capacity, amount)
@@ -25,6 +26,7 @@ BalancedAllocationState = tuple[tuple[int, int], ...]  # (row of the index's cap
 class BalancedAllocationArguments(Arguments, frozen=True):
     """NodeResourcesBalancedAllocationArgs: the resources whose shares are compared."""
 
+    written_type = NodeResourcesBalancedAllocationArgs
     resources: tuple[str, ...] = ("cpu", "memory")
 
     @classmethod

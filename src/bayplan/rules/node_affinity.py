@@ -20,6 +20,7 @@ from bayplan.rules.rule import MAX_SCORE, Failure, Raw, Rule, Scaling
 from bayplan.validating import affinity as affinity_fields
 from bayplan.validating.fields import Cause, Field
 from bayplan.wire.pods import WireNodeAffinity
+from bayplan.wire.scheduler_config import NodeAffinityArgs
 
 NOT_MATCHED = Reason("node-affinity", "node(s) didn't match Pod's node affinity/selector", StatusCode.UNRESOLVABLE)
 NOT_ENFORCED = Reason(
@@ -31,6 +32,7 @@ CONFLICT = Reason("node-affinity-conflict", "pod affinity terms conflict", Statu
 class NodeAffinityArguments(Arguments, frozen=True):
     """NodeAffinityArgs: a node affinity that every pod has in addition to its own."""
 
+    written_type = NodeAffinityArgs
     added: NodeAffinity | None = None
 
     @classmethod

@@ -23,6 +23,7 @@ from bayplan.rules.remedies import NODE, Alternatives, Remedy, change_needs
 from bayplan.rules.rule import MAX_SCORE, Failure, Rule
 from bayplan.validating import names
 from bayplan.validating.fields import Cause, Field
+from bayplan.wire.scheduler_config import NodeResourcesFitArgs
 
 INSUFFICIENT = Reason("insufficient-<resource>", "Insufficient <resource>", StatusCode.UNSCHEDULABLE)
 TOO_MANY_PODS = Reason("too-many-pods", "Too many pods", StatusCode.UNSCHEDULABLE)
@@ -46,6 +47,7 @@ class ScoringStrategy(msgspec.Struct, frozen=True):
 class ResourcesFitArguments(Arguments, frozen=True):
     """NodeResourcesFitArgs: how to score, and which extended resources another component judges."""
 
+    written_type = NodeResourcesFitArgs
     strategy: ScoringStrategy = ScoringStrategy()
     ignored_resources: frozenset[str] = frozenset()
     ignored_resource_groups: frozenset[str] = frozenset()

@@ -74,6 +74,9 @@ def decode(text: bytes | msgspec.Raw, wire: Any, path: str = "") -> Any:
 
 def faults(value: object, wire: Any, path: str = "", *, nulls: Nulls = Nulls.NOWHERE) -> list[Fault]:
     """Every difference between a plain value and a type, as a fault."""
-    return [
-        Fault(message(one), path=one.path) for one in structure.walk(value, structure.shape_of(wire), path, nulls=nulls)
-    ]
+    return [fault(one) for one in structure.walk(value, structure.shape_of(wire), path, nulls=nulls)]
+
+
+def fault(finding: Finding, subject: str = "") -> Fault:
+    """The finding as a fault of an object."""
+    return Fault(message(finding), subject=subject, path=finding.path)

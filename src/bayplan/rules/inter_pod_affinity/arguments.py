@@ -7,11 +7,13 @@ from typing import Any, Self
 
 from bayplan.rules.arguments import Arguments
 from bayplan.validating.fields import Cause, Field
+from bayplan.wire.scheduler_config import InterPodAffinityArgs
 
 
 class InterPodAffinityArguments(Arguments, frozen=True):
     """InterPodAffinityArgs: the weight that the owners of required affinity terms give, and whose soft terms count."""
 
+    written_type = InterPodAffinityArgs
     hard_weight: int = 1
     ignore_preferred_terms_of_existing_pods: bool = False
 

@@ -15,6 +15,7 @@ from bayplan.validating import go_text, names
 from bayplan.validating.fields import Cause, Field
 from bayplan.validating.pods import UNSATISFIABLE_ACTIONS
 from bayplan.wire.pods import TopologySpreadConstraint
+from bayplan.wire.scheduler_config import PodTopologySpreadArgs
 
 SYSTEM_DEFAULTS = (
     SpreadConstraint(3, HOSTNAME, hard=False, selector=None),
@@ -27,6 +28,7 @@ DEFAULTING_TYPES = (SYSTEM, LIST)
 class TopologySpreadArguments(Arguments, frozen=True):
     """`system`: the defaults are kube-scheduler's own, with which nodes that lack a key are scored too."""
 
+    written_type = PodTopologySpreadArgs
     defaults: tuple[SpreadConstraint, ...] = SYSTEM_DEFAULTS
     system: bool = True
 
