@@ -136,8 +136,8 @@ def test_all_values_of_wrong_types_in_a_scheduler_configuration_are_reported(run
     ).splitlines() == [
         '3, parallelism: expected a whole number, got the string "4"',
         "5, profiles[0].schedulerName: expected a string, got a list",
-        "7, profiles[0].plugins[score]: expected a mapping, got true",
-        '8, profiles[0].plugins[filter].disabled[0]: expected a mapping, got the string "NodePorts"',
+        "7, profiles[0].plugins.score: expected a mapping, got true",
+        '8, profiles[0].plugins.filter.disabled[0]: expected a mapping, got the string "NodePorts"',
         f"10, {config}[0].name: expected a string, got nothing",
         "23, profiles[1]: expected a mapping, got null",
         f'13, {config}[1].args.ignoredResources: expected a list, got the string "example.com/foo"',

@@ -32,11 +32,15 @@ def test_unschedulable_is_a_valid_answer(run):
 
 @pytest.mark.parametrize("bad, message", [
     ("no json", "malformed"),
-    ("[]", "Expected `object`"),
-    ({"nodes": [NODE]}, "missing required field `pod`"),
+    ("[]", "expected a mapping, got a list"),
+    ({"nodes": [NODE]}, "pod: expected a mapping, got nothing"),
+    ({"nodes": [NODE], "pod": None}, "pod: expected a mapping, got null"),
+    ({"nodes": [NODE], "pod": POD, "pods": [None]}, "pods[0]: expected a mapping, got null"),
     ({"nodes": [NODE, NODE], "pod": POD}, "a1 exists already"),
     ({"nodes": [], "pod": POD, "options": {"semantics": "other"}}, "expected upstream or design"),
-    ({"nodes": [], "pod": POD, "options": {"switches": {"none": 1}}}, "options.switches"),
+    ({"nodes": [], "pod": POD, "options": {"switches": {"none": 1}}}, "options.switches.none: unknown field"),
+    ({"nodes": [], "pod": POD, "options": {"switches": {"failBackAfter": "1h"}}}, 'options.switches.failBackAfter: expected a whole number, got the string "1h"'),
+    ({"nodes": [], "pod": POD, "options": {"config": {"profiles": [{"pluginConfig": 5}]}}}, "KubeSchedulerConfiguration: profiles[0].pluginConfig: expected a list, got the number 5"),
     ({"nodes": [], "pod": POD, "options": {"config": {"parallelism": 0}}}, "parallelism"),
 ])  # fmt: skip
 def test_a_bad_line_is_answered_in_order(bad, message, run):
@@ -47,6 +51,69 @@ def test_a_bad_line_is_answered_in_order(bad, message, run):
     assert second["line"] == 2
     assert message in second["error"]
     assert result.exit_code == 2
+
+
+def error_of(run, kind, question):
+    result = run("decide", kind, given=lines(question))
+    assert result.exit_code == 2
+    return answers(result)[0]["error"].split("; ")
+
+
+def test_all_values_of_wrong_types_in_a_question_about_a_pod_are_reported(run):
+    node = {"metadata": {"name": "a1", "labels": {"zone": 5}}, "spec": {"taints": {}}}
+    pod = {"metadata": {"name": "p"}, "spec": {"priority": "7", "containers": [3]}}
+    question = {"nodes": [node], "pod": pod, "options": {"semantic": "design"}}
+    assert error_of(run, "pods", question) == [
+        "nodes[0].metadata.labels[zone]: expected a string, got the number 5 (put it in quotes)",
+        "nodes[0].spec.taints: expected a list, got a mapping",
+        'pod.spec.priority: expected a whole number, got the string "7"',
+        "pod.spec.containers[0]: expected a mapping, got the number 3",
+        "options.semantic: unknown field, did you mean semantics?",
+    ]
+    objects = [
+        {"kind": "Service", "spec": {"selector": ["app"]}},
+        {"kind": "Deployment", "spec": "not read"},
+        {"kind": ["Service"], "spec": "not read"},
+        {"kind": "PersistentVolumeClaim", "metadata": {"name": 5}},
+    ]
+    assert error_of(run, "pods", {"nodes": [NODE], "pod": POD, "objects": objects}) == [
+        "objects[0].spec.selector: expected a mapping, got a list",
+        "objects[3].metadata.name: expected a string, got the number 5 (put it in quotes)",
+    ]
+
+
+def binding(placement, name="web"):
+    return {"metadata": {"name": name, "namespace": "shop"}, "spec": {"replicas": 1, "placement": placement}}
+
+
+def test_all_values_of_wrong_types_in_a_question_about_a_fleet_are_reported(run):
+    placement = {
+        "clusterAffinities": [{"clusterNames": "eu-1"}, None],
+        "clusterTolerations": 5,
+        "spreadConstraints": [{"minGroups": "2"}],
+        "replicaScheduling": {"weightPreference": {"staticWeightList": [{"targetCluster": []}]}},
+        "workloadAffinity": None,
+    }
+    question = {
+        "clusters": [{"metadata": {"name": "eu-1"}}],
+        "binding": binding(placement),
+        "bindings": [binding({"clusterAffinity": "eu"}, "db")],
+        "resources": [{"apiVersion": "v1", "kind": 5, "metadata": {"labels": ["a"], "annotations": None}}],
+    }
+    where = "binding.spec.placement"
+    assert error_of(run, "fleet", question) == [
+        f'{where}.clusterAffinities[0].clusterNames: expected a list, got the string "eu-1"',
+        f"{where}.clusterAffinities[1]: expected a mapping, got null",
+        f"{where}.clusterTolerations: expected a list, got the number 5",
+        f'{where}.spreadConstraints[0].minGroups: expected a whole number, got the string "2"',
+        f"{where}.replicaScheduling.weightPreference.staticWeightList[0].targetCluster: expected a mapping, got a list",
+        'bindings[0].spec.placement.clusterAffinity: expected a mapping, got the string "eu"',
+        "resources[0].kind: expected a string, got the number 5 (put it in quotes)",
+        "resources[0].metadata.labels: expected a mapping, got a list",
+    ]
+    assert error_of(run, "fleet", {"clusters": [{"metadata": 1}], "binding": binding(None)}) == [
+        "clusters[0].metadata: expected a mapping, got the number 1"
+    ]
 
 
 def test_empty_lines_are_skipped(run):

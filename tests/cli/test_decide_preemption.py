@@ -41,7 +41,7 @@ def test_budgets_and_priority_classes_are_read(run):
 
 @pytest.mark.parametrize("change, message", [
     ({"pods": [{**LOW, "status": {"startTime": "noon"}}]}, "pods[0].status.startTime: expected a time"),
-    ({"objects": [{"kind": "PodDisruptionBudget", "spec": {"selector": 1}}]}, "Expected `object | null`"),
+    ({"objects": [{"kind": "PodDisruptionBudget", "spec": {"selector": 1}}]}, "objects[0].spec.selector: expected a mapping, got the number 1"),
 ])  # fmt: skip
 def test_bad_questions_are_answered_with_their_error(change, message, run):
     answer, code = ask(run, {**QUESTION, **change})

@@ -126,6 +126,71 @@ async def test_an_unknown_decision_number_is_rejected(recorded):
     assert "the recording has no decision 100000" in done.stderr
 
 
+HEADER = '{"recording": "bayplan.io/recording/v1"}'
+NODE = '{"target": {"name": "n1", "labels": {}}}'
+
+
+@pytest.mark.parametrize(
+    ("damaged", "says"),
+    [
+        (
+            '{"recording": "bayplan.io/recording/v1", "seed": 5}',
+            "f:1: seed: expected a string, got the number 5 (put it in quotes)",
+        ),
+        (f"{HEADER}\n[1]", "f:2: expected a mapping, got a list"),
+        (f"{HEADER}\n{{}}", "f:2: expected a change or a decision, got "),
+        (
+            f'{HEADER}\n{{"add": {{"name": 1}}}}',
+            "f:2: add.name: expected a string, got the number 1 (put it in quotes)\nf:2: add.namespace: expected a string, got nothing\n",
+        ),
+        (f'{HEADER}\n{{"target": {{"name": "n1"}}}}', "f:2: target.labels: expected a mapping, got nothing"),
+        (
+            f'{HEADER}\n{{"target": {{"name": "n1", "labels": {{}}, "allocatable": [["cpu", 1, 2]]}}}}',
+            "f:2: target.allocatable[0]: expected a list of 2, got a list of 3",
+        ),
+        (f'{HEADER}\n{NODE}\n{{"remove": "shop/web"}}', "f:3: remove: expected an added workload, got 'shop/web'"),
+        (f'{HEADER}\n{NODE}\n{{"removeTarget": "n2"}}', "f:3: removeTarget: expected an added target, got 'n2'"),
+        (f'{HEADER}\n{{"namespace": "shop"}}', "f:2: labels: expected a mapping, got nothing"),
+        (
+            f'{HEADER}\n{{"namespace": "shop", "labels": {{"a": 1}}}}',
+            "f:2: labels[a]: expected a string, got the number 1",
+        ),
+        (
+            f'{HEADER}\n{{"stored": "claims"}}',
+            "f:2: name: expected a string, got nothing\nf:2: value: expected a value, got nothing",
+        ),
+        (
+            f'{HEADER}\n{{"stored": "clams", "name": "a", "value": null}}',
+            "f:2: stored: expected one of claims, volumes, classes, space, attach_limits, attachments, metering_drivers, got 'clams'",
+        ),
+        (
+            f'{HEADER}\n{{"stored": "attach_limits", "name": "n1", "value": {{"d": "3"}}}}',
+            'f:2: value[d]: expected a whole number, got the string "3"',
+        ),
+        (
+            f'{HEADER}\n{{"decision": 1, "at": 5, "workload": [], "node": "", "message": ""}}',
+            "f:2: at: expected a string, got the number 5 (put it in quotes)\nf:2: workload: expected a mapping, got a list",
+        ),
+    ],
+)
+def test_a_damaged_line_is_reported_with_its_faults(tmp_path, monkeypatch, damaged, says):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "f").write_text(f"{damaged}\n")
+    done = replay("f")
+    assert done.exit_code == 2
+    assert says in done.stderr.replace("error: ", "")
+
+
+def test_a_workload_that_is_added_twice_is_reported_with_its_line(tmp_path):
+    workload = {"namespace": "shop", "name": "web", "labels": {}, "needs": {}}
+    add = json.dumps({"add": workload, "shares": []})
+    path = tmp_path / "twice.jsonl"
+    path.write_text(f"{HEADER}\n{add}\n{add}\n")
+    done = replay(path)
+    assert done.exit_code == 2
+    assert f"{path}:3: workload shop/web is placed already" in done.stderr
+
+
 class FullDisk(io.BytesIO):
     """Accepts only the first line."""
 

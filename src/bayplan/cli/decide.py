@@ -21,12 +21,11 @@ def _pods() -> Answerer:
     from bayplan.engine.engine import Engine
     from bayplan.reading import questions
     from bayplan.rules import profiles
+    from bayplan.validating import structure_faults
     from bayplan.writing import answers
 
-    decode = msgspec.json.Decoder(questions.PodQuestion).decode
-
     def answer(line: bytes) -> Any:
-        question = decode(line)
+        question: questions.PodQuestion = structure_faults.decode(line, questions.PodQuestion)
         situation = questions.pod_situation_of(question)
         engine = Engine(situation.index, profiles.pod_rules(situation.profile))
         decision = schedule_pod.schedule(situation.workload, engine)
@@ -40,12 +39,11 @@ def _preemption() -> Answerer:
     from bayplan.preempting import preemption
     from bayplan.reading import questions
     from bayplan.rules import profiles
+    from bayplan.validating import structure_faults
     from bayplan.writing import answers
 
-    decode = msgspec.json.Decoder(questions.PodQuestion).decode
-
     def answer(line: bytes) -> Any:
-        question = decode(line)
+        question: questions.PodQuestion = structure_faults.decode(line, questions.PodQuestion)
         asked = questions.preemption_situation_of(question)
         engine = Engine(asked.index, profiles.pod_rules(asked.profile))
         found = preemption.preempt(asked.workload, engine, asked.disruption_budgets, asked.nominated)
@@ -59,12 +57,13 @@ def _fleet() -> Answerer:
     from bayplan.assigning.cluster_ranking import FleetEngine
     from bayplan.reading import questions
     from bayplan.rules import profiles
+    from bayplan.validating import structure_faults
     from bayplan.writing import answers
 
-    decode, rules = msgspec.json.Decoder(questions.FleetQuestion).decode, profiles.fleet_rules()
+    rules = profiles.fleet_rules()
 
     def answer(line: bytes) -> Any:
-        question = decode(line)
+        question: questions.FleetQuestion = structure_faults.decode(line, questions.FleetQuestion)
         situation = questions.fleet_situation_of(question)
         engine = FleetEngine(situation.index, rules)
         decision = schedule_binding.schedule(situation.workload, engine)
@@ -75,11 +74,10 @@ def _fleet() -> Answerer:
 
 def _admission() -> Answerer:
     from bayplan.reading import questions
-
-    decode = msgspec.json.Decoder(questions.AdmissionQuestion).decode
+    from bayplan.validating import structure_faults
 
     def answer(line: bytes) -> Any:
-        question = decode(line)
+        question: questions.AdmissionQuestion = structure_faults.decode(line, questions.AdmissionQuestion)
         return {"name": question.name, "causes": questions.admission_causes(question)}
 
     return answer

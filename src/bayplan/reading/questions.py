@@ -6,12 +6,13 @@ Does not answer them, except those of `decide admission`, which need no index.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from bayplan.enforcing import pod_guard
-from bayplan.errors import InputError
+from bayplan.errors import Fault, InputError
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.mapping import bindings, disruption_budgets, pods, storage, targets
 from bayplan.mapping.bindings import LabelKeys
@@ -22,12 +23,15 @@ from bayplan.placing import place_bindings
 from bayplan.preempting.disruption_budgets import DisruptionBudgets
 from bayplan.reading import scheduler_config
 from bayplan.rules.profiles import SchedulerProfile
-from bayplan.validating import admission
+from bayplan.validating import admission, structure_faults
 from bayplan.validating.fields import Cause
 from bayplan.validating.guard import GuardSettings
+from bayplan.validating.structure import Nulls
 from bayplan.wire.controllers import Controller, PodDisruptionBudget, PriorityClass, ReplicationController, Service
 from bayplan.wire.fleets import Cluster, ResourceBinding
+from bayplan.wire.meta import ApiObject
 from bayplan.wire.nodes import Namespace, Node
+from bayplan.wire.placements import WirePlacement
 from bayplan.wire.pods import Pod
 from bayplan.wire.storage import (
     CsiDriver,
@@ -41,6 +45,22 @@ from bayplan.wire.storage import (
 
 GUARD = "guard"
 _EXPECTED = f'options.rules: expected "{GUARD}", or {{"{GUARD}": SETTINGS}}'
+
+
+_OBJECT_TYPES: dict[str, type[ApiObject]] = {
+    "Service": Service,
+    "ReplicaSet": Controller,
+    "StatefulSet": Controller,
+    "ReplicationController": ReplicationController,
+    "PriorityClass": PriorityClass,
+    "PersistentVolume": PersistentVolume,
+    "PersistentVolumeClaim": PersistentVolumeClaim,
+    "StorageClass": WireStorageClass,
+    "CSINode": CsiNode,
+    "VolumeAttachment": VolumeAttachment,
+    "CSIDriver": CsiDriver,
+    "CSIStorageCapacity": CsiStorageCapacity,
+}
 
 
 class QuestionOptions(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
@@ -73,10 +93,8 @@ def semantics_of(options: QuestionOptions) -> Semantics:
     preset = msgspec.to_builtins(PRESETS[options.semantics])
     if options.daemon_namespaces is not None:
         preset["daemonNamespaces"] = options.daemon_namespaces
-    try:
-        return msgspec.convert({**preset, **options.switches}, Semantics)
-    except msgspec.ValidationError as error:
-        raise InputError(f"options.switches: {error}") from None
+    semantics: Semantics = structure_faults.convert({**preset, **options.switches}, Semantics, "options.switches")
+    return semantics
 
 
 class PodSituation(msgspec.Struct):
@@ -108,38 +126,50 @@ def pod_situation_of(question: PodQuestion) -> PodSituation:
 def _objects(objects: list[dict[str, Any]], index: PlacementIndex) -> pods.SpreadContext:
     """Add the storage objects to the index; returns the context in which pods are mapped."""
     spread_context = pods.SpreadContext(services={}, controllers={}, priorities={})
-    for written in objects:
-        match written.get("kind"):
-            case "Service":
-                spread_context.add_service(msgspec.convert(written, Service))
-            case "ReplicaSet" | "StatefulSet":
-                spread_context.add_controller(msgspec.convert(written, Controller))
-            case "ReplicationController":
-                spread_context.add_controller(msgspec.convert(written, ReplicationController))
-            case "PriorityClass":
-                spread_context.add_priority_class(msgspec.convert(written, PriorityClass))
-            case "PersistentVolume":
-                volume = storage.volume_of(msgspec.convert(written, PersistentVolume))
+    for found in _decoded_objects(objects, _OBJECT_TYPES):
+        match found:
+            case Service():
+                spread_context.add_service(found)
+            case Controller() | ReplicationController():
+                spread_context.add_controller(found)
+            case PriorityClass():
+                spread_context.add_priority_class(found)
+            case PersistentVolume():
+                volume = storage.volume_of(found)
                 index.set_volume(volume.name, volume)
-            case "PersistentVolumeClaim":
-                claim = storage.claim_of(msgspec.convert(written, PersistentVolumeClaim))
+            case PersistentVolumeClaim():
+                claim = storage.claim_of(found)
                 index.set_claim(claim.key, claim)
-            case "StorageClass":
-                storage_class = storage.storage_class_of(msgspec.convert(written, WireStorageClass))
+            case WireStorageClass():
+                storage_class = storage.storage_class_of(found)
                 index.set_storage_class(storage_class.name, storage_class)
-            case "CSINode":
-                csi_node = msgspec.convert(written, CsiNode)
-                index.set_stored("attach_limits", csi_node.metadata.name, storage.attach_limits_of(csi_node))
-            case "VolumeAttachment":
-                attachment = msgspec.convert(written, VolumeAttachment)
-                index.set_stored("attachments", attachment.metadata.name, storage.attachment_of(attachment))
-            case "CSIDriver":
-                driver = msgspec.convert(written, CsiDriver)
-                index.set_stored("metering_drivers", driver.metadata.name, driver.spec.storage_capacity or None)
-            case "CSIStorageCapacity":
-                space = msgspec.convert(written, CsiStorageCapacity)
-                index.set_stored("space", f"{space.metadata.namespace}/{space.metadata.name}", storage.space_of(space))
+            case CsiNode():
+                index.set_stored("attach_limits", found.metadata.name, storage.attach_limits_of(found))
+            case VolumeAttachment():
+                index.set_stored("attachments", found.metadata.name, storage.attachment_of(found))
+            case CsiDriver():
+                index.set_stored("metering_drivers", found.metadata.name, found.spec.storage_capacity or None)
+            case CsiStorageCapacity():
+                key = f"{found.metadata.namespace}/{found.metadata.name}"
+                index.set_stored("space", key, storage.space_of(found))
     return spread_context
+
+
+def _decoded_objects(objects: list[dict[str, Any]], types: Mapping[str, type[ApiObject]]) -> list[ApiObject]:
+    """The objects of these kinds; raises InputError with the faults of all of them."""
+    found: list[ApiObject] = []
+    faults: list[Fault] = []
+    for position, written in enumerate(objects):
+        kind = written.get("kind")
+        if not isinstance(kind, str) or kind not in types:
+            continue
+        try:
+            found.append(structure_faults.convert(written, types[kind], f"objects[{position}]"))
+        except InputError as error:
+            faults += error.faults
+    if faults:
+        raise InputError(faults)
+    return found
 
 
 class FleetQuestion(msgspec.Struct, rename="camel"):
@@ -160,6 +190,7 @@ class FleetSituation(msgspec.Struct):
 
 def fleet_situation_of(question: FleetQuestion) -> FleetSituation:
     """The fleet of the question in an index, and its binding as a workload."""
+    _check_placements_and_resources(question)
     options, semantics = question.options, semantics_of(question.options)
     keys = LabelKeys(_frozen(options.affinity_label_keys), _frozen(options.anti_affinity_label_keys))
     context = bindings.BindingContext(semantics, keys)
@@ -184,6 +215,22 @@ def fleet_situation_of(question: FleetQuestion) -> FleetSituation:
             workload = bindings.workload_of(other, templates.get(_template_of(other)), context)
             place_bindings.put_on(index, workload, bindings.shares_of(other), bindings.draining_from(other))
     return FleetSituation(index, bindings.workload_of(binding, templates.get(_template_of(binding)), context))
+
+
+def _check_placements_and_resources(question: FleetQuestion) -> None:
+    """Raise InputError for values of wrong types where a question holds objects as they are written."""
+    listed = {f"bindings[{position}]": binding for position, binding in enumerate(question.bindings)}
+    faults = [
+        fault
+        for path, binding in {"binding": question.binding, **listed}.items()
+        for fault in structure_faults.faults(
+            binding.spec.placement, WirePlacement, f"{path}.spec.placement", nulls=Nulls.FIELDS
+        )
+    ]
+    for position, resource in enumerate(question.resources):
+        faults += structure_faults.faults(resource, ApiObject, f"resources[{position}]", nulls=Nulls.FIELDS)
+    if faults:
+        raise InputError(faults)
 
 
 Reference = tuple[str, str, str, str]
@@ -218,14 +265,14 @@ def preemption_situation_of(question: PodQuestion) -> PreemptionSituation:
     """As for `decide pods`, with PodDisruptionBudgets; pending pods count if they are nominated."""
     _check_times(question)
     situation = pod_situation_of(question)
-    written = [one for one in question.objects if one.get("kind") == "PodDisruptionBudget"]
+    budgets = _decoded_objects(question.objects, {"PodDisruptionBudget": PodDisruptionBudget})
     pending = [pod for pod in question.pods if not pod.spec.node_name and pod.status.phase not in pods.FINISHED]
     workloads = [pods.workload_of(pod, situation.spread_context) for pod in pending]
     return PreemptionSituation(
         situation.index,
         situation.workload,
         situation.profile,
-        DisruptionBudgets(disruption_budgets.budget_of(msgspec.convert(one, PodDisruptionBudget)) for one in written),
+        DisruptionBudgets(disruption_budgets.budget_of(one) for one in budgets if isinstance(one, PodDisruptionBudget)),
         [(workload, workload.nominated_target) for workload in workloads],
     )
 
@@ -248,20 +295,18 @@ def admission_causes(question: AdmissionQuestion) -> list[Cause]:
     """The causes of an API server's Status, then those of the rules in the options; no rules by default."""
     found = admission.validate_all(question.object)
     semantics = semantics_of(question.options)
-    for rule in question.options.rules or ():
-        settings = _guard_settings(rule)
+    for position, rule in enumerate(question.options.rules or ()):
+        settings = _guard_settings(rule, f"options.rules[{position}]")
         pod = pod_guard.read_pod_like(question.object, pods.DEFAULT_NAMESPACE)
         if pod is not None:
             found = found + pod_guard.guard_verdict(pod, semantics, settings).causes
     return found
 
 
-def _guard_settings(rule: Any) -> GuardSettings:
+def _guard_settings(rule: Any, path: str) -> GuardSettings:
     if rule == GUARD:
         return GuardSettings()
     if not isinstance(rule, dict) or set(rule) != {GUARD}:
         raise InputError(f"{_EXPECTED}, got {msgspec.json.encode(rule).decode()}")
-    try:
-        return msgspec.convert(rule[GUARD], GuardSettings)
-    except msgspec.ValidationError as error:
-        raise InputError(f"options.rules: {error}") from None
+    settings: GuardSettings = structure_faults.convert(rule[GUARD], GuardSettings, f"{path}.{GUARD}")
+    return settings

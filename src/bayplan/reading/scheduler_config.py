@@ -11,13 +11,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from bayplan.errors import Fault, InputError
 from bayplan.preempting import arguments as preemption_arguments
 from bayplan.rules.profiles import DEFAULT, DEFAULT_WEIGHTS, POD_PLUGINS, SchedulerProfile
 from bayplan.validating import go_text, structure, structure_faults
 from bayplan.validating.fields import Cause, Field
 from bayplan.validating.structure import Finding, Nulls
-from bayplan.wire.scheduler_config import DefaultPreemptionArgs, SchedulerConfiguration
+from bayplan.wire.scheduler_config import ConfiguredPlugins, DefaultPreemptionArgs, SchedulerConfiguration
 
 ALL_PLUGINS = "*"  # among the disabled ones
 RULES_BY_PLUGIN = {rule.name: rule for rule in POD_PLUGINS}
@@ -27,11 +29,7 @@ OTHER_PLUGINS = (
     "PodGroupPodsCount", "PrioritySort", "SchedulingGates", "TopologyPlacementGenerator",
 )  # fmt: skip
 PLUGINS = tuple(sorted((*RULES_BY_PLUGIN, *OTHER_PLUGINS)))
-# The fields of Plugins in staging/src/k8s.io/kube-scheduler/config/v1/types.go
-EXTENSION_POINTS = (
-    "bind", "filter", "multiPoint", "permit", "placementGenerate", "placementScore", "postBind", "postFilter",
-    "preBind", "preEnqueue", "preFilter", "preScore", "queueSort", "reserve", "score",
-)  # fmt: skip
+EXTENSION_POINTS = tuple(point.encode_name for point in msgspec.structs.fields(ConfiguredPlugins))
 ARGUMENT_VALIDATORS = {
     preemption_arguments.PLUGIN: preemption_arguments.validate,
     **{name: rule.arguments_type.validate for name, rule in RULES_BY_PLUGIN.items()},

@@ -23,6 +23,26 @@ class PluginSet(WireObject):
     disabled: list[PluginEntry] | None = None
 
 
+class ConfiguredPlugins(WireObject):
+    """The extension points, as in Plugins of staging/src/k8s.io/kube-scheduler/config/v1/types.go."""
+
+    bind: PluginSet | None = None
+    filter: PluginSet | None = None
+    multi_point: PluginSet | None = None
+    permit: PluginSet | None = None
+    placement_generate: PluginSet | None = None
+    placement_score: PluginSet | None = None
+    post_bind: PluginSet | None = None
+    post_filter: PluginSet | None = None
+    pre_bind: PluginSet | None = None
+    pre_enqueue: PluginSet | None = None
+    pre_filter: PluginSet | None = None
+    pre_score: PluginSet | None = None
+    queue_sort: PluginSet | None = None
+    reserve: PluginSet | None = None
+    score: PluginSet | None = None
+
+
 class PluginConfig(WireObject):
     """The type of `args` depends on the plugin."""
 
@@ -31,11 +51,9 @@ class PluginConfig(WireObject):
 
 
 class ConfiguredProfile(WireObject):
-    """`plugins` are by extension point."""
-
     scheduler_name: str | None = None
     percentage_of_nodes_to_score: int | None = None
-    plugins: dict[str, PluginSet | None] | None = None
+    plugins: ConfiguredPlugins | None = None
     plugin_config: list[PluginConfig] | None = None
 
 

@@ -12,7 +12,7 @@ import contextlib
 import logging
 import queue
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import IO, Any
 
@@ -25,6 +25,7 @@ from bayplan.model.semantics import Semantics
 from bayplan.model.targets import Target
 from bayplan.model.volumes import Attachment, AvailableSpace, Claim, StorageClass, Volume
 from bayplan.model.workloads import Workload, WorkloadKey
+from bayplan.validating import structure_faults
 
 log = logging.getLogger("bayplan.recording")
 VERSION = "bayplan.io/recording/v1"
@@ -137,6 +138,47 @@ _STORAGE_TYPES: dict[str, Any] = {
 }
 
 
+class _Added(msgspec.Struct):
+    add: Workload
+    shares: tuple[tuple[str, int], ...]
+
+
+class _Removed(msgspec.Struct):
+    remove: WorkloadKey
+
+
+class _TargetSet(msgspec.Struct):
+    target: Target
+
+
+class _TargetRemoved(msgspec.Struct, rename="camel"):
+    remove_target: str
+
+
+class _NamespaceSet(msgspec.Struct):
+    namespace: str
+    labels: dict[str, str] | None
+
+
+class _Stored(msgspec.Struct):
+    """The type of the value depends on the table."""
+
+    stored: str
+    name: str
+    value: msgspec.Raw
+
+
+# By the key that only lines of this type have.
+_CHANGES: dict[str, Any] = {
+    "add": _Added,
+    "remove": _Removed,
+    "target": _TargetSet,
+    "removeTarget": _TargetRemoved,
+    "namespace": _NamespaceSet,
+    "stored": _Stored,
+}
+
+
 class RecordingHeader(msgspec.Struct, rename="camel"):
     """The settings of the scheduler; `scheduler` is its KubeSchedulerConfiguration, if it had one."""
 
@@ -174,11 +216,13 @@ class Recording:
 
     def decisions(self) -> Iterator[RecordedDecision]:
         for line in self._lines():
-            change = self._decoded(line, dict[str, msgspec.Raw])
-            if "decision" in change:
+            keys = self._decoded(line, dict[str, msgspec.Raw])
+            if "decision" in keys:
                 yield self._decoded(line, RecordedDecision)
+            elif "again" in keys:
+                self.index = self._empty_index()
             else:
-                self._apply(change)
+                self._apply(line, keys)
 
     def _empty_index(self) -> PlacementIndex:
         return PlacementIndex(self.header.semantics, self.header.seed)
@@ -190,32 +234,43 @@ class Recording:
                 return  # incomplete: the scheduler was killed while writing
             yield line
 
-    def _apply(self, change: dict[str, msgspec.Raw]) -> None:
-        index, decoded = self.index, self._decoded
-        if "add" in change:
-            shares = decoded(change["shares"], tuple[tuple[str, int], ...])
-            index.add_shares(decoded(change["add"], Workload), shares)
-        elif "remove" in change:
-            index.remove(decoded(change["remove"], WorkloadKey))
-        elif "target" in change:
-            target = decoded(change["target"], Target)
-            (index.update_target if target.name in index.slots.by_name else index.add_target)(target)
-        elif "removeTarget" in change:
-            index.remove_target(decoded(change["removeTarget"], str))
-        elif "namespace" in change:
-            labels = decoded(change["labels"], dict[str, str] | None)
-            index.set_namespace(decoded(change["namespace"], str), labels)
-        elif "stored" in change:
-            table, name = decoded(change["stored"], str), decoded(change["name"], str)
-            index.set_stored(table, name, decoded(change["value"], _STORAGE_TYPES.get(table, Any) | None))
-        elif "again" in change:
-            self.index = self._empty_index()
-        else:
-            expected = f"expected a change or a decision, got {', '.join(change)}"
-            raise InputError(Fault(expected, self._name, self._line))
-
-    def _decoded(self, text: bytes | msgspec.Raw, kind: Any) -> Any:
+    def _apply(self, line: bytes, keys: Mapping[str, object]) -> None:
+        kind = next((key for key in _CHANGES if key in keys), None)
+        if kind is None:
+            raise InputError(self._fault(f"expected a change or a decision, got {', '.join(keys)}"))
+        index, change = self.index, self._decoded(line, _CHANGES[kind])
         try:
-            return msgspec.json.decode(text, type=kind)
+            match change:
+                case _Added():
+                    index.add_shares(change.add, change.shares)
+                case _Removed():
+                    self._check_known("remove", change.remove, index.records, "an added workload")
+                    index.remove(change.remove)
+                case _TargetSet(target=target):
+                    (index.update_target if target.name in index.slots.by_name else index.add_target)(target)
+                case _TargetRemoved():
+                    self._check_known("removeTarget", change.remove_target, index.slots.by_name, "an added target")
+                    index.remove_target(change.remove_target)
+                case _NamespaceSet():
+                    index.set_namespace(change.namespace, change.labels)
+                case _Stored():
+                    self._check_known("stored", change.stored, _STORAGE_TYPES, f"one of {', '.join(_STORAGE_TYPES)}")
+                    value = self._decoded(change.value, _STORAGE_TYPES[change.stored] | None, "value")
+                    index.set_stored(change.stored, change.name, value)
+        except InputError as error:  # the index does not know the line
+            raise InputError([fault if fault.file else self._fault(fault.message) for fault in error.faults]) from None
+
+    def _check_known(self, path: str, name: str, known: Container[str], expected: str) -> None:
+        if name not in known:
+            raise InputError(self._fault(f"expected {expected}, got {name!r}", path))
+
+    def _decoded(self, text: bytes | msgspec.Raw, kind: Any, path: str = "") -> Any:
+        try:
+            return structure_faults.decode(text, kind, path)
         except msgspec.MsgspecError as error:
-            raise InputError(Fault(f"not a line of a recording: {error}", file=self._name, line=self._line)) from None
+            raise InputError(self._fault(f"not a line of a recording: {error}")) from None
+        except InputError as error:
+            raise InputError([self._fault(fault.message, fault.path) for fault in error.faults]) from None
+
+    def _fault(self, message: str, path: str = "") -> Fault:
+        return Fault(message, file=self._name, line=self._line, path=path)
