@@ -19,9 +19,9 @@ AGGREGATED = {"replicaScheduling": {"replicaSchedulingType": "Divided", "replica
 ONE = {"spreadConstraints": [{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}]}
 
 
-def cluster(name, cpu="1000", pods="5000", **labels):
+def cluster(name, cpu="1000", pods="5000", kind="Deployment", **labels):
     status = {
-        "apiEnablements": [{"groupVersion": "apps/v1", "resources": [{"kind": "Deployment"}]}],
+        "apiEnablements": [{"groupVersion": "apps/v1", "resources": [{"kind": kind}]}],
         "resourceSummary": {"allocatable": {"cpu": cpu, "pods": pods}},
     }
     return targets.target_of_cluster(
@@ -101,6 +101,15 @@ def test_verdicts_are_shared_by_bindings_with_different_requests(costs):
     decide(engine, *(binding(f"new-{i}", cpu=f"{i + 1}m") for i in range(30)))
     assert len(costs.estimates) == len(costs.sorts) == 30
     assert engine.evaluations.n_full == 4
+
+
+def test_only_a_binding_that_is_on_a_cluster_already_is_exempt_from_its_rules():
+    engine = fleet(2)
+    engine.index.update_target(cluster("m000", cpu="9000", kind="StatefulSet"))
+    for name, clusters in (("old", [{"name": "m000", "replicas": 2}]), ("new", [])):
+        decide(engine, binding(name, clusters=clusters))
+    shares = [engine.index.records[f"default/{name}-deployment"].shares for name in ("old", "new")]
+    assert shares == [(("m000", 2),), (("m001", 2),)]
 
 
 def test_changed_capacity_changes_the_order_and_nothing_else(costs):
