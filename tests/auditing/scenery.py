@@ -1,8 +1,9 @@
 """Clusters in shorthand: `3x cp z1/h1` is three control-plane nodes in zone z1 on host h1; `-` is a missing label."""
 
 from bayplan.auditing import audit, profiles, surveying, survival, workload_groups
-from bayplan.auditing.audit_input import (
-    AuditInput,
+from bayplan.auditing.audit_input import AuditInput
+from bayplan.wire.meta import ObjectMeta, OwnerReference
+from bayplan.wire.observed import (
     ObservedAddress,
     ObservedCondition,
     ObservedContainer,
@@ -14,7 +15,6 @@ from bayplan.auditing.audit_input import (
     ObservedPodSpec,
     ObservedPodStatus,
 )
-from bayplan.wire.meta import ObjectMeta, OwnerReference
 
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 ETCD_ROLE = "node-role.kubernetes.io/etcd"

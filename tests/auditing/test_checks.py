@@ -7,7 +7,11 @@ import pytest
 from scenery import CONTROL_PLANE, HOST, ZONE, judge, node, nodes, pod, stacked, verdicts
 
 from bayplan.auditing import catalogue, checks, profiles, spread
-from bayplan.auditing.audit_input import (
+from bayplan.auditing.layout import AuditNode, Layout
+from bayplan.reading import audit_files
+from bayplan.reading.files import ReadOptions
+from bayplan.wire.meta import ObjectMeta
+from bayplan.wire.observed import (
     ObservedConfigMap,
     ObservedLease,
     ObservedMachine,
@@ -15,10 +19,6 @@ from bayplan.auditing.audit_input import (
     ObservedMachineStatus,
     ObservedNodeReference,
 )
-from bayplan.auditing.layout import AuditNode, Layout
-from bayplan.reading import audit_files
-from bayplan.reading.files import ReadOptions
-from bayplan.wire.meta import ObjectMeta
 
 SCENARIOS = str(pathlib.Path(__file__).parent / "scenarios.yaml")
 PASS, FAIL, WARN, OPEN, NA = "PASS", "FAIL", "WARN", "UNDECIDED", "N/A"

@@ -4,11 +4,12 @@ import pytest
 import yaml
 from scenery import finding, judge, node, nodes, verdicts
 
-from bayplan.auditing.audit_input import Hosting, ObservedContainer, ObservedPod, ObservedPodSpec, ObservedPodStatus
+from bayplan.auditing.audit_input import Hosting
 from bayplan.auditing.repairing import repair_proposal
 from bayplan.errors import InputError
 from bayplan.reading import audit_files
 from bayplan.wire.meta import ObjectMeta
+from bayplan.wire.observed import ObservedContainer, ObservedPod, ObservedPodSpec, ObservedPodStatus
 
 WORKERS = nodes("worker x/a", "worker y/b")
 PARTS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd")

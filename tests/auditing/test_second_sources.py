@@ -5,7 +5,12 @@ import json
 import pytest
 from scenery import HOST, ZONE, finding, judge, layout_of, node, nodes, owned, pod, stacked, verdicts
 
-from bayplan.auditing.audit_input import (
+from bayplan.auditing.audit_input import Unlisted, unlisted_text
+from bayplan.auditing.repairing import repair_proposal
+from bayplan.reading import audit_files
+from bayplan.reading.files import ReadOptions
+from bayplan.wire.meta import ObjectMeta, ObjectReference
+from bayplan.wire.observed import (
     ObservedClaimSource,
     ObservedCondition,
     ObservedCsiDriver,
@@ -20,13 +25,7 @@ from bayplan.auditing.audit_input import (
     ObservedMachineStatus,
     ObservedNodeReference,
     ObservedPodVolume,
-    Unlisted,
-    unlisted_text,
 )
-from bayplan.auditing.repairing import repair_proposal
-from bayplan.reading import audit_files
-from bayplan.reading.files import ReadOptions
-from bayplan.wire.meta import ObjectMeta, ObjectReference
 from bayplan.wire.pods import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from bayplan.wire.storage import PersistentVolume, PersistentVolumeSpec, VolumeNodeAffinity
 

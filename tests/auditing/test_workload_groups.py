@@ -8,18 +8,18 @@ from hypothesis import strategies as st
 from scenery import finding, judge, layout_of, nodes, owned, pod, replicas, verdicts
 
 from bayplan.auditing import workload_groups
-from bayplan.auditing.audit_input import (
-    AuditInput,
+from bayplan.auditing.audit_input import AuditInput
+from bayplan.auditing.workload_groups import ReplicaPreferences
+from bayplan.model import labels as label_model
+from bayplan.model.disruption_budgets import DisruptionBudget
+from bayplan.wire.meta import ObjectMeta
+from bayplan.wire.observed import (
     ObservedController,
     ObservedControllerSpec,
     ObservedPodAffinity,
     ObservedPodSpec,
     ObservedPodTemplate,
 )
-from bayplan.auditing.workload_groups import ReplicaPreferences
-from bayplan.model import labels as label_model
-from bayplan.model.disruption_budgets import DisruptionBudget
-from bayplan.wire.meta import ObjectMeta
 
 CLUSTER = nodes("cp x/a", "cp y/b", "cp z/c", "worker x/d", "worker x/d", "worker y/e")
 WEB = label_model.equals({"app": "web"})

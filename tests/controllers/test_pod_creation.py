@@ -9,6 +9,7 @@ from bayplan.controllers import pod_creation
 from bayplan.errors import InputError
 from bayplan.reading import cluster, files
 from bayplan.reading.files import ReadOptions
+from bayplan.wire import kinds
 
 SUFFIX = "[bcdfghjklmnpqrstvwxz2456789]{5}"
 HASH = "[bcdfghjklmnpqrstvwxz2456789]+"
@@ -294,7 +295,7 @@ def test_pods_that_a_sink_received_still_count(tmp_path):
     path = tmp_path / "a.json"
     objects = [controller("ReplicaSet", replicas=3), pod("a", "ReplicaSet/web"), pod("b", "ReplicaSet/web")]
     path.write_text("\n".join(map(json.dumps, objects)))
-    inputs = files.load(ReadOptions([str(path)], sinks={"Pod": lambda pod: None}))
+    inputs = files.load(ReadOptions([str(path)], sinks={kinds.POD: lambda pod: None}))
     assert len(pod_creation.create_missing_pods(inputs).pods) == 1
 
 

@@ -15,6 +15,7 @@ from bayplan.reading import cluster
 from bayplan.reading.files import ReadOptions
 from bayplan.rules import profiles
 from bayplan.watching.fetching import ClusterFetcher
+from bayplan.wire import kinds
 from live.admin import wait_for
 from live.bayplan_running import in_process
 from live.programs import ended, started
@@ -29,7 +30,7 @@ async def crowd(admin, namespace):
 def read_cluster(server):
     """Read a cluster as the command does."""
     pods, fetching = OwnedPods(), ClusterFetcher(connect.from_kubeconfig(server.kubeconfig()))
-    inputs, _ = cluster.read(ReadOptions(sinks={"Pod": pods}, live=fetching.sources()))
+    inputs, _ = cluster.read(ReadOptions(sinks={kinds.POD: pods}, live=fetching.sources()))
     return PodMoves(cluster.cluster_of(inputs, sink=pods), pods.controllers, profiles.pod_rules())
 
 

@@ -15,7 +15,7 @@ from bayplan.writing.snapshots import Snapshot
 from reference import strategies
 
 KEY = b"the key of these tests"
-KINDS = {kind: (version, wire) for table in (kinds.BUILT_IN, kinds.KARMADA) for kind, (version, wire) in table.items()}
+KINDS = {row.kind: (row.api_version, row.wire_type) for row in kinds.decoded()}
 
 
 def typed(written):

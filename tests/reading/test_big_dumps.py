@@ -28,6 +28,7 @@ def big_pod(index):
 MEASURE = """
     import resource, sys
     from bayplan.reading import files
+    from bayplan.wire import kinds
 
     def anonymous():
         with open("/proc/self/status") as lines:
@@ -41,7 +42,7 @@ MEASURE = """
             peak = max(peak, anonymous())
 
     before = anonymous()
-    found = files.load(files.ReadOptions([sys.argv[1]], sinks={"Pod": sink}))
+    found = files.load(files.ReadOptions([sys.argv[1]], sinks={kinds.POD: sink}))
     print(count, (peak - before) // 1024, len(found.inventory.names))
 """
 

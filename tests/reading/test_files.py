@@ -12,6 +12,7 @@ from bayplan import errors
 from bayplan.reading import files, yaml_documents
 from bayplan.reading.collecting import ObjectKey
 from bayplan.reading.files import ReadOptions
+from bayplan.wire import kinds
 
 NODE = "apiVersion: v1\nkind: Node\nmetadata: {name: %s}\n"
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec: {containers: [{name: c, image: i}]}\n"
@@ -235,8 +236,8 @@ def test_every_kind_has_its_list(load):
     }
     text = [
         {"apiVersion": version, "kind": kind, "metadata": {"name": "a"}}
-        for version, kinds in versions.items()
-        for kind in kinds.split()
+        for version, listed in versions.items()
+        for kind in listed.split()
     ]
     found = load("\n".join(map(json.dumps, text)), "a.json")
     single = (found.nodes, found.pods, found.namespaces, found.services, found.volumes, found.claims)
@@ -255,7 +256,7 @@ def test_hand_written_objects_keep_their_document_and_dumps_do_not(load):
 
 def test_a_sink_receives_objects_instead_of_the_list(load):
     taken = []
-    found = load(f"{POD % 'a'}---\n{NODE % 'n1'}", sinks={"Pod": taken.append})
+    found = load(f"{POD % 'a'}---\n{NODE % 'n1'}", sinks={kinds.POD: taken.append})
     assert names(taken) == ["a"]
     assert (names(found.nodes), found.pods) == (["n1"], [])
     assert found.inventory.names == {"default/a"}
@@ -265,7 +266,9 @@ def test_faults_of_a_sink_are_reported_with_their_place(faults_of):
     def reject(pod):
         raise errors.InputError(errors.Fault("too odd", path="spec.containers[0].name"))
 
-    assert faults_of(POD % "a", sinks={"Pod": reject}) == ["a.yaml:4, Pod default/a: spec.containers[0].name: too odd"]
+    assert faults_of(POD % "a", sinks={kinds.POD: reject}) == [
+        "a.yaml:4, Pod default/a: spec.containers[0].name: too odd"
+    ]
 
 
 def test_progress_and_the_hint_for_large_yaml(write, monkeypatch):

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from bayplan.auditing import second_sources
-from bayplan.auditing.audit_input import AuditInput, ObservedConfigMap, ObservedPod
+from bayplan.auditing.audit_input import AuditInput
 from bayplan.auditing.layout import (
     APISERVER,
     COMPONENTS,
@@ -32,6 +32,7 @@ from bayplan.auditing.layout import (
     Layout,
 )
 from bayplan.auditing.workload_groups import occupies_node
+from bayplan.wire.observed import ObservedConfigMap, ObservedPod
 
 _NAMESPACES = {
     "kube-system": None,

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from bayplan.auditing.audit_input import AuditInput, ObservedLease, ObservedMachine, ObservedNode, ObservedPod
+from bayplan.auditing.audit_input import AuditInput
 from bayplan.auditing.catalogue import CSI_ZONE_KEY, Catalogue
 from bayplan.auditing.layout import REGION, ZONE
 from bayplan.auditing.workload_groups import occupies_node
+from bayplan.wire.observed import ObservedLease, ObservedMachine, ObservedNode, ObservedPod
 from bayplan.wire.storage import PersistentVolume
 
 Statement = tuple[str, str, str]  # source, level, value

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from bayplan.auditing import component_survey, second_sources
-from bayplan.auditing.audit_input import AuditInput, Inventory, ObservedNode
+from bayplan.auditing.audit_input import AuditInput, Inventory
 from bayplan.auditing.catalogue import BARE_METAL, ZONE_IS_HOST, Catalogue
 from bayplan.auditing.layout import (
     CLOUD,
@@ -23,6 +23,7 @@ from bayplan.auditing.layout import (
     Layout,
 )
 from bayplan.auditing.second_sources import Statement
+from bayplan.wire.observed import ObservedNode
 
 CONTROL_PLANE_LABELS = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
 ETCD_LABEL = "node-role.kubernetes.io/etcd"

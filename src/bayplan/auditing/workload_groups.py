@@ -11,19 +11,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from bayplan.auditing.audit_input import AuditInput, ObservedPod, ObservedPodSpec
+from bayplan.auditing.audit_input import AuditInput
 from bayplan.auditing.layout import ComponentInstance, Layout
 from bayplan.auditing.survivability import InstanceGroup, majority
 from bayplan.model.disruption_budgets import DisruptionBudget
 from bayplan.model.workloads import WorkloadKey
+from bayplan.wire import kinds
 from bayplan.wire.meta import OwnerReference
+from bayplan.wire.observed import ObservedPod, ObservedPodSpec
 
 AUDIT_ANNOTATION = (
     "bayplan.io/audit"  # on a pod: `ignore` leaves its workload out, `quorum` asks for a majority of its replicas
 )
 IGNORE, QUORUM = "ignore", "quorum"
 OWNER, BUDGET = "owner", "budget"
-_REPLICATED = frozenset({"ReplicaSet", "StatefulSet", "ReplicationController"})
+_REPLICATED = frozenset(row.kind for row in kinds.having(kinds.Trait.SPREADS))
 # Pods of these owners are not recreated on another node.
 _BOUND_TO_NODE = frozenset({"DaemonSet", "Node"})
 _MIRROR = "kubernetes.io/config.mirror"

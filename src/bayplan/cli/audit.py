@@ -18,7 +18,7 @@ from bayplan.cli.console import Console
 
 if TYPE_CHECKING:
     from bayplan.auditing.audit import Audit
-    from bayplan.auditing.audit_input import AuditInput, ObservedNode
+    from bayplan.auditing.audit_input import AuditInput
     from bayplan.auditing.layout import Layout
     from bayplan.auditing.repairing.repair_proposal import Repair
     from bayplan.auditing.survivability import FailureEvent
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from bayplan.auditing.workload_groups import Workloads
     from bayplan.cli.audit_live import AuditFetcher
     from bayplan.reading.audit_files import PlaceableObjects
+    from bayplan.wire.observed import ObservedNode
 
 _REPAIRABLE = ("table", "markdown", "json", "yaml")
 _BAR_WIDTH = 30

@@ -10,30 +10,22 @@ import asyncio
 from collections.abc import Iterator
 
 from bayplan.auditing.audit_input import Unlisted
+from bayplan.kube_api import resources
 from bayplan.kube_api.connection import Connection
 from bayplan.kube_api.errors import ForbiddenError, NotFoundError
-from bayplan.kube_api.resources import LEASES, PODS, Resource
+from bayplan.kube_api.resources import Resource
 from bayplan.reading.documents import Source
 from bayplan.watching.fetching import NODES, ClusterFetcher
+from bayplan.wire import kinds
+from bayplan.wire.kinds import Trait
 
-AUDITED_RESOURCES = (
-    PODS,
-    LEASES,
-    Resource("discovery.k8s.io", "v1", "endpointslices"),
-    Resource("policy", "v1", "poddisruptionbudgets"),
-    Resource("", "v1", "namespaces", namespaced=False),
-    Resource("", "v1", "services"),
-    Resource("", "v1", "persistentvolumes", namespaced=False),
-    Resource("", "v1", "persistentvolumeclaims"),
-    Resource("apps", "v1", "deployments"),
-    Resource("apps", "v1", "replicasets"),
-    Resource("apps", "v1", "statefulsets"),
-    Resource("storage.k8s.io", "v1", "csinodes", namespaced=False),
-    Resource("storage.k8s.io", "v1", "storageclasses", namespaced=False),
-    Resource("scheduling.k8s.io", "v1", "priorityclasses", namespaced=False),
-    Resource("cluster.x-k8s.io", "v1beta1", "machines"),
-)
-KUBEADM_CONFIG_PATH = Resource("", "v1", "configmaps").path("kube-system", "kubeadm-config")
+KUBEADM_CONFIG_PATH = resources.of_kind("ConfigMap").path("kube-system", "kubeadm-config")
+
+
+def audited_resources() -> list[Resource]:
+    """Everything that an audit lists beside the nodes."""
+    found = [resources.resource_of(row) for row in kinds.having(Trait.AUDITED)]
+    return [resource for resource in found if resource != NODES]
 
 
 class AuditFetcher(ClusterFetcher):
@@ -45,7 +37,7 @@ class AuditFetcher(ClusterFetcher):
 
     def _all(self, runner: asyncio.Runner) -> Iterator[Source]:
         yield from self._list(NODES, runner)
-        for resource in AUDITED_RESOURCES:
+        for resource in audited_resources():
             try:
                 yield from self._list(resource, runner)
             except ForbiddenError:

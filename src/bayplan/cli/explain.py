@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -21,29 +22,33 @@ if TYPE_CHECKING:
     from bayplan.reading.cluster import LoadedCluster
     from bayplan.reading.fleet import Fleet
 
-# Kind → what follows its name in the names of its pods.
-_POD_SUFFIXES = {
-    "pod": "",
-    "deployment": r"-[a-z0-9]+-[a-z0-9]{5}",
-    "replicaset": r"-[a-z0-9]{5}",
-    "replicationcontroller": r"-[a-z0-9]{5}",
-    "daemonset": r"-[a-z0-9]{5}",
-    "statefulset": r"-[0-9]+",
-    "job": r"(-[0-9]+)?-[a-z0-9]{5}",
-}
-_SHORT_NAMES = {
-    "po": "pod",
-    "deploy": "deployment",
-    "rs": "replicaset",
-    "rc": "replicationcontroller",
-    "ds": "daemonset",
-    "sts": "statefulset",
-    "cm": "configmap",
-    "svc": "service",
-    "pvc": "persistentvolumeclaim",
-}
 _ANY_KIND = "pod"  # a bare name is read as a pod's; in a fleet it matches a template of any kind
-_BINDING_KINDS = ("resourcebinding", "rb", "clusterresourcebinding", "crb")
+
+
+@functools.cache
+def _pod_suffixes() -> dict[str, str]:
+    """Kind → what follows its name in the names of its pods."""
+    from bayplan.wire import kinds
+
+    rows = [(names, row) for names in kinds.PodNames for row in kinds.KINDS.values() if row.pod_names is names]
+    return {row.kind.lower(): names.value for names, row in rows}
+
+
+@functools.cache
+def _binding_kinds() -> frozenset[str]:
+    """The names and short names of the kinds of bindings."""
+    from bayplan.wire import kinds
+
+    return frozenset(name for row in kinds.held_in("bindings") for name in (row.kind.lower(), row.short_name))
+
+
+@functools.cache
+def _short_names() -> dict[str, str]:
+    """Short name → kind, of everything but bindings."""
+    from bayplan.wire import kinds
+
+    named = {row.short_name: row.kind.lower() for row in kinds.KINDS.values() if row.short_name}
+    return {short: kind for short, kind in named.items() if short not in _binding_kinds()}
 
 
 class ExplainRequest(msgspec.Struct, frozen=True):
@@ -58,14 +63,14 @@ class ExplainRequest(msgspec.Struct, frozen=True):
 
     def matches_pod(self, name: str) -> bool:
         """Whether a pod of this name is requested."""
-        return re.fullmatch(re.escape(self.name) + _POD_SUFFIXES[self.kind], name) is not None
+        return re.fullmatch(re.escape(self.name) + _pod_suffixes()[self.kind], name) is not None
 
     def matches_binding(self, workload: Workload) -> bool:
         """Whether a binding is requested, by its own name or by the name of its template."""
         binding = workload.binding
         if binding is None or workload.terminating:
             return False
-        if self.kind in _BINDING_KINDS:
+        if self.kind in _binding_kinds():
             return workload.name == self.name
         if self.kind == binding.kind.lower().removesuffix("s") and binding.name == self.name:
             return True
@@ -134,10 +139,10 @@ def explain(
 
     if isinstance(found, Fleet):
         explained = explain_binding(asked, found, is_included, alone=alone)
-    elif asked.kind in _POD_SUFFIXES:
+    elif asked.kind in _pod_suffixes():
         explained = explain_pod(asked, found, engines(found.index), is_included, alone=alone)
     else:  # only in a fleet can a workload be of any kind
-        expected = f"expected KIND/NAME with a kind of {', '.join(_POD_SUFFIXES)}, or NAMESPACE/NAME of a pod"
+        expected = f"expected KIND/NAME with a kind of {', '.join(_pod_suffixes())}, or NAMESPACE/NAME of a pod"
         raise click.BadParameter(f"{expected}; got {workload!r}", param_hint="KIND/NAME")
     if output == "text":
         console.answer(explanations.text(explained.explanation, current=explained.current, every=all_targets))
@@ -152,15 +157,15 @@ def parse(text: str) -> ExplainRequest:
     kind, slash, name = text.rpartition("/")
     if not name:
         raise click.BadParameter(f"expected KIND/NAME, got {text!r}", param_hint="KIND/NAME")
-    singular = kind.lower().removesuffix("s") if kind.lower() not in _SHORT_NAMES else kind.lower()
-    return ExplainRequest(_SHORT_NAMES.get(singular, singular) if slash else "pod", name)
+    singular = kind.lower().removesuffix("s") if kind.lower() not in _short_names() else kind.lower()
+    return ExplainRequest(_short_names().get(singular, singular) if slash else "pod", name)
 
 
 def with_namespace(asked: ExplainRequest, text: str, workloads: Sequence[Workload]) -> ExplainRequest:
     """The request, read as `NAMESPACE/NAME` if the part before the slash is a namespace of the input and not a kind."""
     before, slash, _ = text.rpartition("/")
     template_kinds = {one.binding.kind.lower() for one in workloads if one.binding is not None}
-    is_kind = asked.kind in _POD_SUFFIXES or asked.kind in template_kinds
+    is_kind = asked.kind in _pod_suffixes() or asked.kind in template_kinds
     if slash and not is_kind and any(one.namespace == before for one in workloads):
         return ExplainRequest("pod", asked.name, before)
     return asked
@@ -222,7 +227,7 @@ def _advice(asked: ExplainRequest, cluster: LoadedCluster) -> str:
         shown = ", ".join(elsewhere[:3]) + (" …" if len(elsewhere) > 3 else "")
         return f" in the requested scope; there is {shown}"
     names = {one.name for one in workloads}
-    others = [ExplainRequest(kind, asked.name) for kind in _POD_SUFFIXES]
+    others = [ExplainRequest(kind, asked.name) for kind in _pod_suffixes()]
     same_name = [str(other) for other in others if any(other.matches_pod(name) for name in names)]
     near = same_name or difflib.get_close_matches(asked.name, sorted(names), n=3)
     return f", did you mean {' or '.join(near)}?" if near else ""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from bayplan.reading.collecting import Inputs, Sink
     from bayplan.reading.fleet import Fleet
     from bayplan.watching.fetching import ObjectToFetch
+    from bayplan.wire.kinds import GroupKind
 
 
 def load(
@@ -35,8 +36,9 @@ def load(
     """
     semantics = value_types.semantics_with(decisions.semantics, decisions.switch)
     from bayplan.reading import cluster, fleet
+    from bayplan.wire import kinds
 
-    sinks = None if pods is None else {"Pod": pods}
+    sinks = None if pods is None else {kinds.POD: pods}
     inputs, sink = read(sources, scope.namespace or "default", semantics, console, sinks=sinks)
     if scope.namespace is not None:
         note_empty_namespace(scope.namespace, inputs, console)
@@ -71,7 +73,7 @@ def read(
     semantics: Semantics,
     console: Console,
     *,
-    sinks: Mapping[str, Sink] | None = None,
+    sinks: Mapping[GroupKind, Sink] | None = None,
     objects: Sequence[ObjectToFetch] = (),
 ) -> tuple[Inputs, PodSink]:
     """

@@ -105,15 +105,16 @@ def _read(
 ) -> tuple[LoadedCluster, QuotaLimits]:
     sources.check()
     semantics = value_types.semantics_with(quota_options.semantics, quota_options.switch)
-    from bayplan.kube_api.resources import Resource
+    from bayplan.kube_api import resources
     from bayplan.reading import cluster
     from bayplan.reading.quota_limits import LimitsSink
     from bayplan.watching.fetching import ObjectToFetch
+    from bayplan.wire import kinds
 
     where = quota_options.config_map()
     sink = LimitsSink("/".join(where))
-    asked_for = ObjectToFetch(Resource("", "v1", "configmaps"), *where)
-    unnamed, sinks = namespace or "default", {"ConfigMap": sink}
+    asked_for = ObjectToFetch(resources.of_kind("ConfigMap"), *where)
+    unnamed, sinks = namespace or "default", {kinds.CONFIG_MAP: sink}
     inputs, pods = loading.read(sources, unnamed, semantics, console, sinks=sinks, objects=(asked_for,))
     if namespace is not None and namespace not in sink.limits.by_namespace:
         loading.note_empty_namespace(namespace, inputs, console)

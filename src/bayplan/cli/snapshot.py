@@ -63,12 +63,13 @@ def snapshot(
     sources.check()
     key = _key(hash_key_file) if hash_key_file else secrets.token_bytes(_KEY_BYTES)
     from bayplan.model.semantics import DESIGN
+    from bayplan.wire import kinds
     from bayplan.writing import snapshots
     from bayplan.writing.name_hashing import Renaming
 
     pods: list[Pod] = []
     # With the semantics that accept most objects: whatever Bayplan can decide on can be reported.
-    inputs, _ = loading.read(sources, namespace, DESIGN, console, sinks={"Pod": pods.append})
+    inputs, _ = loading.read(sources, namespace, DESIGN, console, sinks={kinds.POD: pods.append})
     taken = snapshots.snapshot_of(inputs, pods)
     hides = hash_names or bool(hash_key_file)
     console.answer(taken.text(Renaming(key) if hides else None))

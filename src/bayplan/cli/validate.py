@@ -87,7 +87,7 @@ def examine(given: options.FileOptions, namespace: str, guard: GuardCheck) -> Va
 
     paths, faults = files.find_files(given.filename, recursive=given.recursive)
     # No object is kept: the collector only finds faults and duplicate names.
-    sinks = dict.fromkeys((*kinds.BUILT_IN, *kinds.KARMADA), _drop)
+    sinks = dict.fromkeys((row.key for row in kinds.decoded()), _drop)
     collector = Collector(namespace=namespace, strict=True, sinks=sinks)
     clusters = _Clusters()
     findings = [ValidationFinding(fault, UNREADABLE) for fault in faults]
@@ -117,7 +117,8 @@ def _is_checked(document: Document) -> bool:
     from bayplan.wire import kinds
 
     found = kinds.handling_of(document.api_version, document.kind)
-    return bool(found.wire_type or found.problem) or document.kind in ("CronJob", configuration.SCHEDULER_KIND)
+    has_template = found.row is not None and found.row.pod_path
+    return bool(found.wire_type or found.problem or has_template) or document.kind == configuration.SCHEDULER_KIND
 
 
 def _drop(_: object) -> None:

@@ -26,6 +26,7 @@ from bayplan.wire.controllers import (
     Service,
 )
 from bayplan.wire.fleets import Cluster, ResourceBinding, WorkloadRebalancer
+from bayplan.wire.kinds import ApiKind
 from bayplan.wire.meta import ApiObject, ObjectMeta, OwnerReference
 from bayplan.wire.nodes import Namespace, Node
 from bayplan.wire.placements import PropagationPolicy
@@ -42,27 +43,6 @@ from bayplan.wire.storage import (
 
 SUCCEEDED = "Succeeded"
 INDEX_KEY = "batch.kubernetes.io/job-completion-index"
-_FIELD_OF_KIND = {
-    "Node": "nodes",
-    "Pod": "pods",
-    "Namespace": "namespaces",
-    "Service": "services",
-    "PersistentVolume": "volumes",
-    "PersistentVolumeClaim": "claims",
-    "StorageClass": "storage_classes",
-    "CSINode": "csi_nodes",
-    "VolumeAttachment": "volume_attachments",
-    "CSIDriver": "csi_drivers",
-    "CSIStorageCapacity": "storage_capacities",
-    "PriorityClass": "priority_classes",
-    "PodDisruptionBudget": "disruption_budgets",
-    "Cluster": "clusters",
-    "PropagationPolicy": "policies",
-    "ClusterPropagationPolicy": "policies",
-    "ResourceBinding": "bindings",
-    "ClusterResourceBinding": "bindings",
-    "WorkloadRebalancer": "rebalancers",
-}
 
 
 class PodEntry(msgspec.Struct, frozen=True, gc=False):
@@ -141,7 +121,7 @@ class DesiredState(msgspec.Struct, kw_only=True):
     namespaces: list[Namespace] = msgspec.field(default_factory=list)
     services: list[Service] = msgspec.field(default_factory=list)
     controllers: dict[str, list[AnyController]] = msgspec.field(
-        default_factory=lambda: {kind: [] for kind in kinds.CONTROLLERS}
+        default_factory=lambda: {row.kind: [] for row in kinds.held_in(kinds.CONTROLLERS)}
     )
     volumes: list[PersistentVolume] = msgspec.field(default_factory=list)
     claims: list[PersistentVolumeClaim] = msgspec.field(default_factory=list)
@@ -159,11 +139,11 @@ class DesiredState(msgspec.Struct, kw_only=True):
     templates: list[ApiObject] = msgspec.field(default_factory=list)
     inventory: PodInventory = msgspec.field(default_factory=PodInventory)
 
-    def list_of(self, kind: str) -> list[Any]:
-        """The list that holds objects of this kind."""
-        if kind in self.controllers:
-            return self.controllers[kind]
-        found: list[Any] = getattr(self, _FIELD_OF_KIND[kind])
+    def list_of(self, row: ApiKind) -> list[Any]:
+        """The list that holds objects of this kind, which is one of those that are decoded."""
+        if row.held_in == kinds.CONTROLLERS:
+            return self.controllers[row.kind]
+        found: list[Any] = getattr(self, row.held_in)
         return found
 
     def fault(self, owner: ApiObject, message: str, path: str) -> Fault:

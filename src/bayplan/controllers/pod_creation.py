@@ -17,6 +17,7 @@ import msgspec
 from bayplan.controllers import daemon_sets, jobs
 from bayplan.controllers.desired_state import INDEX_KEY, DesiredState, PodOwnership
 from bayplan.errors import InputError
+from bayplan.wire import kinds
 from bayplan.wire.controllers import AnyController, Controller, ControllerSpec, PodTemplateSpec
 from bayplan.wire.meta import LabelSelector, ObjectMeta, OwnerReference
 from bayplan.wire.pods import PersistentVolumeClaimVolumeSource, Pod, PodSpec, PodStatus, WireVolume
@@ -26,7 +27,7 @@ TEMPLATE_HASH = "pod-template-hash"
 REVISION_HASH = "controller-revision-hash"
 MAX_CREATED_PODS = 1_000_000  # several times what a Kubernetes cluster supports; only a typing error requests more
 PODS_PER_PROGRESS_REPORT = 1000
-_API_VERSION = {"Job": "batch/v1", "ReplicationController": "v1"}
+_API_VERSION = {row.kind: row.api_version for row in kinds.held_in(kinds.CONTROLLERS)}
 # apimachinery/pkg/util/rand/rand.go: no vowels and no look-alikes, so that no name forms a word.
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _SUFFIX_LENGTH = 5
@@ -190,7 +191,7 @@ def _owner_reference(controller: AnyController) -> OwnerReference:
     """The reference to a pod's controller, whose uid is derived from its name if it has none yet."""
     kind, meta = controller.kind, controller.metadata
     return OwnerReference(
-        api_version=_API_VERSION.get(kind, "apps/v1"),
+        api_version=_API_VERSION[kind],
         kind=kind,
         name=meta.name,
         uid=meta.uid or str(uuid.uuid5(uuid.NAMESPACE_OID, f"{kind}/{meta.namespace}/{meta.name}")),

@@ -15,12 +15,13 @@ import msgspec
 from bayplan.controllers.desired_state import DesiredState
 from bayplan.mapping import bindings
 from bayplan.model import quantities
+from bayplan.wire import kinds
 from bayplan.wire.controllers import Controller
 from bayplan.wire.fleets import ReplicaRequirements
+from bayplan.wire.kinds import Trait
 from bayplan.wire.meta import ApiObject, ObjectMeta, Quantities
 from bayplan.wire.pods import Container, Pod, PodSpec
 
-INTERPRETED_KINDS = ("Deployment", "ReplicaSet", "StatefulSet", "Job")
 _NATIVE_RESOURCES = ("cpu", "memory", "ephemeral-storage", "pods")
 
 
@@ -50,11 +51,10 @@ class ResourceTemplate(msgspec.Struct, frozen=True, kw_only=True):
 
 def templates_of(inputs: DesiredState, pods: Iterable[Pod] = ()) -> Iterator[ResourceTemplate]:
     """Every object of the input that can be propagated, selected by a policy or not; `pods` are further ones."""
+    interpreted = frozenset(row.kind for row in kinds.having(Trait.INTERPRETED))
     for kind, controllers in inputs.controllers.items():
         for controller in controllers:
-            yield (
-                template_of_controller(controller) if kind in INTERPRETED_KINDS else _uninterpreted_template(controller)
-            )
+            yield template_of_controller(controller) if kind in interpreted else _uninterpreted_template(controller)
     for pod in (*inputs.pods, *pods):
         yield template_of_pod(pod)
     for written in (*inputs.services, *inputs.claims, *inputs.volumes, *inputs.namespaces, *inputs.storage_classes):

@@ -19,7 +19,7 @@ from bayplan.validating import guard
 from bayplan.validating import warnings as admission_warnings
 from bayplan.validating.fields import Cause, Field
 from bayplan.validating.guard import GuardSettings, Requester
-from bayplan.wire import conversion
+from bayplan.wire import conversion, kinds
 from bayplan.wire.controllers import PodTemplateSpec
 from bayplan.wire.meta import ApiObject, ObjectMeta, WireObject
 from bayplan.wire.pods import Affinity, Pod
@@ -86,18 +86,17 @@ class GuardVerdict(msgspec.Struct, frozen=True):
     warnings: list[str] = []
 
 
-_TYPES: dict[tuple[str, str], type[ApiObject]] = {
-    ("", "Pod"): Pod,
-    ("", "ReplicationController"): _PodController,
-    ("batch", "CronJob"): _CronJob,
-    ("batch", "Job"): _PodController,
-    **{("apps", kind): _PodController for kind in ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet")},
-}
+_TYPES: dict[tuple[str, ...], type[ApiObject]] = {
+    (): Pod,
+    kinds.TEMPLATE: _PodController,
+    kinds.CRON_TEMPLATE: _CronJob,
+}  # by where the pod is in the object
 
 
 def wire_type(group: str, kind: str) -> type[ApiObject] | None:
     """The wire type of the kind; None for kinds that create no pods."""
-    return _TYPES.get((group, kind))
+    row = kinds.KINDS.get((group, kind))
+    return None if row is None or row.pod_path is None else _TYPES[row.pod_path]
 
 
 def read_pod_like(obj: dict[str, Any], namespace: str) -> PodLike | None:

@@ -1,10 +1,13 @@
-"""API resources and their URL paths."""
+"""API resources and their URL paths. Which kind has which resource is in the registry of kinds."""
 
 from __future__ import annotations
 
 import urllib.parse
 
 import msgspec
+
+from bayplan.wire import kinds
+from bayplan.wire.kinds import ApiKind
 
 
 class Resource(msgspec.Struct, frozen=True):
@@ -39,7 +42,17 @@ def _quoted(segment: str) -> str:
     return urllib.parse.quote(segment, safe="")
 
 
-PODS = Resource("", "v1", "pods")
-EVENTS = Resource("events.k8s.io", "v1", "events")
-CORE_EVENTS = Resource("", "v1", "events")
-LEASES = Resource("coordination.k8s.io", "v1", "leases")
+def resource_of(row: ApiKind) -> Resource:
+    """The resource of a kind."""
+    return Resource(row.group, row.version, row.plural, namespaced=not row.cluster_wide)
+
+
+def of_kind(kind: str, group: str | None = None) -> Resource:
+    """The resource of the kind with this name, which must be in the registry."""
+    return resource_of(kinds.named(kind, group))
+
+
+PODS = of_kind("Pod")
+EVENTS = of_kind("Event", "events.k8s.io")
+CORE_EVENTS = of_kind("Event", "")
+LEASES = of_kind("Lease")

@@ -15,7 +15,7 @@ from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.kube_api.resources import Resource
 from bayplan.live import deciding
 from bayplan.live.binding import InFlightBinds, VolumeBinder
-from bayplan.live.cluster_writer import ClusterWriter
+from bayplan.live.cluster_writer import CLAIMS, VOLUMES, ClusterWriter
 from bayplan.live.context import SchedulerContext
 from bayplan.live.enforcement import Enforcement
 from bayplan.live.events import EventRecorder
@@ -30,7 +30,7 @@ from bayplan.rules.profiles import RulesByScheduler
 from bayplan.watching.cluster_state import ClusterState
 from bayplan.writing.recordings import Recorder
 
-VOLUME_RESOURCES = frozenset({"persistentvolumeclaims", "persistentvolumes"})
+VOLUME_RESOURCES = (CLAIMS, VOLUMES)
 
 
 class ServerAddress(msgspec.Struct, frozen=True):
@@ -129,7 +129,7 @@ class SchedulerAssembly:
     def change_handler(self, resource: Resource) -> Callable[[], None]:
         """Return what to call after an object of this resource has changed."""
         handlers = [self.scheduler.changed]
-        if resource.plural in VOLUME_RESOURCES:
+        if resource in VOLUME_RESOURCES:
             handlers.append(self.volumes.changed)
         if self.enforcement is not None:
             handlers.append(self.enforcement.changed)

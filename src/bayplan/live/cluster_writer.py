@@ -16,17 +16,17 @@ from typing import Any, Protocol
 import msgspec
 
 from bayplan.errors import ClusterError
-from bayplan.kube_api import writes
+from bayplan.kube_api import resources, writes
 from bayplan.kube_api.connection import Connection
 from bayplan.kube_api.errors import ApiError, ConflictError, KubeError, NotFoundError
-from bayplan.kube_api.resources import EVENTS, PODS, Resource
+from bayplan.kube_api.resources import EVENTS, PODS
 from bayplan.mapping.storage import SELECTED_NODE
 from bayplan.model.volumes import Claim
 from bayplan.model.workloads import Workload
 from bayplan.wire.pods import Pod
 
-CLAIMS = Resource("", "v1", "persistentvolumeclaims")
-VOLUMES = Resource("", "v1", "persistentvolumes", namespaced=False)
+CLAIMS = resources.of_kind("PersistentVolumeClaim")
+VOLUMES = resources.of_kind("PersistentVolume")
 BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
 log = logging.getLogger("bayplan.dry_run")
 

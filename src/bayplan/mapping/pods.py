@@ -31,6 +31,7 @@ from bayplan.model.workloads import (
 from bayplan.validating import affinity as affinity_rules
 from bayplan.validating.affinity import AFFINITY_ANNOTATION, AnnotatedAffinity
 from bayplan.validating.fields import Field
+from bayplan.wire import kinds
 from bayplan.wire.controllers import Controller, PriorityClass, ReplicationController, Service
 from bayplan.wire.meta import OwnerReference, Quantities
 from bayplan.wire.pods import (
@@ -52,7 +53,7 @@ EXECUTION = "requiredDuringSchedulingRequiredDuringExecution"
 SCHEDULING = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 # The controllers whose selector default spread constraints use: pkg/scheduler/framework/plugins/helper/spread.go.
-_SPREAD_BY_DEFAULT = (("v1", "ReplicationController"), ("apps/v1", "ReplicaSet"), ("apps/v1", "StatefulSet"))
+_SPREAD_BY_DEFAULT = frozenset((row.api_version, row.kind) for row in kinds.having(kinds.Trait.SPREADS))
 _READS_OWN_LABELS = b"atchLabelKeys"  # matchLabelKeys or mismatchLabelKeys
 _MAX_CACHED_ANNOTATION_LENGTH = 4096  # longer ones are rare, and caching them would take memory
 

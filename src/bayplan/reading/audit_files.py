@@ -13,40 +13,20 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from bayplan.auditing import audit_input, component_survey
-from bayplan.auditing.audit_input import AuditInput, FileLine, Hosting, ObservedNode, ObservedPod, Unlisted
+from bayplan.auditing import component_survey
+from bayplan.auditing.audit_input import AuditInput, FileLine, Hosting, Unlisted
 from bayplan.errors import Fault, InputError
 from bayplan.mapping import disruption_budgets
 from bayplan.reading import cluster, collecting, files, json_documents
 from bayplan.reading.cluster import LoadedCluster, PodSink
 from bayplan.reading.documents import Document, Source
 from bayplan.reading.files import OBJECTS_PER_PROGRESS_REPORT, ReadOptions, ReadProgress
-from bayplan.wire import controllers, storage
-from bayplan.wire.meta import ApiObject, ObjectMeta
+from bayplan.wire import controllers, kinds
+from bayplan.wire.kinds import Trait
+from bayplan.wire.meta import ObjectMeta
+from bayplan.wire.observed import ObservedLease, ObservedNode, ObservedPod
 
-# The kinds that decide on which nodes a pod fits.
-_KINDS_FOR_PLACING = frozenset({
-    "Node", "Pod", "Namespace", "Service", "ReplicaSet", "StatefulSet", "ReplicationController", "PersistentVolume",
-    "PersistentVolumeClaim", "StorageClass", "PriorityClass",
-})  # fmt: skip
 OWN_CONTROL_PLANE = ("kube-system", "openshift-")
-_WIRE_TYPE_OF_KIND: dict[tuple[str, str], Any] = {
-    ("", "Node"): audit_input.ObservedNode,
-    ("", "Pod"): audit_input.ObservedPod,
-    ("", "Namespace"): ApiObject,
-    ("", "ConfigMap"): audit_input.ObservedConfigMap,
-    ("", "PersistentVolume"): storage.PersistentVolume,
-    ("apps", "Deployment"): audit_input.ObservedController,
-    ("apps", "StatefulSet"): audit_input.ObservedController,
-    ("coordination.k8s.io", "Lease"): audit_input.ObservedLease,
-    ("discovery.k8s.io", "EndpointSlice"): audit_input.ObservedEndpointSlice,
-    ("storage.k8s.io", "CSINode"): audit_input.ObservedCsiNode,
-    ("policy", "PodDisruptionBudget"): controllers.PodDisruptionBudget,
-    ("cluster.x-k8s.io", "Machine"): audit_input.ObservedMachine,
-}
-_CLUSTER_WIDE = frozenset({
-    "Node", "Namespace", "PersistentVolume", "CSINode", "StorageClass", "PriorityClass",
-})  # fmt: skip
 _CLUSTER_NAME = "cluster.x-k8s.io/cluster-name"
 _PERCENTAGE = re.compile(r"\d+%")
 _DEFAULT_LEASE_SECONDS = 3600  # as API servers write into their identity leases
@@ -59,10 +39,11 @@ class PlaceableObjects:
 
     def __init__(self) -> None:
         self._sink = PodSink()
-        self._collector = collecting.Collector(namespace="default", strict=False, sinks={"Pod": self._sink})
+        self._kinds = frozenset(row.kind for row in kinds.having(Trait.DISPLACED))
+        self._collector = collecting.Collector(namespace="default", strict=False, sinks={kinds.POD: self._sink})
 
     def add(self, document: Document) -> None:
-        if document.kind in _KINDS_FOR_PLACING:
+        if document.kind in self._kinds:
             self._collector.add(document)
 
     def cluster(self) -> LoadedCluster:
@@ -144,7 +125,7 @@ class AuditObjects:
 
     def __init__(self) -> None:
         self.faults: list[Fault] = []
-        self._found: dict[str, list[Any]] = {kind: [] for _, kind in _WIRE_TYPE_OF_KIND}
+        self._found: dict[str, list[Any]] = {row.kind: [] for row in kinds.KINDS.values() if row.audited_type}
         self._uid_of: dict[tuple[str, str, str], str] = {}
         self._duplicates: list[str] = []
         self.is_live = False
@@ -160,11 +141,11 @@ class AuditObjects:
         if not item.kind and not item.api_version:
             self.faults.extend(self._scenarios.add(item))
             return False
-        wire_type = _WIRE_TYPE_OF_KIND.get((item.api_version.rpartition("/")[0], item.kind))
-        item.namespace = "" if item.kind in _CLUSTER_WIDE else item.namespace or "default"
-        if wire_type is None:
+        row = kinds.KINDS.get((item.api_version.rpartition("/")[0], item.kind))
+        item.namespace = "" if row is not None and row.cluster_wide else item.namespace or "default"
+        if row is None or row.audited_type is None:
             return self._is_first(item, "")
-        decoded = self._decoded(item, wire_type)
+        decoded = self._decoded(item, row.audited_type)
         if decoded is None or not self._is_first(item, decoded.metadata.uid):
             return False
         self._found[item.kind].append(decoded)
@@ -229,9 +210,7 @@ class AuditObjects:
             unlisted=tuple(unlisted),
         )
 
-    def _warnings(
-        self, nodes: Sequence[audit_input.ObservedNode], pods: Iterable[audit_input.ObservedPod]
-    ) -> Iterator[str]:
+    def _warnings(self, nodes: Sequence[ObservedNode], pods: Iterable[ObservedPod]) -> Iterator[str]:
         if len(self._duplicates) == 1:
             yield f"{self._duplicates[0]} is in the input more than once; the first one is used"
         elif self._duplicates:
@@ -259,7 +238,7 @@ def _percentage_faults(item: Document, budget: controllers.PodDisruptionBudget) 
             yield item.fault(f"expected a whole number or a share such as 50%, got {value!r}", f"spec.{field}")
 
 
-def _unexpired(leases: Sequence[audit_input.ObservedLease]) -> list[audit_input.ObservedLease]:
+def _unexpired(leases: Sequence[ObservedLease]) -> list[ObservedLease]:
     """The leases that had not expired when the last one was renewed; servers that are gone leave theirs for a while."""
     renewed = {id(lease): _time(lease.spec.renew_time) for lease in leases}
     latest = max((at for at in renewed.values() if at is not None), default=None)

@@ -6,11 +6,12 @@ Controllers' missing pods are created first. Does not schedule anything.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
 from bayplan.controllers import pod_creation
+from bayplan.controllers.desired_state import DesiredState
 from bayplan.errors import Fault, InputError
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.mapping import disruption_budgets, pods, storage, targets
@@ -21,7 +22,11 @@ from bayplan.reading import files
 from bayplan.reading.collecting import Inputs
 from bayplan.reading.files import ReadOptions
 from bayplan.validating import admission
+from bayplan.wire import kinds
+from bayplan.wire.controllers import Controller
+from bayplan.wire.kinds import Trait
 from bayplan.wire.pods import Pod
+from bayplan.wire.storage import PersistentVolumeClaim
 
 IS_DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 _EMPTY_TOPOLOGY_KEY = ('Invalid value: "":', "Required value: can not be empty")
@@ -68,7 +73,7 @@ def read(options: ReadOptions) -> tuple[Inputs, PodSink]:
     Raises InputError for all that an API server would reject in hand-written objects; objects of a dump were admitted.
     """
     sink = PodSink()
-    inputs = files.load(msgspec.structs.replace(options, sinks={"Pod": sink, **options.sinks}))
+    inputs = files.load(msgspec.structs.replace(options, sinks={kinds.POD: sink, **options.sinks}))
     rejected = admission_faults(inputs, options.semantics) if options.strict else []
     if rejected:
         raise InputError(rejected)
@@ -108,11 +113,11 @@ def cluster_of(
     created = pod_creation.create_missing_pods(
         inputs, progress=lambda n_pods: progress(f"making pods from controllers: {n_pods}")
     )
-    spread_context = _spread_context(inputs, created)
+    spread_context = spread_context_of(inputs, created.replica_sets)
     index = PlacementIndex(semantics, seed)
     for namespace in inputs.namespaces:
         index.set_namespace(namespace.metadata.name, namespace.metadata.labels or {})
-    _add_storage(inputs, created, index)
+    add_storage(inputs, index, created.claims, _default_class(inputs))
     for node in inputs.nodes:
         index.add_target(targets.target_of_node(node))
     for workload, target in sink.running:
@@ -128,22 +133,23 @@ def cluster_of(
     return LoadedCluster(index, pending, spread_context, notes, budgets)
 
 
-def _spread_context(inputs: Inputs, created: pod_creation.CreatedObjects) -> pods.SpreadContext:
+def spread_context_of(state: DesiredState, replica_sets: Iterable[Controller] = ()) -> pods.SpreadContext:
+    """The context in which pods are mapped; `replica_sets` are further ones."""
     context = pods.SpreadContext(services={}, controllers={}, priorities={})
-    for service in inputs.services:
+    for service in state.services:
         context.add_service(service)
-    for kind in ("ReplicaSet", "StatefulSet", "ReplicationController"):
-        for controller in inputs.controllers.get(kind, ()):
+    for row in kinds.having(Trait.SPREADS):
+        for controller in state.controllers.get(row.kind, ()):
             context.add_controller(controller)
-    for controller in created.replica_sets:
+    for controller in replica_sets:
         context.add_controller(controller)
-    for priority_class in inputs.priority_classes:
+    for priority_class in state.priority_classes:
         context.add_priority_class(priority_class)
     return context
 
 
-def _add_storage(inputs: Inputs, created: pod_creation.CreatedObjects, index: PlacementIndex) -> None:
-    default = next(
+def _default_class(inputs: Inputs) -> str:
+    return next(
         (
             c.metadata.name
             for c in inputs.storage_classes
@@ -151,20 +157,29 @@ def _add_storage(inputs: Inputs, created: pod_creation.CreatedObjects, index: Pl
         ),
         "",
     )
-    for volume in inputs.volumes:
+
+
+def add_storage(
+    state: DesiredState,
+    index: PlacementIndex,
+    claims: Iterable[PersistentVolumeClaim] = (),
+    default_class: str = "",
+) -> None:
+    """Add all storage objects to the index; `claims` are further ones, `default_class` is that of claims without."""
+    for volume in state.volumes:
         index.set_volume(volume.metadata.name, storage.volume_of(volume))
-    for written in (*inputs.claims, *created.claims):
-        claim = storage.claim_of(written, default)
+    for written in (*state.claims, *claims):
+        claim = storage.claim_of(written, default_class)
         index.set_claim(claim.key, claim)
-    for storage_class in inputs.storage_classes:
+    for storage_class in state.storage_classes:
         index.set_storage_class(storage_class.metadata.name, storage.storage_class_of(storage_class))
-    for csi_node in inputs.csi_nodes:
+    for csi_node in state.csi_nodes:
         index.set_stored("attach_limits", csi_node.metadata.name, storage.attach_limits_of(csi_node))
-    for attachment in inputs.volume_attachments:
+    for attachment in state.volume_attachments:
         index.set_stored("attachments", attachment.metadata.name, storage.attachment_of(attachment))
-    for driver in inputs.csi_drivers:
+    for driver in state.csi_drivers:
         index.set_stored("metering_drivers", driver.metadata.name, driver.spec.storage_capacity or None)
-    for space in inputs.storage_capacities:
+    for space in state.storage_capacities:
         index.set_stored("space", f"{space.metadata.namespace}/{space.metadata.name}", storage.space_of(space))
 
 
@@ -185,6 +200,6 @@ def _notes(inputs: Inputs, created: pod_creation.CreatedObjects, sink: PodSink, 
             "policies and bindings are ignored without clusters: add the output of kubectl get clusters -o yaml"
         )
     if inputs.skipped:
-        kinds = ", ".join(f"{n} {kind}" for kind, n in sorted(inputs.skipped.items()))
-        notes.append(f"ignored, because placements do not depend on them: {kinds}")
+        listed = ", ".join(f"{n} {kind}" for kind, n in sorted(inputs.skipped.items()))
+        notes.append(f"ignored, because placements do not depend on them: {listed}")
     return notes

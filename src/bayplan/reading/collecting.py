@@ -21,12 +21,14 @@ from bayplan.errors import Fault, InputError
 from bayplan.reading import checking, json_documents
 from bayplan.reading.documents import Document
 from bayplan.wire import conversion, kinds
+from bayplan.wire.kinds import ApiKind, GroupKind, KindHandling, WireType
 from bayplan.wire.meta import ApiObject
 
 Sink = Callable[[Any], None]
 _ANNOTATIONS_READ_OF_TEMPLATES = (
     "bayplan.io/", "propagationpolicy.karmada.io/", "clusterpropagationpolicy.karmada.io/",
 )  # fmt: skip
+_POD = kinds.KINDS[kinds.POD]
 _MSGSPEC_ERROR = re.compile(r"(?P<message>.*?)(?: - at `\$\.?(?P<path>.*)`)?$", re.DOTALL)
 
 
@@ -60,16 +62,17 @@ class Inputs(DesiredState, kw_only=True):
 
 class Collector:
     """
-    Stores objects in `inputs` or passes them to the sink for their kind; faults are appended to `faults`.
+    Stores objects in `inputs` or passes them to the sink for their group and kind; faults are appended to `faults`.
 
     A sink for a kind that is not decoded receives the document. Once `is_live` is set, all further objects are a live
     cluster's: they were not written by hand, and objects of the files replace them.
     """
 
-    def __init__(self, *, namespace: str, strict: bool, sinks: Mapping[str, Sink]) -> None:
+    def __init__(self, *, namespace: str, strict: bool, sinks: Mapping[GroupKind, Sink]) -> None:
         self.inputs = Inputs()
         self.faults: list[Fault] = []
         self._namespace, self._strict, self._sinks = namespace, strict, sinks
+        self._cluster_wide_templates = kinds.cluster_wide_templates()
         self._files: list[str] = []
         self._places: dict[str, int] = {}
         self.is_live = False
@@ -82,32 +85,34 @@ class Collector:
         if item.typed is not None:  # a pod of a dump, already decoded and with nothing to check
             item.namespace = item.typed.metadata.namespace = item.namespace or self._namespace
             if self._is_first(item):
-                self._store(item, item.typed)
+                self._store(item, item.typed, _POD)
             return
         handling = kinds.handling_of(item.api_version, item.kind)
         if handling.problem:
             self.faults.append(item.fault(handling.problem, handling.path))
-        elif handling.wire_type is None:
-            self._skip(item, keep_template=handling.template)
+        elif handling.row is None or handling.wire_type is None:
+            self._skip(item, handling)
         else:
-            item.namespace = "" if item.kind in kinds.CLUSTER_WIDE else item.namespace or self._namespace
-            self._decode(item, handling.wire_type)
+            item.namespace = "" if handling.row.cluster_wide else item.namespace or self._namespace
+            self._decode(item, handling.row, handling.wire_type)
 
-    def _skip(self, document: Document, *, keep_template: bool) -> None:
-        sink = self._sinks.get(document.kind)
+    def _skip(self, document: Document, handling: KindHandling) -> None:
+        row = handling.row
+        sink = None if row is None else self._sinks.get(row.key)
         if sink is None:
             self.inputs.skipped[document.kind] += 1
         # The pods of a CronJob are not created, but its misspelt fields are reported.
-        if document.kind == "CronJob" and self._strict and not document.server_made and not self.is_live:
+        has_template = row is not None and row.pod_path
+        if has_template and self._strict and not document.server_made and not self.is_live:
             self.faults.extend(checking.check(document))
-        if keep_template and document.name:
+        if handling.template and document.name:
             self._keep_template(document)
         if sink is not None:
             self._send(sink, document, document)
 
     def _keep_template(self, document: Document) -> None:
         """Keep the metadata, which only a fleet reads; its faults count only there."""
-        if document.kind in kinds.CLUSTER_WIDE_TEMPLATES:
+        if document.kind in self._cluster_wide_templates:
             document.namespace = ""
         elif not document.server_made:  # an object that a server returns without a namespace is cluster-wide
             document.namespace = document.namespace or self._namespace
@@ -126,7 +131,7 @@ class Collector:
         found.metadata.name, found.metadata.namespace = document.name, document.namespace
         self.inputs.templates.append(found)
 
-    def _decode(self, document: Document, wire_type: kinds.WireType) -> None:
+    def _decode(self, document: Document, row: ApiKind, wire_type: WireType) -> None:
         """Decode the object, give it the name and namespace that it will have in the cluster, and store it."""
         is_handwritten = self._strict and not document.server_made and not self.is_live
         try:
@@ -149,7 +154,7 @@ class Collector:
             return
         if is_handwritten:
             self.inputs.documents[ObjectKey(document.kind, document.namespace, document.name)] = document
-        self._store(document, found)
+        self._store(document, found, row)
 
     def _is_first(self, document: Document) -> bool:
         """Whether no earlier object has this identity; in files a second one is a fault."""
@@ -168,12 +173,12 @@ class Collector:
         self.faults.append(document.fault(f"the same object is given twice, first in {where}"))
         return False
 
-    def _store(self, document: Document, found: Any) -> None:
-        if document.kind == "Pod":
+    def _store(self, document: Document, found: Any, row: ApiKind) -> None:
+        if row is _POD:
             self.inputs.inventory.add(found)
-        sink = self._sinks.get(document.kind)
+        sink = self._sinks.get(row.key)
         if sink is None:
-            self.inputs.list_of(document.kind).append(found)
+            self.inputs.list_of(row).append(found)
         else:
             self._send(sink, found, document)
 

@@ -1,7 +1,7 @@
 """
 The bytes of one file, and one object as it is written in a file with the line of each of its fields.
 
-Does not know kinds or wire types.
+Does not know wire types.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from bayplan.errors import Fault
+from bayplan.wire import kinds
 from bayplan.wire.meta import ApiObject
 
 JsonObject = dict[str, Any]
@@ -23,7 +24,7 @@ Lines = dict[int, dict[str, int] | list[int]]
 
 SNIFFED_BYTES = 8192
 _UTF8_BOM_BYTES = len(codecs.BOM_UTF8)
-_KINDS_WITHOUT_STATUS = frozenset({"StorageClass", "PriorityClass", "PropagationPolicy", "ClusterPropagationPolicy"})
+_KINDS_WITHOUT_STATUS = frozenset(row.kind for row in kinds.having(kinds.Trait.NO_STATUS))
 _PATH_STEP = re.compile(r"\[([^\]]*)\]|([^.\[\]]+)")
 
 

@@ -26,6 +26,7 @@ from bayplan.model.semantics import UPSTREAM, Semantics
 from bayplan.reading import json_documents, yaml_documents
 from bayplan.reading.collecting import Collector, Inputs, Sink
 from bayplan.reading.documents import SNIFFED_BYTES, Document, Source
+from bayplan.wire.kinds import GroupKind
 
 EXTENSIONS = (".json", ".yaml", ".yml")
 STANDARD_INPUT = "-"
@@ -63,7 +64,7 @@ class ReadOptions(msgspec.Struct, frozen=True):
     strict: bool = True
     stdin: BinaryIO | None = None
     progress: Callable[[ReadProgress], None] | None = None
-    sinks: Mapping[str, Sink] = {}
+    sinks: Mapping[GroupKind, Sink] = {}
     live: Iterable[Source] = ()
 
 

@@ -10,9 +10,9 @@ import pathlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from bayplan.auditing.audit_input import ObservedNode
 from bayplan.auditing.layout import CLOUD, HOST, LEVELS, RACK, REGION, ZONE
 from bayplan.errors import Fault, InputError
+from bayplan.wire.observed import ObservedNode
 
 # The names of the levels in inventories, including the columns of `openstack server list --long`.
 _LEVEL_OF_NAME = {

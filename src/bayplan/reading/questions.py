@@ -6,61 +6,38 @@ Does not answer them, except those of `decide admission`, which need no index.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
+from bayplan.controllers.desired_state import DesiredState
 from bayplan.enforcing import pod_guard
 from bayplan.errors import Fault, InputError
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.mapping import bindings, disruption_budgets, pods, storage, targets
+from bayplan.mapping import bindings, disruption_budgets, pods, targets
 from bayplan.mapping.bindings import LabelKeys
 from bayplan.model import timestamps
 from bayplan.model.semantics import PRESETS, Semantics, for_fleets
 from bayplan.model.workloads import Workload
 from bayplan.placing import place_bindings
 from bayplan.preempting.disruption_budgets import DisruptionBudgets
-from bayplan.reading import scheduler_config
+from bayplan.reading import cluster, scheduler_config
 from bayplan.rules.profiles import SchedulerProfile
 from bayplan.validating import admission, structure_faults
 from bayplan.validating.fields import Cause
 from bayplan.validating.guard import GuardSettings
 from bayplan.validating.structure import Nulls
-from bayplan.wire.controllers import Controller, PodDisruptionBudget, PriorityClass, ReplicationController, Service
+from bayplan.wire import kinds
 from bayplan.wire.fleets import Cluster, ResourceBinding
+from bayplan.wire.kinds import ApiKind, Trait
 from bayplan.wire.meta import ApiObject
 from bayplan.wire.nodes import Namespace, Node
 from bayplan.wire.placements import WirePlacement
 from bayplan.wire.pods import Pod
-from bayplan.wire.storage import (
-    CsiDriver,
-    CsiNode,
-    CsiStorageCapacity,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    VolumeAttachment,
-    WireStorageClass,
-)
 
 GUARD = "guard"
 _EXPECTED = f'options.rules: expected "{GUARD}", or {{"{GUARD}": SETTINGS}}'
-
-
-_OBJECT_TYPES: dict[str, type[ApiObject]] = {
-    "Service": Service,
-    "ReplicaSet": Controller,
-    "StatefulSet": Controller,
-    "ReplicationController": ReplicationController,
-    "PriorityClass": PriorityClass,
-    "PersistentVolume": PersistentVolume,
-    "PersistentVolumeClaim": PersistentVolumeClaim,
-    "StorageClass": WireStorageClass,
-    "CSINode": CsiNode,
-    "VolumeAttachment": VolumeAttachment,
-    "CSIDriver": CsiDriver,
-    "CSIStorageCapacity": CsiStorageCapacity,
-}
 
 
 class QuestionOptions(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
@@ -125,51 +102,31 @@ def pod_situation_of(question: PodQuestion) -> PodSituation:
 
 def _objects(objects: list[dict[str, Any]], index: PlacementIndex) -> pods.SpreadContext:
     """Add the storage objects to the index; returns the context in which pods are mapped."""
-    spread_context = pods.SpreadContext(services={}, controllers={}, priorities={})
-    for found in _decoded_objects(objects, _OBJECT_TYPES):
-        match found:
-            case Service():
-                spread_context.add_service(found)
-            case Controller() | ReplicationController():
-                spread_context.add_controller(found)
-            case PriorityClass():
-                spread_context.add_priority_class(found)
-            case PersistentVolume():
-                volume = storage.volume_of(found)
-                index.set_volume(volume.name, volume)
-            case PersistentVolumeClaim():
-                claim = storage.claim_of(found)
-                index.set_claim(claim.key, claim)
-            case WireStorageClass():
-                storage_class = storage.storage_class_of(found)
-                index.set_storage_class(storage_class.name, storage_class)
-            case CsiNode():
-                index.set_stored("attach_limits", found.metadata.name, storage.attach_limits_of(found))
-            case VolumeAttachment():
-                index.set_stored("attachments", found.metadata.name, storage.attachment_of(found))
-            case CsiDriver():
-                index.set_stored("metering_drivers", found.metadata.name, found.spec.storage_capacity or None)
-            case CsiStorageCapacity():
-                key = f"{found.metadata.namespace}/{found.metadata.name}"
-                index.set_stored("space", key, storage.space_of(found))
-    return spread_context
+    # The question has lists of its own for nodes, pods and namespaces.
+    rows = [row for row in kinds.having(Trait.DECIDES) if row.held_in not in PodQuestion.__struct_fields__]
+    state = _decoded_objects(objects, rows)
+    cluster.add_storage(state, index)
+    return cluster.spread_context_of(state)
 
 
-def _decoded_objects(objects: list[dict[str, Any]], types: Mapping[str, type[ApiObject]]) -> list[ApiObject]:
+def _decoded_objects(objects: list[dict[str, Any]], rows: Iterable[ApiKind]) -> DesiredState:
     """The objects of these kinds; raises InputError with the faults of all of them."""
-    found: list[ApiObject] = []
+    state, by_name = DesiredState(), {row.kind: row for row in rows}
     faults: list[Fault] = []
     for position, written in enumerate(objects):
         kind = written.get("kind")
-        if not isinstance(kind, str) or kind not in types:
+        row = by_name.get(kind) if isinstance(kind, str) else None
+        if row is None or row.wire_type is None:
             continue
         try:
-            found.append(structure_faults.convert(written, types[kind], f"objects[{position}]"))
+            found: ApiObject = structure_faults.convert(written, row.wire_type, f"objects[{position}]")
         except InputError as error:
             faults += error.faults
+        else:
+            state.list_of(row).append(found)
     if faults:
         raise InputError(faults)
-    return found
+    return state
 
 
 class FleetQuestion(msgspec.Struct, rename="camel"):
@@ -200,8 +157,8 @@ def fleet_situation_of(question: FleetQuestion) -> FleetSituation:
         if resource.get("kind") == "Namespace":
             metadata = resource.get("metadata") or {}
             index.set_namespace(metadata.get("name") or "", metadata.get("labels") or {})
-    for cluster in question.clusters:
-        index.add_target(targets.target_of_cluster(cluster))
+    for member in question.clusters:
+        index.add_target(targets.target_of_cluster(member))
     binding = question.binding
     own = {
         (
@@ -265,14 +222,14 @@ def preemption_situation_of(question: PodQuestion) -> PreemptionSituation:
     """As for `decide pods`, with PodDisruptionBudgets; pending pods count if they are nominated."""
     _check_times(question)
     situation = pod_situation_of(question)
-    budgets = _decoded_objects(question.objects, {"PodDisruptionBudget": PodDisruptionBudget})
+    budgets = _decoded_objects(question.objects, kinds.held_in("disruption_budgets")).disruption_budgets
     pending = [pod for pod in question.pods if not pod.spec.node_name and pod.status.phase not in pods.FINISHED]
     workloads = [pods.workload_of(pod, situation.spread_context) for pod in pending]
     return PreemptionSituation(
         situation.index,
         situation.workload,
         situation.profile,
-        DisruptionBudgets(disruption_budgets.budget_of(one) for one in budgets if isinstance(one, PodDisruptionBudget)),
+        DisruptionBudgets(map(disruption_budgets.budget_of, budgets)),
         [(workload, workload.nominated_target) for workload in workloads],
     )
 

@@ -1,15 +1,13 @@
 """
 The causes for which an API server rejects an object, dispatched by its kind. No rule is defined here.
 
-A kind without rules is admitted; a new kind is a new row of `_KINDS`. `validate` covers what decides where pods are
+A kind without rules is admitted, apart from its pod template. `validate` covers what decides where pods are
 scheduled. `validate_all` adds the rules on how pods run, which placing pods does not need.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-
-import msgspec
 
 from bayplan.validating import (
     bindings,
@@ -23,53 +21,32 @@ from bayplan.validating import (
 )
 from bayplan.validating.fields import Cause, Field
 from bayplan.validating.pod_runtime import pod_specs
+from bayplan.wire import kinds
+from bayplan.wire.kinds import ApiKind, Trait
 
-_TEMPLATE = ("spec", "template")
-_CRON_TEMPLATE = ("spec", "jobTemplate", "spec", "template")
-
-
-class _KindRules(msgspec.Struct, frozen=True):
-    """
-    The rules of one kind.
-
-    `group` is its API group and `template` the path to its pod template, if it has one. A kind with `has_placement` has
-    a Karmada placement. `schema` is validated before any webhook and apart from `validate`.
-    """
-
-    group: str
-    validate: Callable[[Field], list[Cause]]
-    template: tuple[str, ...] = ()
-    has_placement: bool = False
-    schema: Callable[[Field], list[Cause]] | None = None
-
-
-_POLICIES, _BINDINGS = "policy.karmada.io", "work.karmada.io"
-_KINDS: dict[str, _KindRules] = {
-    "Pod": _KindRules("", pods.validate_pod),
-    "Deployment": _KindRules("apps", controllers.validate_deployment, _TEMPLATE),
-    "ReplicaSet": _KindRules("apps", controllers.validate_deployment, _TEMPLATE),
-    "StatefulSet": _KindRules("apps", controllers.validate_stateful_set, _TEMPLATE),
-    "DaemonSet": _KindRules("apps", controllers.validate_daemon_set, _TEMPLATE),
-    "Job": _KindRules("batch", controllers.validate_job, _TEMPLATE),
-    "CronJob": _KindRules("batch", controllers.validate_cron_job, _CRON_TEMPLATE),
-    "ReplicationController": _KindRules("", controllers.validate_replication_controller, _TEMPLATE),
-    "PodDisruptionBudget": _KindRules("policy", disruption_budgets.validate_disruption_budget),
-    "PropagationPolicy": _KindRules(
-        _POLICIES, policies.validate_propagation_policy, has_placement=True, schema=policies.validate_schema
-    ),
-    "ClusterPropagationPolicy": _KindRules(
-        _POLICIES, policies.validate_cluster_propagation_policy, has_placement=True, schema=policies.validate_schema
-    ),
-    "ResourceBinding": _KindRules(_BINDINGS, bindings.validate_resource_binding, has_placement=True),
-    "ClusterResourceBinding": _KindRules(_BINDINGS, bindings.validate_cluster_resource_binding, has_placement=True),
+# The rules of each kind, beside those on pod templates and placements.
+_RULES: dict[str, Callable[[Field], list[Cause]]] = {
+    "Pod": pods.validate_pod,
+    "Deployment": controllers.validate_deployment,
+    "ReplicaSet": controllers.validate_deployment,
+    "StatefulSet": controllers.validate_stateful_set,
+    "DaemonSet": controllers.validate_daemon_set,
+    "Job": controllers.validate_job,
+    "CronJob": controllers.validate_cron_job,
+    "ReplicationController": controllers.validate_replication_controller,
+    "PodDisruptionBudget": disruption_budgets.validate_disruption_budget,
+    "PropagationPolicy": policies.validate_propagation_policy,
+    "ClusterPropagationPolicy": policies.validate_cluster_propagation_policy,
+    "ResourceBinding": bindings.validate_resource_binding,
+    "ClusterResourceBinding": bindings.validate_cluster_resource_binding,
 }
 
 
 def validate(obj: dict[str, object]) -> list[Cause]:
     """The causes for rejecting the decoded object, apart from how its pods run: none if it is admitted."""
-    rules, field = _rules_of(obj), Field("", obj)
-    found = rules.validate(field) if rules else []
-    if rules and rules.has_placement:
+    row, field = _row_of(obj), Field("", obj)
+    found = _RULES[row.kind](field) if row is not None and row.kind in _RULES else []
+    if row is not None and Trait.HAS_PLACEMENT in row.traits:
         return found
     # An object without a placement of its own may be a resource template with a placement annotation.
     extensions = placement_annotation.validate_extensions(field["metadata"])
@@ -97,32 +74,30 @@ def validate_all(obj: dict[str, object]) -> list[Cause]:
 
 def validate_schema(obj: dict[str, object]) -> list[Cause]:
     """The causes for which the schema of the object's kind rejects it, before any webhook is called."""
-    rules = _rules_of(obj)
-    return rules.schema(Field("", obj)) if rules and rules.schema else []
+    row = _row_of(obj)
+    return policies.validate_schema(Field("", obj)) if row is not None and row.held_in == "policies" else []
 
 
 def pod_or_template(obj: dict[str, object]) -> Field | None:
     """The pod, or the pod template of the object; None if the object creates no pods."""
-    rules = _rules_of(obj)
-    if rules is None or not (rules.template or rules.validate is pods.validate_pod):
+    row = _row_of(obj)
+    if row is None or row.pod_path is None:
         return None
     field = Field("", obj)
-    for name in rules.template:
+    for name in row.pod_path:
         field = field[name]
     return field
 
 
 def has_placement(obj: dict[str, object]) -> bool:
     """Whether the object is of a kind that has a Karmada placement."""
-    rules = _rules_of(obj)
-    return rules is not None and rules.has_placement
+    row = _row_of(obj)
+    return row is not None and Trait.HAS_PLACEMENT in row.traits
 
 
-def _rules_of(obj: dict[str, object]) -> _KindRules | None:
-    """The rules of the object's kind; a kind of the same name in another group has none."""
-    rules = _KINDS.get(str(obj.get("kind")))
-    version = obj.get("apiVersion")
-    if rules is None or not isinstance(version, str):
-        return rules
-    group = version.split("/")[0] if "/" in version else ""
-    return rules if group == rules.group else None
+def _row_of(obj: dict[str, object]) -> ApiKind | None:
+    """The kind of the object, if it is known; without a version, the one with its name."""
+    kind, version = str(obj.get("kind")), obj.get("apiVersion")
+    if not isinstance(version, str):
+        return next((row for row in kinds.KINDS.values() if row.kind == kind), None)
+    return kinds.KINDS.get((version.split("/")[0] if "/" in version else "", kind))

@@ -24,17 +24,13 @@ from bayplan.queueing.scheduling_queue import PendingPod, QueueStage, Scheduling
 from bayplan.queueing.unschedulable_pods import UnschedulablePods
 from bayplan.reading import quota_limits
 from bayplan.wire.controllers import PodDisruptionBudget, Service
-from bayplan.wire.meta import ApiObject
 from bayplan.wire.nodes import Node
+from bayplan.wire.observed import ObservedConfigMap
 from bayplan.wire.pods import Pod
 from bayplan.wire.storage import PersistentVolume
 
 RESOURCE_CLAIMS_UNSUPPORTED = "pods with spec.resourceClaims (dynamic resource allocation) are left to kube-scheduler"
 OUTDATED_GENERATION = -1  # equals no generation of the spread context
-
-
-class QuotaConfigMap(ApiObject):
-    data: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 class LiveSpreadContext:
@@ -297,9 +293,9 @@ class ClusterState:
     def put_budget(self, written: PodDisruptionBudget) -> None:
         self.budgets.put(disruption_budgets.budget_of(written))
 
-    def put_quota(self, written: QuotaConfigMap) -> None:
+    def put_quota(self, written: ObservedConfigMap) -> None:
         """Set the quota limits. Limits that cannot be read leave the previous ones in force."""
-        self.quota_limits = quota_limits.limits_of(written.data)
+        self.quota_limits = quota_limits.limits_of(written.data or {})
 
     def drop_quota(self) -> None:
         self.quota_limits = NO_LIMITS

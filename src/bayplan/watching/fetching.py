@@ -11,43 +11,21 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from bayplan.kube_api import resources
 from bayplan.kube_api.connection import Connection
 from bayplan.kube_api.decoding import DECODE_ERRORS
 from bayplan.kube_api.errors import ForbiddenError, GoneError, NotFoundError, WrongServerError
 from bayplan.kube_api.resources import PODS, Resource
 from bayplan.reading.documents import Source
+from bayplan.wire import kinds
+from bayplan.wire.kinds import Trait
 
 PAGE_SIZE = 500
 MAX_PAGED_LIST_ATTEMPTS = 4
-NODES = Resource("", "v1", "nodes", namespaced=False)
+NODES = resources.of_kind("Node")
 # A decision needs these. Without an optional resource the answer is less exact, and a note says so.
 REQUIRED_RESOURCES = (NODES, PODS)
-OPTIONAL_RESOURCES = (
-    Resource("", "v1", "namespaces", namespaced=False),
-    Resource("", "v1", "services"),
-    Resource("", "v1", "replicationcontrollers"),
-    Resource("", "v1", "persistentvolumes", namespaced=False),
-    Resource("", "v1", "persistentvolumeclaims"),
-    Resource("apps", "v1", "deployments"),
-    Resource("apps", "v1", "replicasets"),
-    Resource("apps", "v1", "statefulsets"),
-    Resource("apps", "v1", "daemonsets"),
-    Resource("batch", "v1", "jobs"),
-    Resource("policy", "v1", "poddisruptionbudgets"),
-    Resource("scheduling.k8s.io", "v1", "priorityclasses", namespaced=False),
-    Resource("storage.k8s.io", "v1", "storageclasses", namespaced=False),
-    Resource("storage.k8s.io", "v1", "csinodes", namespaced=False),
-    Resource("storage.k8s.io", "v1", "volumeattachments", namespaced=False),
-    Resource("storage.k8s.io", "v1", "csidrivers", namespaced=False),
-    Resource("storage.k8s.io", "v1", "csistoragecapacities"),
-)
-FLEET_CLUSTERS = Resource("cluster.karmada.io", "v1alpha1", "clusters", namespaced=False)
-FLEET_RESOURCES = (
-    Resource("policy.karmada.io", "v1alpha1", "propagationpolicies"),
-    Resource("policy.karmada.io", "v1alpha1", "clusterpropagationpolicies", namespaced=False),
-    Resource("work.karmada.io", "v1alpha2", "resourcebindings"),
-    Resource("work.karmada.io", "v1alpha2", "clusterresourcebindings", namespaced=False),
-)
+FLEET_CLUSTERS = resources.of_kind("Cluster")
 
 
 class _ListMeta(msgspec.Struct, rename="camel"):
@@ -59,6 +37,17 @@ class _Envelope(msgspec.Struct):
 
 
 _envelope = msgspec.json.Decoder(_Envelope)
+
+
+def optional_resources() -> list[Resource]:
+    """The resources of all other kinds of Kubernetes that are decoded, group by group."""
+    rows = sorted((row for row in kinds.decoded() if not row.is_karmada), key=lambda row: row.group)
+    return [found for found in map(resources.resource_of, rows) if found not in REQUIRED_RESOURCES]
+
+
+def fleet_resources() -> list[Resource]:
+    """What a fleet has beside its clusters: everything with a placement."""
+    return [resources.resource_of(row) for row in kinds.having(Trait.HAS_PLACEMENT)]
 
 
 class ObjectToFetch(msgspec.Struct, frozen=True):
@@ -97,9 +86,9 @@ class ClusterFetcher:
                 raise
             clusters = []  # 403 comes before 404: the resource need not exist
         yield from clusters
-        for resource in (*REQUIRED_RESOURCES, *(FLEET_RESOURCES if clusters else ())):
+        for resource in (*REQUIRED_RESOURCES, *(fleet_resources() if clusters else ())):
             yield from self._list(resource, runner)
-        for resource in OPTIONAL_RESOURCES:
+        for resource in optional_resources():
             try:
                 yield from self._list(resource, runner)
             except (ForbiddenError, NotFoundError) as error:

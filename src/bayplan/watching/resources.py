@@ -10,51 +10,23 @@ from typing import Any
 import msgspec
 
 from bayplan.errors import InputError
+from bayplan.kube_api import resources
 from bayplan.kube_api.decoding import Key, Undecodable
 from bayplan.kube_api.listing import ALL, Selection
-from bayplan.kube_api.resources import PODS, Resource
+from bayplan.kube_api.resources import Resource
 from bayplan.mapping import selectors, storage
 from bayplan.model import labels
 from bayplan.model.labels import Selector
 from bayplan.model.workloads import WorkloadKey
 from bayplan.reading.quota_limits import CONFIG_MAP
-from bayplan.watching.cluster_state import ClusterState, QuotaConfigMap
-from bayplan.wire.controllers import PodDisruptionBudget, Service
-from bayplan.wire.meta import ApiObject, LabelSelector, WireObject
-from bayplan.wire.nodes import Node
-from bayplan.wire.pods import Pod
-from bayplan.wire.storage import (
-    CsiDriver,
-    CsiNode,
-    CsiStorageCapacity,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    VolumeAttachment,
-    WireStorageClass,
-)
+from bayplan.watching.cluster_state import ClusterState
+from bayplan.wire import kinds
+from bayplan.wire.controllers import ReplicationController, SelectorController, SelectorMapController
+from bayplan.wire.kinds import ApiKind, Trait
+from bayplan.wire.meta import ApiObject
+from bayplan.wire.observed import ObservedConfigMap
 
-STORAGE = "storage.k8s.io"
 log = logging.getLogger("bayplan.watch")
-
-
-class WatchedSelectorSpec(WireObject):
-    selector: LabelSelector | None = None
-
-
-class SelectorController(ApiObject):
-    """A ReplicaSet or StatefulSet, of which only the selector is read."""
-
-    spec: WatchedSelectorSpec = msgspec.field(default_factory=WatchedSelectorSpec)
-
-
-class WatchedSelectorMapSpec(WireObject):
-    selector: dict[str, str] | None = None
-
-
-class SelectorMapController(ApiObject):
-    """A ReplicationController, whose selector is a map of labels."""
-
-    spec: WatchedSelectorMapSpec = msgspec.field(default_factory=WatchedSelectorMapSpec)
 
 
 class WatchedResource(msgspec.Struct, frozen=True):
@@ -73,65 +45,29 @@ def scheduling_resources(state: ClusterState) -> tuple[WatchedResource, ...]:
 
     Nodes and namespaces precede pods, so that each pod is counted on its node when it is added.
     """
-    index = state.index
+    index, spread = state.index, state.spread_context
     return (
+        _stored("Namespace", lambda written: written.metadata.labels or {}, index.set_namespace),
+        _watched("Node", state.put_node, lambda key, _uid: state.drop_node(key.name)),
+        _stored("StorageClass", storage.storage_class_of, index.set_storage_class),
+        _stored("CSINode", storage.attach_limits_of, partial(index.set_stored, "attach_limits")),
+        _stored("VolumeAttachment", storage.attachment_of, partial(index.set_stored, "attachments")),
         _stored(
-            _cluster("", "namespaces"), ApiObject, lambda written: written.metadata.labels or {}, index.set_namespace
-        ),
-        WatchedResource(_cluster("", "nodes"), Node, state.put_node, lambda key, _uid: state.drop_node(key.name)),
-        _stored(
-            _cluster(STORAGE, "storageclasses"), WireStorageClass, storage.storage_class_of, index.set_storage_class
-        ),
-        _stored(
-            _cluster(STORAGE, "csinodes"), CsiNode, storage.attach_limits_of, partial(index.set_stored, "attach_limits")
-        ),
-        _stored(
-            _cluster(STORAGE, "volumeattachments"),
-            VolumeAttachment,
-            storage.attachment_of,
-            partial(index.set_stored, "attachments"),
-        ),
-        _stored(
-            _cluster(STORAGE, "csidrivers"),
-            CsiDriver,
+            "CSIDriver",
             lambda written: written.spec.storage_capacity or None,
             partial(index.set_stored, "metering_drivers"),
         ),
-        _stored(
-            Resource(STORAGE, "v1", "csistoragecapacities"),
-            CsiStorageCapacity,
-            storage.space_of,
-            partial(index.set_stored, "space"),
-        ),
-        WatchedResource(
-            _cluster("", "persistentvolumes"),
-            PersistentVolume,
-            state.put_volume,
-            lambda key, _uid: state.drop_volume(key.name),
-        ),
-        _stored(Resource("", "v1", "persistentvolumeclaims"), PersistentVolumeClaim, storage.claim_of, index.set_claim),
-        WatchedResource(
-            Resource("policy", "v1", "poddisruptionbudgets"),
-            PodDisruptionBudget,
+        _stored("CSIStorageCapacity", storage.space_of, partial(index.set_stored, "space")),
+        _watched("PersistentVolume", state.put_volume, lambda key, _uid: state.drop_volume(key.name)),
+        _stored("PersistentVolumeClaim", storage.claim_of, index.set_claim),
+        _watched(
+            "PodDisruptionBudget",
             state.put_budget,
             lambda key, _uid: state.budgets.drop(key.namespace, key.name),
         ),
-        WatchedResource(
-            Resource("", "v1", "services"),
-            Service,
-            state.spread_context.put_service,
-            lambda key, _uid: state.spread_context.drop_service(key.namespace, key.name),
-        ),
-        _controller("ReplicaSet", Resource("apps", "v1", "replicasets"), state),
-        _controller("StatefulSet", Resource("apps", "v1", "statefulsets"), state),
-        _controller(
-            "ReplicationController",
-            Resource("", "v1", "replicationcontrollers"),
-            state,
-            SelectorMapController,
-            lambda selector: labels.equals(selector or {}),
-        ),
-        WatchedResource(PODS, Pod, state.put_pod, lambda key, uid: state.drop_pod(WorkloadKey(str(key)), uid)),
+        _watched("Service", spread.put_service, lambda key, _uid: spread.drop_service(key.namespace, key.name)),
+        *(_controller(row, state) for row in kinds.having(Trait.SPREADS)),
+        _watched("Pod", state.put_pod, lambda key, uid: state.drop_pod(WorkloadKey(str(key)), uid)),
     )
 
 
@@ -139,45 +75,43 @@ def quota_resource(state: ClusterState) -> WatchedResource:
     """Return the single ConfigMap that holds the quota limits; no other ConfigMap is read."""
     namespace, _, name = CONFIG_MAP.partition("/")
     return WatchedResource(
-        Resource("", "v1", "configmaps"),
-        QuotaConfigMap,
+        resources.of_kind("ConfigMap"),
+        ObservedConfigMap,
         state.put_quota,
         lambda _key, _uid: state.drop_quota(),
         Selection(namespace=namespace, field_selector=f"metadata.name={name}"),
     )
 
 
-def _cluster(group: str, plural: str) -> Resource:
-    return Resource(group, "v1", plural, namespaced=False)
+def _watched(kind: str, put: Callable[[Any], None], drop: Callable[[Key, str], None]) -> WatchedResource:
+    row = kinds.named(kind)
+    assert row.wire_type is not None
+    return WatchedResource(resources.resource_of(row), row.wire_type, put, drop)
 
 
-def _stored(
-    resource: Resource, item_type: type[Any], read: Callable[[Any], Any], store: Callable[[str, Any], None]
-) -> WatchedResource:
+def _stored(kind: str, read: Callable[[Any], Any], store: Callable[[str, Any], None]) -> WatchedResource:
     """A resource whose objects the index stores by key; storing None removes one."""
-    return WatchedResource(
-        resource,
-        item_type,
-        lambda written: store(str(_key(written)), read(written)),
-        lambda key, _uid: store(str(key), None),
+    return _watched(
+        kind, lambda written: store(str(_key(written)), read(written)), lambda key, _uid: store(str(key), None)
     )
 
 
-def _controller(
-    kind: str,
-    resource: Resource,
-    state: ClusterState,
-    item_type: type[Any] = SelectorController,
-    read_selector: Callable[[Any], Selector | None] = selectors.selector_of,
-) -> WatchedResource:
+def _controller(row: ApiKind, state: ClusterState) -> WatchedResource:
+    """A controller, of which only the selector is read."""
+
     def put(written: SelectorController | SelectorMapController) -> None:
         key = _key(written)
-        state.spread_context.put_controller(kind, key.namespace, key.name, read_selector(written.spec.selector))
+        if isinstance(written, SelectorMapController):
+            selector: Selector | None = labels.equals(written.spec.selector or {})
+        else:
+            selector = selectors.selector_of(written.spec.selector)
+        state.spread_context.put_controller(row.kind, key.namespace, key.name, selector)
 
     def drop(key: Key, _uid: str) -> None:
-        state.spread_context.put_controller(kind, key.namespace, key.name, None)
+        state.spread_context.put_controller(row.kind, key.namespace, key.name, None)
 
-    return WatchedResource(resource, item_type, put, drop)
+    item_type = SelectorMapController if row.wire_type is ReplicationController else SelectorController
+    return WatchedResource(resources.resource_of(row), item_type, put, drop)
 
 
 def _key(written: ApiObject) -> Key:

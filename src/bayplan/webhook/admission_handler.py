@@ -27,7 +27,7 @@ from bayplan.validating.guard import GuardSettings, Requester
 from bayplan.webhook import reviews
 from bayplan.webhook.reviewers import BindReviewer, ClusterView, QuotaReviewer
 from bayplan.webhook.reviews import ALLOWED, AdmissionRequest, AdmissionResponse
-from bayplan.wire import conversion
+from bayplan.wire import conversion, kinds
 from bayplan.wire.meta import ApiObject, ObjectReference
 from bayplan.wire.pods import Pod
 
@@ -35,7 +35,7 @@ EXEMPT_NAMESPACE = "kube-system"
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"  # marks a static pod, which the kubelet runs in any case
 # Errors that appear only when the object of a review is decoded: invalid UTF-8 and excessive nesting.
 _DECODE_ERRORS = (UnicodeDecodeError, RecursionError)
-KARMADA_GROUPS = ("policy.karmada.io", "work.karmada.io")
+KARMADA_GROUPS = frozenset(row.group for row in kinds.having(kinds.Trait.HAS_PLACEMENT))
 # They create pods and ReplicaSets from templates that other users wrote (pkg/controller).
 CONTROLLERS = frozenset(
     {

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from bayplan.errors import ClusterError
-from bayplan.kube_api import listing, writes
+from bayplan.kube_api import listing, resources, writes
 from bayplan.kube_api.connection import Connection
 from bayplan.kube_api.errors import ConflictError, NotFoundError
 from bayplan.kube_api.listing import Restarted, Selection
@@ -21,7 +21,7 @@ from bayplan.webhook.certificates import CertificateChain
 from bayplan.webhook.manifests import Patch
 from bayplan.wire.pods import Pod
 
-SECRETS = Resource("", "v1", "secrets")
+SECRETS = resources.of_kind("Secret")
 SECRET = "bayplan-webhook-certificates"  # noqa: S105 (a name)
 _CHAIN, _BUNDLE = "chain.json", "ca.crt"
 _NO_NODE = "spec.nodeName="

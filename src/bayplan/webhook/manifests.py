@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import urllib.parse
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -14,8 +14,9 @@ from bayplan.validating.placement_annotation import PLACEMENT_ANNOTATION
 from bayplan.webhook import serving
 from bayplan.webhook.admission_handler import EXEMPT_NAMESPACE
 from bayplan.webhook.certificates import InjectBundle
+from bayplan.wire import kinds
+from bayplan.wire.kinds import ApiKind
 
-API_VERSION = "admissionregistration.k8s.io/v1"
 VALIDATING, MUTATING = "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"
 NAME = "bayplan"
 _NAMESPACE_LABEL = "kubernetes.io/metadata.name"
@@ -72,14 +73,15 @@ class _Rule(msgspec.Struct, frozen=True):
         }
 
 
-_WORKLOADS = (
-    _Rule(["apps"], ["v1"], ["deployments", "replicasets", "statefulsets", "daemonsets"]),
-    _Rule(["batch"], ["v1"], ["jobs", "cronjobs"]),
-    _Rule([""], ["v1"], ["replicationcontrollers"]),
-)
-_POLICIES = (_Rule(["policy.karmada.io"], ["v1alpha1"], ["propagationpolicies", "clusterpropagationpolicies"]),)
+def _rules(rows: Iterable[ApiKind]) -> list[_Rule]:
+    """One rule for the kinds of each group and version."""
+    by_version: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        by_version.setdefault((row.group, row.version), []).append(row.plural)
+    return [_Rule([group], [version], plurals) for (group, version), plurals in by_version.items()]
+
+
 _BINDINGS = (_Rule([""], ["v1"], ["pods/binding", "bindings"], ["CREATE"]),)
-_PODS = _Rule([""], ["v1"], ["pods"])
 
 
 def manifests(
@@ -115,16 +117,17 @@ def manifests(
             **more,
         }
 
+    pods = _rules([kinds.KINDS[kinds.POD]])
     validating = [
-        webhook("pods", serving.PODS, [_PODS], _CALL_CONDITION),
-        webhook("workloads", serving.WORKLOADS, _WORKLOADS),
-        webhook("policies", serving.POLICIES, _POLICIES),
+        webhook("pods", serving.PODS, pods, _CALL_CONDITION),
+        webhook("workloads", serving.WORKLOADS, _rules(row for row in kinds.KINDS.values() if row.pod_path)),
+        webhook("policies", serving.POLICIES, _rules(kinds.held_in("policies"))),
         webhook("bindings", serving.BINDINGS, _BINDINGS),
     ]
     found = [_configuration(VALIDATING, validating)]
     if mutate:
         more = {"sideEffects": "None", "reinvocationPolicy": "IfNeeded"}
-        found.append(_configuration(MUTATING, [webhook("defaults", serving.MUTATE, [_PODS], _ANNOTATED, **more)]))
+        found.append(_configuration(MUTATING, [webhook("defaults", serving.MUTATE, pods, _ANNOTATED, **more)]))
     return found
 
 
@@ -152,8 +155,9 @@ def _injections(configurations: Sequence[dict[str, Any]], bundle: bytes) -> Iter
 
 
 def _resource(kind: str) -> str:
-    return f"{API_VERSION}/{kind.lower()}s"
+    row = kinds.named(kind)
+    return f"{row.api_version}/{row.plural}"
 
 
 def _configuration(kind: str, webhooks: list[dict[str, Any]]) -> dict[str, Any]:
-    return {"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": NAME}, "webhooks": webhooks}
+    return {"apiVersion": kinds.named(kind).api_version, "kind": kind, "metadata": {"name": NAME}, "webhooks": webhooks}

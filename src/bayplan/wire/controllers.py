@@ -66,6 +66,26 @@ class ReplicationController(ApiObject):
     spec: ReplicationControllerSpec = msgspec.field(default_factory=ReplicationControllerSpec)
 
 
+class SelectorSpec(WireObject):
+    selector: LabelSelector | None = None
+
+
+class SelectorController(ApiObject):
+    """A controller of which only the selector is read, so that watching takes little memory."""
+
+    spec: SelectorSpec = msgspec.field(default_factory=SelectorSpec)
+
+
+class SelectorMapSpec(WireObject):
+    selector: dict[str, str] | None = None
+
+
+class SelectorMapController(ApiObject):
+    """A ReplicationController of which only the selector is read: a map of labels."""
+
+    spec: SelectorMapSpec = msgspec.field(default_factory=SelectorMapSpec)
+
+
 AnyController = Controller | ReplicationController
 
 

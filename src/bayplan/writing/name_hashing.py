@@ -162,8 +162,7 @@ class Renaming:
 
     def kind(self, text: str) -> str:
         """The new name of a kind; only public kinds keep theirs."""
-        public = text in KINDS or text in kinds.CLUSTER_WIDE_TEMPLATES or not text
-        return text if public else self._token(text).capitalize()
+        return text if text in KINDS or not text else self._token(text).capitalize()
 
     def label_key(self, text: str) -> str:
         """The new key of a label, taint or topology."""
@@ -289,7 +288,7 @@ def _if_matching(pattern: re.Pattern[str], text: str) -> str:
 
 
 DOMAINS = ("kubernetes.io", "k8s.io", "x-k8s.io", "karmada.io", "bayplan.io", "scs.community")
-GROUPS = frozenset({"", "apps", "batch", "policy", "extensions", "autoscaling"})
+GROUPS = frozenset({"extensions", *(row.group for row in kinds.KINDS.values() if "." not in row.group)})
 # Keys without a prefix that Kubernetes, kubeadm or Karmada set, and the fields of field selectors.
 KEYS = frozenset({
     "app", "cluster", "component", "controller-revision-hash", "controller-uid", "job-name", "k8s-app", "metadata.name",
@@ -301,11 +300,7 @@ ROLES = frozenset({"control-plane", "etcd", "infra", "ingress", "master", "node"
 RESOURCES = frozenset({"count", "cpu", "ephemeral-storage", "memory", "pods", "storage"})
 # Karmada ignores objects whose names begin with these prefixes, so the prefixes stay.
 NAME_PREFIXES = ("kube-", "karmada-es-")
-KINDS = frozenset({
-    *kinds.BUILT_IN, *kinds.KARMADA, "ConfigMap", "CronJob", "Endpoints", "EndpointSlice", "HorizontalPodAutoscaler",
-    "Ingress", "LimitRange", "NetworkPolicy", "ResourceQuota", "Role", "RoleBinding", "Secret", "ServiceAccount",
-    "ServiceExport", "ServiceImport",
-})  # fmt: skip
+KINDS = frozenset(row.kind for row in kinds.KINDS.values())
 _NAMES = """
     default kube-system kube-public kube-node-lease karmada-system karmada-cluster kubernetes
     default-scheduler bayplan system-node-critical system-cluster-critical

@@ -24,14 +24,14 @@ from bayplan.wire.placements import WirePlacement
 from bayplan.wire.pods import Pod
 from bayplan.writing.name_hashing import Encoded, Renaming
 
-EXCLUDED_KINDS = ("Secret", "ConfigMap")
+EXCLUDED_KINDS = frozenset(row.kind for row in kinds.having(kinds.Trait.CONFIDENTIAL))
 _READ_PREFIXES = ("bayplan.io/", "propagationpolicy.karmada.io/", "clusterpropagationpolicy.karmada.io/")
 _READ_ANNOTATIONS = frozenset({
     BIND_COMPLETED, CLASS_ANNOTATION, SELECTED_NODE, IS_DEFAULT_CLASS, INDEX_KEY, APPLIED_PLACEMENT,
     "kubernetes.io/config.mirror", "cluster.x-k8s.io/cluster-name", "cluster.x-k8s.io/machine",
     "cluster.x-k8s.io/owner-kind", "cluster.x-k8s.io/owner-name",
 })  # fmt: skip
-_BINDINGS = ("ResourceBinding", "ClusterResourceBinding")
+_BINDINGS = frozenset(row.kind for row in kinds.held_in("bindings"))
 
 
 class Snapshot(msgspec.Struct):
@@ -65,10 +65,9 @@ class Snapshot(msgspec.Struct):
 
 def snapshot_of(inputs: Inputs, pods: Sequence[Pod]) -> Snapshot:
     """All objects that were read, with the templates of a fleet; kinds that may hold secrets are excluded."""
-    known = dict.fromkeys((*kinds.BUILT_IN, *kinds.KARMADA))
     lists: dict[int, list[Any]] = {}
-    for kind in known:
-        found = inputs.list_of(kind)
+    for row in kinds.decoded():
+        found = inputs.list_of(row)
         lists[id(found)] = found  # kinds can share a list
     objects: list[ApiObject] = [one for found in lists.values() for one in found]
     objects.extend(pods)
