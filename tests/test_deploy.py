@@ -10,7 +10,13 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from bayplan.cli import main
+from bayplan.cli import audit_live, main
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.model.semantics import UPSTREAM
+from bayplan.watching import resources
+from bayplan.watching.cluster_state import ClusterState
+from bayplan.watching.fetching import NODES
+from bayplan.wire import kinds
 
 ROOT = pathlib.Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "how-to" / "run-the-scheduler.md"
@@ -74,3 +80,50 @@ def test_the_shipped_manifests_are_valid_and_cause_no_warning(manifests, tmp_pat
     done = CliRunner().invoke(main.cli, ["validate", "-f", str(tmp_path / "all.yaml")])
     assert done.exit_code == 0, done.output
     assert "warning" not in done.output.lower()
+
+
+# The rights and rules that follow from the registry of kinds
+
+
+def documents(name, kind):
+    return [one for one in yaml.safe_load_all((ROOT / "deploy" / name).read_text()) if one["kind"] == kind]
+
+
+def granted(component, verb):
+    """The resources on which the ClusterRole of a component allows the verb, by group and name."""
+    (role,) = documents(f"{component}/rbac.yaml", "ClusterRole")
+    rules = [rule for rule in role["rules"] if verb in rule["verbs"]]
+    return {(group, name) for rule in rules for group in rule["apiGroups"] for name in rule["resources"]}
+
+
+def rights(found):
+    return {(one.group, one.plural) for one in found}
+
+
+def watched():
+    state = ClusterState(PlacementIndex(UPSTREAM), None, None, lambda _name: True, lambda: 0.0)
+    return [one.resource for one in resources.scheduling_resources(state)]
+
+
+def test_the_base_may_list_and_watch_exactly_what_is_watched():
+    assert granted("base", "list") == granted("base", "watch") == rights(watched())
+
+
+def test_auditing_may_list_exactly_what_an_audit_lists_beyond_the_base():
+    listed = rights([NODES, *audit_live.audited_resources()])
+    assert granted("auditing", "list") == listed - granted("base", "list")
+
+
+def test_the_admission_policies_review_every_kind_with_a_pod():
+    rows = kinds.KINDS.values()
+    expected = [rights(row for row in rows if row.pod_path is not None)] * 2 + [rights(kinds.held_in("policies"))]
+    found = [
+        {
+            (group, name)
+            for rule in policy["spec"]["matchConstraints"]["resourceRules"]
+            for group in rule["apiGroups"]
+            for name in rule["resources"]
+        }
+        for policy in documents("admission-policy.yaml", "ValidatingAdmissionPolicy")
+    ]
+    assert found == expected

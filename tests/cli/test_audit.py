@@ -86,6 +86,13 @@ def test_odd_input_is_a_warning_and_still_audited(run, dump, tmp_path):
     assert "hosts.yaml names an unknown node: ghost\n" in done.stderr
 
 
+def test_a_cluster_wide_object_given_twice_has_no_namespace(run, dump, tmp_path):
+    driver = "{apiVersion: storage.k8s.io/v1, kind: CSIDriver, metadata: {name: csi}}\n"
+    (tmp_path / "twice.yaml").write_text(f"{driver}---\n{driver}")
+    done = run("audit", "-f", dump, "-f", tmp_path / "twice.yaml")
+    assert "warning: CSIDriver csi is in the input more than once; the first one is used\n" in done.stderr
+
+
 def lines_of(done):
     return [line for line in done.stderr.splitlines() if line.startswith("warning: ")]
 

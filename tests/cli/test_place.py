@@ -33,6 +33,13 @@ def test_exit_zero_overrides_the_answer(run, scene):
     assert run("place", "-f", ".", "--exit-zero").exit_code == 0
 
 
+def test_a_pod_of_another_api_group_is_no_pod(run, scene):
+    (scene / "other.yaml").write_text("{apiVersion: example.io/v1, kind: Pod, metadata: {name: web-3}}")
+    result = run("place", "-f", ".")
+    assert result.stdout == TABLE
+    assert "note: ignored, because placements do not depend on them: 1 Pod\n" in result.stderr
+
+
 def test_nothing_to_place_is_reported(run, scene):
     result = run("place", "-f", "nodes.yaml")
     assert (result.exit_code, "there is nothing to place" in result.stderr) == (0, True)

@@ -19,6 +19,7 @@ from bayplan.validating import admission, policies
 from bayplan.validating.guard import Exempt, GuardSettings
 from bayplan.webhook import reviews
 from bayplan.webhook.admission_handler import AdmissionHandler, AdmissionSettings
+from bayplan.wire import kinds
 from live.admin import Admin, ApiError, path_to, wait_for
 from reference import strategies
 
@@ -112,15 +113,9 @@ async def test_terms_are_reviewed_as_by_validate(guarded):
         assert BEYOND in message if ours else not message, text
 
 
-KINDS = {
-    "apps/v1": ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"),
-    "batch/v1": ("Job", "CronJob"),
-    "v1": ("ReplicationController",),
-}
-
-
 async def test_templates_too(guarded):
-    for version, kind in [(version, kind) for version, kinds in KINDS.items() for kind in kinds]:
+    for row in (row for row in kinds.KINDS.values() if row.pod_path):
+        kind, version = row.kind, row.api_version
         assert BEYOND in await rejection(guarded, template(kind, version, CLUSTER_WIDE)), kind
         assert not await rejection(guarded, template(kind, version, {**CLUSTER_WIDE, "topologyKey": HOSTNAME})), kind
 

@@ -254,6 +254,20 @@ def test_hand_written_objects_keep_their_document_and_dumps_do_not(load):
     assert list(found.documents) == [ObjectKey("Node", "", "a")]
 
 
+def test_a_sink_receives_no_kind_of_the_same_name_in_another_group(load):
+    taken = []
+    found = load(
+        """\
+        {apiVersion: example.io/v1, kind: Pod, metadata: {name: a}}
+        ---
+        {apiVersion: batch.example.io/v1, kind: CronJob, metadata: {name: b}, spec: {jobTemplate: 1}}
+        """,
+        sinks={kinds.POD: taken.append},
+    )
+    assert taken == []
+    assert found.skipped == {"Pod": 1, "CronJob": 1}
+
+
 def test_a_sink_receives_objects_instead_of_the_list(load):
     taken = []
     found = load(f"{POD % 'a'}---\n{NODE % 'n1'}", sinks={kinds.POD: taken.append})

@@ -25,13 +25,13 @@ from bayplan.model.workloads import Workload, WorkloadKey, queue_order
 from bayplan.placing import place_bindings
 from bayplan.reading.collecting import Inputs, ObjectKey
 from bayplan.validating import placements
+from bayplan.wire import kinds
 from bayplan.wire.fleets import ResourceBinding
 from bayplan.wire.pods import Pod
 
 Key = tuple[str, str]  # namespace and name of a binding
 ANY_KEY = LabelKeys()
 _MAX_NAMES_SHOWN = 3
-_RARELY_PROPAGATED = ("Namespace", "PersistentVolume", "StorageClass")  # not reported if no policy selects them
 
 
 class Fleet(msgspec.Struct):
@@ -170,7 +170,7 @@ class _DetectedBindings:
         elif present is None and policy is not None:
             self.bindings[key] = binding_detector.binding_for(template, policy, self._priorities)
             self._created.append(key)
-        elif present is None and template.kind not in _RARELY_PROPAGATED:
+        elif present is None and not _is_rarely_propagated(template):
             self._unclaimed[template.kind] += 1
 
     def _rebalance(self) -> None:
@@ -206,6 +206,12 @@ class _DetectedBindings:
                 shown = ", ".join(unknown[:_MAX_NAMES_SHOWN]) + (" …" if len(unknown) > _MAX_NAMES_SHOWN else "")
                 where = f"{policy.metadata.namespace}/{policy.metadata.name}".lstrip("/")
                 yield f"{policy.kind} {where} names clusters that are not in the input: {shown}"
+
+
+def _is_rarely_propagated(template: ResourceTemplate) -> bool:
+    """Whether it is an object of a cluster itself, such as a Namespace: not reported if no policy selects it."""
+    row = kinds.KINDS.get((template.api_version.rpartition("/")[0], template.kind))
+    return row is not None and row.wire_type is not None and row.cluster_wide
 
 
 def _counted(n: int, one: str, many: str) -> str:

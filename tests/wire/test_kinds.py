@@ -1,0 +1,238 @@
+"""The registry of kinds: its rows fit everything that reads them, and no other module keeps a list of kinds."""
+
+import ast
+import json
+import pathlib
+
+import msgspec
+import pytest
+
+import bayplan
+from bayplan.cli import audit_live, explain
+from bayplan.controllers.desired_state import DesiredState
+from bayplan.enforcing import pod_guard
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.kube_api import resources as api_resources
+from bayplan.model.semantics import UPSTREAM
+from bayplan.reading import audit_files, cluster, files, questions
+from bayplan.reading.files import ReadOptions
+from bayplan.validating import admission
+from bayplan.watching import fetching, resources
+from bayplan.watching.cluster_state import ClusterState
+from bayplan.webhook.manifests import WebhookAddress, manifests
+from bayplan.wire import kinds
+from bayplan.wire.controllers import Controller
+from bayplan.wire.kinds import ApiKind, PodNames, Trait
+from bayplan.wire.meta import ApiObject
+from bayplan.writing import snapshots
+
+SOURCE = pathlib.Path(bayplan.__file__).parent
+ARMADA = ApiKind(
+    "Armada", "ships.k8s.io", "v1", "armadas", Controller, kinds.CONTROLLERS,
+    Trait.DECIDES | Trait.SPREADS | Trait.AUDITED | Trait.DISPLACED | Trait.INTERPRETED,
+    Controller, kinds.TEMPLATE, PodNames.RANDOM, "arm",
+)  # fmt: skip
+CACHED = (kinds.handling_of, explain._pod_suffixes, explain._short_names)
+
+
+@pytest.fixture
+def armada(monkeypatch):
+    """The registry with one more row."""
+    monkeypatch.setitem(kinds.KINDS, ARMADA.key, ARMADA)
+    for function in CACHED:
+        function.cache_clear()
+    yield ARMADA
+    for function in CACHED:
+        function.cache_clear()
+
+
+@pytest.fixture
+def read(tmp_path):
+    def read(*objects, **options):
+        path = tmp_path / "objects.json"
+        path.write_text("\n".join(map(json.dumps, objects)))
+        return files.load(ReadOptions([str(path)], **options))
+
+    return read
+
+
+def written(kind="Armada", version="ships.k8s.io/v1", **spec):
+    labels = {"app": "a"}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}], **spec}}
+    spec = {"selector": {"matchLabels": labels}, "template": template}
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": "a"}, "spec": spec}
+
+
+def watched():
+    state = ClusterState(PlacementIndex(UPSTREAM), None, None, lambda _name: True, lambda: 0.0)
+    return [one.resource for one in resources.scheduling_resources(state)]
+
+
+# One row is enough
+
+
+def test_files_read_a_kind_of_the_registry(armada, read):
+    (found,) = read(written()).controllers["Armada"]
+    assert (found.metadata.name, found.metadata.namespace) == ("a", "default")
+
+
+def test_without_the_row_it_is_skipped(read):
+    assert read(written()).skipped == {"Armada": 1}
+
+
+@pytest.mark.parametrize("version, kind, problem", [
+    ("ships.k8s.io/v1", "Armadda", "unknown kind Armadda, did you mean Armada?"),
+    ("apps/v1", "Armada", "expected ships.k8s.io/v1 for a Armada, got apps/v1"),
+])  # fmt: skip
+def test_its_name_and_its_version_are_checked(armada, read, version, kind, problem):
+    with pytest.raises(bayplan.errors.InputError, match=problem.replace("?", r"\?")):
+        read(written(kind, version))
+
+
+def test_it_is_listed_watched_and_audited(armada):
+    resource = api_resources.of_kind("Armada")
+    assert resource.path("fleet", "a") == "/apis/ships.k8s.io/v1/namespaces/fleet/armadas/a"
+    for known in (fetching.optional_resources(), watched(), audit_live.audited_resources()):
+        assert known.count(resource) == 1
+
+
+def test_a_cluster_wide_kind_has_no_namespace_in_its_path(monkeypatch):
+    row = msgspec.structs.replace(ARMADA, traits=Trait.CLUSTER_WIDE)
+    monkeypatch.setitem(kinds.KINDS, row.key, row)
+    assert api_resources.of_kind("Armada").path("fleet", "a") == "/apis/ships.k8s.io/v1/armadas/a"
+
+
+def test_its_pod_template_is_validated_guarded_and_reviewed(armada):
+    wrong = written(dnsPolicy="Sometimes")
+    assert [cause.field for cause in admission.validate_all(wrong)] == ["spec.template.spec.dnsPolicy"]
+    assert pod_guard.read_pod_like(written(), "default").path == "spec.template."
+    reviewed = [
+        rule
+        for one in manifests(WebhookAddress(), "ops", mutate=False)
+        for hook in one["webhooks"]
+        if hook["name"] == "workloads.bayplan.io"
+        for rule in hook["rules"]
+    ]
+    assert (["ships.k8s.io"], ["v1"], ["armadas"]) in [
+        (rule["apiGroups"], rule["apiVersions"], rule["resources"]) for rule in reviewed
+    ]
+
+
+def test_snapshots_decisions_and_spread_constraints_include_it(armada, read):
+    inputs = read(written())
+    assert [one.kind for one in snapshots.snapshot_of(inputs, []).objects] == ["Armada"]
+    assert list(cluster.spread_context_of(inputs).controllers) == [("Armada", "default", "a")]
+    index = PlacementIndex(UPSTREAM)
+    assert list(questions._objects([written()], index).controllers) == [("Armada", "default", "a")]
+
+
+def test_an_audit_decodes_it(armada, tmp_path):
+    gathered, placeable = audit_files.AuditObjects(), audit_files.PlaceableObjects()
+    (tmp_path / "a.json").write_text(json.dumps(written()))
+    for document in files.documents_of(files.open_source(str(tmp_path / "a.json"), None)):
+        assert gathered.add(document)
+        placeable.add(document)
+    assert [one.metadata.name for one in gathered._found["Armada"]] == ["a"]
+    assert [one.metadata.name for one in placeable._collector.inputs.controllers["Armada"]] == ["a"]
+
+
+def test_explain_knows_its_pods(armada):
+    assert explain.parse("arm/a") == explain.parse("armada/a")
+    assert explain.parse("arm/a").matches_pod("a-x7f2k")
+
+
+# The rows
+
+
+def test_each_decoded_kind_is_held_in_a_list_of_its_type():
+    state = DesiredState()
+    for row in kinds.decoded():
+        assert state.list_of(row) == []
+    assert {row.kind for row in kinds.KINDS.values() if bool(row.held_in) != bool(row.wire_type)} == set()
+
+
+def test_pods_come_from_pods_and_templates_only():
+    for row in kinds.KINDS.values():
+        assert (row.held_in == kinds.CONTROLLERS) <= (row.pod_path == kinds.TEMPLATE)
+        assert (row.pod_names is None) <= (row.held_in not in {"pods", kinds.CONTROLLERS})
+        assert row.pod_path is None or row.pod_path in pod_guard._TYPES
+
+
+def test_names_are_unique():
+    rows = list(kinds.KINDS.values())
+    short = [row.short_name for row in rows if row.short_name]
+    assert len(short) == len(set(short))
+    assert len({row.key for row in kinds._ROWS}) == len(kinds._ROWS)
+    assert len({(row.group, row.plural) for row in rows}) == len(rows)
+    assert {row.kind for row in rows if len([one for one in rows if one.kind == row.kind]) > 1} == {"Event"}
+
+
+def test_events_have_a_resource_in_each_of_their_groups():
+    assert api_resources.EVENTS.path() == "/apis/events.k8s.io/v1/events"
+    assert api_resources.CORE_EVENTS.path() == "/api/v1/events"
+
+
+def test_all_wire_types_are_api_objects():
+    for row in kinds.KINDS.values():
+        for wire_type in (row.wire_type, row.audited_type):
+            assert wire_type is None or issubclass(wire_type, ApiObject)
+
+
+def test_a_live_cluster_is_listed_group_by_group():
+    assert [str(one) for one in fetching.REQUIRED_RESOURCES] == ["nodes", "pods"]
+    assert [str(one) for one in fetching.optional_resources()] == [
+        "namespaces", "services", "replicationcontrollers", "persistentvolumes", "persistentvolumeclaims",
+        "deployments.apps", "replicasets.apps", "statefulsets.apps", "daemonsets.apps", "jobs.batch",
+        "poddisruptionbudgets.policy", "priorityclasses.scheduling.k8s.io", "storageclasses.storage.k8s.io",
+        "csinodes.storage.k8s.io", "volumeattachments.storage.k8s.io", "csidrivers.storage.k8s.io",
+        "csistoragecapacities.storage.k8s.io",
+    ]  # fmt: skip
+    assert [str(one) for one in fetching.fleet_resources()] == [
+        "propagationpolicies.policy.karmada.io", "clusterpropagationpolicies.policy.karmada.io",
+        "resourcebindings.work.karmada.io", "clusterresourcebindings.work.karmada.io",
+    ]  # fmt: skip
+
+
+def test_an_audit_lists_what_it_reads():
+    assert {one.plural for one in audit_live.audited_resources()} == {
+        "pods", "leases", "endpointslices", "poddisruptionbudgets", "namespaces", "services", "persistentvolumes",
+        "persistentvolumeclaims", "deployments", "replicasets", "statefulsets", "csinodes", "storageclasses",
+        "priorityclasses", "machines",
+    }  # fmt: skip
+
+
+def test_nodes_and_namespaces_are_watched_before_pods():
+    assert [one.plural for one in watched()] == [
+        "namespaces", "nodes", "storageclasses", "csinodes", "volumeattachments", "csidrivers", "csistoragecapacities",
+        "persistentvolumes", "persistentvolumeclaims", "poddisruptionbudgets", "services", "replicasets",
+        "statefulsets", "replicationcontrollers", "pods",
+    ]  # fmt: skip
+
+
+# Nothing else keeps a list of kinds
+
+# Functions by kind: what a kind is comes from its row, what is done with it is written here.
+DISPATCHING = {
+    "controllers/pod_creation.py",  # which pods a controller creates
+    "validating/admission.py",  # which rules an object of the kind has
+    "watching/resources.py",  # how a change of a watched object changes the state
+}
+OTHER_WORDS = {"validating/resources.py"}  # what a ResourceQuota counts has the names of resources
+TABLES = (ast.Dict, ast.Set, ast.Tuple, ast.List, ast.Match)
+
+
+def tables_of_kinds():
+    """The modules that contain a table with three or more names of kinds or resources."""
+    rows = kinds.KINDS.values()
+    names = {name for row in rows for name in (row.kind, row.plural)}
+    names |= {row.kind.lower() for row in rows if not row.kind.istitle()}  # `namespace` may also be a field
+    for path in sorted(SOURCE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, TABLES):
+                texts = (one.value for one in ast.walk(node) if isinstance(one, ast.Constant))
+                if len(names.intersection(text for text in texts if isinstance(text, str))) >= 3:
+                    yield path.relative_to(SOURCE).as_posix()
+
+
+def test_no_other_module_has_a_table_of_kinds():
+    assert set(tables_of_kinds()) == {"wire/kinds.py", *DISPATCHING, *OTHER_WORDS}
