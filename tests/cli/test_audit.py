@@ -153,6 +153,7 @@ def test_an_inventory_with_unknown_nodes_is_a_warning(run, dump, tmp_path):
 @pytest.mark.parametrize("text, message", [
     ("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n", "no Node among the objects"),
     ("a: 1\n", "expected an object with apiVersion and kind, or labels by node"),
+    ("apiVersion: coordination.k8s.io/v1\nkind: Lease\nmetadata: {name: l}\nspec: {leaseDurationSeconds: x}\n", ':4, Lease default/l: spec.leaseDurationSeconds: expected a whole number, got the string "x"'),
     ("apiVersion: v1\nkind: Node\nmetadata: {labels: {}}\n", "expected a name"),
     ("a: [\n", "invalid YAML"),
 ])  # fmt: skip

@@ -90,7 +90,7 @@ BAD = {
     "another kind": (config(kind="Pod"), ": kind: expected Config, got Pod"),
     "truth for text": (config(user={"token": True}), ": users[0].user.token: expected a text, got true or false"),
     "text for list": (config(user={"exec": {"args": "x"}}), ": users[0].user.exec.args: expected a list, got a text"),
-    "nameless": (config(users=[{"user": {}}]), ": users[0]: Object missing required field name"),
+    "nameless": (config(users=[{"user": {}}]), ": users[0].name: expected a text, got nothing"),
     "no such cluster": (config(clusters=[]), ": contexts[0].context.cluster: there is no cluster here"),
     "no such user": (config(users=[]), ": contexts[0].context.user: there is no user me"),
     "cluster not named": (

@@ -15,6 +15,7 @@ import msgspec
 import yaml
 
 from bayplan.errors import Fault, InputError
+from bayplan.validating import structure
 
 
 class _Fields(msgspec.Struct, rename="kebab", kw_only=True):
@@ -182,24 +183,19 @@ def _read(path: pathlib.Path) -> _File:
         raise InputError(fault) from None
     except (yaml.YAMLError, RecursionError):
         raise InputError(Fault("invalid YAML", file=str(path))) from None
+    root = {} if root is None else root
     try:
-        file = msgspec.convert(root if root is not None else {}, _File)
+        file = msgspec.convert(root, _File)
     except msgspec.ValidationError as error:
-        raise InputError(_fault(path, error)) from None
+        found = structure.walk(root, structure.shape_of(_File), nulls=structure.Nulls.NOWHERE)
+        unknown = Fault(str(error).replace("`", ""), file=str(path))
+        raise InputError([_fault(path, finding) for finding in found] or unknown) from None
     if file.kind not in {None, "Config"}:
         raise InputError(Fault(f"expected Config, got {file.kind}", file=str(path), path="kind"))
     return file
 
 
-_TYPES = {"str": "a text", "bool": "true or false", "object": "a mapping", "array": "a list", "null": "nothing"}
-
-
-def _fault(file: pathlib.Path, error: msgspec.ValidationError) -> Fault:
-    """The decoder's message in our words: "Expected `str | null`, got `bool` - at `$.users[0].user.token`"."""
-    message, _, path = str(error).partition(" - at `$")
-    path = path.strip("`").lstrip(".")
-    if not message.startswith("Expected `"):
-        return Fault(message.replace("`", ""), file=str(file), path=path)
-    expected, got = message.replace("`", "").removeprefix("Expected ").split(", got ")
-    wanted = expected.removesuffix(" | null")
-    return Fault(f"expected {_TYPES.get(wanted, wanted)}, got {_TYPES.get(got, got)}", file=str(file), path=path)
+def _fault(file: pathlib.Path, finding: structure.Finding) -> Fault:
+    """The types alone: the value may be a secret."""
+    expected, got = structure.expected_text(finding, text="a text"), structure.type_text(finding.got, text="a text")
+    return Fault(f"expected {expected}, got {got}", file=str(file), path=finding.path)

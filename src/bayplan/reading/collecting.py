@@ -8,7 +8,6 @@ each object by its kind. Does not know files beyond their names.
 from __future__ import annotations
 
 import functools
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -20,6 +19,7 @@ from bayplan.controllers.desired_state import DesiredState
 from bayplan.errors import Fault, InputError
 from bayplan.reading import checking, json_documents
 from bayplan.reading.documents import Document
+from bayplan.validating import structure_faults
 from bayplan.wire import conversion, kinds
 from bayplan.wire.kinds import ApiKind, GroupKind, KindHandling, WireType
 from bayplan.wire.meta import ApiObject
@@ -29,7 +29,6 @@ _ANNOTATIONS_READ_OF_TEMPLATES = (
     "bayplan.io/", "propagationpolicy.karmada.io/", "clusterpropagationpolicy.karmada.io/",
 )  # fmt: skip
 _POD = kinds.KINDS[kinds.POD]
-_MSGSPEC_ERROR = re.compile(r"(?P<message>.*?)(?: - at `\$\.?(?P<path>.*)`)?$", re.DOTALL)
 
 
 class ObjectKey(NamedTuple):
@@ -206,13 +205,8 @@ def decode(document: Document, wire_type: Any) -> Any:
         pass
     root = document.root if document.root is not None else json_documents.root_of(document)
     try:
-        return msgspec.convert(conversion.without_nulls(root), wire_type)
-    except msgspec.ValidationError as error:
-        # msgspec stops at the first fault; the checker finds all of them, with clearer messages.
-        return checking.check(document, types_only=True) or [_decoding_fault(document, error)]
-
-
-def _decoding_fault(document: Document, error: Exception) -> Fault:
-    found = _MSGSPEC_ERROR.fullmatch(str(error))
-    assert found is not None
-    return document.fault(found["message"].replace("`", ""), found["path"] or "")
+        return structure_faults.convert(conversion.without_nulls(root), wire_type)
+    except InputError as error:
+        # The tables know more fields than the wire type; the wire type may be of a kind that they do not have.
+        found = checking.check(document, types_only=True)
+        return found or [document.fault(fault.message, fault.path) for fault in error.faults]

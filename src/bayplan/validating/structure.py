@@ -355,3 +355,23 @@ def _word(shape: Shape, text: str) -> str:
         case Row():
             return f"a list of {len(shape.shapes)}"
     return _WORDS[type(shape)]
+
+
+def type_text(value: object, *, text: str) -> str:
+    """The type of a value, which is not shown itself; `text` is the word for a string."""
+    match value:
+        case None:
+            return "nothing"
+        case bool():
+            return "true or false"
+        case str():
+            return text
+        case int():
+            return "a whole number"
+        case float():
+            return "a fraction"
+        case Mapping():
+            return "a mapping"
+        case list():
+            return "a list"
+    return type(value).__name__

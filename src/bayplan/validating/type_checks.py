@@ -7,8 +7,6 @@ Bayplan. Null is valid everywhere: Go reads it as the zero value. The meaning of
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from bayplan.validating import go_text, structure
 from bayplan.validating.fields import Cause, Field
 from bayplan.validating.structure import Finding, Problem, Record
@@ -35,22 +33,7 @@ def cause_of(finding: Finding) -> Cause:
 
 def wrong_type(field: Field, expected: str) -> Cause:
     """The cause for a value of another type; a list or a mapping is shown by its type, as the API server does."""
-    value = field.value
-    match value:
-        case bool():
-            got = "true or false"
-        case str():
-            got = "text"
-        case int():
-            got = "a whole number"
-        case float():
-            got = "a fraction"
-        case Mapping():
-            got = "a mapping"
-        case list():
-            got = "a list"
-        case _:
-            got = "nothing" if value is None else type(value).__name__
+    value, got = field.value, structure.type_text(field.value, text="text")
     shown = go_text.as_json(value) if isinstance(value, bool | int | float) else go_text.quoted(got)
     return field.wrong_type(
         f"expected {expected}, got {got}", go_text.quoted(value) if isinstance(value, str) else shown

@@ -18,6 +18,7 @@ from bayplan.mapping.storage import BIND_COMPLETED, CLASS_ANNOTATION, SELECTED_N
 from bayplan.reading.cluster import IS_DEFAULT_CLASS
 from bayplan.reading.collecting import Inputs, ObjectKey
 from bayplan.reading.quota_limits import CONFIG_MAP
+from bayplan.validating import structure_faults
 from bayplan.wire import conversion, kinds
 from bayplan.wire.meta import ApiObject
 from bayplan.wire.placements import WirePlacement
@@ -114,10 +115,11 @@ def reduced(found: ApiObject, *, typed: bool) -> Encoded:
 def _placement(found: ApiObject, written: Encoded) -> Encoded:
     """The known fields of a placement, which a binding holds as written."""
     try:
-        placement: Encoded = msgspec.to_builtins(conversion.converted(written, WirePlacement))
-    except msgspec.ValidationError as error:
+        read = structure_faults.convert(conversion.without_nulls(written), WirePlacement, "spec.placement")
+    except InputError as error:
         subject = f"{found.kind} {found.metadata.namespace}/{found.metadata.name}"
-        raise InputError(Fault(str(error), subject=subject, path="spec.placement")) from None
+        raise InputError(Fault(one.message, subject=subject, path=one.path) for one in error.faults) from None
+    placement: Encoded = msgspec.to_builtins(read)
     return placement
 
 
