@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import enum
 from collections.abc import Sequence
+from functools import cached_property
 
 import msgspec
 
@@ -63,7 +64,7 @@ class PodNames(enum.Enum):
     INDEXED = r"(-[0-9]+)?-[a-z0-9]{5}"
 
 
-class ApiKind(msgspec.Struct, frozen=True, gc=False):
+class ApiKind(msgspec.Struct, frozen=True, dict=True):
     """
     One kind.
 
@@ -88,11 +89,12 @@ class ApiKind(msgspec.Struct, frozen=True, gc=False):
     def api_version(self) -> str:
         return f"{self.group}/{self.version}" if self.group else self.version
 
-    @property
+    # These two are read for every object of a dump.
+    @cached_property
     def key(self) -> GroupKind:
         return self.group, self.kind
 
-    @property
+    @cached_property
     def cluster_wide(self) -> bool:
         return Trait.CLUSTER_WIDE in self.traits
 
