@@ -134,12 +134,14 @@ class _Clusters:
 
     def add(self, item: Document | Fault) -> None:
         from bayplan.validating import placements
+        from bayplan.wire import kinds
 
-        if isinstance(item, Fault) or not item.api_version.partition("/")[0].endswith(".karmada.io"):
+        if isinstance(item, Fault):
             return
-        if item.kind == "Cluster":
+        row = kinds.KINDS.get((item.api_version.partition("/")[0], item.kind))
+        if row is not None and row.held_in == "clusters":
             self._known.add(item.name)
-        elif item.kind.endswith("PropagationPolicy"):
+        elif row is not None and row.held_in == "policies":
             spec = item.locate().root.get("spec")
             self._named += [(item, path, name) for path, name in placements.named_clusters(spec, "spec")]
 

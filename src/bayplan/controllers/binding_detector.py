@@ -15,6 +15,7 @@ import msgspec
 from bayplan.controllers.resource_interpreter import ResourceTemplate
 from bayplan.mapping import selectors
 from bayplan.validating import placement_annotation
+from bayplan.wire import kinds
 from bayplan.wire.fleets import (
     BindingSchedulePriority,
     BindingSpec,
@@ -25,6 +26,7 @@ from bayplan.wire.fleets import (
 from bayplan.wire.meta import ObjectMeta
 from bayplan.wire.placements import PropagationPolicy, PropagationSpec, ResourceSelector
 
+_BINDING_VERSION = kinds.named("ResourceBinding").api_version
 NAMESPACED_ID = "propagationpolicy.karmada.io/permanent-id"
 CLUSTER_WIDE_ID = "clusterpropagationpolicy.karmada.io/permanent-id"
 CLAIMED_NAMESPACE = "propagationpolicy.karmada.io/namespace"
@@ -70,7 +72,7 @@ def binding_for(
     named = spec.schedule_priority
     priority = priorities.get(named.priority_class_name) if named is not None and meta.namespace else None
     return ResourceBinding(
-        api_version="work.karmada.io/v1alpha2",
+        api_version=_BINDING_VERSION,
         kind="ResourceBinding" if meta.namespace else "ClusterResourceBinding",
         metadata=ObjectMeta(
             name=template.binding_name,

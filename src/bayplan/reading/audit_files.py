@@ -203,7 +203,7 @@ class AuditObjects:
             endpoint_slices=self._found["EndpointSlice"],
             csi_nodes=self._found["CSINode"],
             volumes=self._found["PersistentVolume"],
-            controllers=[*self._found["Deployment"], *self._found["StatefulSet"]],
+            controllers=[one for row in kinds.held_in(kinds.CONTROLLERS) for one in self._found.get(row.kind, ())],
             budgets=[disruption_budgets.budget_of(one) for one in self._found["PodDisruptionBudget"]],
             line_by_node=places,
             warnings=tuple(self._warnings(nodes, self._found["Pod"])),

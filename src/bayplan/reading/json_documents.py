@@ -3,7 +3,7 @@ Objects of JSON files: single, one after another, or as the items of a `List`.
 
 The file stays mapped. A list is scanned once for the extent of its items, and each item is decoded on its own, so that
 a dump of any size costs the memory of one object. The lines of fields are found in a second, slow scan, for messages
-only. Does not know kinds or fields.
+only. Pods of a dump are decoded at once; other kinds and fields are not known here.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from bayplan.reading.documents import (
     is_server_made,
     kind_of_items,
 )
+from bayplan.wire import kinds
 from bayplan.wire.pods import Pod
 
 _TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
@@ -62,7 +63,8 @@ class _Top(msgspec.Struct, rename="camel"):
     items: list[msgspec.Raw] | msgspec.UnsetType | None = msgspec.UNSET
 
 
-_AS_POD = re.compile(rb'\{\s*"apiVersion":\s*"v1",\s*"kind":\s*"Pod",')
+_POD_VERSION, _POD_KIND = kinds.KINDS[kinds.POD].api_version, kinds.KINDS[kinds.POD].kind
+_AS_POD = re.compile(rf'\{{\s*"apiVersion":\s*"{_POD_VERSION}",\s*"kind":\s*"{_POD_KIND}",'.encode())
 _decode_pod: Callable[[Any], Pod] = msgspec.json.Decoder(Pod).decode
 _decode_head: Callable[[Any], _Head] = msgspec.json.Decoder(_Head).decode
 _decode_top: Callable[[Any], _Top] = msgspec.json.Decoder(_Top).decode
@@ -203,8 +205,8 @@ def _dumped_pod(file: str, line: Callable[[], int], text: bytes) -> Document | N
     return Document(
         file=file,
         begins=line,
-        api_version="v1",
-        kind="Pod",
+        api_version=_POD_VERSION,
+        kind=_POD_KIND,
         namespace=meta.namespace,
         name=meta.name,
         server_made=True,

@@ -92,7 +92,7 @@ class AdmissionHandler:
 
     async def mutate(self, request: AdmissionRequest) -> AdmissionResponse:
         """Return the changes to make to the object before it is admitted."""
-        if (request.kind.group, request.kind.kind, request.sub_resource) != ("", "Pod", ""):
+        if (request.kind.group, request.kind.kind) != kinds.POD or request.sub_resource:
             return ALLOWED
         try:
             pod, old = _decode(request.object, Pod), _decode_old(request, Pod)
