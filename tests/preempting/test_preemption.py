@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from asking import preemption_engine_answer
 from bayplan.engine.engine import Engine
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.disruption_budgets import DisruptionBudget
@@ -15,6 +16,7 @@ from bayplan.preempting import dry_run, preemption, reprieving
 from bayplan.preempting.disruption_budgets import DisruptionBudgets
 from bayplan.preempting.preemption import Preemption
 from bayplan.rules import profiles
+from rules import shorthand
 
 RULES = profiles.pod_rules()
 
@@ -141,3 +143,25 @@ def test_capacity_constraints_need_no_dry_run(monkeypatch):
         index = cluster(6, 0, 0, labels={"app": "db"}, semantics=semantics)
         preemption.preempt(pod("new", priority=5, affinity=apart), Engine(index, RULES))
         preemption.preempt(pod("other", cpu=1500, priority=5), Engine(index, RULES))
+
+
+def test_volumes_need_no_dry_run(monkeypatch):
+    """Evictions change neither where a volume can be reached nor what no limit restricts."""
+    monkeypatch.setattr(dry_run, "dry_run", lambda *_: pytest.fail("a dry run on the index"))
+    in_zone = f"{ZONE}=a"
+    question = {
+        "nodes": [shorthand.node(f"n0 {in_zone}", pods="1"), shorthand.node(f"n1 {ZONE}=b", pods="1")],
+        "pods": [shorthand.pod("p0@n0", priority=1), shorthand.pod("p1@n1", priority=0)],
+        "pod": shorthand.pod("new", priority=5, volumes=shorthand.uses("data")),
+        "objects": [
+            shorthand.claim("data", "disk"),
+            shorthand.volume("disk", in_zone, at=in_zone, driver="csi.example"),
+            shorthand.storage_class(),
+        ],
+    }
+    assert preemption_engine_answer(question) == {
+        "name": "",
+        "nominated": "n0",
+        "victims": ["default/p0"],
+        "message": "",
+    }

@@ -210,6 +210,12 @@ def test_sums_need_no_dry_run(monkeypatch):
     assert preempt(SeatsBySums(), theatre(), pod("new", 9, seats="2")).target == "c"
 
 
+def test_a_rule_that_does_not_filter_evicts_no_pod():
+    rule = SeatsBySums()
+    rule.filters = False
+    assert preempt(rule, theatre(), pod("new", 9, seats="2")) == preemption.NOTHING
+
+
 def test_the_arrays_of_a_rule_stay_its_own():
     rule, nominated = SeatsBySums(), [(pod("high", 9, seats="2"), "c")]
     assert preempt(rule, theatre(), pod("new", 9, seats="2"), nominated).target == "b"

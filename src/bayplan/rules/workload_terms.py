@@ -45,7 +45,7 @@ class _WorkloadTerms(InterPodAffinity):
     domain_column = Rule.domain_column  # a cluster may be in several domains
     evaluate_one = Rule.evaluate_one  # the scores differ from those for pods
     remedies = Rule.remedies  # those for pods edit the pod
-    eviction_effect = Rule.eviction_effect
+    eviction_effect = Rule.eviction_effect  # preemption is for pods
 
     def evidence(
         self, state: InterPodAffinityState, workload: Workload, slot: int, index: PlacementIndex
