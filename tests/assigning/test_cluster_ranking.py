@@ -12,7 +12,7 @@ from bayplan.model.reasons import Reason, StatusCode
 from bayplan.model.semantics import UPSTREAM, for_fleets
 from bayplan.placing import place_bindings
 from bayplan.rules import profiles
-from bayplan.rules.rule import PartRule
+from bayplan.rules.rule import LiftedBy, PartRule
 from bayplan.wire.fleets import Cluster, ResourceBinding
 
 AGGREGATED = {"replicaScheduling": {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Aggregated"}}
@@ -205,6 +205,7 @@ class RejectingAll(PartRule[str]):
     """Decides before any cluster is evaluated."""
 
     name = id = "rejecting-all"
+    lifted_by = LiftedBy.TARGET
 
     def part(self, workload, index):
         return "all"

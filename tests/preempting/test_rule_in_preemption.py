@@ -22,7 +22,7 @@ from bayplan.model.workloads import Needs, Requests, Workload
 from bayplan.preempting import dry_run, preemption
 from bayplan.rules import profiles
 from bayplan.rules.evictions import CapacityConstraint, EvictionEffect, PeerRequirement
-from bayplan.rules.rule import PartRule, Rule
+from bayplan.rules.rule import LiftedBy, PartRule, Rule
 
 RULES = profiles.pod_rules()
 SEEDS = st.integers(0, 2**32)
@@ -40,6 +40,7 @@ class Seats(PartRule[int]):
     """A node has as many seats as its label says, and no pod without the label may sit there."""
 
     name = id = "seats"
+    lifted_by = LiftedBy.RESOURCES
     follows_requests = True
     reasons_by_code = (
         Reason("seats", "node(s) had too few seats", StatusCode.UNSCHEDULABLE),
@@ -90,6 +91,7 @@ class Companion(PartRule[str]):
     """A pod needs another one beside it: evictions can only make this worse."""
 
     name = id = "companion"
+    lifted_by = LiftedBy.PEERS
     follows_requests = True
     reasons_by_code = (Reason("companion", "node(s) had no companion", StatusCode.UNRESOLVABLE),)
 
@@ -131,6 +133,7 @@ class NotThree(PartRule[str]):
     """Rejects targets with exactly three workloads: no sum shows its outcome after an eviction."""
 
     name = id = "not-three"
+    lifted_by = LiftedBy.PEERS
     follows_requests = True
     reasons_by_code = (Reason("three", "node(s) have three already", StatusCode.UNSCHEDULABLE),)
 

@@ -1,154 +1,92 @@
 """
 Unschedulable pods, grouped by equivalence class and retried when a change may make one of them schedulable.
 
-The changes since the last call give each class a queueing hint: a pod removed from a node matters to classes that only
-lack resources there, or whose terms match it; a change of a node matters to all. The classes with a hint are evaluated
-by the engine, at the cost of one decision each. One pod of a class that is schedulable now, or that preemption can make
-schedulable, is returned; the next one only after that one is placed or nominated. So no attempt is futile, and no
-schedulable pod is missed. The caller limits the time of one call; the remaining classes are evaluated by the next one.
+The changes since the last call give each class a queueing hint: the rules that reject its pods say whether a change may
+lift the rejection; a change of a node matters to all. The classes with a hint are evaluated by the engine, at the cost
+of one decision each. One pod of a class that is schedulable now, or that preemption can make schedulable, is returned;
+the next one only after that one is placed or nominated. So no attempt is futile, and no schedulable pod is missed. The
+caller limits the time of one call; the remaining classes are evaluated by the next one.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 
+import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from bayplan.engine import equivalence
 from bayplan.engine.evaluations import RuleResult
 from bayplan.engine.filtering import Verdicts
-from bayplan.indexing.capacity import PODS
 from bayplan.indexing.journal import Change, ChangeType
 from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.model.reasons import Mask
 from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.queueing.scheduling_queue import PendingPod
-from bayplan.rules import resources_fit
-from bayplan.rules.volume_claims import claim_part, has_claims, is_affected
-from bayplan.rules.volume_limits import VolumeLimits
+from bayplan.rules.rule import LiftedBy
 
 MAX_REPLAYED_CHANGES = 256  # with more changes than this, evaluating every class is cheaper than reading them
-MAX_NOMINATED_EVALUATIONS = 4  # nominated pods of a class that are evaluated without a check of resources
-MAX_CACHED_PEER_HINTS = 4096
-
-# What can lift the rejection of a node.
-BY_RESOURCES, BY_NODE, BY_PEERS = 1, 2, 4
-LIFTED_BY_RESOURCES = {"NodeResourcesFit", "NodePorts", "NodeVolumeLimits"}
-LIFTED_BY_PEERS = {"InterPodAffinity", "PodTopologySpread", "VolumeRestrictions"}
-
-NO_RESOURCES: Mapping[str, int] = {}
+MAX_NOMINATED_EVALUATIONS = 4  # nominated pods of a class that are evaluated without a check of their nodes
 OutOfTime = Callable[[], bool]
 
 
 class UnschedulableClass:
-    """The unschedulable pods of one equivalence class, and what can lift the rejection of each node."""
+    """The unschedulable pods of one equivalence class, and the rules whose rejection a change must lift."""
 
-    __slots__ = ("_lacks_attachments", "_lifted_by", "_peer_hints", "_peer_rules", "members", "outdated")
+    __slots__ = ("_rejecting", "members", "outdated")
 
     def __init__(self) -> None:
         self.members: dict[WorkloadKey, PendingPod] = {}
         self.outdated = True  # the results of the rules are missing or no longer valid
-        self._lifted_by: NDArray[np.uint8] = np.zeros(0, np.uint8)
-        self._peer_rules: list[RuleResult] = []
-        self._peer_hints: dict[tuple[int, bool, bool], bool] = {}  # whether equivalent placed pods matter here
-        self._lacks_attachments = False  # some node cannot attach another volume
+        self._rejecting: list[tuple[RuleResult, Mask]] = []  # with the nodes where its rejection matters
 
     @property
     def sample(self) -> PendingPod:
         return next(iter(self.members.values()))
 
     def record(self, verdicts: Verdicts, index: PlacementIndex) -> None:
-        """Remember the results of the rules."""
-        self._lifted_by = np.zeros(index.slots.capacity, np.uint8)
-        for one in verdicts.results:
-            name, rejected = one.rule.name, one.rejected()
-            if name == VolumeLimits.name:
-                self._lacks_attachments = rejected is not None and bool(rejected.any())
-            if rejected is not None:
-                lifted = (
-                    BY_RESOURCES if name in LIFTED_BY_RESOURCES else BY_PEERS if name in LIFTED_BY_PEERS else BY_NODE
-                )
-                self._lifted_by[rejected] |= lifted
-        # A node that no rule rejects is taken by nominated pods, for which more resources may suffice.
-        self._lifted_by[verdicts.feasible] |= BY_RESOURCES
-        self._peer_rules = [one for one in verdicts.results if one.rule.name in LIFTED_BY_PEERS]
-        self._peer_hints.clear()
+        """Remember which rules reject the pods, and where lifting that may make a node feasible."""
         self.outdated = False
+        alive = index.slots.alive
+        if verdicts.pre_filter_rejection is not None:
+            rule, _ = verdicts.pre_filter_rejection
+            self._rejecting = [(one, alive.copy()) for one in verdicts.results if one.rule is rule]
+            return
+        by_rule = [(one, rejected & alive) for one in verdicts.results if (rejected := one.rejected()) is not None]
+        by_target = [rejected for one, rejected in by_rule if one.rule.lifted_by is LiftedBy.TARGET]
+        closed = np.logical_or.reduce([~alive, *by_target])
+        found = []
+        for one, rejected in by_rule:
+            if one.rule.lifted_by is LiftedBy.PEERS and self.sample.workload.preempts:
+                # Evicting peers can make the rule reject a node, and other peers can prevent that.
+                where = ~closed
+            elif one.rule.lifted_by is LiftedBy.TARGET:
+                where = rejected
+            else:
+                # A node that no rule rejects is taken by nominated pods, beside which these may fit after a change.
+                where = (rejected | verdicts.feasible) & ~closed
+            if where.any():
+                found.append((one, where))
+        self._rejecting = found
 
     def queueing_hint(self, change: Change, index: PlacementIndex) -> bool:
         """Whether a change may make one of the pods schedulable, or make preemption for it possible."""
-        match change.type:
-            case ChangeType.WORKLOAD_ADDED:
-                return self._affects_peer_rules(change, index) or self._shares_volume(change, index)
-            case ChangeType.WORKLOAD_REMOVED:
-                return self._frees_resources(change, index) or self._affects_peer_rules(change, index)
-            case ChangeType.STORAGE_CHANGED:
-                part = claim_part(self.sample.workload)
-                return bool(part.names.names) and (self._lacks_attachments or is_affected(part, change, index))
-            case _:  # nodes and namespaces: rare, and any of them may matter
-                return True
+        if change.workload is None and change.type is not ChangeType.STORAGE_CHANGED:
+            return True  # nodes and namespaces: rare, and any of them may matter
+        return any(self._may_lift(one, where, change, index) for one, where in self._rejecting)
 
-    def _frees_resources(self, change: Change, index: PlacementIndex) -> bool:
-        """Whether a pod was removed from a node that lacks resources, and they suffice now, or do after preemption."""
-        assert change.workload is not None
-        workload = self.sample.workload
-        # A pod of lower priority could be preempted before: its removal makes nothing possible that was not.
-        is_new_victim = workload.preempts and change.workload.priority >= workload.priority
-        for slot in change.slots:
-            lifted_by = int(self._lifted_by[slot]) if slot < len(self._lifted_by) else BY_NODE
-            if lifted_by & BY_RESOURCES and not lifted_by & BY_NODE:
-                preemptible = _requested_by_lower_priority(workload, slot, index) if is_new_victim else NO_RESOURCES
-                if _fits_resources(workload, slot, index, preemptible):
-                    return True
-        return False
-
-    def _shares_volume(self, change: Change, index: PlacementIndex) -> bool:
-        """Whether a pod was added that has one of their volumes attached."""
-        if not self._lacks_attachments or change.workload is None or not has_claims(change.workload):
-            return False
-        needed = {index.storage.handle_of(claim) for claim in claim_part(self.sample.workload).claims()} - {None}
-        return any(index.storage.handle_of(claim) in needed for claim in claim_part(change.workload).claims())
-
-    def _affects_peer_rules(self, change: Change, index: PlacementIndex) -> bool:
-        """Whether the added or removed pod counts for a rule about other pods."""
-        cls = change.member_of
-        if cls is None or change.workload is None or not self._peer_rules:
-            return False
-        # The rules read nothing else of a pod; a pod without slots is on an unknown node.
-        key = (cls.id, bool(change.slots), bool(change.workload.needs.claims.names))
-        hint = self._peer_hints.get(key)
-        if hint is None:
-            if len(self._peer_hints) == MAX_CACHED_PEER_HINTS:
-                self._peer_hints.clear()
-            hint = any(one.rule.touched(one.evaluation.state, change, index) is not None for one in self._peer_rules)
-            self._peer_hints[key] = hint
-        return hint
-
-
-def _fits_resources(
-    workload: Workload, slot: int, index: PlacementIndex, more: Mapping[str, int] = NO_RESOURCES
-) -> bool:
-    """Whether the requests of a pod fit a node with `more` than is free; resources that a profile may ignore fit."""
-    capacity = index.capacity
-    for resource, amount in ((PODS, 1), *workload.needs.requests.amounts):
-        row = capacity.row(resource)
-        free = capacity.allocatable_at[row][slot] - capacity.requested_at[row][slot]
-        # A request of 0 fits although the node may be overcommitted.
-        if amount and amount > free + more.get(resource, 0) and not resources_fit.may_be_ignored(resource):
-            return False
-    return True
-
-
-def _requested_by_lower_priority(workload: Workload, slot: int, index: PlacementIndex) -> Mapping[str, int]:
-    """What the pods of lower priority on a node request."""
-    requested: Counter[str] = Counter()
-    for key in index.workloads_on(slot):
-        other = index.records[key].workload
-        if other.priority < workload.priority:
-            requested[PODS] += 1
-            requested.update(dict(other.needs.requests.amounts))
-    return requested
+    def _may_lift(self, one: RuleResult, where: Mask, change: Change, index: PlacementIndex) -> bool:
+        if change.workload is not None:
+            if one.rule.lifted_by is LiftedBy.TARGET:
+                return False
+            if one.rule.lifted_by is LiftedBy.RESOURCES:
+                # A node that is larger than the recorded ones has been added, which is a hint of its own.
+                slots = tuple([slot for slot in change.slots if slot < len(where) and where[slot]])
+                if not slots:
+                    return False
+                if slots != change.slots:
+                    change = msgspec.structs.replace(change, slots=slots)
+        return one.may_lift(self.sample.workload, change, index)
 
 
 class UnschedulablePods:
@@ -294,12 +232,8 @@ class UnschedulablePods:
         """The pod of a class to activate: one that is schedulable, else one that preemption makes schedulable."""
         nominated = [(one.members[pod.key], node) for pod, node in self._nominated() if pod.key in one.members]
         if len(nominated) > MAX_NOMINATED_EVALUATIONS:
-            slots = self._index.slots.by_name
-            nominated = [
-                (pending, node)
-                for pending, node in nominated
-                if node in slots and _fits_resources(pending.workload, slots[node], self._index)
-            ]
+            slots, feasible = self._index.slots.by_name, self._filter_nodes(one.sample.workload).feasible
+            nominated = [(pending, node) for pending, node in nominated if node in slots and feasible[slots[node]]]
         for pending in (one.sample, *(pending for pending, _ in nominated)):
             if self._fits(pending.workload):
                 return pending

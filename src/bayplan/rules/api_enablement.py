@@ -7,7 +7,7 @@ from bayplan.indexing.slots import At
 from bayplan.model.reasons import Codes, DocumentedReason, Reason, StatusCode
 from bayplan.model.workloads import Workload
 from bayplan.rules.cluster_facts import codes_by_facts
-from bayplan.rules.rule import Failure, PartRule
+from bayplan.rules.rule import Failure, LiftedBy, PartRule
 
 NO_API = Reason("api-missing", "cluster(s) did not have the API resource", StatusCode.UNRESOLVABLE)
 
@@ -15,6 +15,7 @@ NO_API = Reason("api-missing", "cluster(s) did not have the API resource", Statu
 class ApiEnablementRule(PartRule[tuple[str, str]]):
     name = "APIEnablement"
     id = "api-missing"
+    lifted_by = LiftedBy.TARGET
     reasons_by_code = (NO_API,)
     follows_workloads = False
     exempts_assigned = True

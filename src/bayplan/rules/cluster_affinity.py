@@ -14,7 +14,7 @@ from bayplan.model.placements import ClusterAffinity
 from bayplan.model.reasons import Codes, DocumentedReason, Mask, Reason, StatusCode
 from bayplan.model.targets import FIELD_KEYS
 from bayplan.model.workloads import Workload
-from bayplan.rules.rule import Failure, PartRule
+from bayplan.rules.rule import Failure, LiftedBy, PartRule
 
 NOT_MATCHED = Reason(
     "cluster-affinity",
@@ -31,6 +31,7 @@ class ClusterAffinityPart(msgspec.Struct, frozen=True):
 class ClusterAffinityRule(PartRule[ClusterAffinityPart]):
     name = "ClusterAffinity"
     id = "cluster-affinity"
+    lifted_by = LiftedBy.TARGET
     reasons_by_code = (NOT_MATCHED,)
     follows_workloads = False
     documented = (

@@ -8,7 +8,7 @@ from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import At
 from bayplan.model.reasons import Codes, DocumentedReason, Reason, StatusCode
 from bayplan.model.workloads import Workload
-from bayplan.rules.rule import Failure, PartRule
+from bayplan.rules.rule import Failure, LiftedBy, PartRule
 
 EVICTING = Reason("cluster-evicting", "cluster(s) is in the process of eviction", StatusCode.UNSCHEDULABLE)
 
@@ -16,6 +16,7 @@ EVICTING = Reason("cluster-evicting", "cluster(s) is in the process of eviction"
 class ClusterEviction(PartRule[tuple[str, ...]]):
     name = "ClusterEviction"
     id = "cluster-evicting"
+    lifted_by = LiftedBy.TARGET
     reasons_by_code = (EVICTING,)
     follows_workloads = False
     documented = (

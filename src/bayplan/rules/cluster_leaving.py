@@ -7,7 +7,7 @@ from bayplan.indexing.slots import At
 from bayplan.model.reasons import Codes, DocumentedReason, Reason, StatusCode
 from bayplan.model.workloads import Workload
 from bayplan.rules.cluster_facts import codes_by_facts
-from bayplan.rules.rule import Failure, PartRule
+from bayplan.rules.rule import Failure, LiftedBy, PartRule
 
 LEAVING = Reason("cluster-leaving", "cluster(s) is being deleted", StatusCode.UNRESOLVABLE)
 
@@ -15,6 +15,7 @@ LEAVING = Reason("cluster-leaving", "cluster(s) is being deleted", StatusCode.UN
 class ClusterLeaving(PartRule[str]):
     name = "ClusterLeaving"
     id = "cluster-leaving"
+    lifted_by = LiftedBy.TARGET
     reasons_by_code = (LEAVING,)
     follows_workloads = False
     silent = True

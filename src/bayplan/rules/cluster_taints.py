@@ -13,7 +13,7 @@ from bayplan.indexing.slots import At
 from bayplan.model.labels import Toleration
 from bayplan.model.reasons import Codes, DocumentedReason, Reason, StatusCode
 from bayplan.model.workloads import Workload
-from bayplan.rules.rule import Failure, Rule
+from bayplan.rules.rule import Failure, LiftedBy, Rule
 from bayplan.rules.taint_toleration import first_untolerated
 
 UNTOLERATED = Reason("cluster-taint", "cluster(s) had untolerated taint {<taint>}", StatusCode.UNRESOLVABLE)
@@ -42,6 +42,7 @@ class TaintState:
 class ClusterTaints(Rule[tuple[Toleration, ...], TaintState]):
     name = "TaintToleration"
     id = "cluster-taint"
+    lifted_by = LiftedBy.TARGET
     follows_workloads = False
     exempts_assigned = True
     documented = (

@@ -16,7 +16,7 @@ from bayplan.model.reasons import Codes, DocumentedReason, Mask, Reason, Scores,
 from bayplan.model.workloads import Workload
 from bayplan.rules.arguments import Arguments
 from bayplan.rules.remedies import Alternatives, Edit, Remedy, change_needs, label_target
-from bayplan.rules.rule import MAX_SCORE, Failure, Raw, Rule, Scaling
+from bayplan.rules.rule import MAX_SCORE, Failure, LiftedBy, Raw, Rule, Scaling
 from bayplan.validating import affinity as affinity_fields
 from bayplan.validating.fields import Cause, Field
 from bayplan.wire.pods import WireNodeAffinity
@@ -64,6 +64,7 @@ class NodeAffinityState(msgspec.Struct, frozen=True):
 class NodeAffinityRule(Rule[NodeAffinity, NodeAffinityState]):
     name = "NodeAffinity"
     id = "node-affinity"
+    lifted_by = LiftedBy.TARGET
     default_weight = 2
     arguments_type = NodeAffinityArguments
     reasons_by_code = (NOT_MATCHED, NOT_ENFORCED)

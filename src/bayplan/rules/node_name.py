@@ -10,7 +10,7 @@ from bayplan.indexing.slots import At
 from bayplan.model.reasons import Codes, DocumentedReason, Reason, StatusCode
 from bayplan.model.workloads import Workload
 from bayplan.rules.remedies import Alternatives, Remedy
-from bayplan.rules.rule import Failure, PartRule
+from bayplan.rules.rule import Failure, LiftedBy, PartRule
 
 OTHER_NODE = Reason("node-name", "node(s) didn't match the requested node name", StatusCode.UNRESOLVABLE)
 
@@ -18,6 +18,7 @@ OTHER_NODE = Reason("node-name", "node(s) didn't match the requested node name",
 class NodeName(PartRule[str]):
     name = "NodeName"
     id = "node-name"
+    lifted_by = LiftedBy.TARGET
     reasons_by_code = (OTHER_NODE,)
     follows_workloads = False
     documented = (

@@ -11,7 +11,7 @@ from bayplan.model.reasons import Codes, DocumentedReason, Reason, StatusCode
 from bayplan.model.workloads import HostPort, Workload
 from bayplan.rules.evictions import Amounts, CapacityConstraint, EvictionEffect, Preemptor
 from bayplan.rules.remedies import Alternatives, Remedy, change_needs, move_pods
-from bayplan.rules.rule import Failure, PartRule, Touched
+from bayplan.rules.rule import Failure, LiftedBy, PartRule, Touched
 
 TAKEN = Reason("node-ports", "node(s) didn't have free ports for the requested pod ports", StatusCode.UNSCHEDULABLE)
 ANY_ADDRESS = "0.0.0.0"  # noqa: S104 (compared, never bound)
@@ -22,6 +22,7 @@ Ports = tuple[HostPort, ...]
 class NodePorts(PartRule[Ports]):
     name = "NodePorts"
     id = "node-ports"
+    lifted_by = LiftedBy.RESOURCES
     reasons_by_code = (TAKEN,)
     documented = (
         DocumentedReason(

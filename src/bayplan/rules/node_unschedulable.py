@@ -10,7 +10,7 @@ from bayplan.model.labels import UNSCHEDULABLE_TAINT
 from bayplan.model.reasons import Codes, DocumentedReason, Reason, StatusCode
 from bayplan.model.workloads import Workload
 from bayplan.rules.remedies import NODE, Alternatives, Remedy, change_target
-from bayplan.rules.rule import Failure, PartRule
+from bayplan.rules.rule import Failure, LiftedBy, PartRule
 
 CORDONED = Reason("node-unschedulable", "node(s) were unschedulable", StatusCode.UNRESOLVABLE)
 
@@ -18,6 +18,7 @@ CORDONED = Reason("node-unschedulable", "node(s) were unschedulable", StatusCode
 class NodeUnschedulable(PartRule[str]):
     name = "NodeUnschedulable"
     id = "node-unschedulable"
+    lifted_by = LiftedBy.TARGET
     reasons_by_code = (CORDONED,)
     follows_workloads = False
     documented = (

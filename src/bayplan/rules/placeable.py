@@ -5,7 +5,7 @@ from __future__ import annotations
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.reasons import DocumentedReason, Reason, StatusCode
 from bayplan.model.workloads import Workload
-from bayplan.rules.rule import PartRule
+from bayplan.rules.rule import LiftedBy, PartRule
 
 UNREADABLE = Reason("unreadable-rule", "<problem>", StatusCode.UNRESOLVABLE)
 # Given before any rule is asked; no other rule is a better place for their pages.
@@ -16,6 +16,7 @@ NO_NODES = Reason("no-nodes", "no nodes available to schedule pods", StatusCode.
 class Placeable(PartRule[str]):
     name = "Bayplan"
     id = "placeable"
+    lifted_by = LiftedBy.TARGET
     follows_workloads = False
     documented = (
         DocumentedReason(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.indexing.capacity import NONZERO_RESOURCES, PODS
+from bayplan.indexing.journal import Change, ChangeType
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import At
 from bayplan.model import quantities
@@ -20,7 +22,7 @@ from bayplan.model.workloads import Requests, Workload
 from bayplan.rules.arguments import Arguments
 from bayplan.rules.evictions import Amounts, CapacityConstraint, EvictionEffect, FixedConstraint, Preemptor
 from bayplan.rules.remedies import NODE, Alternatives, Remedy, change_needs
-from bayplan.rules.rule import MAX_SCORE, Failure, Rule
+from bayplan.rules.rule import MAX_SCORE, Failure, LiftedBy, Rule
 from bayplan.validating import names
 from bayplan.validating.fields import Cause, Field
 from bayplan.wire.scheduler_config import NodeResourcesFitArgs
@@ -91,6 +93,7 @@ class ResourcesFitState(msgspec.Struct, frozen=True):
 class ResourcesFit(Rule[Requests, ResourcesFitState]):
     name = "NodeResourcesFit"
     id = "resources"
+    lifted_by = LiftedBy.RESOURCES
     default_weight = 1
     arguments_type = ResourcesFitArguments
     follows_requests = True
@@ -189,6 +192,28 @@ class ResourcesFit(Rule[Requests, ResourcesFitState]):
         if self.strategy.type == RATIO:
             return code, math.floor(total / max(weights, 1) + 0.5)
         return code, total // (weights or 1)
+
+    def may_lift(self, state: ResourcesFitState, rejected: Workload, change: Change, index: PlacementIndex) -> bool:
+        """Whether a workload has left a target where the requests fit now, or do after preemption."""
+        if change.type is not ChangeType.WORKLOAD_REMOVED or change.workload is None:
+            return False
+        # One of lower priority could be preempted before: its removal makes nothing possible that was not.
+        preempts = rejected.preempts and change.workload.priority >= rejected.priority
+        return any(self._may_fit(state, rejected, slot, index, preempts=preempts) for slot in change.slots)
+
+    def _may_fit(
+        self, state: ResourcesFitState, workload: Workload, slot: int, index: PlacementIndex, *, preempts: bool
+    ) -> bool:
+        """Whether the requests fit a target, with what workloads of lower priority request if it `preempts` them."""
+        capacity = index.capacity
+        preemptible = _requested_by_lower_priority(workload, slot, index) if preempts else {}
+        for resource, amount in ((PODS, 1), *state.amounts):
+            row = capacity.row(resource)
+            free = capacity.allocatable_at[row][slot] - capacity.requested_at[row][slot]
+            # A request of 0 fits although the target may be overcommitted.
+            if amount and amount > free + preemptible.get(resource, 0) and not self.is_ignored(resource):
+                return False
+        return True
 
     def reasons(self, state: ResourcesFitState, code: int) -> tuple[Reason, ...]:
         status = StatusCode.UNRESOLVABLE if code & UNRESOLVABLE_BIT else StatusCode.UNSCHEDULABLE
@@ -304,6 +329,17 @@ def _broken_line(shape: tuple[tuple[int, int], ...], at: int) -> int:
             # Integer division as Go does it, towards zero.
             return y0 + (abs(rise) // (x - x0)) * (1 if rise >= 0 else -1)
     return shape[-1][1]
+
+
+def _requested_by_lower_priority(workload: Workload, slot: int, index: PlacementIndex) -> Mapping[str, int]:
+    """What the workloads of lower priority on a target request."""
+    requested: Counter[str] = Counter()
+    for key in index.workloads_on(slot):
+        other = index.records[key].workload
+        if other.priority < workload.priority:
+            requested[PODS] += 1
+            requested.update(dict(other.needs.requests.amounts))
+    return requested
 
 
 def may_be_ignored(resource: str) -> bool:

@@ -47,6 +47,18 @@ class Scaling(enum.Enum):
     BY_ALL = enum.auto()  # more than the extremes: the rule overrides `normalise`
 
 
+class LiftedBy(enum.Enum):
+    """
+    Which changes of placed workloads can lift the rejection of a target by a rule.
+
+    A change of a target, of a namespace or of storage may lift any rejection.
+    """
+
+    TARGET = ()  # none
+    RESOURCES = (ChangeType.WORKLOAD_REMOVED,)  # from this target
+    PEERS = (ChangeType.WORKLOAD_ADDED, ChangeType.WORKLOAD_REMOVED)  # on this target or another
+
+
 class SharedDomains(msgspec.Struct, frozen=True):
     """Every target that shares a domain of one of these keys with one of these slots."""
 
@@ -67,6 +79,7 @@ class Rule(ABC, Generic[Part, State]):
 
     `reasons_by_code` holds the reason for each code from 1 on, where a code always means the same. `documented` holds
     the page of every reason that the rule gives; a reason that several rules give has its page at one of them.
+    `lifted_by` has no default: a rule that rejects declares it.
     """
 
     name: ClassVar[str]
@@ -78,6 +91,7 @@ class Rule(ABC, Generic[Part, State]):
     scaling: ClassVar[Scaling] = Scaling.NONE
     reasons_by_code: ClassVar[tuple[Reason, ...]] = ()
     documented: ClassVar[tuple[DocumentedReason, ...]] = ()
+    lifted_by: ClassVar[LiftedBy]
     follows_workloads: ClassVar[bool] = True  # False: placed workloads do not matter, only targets do
     follows_requests: ClassVar[bool] = False  # True: a workload that comes or leaves matters on its own targets
     exempts_assigned: ClassVar[bool] = False  # True: clusters that hold the workload already are not rejected
@@ -86,6 +100,12 @@ class Rule(ABC, Generic[Part, State]):
     def __init__(self, arguments: Arguments | None = None) -> None:
         """A rule with arguments takes those of its `arguments_type`, by default the default ones."""
         del arguments
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        rejects = cls.reject is not Rule.reject or cls.pre_filter is not Rule.pre_filter
+        if rejects and not hasattr(cls, "lifted_by"):
+            raise TypeError(f"{cls.__name__} rejects targets: it must declare `lifted_by`")
 
     @abstractmethod
     def part(self, workload: Workload, index: PlacementIndex) -> Part | None:
@@ -154,6 +174,18 @@ class Rule(ABC, Generic[Part, State]):
         if change.type in (ChangeType.TARGET_ADDED, ChangeType.TARGET_REMOVED, ChangeType.TARGET_CHANGED):
             return change.slots
         return None
+
+    def may_lift(self, state: State, rejected: Workload, change: Change, index: PlacementIndex) -> bool:
+        """
+        Whether a change of a workload or of storage may lift the rejection of this workload, or let preemption do so.
+
+        The default: if it touches a target and is one that `lifted_by` names. For `RESOURCES`, the slots of a changed
+        workload are only those where the rejection matters (kube-scheduler: QueueingHintFn).
+        """
+        del rejected
+        if change.workload is not None and change.type not in self.lifted_by.value:
+            return False
+        return bool(self.touched(state, change, index))
 
     def evaluate_one(self, state: State, index: PlacementIndex, slot: int) -> tuple[int, int] | None:
         """Code and raw score of one target as `reject` and `score` give them; None to have those called instead."""

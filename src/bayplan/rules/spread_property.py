@@ -9,7 +9,7 @@ from bayplan.indexing.slots import At
 from bayplan.model.reasons import Codes, DocumentedReason, Reason, StatusCode
 from bayplan.model.targets import FIELD_KEYS, PROVIDER, REGION, ZONE
 from bayplan.model.workloads import Workload
-from bayplan.rules.rule import Failure, PartRule
+from bayplan.rules.rule import Failure, LiftedBy, PartRule
 
 NO_PROVIDER = Reason("provider-missing", "cluster(s) did not have provider property", StatusCode.UNRESOLVABLE)
 NO_REGION = Reason("region-missing", "cluster(s) did not have region property", StatusCode.UNRESOLVABLE)
@@ -23,6 +23,7 @@ class SpreadProperty(PartRule[tuple[str, ...]]):
 
     name = "SpreadConstraint"
     id = "spread-property"
+    lifted_by = LiftedBy.TARGET
     follows_workloads = False
     documented = (
         DocumentedReason(

@@ -14,7 +14,7 @@ from bayplan.model.reasons import Codes, DocumentedReason, Mask, Reason, Scores,
 from bayplan.model.targets import Target
 from bayplan.model.workloads import Workload
 from bayplan.rules.remedies import NODE, Alternatives, Remedy, change_needs
-from bayplan.rules.rule import MAX_SCORE, Failure, PartRule, Raw, Scaling
+from bayplan.rules.rule import MAX_SCORE, Failure, LiftedBy, PartRule, Raw, Scaling
 
 UNTOLERATED = Reason("taint", "node(s) had untolerated taint(s)", StatusCode.UNRESOLVABLE)
 
@@ -24,6 +24,7 @@ Tolerations = tuple[Toleration, ...]
 class TaintToleration(PartRule[Tolerations]):
     name = "TaintToleration"
     id = "taint"
+    lifted_by = LiftedBy.TARGET
     default_weight = 3
     reasons_by_code = (UNTOLERATED,)
     follows_workloads = False

@@ -23,7 +23,7 @@ from bayplan.model.volumes import Claim, Volume
 from bayplan.model.workloads import Workload
 from bayplan.rules import node_affinity
 from bayplan.rules.evictions import EvictionEffect, Preemptor
-from bayplan.rules.rule import Failure
+from bayplan.rules.rule import Failure, LiftedBy
 from bayplan.rules.volume_claims import CLAIM_MISSING, ClaimPart, ClaimRule, claim_part, missing_claim
 
 LOST = Reason(
@@ -48,6 +48,7 @@ WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
 class VolumeBinding(ClaimRule):
     name = "VolumeBinding"
     id = "volume-binding"
+    lifted_by = LiftedBy.TARGET
     documented = (
         DocumentedReason(
             CLAIM_MISSING,

@@ -16,8 +16,8 @@ from bayplan.model.reasons import Codes, DocumentedReason, Mask, Reason, StatusC
 from bayplan.model.volumes import Attachment, VolumeHandle
 from bayplan.model.workloads import Workload
 from bayplan.rules.evictions import EvictionEffect, Preemptor
-from bayplan.rules.rule import Failure, Touched
-from bayplan.rules.volume_claims import ClaimPart, ClaimRule, has_claims, is_affected
+from bayplan.rules.rule import Failure, LiftedBy, Touched
+from bayplan.rules.volume_claims import ClaimPart, ClaimRule, claim_part, has_claims, is_affected
 
 TOO_MANY = Reason("volume-limits", "node(s) exceed max volume count", StatusCode.UNSCHEDULABLE)
 
@@ -27,6 +27,7 @@ Handles = dict[str, set[VolumeHandle]]  # by driver
 class VolumeLimits(ClaimRule):
     name = "NodeVolumeLimits"
     id = "volume-limits"
+    lifted_by = LiftedBy.RESOURCES
     reasons_by_code = (TOO_MANY,)
     documented = (
         DocumentedReason(
@@ -56,6 +57,13 @@ class VolumeLimits(ClaimRule):
         if change.type is ChangeType.STORAGE_CHANGED:
             return self._touched_by_storage(state, change, index)
         return super().touched(state, change, index)
+
+    def may_lift(self, state: ClaimPart, rejected: Workload, change: Change, index: PlacementIndex) -> bool:
+        """A workload that is added lifts it where it has one of the volumes attached: that counts once."""
+        if change.type is not ChangeType.WORKLOAD_ADDED or change.workload is None:
+            return super().may_lift(state, rejected, change, index)
+        needed = _attached_for(state, index)
+        return bool(needed) and not needed.isdisjoint(_attached_for(claim_part(change.workload), index))
 
     def evidence(self, state: ClaimPart, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
         del workload
@@ -109,6 +117,11 @@ def _exceeded(driver: str, handles: set[VolumeHandle], index: PlacementIndex) ->
             new[slot] -= 1
     exceeded: Mask = (new > 0) & (index.attachments.counts(driver) + new > limits)
     return exceeded
+
+
+def _attached_for(part: ClaimPart, index: PlacementIndex) -> set[VolumeHandle]:
+    """The volumes that are attached for the claims, of any driver."""
+    return {handle for handles in _handles(part, index).values() for handle in handles}
 
 
 def _handles(part: ClaimPart, index: PlacementIndex) -> Handles:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayplan.indexing.journal import Change
+from bayplan.indexing.journal import Change, ChangeType
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ALL, At
 from bayplan.model.reasons import Codes, DocumentedReason, Reason, StatusCode
 from bayplan.model.workloads import Workload
 from bayplan.rules.evictions import Amounts, CapacityConstraint, EvictionEffect, Preemptor
 from bayplan.rules.remedies import Alternatives, move_pods
-from bayplan.rules.rule import Failure, Touched
-from bayplan.rules.volume_claims import ClaimPart, ClaimRule, has_claims, missing_claim
+from bayplan.rules.rule import Failure, LiftedBy, Touched
+from bayplan.rules.volume_claims import ClaimPart, ClaimRule, claim_part, has_claims, missing_claim
 
 IN_USE = Reason(
     "claim-in-use",
@@ -25,6 +25,7 @@ ONE_POD = "ReadWriteOncePod"
 class VolumeRestrictions(ClaimRule):
     name = "VolumeRestrictions"
     id = "volume-restrictions"
+    lifted_by = LiftedBy.PEERS
     reasons_by_code = (IN_USE,)
     documented = (
         DocumentedReason(
@@ -44,6 +45,12 @@ class VolumeRestrictions(ClaimRule):
         if change.workload is not None and has_claims(change.workload):
             return ALL
         return super().touched(state, change, index)
+
+    def may_lift(self, state: ClaimPart, rejected: Workload, change: Change, index: PlacementIndex) -> bool:
+        if change.workload is not None:
+            left = change.type is ChangeType.WORKLOAD_REMOVED
+            return left and not set(state.claims()).isdisjoint(claim_part(change.workload).claims())
+        return super().may_lift(state, rejected, change, index)
 
     def evidence(self, state: ClaimPart, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
         del workload, slot

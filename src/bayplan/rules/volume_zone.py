@@ -10,7 +10,7 @@ from bayplan.model.reasons import Codes, DocumentedReason, Mask, Reason, StatusC
 from bayplan.model.terms import REGION, ZONE
 from bayplan.model.workloads import Workload
 from bayplan.rules.evictions import EvictionEffect, Preemptor
-from bayplan.rules.rule import Failure
+from bayplan.rules.rule import Failure, LiftedBy
 from bayplan.rules.volume_binding import WAIT_FOR_FIRST_CONSUMER
 from bayplan.rules.volume_claims import ClaimPart, ClaimRule, missing_claim
 
@@ -33,6 +33,7 @@ SEPARATOR = "__"  # a volume in several zones names them all in one label
 class VolumeZone(ClaimRule):
     name = "VolumeZone"
     id = "volume-zone"
+    lifted_by = LiftedBy.TARGET
     reasons_by_code = (ELSEWHERE,)
     documented = (
         DocumentedReason(

@@ -22,7 +22,7 @@ from bayplan.model.labels import equals
 from bayplan.model.reasons import Codes, DocumentedReason, Reason, StatusCode
 from bayplan.model.terms import TARGET, PeerTerm, TermPart
 from bayplan.model.workloads import Workload
-from bayplan.rules.rule import Failure, Rule, Touched
+from bayplan.rules.rule import Failure, LiftedBy, Rule, Touched
 
 PEER_ELSEWHERE = Reason(
     "workload-affinity",
@@ -53,6 +53,7 @@ class _GroupRule(Rule[GroupPart, GroupState]):
     label: str
     counts_leaving: bool  # whether draining copies are peers
     exempts_assigned = True
+    lifted_by = LiftedBy.PEERS
 
     def part(self, workload: Workload, index: PlacementIndex) -> GroupPart | None:
         del index

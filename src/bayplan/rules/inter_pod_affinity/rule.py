@@ -43,6 +43,7 @@ from bayplan.rules.rule import (
     MAX_REMEMBERED_CLASSES,
     MAX_SCORE,
     Failure,
+    LiftedBy,
     Raw,
     Rule,
     Scaling,
@@ -58,6 +59,7 @@ EVERYWHERE = ("\0everywhere",)  # in place of topology keys: a change that may m
 class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
     name = "InterPodAffinity"
     id = "pod-affinity"
+    lifted_by = LiftedBy.PEERS
     default_weight = 2
     arguments_type = InterPodAffinityArguments
     reasons_by_code = (AFFINITY_NOT_MATCHED, ANTI_AFFINITY_NOT_MATCHED, EXISTING_ANTI_AFFINITY_NOT_SATISFIED)

@@ -27,6 +27,7 @@ from bayplan.rules.rule import (
     MAX_REMEMBERED_CLASSES,
     MAX_SCORE,
     Failure,
+    LiftedBy,
     Rule,
     Scaling,
     SharedDomains,
@@ -52,6 +53,7 @@ DEFAULT_ARGUMENTS = TopologySpreadArguments()
 class TopologySpread(Rule[SpreadPart, SpreadState]):
     name = "PodTopologySpread"
     id = "topology-spread"
+    lifted_by = LiftedBy.PEERS
     default_weight = 2
     arguments_type = TopologySpreadArguments
     scaling = Scaling.BY_ALL
