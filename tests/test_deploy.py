@@ -101,7 +101,7 @@ def rights(found):
 
 
 def watched():
-    state = ClusterState(PlacementIndex(UPSTREAM), None, None, lambda _name: True, lambda: 0.0)
+    state = ClusterState(PlacementIndex(UPSTREAM), None, None, is_responsible=lambda _name: True)
     return [one.resource for one in resources.scheduling_resources(state)]
 
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from bayplan.live.cluster_writer import PodGoneError, RejectedError, ServerFailureError, UnknownOutcomeError
-from bayplan.queueing.scheduling_queue import QueueStage
+from bayplan.queueing.pending_pod import QueueStage
 from live_loop.simulated import Simulation, apart, using
 
 

@@ -77,7 +77,7 @@ async def test_a_condition_with_another_message_keeps_its_transition_time(cluste
     await cluster.settle(10)
     first = cluster.condition("huge")
     cluster.add_node("two")
-    cluster.state.activate("web/huge", "uid-1")
+    cluster.state.queue.activate("web/huge", "uid-1")
     await cluster.settle(20)
     assert cluster.condition("huge")["message"] != first["message"]
     assert cluster.condition("huge")["lastTransitionTime"] == first["lastTransitionTime"]
@@ -93,7 +93,7 @@ async def test_an_expired_event_is_created_again(cluster):
     cluster.add_pod("huge", cpu="100")
     await cluster.settle()
     cluster.now += events.SERIES_UPDATE_SECONDS
-    cluster.state.activate("web/huge", "uid-1")
+    cluster.state.queue.activate("web/huge", "uid-1")
     await cluster.settle(20)
     assert len(cluster.notes("huge", "FailedScheduling")) == 2
 

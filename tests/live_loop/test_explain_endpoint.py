@@ -37,7 +37,9 @@ def endpoint_of(cluster):
         written = cluster.pods.get(f"{namespace}/{name}")
         return pods.workload_of(convert(written, Pod)) if written is not None else None
 
-    return ExplainEndpoint(cluster.state.index, {"bayplan": rules}, find_pod, cluster.state.nominations.competing_with)
+    return ExplainEndpoint(
+        cluster.state.index, {"bayplan": rules}, find_pod, cluster.state.queue.nominations.competing_with
+    )
 
 
 async def asked(client, pod):

@@ -86,7 +86,7 @@ async def test_of_equivalent_pods_the_nominated_one_gets_the_room(cluster):
     cluster.change_pod("unlucky", nodeSelector={})  # allowed while the pod has no node
     cluster.add_pod("lucky", cpu="3", priority=100)
     await cluster.settle()
-    nominated = [name for name in ("lucky", "unlucky") if cluster.state.nominations.target_of(f"web/{name}")]
+    nominated = [name for name in ("lucky", "unlucky") if cluster.state.queue.nominations.target_of(f"web/{name}")]
     assert len(nominated) == 1
     cluster.remove_pod("low-one")
     await cluster.settle(5)
@@ -139,11 +139,11 @@ async def test_a_nomination_survives_an_older_report_of_its_pod(cluster):
     await cluster.settle()
     cluster.pods["web/vip"]["metadata"]["annotations"] = {"seen": "meanwhile"}
     cluster.report("vip")
-    assert cluster.state.nominations.target_of("web/vip") == "one"
+    assert cluster.state.queue.nominations.target_of("web/vip") == "one"
     vip = PodRef("web", "vip", cluster.pods["web/vip"]["metadata"]["uid"])
     await patch(vip, {"nominatedNodeName": "one"})
     await patch(vip, {"nominatedNodeName": None})  # cleared by another client
-    assert cluster.state.nominations.target_of("web/vip") == ""
+    assert cluster.state.queue.nominations.target_of("web/vip") == ""
 
 
 async def test_a_pod_displaced_from_its_nominated_node_is_retried(cluster):
@@ -156,13 +156,13 @@ async def test_a_pod_displaced_from_its_nominated_node_is_retried(cluster):
     cluster.add_pod("low-one", cpu="3", node="one")
     cluster.add_pod("middle", cpu="3", priority=100)
     await cluster.settle()
-    assert cluster.state.nominations.target_of("web/middle") == "one"
+    assert cluster.state.queue.nominations.target_of("web/middle") == "one"
     cluster.add_node("two", cpu="4", unschedulable=True)
     cluster.add_pod("low-two", cpu="3", node="two", priority=50)
     cluster.add_pod("top", cpu="3", priority=1000)
     await cluster.settle()
-    assert cluster.state.nominations.target_of("web/top") == "one"
-    assert cluster.state.nominations.target_of("web/middle") == ""
+    assert cluster.state.queue.nominations.target_of("web/top") == "one"
+    assert cluster.state.queue.nominations.target_of("web/middle") == ""
     tried = cluster.state.queue.pods["web/middle"].attempts
     await cluster.settle(5)
     assert cluster.state.queue.pods["web/middle"].attempts > tried, "it is tried on other nodes"
@@ -173,7 +173,7 @@ async def test_an_obsolete_nominated_node_is_cleared(cluster):
     cluster.add_pod("vip", cpu="100", priority=100, schedulingGates=[{"name": "later"}])
     cluster.pods["web/vip"]["status"] = {"nominatedNodeName": "one"}
     cluster.report("vip")
-    cluster.state.clear_nomination("web/vip")
+    cluster.state.queue.clear_nomination("web/vip")
     cluster.change_pod("vip", schedulingGates=[])
     await cluster.settle()
     assert "nominatedNodeName" not in cluster.pods["web/vip"]["status"]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bayplan.live import deciding
 from bayplan.preempting import preemption
-from bayplan.queueing.scheduling_queue import QueueStage
+from bayplan.queueing.pending_pod import QueueStage
 from live_loop.simulated import START, Simulation, apart, near
 
 
@@ -75,8 +75,7 @@ async def test_an_earlier_rejection_of_a_node_is_not_kept():
     cluster.add_pod("second", cpu="3")
     await cluster.settle()
     cluster.add_node("one", cpu="4")
-    (retried,) = cluster.state.unschedulable.pop_schedulable()
-    cluster.state.queue.retry(retried, cluster.now)
+    assert len(cluster.state.queue.move_to_active_or_backoff()) == 1
     cluster.add_pod("quick", cpu="3", node="one", scheduler="other")
     await cluster.settle(20)
     assert cluster.where() == {"first": "", "second": "", "quick": "one"}
@@ -163,11 +162,11 @@ async def test_an_update_of_a_claim_without_a_change_retries_no_pod(full):
     full.add_claim("data")
     full.add_pod("huge", cpu="100")
     await full.settle()
-    before = full.state.unschedulable.n_evaluations
+    before = full.state.queue.n_evaluations
     full.claims["web/data"]["metadata"]["labels"] = {"written": "again"}
     full.report_claim("data")
     await full.settle(20)
-    assert full.state.unschedulable.n_evaluations == before
+    assert full.state.queue.n_evaluations == before
 
 
 # Random events
@@ -244,7 +243,7 @@ class RandomEvents:
             pending.key
             for pending in state.queue.pods.values()
             if pending.stage is QueueStage.UNSCHEDULABLE
-            and deciding.choose(pending.workload, engine, state.nominations).slot >= 0
+            and deciding.choose(pending.workload, engine, state.queue.nominations).slot >= 0
         ]
 
     def preempting_but_not_retried(self):
@@ -253,9 +252,9 @@ class RandomEvents:
         found = []
         for pending in state.queue.pods.values():
             if pending.stage is QueueStage.UNSCHEDULABLE:
-                result = preemption.preempt(pending.workload, engine, nominated=state.nominations.all())
+                result = preemption.preempt(pending.workload, engine, nominated=state.queue.nominations.all())
                 uids = {state.index.records[key].workload.uid for key in result.victims}
-                if uids - state.nominations.victims_of(pending.key):
+                if uids - state.queue.nominations.victims_of(pending.key):
                     found.append(pending.key)
         return found
 

@@ -3,7 +3,7 @@
 import pytest
 
 from bayplan.live.cluster_writer import RejectedError, UnknownOutcomeError
-from bayplan.queueing.scheduling_queue import QueueStage
+from bayplan.queueing.pending_pod import QueueStage
 from live_loop.simulated import Simulation, apart, near
 
 
@@ -63,10 +63,10 @@ async def test_the_deletion_of_an_unrelated_pod_requeues_no_pod(cluster):
         cluster.add_pod(name, labels={"app": "x"}, affinity=apart(app="x"))
     cluster.add_pod("bystander")
     await cluster.settle()
-    asked = cluster.state.unschedulable.n_evaluations
+    asked = cluster.state.queue.n_evaluations
     cluster.remove_pod("bystander")
     await cluster.settle(20)
-    assert cluster.state.unschedulable.n_evaluations == asked
+    assert cluster.state.queue.n_evaluations == asked
 
 
 async def test_gated_pods_wait_for_their_gates(cluster):
@@ -132,7 +132,7 @@ async def test_a_pod_of_higher_priority_preempts_one_of_lower_priority(cluster):
     await cluster.settle(2)
     assert len(cluster.deleted) == 1
     assert cluster.where()["vip"]
-    assert len(cluster.state.nominations) == 0
+    assert len(cluster.state.queue.nominations) == 0
 
 
 async def test_a_disruption_budget_decides_which_pod_is_preempted(cluster):
@@ -233,16 +233,16 @@ async def test_a_step_evaluates_a_bounded_number_of_unschedulable_classes(cluste
     for i in range(60):
         cluster.add_pod(f"huge-{i}", cpu=f"{100 + i}")
     await cluster.settle()
-    unschedulable = cluster.state.unschedulable
+    queue = cluster.state.queue
 
-    def slowly(_workload):
+    def slowly(_workload, _nominations):
         cluster.now += 0.001
         return False
 
-    monkeypatch.setattr(unschedulable, "_fits", slowly)
+    monkeypatch.setattr(cluster.parts.evaluator, "fits", slowly)
     cluster.add_node("three")
-    asked, steps = unschedulable.n_evaluations, []
+    asked, steps = queue.n_evaluations, []
     while cluster.scheduler.step():
-        steps.append(unschedulable.n_evaluations - asked - sum(steps))
-    assert unschedulable.n_evaluations - asked == 60
+        steps.append(queue.n_evaluations - asked - sum(steps))
+    assert queue.n_evaluations - asked == 60
     assert max(steps) <= 5

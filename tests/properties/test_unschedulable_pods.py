@@ -9,7 +9,8 @@ from bayplan.engine import filtering
 from bayplan.model.semantics import DESIGN, UPSTREAM
 from bayplan.model.targets import Target, TargetName
 from bayplan.model.workloads import Needs, Workload
-from bayplan.queueing.scheduling_queue import PendingPod
+from bayplan.queueing.nominations import Nominations
+from bayplan.queueing.pending_pod import PendingPod
 from bayplan.queueing.unschedulable_pods import UnschedulablePods
 from properties.changing import ChangingCluster
 from properties.changing_storage import ChangingStorage
@@ -17,23 +18,38 @@ from properties.changing_storage import ChangingStorage
 SEEDS = st.integers(0, 2**32)
 
 
+class WithoutPreemption:
+    """Evaluates by one engine, and no pod preempts others."""
+
+    def __init__(self, engine):
+        self.engine = engine
+
+    def fits(self, workload, _nominations):
+        return schedule_pod.choose(workload, self.engine)[0] >= 0
+
+    def verdicts(self, workload):
+        return filtering.run(workload, self.engine)
+
+    def pod_helped_by_preemption(self, _equivalent, _nominations):
+        return None
+
+
 class RetriedPods:
     """A changing cluster with unschedulable pods, and the reference implementation of retries: try every pod."""
 
     def __init__(self, cluster):
         self.cluster = cluster
-        self.unschedulable = UnschedulablePods(
-            cluster.index, self.fits, lambda workload: filtering.run(workload, cluster.engine)
-        )
+        self.nominations, self.evaluator = Nominations(), WithoutPreemption(cluster.engine)
+        self.unschedulable = UnschedulablePods(cluster.index, self.evaluator, self.nominations)
         self.unscheduled = {}
 
     def fits(self, workload):
-        return schedule_pod.choose(workload, self.cluster.engine)[0] >= 0
+        return self.evaluator.fits(workload, self.nominations)
 
     def add_all(self):
         for workload in self.cluster.pending:
             if workload.key not in self.unscheduled and not self.fits(workload):
-                pending = self.unscheduled[workload.key] = PendingPod(None, workload, 0.0)
+                pending = self.unscheduled[workload.key] = PendingPod(None, workload)
                 self.unschedulable.add(pending)
 
     def retry(self):
@@ -80,7 +96,7 @@ def test_pods_of_one_equivalence_class_are_retried_one_by_one():
         cluster.index.remove_target(name)
     copies = [Workload(namespace="web", name=f"copy-{i}", labels={}, needs=Needs()) for i in range(3)]
     for copy in copies:
-        pods.unschedulable.add(PendingPod(None, copy, 0.0))
+        pods.unschedulable.add(PendingPod(None, copy))
     cluster.targets.clear()
     before = pods.unschedulable.n_evaluations
     cluster.index.add_target(Target(name=TargetName("roomy"), labels={}, allocatable=(("pods", 10),)))
@@ -98,7 +114,7 @@ def test_a_call_ends_when_its_time_is_over():
     cluster = pods.cluster
     for i in range(50):
         of_its_class = Workload(namespace="web", name=f"class-{i}", labels={}, needs=Needs(), priority=i)
-        pods.unschedulable.add(PendingPod(None, of_its_class, 0.0))
+        pods.unschedulable.add(PendingPod(None, of_its_class))
     cluster.index.add_target(Target(name=TargetName("roomy"), labels={}, allocatable=(("pods", 100),)))
     calls, retried = 0, []
     while not calls or pods.unschedulable.has_candidates:
@@ -117,7 +133,7 @@ def test_the_sweep_evaluates_only_classes_without_a_queueing_hint():
     cluster = pods.cluster
     for name in list(cluster.targets):
         cluster.index.remove_target(name)
-    pods.unschedulable.add(PendingPod(None, Workload(namespace="web", name="early", labels={}, needs=Needs()), 0.0))
+    pods.unschedulable.add(PendingPod(None, Workload(namespace="web", name="early", labels={}, needs=Needs())))
     pods.unschedulable.pop_schedulable()
     pods.unschedulable.mark_all_for_sweep()
     cluster.index.add_target(Target(name=TargetName("roomy"), labels={}, allocatable=(("pods", 10),)))

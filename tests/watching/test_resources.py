@@ -18,7 +18,7 @@ WEB = {"app": "web"}
 
 @pytest.fixture
 def state():
-    return ClusterState(PlacementIndex(UPSTREAM), None, None, lambda _name: True, lambda: 0.0)
+    return ClusterState(PlacementIndex(UPSTREAM), None, None, is_responsible=lambda _name: True)
 
 
 def put(watched, name="a", **content):

@@ -64,7 +64,7 @@ def written(kind="Armada", version="ships.k8s.io/v1", **spec):
 
 
 def watched():
-    state = ClusterState(PlacementIndex(UPSTREAM), None, None, lambda _name: True, lambda: 0.0)
+    state = ClusterState(PlacementIndex(UPSTREAM), None, None, is_responsible=lambda _name: True)
     return [one.resource for one in resources.scheduling_resources(state)]
 
 

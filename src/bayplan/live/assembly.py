@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import asyncio
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
 import msgspec
 
 from bayplan.enforcing.planning import EnforcementSettings
-from bayplan.engine import filtering
 from bayplan.engine.engine import Engine
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.kube_api.resources import Resource
-from bayplan.live import deciding
-from bayplan.live.binding import InFlightBinds, VolumeBinder
+from bayplan.live.binding import InFlightBinds, VolumeBinder, VolumeWaits
 from bayplan.live.cluster_writer import CLAIMS, VOLUMES, ClusterWriter
 from bayplan.live.context import SchedulerContext
 from bayplan.live.enforcement import Enforcement
 from bayplan.live.events import EventRecorder
 from bayplan.live.metrics import Metrics
+from bayplan.live.pod_evaluator import PodEvaluator
 from bayplan.live.preemption import Preemptor
 from bayplan.live.scheduler import Scheduler
 from bayplan.model.semantics import UPSTREAM, Semantics
-from bayplan.model.workloads import Workload, WorkloadKey
-from bayplan.queueing.scheduling_queue import PendingPod, QueueStage, SchedulingQueue
-from bayplan.queueing.unschedulable_pods import UnschedulablePods
+from bayplan.model.workloads import Workload
+from bayplan.preempting.disruption_budgets import DisruptionBudgets
+from bayplan.queueing.pending_pod import QueueStage
+from bayplan.queueing.scheduling_queue import SchedulingQueue
 from bayplan.rules.profiles import RulesByScheduler
 from bayplan.watching.cluster_state import ClusterState
 from bayplan.writing.recordings import Recorder
@@ -96,25 +97,38 @@ class SchedulerAssembly:
         self.metrics = Metrics()
         index = PlacementIndex(settings.semantics, settings.seed)
         self.engines = {name: Engine(index, rules) for name, rules in profiles.items()}
-        queue = SchedulingQueue(settings.initial_backoff, settings.max_backoff)
-        unschedulable = UnschedulablePods(
-            index, self._fits, self._evaluate, self._pod_helped_by_preemption, self._nominated
+        budgets = DisruptionBudgets()
+        activity = asyncio.Event()
+        self.evaluator = PodEvaluator(self.engines, budgets)
+        queue = SchedulingQueue(
+            index,
+            self.evaluator,
+            clock,
+            initial_backoff=settings.initial_backoff,
+            max_backoff=settings.max_backoff,
+            on_pending=activity.set,
         )
-        self.state = ClusterState(index, queue, unschedulable, profiles.__contains__, clock)
-        binds_in_flight = InFlightBinds()
+        self._volume_waits = VolumeWaits()
+        self.state = ClusterState(
+            index,
+            queue,
+            budgets,
+            is_responsible=profiles.__contains__,
+            on_binding_pod_removed=self._volume_waits.pod_removed,
+        )
+        binds_in_flight = InFlightBinds(on_free=activity.set)
         self.events = EventRecorder(
             writer, settings.identity, clock=clock, wall=wall, per_second=settings.events_per_second
         )
         context = SchedulerContext(self.state, writer, self.events, self.metrics, clock, wall)
-        self.volumes = VolumeBinder(context, binds_in_flight)
-        self.state.on_binding_pod_removed = lambda pending: self.volumes.pod_removed(pending.workload)
-        self.preemptor = Preemptor(context)
+        self.volumes = VolumeBinder(context, self._volume_waits, binds_in_flight)
         self.scheduler = Scheduler(
             context,
             self.engines,
+            activity=activity,
             volumes=self.volumes,
             binds_in_flight=binds_in_flight,
-            preemptor=self.preemptor,
+            preemptor=Preemptor(context),
             on_decision=self._record_decision,
             on_step=self._record_changes,
         )
@@ -130,7 +144,7 @@ class SchedulerAssembly:
         """Return what to call after an object of this resource has changed."""
         handlers = [self.scheduler.changed]
         if resource in VOLUME_RESOURCES:
-            handlers.append(self.volumes.changed)
+            handlers.append(self._volume_waits.changed)
         if self.enforcement is not None:
             handlers.append(self.enforcement.changed)
 
@@ -149,28 +163,12 @@ class SchedulerAssembly:
             "scheduler": self.settings.scheduler,
         }
 
-    # What the unschedulable pods ask of the engine
-
-    def _fits(self, workload: Workload) -> bool:
-        engine = self.engines[workload.scheduler_name]
-        return deciding.choose(workload, engine, self.state.nominations).slot >= 0
-
-    def _evaluate(self, workload: Workload) -> filtering.Verdicts:
-        return filtering.run(workload, self.engines[workload.scheduler_name])
-
-    def _pod_helped_by_preemption(self, equivalent: Mapping[WorkloadKey, PendingPod]) -> PendingPod | None:
-        scheduler = next(iter(equivalent.values())).workload.scheduler_name
-        return self.preemptor.pod_helped(equivalent, self.engines[scheduler])
-
-    def _nominated(self) -> Sequence[tuple[Workload, str]]:
-        return self.state.nominations.all()
-
     # Recording and metrics
 
     def _record_decision(self, workload: Workload, node: str, message: str) -> None:
         if self.recorder is not None:
             self.recorder.changed()
-            self.recorder.decided(workload, node, message, self.state.nominations.competing_with(workload))
+            self.recorder.decided(workload, node, message, self.state.queue.nominations.competing_with(workload))
 
     def _record_changes(self) -> None:
         if self.recorder is not None:
@@ -202,5 +200,5 @@ class SchedulerAssembly:
         self.metrics.counter(
             "bayplan_requeue_evaluations",
             "Number of evaluations made to decide whether an unschedulable pod is requeued.",
-            lambda: [((), float(state.unschedulable.n_evaluations))],
+            lambda: [((), float(state.queue.n_evaluations))],
         )

@@ -28,7 +28,7 @@ from bayplan.live.context import SchedulerContext
 from bayplan.live.metrics import ERROR, SCHEDULED
 from bayplan.model.volumes import Claim, Volume
 from bayplan.model.workloads import Workload
-from bayplan.queueing.scheduling_queue import PendingPod
+from bayplan.queueing.pending_pod import PendingPod
 from bayplan.rules import volume_binding
 
 MAX_BINDS_IN_FLIGHT = 64  # more would only wait in the API server instead of here
@@ -44,9 +44,9 @@ class InFlightBinds:
     `waiting_tasks` are the tasks of binds that wait for something else and are not counted.
     """
 
-    def __init__(self, limit: int = MAX_BINDS_IN_FLIGHT) -> None:
-        self.on_free: Callable[[], None] = lambda: None
+    def __init__(self, on_free: Callable[[], None], limit: int = MAX_BINDS_IN_FLIGHT) -> None:
         self.waiting_tasks: set[asyncio.Task[Any] | None] = set()
+        self._on_free = on_free
         self._limit = limit
         self._count = 0
 
@@ -59,7 +59,7 @@ class InFlightBinds:
 
     def leave(self) -> None:
         self._count -= 1
-        self.on_free()
+        self._on_free()
 
     @contextlib.contextmanager
     def released(self) -> Iterator[None]:
@@ -97,38 +97,59 @@ class _VolumeWait:
         self.is_removed = False
 
 
-class VolumeBinder:
+class VolumeWaits:
     """
-    Binds claims with delayed binding: the provisioner receives the node, or an existing volume is bound to the claim.
+    The pods that wait for their volumes.
 
-    `changed` must be called when a claim or volume changes; waiting pods then check theirs again.
+    `changed` must be called when a claim or volume changes, so that they check theirs again, and `pod_removed` when a
+    pod is no longer to be bound.
     """
 
-    def __init__(
-        self,
-        context: SchedulerContext,
-        binds_in_flight: InFlightBinds,
-        timeout: float = VOLUME_BIND_TIMEOUT_SECONDS,
-    ) -> None:
-        self._index = context.state.index
-        self._versions = context.state.volume_versions
-        self._writer = context.writer
-        self._binds_in_flight = binds_in_flight
-        self._timeout = timeout
+    def __init__(self) -> None:
         # By uid: a pod recreated under the same name shares nothing with the pod that still waits.
-        self._chosen: dict[str, list[_VolumeChoice]] = {}
         self._waiting: dict[str, _VolumeWait] = {}
 
     def changed(self) -> None:
         for wait in self._waiting.values():
             wait.changed.set()
 
-    def pod_removed(self, workload: Workload) -> None:
+    def pod_removed(self, pending: PendingPod) -> None:
         """Stop the wait of a pod that is no longer to be bound."""
-        wait = self._waiting.get(workload.uid)
+        wait = self._waiting.get(pending.uid)
         if wait is not None:
             wait.is_removed = True
             wait.changed.set()
+
+    def begin(self, workload: Workload) -> _VolumeWait:
+        """The wait of a pod, until `end`."""
+        wait = self._waiting[workload.uid] = _VolumeWait()
+        return wait
+
+    def end(self, workload: Workload) -> None:
+        del self._waiting[workload.uid]
+
+
+class VolumeBinder:
+    """
+    Binds claims with delayed binding: the provisioner receives the node, or an existing volume is bound to the claim.
+
+    `waits` are told of changed claims and volumes by others.
+    """
+
+    def __init__(
+        self,
+        context: SchedulerContext,
+        waits: VolumeWaits,
+        binds_in_flight: InFlightBinds,
+        timeout: float = VOLUME_BIND_TIMEOUT_SECONDS,
+    ) -> None:
+        self._index = context.state.index
+        self._versions = context.state.volume_versions
+        self._writer = context.writer
+        self._waits = waits
+        self._binds_in_flight = binds_in_flight
+        self._timeout = timeout
+        self._chosen: dict[str, list[_VolumeChoice]] = {}  # by uid, as the waits
 
     def assume(self, workload: Workload, slot: int) -> None:
         """Choose volumes for the unbound claims of a workload on this node and reserve them in the index."""
@@ -175,7 +196,7 @@ class VolumeBinder:
             self._chosen.pop(workload.uid, None)
 
     async def _wait_until_bound(self, workload: Workload, node: str, chosen: Sequence[_VolumeChoice]) -> None:
-        wait = self._waiting[workload.uid] = _VolumeWait()
+        wait = self._waits.begin(workload)
         try:
             async with asyncio.timeout(self._timeout):
                 while not all(self._is_bound(choice, node) for choice in chosen):
@@ -188,7 +209,7 @@ class VolumeBinder:
             names = ", ".join(choice.claim.name for choice in chosen)
             raise VolumesUnboundError(f"claims {names} were not bound within {self._timeout:.0f} s") from None
         finally:
-            del self._waiting[workload.uid]
+            self._waits.end(workload)
 
     def _is_bound(self, choice: _VolumeChoice, node: str) -> bool:
         """Whether the claim is bound to a volume that the node can reach."""
@@ -217,7 +238,7 @@ class Binder:
         volumes: VolumeBinder,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._state, self._writer = context.state, context.writer
+        self._state, self._queue, self._writer = context.state, context.state.queue, context.writer
         self._events, self._metrics, self._clock = context.events, context.metrics, context.clock
         self._volumes = volumes
         self._sleep = sleep
@@ -232,7 +253,7 @@ class Binder:
             self._unreserve(pending, "gone", retry=False)
         except (RejectedError, VolumesUnboundError) as error:
             log.warning("bind rejected", extra={"pod": pending.key, "node": node, "error": str(error)})
-            if self._is_current(pending):
+            if self._queue.holds(pending):
                 note = f"binding {pending.key} to {node} was rejected: {error}"
                 self._events.record(pod, "FailedScheduling", note, action="Binding", warning=True)
             self._metrics.attempts.labels(ERROR, pending.workload.scheduler_name).inc()
@@ -256,7 +277,7 @@ class Binder:
                 return
             await self._sleep(pause)
             pause = min(2 * pause, MAX_RETRY_PAUSE_SECONDS)
-            if not self._is_current(pending):
+            if not self._queue.holds(pending):
                 if self._state.is_bound(pod.uid, pending.key, node):
                     return  # reported by the watch meanwhile
                 raise PodGoneError(f"{pending.key} was deleted or bound elsewhere")
@@ -279,21 +300,15 @@ class Binder:
         self._metrics.sli_seconds.labels(str(min(pending.attempts, 16))).observe(now - pending.since)
         self._metrics.attempts_per_pod.observe(pending.attempts)
         self._events.record(pod, "Scheduled", f"Successfully assigned {pending.key} to {node}", action="Binding")
-        if self._is_current(pending):
-            self._state.queue.remove(pending.key)
-            self._state.clear_nomination(pending.key)
+        self._queue.done(pending)
 
     def _unreserve(self, pending: PendingPod, cause: str, *, retry: bool) -> None:
         """Release the node and the volumes; requeue the pod if `retry`, else drop it."""
         self._metrics.bind_failures.labels(cause).inc()
         self._volumes.unreserve(pending.workload)
-        if not self._is_current(pending):
+        if not self._queue.holds(pending):
             return
         if retry:
             self._state.requeue(pending)
         else:
             self._state.drop_pod(pending.key, pending.uid)
-
-    def _is_current(self, pending: PendingPod) -> bool:
-        """Whether the queue still holds the very pod that the decision was about."""
-        return self._state.queue.pods.get(pending.key) is pending

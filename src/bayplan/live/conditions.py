@@ -14,7 +14,7 @@ from typing import Any
 
 from bayplan.errors import ClusterError
 from bayplan.live.cluster_writer import ClusterWriter, PodRef, UnknownOutcomeError
-from bayplan.queueing.scheduling_queue import PendingPod
+from bayplan.queueing.pending_pod import PendingPod
 from bayplan.wire.pods import Pod
 
 UNSCHEDULABLE, SCHEDULER_ERROR = "Unschedulable", "SchedulerError"

@@ -10,10 +10,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from typing import Any
 
-from bayplan.engine.engine import Engine
 from bayplan.live import conditions, deciding
 from bayplan.live.binding import Binder, InFlightBinds, VolumeBinder
 from bayplan.live.cluster_writer import PodRef
@@ -21,9 +20,10 @@ from bayplan.live.conditions import ConditionWriter
 from bayplan.live.context import SchedulerContext
 from bayplan.live.deciding import Diagnosis
 from bayplan.live.metrics import ERROR, UNSCHEDULABLE
+from bayplan.live.pod_evaluator import Engines
 from bayplan.live.preemption import PreemptionAttempt, Preemptor
 from bayplan.model.workloads import Workload
-from bayplan.queueing.scheduling_queue import PendingPod, QueueStage
+from bayplan.queueing.pending_pod import PendingPod
 
 MAX_STEP_SECONDS = 0.008  # of scheduling, before other tasks run
 MAX_REQUEUE_SECONDS = 0.004  # of a step, for evaluating unschedulable pods
@@ -31,25 +31,30 @@ IDLE_POLL_SECONDS = 0.05  # between two checks whether a busy task has begun to 
 SWEEP_INTERVAL_SECONDS = 300.0
 log = logging.getLogger("bayplan.scheduler")
 
-Engines = Mapping[str, Engine]  # by scheduler name
 OnDecision = Callable[[Workload, str, str], None]  # the pod, its node or "", and why it has none
 
 
 class Scheduler:
-    """Schedules the pending pods. `on_decision` and `on_step` are for recordings."""
+    """
+    Schedules the pending pods.
+
+    `activity` is set when there may be something to do. `on_decision` and `on_step` are for recordings.
+    """
 
     def __init__(
         self,
         context: SchedulerContext,
         engines: Engines,
         *,
+        activity: asyncio.Event,
         volumes: VolumeBinder,
         binds_in_flight: InFlightBinds,
         preemptor: Preemptor,
         on_decision: OnDecision,
         on_step: Callable[[], None],
     ) -> None:
-        self._state, self._events, self._metrics = context.state, context.events, context.metrics
+        self._state, self._queue = context.state, context.state.queue
+        self._events, self._metrics = context.events, context.metrics
         self._clock, self._wall = context.clock, context.wall
         self._engines = engines
         self._binder = Binder(context, volumes)
@@ -58,12 +63,11 @@ class Scheduler:
         self._preemptor = preemptor
         self._on_decision, self._on_step = on_decision, on_step
         self._tasks: set[asyncio.Task[None]] = set()
-        self._conditions = ConditionWriter(context.writer, context.state.is_unplaced)
-        self._activity = asyncio.Event()
+        self._conditions = ConditionWriter(context.writer, context.state.queue.is_unplaced)
+        self._activity = activity
         self._last_sweep = self._clock()
         self.longest_step = 0.0  # seconds of processor time of this thread
         self._failure: BaseException | None = None
-        self._state.on_pending = binds_in_flight.on_free = self._activity.set
 
     # The loop
 
@@ -92,8 +96,8 @@ class Scheduler:
         began, thread_began = self._clock(), time.thread_time()
         self._on_step()
         self._requeue_unschedulable(began)
-        worked = self._state.unschedulable.has_candidates
-        while not self._binds_in_flight.is_full and (pending := self._state.queue.pop(self._clock())) is not None:
+        worked = self._queue.has_candidates
+        while not self._binds_in_flight.is_full and (pending := self._queue.pop()) is not None:
             self._attempt(pending)
             worked = True  # at least one pod per step, however late: ready pods cause no further activity
             if self._clock() - began >= MAX_STEP_SECONDS:
@@ -104,7 +108,7 @@ class Scheduler:
     async def _wait(self) -> None:
         """Wait for activity, the end of a backoff or the next sweep."""
         until = self._last_sweep + SWEEP_INTERVAL_SECONDS
-        next_retry = self._state.queue.ready_at()
+        next_retry = self._queue.ready_at()
         if next_retry is not None and not self._binds_in_flight.is_full:
             until = min(until, next_retry)
         try:
@@ -117,31 +121,28 @@ class Scheduler:
         def out_of_time() -> bool:
             return self._clock() - now >= MAX_REQUEUE_SECONDS
 
-        state = self._state
-        for pending in state.unschedulable.pop_schedulable(out_of_time):
-            state.queue.retry(pending, now)
+        self._queue.move_to_active_or_backoff(out_of_time)
         if now - self._last_sweep >= SWEEP_INTERVAL_SECONDS:
             self._last_sweep = now
-            state.unschedulable.mark_all_for_sweep()
+            self._queue.mark_all_for_sweep()
         if out_of_time():
             return
-        for pending in state.unschedulable.sweep(out_of_time):
+        for pending in self._queue.sweep(out_of_time):
             self._metrics.missed_requeues.inc()
             log.error("requeued by the sweep, not by a change", extra={"pod": pending.key})
-            state.queue.retry(pending, now)
 
     # One pod
 
     def _attempt(self, pending: PendingPod) -> None:
-        state, began = self._state, self._clock()
+        state, nominations, began = self._state, self._queue.nominations, self._clock()
         state.refresh(pending)
         workload = pending.workload
         engine = self._engines[workload.scheduler_name]
         try:
-            choice = deciding.choose(workload, engine, state.nominations)
+            choice = deciding.choose(workload, engine, nominations)
             decided = self._clock()
             if choice.slot < 0:
-                diagnosis = deciding.diagnose(workload, engine, state.nominations)
+                diagnosis = deciding.diagnose(workload, engine, nominations)
                 attempt = self._preemptor.attempt(workload, engine)
         except Exception:
             # A bug in Bayplan: it is reported as such, and the other pods are still scheduled.
@@ -155,7 +156,6 @@ class Scheduler:
             self._on_decision(workload, node, "")
             self._volumes.assume(workload, choice.slot)
             state.assume(pending, choice.slot)
-            state.unschedulable.placed(workload)
             self._binds_in_flight.enter()
             self._start_task(self._bind(pending, node, began))
         else:
@@ -170,7 +170,7 @@ class Scheduler:
     def _handle_unschedulable(
         self, pending: PendingPod, diagnosis: Diagnosis, attempt: PreemptionAttempt, began: float
     ) -> None:
-        state, workload = self._state, pending.workload
+        workload = pending.workload
         message = " ".join(part for part in (diagnosis.message, attempt.message) if part)
         profile = workload.scheduler_name
         self._metrics.attempts.labels(UNSCHEDULABLE, profile).inc()
@@ -183,10 +183,7 @@ class Scheduler:
             self._update_condition(pending, message, conditions.UNSCHEDULABLE, nominated=attempt.nominated)
         if attempt.victims or attempt.displaced:
             self._start_task(self._preemptor.carry_out(workload, attempt))
-        state.queue.move(pending, QueueStage.UNSCHEDULABLE)
-        state.unschedulable.add(pending)
-        if attempt.nominated:
-            state.unschedulable.placed(workload)
+        self._queue.add_unschedulable_if_not_present(pending, nominated=bool(attempt.nominated))
 
     def _handle_internal_error(self, pending: PendingPod) -> None:
         """Report that the scheduler, not the pod, is at fault, and retry later."""
@@ -194,8 +191,7 @@ class Scheduler:
         pod, message = PodRef.of(pending.workload), "internal error of the scheduler; its log has the details"
         self._events.record(pod, "FailedScheduling", message, action="Scheduling", warning=True)
         self._update_condition(pending, message, conditions.SCHEDULER_ERROR, nominated=None)
-        self._state.unschedulable.remove(pending.key)
-        self._state.queue.retry(pending, self._clock())
+        self._queue.requeue(pending)
 
     def _update_condition(self, pending: PendingPod, message: str, reason: str, *, nominated: str | None) -> None:
         status = conditions.not_scheduled(message, self._wall(), pending.pod, reason=reason, nominated=nominated)

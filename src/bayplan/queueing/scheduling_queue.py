@@ -1,154 +1,271 @@
 """
-The scheduling queue: pods are tried by priority, then by age; backoff doubles from one second to ten.
+The scheduling queue: every pending pod in one stage, the nominations, and each transition between them.
 
-The caller passes in the time. Unschedulable pods only have their stage here: `unschedulable_pods` says when to retry
-them.
+As in kube-scheduler's PriorityQueue (pkg/scheduler/backend/queue), active pods are tried by priority, then by age; the
+backoff of a pod doubles from one second to ten. An unschedulable pod is requeued when `unschedulable_pods` finds that a
+change of the index has made it schedulable. Decides about no pod and writes to no API server.
 """
 
 from __future__ import annotations
 
-import enum
-import heapq
 from collections import Counter
-from itertools import count
-from typing import Any
+from collections.abc import Callable
 
+from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.workloads import Workload, WorkloadKey
-from bayplan.wire.pods import Pod
-
-
-class QueueStage(enum.Enum):
-    """The stage of a pending pod; the values are those of kube-scheduler's `queue` metric label."""
-
-    ACTIVE = "active"
-    BACKOFF = "backoff"
-    UNSCHEDULABLE = "unschedulable"
-    GATED = "gated"
-    BINDING = "binding"
-
-
-class PendingPod:
-    """
-    One pod that is not bound yet.
-
-    `pod` is kept as written, so that it can be mapped again when the Services and controllers that select it change;
-    `context_generation` is the generation of those that `workload` was mapped with. `since` is when the pod could first
-    be tried, `tried` when it last was, and `queued` when it last became active: the order among equal priorities.
-    """
-
-    __slots__ = (
-        "attempts",
-        "context_generation",
-        "key",
-        "message",
-        "pod",
-        "queued",
-        "since",
-        "stage",
-        "tried",
-        "unwritten",
-        "workload",
-    )
-
-    def __init__(self, pod: Pod, workload: Workload, now: float, context_generation: int = 0) -> None:
-        self.pod = pod
-        self.workload = workload
-        self.context_generation = context_generation
-        self.key: WorkloadKey = workload.key
-        self.since = now
-        self.queued = now
-        self.tried = now
-        self.attempts = 0
-        self.stage = QueueStage.ACTIVE
-        self.message = ""  # why it is not placed, as last reported
-        self.unwritten: dict[str, Any] | None = None  # the status with that message, until the API server has it
-
-    @property
-    def uid(self) -> str:
-        return self.workload.uid
+from bayplan.queueing.evaluator import Evaluator
+from bayplan.queueing.nominations import Nominations
+from bayplan.queueing.pending_pod import PendingPod, QueueStage, decides_alike, is_held_back
+from bayplan.queueing.pod_heap import PodHeap
+from bayplan.queueing.unschedulable_pods import OutOfTime, UnschedulablePods
 
 
 class SchedulingQueue:
-    """All pending pods by key, the active ones in order, those in backoff by the time at which it ends."""
+    """
+    All pending pods by key: active, in backoff, unschedulable, gated or being bound.
 
-    def __init__(self, initial_backoff: float = 1.0, max_backoff: float = 10.0) -> None:
-        self.initial_backoff = initial_backoff
-        self.max_backoff = max_backoff
+    A pod that is popped stays in the active stage until the result of its attempt is known: `assumed`,
+    `add_unschedulable_if_not_present` or `requeue`. `sizes` counts the pods of each stage. `nominations` changes only
+    here. `clock` counts seconds. `on_pending` is called when a report or a failed write may have made a pod ready.
+    """
+
+    def __init__(
+        self,
+        index: PlacementIndex,
+        evaluator: Evaluator,
+        clock: Callable[[], float],
+        *,
+        initial_backoff: float = 1.0,
+        max_backoff: float = 10.0,
+        on_pending: Callable[[], None] = lambda: None,
+    ) -> None:
         self.pods: dict[WorkloadKey, PendingPod] = {}
         self.sizes: Counter[QueueStage] = Counter()
-        self._active: list[tuple[int, float, int, PendingPod]] = []
-        self._backing_off: list[tuple[float, int, PendingPod]] = []
-        self._tickets = count()  # orders equals by arrival, so that pods are never compared
-        self._ticket: dict[PendingPod, int] = {}  # the ticket of a pod's one valid heap entry
+        self.nominations = Nominations()
+        self._initial_backoff, self._max_backoff = initial_backoff, max_backoff
+        self._clock, self._on_pending = clock, on_pending
+        self._active: PodHeap[tuple[int, float]] = PodHeap()
+        self._backing_off: PodHeap[float] = PodHeap()  # by the end of the backoff
+        self._unschedulable = UnschedulablePods(index, evaluator, self.nominations)
 
     def __len__(self) -> int:
         return len(self.pods)
 
-    def add(self, pending: PendingPod, stage: QueueStage) -> None:
-        """Add a new pod."""
-        assert pending.key not in self.pods, "a pod is pending once"
-        self.pods[pending.key] = pending
-        self.sizes[stage] += 1
-        pending.stage = stage
-        self._enter(pending)
+    def holds(self, pending: PendingPod) -> bool:
+        """Whether this very pod is pending still, and not another one of its name."""
+        return self.pods.get(pending.key) is pending
 
-    def remove(self, key: WorkloadKey) -> PendingPod | None:
-        """Remove a pod, whatever its stage."""
+    def is_unplaced(self, pending: PendingPod) -> bool:
+        """Whether the pod is pending still and no node has been chosen for it."""
+        return self.holds(pending) and pending.stage is not QueueStage.BINDING
+
+    # Reports of pods
+
+    def add(self, pending: PendingPod) -> None:
+        """Add a new pod; it is active unless it is gated or terminating."""
+        assert pending.key not in self.pods, "a pod is pending once"
+        self._adopt_nomination(pending.workload, None)
+        pending.since = pending.queued = pending.tried = self._clock()
+        self.pods[pending.key] = pending
+        self.sizes[pending.stage] += 1
+        if is_held_back(pending.workload):
+            self._move(pending, QueueStage.GATED)
+        else:
+            self._activate(pending, pending.queued)
+        self._on_pending()
+
+    def update(self, pending: PendingPod, workload: Workload) -> None:
+        """Change a pod that is not being bound. It becomes active if its gates are gone or a decision may change."""
+        assert self.is_unplaced(pending), "a pod that is being bound does not change its stage"
+        before, pending.workload = pending.workload, workload
+        self._adopt_nomination(workload, before)
+        if is_held_back(workload):
+            self._unschedulable.remove(pending.key)
+            self._move(pending, QueueStage.GATED)
+        elif pending.stage is QueueStage.GATED or not decides_alike(before, workload):
+            self._unschedulable.remove(pending.key)
+            now = self._clock()
+            if pending.stage is QueueStage.GATED and not pending.attempts:
+                pending.since = now  # it could not be scheduled before
+            self._activate(pending, now)
+        self._on_pending()
+
+    def delete(self, key: WorkloadKey) -> PendingPod | None:
+        """Remove and return a pod, whatever its stage, with its nomination; None if there is none of this name."""
+        self._unschedulable.remove(key)
         pending = self.pods.pop(key, None)
         if pending is not None:
             self.sizes[pending.stage] -= 1
-            self._ticket.pop(pending, None)
+            self._leave_order(pending)
+        self.clear_nomination(key)
         return pending
 
-    def move(self, pending: PendingPod, stage: QueueStage, now: float = 0.0) -> None:
-        """Move a pod to another stage; `now` is needed for the active stage and for backoff."""
-        if pending.stage is QueueStage.GATED and not pending.attempts:
-            pending.since = now  # it could not be scheduled before
-        self.sizes[pending.stage] -= 1
-        self.sizes[stage] += 1
-        pending.stage = stage
-        self._ticket.pop(pending, None)
-        if stage is QueueStage.ACTIVE:
-            pending.queued = now
-        self._enter(pending, now)
+    # Attempts
 
-    def retry(self, pending: PendingPod, now: float) -> None:
-        """Retry a pod that may be schedulable once its backoff ends, which may be in the past."""
-        self.move(pending, QueueStage.BACKOFF, now)
-
-    def pop(self, now: float) -> PendingPod | None:
+    def pop(self) -> PendingPod | None:
         """The next pod to try, with this attempt counted; None if no pod is active."""
-        ends = self.ready_at()
-        while ends is not None and ends <= now:
-            _, _, pending = heapq.heappop(self._backing_off)
-            self.move(pending, QueueStage.ACTIVE, ends)
-            ends = self.ready_at()
-        while self._active:
-            *_, ticket, pending = heapq.heappop(self._active)
-            if self._ticket.get(pending) == ticket:
-                del self._ticket[pending]
-                pending.attempts += 1
-                pending.tried = now
-                return pending
-        return None
+        now = self._clock()
+        self._flush_backoff_completed(now)
+        pending = self._active.pop()
+        if pending is not None:
+            pending.attempts += 1
+            pending.tried = now
+        return pending
 
     def ready_at(self) -> float | None:
         """When the next backoff ends; None if no pod is in backoff."""
-        while self._backing_off and self._ticket.get(self._backing_off[0][2]) != self._backing_off[0][1]:
-            heapq.heappop(self._backing_off)
-        return self._backing_off[0][0] if self._backing_off else None
+        return self._backing_off.least()
 
-    def backoff(self, pending: PendingPod) -> float:
+    def assumed(self, pending: PendingPod) -> None:
+        """Note that the popped pod is placed and is being bound: the next one of its class may be schedulable too."""
+        assert self._is_in_flight(pending), "only a popped pod is placed"
+        self._move(pending, QueueStage.BINDING)
+        self._unschedulable.placed(pending.workload)
+
+    def done(self, pending: PendingPod) -> None:
+        """Remove a pod that is bound, unless its report has done so."""
+        if self.holds(pending):
+            self.delete(pending.key)
+
+    def add_unschedulable_if_not_present(self, pending: PendingPod, *, nominated: bool = False) -> None:
+        """
+        Keep a popped pod for which no node is feasible until a change makes it schedulable.
+
+        `nominated`: its attempt has nominated a node for it, so the next pod of its class may preempt too. A pod that
+        is gone or queued again since it was popped is left as it is.
+        """
+        if not self._is_in_flight(pending):
+            return
+        self._move(pending, QueueStage.UNSCHEDULABLE)
+        self._unschedulable.add(pending)
+        if nominated:
+            self._unschedulable.placed(pending.workload)
+
+    def requeue(self, pending: PendingPod) -> None:
+        """Retry a pod after its backoff although it is not unschedulable: binding it or deciding about it failed."""
+        if not self._is_in_flight(pending):
+            return
+        self._unschedulable.remove(pending.key)
+        if is_held_back(pending.workload):
+            self._move(pending, QueueStage.GATED)
+        else:
+            self._back_off(pending)
+        self._on_pending()
+
+    def activate(self, key: WorkloadKey, uid: str) -> None:
+        """Requeue an unschedulable pod although no change has made it schedulable."""
+        pending = self.pods.get(key)
+        if pending is not None and pending.uid == uid and pending.stage is QueueStage.UNSCHEDULABLE:
+            self._unschedulable.remove(key)
+            self._back_off(pending)
+            self._on_pending()
+
+    # Changes of the index
+
+    @property
+    def has_candidates(self) -> bool:
+        """Whether `move_to_active_or_backoff` or `sweep` ended before all their pods were evaluated."""
+        return self._unschedulable.has_candidates
+
+    @property
+    def n_evaluations(self) -> int:
+        """How many evaluations were made to decide whether an unschedulable pod is requeued."""
+        return self._unschedulable.n_evaluations
+
+    def move_to_active_or_backoff(self, out_of_time: OutOfTime = lambda: False) -> list[PendingPod]:
+        """Requeue and return the pods that the changes since the last call have made schedulable."""
+        return self._requeue_all(self._unschedulable.pop_schedulable(out_of_time))
+
+    def mark_all_for_sweep(self) -> None:
+        """Let `sweep` evaluate all unschedulable pods."""
+        self._unschedulable.mark_all_for_sweep()
+
+    def sweep(self, out_of_time: OutOfTime = lambda: False) -> list[PendingPod]:
+        """Requeue and return the schedulable pods that no change has requeued: each one is a bug."""
+        return self._requeue_all(self._unschedulable.sweep(out_of_time))
+
+    # Nominations
+
+    def nominate(self, workload: Workload, target: str, victims: frozenset[str]) -> tuple[Workload, ...]:
+        """
+        Nominate a pod to the node on which `victims` (uids) are evicted for it.
+
+        Pods of lower priority nominated to the same node lose their nomination, are tried again and are returned.
+        """
+        displaced = self.nominations.displaced_by(workload, target)
+        for other in displaced:
+            self.clear_nomination(other.key)
+            self.activate(other.key, other.uid)  # it may fit another node, or preempt pods there
+        self._nominate(workload, target)
+        self.nominations.note_victims(workload.key, victims)
+        return displaced
+
+    def clear_nomination(self, key: WorkloadKey) -> None:
+        """Clear the nomination of a pod, if it has one. Other pods may then use the room."""
+        if self.nominations.target_of(key):
+            self.nominations.remove(key)
+            self._unschedulable.mark_all_for_retry()
+
+    def _nominate(self, workload: Workload, target: str) -> None:
+        """Nominate a pod to a node, in place of any other node."""
+        if self.nominations.target_of(workload.key) != target:
+            self.clear_nomination(workload.key)
+        self.nominations.nominate(workload, target)
+
+    def _adopt_nomination(self, workload: Workload, before: Workload | None) -> None:
+        """Adopt the nominated node of the API server when it changes; until then our own write may be in progress."""
+        target = self.nominations.target_of(workload.key)
+        if workload.terminating:
+            target = ""
+        elif before is None or before.nominated_target != workload.nominated_target:
+            target = workload.nominated_target
+        if target:
+            self._nominate(workload, target)
+        else:
+            self.clear_nomination(workload.key)
+        if before is not None and before.nominated_target and not workload.nominated_target:
+            self._unschedulable.mark_all_for_retry()  # the pod no longer waits for victims, so it may preempt again
+
+    # Stages
+
+    def _is_in_flight(self, pending: PendingPod) -> bool:
+        """Whether the pod is popped and the result of its attempt unknown, or is being bound."""
+        is_popped = pending.stage is QueueStage.ACTIVE and pending not in self._active
+        return self.holds(pending) and (is_popped or pending.stage is QueueStage.BINDING)
+
+    def _move(self, pending: PendingPod, stage: QueueStage) -> None:
+        """Move a pod to a stage, without a place in the order of attempts."""
+        self._leave_order(pending)
+        self.sizes[pending.stage] -= 1
+        self.sizes[stage] += 1
+        pending.stage = stage
+
+    def _leave_order(self, pending: PendingPod) -> None:
+        self._active.discard(pending)
+        self._backing_off.discard(pending)
+
+    def _activate(self, pending: PendingPod, since: float) -> None:
+        self._move(pending, QueueStage.ACTIVE)
+        pending.queued = since
+        self._active.push(pending, (-pending.workload.priority, since))
+
+    def _back_off(self, pending: PendingPod) -> None:
+        """Retry a pod when the backoff since its last attempt is over, which may be at once."""
+        self._move(pending, QueueStage.BACKOFF)
+        self._backing_off.push(pending, max(self._clock(), pending.tried + self._backoff(pending)))
+
+    def _backoff(self, pending: PendingPod) -> float:
         """The backoff after the last attempt of a pod: it doubles with every failure."""
         doublings = min(max(pending.attempts - 1, 0), 30)
-        return float(min(self.initial_backoff * 2**doublings, self.max_backoff))
+        return float(min(self._initial_backoff * 2**doublings, self._max_backoff))
 
-    def _enter(self, pending: PendingPod, now: float = 0.0) -> None:
-        ticket = next(self._tickets)
-        if pending.stage is QueueStage.ACTIVE:
-            self._ticket[pending] = ticket
-            heapq.heappush(self._active, (-pending.workload.priority, pending.queued, ticket, pending))
-        elif pending.stage is QueueStage.BACKOFF:
-            self._ticket[pending] = ticket
-            ends = max(now, pending.tried + self.backoff(pending))
-            heapq.heappush(self._backing_off, (ends, ticket, pending))
+    def _flush_backoff_completed(self, now: float) -> None:
+        while (ends := self.ready_at()) is not None and ends <= now:
+            pending = self._backing_off.pop()
+            assert pending is not None
+            self._activate(pending, ends)
+
+    def _requeue_all(self, schedulable: list[PendingPod]) -> list[PendingPod]:
+        for pending in schedulable:
+            self._back_off(pending)
+        return schedulable

@@ -10,7 +10,7 @@ caller limits the time of one call; the remaining classes are evaluated by the n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable
 
 import msgspec
 import numpy as np
@@ -22,7 +22,9 @@ from bayplan.indexing.journal import Change, ChangeType
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.reasons import Mask
 from bayplan.model.workloads import Workload, WorkloadKey
-from bayplan.queueing.scheduling_queue import PendingPod
+from bayplan.queueing.evaluator import Evaluator
+from bayplan.queueing.nominations import Nominations
+from bayplan.queueing.pending_pod import PendingPod
 from bayplan.rules.rule import LiftedBy
 
 MAX_REPLAYED_CHANGES = 256  # with more changes than this, evaluating every class is cheaper than reading them
@@ -90,27 +92,12 @@ class UnschedulableClass:
 
 
 class UnschedulablePods:
-    """
-    The unschedulable pods by equivalence class.
+    """The unschedulable pods by equivalence class. The nominated ones of a class may fit where others do not."""
 
-    `fits` evaluates whether a pod is schedulable now, and `filter_nodes` gives the verdicts of all rules for it.
-    `preemptor` chooses the pod among equivalent ones that preemption can make schedulable. `nominated` are the
-    nominated pods with their nodes: of a class, only they may use the resources there.
-    """
-
-    def __init__(
-        self,
-        index: PlacementIndex,
-        fits: Callable[[Workload], bool],
-        filter_nodes: Callable[[Workload], Verdicts],
-        preemptor: Callable[[Mapping[WorkloadKey, PendingPod]], PendingPod | None] = lambda _equivalent: None,
-        nominated: Callable[[], Sequence[tuple[Workload, str]]] = tuple,
-    ) -> None:
+    def __init__(self, index: PlacementIndex, evaluator: Evaluator, nominations: Nominations) -> None:
         self._index = index
-        self._fits = fits
-        self._filter_nodes = filter_nodes
-        self._preemptor = preemptor
-        self._nominated = nominated
+        self._evaluator = evaluator
+        self._nominations = nominations
         self._classes: dict[Hashable, UnschedulableClass] = {}
         self._signature_of: dict[WorkloadKey, Hashable] = {}
         self._activated: dict[WorkloadKey, Hashable] = {}  # pods whose class waits for the result of their attempt
@@ -140,7 +127,7 @@ class UnschedulablePods:
             members = self._classes[signature] = UnschedulableClass()
         members.members[pending.key] = pending
         if members.outdated:
-            members.record(self._filter_nodes(pending.workload), self._index)
+            members.record(self._evaluator.verdicts(pending.workload), self._index)
         self._signature_of[pending.key] = signature
 
     def remove(self, key: WorkloadKey) -> None:
@@ -223,27 +210,27 @@ class UnschedulablePods:
                     self._activated[chosen.key] = signature
                     one.outdated = True
             else:
-                one.record(self._filter_nodes(one.sample.workload), self._index)
+                one.record(self._evaluator.verdicts(one.sample.workload), self._index)
             if out_of_time():
                 break
         return found
 
     def _schedulable_of(self, one: UnschedulableClass) -> PendingPod | None:
         """The pod of a class to activate: one that is schedulable, else one that preemption makes schedulable."""
-        nominated = [(one.members[pod.key], node) for pod, node in self._nominated() if pod.key in one.members]
+        nominated = [(one.members[pod.key], node) for pod, node in self._nominations.all() if pod.key in one.members]
         if len(nominated) > MAX_NOMINATED_EVALUATIONS:
-            slots, feasible = self._index.slots.by_name, self._filter_nodes(one.sample.workload).feasible
+            slots, feasible = self._index.slots.by_name, self._evaluator.verdicts(one.sample.workload).feasible
             nominated = [(pending, node) for pending, node in nominated if node in slots and feasible[slots[node]]]
         for pending in (one.sample, *(pending for pending, _ in nominated)):
-            if self._fits(pending.workload):
+            if self._evaluator.fits(pending.workload, self._nominations):
                 return pending
-        return self._preemptor(one.members)
+        return self._evaluator.pod_helped_by_preemption(one.members, self._nominations)
 
     def _mark_by_hint(self, change: Change) -> None:
         """Mark the classes that a change gives a queueing hint."""
         if change.type is ChangeType.WORKLOAD_REMOVED and change.workload is not None and change.workload.terminating:
             # A victim is gone: a pod nominated to its node has the resources, or may preempt others now.
-            for pod, node in self._nominated():
+            for pod, node in self._nominations.all():
                 if pod.key in self._signature_of and self._index.slots.by_name.get(node) in change.slots:
                     self._mark_for_retry(self._signature_of[pod.key])
         for signature, one in self._classes.items():

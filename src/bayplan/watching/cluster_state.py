@@ -1,8 +1,9 @@
 """
 Applies watched objects to the placement index and the scheduling queue: one method for each kind of change.
 
-Objects arrive decoded. Of a bound pod only its `Workload` is kept. A pod that this scheduler has just placed is in the
-index before the API server reports it: `assume` puts it there and `forget` removes it again.
+Objects arrive decoded. What a change means for the stage of a pending pod is up to the queue. Of a bound pod only its
+`Workload` is kept. A pod that this scheduler has just placed is in the index before the API server reports it: `assume`
+puts it there and `forget` removes it again.
 """
 
 from __future__ import annotations
@@ -19,9 +20,8 @@ from bayplan.model.labels import Selector
 from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.placing import place_pods
 from bayplan.preempting.disruption_budgets import DisruptionBudgets
-from bayplan.queueing.nominations import Nominations
-from bayplan.queueing.scheduling_queue import PendingPod, QueueStage, SchedulingQueue
-from bayplan.queueing.unschedulable_pods import UnschedulablePods
+from bayplan.queueing.pending_pod import PendingPod, QueueStage
+from bayplan.queueing.scheduling_queue import SchedulingQueue
 from bayplan.reading import quota_limits
 from bayplan.wire.controllers import PodDisruptionBudget, Service
 from bayplan.wire.nodes import Node
@@ -81,23 +81,20 @@ class ClusterState:
         self,
         index: PlacementIndex,
         queue: SchedulingQueue,
-        unschedulable: UnschedulablePods,
+        budgets: DisruptionBudgets,
+        *,
         is_responsible: Callable[[str], bool],
-        clock: Callable[[], float],
+        on_binding_pod_removed: Callable[[PendingPod], None] = lambda _pending: None,
     ) -> None:
         self.index = index
         self.queue = queue
-        self.unschedulable = unschedulable
-        self.nominations = Nominations()
         self.spread_context = LiveSpreadContext()
-        self.budgets = DisruptionBudgets()
+        self.budgets = budgets
         self.quota_limits = NO_LIMITS
         self.assumed: dict[WorkloadKey, str] = {}
         self.volume_versions: dict[str, str] = {}  # resourceVersion by volume name, the precondition of a write
-        self.on_pending: Callable[[], None] = lambda: None
-        self.on_binding_pod_removed: Callable[[PendingPod], None] = lambda _pending: None
         self._is_responsible = is_responsible
-        self._clock = clock
+        self._on_binding_pod_removed = on_binding_pod_removed
 
     # Pods
 
@@ -149,45 +146,17 @@ class ClusterState:
         if known is not None and known.uid != workload.uid:
             self._remove_pending(key)
             known = None
-        self._sync_nomination(workload, known)
         if known is None:
-            # A pod that is deleted before it was placed is kept only until its deletion is reported.
-            stage = QueueStage.GATED if workload.gates or workload.terminating else QueueStage.ACTIVE
-            self.queue.add(PendingPod(pod, workload, self._clock(), self.spread_context.generation), stage)
+            self.queue.add(PendingPod(pod, workload, self.spread_context.generation))
         else:
-            self._update_pending(known, pod, workload)
-        self.on_pending()
+            known.pod, known.context_generation = pod, self.spread_context.generation
+            self.queue.update(known, workload)
 
     def _update_while_binding(self, key: WorkloadKey, pod: Pod) -> None:
         """Keep the unbound pod as reported. It matters only if the binding fails, and is then read again."""
         pending = self.queue.pods.get(key)
         if pending is not None:
             pending.pod, pending.context_generation = pod, OUTDATED_GENERATION
-
-    def _update_pending(self, known: PendingPod, pod: Pod, workload: Workload) -> None:
-        changed = not pending_pod_unchanged(known.workload, workload)
-        known.pod, known.workload, known.context_generation = pod, workload, self.spread_context.generation
-        if workload.terminating or workload.gates:
-            self.unschedulable.remove(known.key)
-            if known.stage is not QueueStage.GATED:
-                self.queue.move(known, QueueStage.GATED)
-        elif changed or known.stage is QueueStage.GATED:
-            self.unschedulable.remove(known.key)
-            self.queue.move(known, QueueStage.ACTIVE, self._clock())
-
-    def _sync_nomination(self, workload: Workload, known: PendingPod | None) -> None:
-        """Adopt the nominated node of the API server when it changes; until then our own write may be in progress."""
-        target = self.nominations.target_of(workload.key)
-        if workload.terminating:
-            target = ""
-        elif known is None or known.workload.nominated_target != workload.nominated_target:
-            target = workload.nominated_target
-        if target:
-            self.nominate(workload, target)
-        else:
-            self.clear_nomination(workload.key)
-        if known is not None and known.workload.nominated_target and not workload.nominated_target:
-            self.unschedulable.mark_all_for_retry()  # the pod no longer waits for victims, so it may preempt again
 
     def _read(self, pod: Pod) -> Workload:
         workload = pods.workload_of(pod, self.spread_context.current)
@@ -208,35 +177,9 @@ class ClusterState:
         self._remove_pending(key)
 
     def _remove_pending(self, key: WorkloadKey) -> None:
-        self.unschedulable.remove(key)
-        pending = self.queue.remove(key)
+        pending = self.queue.delete(key)
         if pending is not None and pending.stage is QueueStage.BINDING:
-            self.on_binding_pod_removed(pending)
-        self.clear_nomination(key)
-
-    def nominate(self, workload: Workload, target: str) -> None:
-        """Nominate a node for a pod, in place of any other node nominated for it."""
-        if self.nominations.target_of(workload.key) != target:
-            self.clear_nomination(workload.key)
-        self.nominations.nominate(workload, target)
-
-    def clear_nomination(self, key: WorkloadKey) -> None:
-        """Clear the nomination of a pod, if it has one. Other pods may then use the room."""
-        if self.nominations.target_of(key):
-            self.nominations.remove(key)
-            self.unschedulable.mark_all_for_retry()
-
-    def is_unplaced(self, pending: PendingPod) -> bool:
-        """Whether the pod still exists and no node has been chosen for it."""
-        return self.queue.pods.get(pending.key) is pending and pending.stage is not QueueStage.BINDING
-
-    def activate(self, key: WorkloadKey, uid: str) -> None:
-        """Requeue an unschedulable pod although no change has made it schedulable."""
-        pending = self.queue.pods.get(key)
-        if pending is not None and pending.uid == uid and pending.stage is QueueStage.UNSCHEDULABLE:
-            self.unschedulable.remove(key)
-            self.queue.retry(pending, self._clock())
-            self.on_pending()
+            self._on_binding_pod_removed(pending)
 
     # Pods that this scheduler places
 
@@ -245,7 +188,7 @@ class ClusterState:
         target = self.index.slots.at(slot)
         self.index.add(place_pods.bound(pending.workload, target.labels), target.name)
         self.assumed[pending.key] = target.name
-        self.queue.move(pending, QueueStage.BINDING)
+        self.queue.assumed(pending)
 
     def forget(self, key: WorkloadKey) -> None:
         """Remove an assumed pod that the API server did not confirm."""
@@ -256,11 +199,7 @@ class ClusterState:
         """Make a pod whose binding failed pending again, as it was last reported."""
         self.forget(pending.key)
         self.refresh(pending)
-        if pending.workload.terminating:
-            self.queue.move(pending, QueueStage.GATED)
-        else:
-            self.queue.retry(pending, self._clock())
-        self.on_pending()
+        self.queue.requeue(pending)
 
     def is_bound(self, uid: str, key: WorkloadKey, target: str) -> bool:
         """Whether the API server has reported the pod with this uid on this node."""
@@ -315,14 +254,3 @@ def bound_pod_unchanged(before: Workload, after: Workload) -> bool:
 def _indexed_needs(workload: Workload) -> tuple[object, ...]:
     needs = workload.needs
     return needs.requests, needs.affinity, needs.host_ports, needs.claims
-
-
-def pending_pod_unchanged(before: Workload, after: Workload) -> bool:
-    """Whether two reports of a pending pod are equal in everything that a decision reads."""
-    return (
-        before.labels == after.labels
-        and before.needs == after.needs
-        and before.priority == after.priority
-        and before.gates == after.gates
-        and before.unplaceable == after.unplaceable
-    )

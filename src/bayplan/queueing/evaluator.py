@@ -1,0 +1,26 @@
+"""What the scheduling queue asks about unschedulable pods. Each front door says how it decides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from bayplan.engine.filtering import Verdicts
+from bayplan.model.workloads import Workload, WorkloadKey
+from bayplan.queueing.nominations import Nominations
+from bayplan.queueing.pending_pod import PendingPod
+
+
+class Evaluator(Protocol):
+    """Answers from the index as it is now, and changes nothing."""
+
+    def fits(self, workload: Workload, nominations: Nominations) -> bool:
+        """Whether a node is feasible for the pod, with room left for the nominated ones."""
+
+    def verdicts(self, workload: Workload) -> Verdicts:
+        """The verdicts of all rules on the pod."""
+
+    def pod_helped_by_preemption(
+        self, equivalent: Mapping[WorkloadKey, PendingPod], nominations: Nominations
+    ) -> PendingPod | None:
+        """One of these equivalent pods that would preempt new victims if it were tried now, else None."""
