@@ -34,8 +34,8 @@ LAYERS = (
 )
 LEVELS = {unit: level for level, units in enumerate(LAYERS) for unit in units}
 
-# From `model` to `explaining`: no files, network, clock, randomness or async.
-PURE = LEVELS["explaining.explanation"]
+# From `model` to `queueing`: no files, network, clock, randomness or async.
+PURE = LEVELS["queueing"]
 OUTSIDE = frozenset({
     "aiohttp", "asyncio", "click", "datetime", "http", "io", "mmap", "os", "pathlib", "random", "rich", "secrets",
     "shutil", "socket", "subprocess", "sys", "tempfile", "threading", "time", "urllib", "yaml",
@@ -102,6 +102,20 @@ def test_imports_point_downwards(module):
 def test_the_pure_layers_import_no_input_or_output(module):
     outside = {name.partition(".")[0] for name in imports_of(module)} & OUTSIDE
     assert outside <= ALLOWED.get(module, set())
+
+
+@pytest.mark.parametrize("module", [m for m in ALLOWED if "datetime" in ALLOWED[m]])
+def test_written_times_are_compared_without_a_clock(module):
+    attributes = {
+        node.attr
+        for node in ast.walk(ast.parse(MODULES[module].read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute)
+    }
+    assert not attributes & {"now", "utcnow", "today"}
+
+
+def test_the_queue_and_the_controllers_are_pure():
+    assert max(LEVELS["queueing"], LEVELS["controllers"]) <= PURE
 
 
 def test_validating_needs_no_index():

@@ -1,7 +1,7 @@
 """
 Pending pods between two scheduling attempts: active, in backoff, unschedulable, gated or nominated.
 
-`scheduling_queue` orders the pods that may be tried, `unschedulable_pods` finds those of the others that a change may
-have made schedulable, and `nominations` keeps the nodes that preemption has nominated pods to. A clock is passed in.
-Knows nothing of API servers.
+`scheduling_queue` has every transition between these. It orders the pods that may be tried by `pod_heap`, finds those
+that a change has made schedulable by `unschedulable_pods`, and keeps the nodes of nominated pods in `nominations`. The
+clock and the `evaluator` are passed in. Knows nothing of API servers.
 """
