@@ -22,6 +22,7 @@ from bayplan.enforcing.tracking import ViolationTracker
 from bayplan.engine.engine import Engine
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.mapping import pods, targets
+from bayplan.mapping.pods import EMPTY_SPREAD_CONTEXT
 from bayplan.model.disruption_budgets import DisruptionBudget
 from bayplan.model.labels import equals
 from bayplan.model.semantics import PRESETS
@@ -164,7 +165,7 @@ class Timeline:
         for violation in violations:
             broken.setdefault(short(violation.owner), set()).update(map(short, violation.peers))
         self.enforcer.observe(violations, now)
-        with enforcer.checking_other_targets(self.engine) as has_another:
+        with enforcer.checking_other_targets(self.engine, EMPTY_SPREAD_CONTEXT) as has_another:
             plan = self.enforcer.due(now, precedence, has_another)
         evicted, spared = [], {short(delay.victim): delay.why for delay in plan.spared}
         budgets = EvictionBudgets(self.budgets())

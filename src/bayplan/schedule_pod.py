@@ -39,14 +39,16 @@ def schedule(workload: Workload, engine: Engine) -> Decision:
     return Decision(verdicts, ranking, int(best_target.best(ranking.totals, verdicts.feasible, engine.index)[0]))
 
 
-def choose(workload: Workload, engine: Engine) -> tuple[int, int]:
+def choose(workload: Workload, engine: Engine, *, ranked: bool = True) -> tuple[int, int]:
     """
     The slot that `schedule` chooses and its total, (-1, 0) if no target is feasible.
 
-    The same answer without the arrays that explain it, from a ranking that the whole equivalence class shares.
+    The same answer without the arrays that explain it. `ranked`: from a ranking that the whole equivalence class
+    shares, which pays for all but the smallest classes.
     """
-    equivalence_class = engine.class_of(workload)
-    if equivalence_class.is_rankable():
-        return ranking.ranking_of(equivalence_class, engine.index).best()
+    if ranked:
+        equivalence_class = engine.class_of(workload)
+        if equivalence_class.is_rankable():
+            return ranking.ranking_of(equivalence_class, engine.index).best()
     decision = schedule(workload, engine)
     return decision.slot, 0 if decision.ranking is None else int(decision.ranking.totals[decision.slot])

@@ -12,6 +12,7 @@ from bayplan.auditing.layout import COMPONENTS, HOST, LEVELS, REGION, ZONE, Audi
 from bayplan.auditing.survivability import NODE
 from bayplan.engine.engine import Engine
 from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.mapping.pods import EMPTY_SPREAD_CONTEXT
 from bayplan.model import labels as label_model
 from bayplan.model.disruption_budgets import DisruptionBudget
 from bayplan.model.targets import Target
@@ -146,7 +147,9 @@ def simulated(given, pods, cpu=1000, budgets=(), asked=survival.ALL_LEVELS, room
         meta = one.metadata
         workload = Workload(namespace=meta.namespace, name=meta.name, labels=meta.labels, needs=needs)
         index.add(workload, one.spec.node_name)
-    how = survival.Rescheduling(engine=Engine(index, RULES), lost_with_node=workloads.lost_with_node)
+    how = survival.Rescheduling(
+        engine=Engine(index, RULES), spread_context=EMPTY_SPREAD_CONTEXT, lost_with_node=workloads.lost_with_node
+    )
     steps = []
     found = survival.reschedule(
         survival.survey_losses(layout, workloads.all, asked), workloads.all, how, lambda *step: steps.append(step)

@@ -252,3 +252,63 @@ def test_objects_given_twice_do_not_stop_the_losses(run, tmp_path):
     assert done.exit_code == 0
     assert "warning: Service shop/web is in the input more than once; the first one is used\n" in done.stderr
     assert json.loads(done.stdout)["survivability"]["rescheduled"] is True
+
+
+BY_SERVICE = {
+    "apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": "shop"},
+    "spec": {"selector": {"app": "web"}},
+}  # fmt: skip
+BY_CONTROLLER = {
+    "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"},
+    "spec": {
+        "replicas": 3, "selector": {"matchLabels": {"app": "web"}},
+        "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "web"}]}},
+    },
+}  # fmt: skip
+
+
+def spread_scene(extra, lost_node):
+    """
+    Two replicas on b, where most is free, and one on the node that is lost, or pending if that is empty.
+
+    A large pod of lower priority goes the same way, and fits only on c, as long as c is empty.
+    """
+    found = []
+    for name, cpu in (("a", "4"), ("b", "8"), ("c", "2")):
+        labels = {"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": name}
+        labels |= {"disk": "small"} if name == "c" else {}
+        status = {"allocatable": {"cpu": cpu, "memory": "8Gi", "pods": "110"}}
+        if name != "a" or lost_node:
+            meta = {"name": name, "labels": labels}
+            found.append({"apiVersion": "v1", "kind": "Node", "metadata": meta, "status": status})
+    for app, name, node, cpu in (
+        ("web", "web-abc-1", "b", "100m"),
+        ("web", "web-abc-2", "b", "100m"),
+        ("web", "web-abc-x", lost_node, "100m"),
+        ("big", "big-abc-x", lost_node, "1950m"),
+    ):
+        owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": f"{app}-abc", "uid": app, "controller": True}
+        labels = {"app": app, "pod-template-hash": "abc"}
+        meta = {"name": name, "namespace": "shop", "labels": labels, "ownerReferences": [owner]}
+        requests = {"cpu": cpu, "memory": "1Mi"}
+        spec = {"containers": [{"name": "c", "image": app, "resources": {"requests": requests}}]}
+        spec |= {"nodeName": node, "priority": 10 if app == "web" else 0}
+        spec |= {"nodeSelector": {"disk": "small"}} if app == "big" else {}
+        found.append({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec})
+    return [*found, *extra]
+
+
+@pytest.mark.parametrize("extra, target", [([BY_SERVICE], "c"), ([BY_CONTROLLER], "c"), ([], "b")])
+def test_displaced_pods_are_spread_as_place_spreads_new_ones(extra, target, run, tmp_path):
+    before, after = tmp_path / "before.yaml", tmp_path / "after.yaml"
+    before.write_text(yaml.safe_dump_all(spread_scene(extra, "a")))
+    after.write_text(yaml.safe_dump_all(spread_scene(extra, "")))
+    placed = {
+        item["name"]: item["target"] for item in json.loads(run("place", "-f", after, "-o", "json").stdout)["items"]
+    }
+    audited = json.loads(run("audit", "-f", before, "-o", "json", "--lose", "node").stdout)
+    (event,) = [one for one in level(audited, "node")["events"] if one["domain"] == "a"]
+    assert placed == {"web-abc-x": target, "big-abc-x": "" if target == "c" else "c"}
+    assert [one["workload"] for one in event["rescheduling"]["stranded"]] == (
+        ["Deployment shop/big"] if target == "c" else []
+    )

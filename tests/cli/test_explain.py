@@ -142,3 +142,44 @@ def test_a_kind_without_pods_is_an_error(run, scene):
 ])  # fmt: skip
 def test_the_pods_of_a_controller_are_matched_by_name(asked, pod, matches):
     assert explain.parse(asked).matches_pod(pod) is matches
+
+
+SPREAD_NODE = """\
+apiVersion: v1
+kind: Node
+metadata: {{name: {0}, labels: {{kubernetes.io/hostname: {0}, topology.kubernetes.io/zone: z-{0}}}}}
+status: {{allocatable: {{cpu: "{1}", memory: 8Gi, pods: "110"}}}}
+---
+"""
+SPREAD_POD = """\
+apiVersion: v1
+kind: Pod
+metadata:
+  name: {0}
+  namespace: shop
+  labels: {{app: web, pod-template-hash: abc}}
+  ownerReferences: [{{apiVersion: apps/v1, kind: ReplicaSet, name: web-abc, uid: "1", controller: true}}]
+spec: {{{1}containers: [{{name: c, image: web, resources: {{requests: {{cpu: 100m, memory: 1Mi}}}}}}]}}
+---
+"""
+SPREAD_BY = {
+    "Service": "apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: shop}\nspec: {selector: {app: web}}\n",
+    "Deployment": (
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: shop}\n"
+        "spec: {replicas: 3, selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}},"
+        " spec: {containers: [{name: c, image: web}]}}}\n"
+    ),
+    "nothing": "",
+}
+
+
+@pytest.mark.parametrize("by, target", [("Service", "c"), ("Deployment", "c"), ("nothing", "b")])
+def test_a_running_pod_is_explained_where_place_would_place_it(by, target, run, tmp_path):
+    """b has more free resources, but also the other replicas, which the default spread constraints avoid."""
+    around = SPREAD_NODE.format("a", "0.1") + SPREAD_NODE.format("b", "8") + SPREAD_NODE.format("c", "2")
+    around += "".join(SPREAD_POD.format(f"web-abc-{i}", "nodeName: b, ") for i in range(2))
+    (tmp_path / "running.yaml").write_text(around + SPREAD_POD.format("web-abc-x", "nodeName: a, ") + SPREAD_BY[by])
+    (tmp_path / "pending.yaml").write_text(around + SPREAD_POD.format("web-abc-x", "") + SPREAD_BY[by])
+    explained = json.loads(run("explain", "web-abc-x", "-f", tmp_path / "running.yaml", "-o", "json").stdout)
+    (placed,) = json.loads(run("place", "-f", tmp_path / "pending.yaml", "-o", "json").stdout)["items"]
+    assert (explained["current"], explained["target"], placed["target"]) == ("a", target, target)

@@ -256,3 +256,36 @@ def test_a_pod_that_moves_is_spread_as_a_new_pod_would_be(run, files, tmp_path, 
     (tmp_path / "spread.yaml").write_text(nodes + RATHER_SSD + beside + extra)
     answer = json.loads(run("rebalance", "-f", "spread.yaml", "-o", "json").stdout)
     assert [(item["workload"], item["to"][0]["name"]) for item in answer["items"]] == [("shop/mover", target)]
+
+
+RATHER_FAST = """\
+apiVersion: v1
+kind: Pod
+metadata: {{name: {0}, namespace: shop, labels: {{app: {1}}}}}
+spec:
+  nodeName: a
+  containers: [{{name: c, image: web, resources: {{requests: {{cpu: 10m}}}}}}]
+  affinity:
+    nodeAffinity:
+      preferredDuringSchedulingIgnoredDuringExecution:
+      - weight: 10
+        preference: {{matchExpressions: [{{key: disk, operator: In, values: [nvme]}}]}}
+      - weight: 9
+        preference: {{matchExpressions: [{{key: disk, operator: In, values: [ssd]}}]}}
+---
+"""
+
+
+def test_pods_that_only_a_service_distinguishes_are_tried_one_by_one(run, files, tmp_path):
+    """
+    The node with the preferred disk is crowded, so the scheduler places the pod without a Service on the other one.
+
+    The pod with a Service goes to the crowded node, because its peers are on the other one: that move gains more.
+    """
+    nodes = SSD_NODE.format("a", "hdd") + SSD_NODE.format("b", "nvme") + SSD_NODE.format("c", "ssd")
+    beside = PLAIN_POD.format("big", "big", "b", "3")
+    beside += "".join(PLAIN_POD.format(f"web-{i}", "web", "c", "10m") for i in range(3))
+    alike = RATHER_FAST.format("alone", "alone") + RATHER_FAST.format("mover", "web")
+    (tmp_path / "alike.yaml").write_text(nodes + beside + alike + SERVICE)
+    answer = json.loads(run("rebalance", "-f", "alike.yaml", "--max-moves", "1", "-o", "json").stdout)
+    assert [(item["workload"], item["to"][0]["name"]) for item in answer["items"]] == [("shop/mover", "b")]

@@ -78,6 +78,32 @@ def test_wide_adds_priority_node_and_term(run, files):
     assert "podAntiAffinity.requiredDuringSchedulingRequiredDuringExecution[0]" in row
 
 
+PRIORITY_CLASS = """\
+---
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {{name: {}}}
+value: {}
+globalDefault: {}
+"""
+
+
+@pytest.mark.parametrize("job, priorities, victim", [
+    ("priorityClassName: low, ", [("low", -1, "false")], "batch/job"),
+    ("priorityClassName: high, ", [("high", 9, "false")], "shop/web"),
+    ("", [("usual", -1, "true")], "batch/job"),
+    ("priority: 9, priorityClassName: low, ", [("low", -1, "false")], "shop/web"),  # as in a dump
+])  # fmt: skip
+def test_a_running_pod_has_the_priority_of_its_class(job, priorities, victim, run, files, tmp_path):
+    written = IN_ALL.replace(
+        "priority: 7, containers: [{name: c, image: job}]", job + "containers: [{name: c, image: job}]"
+    )
+    written = written.replace("priority: 7, ", "priority: 0, ")
+    (tmp_path / "broken.yaml").write_text(written + "".join(PRIORITY_CLASS.format(*one) for one in priorities))
+    (item,) = json.loads(run("violations", "-f", "broken.yaml", "-o", "json").stdout)["items"]
+    assert [one["name"] for one in item["victims"]] == [victim]
+
+
 @pytest.mark.parametrize("output, read", [("json", json.loads), ("yaml", yaml.safe_load)])
 def test_the_document_has_every_field(run, files, output, read):
     answer = read(run("violations", "-f", "broken.yaml", "-o", output, "--anti-affinity-grace", "90s").stdout)

@@ -4,7 +4,7 @@ import math
 
 import msgspec
 
-from bayplan.enforcing.enforcer import Enforcer
+from bayplan.enforcing.enforcer import Enforcer, checking_other_targets
 from bayplan.enforcing.execution_rules import RuleType
 from bayplan.enforcing.planning import (
     CHECKED_LATER,
@@ -16,6 +16,14 @@ from bayplan.enforcing.planning import (
 )
 from bayplan.enforcing.victims import Precedence
 from bayplan.enforcing.violations import Violation
+from bayplan.engine.engine import Engine
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.mapping.pods import EMPTY_SPREAD_CONTEXT
+from bayplan.model.labels import equals
+from bayplan.model.targets import Target
+from bayplan.model.terms import HOSTNAME, ZONE, AffinityTerms, PodTerm
+from bayplan.model.workloads import Needs, Requests, Workload
+from bayplan.rules import profiles
 
 GRACE = EnforcementSettings(affinity_grace=100, anti_affinity_grace=10, per_minute=1000, at_once=1000)
 
@@ -292,3 +300,25 @@ def test_other_targets_are_checked_a_few_at_a_time_and_every_victim_in_turn():
     enforcer.observe(violations[:4], 2)
     enforcer.due(2, precedence(*violations), placeable)
     assert asked[5:] == ["o0", "o1"]
+
+
+def test_whether_a_victim_fits_elsewhere_is_decided_for_the_pod_that_replaces_it():
+    """A pod on b rejects pods with the label of zone x, which binding wrote on the victim."""
+    index = PlacementIndex()
+    rejecting = AffinityTerms(anti_required=(PodTerm(equals({ZONE: "x"}), HOSTNAME),))
+    for name, zone in (("a", "x"), ("b", "y")):
+        resources = (("cpu", 1000), ("pods", 10))
+        index.add_target(Target(name=name, labels={HOSTNAME: name, ZONE: zone}, allocatable=resources))
+    small, large = (Needs(requests=Requests(*[(("cpu", cpu),)] * 3)) for cpu in (100, 600))
+    index.add(Workload(namespace="shop", name="web", labels={ZONE: "x"}, needs=large), "a")
+    index.add(Workload(namespace="shop", name="other", labels={ZONE: "x"}, needs=large), "a")
+    strict = msgspec.structs.replace(small, affinity=rejecting)
+    index.add(Workload(namespace="shop", name="strict", labels={}, needs=strict), "b")
+    before = {key: (record.workload, record.shares) for key, record in index.records.items()}
+    with checking_other_targets(Engine(index, profiles.pod_rules()), EMPTY_SPREAD_CONTEXT) as fits_elsewhere:
+        assert fits_elsewhere("shop/web")
+        assert index.records["shop/web"].shares == (("b", 1),)
+        assert index.records["shop/web"].workload.labels == {ZONE: "y"}
+        assert not fits_elsewhere("shop/other")  # the room is given once
+        assert index.records["shop/other"].shares == (("a", 1),)
+    assert {key: (record.workload, record.shares) for key, record in index.records.items()} == before

@@ -10,12 +10,11 @@ from bayplan.enforcing.move_execution import EvictionRejected, MoveSettings, Mov
 from bayplan.enforcing.rebalancing import DisruptionLimits
 from bayplan.kube_api import connect
 from bayplan.live.moving import Mover
-from bayplan.live.pod_moves import OwnedPods, PodMoves
+from bayplan.live.pod_moves import PodMoves
 from bayplan.reading import cluster
 from bayplan.reading.files import ReadOptions
 from bayplan.rules import profiles
 from bayplan.watching.fetching import ClusterFetcher
-from bayplan.wire import kinds
 from live.admin import wait_for
 from live.bayplan_running import in_process
 from live.programs import ended, started
@@ -29,9 +28,8 @@ async def crowd(admin, namespace):
 
 def read_cluster(server):
     """Read a cluster as the command does."""
-    pods, fetching = OwnedPods(), ClusterFetcher(connect.from_kubeconfig(server.kubeconfig()))
-    inputs, _ = cluster.read(ReadOptions(sinks={kinds.POD: pods}, live=fetching.sources()))
-    return PodMoves(cluster.cluster_of(inputs, sink=pods), pods.controllers, profiles.pod_rules())
+    fetching = ClusterFetcher(connect.from_kubeconfig(server.kubeconfig()))
+    return PodMoves(cluster.load(ReadOptions(live=fetching.sources())), profiles.pod_rules())
 
 
 async def planned(server):

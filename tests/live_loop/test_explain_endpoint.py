@@ -14,6 +14,7 @@ from bayplan.live.cluster_writer import RejectedError
 from bayplan.live.explain_endpoint import ExplainEndpoint
 from bayplan.mapping import pods
 from bayplan.rules import profiles
+from bayplan.wire.controllers import Service
 from bayplan.wire.pods import Pod
 from bayplan.writing import explanations
 from live_loop.simulated import Simulation, apart, convert
@@ -37,8 +38,9 @@ def endpoint_of(cluster):
         written = cluster.pods.get(f"{namespace}/{name}")
         return pods.workload_of(convert(written, Pod)) if written is not None else None
 
+    state = cluster.state
     return ExplainEndpoint(
-        cluster.state.index, {"bayplan": rules}, find_pod, cluster.state.queue.nominations.competing_with
+        state.index, {"bayplan": rules}, find_pod, state.spread_context.current, state.queue.nominations.competing_with
     )
 
 
@@ -67,6 +69,23 @@ async def test_a_pending_pod_is_explained_as_by_the_command(cluster):
     same = explanations.document(explanation.explain(workload, Engine(cluster.state.index, profiles.pod_rules())))
     assert found == json.loads(json.dumps(same))
     assert running["current"] == cluster.pods["web/web-0"]["spec"]["nodeName"]
+
+
+async def test_a_bound_pod_is_explained_as_its_controller_would_recreate_it(cluster):
+    """The large node has more free resources, but also the other pods of the Service."""
+    cluster.add_node("large", cpu="16")
+    for i in range(2):
+        cluster.add_pod(f"web-{i}", labels={"app": "web"}, cpu="100m", node="large")
+    cluster.add_pod("web-9", labels={"app": "web"}, cpu="100m", node="n0")
+    await cluster.settle()
+    async with client_of(endpoint_of(cluster)) as client:
+        alone = await asked(client, "web/web-9")
+        written = {"metadata": {"name": "web", "namespace": "web"}, "spec": {"selector": {"app": "web"}}}
+        cluster.state.spread_context.put_service(convert(written, Service))
+        spread = await asked(client, "web/web-9")
+    assert (alone["current"], alone["target"]) == ("n0", "large")
+    assert spread["current"] == "n0"
+    assert spread["target"] in ("n0", "n1", "n2")
 
 
 async def test_the_copy_follows_the_cluster(cluster):

@@ -5,7 +5,9 @@ import pathlib
 import pytest
 
 from bayplan.enforcing.rebalancing import DisruptionLimits
-from bayplan.live.pod_moves import OwnedPods, PodMoves
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.live.pod_moves import PodMoves
+from bayplan.mapping import pods
 from bayplan.reading import cluster
 from bayplan.reading.files import ReadOptions
 from bayplan.rules import profiles
@@ -18,7 +20,7 @@ ANY = DisruptionLimits(max_moves=5, movable=lambda _workload: True)
 
 @pytest.fixture
 def moves():
-    return PodMoves(cluster.load(ReadOptions([str(EXAMPLE)])), {}, profiles.pod_rules())
+    return PodMoves(cluster.load(ReadOptions([str(EXAMPLE)])), profiles.pod_rules())
 
 
 def test_moves_made_as_planned_gain_what_was_planned(moves):
@@ -53,8 +55,9 @@ def test_pods_without_a_controller_are_named(moves):
     ],
 )
 def test_only_a_controller_recreates_a_pod(owner, is_recreated):
-    sink = OwnedPods()
+    index = PlacementIndex()
     meta = ObjectMeta(name="web-1", namespace="shop", owner_references=None if owner is None else [owner])
-    sink(Pod(metadata=meta, spec=PodSpec(node_name="a")))
-    assert ("shop/web-1" in sink.controllers) is is_recreated
-    assert len(sink.running) == 1
+    index.add(pods.workload_of(Pod(metadata=meta, spec=PodSpec(node_name="a"))), "a")
+    moves = PodMoves(cluster.LoadedCluster(index, [], pods.EMPTY_SPREAD_CONTEXT, []), profiles.pod_rules())
+    assert moves.is_recreated("shop/web-1") is is_recreated
+    assert not moves.is_recreated("shop/unknown")

@@ -9,6 +9,7 @@ from bayplan.enforcing.eviction_limits import EvictionBudgets
 from bayplan.enforcing.execution_rules import RuleType
 from bayplan.enforcing.planning import EnforcementSettings
 from bayplan.engine.engine import Engine
+from bayplan.mapping.pods import EMPTY_SPREAD_CONTEXT
 from bayplan.model.disruption_budgets import DisruptionBudget
 from bayplan.model.labels import equals
 from bayplan.rules import profiles
@@ -54,7 +55,7 @@ class Trial:
         if self.engine is None:
             return self.enforcer.due(self.now, tracker.precedence())
         precedence = tracker.precedence()
-        with enforcer.checking_other_targets(self.engine) as fits_elsewhere:
+        with enforcer.checking_other_targets(self.engine, EMPTY_SPREAD_CONTEXT) as fits_elsewhere:
             return self.enforcer.due(self.now, precedence, fits_elsewhere)
 
     def carry_out(self, eviction):
@@ -136,7 +137,7 @@ def test_a_pod_that_fits_nowhere_else_is_spared_if_configured(seed):
     trial.run()
     for victim, why in trial.spared.items():
         assert why == planning.NO_OTHER_TARGET
-        with enforcer.checking_other_targets(engine) as fits_elsewhere:
+        with enforcer.checking_other_targets(engine, EMPTY_SPREAD_CONTEXT) as fits_elsewhere:
             assert not fits_elsewhere(victim)
     assert bool(trial.spared) == bool(cluster.tracker.violations())
 

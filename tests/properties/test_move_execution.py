@@ -3,6 +3,7 @@
 import json
 import random
 
+import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -10,11 +11,11 @@ from bayplan.enforcing.move_execution import MoveExecution, MoveSettings
 from bayplan.enforcing.rebalancing import DisruptionLimits
 from bayplan.live.pod_moves import PodMoves
 from bayplan.mapping.pods import EMPTY_SPREAD_CONTEXT
+from bayplan.model.workloads import ControllerReference
 from bayplan.reading.cluster import LoadedCluster
-from bayplan.wire.meta import OwnerReference
 from properties.test_rebalancing import BOTH, SEEDS, Scene
 
-OWNER = OwnerReference(kind="ReplicaSet", name="set", uid="set", controller=True)
+CONTROLLER = ControllerReference("apps/v1", "ReplicaSet", "set")
 
 
 class World:
@@ -25,8 +26,9 @@ class World:
 
     def view(self):
         index = self.scene.built(self.pods)
-        owners = dict.fromkeys(index.records, OWNER)
-        return PodMoves(LoadedCluster(index, [], EMPTY_SPREAD_CONTEXT, []), owners, self.scene.rules)
+        for record in index.records.values():
+            index.amend(msgspec.structs.replace(record.workload, controller=CONTROLLER))
+        return PodMoves(LoadedCluster(index, [], EMPTY_SPREAD_CONTEXT, []), self.scene.rules)
 
     def evict(self, key):
         """The node of the replacement: where the engine places it."""

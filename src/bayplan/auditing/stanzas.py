@@ -14,13 +14,15 @@ import msgspec
 from bayplan.auditing.layout import ComponentInstance
 from bayplan.auditing.survivability import InstanceGroup, domains_of_events, group_tolerance, label_events
 from bayplan.auditing.workload_groups import ReplicaGroup
-from bayplan.auditing.workload_loss import StrandedPod, as_recreated, place_again
+from bayplan.auditing.workload_loss import StrandedPod, stranded_pod
 from bayplan.engine.engine import Engine
 from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.mapping.pods import EMPTY_SPREAD_CONTEXT, SpreadContext
 from bayplan.model import labels as label_model
 from bayplan.model.labels import Selector
 from bayplan.model.terms import REGION, ZONE, PodTerm
 from bayplan.model.workloads import Needs, SpreadConstraint, SpreadRequirements, Workload, WorkloadKey, queue_order
+from bayplan.placing import place_pods, recreating
 
 # Labels that controllers and binding write; they differ between revisions, replicas or nodes.
 VOLATILE_LABELS = frozenset({
@@ -65,6 +67,7 @@ def find_stanza(
     one: ReplicaGroup,
     topology_key: str,
     engine: Engine,
+    context: SpreadContext = EMPTY_SPREAD_CONTEXT,
     *,
     selected: Mapping[str, str] | None = None,
     kinds: Sequence[str] = (SPREAD, ANTI_AFFINITY, SOFT_SPREAD),
@@ -72,8 +75,9 @@ def find_stanza(
     """
     The first of the kinds of stanza that leaves no single point of failure, else the first one that was tried.
 
-    `selected` are the labels of the selector; by default those that all replicas have. None if there are none, or if
-    spreading cannot help because no replica may be lost.
+    `context` spreads replicas to which the stanza gives no constraint. `selected` are the labels of the selector; by
+    default those that all replicas have. None if there are none, or if spreading cannot help because no replica may be
+    lost.
     """
     index = engine.index
     workloads = [index.records[key].workload for key in one.keys if key in index.records]
@@ -84,7 +88,7 @@ def find_stanza(
     for candidate in sorted(
         _candidates(labels, topology_key, workloads, kinds), key=lambda candidate: kinds.index(candidate.kind)
     ):
-        attempt = _attempt(candidate, one, topology_key, engine)
+        attempt = _attempt(candidate, one, topology_key, engine, context)
         if attempt.works:
             return attempt
         tried.append(attempt)
@@ -131,7 +135,7 @@ def _with_anti_affinity(needs: Needs, term: PodTerm) -> Needs:
     return msgspec.structs.replace(needs, affinity=msgspec.structs.replace(needs.affinity, anti_required=(term,)))
 
 
-def _attempt(candidate: _Candidate, one: ReplicaGroup, key: str, engine: Engine) -> Stanza:
+def _attempt(candidate: _Candidate, one: ReplicaGroup, key: str, engine: Engine, context: SpreadContext) -> Stanza:
     """Place all replicas again with the stanza, as in a rollout, and judge the result."""
     index = engine.index
     events = label_events(key, {name: index.slots.at(slot).labels for name, slot in index.slots.by_name.items()})
@@ -142,16 +146,15 @@ def _attempt(candidate: _Candidate, one: ReplicaGroup, key: str, engine: Engine)
         for name in one.keys:
             if name not in index.records:
                 continue
-            slots = index.records[name].slots
-            node_labels = index.slots.at(slots[0]).labels if slots else {}
-            workload = as_recreated(index.remove(name), node_labels)
-            recreated.append(msgspec.structs.replace(workload, needs=candidate.edit(workload.needs), terminating=False))
+            workload = recreating.as_recreated(index.records[name], index, context)
+            index.remove(name)
+            recreated.append(msgspec.structs.replace(workload, needs=candidate.edit(workload.needs)))
         for workload in sorted(recreated, key=queue_order):
-            found = place_again(workload, engine)
-            if isinstance(found, StrandedPod):
-                stranded.append(found)
+            found = place_pods.place(workload, engine, ranked=False)
+            if found.target:
+                placed.append((workload.key, found.target))
             else:
-                placed.append((workload.key, found))
+                stranded.append(stranded_pod(found, engine))
         after = group_on_index(one.group.name, one.keys, index, at_least=one.group.need)
     tolerance = group_tolerance(after, domains_of_events(events))
     works = not stranded and not tolerance.unknown and after.meets_need and tolerance.tolerance >= 1

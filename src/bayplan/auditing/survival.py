@@ -27,6 +27,7 @@ from bayplan.auditing.survivability import (
 from bayplan.auditing.workload_groups import ReplicaGroup
 from bayplan.auditing.workload_loss import Loss
 from bayplan.engine.engine import Engine
+from bayplan.mapping.pods import SpreadContext
 from bayplan.model.workloads import WorkloadKey
 
 ALL_LEVELS = (NODE, *LEVELS)
@@ -107,9 +108,10 @@ class Survival(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Rescheduling(msgspec.Struct, frozen=True, kw_only=True):
-    """The input of rescheduling: the engine, and the pods that are lost with their node."""
+    """The input of rescheduling: the engine, what spreads new pods, and the pods that are lost with their node."""
 
     engine: Engine
+    spread_context: SpreadContext
     lost_with_node: frozenset[WorkloadKey] = frozenset()
 
 
@@ -217,6 +219,7 @@ def reschedule(
         how.engine,
         replicas,
         not_recreated=how.lost_with_node,
+        spread_context=how.spread_context,
         max_fixes=MAX_PODS_WITH_FIXES,
     )
     for nodes, loss in zip(distinct, simulated, strict=True):

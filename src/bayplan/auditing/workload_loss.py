@@ -7,31 +7,32 @@ Everything is simulated on the index and undone. Nothing is preempted: a displac
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 import numpy as np
 
-from bayplan import schedule_pod
 from bayplan.auditing.survivability import BELOW_NEED, DOWN, FailureEvent, effect
 from bayplan.auditing.workload_groups import ReplicaGroup
+from bayplan.engine import equivalence, filtering
 from bayplan.engine.engine import Engine
 from bayplan.engine.filtering import Verdicts
-from bayplan.explaining import fit_error
 from bayplan.explaining import fixes as what_would_fit
 from bayplan.explaining.fixes import Fix
 from bayplan.indexing.capacity import PODS
 from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.mapping.pods import EMPTY_SPREAD_CONTEXT, SpreadContext
 from bayplan.model import quantities
 from bayplan.model.node_selectors import NAME_FIELD
-from bayplan.model.terms import REGION, ZONE
 from bayplan.model.workloads import Workload, WorkloadKey, queue_order
-from bayplan.placing import place_pods
-from bayplan.rules.placeable import GATED
+from bayplan.placing import place_pods, recreating
+from bayplan.placing.place_pods import PodPlacement
 from bayplan.rules.resources_fit import ResourcesFit
 
 Amounts = tuple[tuple[str, int], ...]  # resource → amount, cpu in thousandths
-MAX_UNRANKED_REPLICAS = 8  # of one template, up to which evaluating all nodes for each is cheaper than ranking them
+MAX_UNRANKED_REPLICAS = (
+    8  # of one equivalence class, up to which evaluating all nodes for each is cheaper than ranking them
+)
 
 
 class StrandedPod(msgspec.Struct, frozen=True):
@@ -76,10 +77,11 @@ def simulate_losses(
     groups: Sequence[ReplicaGroup] = (),
     *,
     not_recreated: frozenset[WorkloadKey] = frozenset(),
+    spread_context: SpreadContext = EMPTY_SPREAD_CONTEXT,
     max_fixes: int = 0,
 ) -> Iterator[Loss]:
     """
-    The loss of each event, all from the same initial state; `not_recreated` as in `simulate_loss`.
+    The loss of each event, all from the same initial state; the arguments are those of `simulate_loss`.
 
     Fixes are searched for at most `max_fixes` stranded pods in total, one per loss.
     """
@@ -94,6 +96,7 @@ def simulate_losses(
             engine,
             [groups[i] for i in hit],
             not_recreated=not_recreated,
+            spread_context=spread_context,
             max_fixes=max(0, min(max_fixes, 1)),
         )
         max_fixes -= bool(loss.stranded)
@@ -106,14 +109,15 @@ def simulate_loss(
     groups: Sequence[ReplicaGroup] = (),
     *,
     not_recreated: frozenset[WorkloadKey] = frozenset(),
+    spread_context: SpreadContext = EMPTY_SPREAD_CONTEXT,
     max_fixes: int = 0,
 ) -> Loss:
     """
     Remove the event's nodes and place the pods that ran there again, in the order of the scheduling queue.
 
     `not_recreated` are the pods that no controller recreates on another node, such as mirror pods; pods of DaemonSets
-    are recognised by their node affinity. Fixes are searched for at most `max_fixes` stranded pods. The index is left
-    unchanged.
+    are recognised by their node affinity. `spread_context` spreads the recreated pods. Fixes are searched for at most
+    `max_fixes` stranded pods. The index is left unchanged.
     """
     broken = [one for one in groups if effect(one.group, event) in (DOWN, BELOW_NEED)]
     index = engine.index
@@ -122,16 +126,17 @@ def simulate_loss(
     stranded: list[StrandedPod] = []
     shortage: Counter[str] = Counter()
     with index.tentatively():
-        displaced, gone = _remove_nodes(lost, index, not_recreated)
-        by_template = Counter(id(workload.needs) for workload in displaced)  # pods of one template share their needs
+        displaced, gone = _remove_nodes(lost, index, not_recreated, spread_context)
+        signatures = {workload.key: equivalence.signature(workload, index) for workload in displaced}
+        n_equivalent = Counter(signatures.values())
         for workload in sorted(displaced, key=queue_order):
-            ranked = by_template[id(workload.needs)] > MAX_UNRANKED_REPLICAS
-            found = place_again(workload, engine, with_fixes=len(stranded) < max_fixes, ranked=ranked)
-            if isinstance(found, StrandedPod):
-                stranded.append(found)
-                shortage.update(_requests(workload))
+            ranked = n_equivalent[signatures[workload.key]] > MAX_UNRANKED_REPLICAS
+            found = place_pods.place(workload, engine, ranked=ranked)
+            if found.target:
+                placed.append((workload.key, found.target))
             else:
-                placed.append((workload.key, found))
+                stranded.append(stranded_pod(found, engine, with_fixes=len(stranded) < max_fixes))
+                shortage.update(_requests(workload))
         still = [one.group.name for one in broken if _below_need(one, index)]
     names = tuple(one.group.name for one in broken)
     return Loss(event, tuple(gone), tuple(placed), tuple(stranded), names, tuple(still), tuple(shortage.items()))
@@ -161,53 +166,30 @@ def amounts_text(amounts: Amounts) -> str:
 
 
 def _remove_nodes(
-    lost: Sequence[str], index: PlacementIndex, not_recreated: frozenset[WorkloadKey]
+    lost: Sequence[str], index: PlacementIndex, not_recreated: frozenset[WorkloadKey], context: SpreadContext
 ) -> tuple[list[Workload], list[WorkloadKey]]:
     """Remove the nodes and their pods; returns the pods to place again, as recreated, and those lost with the node."""
     displaced, gone = [], []
     for name in lost:
-        slot = index.slots.by_name[name]
-        labels = index.slots.at(slot).labels
-        for key in index.workloads_on(slot):
+        for key in index.workloads_on(index.slots.by_name[name]):
+            recreated = recreating.as_recreated(index.records[key], index, context)
             workload = index.remove(key)
             if workload.terminating or key in not_recreated or is_pinned_to_node(workload):
                 gone.append(key)
             else:
-                displaced.append(as_recreated(workload, labels))
+                displaced.append(recreated)
         index.remove_target(name)
     return displaced, gone
 
 
-def as_recreated(workload: Workload, node_labels: Mapping[str, str]) -> Workload:
-    """The pod as its controller recreates it: not started, and without the labels that binding copied from the node."""
-    copied = {key for key in (ZONE, REGION) if key in node_labels and workload.labels.get(key) == node_labels[key]}
-    labels = {key: value for key, value in workload.labels.items() if key not in copied}
-    return msgspec.structs.replace(workload, labels=labels, started="", nominated_target="", requested_target="")
-
-
-def place_again(
-    workload: Workload, engine: Engine, *, with_fixes: bool = False, ranked: bool = False
-) -> str | StrandedPod:
-    """
-    Place the pod on the index; returns the node, or why it is unschedulable.
-
-    A ranking of all nodes (`ranked`) is reused by the next pod of the equivalence class, so it pays only for many pods.
-    """
+def stranded_pod(failed: PodPlacement, engine: Engine, *, with_fixes: bool = False) -> StrandedPod:
+    """Why a displaced pod could not be placed, and what is missing."""
+    workload = failed.workload
     if workload.gates:
-        return StrandedPod(workload.key, f"{GATED.text}: {', '.join(workload.gates)}")
-    index = engine.index
-    slot = schedule_pod.choose(workload, engine)[0] if ranked else -1
-    if slot < 0:
-        decision = schedule_pod.schedule(workload, engine)
-        if not decision.placed:
-            nearest, missing = _smallest_shortage(decision.verdicts, workload, index)
-            message = fit_error.sentence(decision.verdicts, index)
-            fixes = what_would_fit.find_fixes(workload, engine) if with_fixes else []
-            return StrandedPod(workload.key, message, nearest, missing, fixes)
-        slot = decision.slot
-    target = index.slots.at(slot)
-    index.add(place_pods.bound(workload, target.labels), target.name)
-    return target.name
+        return StrandedPod(workload.key, failed.message)
+    nearest, missing = _smallest_shortage(filtering.run(workload, engine), workload, engine.index)
+    fixes = what_would_fit.find_fixes(workload, engine) if with_fixes else []
+    return StrandedPod(workload.key, failed.message, nearest, missing, fixes)
 
 
 def _smallest_shortage(verdicts: Verdicts, workload: Workload, index: PlacementIndex) -> tuple[str, Amounts]:

@@ -217,14 +217,15 @@ class _AuditRun:
             return None, "the input has no pods"
         if self._placeable is None:
             return None, "rescheduling is off (--no-reschedule)"
-        index = self._placeable.cluster().index
+        cluster = self._placeable.cluster()
+        index = cluster.index
         bare = [name for name, slot in index.slots.by_name.items() if not index.slots.at(slot).allocatable]
         if len(bare) == len(index.slots.by_name):
             return None, "the nodes have no status.allocatable"
         if bare:
             self._warn([f"{len(bare)} nodes have no status.allocatable and take no pods: {', '.join(bare[:3])}"])
         engine, lost = Engine(index, options.configured_rules()), self._workloads.lost_with_node
-        return Rescheduling(engine=engine, lost_with_node=lost), ""
+        return Rescheduling(engine=engine, spread_context=cluster.spread_context, lost_with_node=lost), ""
 
 
 def _bar(done: int, total: int) -> str:

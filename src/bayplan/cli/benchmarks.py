@@ -15,7 +15,6 @@ from typing import Any
 
 import msgspec
 
-from bayplan import schedule_binding, schedule_pod
 from bayplan.assigning.cluster_ranking import FleetEngine
 from bayplan.engine.engine import Engine
 from bayplan.indexing.placement_index import PlacementIndex
@@ -23,7 +22,7 @@ from bayplan.mapping import bindings, pods
 from bayplan.mapping.targets import target_of_cluster, target_of_node
 from bayplan.model.semantics import UPSTREAM, for_fleets
 from bayplan.model.workloads import Workload
-from bayplan.placing import place_pods
+from bayplan.placing import place_bindings, place_pods
 from bayplan.rules import profiles
 from bayplan.rules.rule import AnyRule
 from bayplan.wire.fleets import Cluster, ResourceBinding
@@ -116,35 +115,27 @@ def of_fleet(content: bytes, rules: Sequence[AnyRule]) -> Callable[[], Benchmark
 
 
 def _timed(waiting: Sequence[Workload], engine: Engine) -> BenchmarkRun:
-    index = engine.index
-    placements: list[tuple[str, Any]] = []
-    messages: list[str] = []
-    with _without_collector():
-        start = time.perf_counter()
-        for workload in waiting:
-            slot, _ = schedule_pod.choose(workload, engine)
-            target = index.slots.at(slot).name if slot >= 0 else ""
-            if target:
-                index.add(workload, target)
-            else:
-                messages.append(place_pods.fit_failure_of(workload, engine).message)
-            placements.append((workload.key, target))
-        seconds = time.perf_counter() - start
-    return BenchmarkRun(placements, len(placements) - len(messages), seconds)
-
-
-def _timed_fleet(waiting: Sequence[Workload], engine: FleetEngine) -> BenchmarkRun:
-    index = engine.index
     placements: list[tuple[str, Any]] = []
     n_placed = 0
     with _without_collector():
         start = time.perf_counter()
         for workload in waiting:
-            decision = schedule_binding.schedule(workload, engine)
-            if decision.shares:
-                index.add_shares(workload, decision.shares)
-            placements.append((workload.key, decision.shares))
-            n_placed += decision.placed
+            target = place_pods.place(workload, engine).target
+            placements.append((workload.key, target))
+            n_placed += bool(target)
+        seconds = time.perf_counter() - start
+    return BenchmarkRun(placements, n_placed, seconds)
+
+
+def _timed_fleet(waiting: Sequence[Workload], engine: FleetEngine) -> BenchmarkRun:
+    placements: list[tuple[str, Any]] = []
+    n_placed = 0
+    with _without_collector():
+        start = time.perf_counter()
+        for workload in waiting:
+            placement = place_bindings.place(workload, engine, assumes=False)
+            placements.append((workload.key, placement.shares))
+            n_placed += placement.placed
         seconds = time.perf_counter() - start
     return BenchmarkRun(placements, n_placed, seconds, "binding")
 

@@ -181,6 +181,7 @@ def explain_pod(
 ) -> ExplainedWorkload:
     """The explanation of the requested pod; raises InputError if there is none, or if there are several."""
     from bayplan.explaining import explanation
+    from bayplan.placing import recreating
 
     pending = [w for w in cluster.pending if asked.matches_pod(w.name) and is_included(w)]
     records = cluster.index.records.values()
@@ -189,8 +190,8 @@ def explain_pod(
     if pending:
         return ExplainedWorkload(_explain_pending(pending, cluster, engine_of, alone=alone))
     if running:
-        found = explanation.explain(running[0].workload, engine_of(running[0].workload))
-        return ExplainedWorkload(found, running[0].shares[0][0])
+        recreated = recreating.as_recreated(running[0], cluster.index, cluster.spread_context)
+        return ExplainedWorkload(explanation.explain(recreated, engine_of(recreated)), running[0].shares[0][0])
     raise InputError(f"no pod of {asked} is in the input{_advice(asked, cluster)}")
 
 

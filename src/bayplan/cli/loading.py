@@ -26,23 +26,16 @@ def load(
     scope: ScopeOptions,
     decisions: DecisionOptions,
     console: Console,
-    *,
-    pods: PodSink | None = None,
 ) -> LoadedCluster | Fleet:
     """
     The cluster of the input, or the fleet if the input has Cluster objects; prints notes on what was left out or added.
-
-    `pods` receives the pods, for callers that need more of them than a cluster keeps.
     """
     semantics = value_types.semantics_with(decisions.semantics, decisions.switch)
     from bayplan.reading import cluster, fleet
-    from bayplan.wire import kinds
 
-    sinks = None if pods is None else {kinds.POD: pods}
-    inputs, sink = read(sources, scope.namespace or "default", semantics, console, sinks=sinks)
+    inputs, sink = read(sources, scope.namespace or "default", semantics, console)
     if scope.namespace is not None:
         note_empty_namespace(scope.namespace, inputs, console)
-    sink = pods or sink
     found: LoadedCluster | Fleet
     if inputs.clusters:
         found = fleet.fleet_of(

@@ -152,12 +152,11 @@ def rebalance(
 
     def load(to: Console) -> PodMoves | Fleet:
         """The cluster or the fleet as it is now."""
-        from bayplan.live.pod_moves import OwnedPods, PodMoves
+        from bayplan.live.pod_moves import PodMoves
         from bayplan.reading.fleet import Fleet
 
-        pods = OwnedPods()
-        found = loading.load(sources, scope, decisions, to, pods=pods)
-        return found if isinstance(found, Fleet) else PodMoves(found, pods.controllers, rules)
+        found = loading.load(sources, scope, decisions, to)
+        return found if isinstance(found, Fleet) else PodMoves(found, rules)
 
     if applying.apply:
         return apply(ApplyRequest(max_moves, movable, output, exit_zero), applying, load, sources, console)
@@ -178,7 +177,6 @@ def rebalance(
 
 
 def _fleet_plan(fleet: Fleet, limits: DisruptionLimits) -> Rebalancing:
-    from bayplan.assigning import failback
     from bayplan.assigning.cluster_ranking import FleetEngine
     from bayplan.enforcing import rebalancing
     from bayplan.enforcing.soft_rules import FleetPreferences
@@ -191,7 +189,7 @@ def _fleet_plan(fleet: Fleet, limits: DisruptionLimits) -> Rebalancing:
         return workload.key not in fleet.not_scheduled and limits.movable(workload)
 
     def rescheduled(workload: Workload) -> Shares:
-        placement = place_bindings.place(failback.as_unplaced(workload), engine)
+        placement = place_bindings.place_again(workload, engine)
         return placement.shares if placement.placed else ()
 
     return rebalancing.plan_moves(

@@ -107,7 +107,8 @@ def violations(
     if isinstance(found, Fleet):
         whole = preview.preview_fleet(found.index)
     else:
-        whole = preview.preview_pods(Engine(found.index, rules), settings, found.disruption_budgets)
+        engine = Engine(found.index, rules)
+        whole = preview.preview_pods(engine, settings, found.disruption_budgets, found.spread_context)
     shown = _in_scope(whole, found.index, is_included)
     in_force = None if isinstance(found, Fleet) else settings  # violations in a fleet are not enforced
     console.answer(_written(shown, found.index, in_force, output, console.table_width))

@@ -13,14 +13,15 @@ from contextlib import contextmanager
 
 import msgspec
 
-from bayplan import schedule_pod
 from bayplan.enforcing import planning
 from bayplan.enforcing.eviction_limits import MINUTE
 from bayplan.enforcing.planning import EnforcementSettings, EnforcementState, EvictionChoice, EvictionPlan
 from bayplan.enforcing.victims import Precedence
 from bayplan.enforcing.violations import Violation, ViolationId
 from bayplan.engine.engine import Engine
+from bayplan.mapping.pods import SpreadContext
 from bayplan.model.workloads import WorkloadKey
+from bayplan.placing import recreating
 
 
 class Enforcer:
@@ -122,7 +123,7 @@ class Enforcer:
 
 
 @contextmanager
-def checking_other_targets(engine: Engine) -> Iterator[Callable[[WorkloadKey], bool]]:
+def checking_other_targets(engine: Engine, spread_context: SpreadContext) -> Iterator[Callable[[WorkloadKey], bool]]:
     """
     A function that says whether a workload fits on another target, to be called while the context lasts.
 
@@ -131,13 +132,13 @@ def checking_other_targets(engine: Engine) -> Iterator[Callable[[WorkloadKey], b
     index = engine.index
 
     def fits_elsewhere(key: WorkloadKey) -> bool:
-        shares = index.records[key].shares
-        workload = index.remove(key)
-        slot, _ = schedule_pod.choose(workload, engine)
-        target = index.slots.at(slot).name if slot >= 0 else ""
-        moves = bool(target) and target not in dict(shares)
-        index.add_shares(workload, ((target, 1),) if moves else shares)
-        return moves
+        before, mark = index.records[key].shares, index.mark()
+        target = recreating.place_again(key, engine, spread_context).target
+        if target and target not in dict(before):
+            index.forget(mark)
+            return True
+        index.undo_to(mark)
+        return False
 
     with index.tentatively():
         yield fits_elsewhere

@@ -23,6 +23,7 @@ from bayplan.enforcing.victims import Precedence
 from bayplan.enforcing.violations import Violation
 from bayplan.engine.engine import Engine
 from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.mapping.pods import EMPTY_SPREAD_CONTEXT, SpreadContext
 from bayplan.model.disruption_budgets import DisruptionBudget
 from bayplan.model.workloads import WorkloadKey
 
@@ -59,6 +60,7 @@ def preview_pods(
     engine: Engine,
     settings: EnforcementSettings,
     budgets: Sequence[DisruptionBudget] = (),
+    spread_context: SpreadContext = EMPTY_SPREAD_CONTEXT,
 ) -> EnforcementPreview:
     """All violations of pods, and the evictions that would follow."""
     index = engine.index
@@ -68,7 +70,7 @@ def preview_pods(
     enforcer.observe(violations, 0.0)
     now = max(settings.affinity_grace, settings.anti_affinity_grace)
     while True:
-        with checking_other_targets(engine) as placeable:
+        with checking_other_targets(engine, spread_context) as placeable:
             plan = enforcer.due(now, precedence, placeable)
         if not _reject_by_budgets(plan, enforcer, now, index, budgets):
             break

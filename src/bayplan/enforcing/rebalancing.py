@@ -18,9 +18,11 @@ import msgspec
 
 from bayplan.enforcing.eviction_limits import EvictionBudgets
 from bayplan.enforcing.soft_rules import Points, Shares
+from bayplan.engine import equivalence
+from bayplan.indexing.classes import PlacedWorkload
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.disruption_budgets import DisruptionBudget
-from bayplan.model.workloads import Workload, WorkloadKey, label_keys
+from bayplan.model.workloads import Workload, WorkloadKey
 
 MAX_EXACT_TRIES = 2000  # moves tried before an exact search is given up
 
@@ -76,10 +78,15 @@ PlaceWorkload = Callable[[Workload], Shares]
 
 
 def plan_moves(
-    index: PlacementIndex, place: PlaceWorkload, preferences: Preferences, limits: DisruptionLimits
+    index: PlacementIndex,
+    place: PlaceWorkload,
+    preferences: Preferences,
+    limits: DisruptionLimits,
+    *,
+    recreated: Callable[[PlacedWorkload], Workload] = lambda placed: placed.workload,
 ) -> Rebalancing:
-    """The moves to make. The index is left unchanged."""
-    search = _MoveSearch(index, place, preferences, limits)
+    """The moves to make; `recreated` gives a workload as `place` places it. The index is left unchanged."""
+    search = _MoveSearch(index, place, preferences, limits, recreated)
     exact = search.search_exactly()
     if not exact:
         search.search_greedily()
@@ -91,7 +98,7 @@ def gains_of_moves(
 ) -> tuple[int, ...]:
     """The gain of moving these one after another to where `place` puts each. The index is left unchanged."""
     limits = DisruptionLimits(max_moves=len(keys), movable=lambda _workload: True)
-    return tuple(_MoveSearch(index, place, preferences, limits).gains(keys))
+    return tuple(_MoveSearch(index, place, preferences, limits, lambda placed: placed.workload).gains(keys))
 
 
 class _TooManyTriesError(Exception):
@@ -102,9 +109,16 @@ class _MoveSearch:
     """A search for moves. `best` are the moves that gain most so far."""
 
     def __init__(
-        self, index: PlacementIndex, place: PlaceWorkload, preferences: Preferences, limits: DisruptionLimits
+        self,
+        index: PlacementIndex,
+        place: PlaceWorkload,
+        preferences: Preferences,
+        limits: DisruptionLimits,
+        recreated: Callable[[PlacedWorkload], Workload],
     ) -> None:
         self._index, self._place, self._preferences, self._limits = index, place, preferences, limits
+        self._as_recreated = recreated
+        self._recreated: dict[WorkloadKey, Workload] = {}  # of the workloads that are where they were
         self.best: tuple[WorkloadMove, ...] = ()
         self.n_tried = 0
         self._tried: set[Hashable] = set()
@@ -252,14 +266,18 @@ class _MoveSearch:
         for key in keys:
             record = self._index.records[key]
             if key not in moved and not budgets.rejection(record.workload):
-                first.setdefault(self._signature(record.workload, record.shares), key)
+                first.setdefault(self._equals(record), key)
         return list(first.values())
 
-    def _signature(self, workload: Workload, shares: Shares) -> Hashable:
-        if workload.binding is not None or self._limits.budgets:
-            return workload.key
-        visible = self._index.peer_index.visible(workload.labels, label_keys(workload.needs))
-        return workload.namespace, visible, workload.needs, shares
+    def _equals(self, placed: PlacedWorkload) -> Hashable:
+        """What workloads have in common whose moves have the same effect: budgets read more than any rule does."""
+        if self._limits.budgets:
+            return placed.key
+        recreated = self._recreated.get(placed.key)
+        if recreated is None:
+            recreated = self._recreated[placed.key] = self._as_recreated(placed)
+        leaving, arriving = (equivalence.signature(one, self._index) for one in (placed.workload, recreated))
+        return leaving, arriving, placed.shares
 
 
 def _gain(moves: tuple[WorkloadMove, ...]) -> int:

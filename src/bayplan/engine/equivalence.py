@@ -3,7 +3,9 @@ Equivalence classes: workloads that no rule distinguishes share one signature an
 
 The signature of a workload is everything that a rule may read of it: its namespace, the labels that a term in use
 selects by, its needs, the target it names and whether it can be placed at all. kube-scheduler calls the same thing the
-pod signature. Knows nothing of how targets are ranked.
+pod signature. A binding adds all that only a binding has, where it is placed already and its name among them, so it is
+equivalent only to itself. Whoever reads more of a workload than the rules do, such as its priority, its scheduler or
+its scheduling gates, compares that besides the signature. Knows nothing of how targets are ranked.
 """
 
 from __future__ import annotations
@@ -15,13 +17,14 @@ import msgspec
 
 from bayplan.engine.evaluations import EvaluationCache, RuleResult
 from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.model.bindings import Binding
 from bayplan.model.workloads import Needs, Workload, label_keys
 from bayplan.rules.rule import Rule, Scaling
 
 if TYPE_CHECKING:
     from bayplan.engine.ranking import ClassRanking
 
-Signature: TypeAlias = tuple[str, tuple[tuple[str, str], ...], Needs, str, str]
+Signature: TypeAlias = tuple[str, tuple[tuple[str, str], ...], Needs, str, str, Binding | None]
 
 
 class FitFailure(msgspec.Struct, frozen=True):
@@ -95,7 +98,11 @@ class EquivalenceClass:
 
 
 def signature(workload: Workload, index: PlacementIndex) -> Signature:
-    """The signature of a workload; it changes when a term that mentions other labels comes into use."""
+    """
+    The one answer to whether a rule can distinguish two workloads: none can if their signatures are equal.
+
+    It changes when a term that mentions other labels comes into use.
+    """
     needs = workload.needs
     visible = index.peer_index.visible(workload.labels, label_keys(needs))
-    return workload.namespace, visible, needs, workload.requested_target, workload.unplaceable
+    return workload.namespace, visible, needs, workload.requested_target, workload.unplaceable, workload.binding

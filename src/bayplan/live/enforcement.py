@@ -90,7 +90,7 @@ class Enforcement:
         if not self._enforcer.settings.only_if_placeable:
             return self._enforcer.plan(chosen, now, None)
         # The profile does not matter: whether a pod fits is the same for all, only their scores differ.
-        with enforcer.checking_other_targets(self._engine) as placeable:
+        with enforcer.checking_other_targets(self._engine, self._state.spread_context.current) as placeable:
             return self._enforcer.plan(chosen, now, placeable)
 
     def _observe(self) -> float:

@@ -19,7 +19,9 @@ from bayplan.engine.engine import Engine
 from bayplan.explaining import explanation
 from bayplan.indexing.followers import Follower
 from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.mapping.pods import SpreadContext
 from bayplan.model.workloads import Workload
+from bayplan.placing import recreating
 from bayplan.queueing import nominations
 from bayplan.rules.placeable import GATED
 from bayplan.rules.profiles import RulesByScheduler
@@ -36,8 +38,9 @@ class ExplainEndpoint:
     """
     Answers one request at a time.
 
-    `find_pod` returns a pod by namespace and name; None if it does not exist. `competing_with` returns the nominated
-    pods that a pod must leave capacity for, with their nodes.
+    `find_pod` returns a pod by namespace and name; None if it does not exist. One that has a node is explained as its
+    controller would recreate it, with the `spread_context` of that moment. `competing_with` returns the nominated pods
+    that a pod must leave capacity for, with their nodes.
     """
 
     def __init__(
@@ -45,10 +48,11 @@ class ExplainEndpoint:
         index: PlacementIndex,
         profiles: RulesByScheduler,
         find_pod: FindPod,
+        spread_context: SpreadContext,
         competing_with: Callable[[Workload], Nominated],
     ) -> None:
         self._index, self._profiles = index, profiles
-        self._find_pod, self._competing_with = find_pod, competing_with
+        self._find_pod, self._spread_context, self._competing_with = find_pod, spread_context, competing_with
         self._follower: Follower | None = None
         self._engines: dict[str, Engine] = {}  # over the copy
         self._one_at_a_time = asyncio.Lock()
@@ -66,6 +70,9 @@ class ExplainEndpoint:
         workload = await self._find_pod(namespace, name)
         if workload is None:
             return web.Response(text=f"there is no pod {namespace}/{name}\n", status=404)
+        placed = self._index.records.get(workload.key)
+        if placed is not None:
+            workload = recreating.as_recreated(placed, self._index, self._spread_context)
         async with self._one_at_a_time:
             if self._release is not None:
                 self._release.cancel()

@@ -138,7 +138,11 @@ class RunningScheduler:
                 app = serving.application(self._unready, self._parts.metrics.text)
                 if address == self._settings.explain_address:
                     endpoint = ExplainEndpoint(
-                        self.state.index, self._profiles, self._synced_pod, self.state.queue.nominations.competing_with
+                        self.state.index,
+                        self._profiles,
+                        self._synced_pod,
+                        self.state.spread_context.current,
+                        self.state.queue.nominations.competing_with,
                     )
                     app.router.add_get(explain_endpoint.PATH, endpoint.respond)
                 server = await stack.enter_async_context(StatusServer(app, address.host, address.port))

@@ -20,6 +20,7 @@ from bayplan.model.labels import Toleration
 from bayplan.model.terms import NO_TERMS, AffinityTerms, PodTerm
 from bayplan.model.workloads import (
     Claims,
+    ControllerReference,
     HostPort,
     Images,
     Needs,
@@ -90,6 +91,10 @@ class SpreadContext(msgspec.Struct):
         if written.global_default:
             self.default_priority = written.value
 
+    def priority_of(self, priority_class_name: str) -> int:
+        """The priority that admission gives a pod."""
+        return self.priorities.get(priority_class_name, self.default_priority)
+
 
 EMPTY_SPREAD_CONTEXT = SpreadContext()
 
@@ -104,20 +109,16 @@ def workload_of(pod: Pod, spread_context: SpreadContext | None = None) -> Worklo
     claims = _claims(pod) if spec.volumes else None
     if claims is not None:
         needs = msgspec.structs.replace(needs, claims=claims)
-    if not needs.spread.constraints:
-        selector = default_selector(labels, namespace, meta.owner_references, context)
-        if selector is not None:
-            needs = msgspec.structs.replace(needs, spread=SpreadRequirements(default_selector=selector))
-    priority = spec.priority
-    if priority is None:
-        priority = context.priorities.get(spec.priority_class_name, context.default_priority)
+    owners = meta.owner_references
+    controller = _controller(owners) if owners else None
+    needs = _with_default_spread(needs, labels, namespace, controller, context)
     return Workload(
         namespace=namespace,
         name=meta.name,
         uid=meta.uid,
         labels=labels,
         needs=needs,
-        priority=priority,
+        priority=context.priority_of(spec.priority_class_name) if spec.priority is None else spec.priority,
         created=meta.creation_timestamp or "",
         started=pod.status.start_time or "",
         terminating=meta.deletion_timestamp is not None,
@@ -127,7 +128,23 @@ def workload_of(pod: Pod, spread_context: SpreadContext | None = None) -> Worklo
         gates=tuple([gate.name for gate in spec.scheduling_gates or ()]),
         scheduler_name=spec.scheduler_name,
         unplaceable=fault,
+        controller=controller,
     )
+
+
+def with_spread_context(workload: Workload, context: SpreadContext) -> Workload:
+    """The pod with the default spread constraints that the Services and controllers of the context give a new pod."""
+    needs = _with_default_spread(workload.needs, workload.labels, workload.namespace, workload.controller, context)
+    return workload if needs is workload.needs else msgspec.structs.replace(workload, needs=needs)
+
+
+def _controller(owners: Iterable[OwnerReference]) -> ControllerReference | None:
+    """The controlling owner, shared by its pods; None if the pod is owned by no controller."""
+    owner = next((owner for owner in owners if owner.controller), None)
+    return None if owner is None else _controller_reference(owner.api_version, owner.kind, owner.name)
+
+
+_controller_reference = memoised(16384)(ControllerReference)
 
 
 def _is_preempted(pod: Pod) -> bool:
@@ -146,21 +163,38 @@ def _claims(pod: Pod) -> Claims | None:
     return Claims((*named, *ephemeral), tuple(ephemeral)) if named or ephemeral else None
 
 
-def default_selector(
-    labels: label_model.Labels, namespace: str, owners: list[OwnerReference] | None, context: SpreadContext
+def _with_default_spread(
+    needs: Needs,
+    labels: label_model.Labels,
+    namespace: str,
+    controller: ControllerReference | None,
+    context: SpreadContext,
+) -> Needs:
+    """The needs with the selector of default spread constraints, which apply only if the pod has none of its own."""
+    if needs.spread.constraints or not (context.services or context.controllers):
+        return needs
+    selector = _default_selector(labels, namespace, controller, context)
+    return needs if selector is None else _spread_by_default(needs, selector)
+
+
+@memoised(16384)
+def _spread_by_default(needs: Needs, selector: label_model.Selector) -> Needs:
+    """Cached, so that pods of one template share their needs."""
+    return msgspec.structs.replace(needs, spread=SpreadRequirements(default_selector=selector))
+
+
+def _default_selector(
+    labels: label_model.Labels, namespace: str, controller: ControllerReference | None, context: SpreadContext
 ) -> label_model.Selector | None:
     """The selector of default spread constraints, from the pod's Services and its controller; None without either."""
-    if not context.services and not context.controllers:
-        return None
     merged: dict[str, str] = {}
     for service in context.services.get(namespace, ()):
         selector = service.spec.selector or {}
         if all(labels.get(key) == value for key, value in selector.items()):
             merged.update(selector)
     required = [label_model.Requirement(key, label_model.IN, (value,)) for key, value in merged.items()]
-    owner = next((owner for owner in owners or () if owner.controller), None)
-    if owner is not None and (owner.api_version, owner.kind) in _SPREAD_BY_DEFAULT:
-        selected = context.controllers.get((owner.kind, namespace, owner.name))
+    if controller is not None and (controller.api_version, controller.kind) in _SPREAD_BY_DEFAULT:
+        selected = context.controllers.get((controller.kind, namespace, controller.name))
         if selected is not None:
             required += selected.requirements
     return label_model.selector_of(required) if required else None

@@ -92,10 +92,19 @@ def label_keys(needs: Needs) -> frozenset[str]:
     )
 
 
+class ControllerReference(msgspec.Struct, frozen=True, gc=False):
+    """The controller that manages a pod, in the namespace of the pod."""
+
+    api_version: str
+    kind: str
+    name: str
+
+
 class Workload(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """
     One workload. `requested_target` is a node that the pod itself names; `unplaceable` says why it must not be placed.
-    `preempted`: it is terminating as a preemption victim. `binding` holds what only a binding has; None for a pod.
+    `preempted`: it is terminating as a preemption victim. `controller` manages the pod; None for a bare pod. `binding`
+    holds what only a binding has; None for a pod.
 
     `labels` is never changed in place, only replaced.
     """
@@ -116,6 +125,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     gates: tuple[str, ...] = ()
     scheduler_name: str = ""
     unplaceable: str = ""
+    controller: ControllerReference | None = None
     binding: Binding | None = None
 
     @property

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from bayplan import schedule_binding
-from bayplan.assigning import estimating, group_failover
+from bayplan.assigning import estimating, failback, group_failover
 from bayplan.assigning.candidates import NoClusterFit
 from bayplan.assigning.cluster_ranking import FleetEngine
 from bayplan.indexing.placement_index import PlacementIndex
@@ -52,6 +52,11 @@ def place(workload: Workload, engine: FleetEngine, *, assumes: bool = True) -> B
         _assume(workload, shares, dict(before), index)
     message = "; ".join(decision.errors) if not decision.placed else ""
     return BindingPlacement(workload, decision.placed, shares, decision.observed, decision.reason, message)
+
+
+def place_again(workload: Workload, engine: FleetEngine) -> BindingPlacement:
+    """Place a binding as if it had never been placed, as its rescheduling would."""
+    return place(failback.as_unplaced(workload), engine)
 
 
 def _replace(workload: Workload, decision: FleetDecision, shares: Shares, index: PlacementIndex) -> None:

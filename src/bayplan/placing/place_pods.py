@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
 import msgspec
 
 from bayplan import schedule_pod
-from bayplan.engine import filtering
+from bayplan.engine import equivalence, filtering
 from bayplan.engine.engine import Engine
 from bayplan.engine.equivalence import FitFailure
 from bayplan.explaining import fit_error
+from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.terms import REGION, ZONE
 from bayplan.model.workloads import Workload
 from bayplan.rules.placeable import GATED
@@ -42,17 +43,30 @@ def place_all(pending: Iterable[Workload], engine_of: EngineOf) -> Iterator[PodP
         yield place(workload, engine_of(workload))
 
 
-def place(workload: Workload, engine: Engine) -> PodPlacement:
-    """Decide where one workload is placed and, if a target is feasible, add it to the index."""
+def place(workload: Workload, engine: Engine, *, ranked: bool = True) -> PodPlacement:
+    """Decide where one workload is placed and, if a target fits, add it to the index. `ranked` as in `choose`."""
     if workload.gates:
         return PodPlacement(workload, message=f"{GATED.text}: {', '.join(workload.gates)}")
-    slot, total = schedule_pod.choose(workload, engine)
+    slot, total = schedule_pod.choose(workload, engine, ranked=ranked)
     if slot < 0:
         failure = fit_failure_of(workload, engine)
         return PodPlacement(workload, message=failure.message, reasons=failure.reasons)
-    target = engine.index.slots.at(slot)
-    engine.index.add_shares(bound(workload, target.labels), ((target.name, 1),))
-    return PodPlacement(workload, target.name, total)
+    return PodPlacement(workload, put_on(engine.index, workload, slot), total)
+
+
+def put_on(index: PlacementIndex, workload: Workload, slot: int) -> str:
+    """Add a workload to the target of a slot, as it is once bound; returns the name of the target."""
+    target = index.slots.at(slot)
+    index.add(bound(workload, target.labels), target.name)
+    return target.name
+
+
+def bound(workload: Workload, node_labels: dict[str, str]) -> Workload:
+    """The workload once bound: since Kubernetes 1.35 it carries the zone and region labels of its node."""
+    copied = {key: node_labels[key] for key in (ZONE, REGION) if key in node_labels}
+    if not copied:
+        return workload
+    return msgspec.structs.replace(workload, labels={**workload.labels, **copied})
 
 
 def fit_failure_of(workload: Workload, engine: Engine) -> FitFailure:
@@ -67,12 +81,25 @@ def fit_failure_of(workload: Workload, engine: Engine) -> FitFailure:
     return known
 
 
-def bound(workload: Workload, node_labels: dict[str, str]) -> Workload:
-    """The workload once bound: since Kubernetes 1.35 it carries the zone and region labels of its node."""
-    copied = {key: node_labels[key] for key in (ZONE, REGION) if key in node_labels}
-    if not copied:
-        return workload
-    return msgspec.structs.replace(workload, labels={**workload.labels, **copied})
+def how_many_more_of_each(
+    pending: Sequence[Workload], engine_of: EngineOf, most: int | None
+) -> list[tuple[Workload, RemainingCapacity]]:
+    """
+    How many more of each workload fit if nothing else is placed, in the order given.
+
+    The pods of one controller that no rule distinguishes are one workload, for which the first of them stands.
+    Workloads that differ in nothing that decides how many fit are counted once.
+    """
+    # Before anything is placed: a term that comes into use makes rules distinguish more.
+    first: dict[Hashable, tuple[Workload, Hashable]] = {}
+    for workload in pending:
+        equal = equivalence.signature(workload, engine_of(workload).index), workload.scheduler_name, workload.gates
+        first.setdefault((workload.controller or workload.key, equal), (workload, equal))
+    counted: dict[Hashable, RemainingCapacity] = {}
+    for workload, equals in first.values():
+        if equals not in counted:
+            counted[equals] = how_many_more(workload, engine_of(workload), most)
+    return [(workload, counted[equals]) for workload, equals in first.values()]
 
 
 def how_many_more(workload: Workload, engine: Engine, most: int | None) -> RemainingCapacity:

@@ -72,5 +72,5 @@ def with_nominated_pods(nominations: Sequence[tuple[Workload, str]], index: Plac
         for workload, target in nominations:
             slot = index.slots.by_name.get(target)
             if slot is not None and workload.key not in index.records:
-                index.add(place_pods.bound(workload, index.slots.at(slot).labels), target)
+                place_pods.put_on(index, workload, slot)
         yield

@@ -6,7 +6,7 @@ Controllers' missing pods are created first. Does not schedule anything.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
@@ -17,7 +17,7 @@ from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.mapping import disruption_budgets, pods, storage, targets
 from bayplan.model.disruption_budgets import DisruptionBudget
 from bayplan.model.semantics import UPSTREAM, Semantics
-from bayplan.model.workloads import Workload, queue_order
+from bayplan.model.workloads import Workload, WorkloadKey, queue_order
 from bayplan.reading import files
 from bayplan.reading.collecting import Inputs
 from bayplan.reading.files import ReadOptions
@@ -34,11 +34,16 @@ _MAX_NAMES_SHOWN = 3
 
 
 class PodSink:
-    """Receives pods as they are read. Running pods are reduced at once, pending pods are kept as written."""
+    """
+    Receives pods as they are read. Running pods are reduced at once, pending pods are kept as written.
+
+    `priority_class_of` has the priority classes of running pods that were written by hand, without a priority.
+    """
 
     def __init__(self) -> None:
         self.running: list[tuple[Workload, str]] = []
         self.pending: list[Pod] = []
+        self.priority_class_of: dict[WorkloadKey, str] = {}
 
     def __call__(self, pod: Pod) -> None:
         if pod.status.phase in pods.FINISHED:
@@ -46,7 +51,10 @@ class PodSink:
         if not pod.spec.node_name:
             self.pending.append(pod)
             return
-        self.running.append((pods.workload_of(pod), pod.spec.node_name))
+        workload = pods.workload_of(pod)
+        self.running.append((workload, pod.spec.node_name))
+        if pod.spec.priority is None:
+            self.priority_class_of[workload.key] = pod.spec.priority_class_name
 
 
 class LoadedCluster(msgspec.Struct):
@@ -120,7 +128,7 @@ def cluster_of(
     add_storage(inputs, index, created.claims, _default_class(inputs))
     for node in inputs.nodes:
         index.add_target(targets.target_of_node(node))
-    for workload, target in sink.running:
+    for workload, target in _prioritised(sink, spread_context):
         index.add(workload, target)
     pending: list[Workload] = []
     for pod in (*sink.pending, *created.pods):
@@ -146,6 +154,17 @@ def spread_context_of(state: DesiredState, replica_sets: Iterable[Controller] = 
     for priority_class in state.priority_classes:
         context.add_priority_class(priority_class)
     return context
+
+
+def _prioritised(sink: PodSink, context: pods.SpreadContext) -> Iterator[tuple[Workload, str]]:
+    """The running pods with their nodes, each with the priority that admission gives it."""
+    classes = sink.priority_class_of if context.priorities else {}
+    for workload, target in sink.running:
+        if classes and workload.key in classes:
+            priority = context.priority_of(classes[workload.key])
+            yield msgspec.structs.replace(workload, priority=priority), target
+        else:
+            yield workload, target
 
 
 def _default_class(inputs: Inputs) -> str:

@@ -185,9 +185,7 @@ class ClusterState:
 
     def assume(self, pending: PendingPod, slot: int) -> None:
         """Count a pod on a node before the API server reports it there."""
-        target = self.index.slots.at(slot)
-        self.index.add(place_pods.bound(pending.workload, target.labels), target.name)
-        self.assumed[pending.key] = target.name
+        self.assumed[pending.key] = place_pods.put_on(self.index, pending.workload, slot)
         self.queue.assumed(pending)
 
     def forget(self, key: WorkloadKey) -> None:

@@ -120,7 +120,7 @@ _ROWS = (
     ApiKind("Namespace", "", "v1", "namespaces", Namespace, "namespaces", _PLACED_AGAIN | _WIDE, Namespace),
     ApiKind("Service", "", "v1", "services", Service, "services", _PLACED_AGAIN, short_name="svc"),
     # What creates pods.
-    ApiKind("Deployment", "apps", "v1", "deployments", Controller, CONTROLLERS, _INTERPRETED | _AUDITED,
+    ApiKind("Deployment", "apps", "v1", "deployments", Controller, CONTROLLERS, _INTERPRETED | _AUDITED | _DISPLACED,
             observed.ObservedController, TEMPLATE, PodNames.HASHED, "deploy"),
     ApiKind("ReplicaSet", "apps", "v1", "replicasets", Controller, CONTROLLERS,
             _INTERPRETED | _SPREADS | _PLACED_AGAIN, None, TEMPLATE, PodNames.RANDOM, "rs"),

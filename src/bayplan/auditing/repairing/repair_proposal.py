@@ -67,7 +67,7 @@ def propose_repair(
     unspread = list(_unspread_workloads(layout, found.survival, workloads))
     found_stanzas, unlabelled = [], []
     for done, (one, key) in enumerate(unspread[:MAX_STANZAS]):
-        stanza = stanzas.find_stanza(one, key, rescheduling.engine) if key else None
+        stanza = stanzas.find_stanza(one, key, rescheduling.engine, rescheduling.spread_context) if key else None
         if stanza is not None:
             found_stanzas.append(stanza)
         elif not key:
