@@ -104,6 +104,89 @@ def test_how_many_more_fit(run, scene):
     assert result.exit_code == 1
 
 
+REPLICAS = """\
+apiVersion: apps/v1
+kind: {kind}
+metadata: {{name: {name}, namespace: shop}}
+spec: {{replicas: 2, selector: {{matchLabels: {{app: {name}}}}}, template: {{metadata: {{labels: {{app: {name}}}}},
+  spec: {{containers: [{{name: c, image: i, resources: {{requests: {{cpu: 9}}}}}}]}}}}}}
+---
+"""
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet"])
+def test_every_controller_is_explained_once(kind, run, scene):
+    """Although no rule distinguishes their pods; the pods of a StatefulSet even differ in their labels."""
+    (scene / "web.yaml").write_text("".join(REPLICAS.format(kind=kind, name=name) for name in ("api", "cms")))
+    result = run("place", "-f", ".", "--explain")
+    explained = [line for line in result.stdout.splitlines() if line.startswith("shop/")]
+    assert [line.partition(":")[0].removeprefix("shop/")[:3] for line in explained] == ["api", "cms"]
+    items = json.loads(run("place", "-f", ".", "--explain", "-o", "json").stdout)["items"]
+    assert [(item["name"][:3], "explanation" in item) for item in items if item["namespace"] == "shop"] == [
+        ("api", True), ("api", True), ("cms", True), ("cms", True),
+    ]  # fmt: skip
+
+
+def test_bare_pods_with_other_labels_are_explained_on_their_own(run, scene):
+    again = (scene / "web.yaml").read_text().replace("web-2", "web-3")
+    (scene / "more.yaml").write_text(again.replace("{app: web}}\nspec", "{app: web, mine: pod}}\nspec"))
+    result = run("place", "-f", ".", "--explain")
+    assert result.stdout.count("What would make it fit:") == 2
+
+
+JOB = """\
+apiVersion: batch/v1
+kind: Job
+metadata: {{name: {name}, namespace: {namespace}}}
+spec: {{parallelism: 2, completions: 2, template: {{metadata: {{labels: {{task: {task}}}}}, spec: {{restartPolicy: Never,
+  nodeSelector: {{disk: ssd}}, containers: [{{name: c, image: i, resources: {{requests: {{cpu: {cpu}}}}}}}]}}}}}}
+---
+"""
+NODES = """\
+apiVersion: v1
+kind: Node
+metadata: {name: n1, labels: {kubernetes.io/hostname: n1, disk: ssd}}
+status: {allocatable: {cpu: "4", memory: 4Gi, pods: "110"}}
+"""
+
+
+def rows(answer):
+    """The controller of each row, without the suffix of its pod, and how many more fit."""
+    return [(item["workload"].rpartition("-")[0], item["fit"]) for item in json.loads(answer.stdout)["items"]]
+
+
+@pytest.mark.parametrize("other", [
+    {"name": "late"},
+    {"name": "late", "task": "b"},  # no rule reads the label
+    {"namespace": "late"},
+    {"name": "late", "cpu": "500m"},
+])  # fmt: skip
+def test_how_many_more_of_every_job_fit_however_alike_they_are(other, run, tmp_path):
+    made = [{"name": "early", "namespace": "early", "task": "a", "cpu": "1", **given} for given in ({}, other)]
+    (tmp_path / "jobs.yaml").write_text(NODES + "---\n" + "".join(JOB.format(**given) for given in made))
+    answer = run("place", "-f", tmp_path / "jobs.yaml", "--replicas", "max", "-o", "json")
+    fits = {"1": 4, "500m": 8}
+    assert rows(answer) == [(f"{given['namespace']}/{given['name']}", fits[given["cpu"]]) for given in made]
+
+
+def test_how_many_more_of_every_bare_pod_fit(run, scene):
+    (scene / "more.yaml").write_text((scene / "db.yaml").read_text().replace("db-0", "db-1"))
+    answer = run("place", "-f", ".", "-l", "app=db", "--replicas", "max", "-o", "json")
+    assert [(item["workload"], item["fit"]) for item in json.loads(answer.stdout)["items"]] == [
+        ("store/db-0", 4), ("store/db-1", 4),
+    ]  # fmt: skip
+
+
+def test_a_pod_that_is_not_scheduled_does_not_share_the_count_of_its_equals(run, scene):
+    """Neither scheduling gates nor the scheduler are read by a rule, but they decide how many fit."""
+    again = (scene / "db.yaml").read_text().replace("db-0", "db-1")
+    (scene / "more.yaml").write_text(again.replace("spec:", "spec:\n  schedulingGates: [{name: quota}]"))
+    answer = run("place", "-f", ".", "-l", "app=db", "--replicas", "max", "-o", "json")
+    assert [(item["workload"], item["fit"]) for item in json.loads(answer.stdout)["items"]] == [
+        ("store/db-0", 4), ("store/db-1", 0),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("asked, code", [("4", 0), ("5", 1), ("max", 0)])
 def test_the_exit_code_says_whether_the_replicas_fit(asked, code, run, scene):
     assert run("place", "-f", ".", "-l", "app=db", "--replicas", asked).exit_code == code

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -123,23 +123,28 @@ def place(
 
 def plan_pods(pending: Sequence[Workload], engine_of: EngineOf, *, explains: bool, console: Console) -> PodPlan:
     """Place one after another; an unschedulable pod is explained before the next one changes the index."""
+    from bayplan.engine import equivalence
     from bayplan.explaining import explanation
     from bayplan.placing import place_pods
 
     plan = PodPlan([], {})
-    known: dict[Any, Explanation] = {}
+    explained: dict[Hashable, Explanation] = {}
+    shown: dict[Hashable, Explanation] = {}
     with console.progress() as show:
         for placement in place_pods.place_all(pending, engine_of):
             plan.placements.append(placement)
             show(lambda: f"placing: {len(plan.placements)} of {len(pending)}")
             if placement.target or not explains:
                 continue
-            # Replicas with the same requirements and the same message share one explanation.
-            workload = placement.workload
-            key = (workload.namespace, workload.needs, tuple(sorted(workload.labels.items())), placement.message)
-            if key not in known:
-                known[key] = explanation.explain(workload, engine_of(workload))
-            plan.explanations[workload.key] = known[key]
+            workload, engine = placement.workload, engine_of(placement.workload)
+            equal = equivalence.signature(workload, engine.index), workload.scheduler_name, placement.message
+            if equal not in explained:
+                explained[equal] = explanation.explain(workload, engine)
+            # It is shown once for the replicas of a controller, and once for bare pods with the same labels.
+            whose = equal, workload.controller or tuple(sorted(workload.labels.items()))
+            if whose not in shown:
+                shown[whose] = msgspec.structs.replace(explained[equal], workload=workload.key)
+            plan.explanations[workload.key] = shown[whose]
     return plan
 
 
@@ -167,11 +172,8 @@ def fill(pending: Sequence[Workload], engine_of: EngineOf, most: int | None) -> 
     from bayplan.placing import place_pods
     from bayplan.writing.placements import FillResult
 
-    distinct = {(workload.namespace, workload.needs): workload for workload in reversed(pending)}
-    return [
-        FillResult(workload.key, place_pods.how_many_more(workload, engine_of(workload), most), most)
-        for workload in reversed(distinct.values())
-    ]
+    found = place_pods.how_many_more_of_each(pending, engine_of, most)
+    return [FillResult(workload.key, capacity, most) for workload, capacity in found]
 
 
 def _plan_as(output: str, plan: PodPlan, width: int | None) -> str:
