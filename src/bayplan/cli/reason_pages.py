@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Iterable
 
 import msgspec
 
 from bayplan.model.reasons import PLACEHOLDER
 from bayplan.rules import profiles
+from bayplan.rules.rule import AnyRule
 
 _MIN_FRAGMENT_LENGTH = 9
 
@@ -48,8 +50,14 @@ def _pattern(text: str, value: str) -> str:
 @functools.cache
 def all_pages() -> tuple[ReasonPage, ...]:
     """The pages in the order in which the rules are evaluated, those for nodes before those for clusters."""
+    return pages_of((*profiles.pod_rules(), *profiles.fleet_rules()))
+
+
+def pages_of(rules: Iterable[AnyRule]) -> tuple[ReasonPage, ...]:
+    """The pages of these rules in their order, those of a rule once."""
+    by_id = {rule.id: rule for rule in rules}
     return tuple(
         ReasonPage(page.reason.id, rule.id, page.plugin or rule.name, page.reason.text, page.means, page.to_do)
-        for rule in dict.fromkeys((*profiles.POD_RULES, *profiles.FLEET_RULES))
+        for rule in by_id.values()
         for page in rule.documented
     )
