@@ -116,8 +116,6 @@ def configured(config, scheduler_name=""):
     ("NodeResourcesFit", RATIO % "[{score: 2}, {utilization: 90}]", "strategy", ScoringStrategy("RequestedToCapacityRatio", shape=((0, 20), (90, 0)))),
     ("NodeResourcesBalancedAllocation", "resources: []", "resources", ("cpu", "memory")),
     ("NodeResourcesBalancedAllocation", "resources: [{name: a/b}]", "resources", ("a/b",)),
-    ("NodeResourcesBalancedAllocation", "resources: [{}]", "resources", ("",)),  # a resource that no pod requests
-    ("NodeResourcesFit", "scoringStrategy: {type: LeastAllocated, resources: [{weight: 3}]}", "strategy", ScoringStrategy(resources=(("", 3),))),
     ("PodTopologySpread", "{defaultingType: List}", "defaults", ()),
     ("PodTopologySpread", "{defaultingType: List}", "system", False),
     ("PodTopologySpread", "{defaultingType: List, defaultConstraints: [{maxSkew: 2, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}]}", "defaults", (SpreadConstraint(2, "zone", hard=True, selector=None),)),

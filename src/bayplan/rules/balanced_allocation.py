@@ -44,7 +44,7 @@ class BalancedAllocationArguments(Arguments, frozen=True):
 
     @classmethod
     def read(cls, written: Mapping[str, Any]) -> Self:
-        names = tuple(resource.get("name") or "" for resource in written.get("resources") or ())
+        names = tuple(resource["name"] for resource in written.get("resources") or ())
         return cls(names) if names else cls()
 
 

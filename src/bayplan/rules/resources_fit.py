@@ -383,9 +383,7 @@ def _validate_shape(points: Field) -> list[Cause]:
 
 def _read_strategy(written: Mapping[str, Any]) -> ScoringStrategy:
     """What is absent or empty has its default, a weight of 0 is 1."""
-    weights = tuple(
-        (resource.get("name") or "", resource.get("weight") or 1) for resource in written.get("resources") or ()
-    )
+    weights = tuple((resource["name"], resource.get("weight") or 1) for resource in written.get("resources") or ())
     shape = (written.get("requestedToCapacityRatio") or {}).get("shape") or ()
     scale = MAX_SCORE // MAX_SHAPE_SCORE
     return ScoringStrategy(
