@@ -20,7 +20,7 @@ from bayplan.live.enforcement import Enforcement
 from bayplan.live.events import EventRecorder
 from bayplan.live.metrics import Metrics
 from bayplan.live.pod_evaluator import PodEvaluator
-from bayplan.live.preemption import Preemptor
+from bayplan.live.preemption import PreemptionEvaluator
 from bayplan.live.scheduler import Scheduler
 from bayplan.model.semantics import UPSTREAM, Semantics
 from bayplan.model.workloads import Workload
@@ -128,7 +128,7 @@ class SchedulerAssembly:
             activity=activity,
             volumes=self.volumes,
             binds_in_flight=binds_in_flight,
-            preemptor=Preemptor(context),
+            preemptor=PreemptionEvaluator(context),
             on_decision=self._record_decision,
             on_step=self._record_changes,
         )

@@ -35,7 +35,7 @@ class PreemptionAttempt(msgspec.Struct, frozen=True):
     displaced: tuple[Workload, ...] = ()
 
 
-class Preemptor:
+class PreemptionEvaluator:
     """Searches for victims when a pod is unschedulable, and deletes them."""
 
     def __init__(self, context: SchedulerContext) -> None:

@@ -21,7 +21,7 @@ from bayplan.live.context import SchedulerContext
 from bayplan.live.deciding import Diagnosis
 from bayplan.live.metrics import ERROR, UNSCHEDULABLE
 from bayplan.live.pod_evaluator import Engines
-from bayplan.live.preemption import PreemptionAttempt, Preemptor
+from bayplan.live.preemption import PreemptionAttempt, PreemptionEvaluator
 from bayplan.model.workloads import Workload
 from bayplan.queueing.pending_pod import PendingPod
 
@@ -49,7 +49,7 @@ class Scheduler:
         activity: asyncio.Event,
         volumes: VolumeBinder,
         binds_in_flight: InFlightBinds,
-        preemptor: Preemptor,
+        preemptor: PreemptionEvaluator,
         on_decision: OnDecision,
         on_step: Callable[[], None],
     ) -> None:
