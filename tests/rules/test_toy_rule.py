@@ -15,10 +15,11 @@ from bayplan.model.reasons import DocumentedReason, Reason, StatusCode
 from bayplan.model.targets import Target, TargetName
 from bayplan.model.volumes import Volume
 from bayplan.model.workloads import Needs, Requests, Workload
-from bayplan.preempting import preemption
+from bayplan.preempting import dry_run, preemption
 from bayplan.queueing.scheduling_queue import PendingPod
 from bayplan.queueing.unschedulable_pods import UnschedulablePods
 from bayplan.rules import profiles, remedies
+from bayplan.rules.evictions import CapacityConstraint, EvictionEffect
 from bayplan.rules.rule import Failure, LiftedBy, PartRule, SharedDomains
 
 LICENCE, RACK = "example.com/licence", "rack"
@@ -184,10 +185,40 @@ def test_an_unschedulable_pod_is_evaluated_after_the_changes_that_may_lift_it(fu
     assert unschedulable.n_evaluations == is_lifted
 
 
-def test_it_takes_part_in_preemption(full):
-    found = preemption.preempt(pod("new", priority=1), full)
-    assert (found.target, found.victims) in [("a1", ("d/also-on-a",)), ("b1", ("d/also-on-b",))]
-    assert not preemption.preempt(pod("new", priority=0), full).target
+class CountedRackLicences(RackLicences):
+    """The same, and it says that evictions return licences."""
+
+    def eviction_effect(self, state, codes, preemptor):
+        return EvictionEffect(capacity_constraints=(LicenceConstraint(self.left(preemptor.index), preemptor.index),))
+
+
+class LicenceConstraint(CapacityConstraint):
+    def __init__(self, left, index):
+        super().__init__(1, left - 1)
+        self.column, self.index = index.column(RACK), index
+
+    def amounts(self):
+        records = self.index.pod_table.records
+        return np.array([record is not None and needs_licence(record.workload) for record in records], np.int64)
+
+    def amount_of(self, nominated, slot):
+        return int(needs_licence(nominated))
+
+
+@pytest.mark.parametrize("rule, n_dry_runs", [(RackLicences(), 2), (CountedRackLicences(), 0)])
+def test_it_takes_part_in_preemption(full, rule, n_dry_runs, monkeypatch):
+    """Without a word by dry runs of the two nodes with victims, with its capacity constraint by sums."""
+    calls, run = [], dry_run.dry_run
+    monkeypatch.setattr(dry_run, "dry_run", lambda *given: calls.append(given) or run(*given))
+    engine = Engine(full.index, (*profiles.pod_rules(), rule))
+    engine.index.remove("d/also-on-b")
+    engine.index.add(pod("least-on-b", priority=-1), "b1")
+    found = preemption.preempt(pod("new", priority=1), engine)
+    assert (found.target, found.victims, len(calls)) == ("b1", ("d/least-on-b",), n_dry_runs)
+    nominated = [(pod("nominated", priority=1), "b1")]
+    found = preemption.preempt(pod("new", priority=1), engine, nominated=nominated)
+    assert (found.target, found.victims) == ("a1", ("d/also-on-a",))
+    assert not preemption.preempt(pod("new", priority=-1), engine).target
 
 
 def test_its_reason_has_a_page():
