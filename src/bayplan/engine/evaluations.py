@@ -22,7 +22,7 @@ from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ALL, At, ValueColumn
 from bayplan.model.reasons import Codes, Mask, Reason, Scores, Slots
 from bayplan.model.workloads import Workload
-from bayplan.rules.evictions import EvictionEffect, PreemptingWorkload
+from bayplan.rules.evictions import EvictionEffect, Preemptor
 from bayplan.rules.remedies import Alternatives
 from bayplan.rules.rule import AnyRule, Failure, Part, Rule, SharedDomains, State
 
@@ -125,7 +125,7 @@ class RuleResult(msgspec.Struct, frozen=True):
         """What would lift the rejection of this target: alternative remedies for each obstacle."""
         return self.rule.remedies(self.evaluation.state, workload, slot, index)
 
-    def eviction_effect(self, preemptor: PreemptingWorkload) -> EvictionEffect:
+    def eviction_effect(self, preemptor: Preemptor) -> EvictionEffect:
         """What evictions change about the targets that the rule rejects."""
         return self.rule.eviction_effect(self.evaluation.state, self.evaluation.codes, preemptor)
 

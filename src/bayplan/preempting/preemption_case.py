@@ -10,11 +10,11 @@ from bayplan.engine.engine import Engine
 from bayplan.engine.evaluations import RuleResult
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.workloads import Workload
-from bayplan.rules.evictions import NominatedPods, PreemptingWorkload
+from bayplan.rules.evictions import NominatedPods, Preemptor
 
 
 class PreemptionCase(msgspec.Struct, frozen=True):
-    preemptor: PreemptingWorkload
+    preemptor: Preemptor
     engine: Engine
     results: tuple[RuleResult, ...]
 
@@ -31,9 +31,7 @@ class PreemptionCase(msgspec.Struct, frozen=True):
         return self.preemptor.nominated_pods
 
 
-def preemptor_of(
-    workload: Workload, nominated: Iterable[tuple[Workload, str]], index: PlacementIndex
-) -> PreemptingWorkload:
+def preemptor_of(workload: Workload, nominated: Iterable[tuple[Workload, str]], index: PlacementIndex) -> Preemptor:
     """The workload with the nominated pods that count against it: of the same or a higher priority, not bound yet."""
     found: NominatedPods = {}
     for other, target in nominated:
@@ -42,4 +40,4 @@ def preemptor_of(
             continue
         if other.key not in index.records:
             found.setdefault(slot, []).append(other)
-    return PreemptingWorkload(workload, index, found)
+    return Preemptor(workload, index, found)

@@ -23,7 +23,7 @@ Amounts = NDArray[np.int64]
 NominatedPods = dict[int, list[Workload]]
 
 
-class PreemptingWorkload(msgspec.Struct, frozen=True):
+class Preemptor(msgspec.Struct, frozen=True):
     """
     A workload for which others may be evicted, and all that a rule reads to say what evictions change.
 

@@ -9,7 +9,7 @@ from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import At
 from bayplan.model.reasons import Codes, DocumentedReason, Reason, StatusCode
 from bayplan.model.workloads import HostPort, Workload
-from bayplan.rules.evictions import Amounts, CapacityConstraint, EvictionEffect, PreemptingWorkload
+from bayplan.rules.evictions import Amounts, CapacityConstraint, EvictionEffect, Preemptor
 from bayplan.rules.remedies import Alternatives, Remedy, change_needs, move_pods
 from bayplan.rules.rule import Failure, LiftedBy, PartRule, Touched
 
@@ -71,7 +71,7 @@ class NodePorts(PartRule[Ports]):
         ports = ", ".join(str(port.port) for port in state)
         return [[Remedy(f"drop host port {ports}", change_needs(host_ports=())), *move_pods(holders)]]
 
-    def eviction_effect(self, state: Ports, codes: Codes | None, preemptor: PreemptingWorkload) -> EvictionEffect:
+    def eviction_effect(self, state: Ports, codes: Codes | None, preemptor: Preemptor) -> EvictionEffect:
         assert codes is not None, "this rule always has codes"
         return EvictionEffect(capacity_constraints=(PortConstraint(state, codes, preemptor.index),))
 

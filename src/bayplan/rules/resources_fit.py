@@ -20,7 +20,7 @@ from bayplan.model import quantities
 from bayplan.model.reasons import Codes, DocumentedReason, Reason, Scores, StatusCode
 from bayplan.model.workloads import Requests, Workload
 from bayplan.rules.arguments import Arguments
-from bayplan.rules.evictions import Amounts, CapacityConstraint, EvictionEffect, FixedConstraint, PreemptingWorkload
+from bayplan.rules.evictions import Amounts, CapacityConstraint, EvictionEffect, FixedConstraint, Preemptor
 from bayplan.rules.remedies import NODE, Alternatives, Remedy, change_needs
 from bayplan.rules.rule import MAX_SCORE, Failure, LiftedBy, Rule
 from bayplan.validating import names
@@ -251,9 +251,7 @@ class ResourcesFit(Rule[Requests, ResourcesFitState]):
         short = ([PODS] if code & 1 else []) + [r for i, (r, _) in enumerate(state.amounts) if code & (2 << i)]
         return [_remedies_for_shortage(resource, requested[resource], slot, index) for resource in short]
 
-    def eviction_effect(
-        self, state: ResourcesFitState, codes: Codes | None, preemptor: PreemptingWorkload
-    ) -> EvictionEffect:
+    def eviction_effect(self, state: ResourcesFitState, codes: Codes | None, preemptor: Preemptor) -> EvictionEffect:
         del codes
         index = preemptor.index
         found: list[CapacityConstraint] = [ResourceConstraint(1, (PODS, 1), index)]

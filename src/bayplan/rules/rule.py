@@ -21,7 +21,7 @@ from bayplan.indexing.slots import At, ValueColumn
 from bayplan.model.reasons import Codes, DocumentedReason, Mask, Reason, Scores
 from bayplan.model.workloads import Workload
 from bayplan.rules.arguments import Arguments
-from bayplan.rules.evictions import EvictionEffect, PreemptingWorkload
+from bayplan.rules.evictions import EvictionEffect, Preemptor
 from bayplan.rules.remedies import Alternatives
 
 MAX_SCORE = 100  # of a normalised score (kube-scheduler: MaxNodeScore)
@@ -206,7 +206,7 @@ class Rule(ABC, Generic[Part, State]):
         del state, workload, slot, index
         return []
 
-    def eviction_effect(self, state: State, codes: Codes | None, preemptor: PreemptingWorkload) -> EvictionEffect:
+    def eviction_effect(self, state: State, codes: Codes | None, preemptor: Preemptor) -> EvictionEffect:
         """
         What evictions change about `codes`, those of `reject` for all targets; only called if the rule filters.
 

@@ -22,7 +22,7 @@ from bayplan.model.reasons import Codes, DocumentedReason, Mask, Reason, Slots, 
 from bayplan.model.volumes import Claim, Volume
 from bayplan.model.workloads import Workload
 from bayplan.rules import node_affinity
-from bayplan.rules.evictions import EvictionEffect, PreemptingWorkload
+from bayplan.rules.evictions import EvictionEffect, Preemptor
 from bayplan.rules.rule import Failure, LiftedBy
 from bayplan.rules.volume_claims import CLAIM_MISSING, ClaimPart, ClaimRule, claim_part, missing_claim
 
@@ -175,7 +175,7 @@ class VolumeBinding(ClaimRule):
                 failures.append(Failure(self.id, GONE.text, detail=detail, term=claim.key))
         return failures
 
-    def eviction_effect(self, state: ClaimPart, codes: Codes | None, preemptor: PreemptingWorkload) -> EvictionEffect:
+    def eviction_effect(self, state: ClaimPart, codes: Codes | None, preemptor: Preemptor) -> EvictionEffect:
         """The rule depends on volumes, not on the pods that use them."""
         del state, preemptor
         return EvictionEffect(codes)

@@ -15,7 +15,7 @@ from bayplan.indexing.slots import ALL, At
 from bayplan.model.reasons import Codes, DocumentedReason, Mask, Reason, StatusCode
 from bayplan.model.volumes import Attachment, VolumeHandle
 from bayplan.model.workloads import Workload
-from bayplan.rules.evictions import EvictionEffect, PreemptingWorkload
+from bayplan.rules.evictions import EvictionEffect, Preemptor
 from bayplan.rules.rule import Failure, LiftedBy, Touched
 from bayplan.rules.volume_claims import ClaimPart, ClaimRule, claim_part, has_claims, is_affected
 
@@ -77,7 +77,7 @@ class VolumeLimits(ClaimRule):
                 found.append(Failure(self.id, TOO_MANY.text, detail=detail, term=driver))
         return found
 
-    def eviction_effect(self, state: ClaimPart, codes: Codes | None, preemptor: PreemptingWorkload) -> EvictionEffect:
+    def eviction_effect(self, state: ClaimPart, codes: Codes | None, preemptor: Preemptor) -> EvictionEffect:
         """Evictions may help where volumes are too many, and make it worse only where they share volumes."""
         assert codes is not None, "this rule always has codes"
         changes = codes != 0

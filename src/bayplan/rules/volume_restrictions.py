@@ -9,7 +9,7 @@ from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ALL, At
 from bayplan.model.reasons import Codes, DocumentedReason, Reason, StatusCode
 from bayplan.model.workloads import Workload
-from bayplan.rules.evictions import Amounts, CapacityConstraint, EvictionEffect, PreemptingWorkload
+from bayplan.rules.evictions import Amounts, CapacityConstraint, EvictionEffect, Preemptor
 from bayplan.rules.remedies import Alternatives, move_pods
 from bayplan.rules.rule import Failure, LiftedBy, Touched
 from bayplan.rules.volume_claims import ClaimPart, ClaimRule, claim_part, has_claims, missing_claim
@@ -65,7 +65,7 @@ class VolumeRestrictions(ClaimRule):
         users = tuple(sorted({key for claim in state.claims() for key in index.claim_users.users(claim)}))
         return [move_pods(users)]
 
-    def eviction_effect(self, state: ClaimPart, codes: Codes | None, preemptor: PreemptingWorkload) -> EvictionEffect:
+    def eviction_effect(self, state: ClaimPart, codes: Codes | None, preemptor: Preemptor) -> EvictionEffect:
         del codes
         index = preemptor.index
         claims = [claim for claim in dict.fromkeys(state.claims()) if serves_one_pod(claim, index)]

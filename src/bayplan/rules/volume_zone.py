@@ -9,7 +9,7 @@ from bayplan.indexing.slots import ALL, At
 from bayplan.model.reasons import Codes, DocumentedReason, Mask, Reason, StatusCode
 from bayplan.model.terms import REGION, ZONE
 from bayplan.model.workloads import Workload
-from bayplan.rules.evictions import EvictionEffect, PreemptingWorkload
+from bayplan.rules.evictions import EvictionEffect, Preemptor
 from bayplan.rules.rule import Failure, LiftedBy
 from bayplan.rules.volume_binding import WAIT_FOR_FIRST_CONSUMER
 from bayplan.rules.volume_claims import ClaimPart, ClaimRule, missing_claim
@@ -109,7 +109,7 @@ class VolumeZone(ClaimRule):
             if not _in(key, values, index)[slot]
         ]
 
-    def eviction_effect(self, state: ClaimPart, codes: Codes | None, preemptor: PreemptingWorkload) -> EvictionEffect:
+    def eviction_effect(self, state: ClaimPart, codes: Codes | None, preemptor: Preemptor) -> EvictionEffect:
         """The rule depends on volumes, not on the pods that use them."""
         del state, preemptor
         return EvictionEffect(codes)

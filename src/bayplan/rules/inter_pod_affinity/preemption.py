@@ -15,13 +15,7 @@ from bayplan.indexing.term_table import OwnerRule
 from bayplan.model.reasons import Mask
 from bayplan.model.terms import PeerTerm, ResolvedTerm, resolve
 from bayplan.model.workloads import Workload
-from bayplan.rules.evictions import (
-    CapacityConstraint,
-    EvictionEffect,
-    FixedConstraint,
-    PeerRequirement,
-    PreemptingWorkload,
-)
+from bayplan.rules.evictions import CapacityConstraint, EvictionEffect, FixedConstraint, PeerRequirement, Preemptor
 from bayplan.rules.inter_pod_affinity.state import (
     AFFINITY_CODE,
     ANTI_AFFINITY_CODE,
@@ -36,7 +30,7 @@ from bayplan.rules.inter_pod_affinity.state import (
 from bayplan.rules.peer_constraints import PeerConstraint, classes_matching, member_rows, selects
 
 
-def eviction_effect(state: InterPodAffinityState, preemptor: PreemptingWorkload) -> EvictionEffect:
+def eviction_effect(state: InterPodAffinityState, preemptor: Preemptor) -> EvictionEffect:
     """The terms in both directions; the checks that kube-scheduler makes first come last."""
     index, nominated_pods = preemptor.index, preemptor.nominated_pods
     constraints: list[CapacityConstraint] = [NominatedAntiAffinity(preemptor)] if nominated_pods else []
@@ -103,7 +97,7 @@ class LimitedExistingAntiAffinity(PeerConstraint):
 class NominatedAntiAffinity(FixedConstraint):
     """Required anti-affinity of the pods that are nominated for the target."""
 
-    def __init__(self, preemptor: PreemptingWorkload) -> None:
+    def __init__(self, preemptor: Preemptor) -> None:
         super().__init__(EXISTING_ANTI_AFFINITY_CODE, np.zeros(preemptor.index.slots.capacity, np.int64))
         for slot, nominated_pods in preemptor.nominated_pods.items():
             self.remaining[slot] = -sum(
@@ -119,7 +113,7 @@ class RequiredAffinityPeers(PeerRequirement):
     targets where nominated pods meet only some of the terms (`partly_met`).
     """
 
-    def __init__(self, state: InterPodAffinityState, preemptor: PreemptingWorkload) -> None:
+    def __init__(self, state: InterPodAffinityState, preemptor: Preemptor) -> None:
         self.index, self.terms = preemptor.index, state.required_affinity
         now: Mask = np.ones(self.index.slots.capacity, np.bool_)
         self.present: Mask = now.copy()
@@ -163,7 +157,7 @@ def _classes_owning(rule: OwnerRule, index: PlacementIndex) -> list[WorkloadClas
     return [cls for cls in index.peer_index.classes.by_id.values() for held in cls.owner_rules if held is rule]
 
 
-def _anti_affinity_against(preemptor: PreemptingWorkload, nominated: Workload, slot: int) -> list[ResolvedTerm]:
+def _anti_affinity_against(preemptor: Preemptor, nominated: Workload, slot: int) -> list[ResolvedTerm]:
     """The required anti-affinity terms of a nominated pod that select the workload and whose key the target has."""
     workload, index = preemptor.workload, preemptor.index
     terms = resolve(nominated.needs.affinity, nominated.namespace, index.semantics, incoming=False).anti_required

@@ -19,7 +19,7 @@ from bayplan.indexing.term_table import OwnerRule, Reach, Role, TermEntry
 from bayplan.model.reasons import Codes, DocumentedReason, Scores
 from bayplan.model.terms import PeerTerm, resolve
 from bayplan.model.workloads import Workload, label_keys
-from bayplan.rules.evictions import EvictionEffect, PreemptingWorkload
+from bayplan.rules.evictions import EvictionEffect, Preemptor
 from bayplan.rules.inter_pod_affinity import evidence, preemption, remedies
 from bayplan.rules.inter_pod_affinity.arguments import InterPodAffinityArguments
 from bayplan.rules.inter_pod_affinity.state import (
@@ -286,7 +286,7 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
         return remedies.alternatives(state, workload, slot, index)
 
     def eviction_effect(
-        self, state: InterPodAffinityState, codes: Codes | None, preemptor: PreemptingWorkload
+        self, state: InterPodAffinityState, codes: Codes | None, preemptor: Preemptor
     ) -> EvictionEffect:
         del codes
         return preemption.eviction_effect(state, preemptor)

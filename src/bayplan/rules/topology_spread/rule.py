@@ -21,7 +21,7 @@ from bayplan.model.node_selectors import ANY_NODE
 from bayplan.model.reasons import Codes, DocumentedReason, Mask, Reason, Scores, StatusCode
 from bayplan.model.terms import HOSTNAME, TARGET
 from bayplan.model.workloads import SpreadConstraint, Workload
-from bayplan.rules.evictions import EvictionEffect, PreemptingWorkload
+from bayplan.rules.evictions import EvictionEffect, Preemptor
 from bayplan.rules.remedies import Alternatives, Edit, Remedy, change_needs, label_target
 from bayplan.rules.rule import (
     MAX_REMEMBERED_CLASSES,
@@ -259,7 +259,7 @@ class TopologySpread(Rule[SpreadPart, SpreadState]):
                 found.append([Remedy(text, _replace_constraint(constraint, wider)), drop])
         return found
 
-    def eviction_effect(self, state: SpreadState, codes: Codes | None, preemptor: PreemptingWorkload) -> EvictionEffect:
+    def eviction_effect(self, state: SpreadState, codes: Codes | None, preemptor: Preemptor) -> EvictionEffect:
         del codes
         return preemption.eviction_effect(state, preemptor.index)
 
