@@ -1,5 +1,7 @@
 """A rule is one class: added to a table, it filters, scores, explains, proposes, requeues and preempts."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -16,7 +18,8 @@ from bayplan.model.targets import Target, TargetName
 from bayplan.model.volumes import Volume
 from bayplan.model.workloads import Needs, Requests, Workload
 from bayplan.preempting import dry_run, preemption
-from bayplan.queueing.scheduling_queue import PendingPod
+from bayplan.queueing.nominations import Nominations
+from bayplan.queueing.pending_pod import PendingPod
 from bayplan.queueing.unschedulable_pods import UnschedulablePods
 from bayplan.rules import profiles, remedies
 from bayplan.rules.evictions import CapacityConstraint, EvictionEffect
@@ -174,12 +177,13 @@ def test_an_explanation_shows_its_evidence_and_proposes_its_remedy(full):
 )
 def test_an_unschedulable_pod_is_evaluated_after_the_changes_that_may_lift_it(full, change, is_lifted):
     full.index.add(pod("plain", licence=False), "b1")
-    unschedulable = UnschedulablePods(
-        full.index,
-        lambda workload: schedule_pod.choose(workload, full)[0] >= 0,
-        lambda workload: filtering.run(workload, full),
+    evaluator = SimpleNamespace(
+        fits=lambda workload, _nominations: schedule_pod.choose(workload, full)[0] >= 0,
+        verdicts=lambda workload: filtering.run(workload, full),
+        pod_helped_by_preemption=lambda _equivalent, _nominations: None,
     )
-    unschedulable.add(PendingPod(None, pod("new"), 0.0))
+    unschedulable = UnschedulablePods(full.index, evaluator, Nominations())
+    unschedulable.add(PendingPod(None, pod("new")))
     change(full.index)
     assert [pending.key for pending in unschedulable.pop_schedulable()] == (["d/new"] if is_lifted else [])
     assert unschedulable.n_evaluations == is_lifted
