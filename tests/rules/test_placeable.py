@@ -1,13 +1,18 @@
 """A workload whose own rules cannot be read is rejected everywhere."""
 
+import msgspec
 import pytest
 
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.mapping import bindings
 from bayplan.rules.placeable import Placeable
-from rules.shorthand import binding, pod, run, run_fleet
+from bayplan.wire.fleets import ResourceBinding
+from rules.shorthand import pod, run
 
 LISTS = {"near": "podAffinity.required", "away": "podAntiAffinity.required"}
 LISTS |= {"prefers": "podAffinity.preferred", "avoids": "podAntiAffinity.preferred"}
 END = "DuringSchedulingIgnoredDuringExecution"
+REQUIRED = f"required{END}"
 
 
 @pytest.mark.parametrize(
@@ -33,16 +38,20 @@ def test_complete_terms(asked):
     assert run(Placeable(), asked, "a zone=x").all == ""
 
 
-@pytest.mark.parametrize(
-    "terms, answer",
-    [
-        ([], ""),
-        ([{"labelSelector": {}}], ""),
-        ({}, ""),
-        ([1], f"UU placement.workloadAffinity.required{END}: expected a list of terms"),
-        ("x", f"UU placement.workloadAffinity.required{END}: expected a list of terms"),
-    ],
-)
-def test_the_terms_of_a_binding(terms, answer):
-    asked = binding("web", placement={"workloadAffinity": {f"required{END}": terms}})
-    assert run_fleet(Placeable(), asked, "c1").all == answer
+@pytest.mark.parametrize("placement, fault", [
+    ({"workloadAffinity": {REQUIRED: []}}, ""),
+    ({"workloadAffinity": {REQUIRED: [{"labelSelector": {}}]}}, ""),
+    ({"workloadAffinity": {REQUIRED: None}}, ""),
+    ({"workloadAffinity": {REQUIRED: {}}}, f"workloadAffinity.{REQUIRED}: expected a list, got a mapping"),
+    ({"workloadAffinity": {REQUIRED: [1]}}, f"workloadAffinity.{REQUIRED}[0]: expected a mapping, got the number 1"),
+    ({"workloadAffinity": {REQUIRED: "x"}}, f'workloadAffinity.{REQUIRED}: expected a list, got the string "x"'),
+    ({"clusterTolerations": [None]}, "clusterTolerations[0]: expected a mapping, got null"),
+    ({"clusterTolerations": None}, ""),
+    ({"spreadConstraints": 3}, "spreadConstraints: expected a list, got the number 3"),
+    ({"ofAnotherVersion": 3}, ""),
+])  # fmt: skip
+def test_the_placement_of_a_binding(placement, fault):
+    """An API server keeps fields that it does not know as they are written, so a binding may hold any value there."""
+    written = msgspec.convert({"metadata": {"name": "web"}, "spec": {"placement": placement}}, ResourceBinding)
+    workload, index = bindings.workload_of(written), PlacementIndex()
+    assert Placeable().part(workload, index) == (f"placement.{fault}" if fault else None)

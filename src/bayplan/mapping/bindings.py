@@ -23,6 +23,8 @@ from bayplan.model.semantics import UPSTREAM, Semantics
 from bayplan.model.targets import CLUSTER, FIELD_KEYS, Amounts
 from bayplan.model.terms import NO_TERMS, TARGET, AffinityTerms, PodTerm
 from bayplan.model.workloads import Needs, Workload
+from bayplan.validating import structure_faults
+from bayplan.validating.structure import Nulls
 from bayplan.wire import placements as wire
 from bayplan.wire.fleets import ReplicaRequirements, ResourceBinding
 
@@ -100,10 +102,21 @@ def _rules(
     try:
         labels = _labels(written, template)
         merged = placements.merged_placement(written, template)
+        _check_types(merged)
         affinity = affinity_of(merged, labels, context.keys)
         return labels, _PlacementRules(placements.placement_of(merged, context.semantics), affinity), ""
     except InputError as error:
         return labels, _PlacementRules(), str(error)
+
+
+def _check_types(placement: Mapping[str, Any]) -> None:
+    """Raise InputError for values of wrong types: an API server keeps fields that it does not know as they are."""
+    try:
+        msgspec.convert(placement, wire.WirePlacement)
+    except msgspec.ValidationError:  # or a null, which means absent
+        found = structure_faults.faults(placement, wire.WirePlacement, "placement", nulls=Nulls.FIELDS)
+        if found:
+            raise InputError(found) from None
 
 
 def _labels(written: ResourceBinding, template: Mapping[str, Any] | None) -> dict[str, str]:
@@ -175,10 +188,7 @@ def affinity_of(placement: Mapping[str, Any], labels: Labels, keys: LabelKeys) -
 
 def _listed(lists: Mapping[str, Any], field: str, name: str) -> list[tuple[str, Mapping[str, Any]]]:
     """The terms of one list, each with its path."""
-    written = lists.get(name) or []
-    if not isinstance(written, list) or not all(isinstance(entry, Mapping) for entry in written):
-        raise InputError(f"placement.{field}.{name}: expected a list of terms")
-    return [(f"{field}.{name}[{position}]", entry) for position, entry in enumerate(written)]
+    return [(f"{field}.{name}[{position}]", entry) for position, entry in enumerate(lists.get(name) or ())]
 
 
 def _peer_term(
