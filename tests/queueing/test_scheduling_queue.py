@@ -203,6 +203,42 @@ def test_a_placed_pod_lets_the_next_one_of_its_class_be_evaluated():
     assert queue.move_to_active_or_backoff() == [second]
 
 
+@pytest.mark.parametrize(
+    "end",
+    [
+        lambda queue, pending: queue.delete(pending.key),
+        lambda queue, pending: queue.requeue(pending),
+        lambda queue, pending: queue.change(pending, priority=1),
+        lambda queue, pending: queue.change(pending, terminating=True),
+    ],
+    ids=["deleted", "broken", "changed", "terminating"],
+)
+def test_an_attempt_without_a_result_lets_the_next_one_of_its_class_be_evaluated(end):
+    queue = Queue()
+    first, second = queue.fail("first"), queue.fail("second")
+    queue.cluster.resize("one", 20)
+    assert queue.move_to_active_or_backoff() == [first]
+    queue.now = 1.0
+    assert queue.pop() is first
+    end(queue, first)
+    assert queue.move_to_active_or_backoff() == [second]
+
+
+def test_a_failed_attempt_says_that_no_pod_of_its_class_fits():
+    queue = Queue()
+    first, _ = queue.fail("first"), queue.fail("second")
+    queue.cluster.resize("one", 20)
+    assert queue.move_to_active_or_backoff() == [first]
+    queue.now = 1.0
+    assert queue.pop() is first
+    queue.cluster.index.add(pod("quick", 20), "one")
+    queue.move_to_active_or_backoff()
+    before = queue.n_evaluations
+    queue.add_unschedulable_if_not_present(first)
+    queue.move_to_active_or_backoff()
+    assert queue.n_evaluations == before
+
+
 def test_a_nominated_pod_lets_the_next_one_of_its_class_be_evaluated():
     queue = Queue()
     queue.fail("first")

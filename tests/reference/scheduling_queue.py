@@ -39,6 +39,8 @@ class PlainQueue:
         return next((node for nominated, node in self.nominated if nominated == key), "")
 
     def set_node(self, key, node):
+        if self.node_of(key) == node:
+            return
         self.nominated = [pair for pair in self.nominated if pair[0] != key]
         if node:
             self.nominated.append((key, node))

@@ -65,11 +65,10 @@ def is_held_back(workload: Workload) -> bool:
 
 
 def decides_alike(before: Workload, after: Workload) -> bool:
-    """Whether two reports of a pending pod are equal in everything that a decision reads."""
+    """Whether two reports of a pod that is not held back are equal in everything that a decision reads."""
     return (
         before.labels == after.labels
         and before.needs == after.needs
         and before.priority == after.priority
-        and before.gates == after.gates
         and before.unplaceable == after.unplaceable
     )
