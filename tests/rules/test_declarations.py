@@ -45,5 +45,7 @@ def test_a_rule_that_rejects_nothing_need_not_declare_it_and_a_subclass_inherits
     assert inheriting.lifted_by is LiftedBy.RESOURCES
 
 
-def test_only_peers_are_lifted_by_a_workload_that_comes():
-    assert [kind for kind in LiftedBy if ChangeType.WORKLOAD_ADDED in kind.value] == [LiftedBy.PEERS]
+@pytest.mark.parametrize("kind, changes", [("TARGET", ""), ("RESOURCES", "R"), ("NEIGHBOURS", "RA"), ("PEERS", "RA")])
+def test_what_lifts_a_rejection(kind, changes):
+    types = {"R": ChangeType.WORKLOAD_REMOVED, "A": ChangeType.WORKLOAD_ADDED}
+    assert LiftedBy[kind].changes == tuple(types[each] for each in changes)

@@ -29,18 +29,21 @@ from bayplan.rules.rule import LiftedBy
 
 MAX_REPLAYED_CHANGES = 256  # with more changes than this, evaluating every class is cheaper than reading them
 MAX_NOMINATED_EVALUATIONS = 4  # nominated pods of a class that are evaluated without a check of their nodes
+HINTED_BY_RULES = (ChangeType.WORKLOAD_ADDED, ChangeType.WORKLOAD_REMOVED, ChangeType.STORAGE_CHANGED)
+
 OutOfTime = Callable[[], bool]
 
 
 class UnschedulableClass:
     """The unschedulable pods of one equivalence class, and the rules whose rejection a change must lift."""
 
-    __slots__ = ("_rejecting", "members", "outdated")
+    __slots__ = ("_lifted_by", "members", "outdated")
 
     def __init__(self) -> None:
         self.members: dict[WorkloadKey, PendingPod] = {}
         self.outdated = True  # the results of the rules are missing or no longer valid
-        self._rejecting: list[tuple[RuleResult, Mask]] = []  # with the nodes where its rejection matters
+        # The rules that reject the pods, by the changes that may lift that; with nodes if only changes there matter.
+        self._lifted_by: dict[ChangeType, list[tuple[RuleResult, Mask | None]]] = {}
 
     @property
     def sample(self) -> PendingPod:
@@ -49,46 +52,54 @@ class UnschedulableClass:
     def record(self, verdicts: Verdicts, index: PlacementIndex) -> None:
         """Remember which rules reject the pods, and where lifting that may make a node feasible."""
         self.outdated = False
-        alive = index.slots.alive
+        self._lifted_by = {change: [] for change in HINTED_BY_RULES}
         if verdicts.pre_filter_rejection is not None:
             rule, _ = verdicts.pre_filter_rejection
-            self._rejecting = [(one, alive.copy()) for one in verdicts.results if one.rule is rule]
+            for one in verdicts.results:
+                if one.rule is rule:
+                    self._add(one, None)
             return
+        alive = index.slots.alive
         by_rule = [(one, rejected & alive) for one in verdicts.results if (rejected := one.rejected()) is not None]
         by_target = [rejected for one, rejected in by_rule if one.rule.lifted_by is LiftedBy.TARGET]
         closed = np.logical_or.reduce([~alive, *by_target])
-        found = []
         for one, rejected in by_rule:
-            if one.rule.lifted_by is LiftedBy.PEERS and self.sample.workload.preempts:
+            if one.rule.lifted_by is LiftedBy.TARGET:
+                where = rejected
+            elif one.rule.lifted_by is LiftedBy.PEERS and self.sample.workload.preempts:
                 # Evicting peers can make the rule reject a node, and other peers can prevent that.
                 where = ~closed
-            elif one.rule.lifted_by is LiftedBy.TARGET:
-                where = rejected
             else:
                 # A node that no rule rejects is taken by nominated pods, beside which these may fit after a change.
                 where = (rejected | verdicts.feasible) & ~closed
             if where.any():
-                found.append((one, where))
-        self._rejecting = found
+                self._add(one, None if one.rule.lifted_by is LiftedBy.PEERS else where)
+
+    def _add(self, one: RuleResult, where: Mask | None) -> None:
+        for change in (*one.rule.lifted_by.changes, ChangeType.STORAGE_CHANGED):
+            self._lifted_by[change].append((one, where))
 
     def queueing_hint(self, change: Change, index: PlacementIndex) -> bool:
         """Whether a change may make one of the pods schedulable, or make preemption for it possible."""
-        if change.workload is None and change.type is not ChangeType.STORAGE_CHANGED:
+        rejecting = self._lifted_by.get(change.type)
+        if rejecting is None:
             return True  # nodes and namespaces: rare, and any of them may matter
-        return any(self._may_lift(one, where, change, index) for one, where in self._rejecting)
+        for one, where in rejecting:
+            concerned: Change | None = change
+            if where is not None and change.workload is not None:
+                concerned = _at(change, where)
+            if concerned is not None and one.may_lift(self.sample.workload, concerned, index):
+                return True
+        return False
 
-    def _may_lift(self, one: RuleResult, where: Mask, change: Change, index: PlacementIndex) -> bool:
-        if change.workload is not None:
-            if one.rule.lifted_by is LiftedBy.TARGET:
-                return False
-            if one.rule.lifted_by is LiftedBy.RESOURCES:
-                # A node that is larger than the recorded ones has been added, which is a hint of its own.
-                slots = tuple([slot for slot in change.slots if slot < len(where) and where[slot]])
-                if not slots:
-                    return False
-                if slots != change.slots:
-                    change = msgspec.structs.replace(change, slots=slots)
-        return one.may_lift(self.sample.workload, change, index)
+
+def _at(change: Change, where: Mask) -> Change | None:
+    """The change of a workload with those of its slots alone; None if it has none."""
+    # A slot beyond the mask is that of a node which has been added, a hint of its own.
+    slots = tuple([slot for slot in change.slots if slot < len(where) and where[slot]])
+    if len(slots) == len(change.slots):
+        return change if slots else None
+    return msgspec.structs.replace(change, slots=slots) if slots else None
 
 
 class UnschedulablePods:

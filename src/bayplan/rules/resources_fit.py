@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.indexing.capacity import NONZERO_RESOURCES, PODS
-from bayplan.indexing.journal import Change, ChangeType
+from bayplan.indexing.journal import Change
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import At
 from bayplan.model import quantities
@@ -195,7 +195,7 @@ class ResourcesFit(Rule[Requests, ResourcesFitState]):
 
     def may_lift(self, state: ResourcesFitState, rejected: Workload, change: Change, index: PlacementIndex) -> bool:
         """Whether a workload has left a target where the requests fit now, or do after preemption."""
-        if change.type is not ChangeType.WORKLOAD_REMOVED or change.workload is None:
+        if change.workload is None:
             return False
         # One of lower priority could be preempted before: its removal makes nothing possible that was not.
         preempts = rejected.preempts and change.workload.priority >= rejected.priority
@@ -205,15 +205,21 @@ class ResourcesFit(Rule[Requests, ResourcesFitState]):
         self, state: ResourcesFitState, workload: Workload, slot: int, index: PlacementIndex, *, preempts: bool
     ) -> bool:
         """Whether the requests fit a target, with what workloads of lower priority request if it `preempts` them."""
-        capacity = index.capacity
-        preemptible = _requested_by_lower_priority(workload, slot, index) if preempts else {}
+        capacity, missing = index.capacity, dict[str, int]()
         for resource, amount in ((PODS, 1), *state.amounts):
+            if not amount or self.is_ignored(resource):
+                continue  # a request of 0 fits although the target may be overcommitted
             row = capacity.row(resource)
-            free = capacity.allocatable_at[row][slot] - capacity.requested_at[row][slot]
-            # A request of 0 fits although the target may be overcommitted.
-            if amount and amount > free + preemptible.get(resource, 0) and not self.is_ignored(resource):
-                return False
-        return True
+            offered = capacity.allocatable_at[row][slot]
+            lacking = amount - offered + capacity.requested_at[row][slot]
+            if lacking > 0:
+                if not preempts or amount > offered:
+                    return False
+                missing[resource] = lacking
+        if not missing:
+            return True
+        preemptible = _requested_by_lower_priority(workload, slot, index)
+        return all(lacking <= preemptible[resource] for resource, lacking in missing.items())
 
     def reasons(self, state: ResourcesFitState, code: int) -> tuple[Reason, ...]:
         status = StatusCode.UNRESOLVABLE if code & UNRESOLVABLE_BIT else StatusCode.UNSCHEDULABLE
@@ -331,7 +337,7 @@ def _broken_line(shape: tuple[tuple[int, int], ...], at: int) -> int:
     return shape[-1][1]
 
 
-def _requested_by_lower_priority(workload: Workload, slot: int, index: PlacementIndex) -> Mapping[str, int]:
+def _requested_by_lower_priority(workload: Workload, slot: int, index: PlacementIndex) -> Counter[str]:
     """What the workloads of lower priority on a target request."""
     requested: Counter[str] = Counter()
     for key in index.workloads_on(slot):

@@ -54,9 +54,20 @@ class LiftedBy(enum.Enum):
     A change of a target, of a namespace or of storage may lift any rejection.
     """
 
-    TARGET = ()  # none
-    RESOURCES = (ChangeType.WORKLOAD_REMOVED,)  # from this target
-    PEERS = (ChangeType.WORKLOAD_ADDED, ChangeType.WORKLOAD_REMOVED)  # on this target or another
+    TARGET = enum.auto()  # none
+    RESOURCES = enum.auto()  # a workload that leaves the target
+    NEIGHBOURS = enum.auto()  # a workload that comes to the target or leaves it
+    PEERS = enum.auto()  # a workload that comes or leaves, there or elsewhere
+
+    @property
+    def changes(self) -> tuple[ChangeType, ...]:
+        match self:
+            case LiftedBy.TARGET:
+                return ()
+            case LiftedBy.RESOURCES:
+                return (ChangeType.WORKLOAD_REMOVED,)
+            case _:
+                return (ChangeType.WORKLOAD_REMOVED, ChangeType.WORKLOAD_ADDED)
 
 
 class SharedDomains(msgspec.Struct, frozen=True):
@@ -177,14 +188,12 @@ class Rule(ABC, Generic[Part, State]):
 
     def may_lift(self, state: State, rejected: Workload, change: Change, index: PlacementIndex) -> bool:
         """
-        Whether a change of a workload or of storage may lift the rejection of this workload, or let preemption do so.
+        Whether a change may lift the rejection of this workload, or let preemption do so.
 
-        The default: if it touches a target and is one that `lifted_by` names. For `RESOURCES`, the slots of a changed
-        workload are only those where the rejection matters (kube-scheduler: QueueingHintFn).
+        Only asked of the changes that `lifted_by` names, with the slots where the rejection matters, and of changes of
+        storage. The default: if the change touches a target (kube-scheduler: QueueingHintFn).
         """
         del rejected
-        if change.workload is not None and change.type not in self.lifted_by.value:
-            return False
         return bool(self.touched(state, change, index))
 
     def evaluate_one(self, state: State, index: PlacementIndex, slot: int) -> tuple[int, int] | None:

@@ -27,7 +27,7 @@ Handles = dict[str, set[VolumeHandle]]  # by driver
 class VolumeLimits(ClaimRule):
     name = "NodeVolumeLimits"
     id = "volume-limits"
-    lifted_by = LiftedBy.RESOURCES
+    lifted_by = LiftedBy.NEIGHBOURS
     reasons_by_code = (TOO_MANY,)
     documented = (
         DocumentedReason(
