@@ -1,7 +1,11 @@
 """The scheduling loop on a cluster in memory."""
 
+import asyncio
+import contextlib
+
 import pytest
 
+from bayplan.live.binding import MAX_BINDS_IN_FLIGHT
 from bayplan.live.cluster_writer import RejectedError, UnknownOutcomeError
 from bayplan.queueing.pending_pod import QueueStage
 from live_loop.simulated import Simulation, apart, near
@@ -31,6 +35,47 @@ async def test_a_slow_machine_does_not_leave_ready_pods_in_the_queue():
     assert cluster.scheduler.step()
     await cluster.scheduler.idle()
     assert cluster.where() == {"a": "one", "b": "one"}
+
+
+@contextlib.asynccontextmanager
+async def waiting_loop(cluster, monkeypatch):
+    """The loop runs inside the block, in which no watch tells it of a change."""
+    running = asyncio.create_task(cluster.scheduler.run())
+    await some_iterations()
+    monkeypatch.setattr(cluster.scheduler, "changed", lambda: None)
+    yield
+    running.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await running
+
+
+async def some_iterations():
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+async def test_a_pod_that_becomes_pending_ends_the_wait_of_the_loop(cluster, monkeypatch):
+    async with waiting_loop(cluster, monkeypatch):
+        cluster.add_pod("web")
+        await some_iterations()
+        assert cluster.where()["web"]
+
+
+async def test_a_bind_that_ends_lets_a_full_loop_continue(cluster, monkeypatch):
+    answers, bind = asyncio.Semaphore(0), cluster.bind
+
+    async def slowly(pod, node):
+        await answers.acquire()
+        await bind(pod, node)
+
+    cluster.bind = slowly
+    for i in range(MAX_BINDS_IN_FLIGHT + 1):
+        cluster.add_pod(f"web-{i}")
+    async with waiting_loop(cluster, monkeypatch):
+        assert cluster.state.queue.sizes[QueueStage.BINDING] == MAX_BINDS_IN_FLIGHT
+        answers.release()
+        await some_iterations()
+        assert cluster.state.queue.sizes[QueueStage.ACTIVE] == 0
 
 
 async def test_pods_of_other_schedulers_are_not_scheduled_but_counted(cluster):
