@@ -290,6 +290,19 @@ def test_a_cleared_nomination_lets_other_pods_be_evaluated():
     assert queue.move_to_active_or_backoff() == [other]
 
 
+def test_a_nominated_pod_that_changes_lets_other_pods_be_evaluated():
+    queue = Queue()
+    kept = queue.put("kept", cpu=4, priority=5)
+    queue.pop()
+    queue.nominate(kept.workload, "one", frozenset())
+    other = queue.fail("other", cpu=1)
+    assert queue.move_to_active_or_backoff() == []
+    queue.change(kept, created="later")  # of no interest to a decision
+    assert not queue.has_candidates
+    queue.change(kept, needs=pod("", 3).needs)
+    assert queue.move_to_active_or_backoff() == [other]
+
+
 @pytest.mark.parametrize(
     "reported, expected",
     [

@@ -221,6 +221,8 @@ class SchedulingQueue:
             target = workload.nominated_target
         if target:
             self._nominate(workload, target)
+            if before is not None and not decides_alike(before, workload):
+                self._unschedulable.mark_all_for_retry()  # it may leave more room than before
         else:
             self.clear_nomination(workload.key)
         if before is not None and before.nominated_target and not workload.nominated_target:
