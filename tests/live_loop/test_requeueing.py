@@ -125,6 +125,7 @@ async def test_a_cleared_nomination_retries_the_pods_that_it_kept_away():
     cluster.add_node("two", cpu="3")
     await cluster.settle(20)
     assert cluster.where() == {"victim": "one", "vip": "two", "low": "one"}
+    assert len(cluster.state.queue) == len(cluster.state.queue.nominations) == 0, "the watch has reported neither bind"
 
 
 async def test_a_nomination_retries_the_next_pod_of_the_class():

@@ -240,6 +240,9 @@ async def test_an_internal_error_is_reported_and_other_pods_are_scheduled(cluste
     await cluster.settle()
     assert cluster.where()["fine"]
     assert cluster.condition("cursed")["reason"] == "SchedulerError"
+    monkeypatch.undo()
+    await cluster.settle(1)
+    assert cluster.where()["cursed"], "it is tried again after its backoff"
 
 
 async def test_a_pod_with_an_absurd_request_does_no_harm(cluster):
