@@ -9,8 +9,8 @@ and the others follow it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import msgspec
 
@@ -26,11 +26,17 @@ def draining_copy(workload: Workload) -> Workload:
     return msgspec.structs.replace(workload, name=workload.name + LEAVING_SUFFIX, terminating=True)
 
 
-@contextmanager
-def without_workload(workload: Workload, index: PlacementIndex) -> Iterator[None]:
+def without_workload(workload: Workload, index: PlacementIndex) -> AbstractContextManager[None]:
     """The index without the workload and its draining copy."""
+    key, records = workload.key, index.records
+    draining = WorkloadKey(f"{key}{LEAVING_SUFFIX}")
+    return _without((key, draining), index) if key in records or draining in records else nullcontext()
+
+
+@contextmanager
+def _without(keys: Sequence[WorkloadKey], index: PlacementIndex) -> Iterator[None]:
     with index.tentatively():
-        for key in (workload.key, draining_copy(workload).key):
+        for key in keys:
             if key in index.records:
                 index.remove(key)
         yield

@@ -41,17 +41,20 @@ def place_all(pending: Iterable[Workload], engine: FleetEngine, *, assumes: bool
 def place(workload: Workload, engine: FleetEngine, *, assumes: bool = True) -> BindingPlacement:
     """Decide which clusters one binding is placed on and put it there."""
     index = engine.index
+    placed = index.records.get(workload.key)
+    before = () if placed is None else placed.shares
     with group_failover.without_workload(workload, index):
         decision = schedule_binding.schedule(workload, engine)
-    before = index.records[workload.key].shares if workload.key in index.records else ()
     # Without a cluster that fits, Karmada removes the previous result; after any other failure the result stays.
     shares = decision.shares if decision.placed else () if decision.reason == NoClusterFit.reason else before
     if shares != before or decision.placed:
         _replace(workload, decision, shares, index)
-    if assumes and decision.placed:
+    if not decision.placed:
+        message = "; ".join(decision.errors)
+        return BindingPlacement(workload, False, shares, decision.observed, decision.reason, message)
+    if assumes:
         _assume(workload, shares, dict(before), index)
-    message = "; ".join(decision.errors) if not decision.placed else ""
-    return BindingPlacement(workload, decision.placed, shares, decision.observed, decision.reason, message)
+    return BindingPlacement(workload, True, shares, decision.observed)
 
 
 def place_again(workload: Workload, engine: FleetEngine) -> BindingPlacement:
