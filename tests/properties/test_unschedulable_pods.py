@@ -6,8 +6,10 @@ from hypothesis import strategies as st
 
 from bayplan import schedule_pod
 from bayplan.engine import filtering
+from bayplan.model.labels import equals
 from bayplan.model.semantics import DESIGN, UPSTREAM
 from bayplan.model.targets import Target, TargetName
+from bayplan.model.terms import HOSTNAME, AffinityTerms, PodTerm
 from bayplan.model.workloads import Needs, Workload
 from bayplan.queueing.nominations import Nominations
 from bayplan.queueing.pending_pod import PendingPod
@@ -140,3 +142,36 @@ def test_the_sweep_evaluates_only_classes_without_a_queueing_hint():
     assert [pending.key for pending in pods.unschedulable.pop_schedulable()] == ["web/early"]
     assert pods.unschedulable.sweep() == []
     assert not pods.unschedulable.has_candidates
+
+
+def test_what_an_evaluation_tries_on_the_index_gives_no_queueing_hint():
+    """Preemption removes pods and adds them again, and both are in the journal."""
+    pods = RetriedPods(ChangingCluster(7, UPSTREAM, n_pending=0, n_targets=0))
+    index, unschedulable = pods.cluster.index, pods.unschedulable
+
+    def tries_an_eviction(_equivalent, _nominations):
+        with index.tentatively():
+            index.remove("web/victim")
+
+    pods.evaluator.pod_helped_by_preemption = tries_an_eviction
+    index.add_target(Target(name=TargetName("one"), labels={HOSTNAME: "one"}, allocatable=(("pods", 10),)))
+    index.add(Workload(namespace="web", name="victim", labels={"app": "db"}, needs=Needs()), "one")
+    apart = AffinityTerms(anti_required=(PodTerm(equals({"app": "db"}), HOSTNAME),))
+    waiting = Workload(namespace="web", name="waiting", labels={}, needs=Needs(affinity=apart))
+    unschedulable.add(PendingPod(None, waiting))
+    unschedulable.mark_all_for_retry()
+    assert [evaluations(unschedulable.pop_schedulable, unschedulable) for _ in range(3)] == [1, 0, 0]
+    unschedulable.mark_all_for_sweep()
+    assert evaluations(unschedulable.sweep, unschedulable) == 1
+    assert evaluations(unschedulable.pop_schedulable, unschedulable) == 0
+    index.set_namespace("web", {"new": "label"})
+    unschedulable.mark_all_for_sweep()
+    assert evaluations(unschedulable.sweep, unschedulable) == 1
+    assert evaluations(unschedulable.pop_schedulable, unschedulable) == 1, "a change before the sweep is read after it"
+
+
+def evaluations(call, unschedulable):
+    """How many classes a call evaluates in vain."""
+    before = unschedulable.n_evaluations
+    assert call() == []
+    return unschedulable.n_evaluations - before

@@ -207,7 +207,7 @@ class UnschedulablePods:
 
     def _evaluate(self, signatures: dict[Hashable, None], out_of_time: OutOfTime) -> list[PendingPod]:
         """Evaluate classes, one at least, until the time is over."""
-        found = []
+        found, has_read_all = [], self._position == self._index.journal.end
         while signatures:
             signature = next(iter(signatures))
             del signatures[signature]
@@ -224,6 +224,8 @@ class UnschedulablePods:
                 one.record(self._evaluator.verdicts(one.sample.workload), self._index)
             if out_of_time():
                 break
+        if has_read_all:
+            self._position = self._index.journal.end  # what evaluations tried on the index is undone
         return found
 
     def _schedulable_of(self, one: UnschedulableClass) -> PendingPod | None:
