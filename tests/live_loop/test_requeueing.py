@@ -7,6 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bayplan.live import deciding
+from bayplan.live.scheduler import SWEEP_INTERVAL_SECONDS
 from bayplan.preempting import preemption
 from bayplan.queueing.pending_pod import QueueStage
 from live_loop.simulated import START, Simulation, apart, near
@@ -168,6 +169,20 @@ async def test_an_update_of_a_claim_without_a_change_retries_no_pod(full):
     full.report_claim("data")
     await full.settle(20)
     assert full.state.queue.n_evaluations == before
+
+
+async def test_the_sweep_reports_a_schedulable_pod_that_no_change_has_requeued(full, monkeypatch, caplog):
+    full.add_pod("huge", cpu="100")
+    await full.settle()
+    monkeypatch.setattr(full.parts.evaluator, "fits", lambda _workload, _nominations: True)
+    full.now = SWEEP_INTERVAL_SECONDS - 1
+    full.scheduler.step()
+    assert full.state.queue.pods["web/huge"].attempts == 1
+    full.now = SWEEP_INTERVAL_SECONDS
+    full.scheduler.step()
+    assert full.state.queue.pods["web/huge"].attempts == 2
+    assert full.parts.metrics.missed_requeues._value.get() == 1
+    assert "requeued by the sweep, not by a change" in caplog.text
 
 
 # Random events
