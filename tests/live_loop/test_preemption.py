@@ -179,6 +179,20 @@ async def test_an_obsolete_nominated_node_is_cleared(cluster):
     assert "nominatedNodeName" not in cluster.pods["web/vip"]["status"]
 
 
+async def test_a_nomination_that_no_longer_helps_ends_before_the_api_server_has_cleared_it(cluster):
+    async def later(_pod, _status):
+        return None
+
+    cluster.patch_status = later
+    cluster.add_pod("vip", cpu="100", priority=100, schedulingGates=[{"name": "later"}])
+    cluster.pods["web/vip"]["status"] = {"nominatedNodeName": "one"}
+    cluster.report("vip")
+    assert cluster.state.queue.nominations.target_of("web/vip") == "one"
+    cluster.change_pod("vip", schedulingGates=[])
+    await cluster.settle()
+    assert cluster.state.queue.nominations.target_of("web/vip") == ""
+
+
 async def test_an_internal_error_during_preemption_is_reported_and_other_pods_are_scheduled(
     cluster, monkeypatch, caplog
 ):
