@@ -27,7 +27,7 @@ def shown(index, pod_table):
                 for name, i in index.capacity.rows.items()
                 if i < len(pod_table.amounts)
             }
-            namespace, labels = pod_table.signatures.by_id[pod_table.signature[row]]
+            namespace, labels = pod_table.labellings.by_id[pod_table.labelling[row]]
             found[record.workload.key] = (
                 int(pod_table.slot[row]),
                 int(pod_table.priority[row]),
@@ -118,13 +118,13 @@ def test_rows_have_the_class_ids_after_a_split(index):
     assert len({pod_table.class_id[index.records[f"d/{name}"].row] for name in "xy"}) == 2
 
 
-def test_rows_and_signatures_are_reused(index):
+def test_rows_and_labellings_are_reused(index):
     pod_table = index.pod_table
     for i in range(500):
         index.add(pod(f"p{i}", labels={"unique": str(i)}), "a")
         index.remove(f"d/p{i}")
     assert len(pod_table) <= 64
-    assert len(pod_table.signatures.by_id) == 1
+    assert len(pod_table.labellings.by_id) == 1
     assert (pod_table.slot == FREE_ROW).all()
     assert pod_table.in_order().tolist() == []
 

@@ -74,7 +74,7 @@ def test_changed_budgets_count_at_once():
     assert len(budgets) == 0
 
 
-def test_a_reused_signature_id_does_not_inherit_cached_budgets():
+def test_a_reused_labelling_id_does_not_inherit_cached_budgets():
     index = index_of(("db-1", DB))
     budgets = DisruptionBudgets([budget()])
     assert violating_pods(budgets, index) == ["db-1"]

@@ -29,7 +29,7 @@ class PodTable:
     All arrays have one entry per row. `started` is in nanoseconds; `rank` is a hash of seed and name, for ties.
 
     `amounts` has shape (n_resources, n_rows), its resources in the order of the index's capacity. `class_id` is the id
-    of the workload's class; rows with the same `signature` have the same namespace and labels: see `signatures`.
+    of the workload's class; rows with the same `labelling` have the same namespace and labels: see `labellings`.
     """
 
     def __init__(self, seed: str) -> None:
@@ -41,8 +41,8 @@ class PodTable:
         self.has_ports: NDArray[np.bool_] = np.zeros(0, np.bool_)
         self.amounts: NDArray[np.int64] = np.zeros((0, 0), np.int64)
         self.class_id: NDArray[np.int64] = np.zeros(0, np.int64)
-        self.signature: NDArray[np.int32] = np.zeros(0, np.int32)
-        self.signatures = PodSignatures()
+        self.labelling: NDArray[np.int32] = np.zeros(0, np.int32)
+        self.labellings = PodLabellings()
         self._seed = seed
         self._free: list[int] = []
         self._sorted: Rows = np.zeros(0, np.intp)
@@ -93,7 +93,7 @@ class PodTable:
         self.priority[row] = workload.priority
         self.rank[row] = rank_of(self._seed, workload.key)
         self.has_ports[row] = bool(workload.needs.host_ports)
-        self.signature[row] = self.signatures.acquire(workload.namespace, record.label_set)
+        self.labelling[row] = self.labellings.acquire(workload.namespace, record.label_set)
         self.class_id[row] = record.member_of.id
         self._set_amounts(row, workload.needs.requests.amounts, capacity)
         self.amend(record)
@@ -116,7 +116,7 @@ class PodTable:
             self._unsorted.add(int(self.slot[row]))
             self.records[row] = None
             self.slot[row] = FREE_ROW
-            self.signatures.release(int(self.signature[row]))
+            self.labellings.release(int(self.labelling[row]))
             self._free.append(row)
 
     def _set_amounts(self, row: int, amounts: tuple[tuple[str, int], ...], capacity: Capacity) -> None:
@@ -140,11 +140,11 @@ class PodTable:
         self.rank = grown(self.rank, size)
         self.has_ports = grown(self.has_ports, size)
         self.class_id = grown(self.class_id, size)
-        self.signature = grown(self.signature, size)
+        self.labelling = grown(self.labelling, size)
         self.amounts = grown(self.amounts, size)
 
 
-class PodSignatures:
+class PodLabellings:
     """Namespace and labels, each combination once while a pod has it. Numbers are reused."""
 
     def __init__(self) -> None:
@@ -166,10 +166,10 @@ class PodSignatures:
         self._uses[found] += 1
         return found
 
-    def release(self, signature: int) -> None:
-        self._uses[signature] -= 1
-        key = self.by_id[signature]
-        if not self._uses[signature] and key is not None:
+    def release(self, labelling: int) -> None:
+        self._uses[labelling] -= 1
+        key = self.by_id[labelling]
+        if not self._uses[labelling] and key is not None:
             del self._ids[key]
-            self.by_id[signature] = None
-            self._free.append(signature)
+            self.by_id[labelling] = None
+            self._free.append(labelling)

@@ -23,7 +23,7 @@ class DisruptionBudgets:
     """
     The budgets of a cluster, kept from decision to decision.
 
-    A budget selects by namespace and labels alone, so which budgets select a workload is cached by its signature.
+    A budget selects by namespace and labels alone, so which budgets select a workload is cached by its labelling.
     """
 
     def __init__(self, budgets: Iterable[DisruptionBudget] = ()) -> None:
@@ -75,19 +75,19 @@ class DisruptionBudgets:
     def _charges(self, rows: Rows, pod_table: PodTable) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Position in `rows` and number of the budget, for every workload and each budget that its eviction charges."""
         numbers = {name: number for number, name in enumerate(self._budgets)}
-        signatures = pod_table.signature[rows]
-        present = np.zeros(len(pod_table.signatures.by_id), np.bool_)
-        present[signatures] = bool(numbers)
+        labellings = pod_table.labelling[rows]
+        present = np.zeros(len(pod_table.labellings.by_id), np.bool_)
+        present[labellings] = bool(numbers)
         flat: list[int] = []
         first, n_budgets = np.zeros(len(present), np.intp), np.zeros(len(present), np.intp)
-        for signature in np.flatnonzero(present).tolist():
-            names = self._selecting_signature(signature, pod_table)
-            first[signature], n_budgets[signature] = len(flat), len(names)
+        for labelling in np.flatnonzero(present).tolist():
+            names = self._selecting_labelling(labelling, pod_table)
+            first[labelling], n_budgets[labelling] = len(flat), len(names)
             flat += [numbers[name] for name in names]
-        repeats = n_budgets[signatures]
+        repeats = n_budgets[labellings]
         places = np.repeat(np.arange(len(rows)), repeats)
         which = np.arange(len(places)) - np.repeat(repeats.cumsum() - repeats, repeats)
-        charged = np.array(flat, np.intp)[first[signatures[places]] + which]
+        charged = np.array(flat, np.intp)[first[labellings[places]] + which]
         # Evictions that the disruption controller has recorded already are not charged again.
         disrupted = [budget.disrupted for budget in self._budgets.values()]
         if not any(disrupted):
@@ -101,14 +101,14 @@ class DisruptionBudgets:
         )
         return places[counts], charged[counts]
 
-    def _selecting_signature(self, signature: int, pod_table: PodTable) -> tuple[Name, ...]:
-        """The budgets that select workloads of this signature."""
-        key = pod_table.signatures.by_id[signature]
-        assert key is not None, "called only for signatures in use"
-        known = self._selecting.get(signature)
-        if known is None or known[0] != key:  # ids of signatures are reused
+    def _selecting_labelling(self, labelling: int, pod_table: PodTable) -> tuple[Name, ...]:
+        """The budgets that select workloads of this labelling."""
+        key = pod_table.labellings.by_id[labelling]
+        assert key is not None, "called only for labellings in use"
+        known = self._selecting.get(labelling)
+        if known is None or known[0] != key:  # ids of labellings are reused
             namespace, label_set = key
             here = self._namespaces.get(namespace, {})
             names = tuple((namespace, name) for name, budget in here.items() if budget.selects(label_set.labels))
-            known = self._selecting[signature] = (key, names)
+            known = self._selecting[labelling] = (key, names)
         return known[1]
