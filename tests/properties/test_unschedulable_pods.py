@@ -1,16 +1,19 @@
 """Every pod that becomes schedulable is retried, and no other pod is, whatever changes in the cluster."""
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayplan import schedule_pod
 from bayplan.engine import filtering
+from bayplan.engine.engine import Engine
 from bayplan.model.labels import equals
 from bayplan.model.semantics import DESIGN, UPSTREAM
 from bayplan.model.targets import Target, TargetName
 from bayplan.model.terms import HOSTNAME, AffinityTerms, PodTerm
 from bayplan.model.workloads import Needs, Workload
+from bayplan.preempting import preemption
 from bayplan.queueing.nominations import Nominations
 from bayplan.queueing.pending_pod import PendingPod
 from bayplan.queueing.unschedulable_pods import UnschedulablePods
@@ -79,6 +82,41 @@ def test_every_schedulable_pod_is_retried(semantics, seed):
 @given(seed=SEEDS)
 def test_every_pod_whose_volumes_become_available_is_retried(seed):
     no_pod_is_missed(RetriedPods(ChangingStorage(seed, UPSTREAM, n_pending=8)))
+
+
+class OfPriorities(ChangingCluster):
+    """Pods of different priorities, each on one node, so that each can be evicted."""
+
+    def _workload(self, written):
+        return msgspec.structs.replace(super()._workload(written), priority=self.chance.choice([0, 0, 5, 10]))
+
+    def _n_shares(self):
+        return min(1, len(self.targets))
+
+
+class PreemptingPods(RetriedPods):
+    """A pod that fits after preemption is retried too. An index of its own shows that: dry runs are in the journal."""
+
+    def __init__(self, cluster):
+        super().__init__(cluster)
+        self.evaluator.pod_helped_by_preemption = lambda equivalent, _nominations: next(
+            (pending for pending in equivalent.values() if preempts(pending.workload, cluster.engine)), None
+        )
+
+    def fits(self, workload):
+        fresh = Engine(self.cluster.fresh(), self.cluster.rules)
+        return schedule_pod.choose(workload, fresh)[0] >= 0 or preempts(workload, fresh)
+
+
+def preempts(workload, engine):
+    return bool(preemption.preempt(workload, engine).target)
+
+
+@pytest.mark.parametrize("semantics", [UPSTREAM, DESIGN], ids=["upstream", "design"])
+@settings(max_examples=5, deadline=None)
+@given(seed=SEEDS)
+def test_every_pod_for_which_preemption_becomes_possible_is_retried(semantics, seed):
+    no_pod_is_missed(PreemptingPods(OfPriorities(seed, semantics, n_pending=6)))
 
 
 def no_pod_is_missed(pods):
