@@ -110,6 +110,42 @@ async def test_a_pod_that_waits_for_its_victims_is_not_retried(cluster):
     assert cluster.state.queue.pods["web/vip"].attempts == 1
 
 
+async def test_a_pod_that_could_only_preempt_for_another_one_is_not_retried(cluster):
+    """The room of the victim is kept for the pod that is nominated there."""
+
+    async def slowly(pod):
+        cluster.deleted.append(pod.name)
+
+    cluster.delete = slowly
+    cluster.add_pod("low", cpu="3", node="one")
+    cluster.add_pod("first", cpu="3", priority=100)
+    cluster.add_pod("second", cpu="3", priority=100)
+    await cluster.settle()
+    cluster.add_node("small", cpu="1")
+    await cluster.settle(20)
+    assert cluster.deleted == ["low"]
+    assert [cluster.state.queue.pods[f"web/{name}"].attempts for name in ("first", "second")] == [1, 1]
+
+
+async def test_a_pod_that_could_only_violate_a_budget_instead_is_not_retried(cluster):
+    """Without the budget, preemption would choose the victim of the lowest priority."""
+
+    async def slowly(pod):
+        cluster.deleted.append(pod.name)
+
+    cluster.delete = slowly
+    cluster.add_budget("keep", {"app": "precious"}, allowed=0)
+    cluster.add_node("two", cpu="4")
+    cluster.add_pod("precious", cpu="3", node="one", labels={"app": "precious"})
+    cluster.add_pod("other", cpu="3", node="two", priority=5)
+    cluster.add_pod("vip", cpu="3", priority=100)
+    await cluster.settle()
+    cluster.add_node("small", cpu="1")
+    await cluster.settle(20)
+    assert cluster.deleted == ["other"]
+    assert cluster.state.queue.pods["web/vip"].attempts == 1
+
+
 async def test_a_failed_deletion_of_a_victim_is_retried(cluster):
     delete = cluster.delete
 
