@@ -172,12 +172,12 @@ def _remove_nodes(
     displaced, gone = [], []
     for name in lost:
         for key in index.workloads_on(index.slots.by_name[name]):
-            recreated = recreating.as_recreated(index.records[key], index, context)
-            workload = index.remove(key)
-            if workload.terminating or key in not_recreated or is_pinned_to_node(workload):
+            placed = index.records[key]
+            if placed.workload.terminating or key in not_recreated or is_pinned_to_node(placed.workload):
                 gone.append(key)
             else:
-                displaced.append(recreated)
+                displaced.append(recreating.as_recreated(placed, index, context))
+            index.remove(key)
         index.remove_target(name)
     return displaced, gone
 
