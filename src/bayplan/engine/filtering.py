@@ -25,14 +25,19 @@ class Verdicts(msgspec.Struct, frozen=True):
     The results of all rules before scoring. Read it before the next change of the index.
 
     `pre_filter_rejection` is the rule that rejects every target before any is evaluated, with its reason.
-    `excluded` are the targets that rules exclude beforehand, and `excluded_by` the names of those rules.
+    `excluded` are the targets that rules exclude beforehand, and `excluded_by` those rules.
     """
 
     results: tuple[RuleResult, ...]
     feasible: Mask
     pre_filter_rejection: tuple[AnyRule, Reason] | None = None
     excluded: Mask | None = None
-    excluded_by: tuple[str, ...] = ()
+    excluded_by: tuple[AnyRule, ...] = ()
+
+    @property
+    def exclusion(self) -> str:
+        """The message for the targets that rules exclude beforehand, as kube-scheduler words it."""
+        return f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(rule.name for rule in self.excluded_by))}]"
 
 
 def run(workload: Workload, engine: Engine) -> Verdicts:
@@ -50,7 +55,7 @@ def verdicts_of(results: Sequence[RuleResult], index: PlacementIndex) -> Verdict
             return Verdicts(results, np.zeros(index.slots.capacity, np.bool_), (one.rule, only))
         if only is not None:
             candidates = only if candidates is None else candidates & only
-            by.append(one.rule.name)
+            by.append(one.rule)
     feasible = index.slots.alive.copy() if candidates is None else index.slots.alive & candidates
     for one in results:
         rejected = one.rejected()

@@ -152,6 +152,5 @@ def failures_at(verdicts: Verdicts, workload: Workload, slot: int, index: Placem
         if rejected is not None and rejected[slot]:
             found.extend(one.evidence(workload, slot, index))
     if not found and verdicts.excluded is not None and verdicts.excluded[slot]:
-        names = " ".join(sorted(verdicts.excluded_by))
-        found.append(Failure("node-affinity", f"node(s) didn't satisfy plugin(s) [{names}]", detail="pinned to others"))
+        found.append(Failure(verdicts.excluded_by[0].id, verdicts.exclusion, detail="pinned to others"))
     return found

@@ -27,9 +27,7 @@ def count(verdicts: Verdicts, index: PlacementIndex) -> Counter[str]:
     considered = index.slots.alive & ~verdicts.feasible
     if verdicts.excluded is not None:
         considered &= ~verdicts.excluded
-        tally[f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(verdicts.excluded_by))}]"] = int(
-            verdicts.excluded.sum()
-        )
+        tally[verdicts.exclusion] = int(verdicts.excluded.sum())
     first = filtering.first_failures(verdicts)
     for position, one in enumerate(verdicts.results):
         here = considered & (first == position)
