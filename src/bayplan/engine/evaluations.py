@@ -133,10 +133,6 @@ class RuleResult(msgspec.Struct, frozen=True):
         """Whether a change may lift the rejection of this workload by the rule, or let preemption do so."""
         return self.rule.may_lift(self.evaluation.state, rejected, change, index)
 
-    def normalised(self, raw: Scores, feasible: Mask, index: PlacementIndex) -> Scores:
-        """Raw scores of the evaluation brought to 0..100 over the feasible targets."""
-        return self.rule.normalise(self.evaluation.state, raw, feasible, index)
-
 
 class EvaluationCache:
     """

@@ -25,7 +25,7 @@ def run(verdicts: Verdicts, index: PlacementIndex) -> Ranking:
         raw = one.evaluation.raw
         if raw is None or not one.rule.weight:
             continue
-        weighted = one.normalised(raw, verdicts.feasible, index) * one.rule.weight
+        weighted = one.rule.normalise(one.evaluation.state, raw, verdicts.feasible, index) * one.rule.weight
         by_rule[one.rule.name] = weighted
         totals += weighted
     return Ranking(totals, by_rule)

@@ -88,16 +88,17 @@ RulesByScheduler = Mapping[str, Sequence[AnyRule]]  # by the name of the schedul
 
 def pod_rules(profile: SchedulerProfile = DEFAULT) -> tuple[AnyRule, ...]:
     """The rules for pods; those that kube-scheduler has as plugins are configured by the profile."""
-    return (Placeable(), *(_configured(each, profile) for each in POD_PLUGINS if each.name not in profile.disabled))
+    rules: list[AnyRule] = [Placeable()]
+    for plugin in POD_PLUGINS:
+        if plugin.name not in profile.disabled:
+            given = profile.arguments.get(plugin.name)
+            rule = plugin() if given is None else plugin(given)
+            rule.weight = 0 if plugin.name in profile.disabled_scores else profile.weights.get(plugin.name, 0)
+            rule.filters = plugin.name not in profile.disabled_filters
+            rules.append(rule)
+    return tuple(rules)
 
 
 def fleet_rules() -> tuple[AnyRule, ...]:
     """The rules for bindings."""
     return tuple(rule() for rule in FLEET_RULES)
-
-
-def _configured(plugin: type[AnyRule], profile: SchedulerProfile) -> AnyRule:
-    rule = plugin(profile.arguments.get(plugin.name, plugin.arguments_type()))
-    rule.weight = 0 if plugin.name in profile.disabled_scores else profile.weights.get(plugin.name, 0)
-    rule.filters = plugin.name not in profile.disabled_filters
-    return rule

@@ -23,13 +23,18 @@ from bayplan.model import quantities
 
 
 class Shape(msgspec.Struct, frozen=True, eq=False):
-    """What a value has to be; `is_simple` if nothing is inside of it. This one fits every value, null too."""
+    """
+    What a value has to be: an instance of `accepted`. This one fits every value, null too.
 
+    `is_simple` if nothing is inside of it.
+    """
+
+    accepted: ClassVar[type] = object
     is_simple: ClassVar[bool] = True
 
-    def fits(self, value: object) -> bool:  # noqa: ARG002 - the other shapes look at it
+    def fits(self, value: object) -> bool:
         """Whether the value is of this type; what is inside of it is not looked at."""
-        return True
+        return isinstance(value, self.accepted)
 
     @property
     def alternatives(self) -> tuple[Shape, ...]:
@@ -40,15 +45,13 @@ class Shape(msgspec.Struct, frozen=True, eq=False):
 class Null(Shape, frozen=True, eq=False):
     """Null."""
 
-    def fits(self, value: object) -> bool:
-        return value is None
+    accepted: ClassVar[type] = type(None)
 
 
 class Text(Shape, frozen=True, eq=False):
     """A string."""
 
-    def fits(self, value: object) -> bool:
-        return isinstance(value, str)
+    accepted: ClassVar[type] = str
 
 
 class Choice(Shape, frozen=True, eq=False):
@@ -63,8 +66,7 @@ class Choice(Shape, frozen=True, eq=False):
 class Truth(Shape, frozen=True, eq=False):
     """True or false."""
 
-    def fits(self, value: object) -> bool:
-        return isinstance(value, bool)
+    accepted: ClassVar[type] = bool
 
 
 class Number(Shape, frozen=True, eq=False):
@@ -81,17 +83,16 @@ class Whole(Shape, frozen=True, eq=False):
     most: int | None = None
     from_float: bool = False
 
-    def fits(self, value: object) -> bool:
-        return self.is_integer(value) and self._is_in_range(value)
+    def fits(self, value: Any) -> bool:
+        if not self.is_integer(value):
+            return False
+        return (self.least is None or value >= self.least) and (self.most is None or value <= self.most)
 
     def is_integer(self, value: object) -> bool:
         """Whether the value is an integer, in the range or not."""
         if isinstance(value, float):
             return self.from_float and value.is_integer()
         return isinstance(value, int) and not isinstance(value, bool)
-
-    def _is_in_range(self, value: Any) -> bool:
-        return (self.least is None or value >= self.least) and (self.most is None or value <= self.most)
 
 
 class Quantity(Shape, frozen=True, eq=False):
@@ -117,11 +118,9 @@ class Scalar(Shape, frozen=True, eq=False):
 class ListOf(Shape, frozen=True, eq=False):
     """A list whose items all have one shape."""
 
+    accepted: ClassVar[type] = list
     is_simple: ClassVar[bool] = False
     item: Shape
-
-    def fits(self, value: object) -> bool:
-        return isinstance(value, list)
 
 
 class Row(Shape, frozen=True, eq=False):
@@ -137,11 +136,9 @@ class Row(Shape, frozen=True, eq=False):
 class MapOf(Shape, frozen=True, eq=False):
     """A mapping whose keys the author chooses, and whose values all have one shape."""
 
+    accepted: ClassVar[type] = Mapping
     is_simple: ClassVar[bool] = False
     value: Shape
-
-    def fits(self, value: object) -> bool:
-        return isinstance(value, Mapping)
 
 
 class Record(Shape, frozen=True, eq=False):
@@ -151,15 +148,13 @@ class Record(Shape, frozen=True, eq=False):
     `noun` says what a name stands for. The path of a member is `path.name`, or `path[name]` if names are `bracketed`.
     """
 
+    accepted: ClassVar[type] = Mapping
     is_simple: ClassVar[bool] = False
     fields: dict[str, Shape]
     required: frozenset[str] = frozenset()
     closed: bool = False
     noun: str = "field"
     bracketed: bool = False
-
-    def fits(self, value: object) -> bool:
-        return isinstance(value, Mapping)
 
     def path_of(self, name: object, path: str) -> str:
         """The path of a member, given that of the record."""

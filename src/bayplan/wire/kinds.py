@@ -10,7 +10,6 @@ from __future__ import annotations
 import difflib
 import enum
 from collections.abc import Sequence
-from functools import cached_property
 
 import msgspec
 
@@ -36,6 +35,10 @@ WireType = type[ApiObject]
 GroupKind = tuple[str, str]
 TEMPLATE, CRON_TEMPLATE = ("spec", "template"), ("spec", "jobTemplate", "spec", "template")
 CONTROLLERS = "controllers"
+
+
+def is_karmada(group: str) -> bool:
+    return group.endswith(".karmada.io")
 
 
 class Trait(enum.Flag):
@@ -64,7 +67,7 @@ class PodNames(enum.Enum):
     INDEXED = r"(-[0-9]+)?-[a-z0-9]{5}"
 
 
-class ApiKind(msgspec.Struct, frozen=True, dict=True):
+class ApiKind(msgspec.Struct, frozen=True):
     """
     One kind.
 
@@ -85,22 +88,18 @@ class ApiKind(msgspec.Struct, frozen=True, dict=True):
     pod_names: PodNames | None = None
     short_name: str = ""
 
-    @property
-    def api_version(self) -> str:
-        return f"{self.group}/{self.version}" if self.group else self.version
+    # What follows from the rest is computed once: it is read for every object of a dump.
+    key: GroupKind = ("", "")
+    api_version: str = ""
+    cluster_wide: bool = False
+    is_karmada: bool = False
 
-    # These two are read for every object of a dump.
-    @cached_property
-    def key(self) -> GroupKind:
-        return self.group, self.kind
-
-    @cached_property
-    def cluster_wide(self) -> bool:
-        return Trait.CLUSTER_WIDE in self.traits
-
-    @property
-    def is_karmada(self) -> bool:
-        return is_karmada(self.group)
+    def __post_init__(self) -> None:
+        put = msgspec.structs.force_setattr
+        put(self, "key", (self.group, self.kind))
+        put(self, "api_version", f"{self.group}/{self.version}" if self.group else self.version)
+        put(self, "cluster_wide", Trait.CLUSTER_WIDE in self.traits)
+        put(self, "is_karmada", is_karmada(self.group))
 
 
 _WIDE, _DECIDES, _SPREADS = Trait.CLUSTER_WIDE, Trait.DECIDES, Trait.DECIDES | Trait.SPREADS
@@ -243,10 +242,6 @@ def cluster_wide_templates() -> frozenset[str]:
 def own_groups() -> frozenset[str]:
     """The API groups of Kubernetes' kinds that are decoded; another group may reuse any of their names."""
     return _FORMER_GROUPS.union(row.group for row in decoded() if not row.is_karmada)
-
-
-def is_karmada(group: str) -> bool:
-    return group.endswith(".karmada.io")
 
 
 class KindHandling(msgspec.Struct, frozen=True):
