@@ -85,7 +85,7 @@ def test_a_user_who_may_only_list_nodes_gets_their_verdicts(kube_server, cluster
     assert found["scs-0214-cp-machines"] == "PASS"
     assert found["scs-0213-dup-etcd"] == "UNDECIDED"
     (line,) = done.stderr.splitlines()
-    assert line.startswith("warning: pods, leases, ")
+    assert line.startswith("warning: pods, namespaces, ")
     assert line.endswith(" could not be listed (forbidden): what depends on them is left undecided")
     assert audit("--kubeconfig", kube_server.kubeconfig("restricted"), "--ha").exit_code == 1
 

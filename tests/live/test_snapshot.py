@@ -70,7 +70,7 @@ def test_it_has_no_secrets(kube_server, cluster, namespace):
 
 def test_a_resource_that_may_not_be_listed_is_a_note(kube_server, cluster):
     # Another test may have defined Karmada's kinds, and the fleet would then be listed too.
-    fleet = [resource.plural for resource in (fetching.FLEET_CLUSTERS, *fetching.FLEET_RESOURCES)]
+    fleet = [resource.plural for resource in (fetching.FLEET_CLUSTERS, *fetching.fleet_resources())]
     grant(cluster, "nodes", "pods", "namespaces", *fleet)
     done = bayplan("snapshot", "--kubeconfig", kube_server.kubeconfig("restricted"))
     assert done.exit_code == 0, done.stderr
