@@ -5,6 +5,8 @@ import json
 import pytest
 import yaml
 
+from bayplan.engine.engine import Engine
+
 HEAD = "apiVersion: bayplan.io/v1alpha1\nkind: BayplanConfiguration\n"
 
 
@@ -75,6 +77,26 @@ def test_each_pod_is_placed_by_the_profile_of_its_scheduler(run, scene):
         for name in ("lenient", "unheard-of")
     ]
     assert [result.exit_code for result in explained] == [0, 1]
+
+
+def test_pods_that_name_many_schedulers_share_one_engine(run, scene, monkeypatch):
+    made = []
+    monkeypatch.setattr(
+        Engine, "__init__", lambda self, *given, init=Engine.__init__: made.append(self) or init(self, *given)
+    )
+    path = write(scene, "scheduler: {profiles: [{schedulerName: one}, {schedulerName: two}]}\n")
+    pods = [
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": f"p{i}"},
+            "spec": {"schedulerName": f"of-tenant-{i}", "containers": [{"name": "main", "image": "x"}]},
+        }
+        for i in range(20)
+    ]
+    (scene / "many.yaml").write_text(yaml.safe_dump_all(pods))
+    assert run("place", "-f", "nodes.yaml", "-f", "many.yaml", "--config", path).exit_code == 0
+    assert len(made) == 3  # of the first profile, for all others, and of the two that are named
 
 
 @pytest.mark.parametrize("text, message", [

@@ -6,7 +6,6 @@ It does not know the commands.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -94,15 +93,16 @@ class DecisionOptions(msgspec.Struct, frozen=True):
 
 
 def configured_engines() -> Callable[[PlacementIndex], EngineOf]:
-    """The engines over an index by workload: of the configuration's profile for its `schedulerName`."""
+    """The engines over an index by workload: one for each profile, however many schedulers the workloads name."""
     from bayplan.engine.engine import Engine
 
-    rules = functools.cache(configured_rules)
-    rules(DEFAULT_SCHEDULER)  # reports a bad configuration before any input is read
+    first = configured_rules("")  # reports a bad configuration before any input is read
+    written = (configuration.current().scheduler or {}).get("profiles") or ()
+    named = {name: configured_rules(name) for profile in written if (name := profile.get("schedulerName"))}
 
     def over(index: PlacementIndex) -> EngineOf:
-        engine = functools.cache(lambda name: Engine(index, rules(name)))
-        return lambda workload: engine(workload.scheduler_name or DEFAULT_SCHEDULER)
+        default, by_name = Engine(index, first), {name: Engine(index, rules) for name, rules in named.items()}
+        return lambda workload: by_name.get(workload.scheduler_name or DEFAULT_SCHEDULER, default)
 
     return over
 
