@@ -366,6 +366,10 @@ def test_two_host_keys_that_disagree():
     assert verdicts(judge(partial))["lbl-mixed-keys"] == WARN
 
 
+def test_every_check_is_in_a_profile():
+    assert set(checks.ALL) == {check for profile in profiles.PROFILES.values() for check in profile.weights}
+
+
 def test_every_profile_names_checks_that_exist():
     for profile in profiles.PROFILES.values():
         assert set(profile.weights) <= set(checks.ALL)

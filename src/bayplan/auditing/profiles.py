@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from bayplan.auditing.layout import COMPONENTS, LEVELS
+
 FAIL, FAIL_IF_SHOWN, WARN, INFO = "fail", "fail-if-shown", "warn", "info"
 DEFAULT = "scs-0214-v2"
 LEGACY = ("legacy=old", "legacy=head")
-_COMPONENTS = ("apiserver", "controller-manager", "scheduler", "etcd")
-_LEVELS = ("host", "rack", "zone", "region", "cloud")
+_COMPONENTS = tuple(component.removeprefix("kube-") for component in COMPONENTS)
 
 
 class AuditProfile(msgspec.Struct, frozen=True):
@@ -31,7 +32,7 @@ def _weight_of_each_component(prefix: str, weight: str) -> dict[str, str]:
 
 
 def _weight_at_each_level(prefix: str, weight: str) -> dict[str, str]:
-    return {f"{prefix}-{level}": weight for level in _LEVELS}
+    return {f"{prefix}-{level}": weight for level in LEVELS}
 
 
 def requiring(profile: AuditProfile, check_ids: Iterable[str]) -> AuditProfile:

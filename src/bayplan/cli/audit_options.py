@@ -1,4 +1,4 @@
-"""The options of `bayplan audit` in groups: topology, profile and simulated losses. It does not know the checks."""
+"""The options of `bayplan audit` in groups: topology, profile and simulated losses."""
 
 from __future__ import annotations
 

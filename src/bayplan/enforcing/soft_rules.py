@@ -28,12 +28,19 @@ from bayplan.model.reasons import Mask
 from bayplan.model.terms import TARGET, PeerTerm, TermPart
 from bayplan.model.workloads import SpreadConstraint, Workload, WorkloadKey
 from bayplan.rules import cluster_affinity, node_affinity, taint_toleration
+from bayplan.rules.cluster_affinity import ClusterAffinityRule
+from bayplan.rules.inter_pod_affinity import InterPodAffinity
+from bayplan.rules.node_affinity import NodeAffinityRule
 from bayplan.rules.rule import AnyRule
+from bayplan.rules.taint_toleration import TaintToleration
+from bayplan.rules.topology_spread import TopologySpread
+from bayplan.rules.workload_groups import WorkloadGroupAffinity
 
 MAX_WEIGHT = 100  # of a preferred term
 PREFERRED_ROLES = (Role.PREFERRED, Role.ANTI_PREFERRED)
-INTER_POD, SPREAD, NODES, TAINTS = "InterPodAffinity", "PodTopologySpread", "NodeAffinity", "TaintToleration"
-WORKLOADS, CLUSTERS = "WorkloadAffinity", "ClusterAffinity"
+INTER_POD, SPREAD = InterPodAffinity.name, TopologySpread.name
+NODES, TAINTS = NodeAffinityRule.name, TaintToleration.name
+WORKLOADS, CLUSTERS = WorkloadGroupAffinity.name, ClusterAffinityRule.name
 
 Points = Mapping[str, int]  # by the name of the rule
 Shares = tuple[tuple[str, int], ...]

@@ -19,6 +19,7 @@ from bayplan.reading import json_documents
 from bayplan.reading.documents import Document
 from bayplan.validating import structure, structure_faults
 from bayplan.validating.structure import Finding, Problem
+from bayplan.wire.pods import OWN_TERM_FIELDS
 
 _TABLES = ("field_table.json", "karmada_field_table.json")
 _TERM_LISTS = {
@@ -27,7 +28,7 @@ _TERM_LISTS = {
 }
 # Bayplan's own fields, which Kubernetes and Karmada do not have: see docs/differences.md.
 _BAYPLAN_FIELDS = {
-    "PodAffinityTerm": {"limit": "int", "tolerateNamespaces": "[string]"},
+    "PodAffinityTerm": OWN_TERM_FIELDS,
     "PodAffinity": {"requiredDuringSchedulingRequiredDuringExecution": "[PodAffinityTerm]"},
     "PodAntiAffinity": {"requiredDuringSchedulingRequiredDuringExecution": "[PodAffinityTerm]"},
     "policy.Placement": {

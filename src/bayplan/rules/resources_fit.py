@@ -222,22 +222,23 @@ class ResourcesFit(Rule[Requests, ResourcesFitState]):
         return all(lacking <= preemptible[resource] for resource, lacking in missing.items())
 
     def reasons(self, state: ResourcesFitState, code: int) -> tuple[Reason, ...]:
+        return tuple([reason for _, reason in self._shortages(state, code)])
+
+    def _shortages(self, state: ResourcesFitState, code: int) -> list[tuple[str, Reason]]:
+        """What a code says is short, each with its reason."""
         status = StatusCode.UNRESOLVABLE if code & UNRESOLVABLE_BIT else StatusCode.UNSCHEDULABLE
-        reasons = [Reason(TOO_MANY_PODS.id, TOO_MANY_PODS.text, status)] if code & 1 else []
-        reasons += [
-            Reason(f"insufficient-{resource}", f"Insufficient {resource}", status)
-            for i, (resource, _) in enumerate(state.amounts)
-            if code & (2 << i)
-        ]
-        return tuple(reasons)
+        short = [(PODS, TOO_MANY_PODS)] if code & 1 else []
+        for i, (resource, _) in enumerate(state.amounts):
+            if code & (2 << i):
+                short.append((resource, INSUFFICIENT.filled(resource=resource)))
+        return [(resource, msgspec.structs.replace(reason, status=status)) for resource, reason in short]
 
     def evidence(self, state: ResourcesFitState, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
         del workload
         code = int(self.reject(state, index, np.array([slot]))[0])
         requests = {PODS: 1, **dict(state.amounts)}
         failures = []
-        for reason in self.reasons(state, code):
-            resource = PODS if reason.id == TOO_MANY_PODS.id else reason.text.removeprefix("Insufficient ")
+        for resource, reason in self._shortages(state, code):
             row = index.capacity.row(resource)
             offered, taken = index.capacity.allocatable[row, slot], index.capacity.requested[row, slot]
             requested, free, whole = (
@@ -254,8 +255,8 @@ class ResourcesFit(Rule[Requests, ResourcesFitState]):
         del workload
         requested = {PODS: 1, **dict(state.amounts)}
         code = int(self.reject(state, index, np.array([slot]))[0])
-        short = ([PODS] if code & 1 else []) + [r for i, (r, _) in enumerate(state.amounts) if code & (2 << i)]
-        return [_remedies_for_shortage(resource, requested[resource], slot, index) for resource in short]
+        short = self._shortages(state, code)
+        return [_remedies_for_shortage(resource, requested[resource], slot, index) for resource, _ in short]
 
     def eviction_effect(self, state: ResourcesFitState, codes: Codes | None, preemptor: Preemptor) -> EvictionEffect:
         del codes

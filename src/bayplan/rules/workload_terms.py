@@ -22,6 +22,7 @@ from bayplan.rules.inter_pod_affinity import (
     InterPodAffinity,
     InterPodAffinityPart,
     InterPodAffinityState,
+    exceeds_limit,
     first_by_term,
     meets_affinity,
     rejected_by_existing,
@@ -58,7 +59,7 @@ class _WorkloadTerms(InterPodAffinity):
                 peers = peer_index.all_peers(required.term)
                 found.append(Failure(self.id, NO_PEER.text, term=required.use.source.path, peers=peers))
         for term in state.required_anti_affinity:
-            if term.reach.counts(at)[0] > term.use.limit:
+            if exceeds_limit(term, at)[0]:
                 peers = peer_index.peers(term.use.term, term.reach.slots_sharing_domains(slot).tolist())
                 domain = _domain(term.reach, slot)
                 found.append(Failure(self.id, PEER.text, term=term.use.source.path, domain=domain, peers=peers))

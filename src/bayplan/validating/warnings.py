@@ -18,9 +18,9 @@ from bayplan.model.semantics import Semantics
 from bayplan.model.terms import AffinityTerms, resolve
 from bayplan.validating import admission, affinity, fields, names, placement_annotation, placements, tiers
 from bayplan.validating.fields import Field
+from bayplan.wire.pods import OWN_TERM_FIELDS
 
 NO_SELECTOR = "a null labelSelector results in matching no pod"
-OWN_TERM_FIELDS = ("limit", "tolerateNamespaces")
 DROPPED = "API servers drop this field; in a cluster it belongs into the annotation bayplan.io/affinity"
 DEPRECATED_LABELS = {
     "beta.kubernetes.io/arch": 'deprecated since v1.14; use "kubernetes.io/arch" instead',

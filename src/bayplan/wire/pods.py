@@ -6,9 +6,12 @@ import msgspec
 
 from bayplan.wire.meta import ApiObject, Int32, LabelSelector, Quantities, WireObject
 
+# Bayplan's own fields of a PodAffinityTerm, with their types as in the tables of fields: see docs/differences.md.
+OWN_TERM_FIELDS = {"limit": "int", "tolerateNamespaces": "[string]"}
+
 
 class PodAffinityTerm(WireObject):
-    """`limit` and `tolerateNamespaces` are Bayplan's own: see docs/differences.md."""
+    """Some fields are Bayplan's own: `OWN_TERM_FIELDS`."""
 
     label_selector: LabelSelector | None = None
     namespaces: list[str] | None = None

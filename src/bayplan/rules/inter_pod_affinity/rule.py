@@ -34,6 +34,7 @@ from bayplan.rules.inter_pod_affinity.state import (
     InterPodAffinityPart,
     InterPodAffinityState,
     RequiredAffinity,
+    exceeds_limit,
     first_by_term,
     meets_affinity,
     rejected_by_existing,
@@ -189,7 +190,7 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
         for existing in state.existing_anti_affinity:
             codes[rejected_by_existing(existing, at)] = EXISTING_ANTI_AFFINITY_CODE
         for term in state.required_anti_affinity:
-            codes[term.reach.counts(at) > term.use.limit] = ANTI_AFFINITY_CODE
+            codes[exceeds_limit(term, at)] = ANTI_AFFINITY_CODE
         state.first_by_term = first_by_term(state)
         for required, first in zip(state.required_affinity, state.first_by_term, strict=True):
             codes[~meets_affinity(required, at, first=first)] = AFFINITY_CODE
