@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from bayplan.caching import memoised
 from bayplan.indexing.capacity import NONZERO_RESOURCES, PODS
 from bayplan.indexing.journal import Change
 from bayplan.indexing.placement_index import PlacementIndex
@@ -230,7 +231,7 @@ class ResourcesFit(Rule[Requests, ResourcesFitState]):
         short = [(PODS, TOO_MANY_PODS)] if code & 1 else []
         for i, (resource, _) in enumerate(state.amounts):
             if code & (2 << i):
-                short.append((resource, INSUFFICIENT.filled(resource=resource)))
+                short.append((resource, _insufficient(resource)))
         return [(resource, msgspec.structs.replace(reason, status=status)) for resource, reason in short]
 
     def evidence(self, state: ResourcesFitState, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
@@ -347,6 +348,11 @@ def _requested_by_lower_priority(workload: Workload, slot: int, index: Placement
             requested[PODS] += 1
             requested.update(dict(other.needs.requests.amounts))
     return requested
+
+
+@memoised(1024)
+def _insufficient(resource: str) -> Reason:
+    return INSUFFICIENT.filled(resource=resource)
 
 
 def may_be_ignored(resource: str) -> bool:
