@@ -256,6 +256,58 @@ def test_notes_of_a_fleet(load):
     assert found.pending == []
 
 
+CLUSTER_OBJECTS = """\
+---
+{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: a}, value: 5}
+---
+{apiVersion: storage.k8s.io/v1, kind: CSIDriver, metadata: {name: a}}
+---
+{apiVersion: storage.k8s.io/v1, kind: CSINode, metadata: {name: a}, spec: {drivers: []}}
+---
+{apiVersion: storage.k8s.io/v1, kind: VolumeAttachment, metadata: {name: a}, spec: {attacher: d, nodeName: node-1}}
+---
+{apiVersion: storage.k8s.io/v1, kind: CSIStorageCapacity, metadata: {name: a, namespace: web}, storageClassName: fast}
+---
+{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: a}, provisioner: d}
+---
+{apiVersion: v1, kind: PersistentVolume, metadata: {name: a}}
+---
+{apiVersion: v1, kind: Namespace, metadata: {name: a}}
+"""
+SELECTS_CLUSTER_OBJECTS = """\
+---
+apiVersion: policy.karmada.io/v1alpha1
+kind: ClusterPropagationPolicy
+metadata: {name: all}
+spec:
+  resourceSelectors:
+  - {apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, name: a}
+  - {apiVersion: storage.k8s.io/v1, kind: CSIDriver}
+  - {apiVersion: storage.k8s.io/v1, kind: CSINode}
+  - {apiVersion: storage.k8s.io/v1, kind: VolumeAttachment}
+  - {apiVersion: storage.k8s.io/v1, kind: CSIStorageCapacity}
+  - {apiVersion: storage.k8s.io/v1, kind: StorageClass}
+  - {apiVersion: v1, kind: PersistentVolume}
+  - {apiVersion: v1, kind: Namespace}
+  placement: {}
+"""
+
+
+def test_objects_of_a_cluster_itself_are_propagated_if_a_policy_selects_them(load):
+    found = fleet_in(load, CLUSTER % "a" + CLUSTER_OBJECTS + SELECTS_CLUSTER_OBJECTS)
+    assert [(one.namespace, one.name) for one in found.pending] == [
+        ("", "a-csidriver"), ("", "a-csinode"), ("", "a-namespace"), ("", "a-persistentvolume"),
+        ("", "a-priorityclass"), ("", "a-storageclass"), ("", "a-volumeattachment"), ("web", "a-csistoragecapacity"),
+    ]  # fmt: skip
+    assert found.notes == ["8 bindings were created from templates and their policies"]
+
+
+def test_objects_of_a_cluster_itself_are_not_missed_if_no_policy_selects_them(load):
+    role = "---\n{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: a}}\n"
+    found = fleet_in(load, CLUSTER % "a" + CLUSTER_OBJECTS + role)
+    assert found.notes == ["not propagated, because no policy selects them: 1 ClusterRole"]
+
+
 def test_a_binding_has_the_annotation_of_its_policy(load):
     text = (POLICY % DIVIDED).replace(
         "namespace: web}",

@@ -9,6 +9,7 @@ import pytest
 
 import bayplan
 from bayplan.cli import audit_live, explain
+from bayplan.controllers import resource_interpreter
 from bayplan.controllers.desired_state import DesiredState
 from bayplan.enforcing import pod_guard
 from bayplan.indexing.placement_index import PlacementIndex
@@ -136,6 +137,25 @@ def test_an_audit_decodes_it(armada, tmp_path):
     assert [one.metadata.name for one in placeable._collector.inputs.controllers["Armada"]] == ["a"]
 
 
+@pytest.mark.parametrize("held_in, traits, replicas", [
+    (kinds.CONTROLLERS, Trait.INTERPRETED, 1),
+    (kinds.CONTROLLERS, Trait.NONE, 0),
+    ("csi_drivers", Trait.NONE, 0),
+    ("csi_drivers", Trait.CLUSTER_WIDE, 0),
+])  # fmt: skip
+def test_a_fleet_propagates_it(held_in, traits, replicas, armada, read, monkeypatch):
+    row = msgspec.structs.replace(armada, held_in=held_in, traits=traits)
+    monkeypatch.setitem(kinds.KINDS, row.key, row)
+    found = [one for one in resource_interpreter.templates_of(read(written())) if one.kind == "Armada"]
+    assert {one.metadata.name: (one.replicas, one.interpreted) for one in found} == {"a": (replicas, bool(replicas))}
+
+
+@pytest.mark.parametrize("held_in", [kinds.CONTROLLERS, "csi_drivers"])
+def test_its_namespace_is_used(held_in, armada, read, monkeypatch):
+    monkeypatch.setitem(kinds.KINDS, armada.key, msgspec.structs.replace(armada, held_in=held_in))
+    assert read(written(), namespace="fleet").namespace_names() == {"fleet"}
+
+
 def test_explain_knows_its_pods(armada):
     assert explain.parse("arm/a") == explain.parse("armada/a")
     assert explain.parse("arm/a").matches_pod("a-x7f2k")
@@ -156,6 +176,10 @@ def test_pods_come_from_pods_and_templates_only():
         assert (row.held_in == kinds.CONTROLLERS) <= (row.pod_path == kinds.TEMPLATE)
         assert (row.pod_names is None) <= (row.held_in not in {"pods", kinds.CONTROLLERS})
         assert row.pod_path is None or row.pod_path in pod_guard._TYPES
+
+
+def test_a_fleet_places_on_targets():
+    assert [row.kind for row in kinds.having(Trait.TARGET)] == ["Node", "Cluster"]
 
 
 def test_names_are_unique():
@@ -218,21 +242,60 @@ DISPATCHING = {
     "watching/resources.py",  # how a change of a watched object changes the state
 }
 OTHER_WORDS = {"validating/resources.py"}  # what a ResourceQuota counts has the names of resources
-TABLES = (ast.Dict, ast.Set, ast.Tuple, ast.List, ast.Match)
+URL_PATHS = {"webhook/manifests.py", "webhook/serving.py"}  # paths of reviews have the names of lists
+TABLES = (ast.Dict, ast.Set, ast.Tuple, ast.List, ast.Match, ast.BinOp)
 
 
-def tables_of_kinds():
-    """The modules that contain a table with three or more names of kinds or resources."""
+def modules():
+    for path in sorted(SOURCE.rglob("*.py")):
+        yield path.relative_to(SOURCE).as_posix(), path.read_text(encoding="utf-8")
+
+
+def has_table_of_kinds(source):
+    """Whether the source contains a table with three or more names of kinds or resources."""
     rows = kinds.KINDS.values()
     names = {name for row in rows for name in (row.kind, row.plural)}
     names |= {row.kind.lower() for row in rows if not row.kind.istitle()}  # `namespace` may also be a field
-    for path in sorted(SOURCE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, TABLES):
-                texts = (one.value for one in ast.walk(node) if isinstance(one, ast.Constant))
-                if len(names.intersection(text for text in texts if isinstance(text, str))) >= 3:
-                    yield path.relative_to(SOURCE).as_posix()
+    return any(len(names & words) >= 3 for words, _ in words_of_tables(source))
+
+
+def has_table_of_lists(source):
+    """Whether the source contains a table with three or more lists of a DesiredState, as attributes or by name."""
+    names = {row.held_in for row in kinds.decoded()}
+    return any(len(names & (words | attributes)) >= 3 for words, attributes in words_of_tables(source))
+
+
+def words_of_tables(source):
+    """The texts and the attributes of each table."""
+    for table in ast.walk(ast.parse(source)):
+        if isinstance(table, TABLES):
+            nodes = list(ast.walk(table))
+            texts = {one.value for one in nodes if isinstance(one, ast.Constant) and isinstance(one.value, str)}
+            yield texts, {one.attr for one in nodes if isinstance(one, ast.Attribute)}
 
 
 def test_no_other_module_has_a_table_of_kinds():
-    assert set(tables_of_kinds()) == {"wire/kinds.py", *DISPATCHING, *OTHER_WORDS}
+    found = {name for name, source in modules() if has_table_of_kinds(source)}
+    assert found == {"wire/kinds.py", *DISPATCHING, *OTHER_WORDS}
+
+
+def test_no_other_module_has_a_table_of_the_lists_of_objects():
+    found = {name for name, source in modules() if has_table_of_lists(source)}
+    assert found == {"wire/kinds.py", *URL_PATHS}
+
+
+@pytest.mark.parametrize("source", [
+    "(*inputs.services, *inputs.claims, *inputs.volumes)",
+    "[inputs.services, inputs.claims, inputs.volumes]",
+    "{Service: inputs.services, Claim: inputs.claims, Volume: inputs.volumes}",
+    "inputs.services + inputs.claims + inputs.volumes",
+    "('services', 'claims', 'volumes')",
+    "{'services', *inputs.claims, 'volumes'}",
+])  # fmt: skip
+def test_a_table_of_lists_is_found_in_any_form(source):
+    assert has_table_of_lists(source)
+
+
+@pytest.mark.parametrize("source", ["(inputs.services, inputs.claims)", "index(inputs.services); index(inputs.claims)"])
+def test_two_lists_are_no_table(source):
+    assert not has_table_of_lists(source)

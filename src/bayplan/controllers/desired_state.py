@@ -153,11 +153,8 @@ class DesiredState(msgspec.Struct, kw_only=True):
 
     def namespace_names(self) -> set[str]:
         """Every namespace that the input defines or uses."""
-        lists: tuple[list[Any], ...] = (
-            self.services, self.claims, self.storage_capacities, self.disruption_budgets, self.policies, self.bindings,
-            self.templates, *self.controllers.values(),
-        )  # fmt: skip
-        found = {one.metadata.namespace for objects in lists for one in objects}
+        lists = (self.list_of(row) for row in kinds.decoded())
+        found = {one.metadata.namespace for objects in (*lists, self.templates) for one in objects}
         found |= {name.partition("/")[0] for name in self.inventory.names}
         return (found | {namespace.metadata.name for namespace in self.namespaces}) - {""}
 

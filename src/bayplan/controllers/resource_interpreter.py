@@ -18,7 +18,7 @@ from bayplan.model import quantities
 from bayplan.wire import kinds
 from bayplan.wire.controllers import Controller
 from bayplan.wire.fleets import ReplicaRequirements
-from bayplan.wire.kinds import Trait
+from bayplan.wire.kinds import ApiKind, Trait
 from bayplan.wire.meta import ApiObject, ObjectMeta, Quantities
 from bayplan.wire.pods import Container, Pod, PodSpec
 
@@ -51,16 +51,11 @@ class ResourceTemplate(msgspec.Struct, frozen=True, kw_only=True):
 
 def templates_of(inputs: DesiredState, pods: Iterable[Pod] = ()) -> Iterator[ResourceTemplate]:
     """Every object of the input that can be propagated, selected by a policy or not; `pods` are further ones."""
-    interpreted = frozenset(row.kind for row in kinds.having(Trait.INTERPRETED))
-    for kind, controllers in inputs.controllers.items():
-        for controller in controllers:
-            yield template_of_controller(controller) if kind in interpreted else _uninterpreted_template(controller)
-    for pod in (*inputs.pods, *pods):
+    for row in kinds.propagated():
+        for written in inputs.list_of(row):
+            yield _template_of(written, row)
+    for pod in pods:
         yield template_of_pod(pod)
-    for written in (*inputs.services, *inputs.claims, *inputs.volumes, *inputs.namespaces, *inputs.storage_classes):
-        yield _uninterpreted_template(written)
-    for budget in inputs.disruption_budgets:
-        yield _uninterpreted_template(budget)
     for template in inputs.templates:
         yield _uninterpreted_template(template)
 
@@ -89,6 +84,12 @@ def requirements_of(spec: PodSpec) -> ReplicaRequirements | None:
     if not requests and not on_nodes and spec.node_selector is None and not spec.tolerations:
         return None
     return ReplicaRequirements(resource_request=requests or None)
+
+
+def _template_of(written: Any, row: ApiKind) -> ResourceTemplate:
+    if row.key == kinds.POD:
+        return template_of_pod(written)
+    return template_of_controller(written) if Trait.INTERPRETED in row.traits else _uninterpreted_template(written)
 
 
 def _interpreted_template(written: ApiObject, replicas: int, spec: PodSpec) -> ResourceTemplate:

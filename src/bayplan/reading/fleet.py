@@ -27,6 +27,7 @@ from bayplan.reading.collecting import Inputs, ObjectKey
 from bayplan.validating import placements
 from bayplan.wire import kinds
 from bayplan.wire.fleets import ResourceBinding
+from bayplan.wire.kinds import Trait
 from bayplan.wire.pods import Pod
 
 Key = tuple[str, str]  # namespace and name of a binding
@@ -211,7 +212,7 @@ class _DetectedBindings:
 def _is_rarely_propagated(template: ResourceTemplate) -> bool:
     """Whether it is an object of a cluster itself, such as a Namespace: not reported if no policy selects it."""
     row = kinds.KINDS.get((template.api_version.rpartition("/")[0], template.kind))
-    return row is not None and row.wire_type is not None and row.cluster_wide
+    return row is not None and Trait.OF_CLUSTER in row.traits
 
 
 def _counted(n: int, one: str, many: str) -> str:

@@ -54,6 +54,8 @@ class Trait(enum.Flag):
     HAS_PLACEMENT = enum.auto()  # its objects have a Karmada placement
     NO_STATUS = enum.auto()  # its objects have no status, on a server neither
     CONFIDENTIAL = enum.auto()  # its objects may hold secrets, so no snapshot has them
+    TARGET = enum.auto()  # pods or bindings are placed on its objects, so they are never propagated
+    OF_CLUSTER = enum.auto()  # every cluster has objects of its own; that no policy selects them is not reported
     TRANSIENT = enum.auto()  # a cluster creates its objects by itself, in large numbers; they are never propagated
 
 
@@ -106,6 +108,7 @@ _WIDE, _DECIDES, _SPREADS = Trait.CLUSTER_WIDE, Trait.DECIDES, Trait.DECIDES | T
 _AUDITED, _DISPLACED, _INTERPRETED = Trait.AUDITED, Trait.DISPLACED, Trait.INTERPRETED
 _PLACEMENT, _NO_STATUS = Trait.HAS_PLACEMENT, Trait.NO_STATUS
 _CONFIDENTIAL, _TRANSIENT = Trait.CONFIDENTIAL, Trait.TRANSIENT
+_TARGET, _OF_CLUSTER = Trait.TARGET, Trait.OF_CLUSTER
 _PLACED_AGAIN = _DECIDES | _AUDITED | _DISPLACED
 _CLUSTER, _POLICY, _WORK = "cluster.karmada.io", "policy.karmada.io", "work.karmada.io"
 _ADMISSION, _RBAC, _FLOW = "admissionregistration.k8s.io", "rbac.authorization.k8s.io", "flowcontrol.apiserver.k8s.io"
@@ -115,8 +118,9 @@ _STORAGE, _NETWORK = "storage.k8s.io", "networking.k8s.io"
 _ROWS = (
     # Pods, what they run on, and what selects them.
     ApiKind("Pod", "", "v1", "pods", Pod, "pods", _PLACED_AGAIN, observed.ObservedPod, (), PodNames.ITSELF, "po"),
-    ApiKind("Node", "", "v1", "nodes", Node, "nodes", _PLACED_AGAIN | _WIDE, observed.ObservedNode),
-    ApiKind("Namespace", "", "v1", "namespaces", Namespace, "namespaces", _PLACED_AGAIN | _WIDE, Namespace),
+    ApiKind("Node", "", "v1", "nodes", Node, "nodes", _PLACED_AGAIN | _TARGET | _WIDE, observed.ObservedNode),
+    ApiKind("Namespace", "", "v1", "namespaces", Namespace, "namespaces",
+            _PLACED_AGAIN | _OF_CLUSTER | _WIDE, Namespace),
     ApiKind("Service", "", "v1", "services", Service, "services", _PLACED_AGAIN, short_name="svc"),
     # What creates pods.
     ApiKind("Deployment", "apps", "v1", "deployments", Controller, CONTROLLERS, _INTERPRETED | _AUDITED | _DISPLACED,
@@ -133,26 +137,27 @@ _ROWS = (
             TEMPLATE, PodNames.RANDOM, "ds"),
     # Storage.
     ApiKind("PersistentVolume", "", "v1", "persistentvolumes", PersistentVolume, "volumes",
-            _PLACED_AGAIN | _WIDE, PersistentVolume),
+            _PLACED_AGAIN | _OF_CLUSTER | _WIDE, PersistentVolume),
     ApiKind("PersistentVolumeClaim", "", "v1", "persistentvolumeclaims", PersistentVolumeClaim, "claims",
             _PLACED_AGAIN, short_name="pvc"),
     ApiKind("StorageClass", _STORAGE, "v1", "storageclasses", WireStorageClass, "storage_classes",
-            _PLACED_AGAIN | _WIDE | _NO_STATUS),
+            _PLACED_AGAIN | _OF_CLUSTER | _WIDE | _NO_STATUS),
     ApiKind("CSINode", _STORAGE, "v1", "csinodes", CsiNode, "csi_nodes",
-            _DECIDES | _AUDITED | _WIDE, observed.ObservedCsiNode),
+            _DECIDES | _AUDITED | _OF_CLUSTER | _WIDE, observed.ObservedCsiNode),
     ApiKind("VolumeAttachment", _STORAGE, "v1", "volumeattachments", VolumeAttachment, "volume_attachments",
-            _DECIDES | _WIDE),
-    ApiKind("CSIDriver", _STORAGE, "v1", "csidrivers", CsiDriver, "csi_drivers", _DECIDES | _WIDE),
+            _DECIDES | _OF_CLUSTER | _WIDE),
+    ApiKind("CSIDriver", _STORAGE, "v1", "csidrivers", CsiDriver, "csi_drivers",
+            _DECIDES | _OF_CLUSTER | _WIDE),
     ApiKind("CSIStorageCapacity", _STORAGE, "v1", "csistoragecapacities", CsiStorageCapacity, "storage_capacities",
-            _DECIDES),
+            _DECIDES | _OF_CLUSTER),
     # Who goes first, and who may be evicted.
     ApiKind("PriorityClass", "scheduling.k8s.io", "v1", "priorityclasses", PriorityClass, "priority_classes",
-            _PLACED_AGAIN | _WIDE | _NO_STATUS),
+            _PLACED_AGAIN | _OF_CLUSTER | _WIDE | _NO_STATUS),
     ApiKind("PodDisruptionBudget", "policy", "v1", "poddisruptionbudgets", PodDisruptionBudget, "disruption_budgets",
             _AUDITED, PodDisruptionBudget),
 
     # Karmada.
-    ApiKind("Cluster", _CLUSTER, "v1alpha1", "clusters", Cluster, "clusters", _WIDE),
+    ApiKind("Cluster", _CLUSTER, "v1alpha1", "clusters", Cluster, "clusters", _TARGET | _WIDE),
     ApiKind("PropagationPolicy", _POLICY, "v1alpha1", "propagationpolicies", PropagationPolicy, "policies",
             _PLACEMENT | _NO_STATUS),
     ApiKind("ClusterPropagationPolicy", _POLICY, "v1alpha1", "clusterpropagationpolicies", PropagationPolicy,
@@ -211,7 +216,7 @@ KINDS: dict[GroupKind, ApiKind] = {row.key: row for row in _ROWS}
 POD: GroupKind = ("", "Pod")
 CONFIG_MAP: GroupKind = ("", "ConfigMap")
 # A group of Kubernetes that no row has any more.
-_FORMER_GROUPS = frozenset({"extensions"})
+FORMER_GROUPS = frozenset({"extensions"})
 
 
 def named(kind: str, group: str | None = None) -> ApiKind:
@@ -234,6 +239,11 @@ def decoded() -> list[ApiKind]:
     return [row for row in KINDS.values() if row.wire_type is not None]
 
 
+def propagated() -> list[ApiKind]:
+    """The decoded kinds whose objects a fleet propagates if a policy selects them. Karmada skips its own groups."""
+    return [row for row in decoded() if not row.is_karmada and Trait.TARGET not in row.traits]
+
+
 def cluster_wide_templates() -> frozenset[str]:
     """The names of cluster-wide kinds that a fleet only propagates, in any group. Unknown kinds count as namespaced."""
     return frozenset(row.kind for row in having(Trait.CLUSTER_WIDE) if row.wire_type is None)
@@ -241,7 +251,7 @@ def cluster_wide_templates() -> frozenset[str]:
 
 def own_groups() -> frozenset[str]:
     """The API groups of Kubernetes' kinds that are decoded; another group may reuse any of their names."""
-    return _FORMER_GROUPS.union(row.group for row in decoded() if not row.is_karmada)
+    return FORMER_GROUPS.union(row.group for row in decoded() if not row.is_karmada)
 
 
 class KindHandling(msgspec.Struct, frozen=True):
