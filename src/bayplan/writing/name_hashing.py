@@ -288,7 +288,7 @@ def _if_matching(pattern: re.Pattern[str], text: str) -> str:
 
 
 DOMAINS = ("kubernetes.io", "k8s.io", "x-k8s.io", "karmada.io", "bayplan.io", "scs.community")
-GROUPS = frozenset({"extensions", *(row.group for row in kinds.KINDS.values() if "." not in row.group)})
+GROUPS = kinds.FORMER_GROUPS.union(row.group for row in kinds.KINDS.values() if "." not in row.group)
 # Keys without a prefix that Kubernetes, kubeadm or Karmada set, and the fields of field selectors.
 KEYS = frozenset({
     "app", "cluster", "component", "controller-revision-hash", "controller-uid", "job-name", "k8s-app", "metadata.name",
