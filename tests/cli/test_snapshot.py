@@ -88,6 +88,11 @@ def verdicts(plan):
     return sorted(item.get("message") or "" for item in plan["items"])
 
 
+def test_one_object_is_counted_in_the_singular(run, files):
+    (files / "one.yaml").write_text("{apiVersion: v1, kind: Namespace, metadata: {name: shop}}")
+    assert run("snapshot", "-f", "one.yaml").stderr.startswith("note: 1 object; names are not hashed")
+
+
 def test_a_snapshot_gives_the_same_plan(run, files):
     result = run("snapshot", *FILES, "--output-file", "snapshot.json")
     assert (result.exit_code, result.stdout) == (0, "")

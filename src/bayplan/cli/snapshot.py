@@ -64,7 +64,7 @@ def snapshot(
     key = _key(hash_key_file) if hash_key_file else secrets.token_bytes(_KEY_BYTES)
     from bayplan.model.semantics import DESIGN
     from bayplan.wire import kinds
-    from bayplan.writing import snapshots
+    from bayplan.writing import snapshots, tables
     from bayplan.writing.name_hashing import Renaming
 
     pods: list[Pod] = []
@@ -76,7 +76,7 @@ def snapshot(
     for missing in snapshots.left_out(inputs):
         console.note(missing)
     names = "names are hashed" if hides else "names are not hashed; use --hash-names to hash them"
-    console.note(f"{len(taken.objects)} objects; {names}")
+    console.note(f"{tables.counted(len(taken.objects), 'object')}; {names}")
     return commands.EXIT_YES
 
 

@@ -74,9 +74,9 @@ def location(fault: Fault) -> str:
 
 def summary(report: ValidationReport) -> str:
     """One line with the number of objects and errors, and one with the objects that were not checked, if any."""
-    checked = f"{_counted(report.n_objects, 'object')} in {_counted(report.n_files, 'file')}"
+    checked = f"{tables.counted(report.n_objects, 'object')} in {tables.counted(report.n_files, 'file')}"
     if report.errors:
-        verdict = _counted(len(report.errors), "error")
+        verdict = tables.counted(len(report.errors), "error")
     else:
         verdict = "all valid" if report.n_objects else "nothing was checked"
     return "\n".join([f"{checked}: {verdict}", *_unchecked(report.unchecked)])
@@ -89,10 +89,6 @@ def _unchecked(kinds: Mapping[str, int]) -> list[str]:
     n_objects = sum(kinds.values())
     noun = "1 object of another kind was" if n_objects == 1 else f"{n_objects} objects of other kinds were"
     return [f"{noun} not checked: {listed}"]
-
-
-def _counted(n: int, what: str) -> str:
-    return f"{n} {what}{'' if n == 1 else 's'}"
 
 
 def document(report: ValidationReport) -> dict[str, Any]:

@@ -84,6 +84,11 @@ def printable_lines(text: str) -> str:
     return "\n".join(printable(line) for line in text.split("\n"))
 
 
+def counted(n: int, noun: str) -> str:
+    """`1 object` or `2 objects`."""
+    return f"{n} {noun}{'' if n == 1 else 's'}"
+
+
 def name_of(workload: Workload) -> str:
     """A pod, or the resource that a binding propagates, as `kind/name`."""
     binding = workload.binding
