@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import msgspec
 
-from bayplan.assigning import best_target
 from bayplan.engine import filtering, ranking, scoring
 from bayplan.engine.engine import Engine
 from bayplan.model.workloads import Workload
@@ -36,7 +35,7 @@ def schedule(workload: Workload, engine: Engine) -> Decision:
     if not verdicts.feasible.any():
         return Decision(verdicts)
     ranking = scoring.run(verdicts, engine.index)
-    return Decision(verdicts, ranking, int(best_target.best(ranking.totals, verdicts.feasible, engine.index)[0]))
+    return Decision(verdicts, ranking, int(ranking.best(verdicts.feasible, engine.index)[0]))
 
 
 def choose(workload: Workload, engine: Engine, *, ranked: bool = True) -> tuple[int, int]:

@@ -1,1 +1,1 @@
-"""From scores to targets: the best node, or the clusters with the replicas of each."""
+"""From scores to clusters, with the replicas of each."""

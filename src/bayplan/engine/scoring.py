@@ -1,4 +1,4 @@
-"""Run the score half of the rules: the total of each feasible target."""
+"""Run the score half of the rules: the total of each feasible target, and the targets of the highest one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 
 from bayplan.engine.filtering import Verdicts
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.model.reasons import Scores
+from bayplan.model.reasons import Mask, Scores, Slots
 
 
 class Ranking(msgspec.Struct, frozen=True):
@@ -15,6 +15,12 @@ class Ranking(msgspec.Struct, frozen=True):
 
     totals: Scores
     by_rule: dict[str, Scores]
+
+    def best(self, feasible: Mask, index: PlacementIndex) -> Slots:
+        """The feasible targets of the highest total, in the order of their seeded ranks: the first one is chosen."""
+        highest = self.totals.max(where=feasible, initial=np.iinfo(np.int64).min)
+        candidates = np.flatnonzero(feasible & (self.totals == highest))
+        return candidates[index.slots.rank[candidates].argsort(kind="stable")]
 
 
 def run(verdicts: Verdicts, index: PlacementIndex) -> Ranking:

@@ -10,7 +10,6 @@ import msgspec
 import numpy as np
 
 from bayplan import schedule_pod
-from bayplan.assigning import best_target
 from bayplan.engine import filtering, scoring
 from bayplan.engine.engine import Engine
 from bayplan.engine.filtering import Verdicts
@@ -51,10 +50,10 @@ def choose(workload: Workload, engine: Engine, nominated: Nominations) -> NodeCh
     verdicts = msgspec.structs.replace(verdicts, feasible=verdicts.feasible & allowed)
     if not verdicts.feasible.any():
         return NodeChoice(-1)
-    totals = scoring.run(verdicts, index).totals
+    ranking = scoring.run(verdicts, index)
     if own < 0 or not verdicts.feasible[own]:
-        own = int(best_target.best(totals, verdicts.feasible, index)[0])
-    return NodeChoice(own, int(totals[own]))
+        own = int(ranking.best(verdicts.feasible, index)[0])
+    return NodeChoice(own, int(ranking.totals[own]))
 
 
 def diagnose(workload: Workload, engine: Engine, nominated: Nominations) -> Diagnosis:

@@ -6,7 +6,6 @@ from typing import Any
 
 import msgspec
 
-from bayplan.assigning import best_target
 from bayplan.assigning.cluster_ranking import FleetEngine
 from bayplan.engine.filtering import Verdicts
 from bayplan.engine.scoring import Ranking
@@ -23,7 +22,7 @@ def pod_answer(name: str, decision: Decision, index: PlacementIndex) -> dict[str
     """The answer to a question of `decide pods`: the verdict on every node, the best nodes, and the message."""
     verdicts, ranking = decision.verdicts, decision.ranking
     nodes = {target: _node(verdicts, ranking, slot) for target, slot in sorted(index.slots.by_name.items())}
-    best = best_target.best(ranking.totals, verdicts.feasible, index).tolist() if ranking is not None else []
+    best = ranking.best(verdicts.feasible, index).tolist() if ranking is not None else []
     return {
         "name": name,
         "message": "" if decision.placed else fit_error.sentence(verdicts, index),
