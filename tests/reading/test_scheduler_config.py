@@ -108,8 +108,8 @@ def configured(config, scheduler_name=""):
     ("InterPodAffinity", "{}", "hard_weight", 1),
     ("InterPodAffinity", "hardPodAffinityWeight: 0", "hard_weight", 0),
     ("InterPodAffinity", "ignorePreferredTermsOfExistingPods: true", "ignore_preferred_terms_of_existing_pods", True),
-    ("NodeResourcesFit", "ignoredResources: [a/b]", "ignored", {"a/b"}),
-    ("NodeResourcesFit", "ignoredResourceGroups: [a]", "ignored_groups", {"a"}),
+    ("NodeResourcesFit", "ignoredResources: [a/b]", "ignored_resources", {"a/b"}),
+    ("NodeResourcesFit", "ignoredResourceGroups: [a]", "ignored_resource_groups", {"a"}),
     ("NodeResourcesFit", "{}", "strategy", ScoringStrategy()),
     ("NodeResourcesFit", "scoringStrategy: {type: MostAllocated}", "strategy", ScoringStrategy("MostAllocated")),
     ("NodeResourcesFit", "scoringStrategy: {type: LeastAllocated, resources: [{name: cpu}, {name: a/b, weight: 3}]}", "strategy", ScoringStrategy(resources=(("cpu", 1), ("a/b", 3)))),
@@ -125,12 +125,12 @@ def configured(config, scheduler_name=""):
     ("NodeAffinity", "addedAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Exists}]}]}}", "added", NodeAffinity(required=(NodeTerm((NodeRequirement("a", "Exists"),)),))),
 ])  # fmt: skip
 def test_arguments_reach_their_rule(plugin, args, attribute, value):
-    assert getattr(configured(with_args(plugin, args))[plugin], attribute) == value
+    assert getattr(configured(with_args(plugin, args))[plugin].arguments, attribute) == value
 
 
 def test_null_arguments_are_the_defaults():
     config = {"profiles": [{"pluginConfig": [{"name": "NodeResourcesFit", "args": None}]}]}
-    assert configured(config)["NodeResourcesFit"].strategy == ScoringStrategy()
+    assert configured(config)["NodeResourcesFit"].arguments.strategy == ScoringStrategy()
 
 
 @pytest.mark.parametrize("plugins, weights", [
@@ -154,7 +154,7 @@ def test_disabling_all_leaves_what_is_enabled_and_the_rule_that_is_no_plugin():
 def test_the_profile_of_a_scheduler_name_or_else_the_first():
     args = [{"name": "InterPodAffinity", "args": {"hardPodAffinityWeight": 5}}]
     config = {"profiles": [{"schedulerName": "a"}, {"schedulerName": "b", "pluginConfig": args}]}
-    weights = [configured(config, name)["InterPodAffinity"].hard_weight for name in ("b", "a", "other")]
+    weights = [configured(config, name)["InterPodAffinity"].arguments.hard_weight for name in ("b", "a", "other")]
     assert weights == [5, 1, 1]
 
 

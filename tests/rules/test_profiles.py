@@ -4,6 +4,7 @@ import pytest
 
 from bayplan.engine import filtering
 from bayplan.engine.engine import Engine
+from bayplan.explaining import fit_error
 from bayplan.rules import profiles
 from bayplan.rules.balanced_allocation import BalancedAllocationArguments
 from bayplan.rules.inter_pod_affinity import InterPodAffinityArguments
@@ -64,9 +65,9 @@ def test_arguments_reach_their_rules():
         "InterPodAffinity": InterPodAffinityArguments(hard_weight=9),
     }
     rules = {rule.name: rule for rule in profiles.pod_rules(SchedulerProfile(arguments=arguments))}
-    assert rules["NodeResourcesBalancedAllocation"].resources == ("cpu",)
-    assert rules["InterPodAffinity"].hard_weight == 9
-    assert rules["NodeResourcesFit"].ignored == frozenset()  # its default
+    assert rules["NodeResourcesBalancedAllocation"].arguments.resources == ("cpu",)
+    assert rules["InterPodAffinity"].arguments.hard_weight == 9
+    assert rules["NodeResourcesFit"].arguments.ignored_resources == frozenset()  # its default
 
 
 def test_every_rule_takes_its_own_arguments():
@@ -108,6 +109,5 @@ def test_the_first_rule_that_rejects_a_node_gives_the_reason():
     ]
     situation = situation_of(asked, on)
     verdicts = filtering.run(situation.workload, Engine(situation.index, profiles.pod_rules()))
-    first = filtering.first_failures(verdicts)
-    names = {name: verdicts.results[first[slot]].rule.name for name, slot in situation.index.slots.by_name.items()}
+    names = {name: fit_error.reasons_at(verdicts, slot)[0] for name, slot in situation.index.slots.by_name.items()}
     assert names == {"a": "NodeUnschedulable", "b": "TaintToleration", "c": "NodeAffinity"}

@@ -53,6 +53,7 @@ class Evaluation(Generic[Part, State]):
     n_places: int = 0
     cursor: int = 0
     targets_generation: int = 0
+    owners_generation: int = 0
     version: int = 0
     _log: list[int] = field(default_factory=list)
 
@@ -134,6 +135,7 @@ class RuleResult(msgspec.Struct, frozen=True):
         return self.rule.may_lift(self.evaluation.state, rejected, change, index)
 
 
+@dataclass(slots=True, eq=False)
 class EvaluationCache:
     """
     The evaluations of an index by rule and part.
@@ -141,12 +143,11 @@ class EvaluationCache:
     For tests: `n_full` counts full evaluations, `n_corrected` those of some places.
     """
 
-    __slots__ = ("_cache", "_index", "n_corrected", "n_dropped", "n_full")
-
-    def __init__(self, index: PlacementIndex) -> None:
-        self._index = index
-        self._cache: BoundedCache[tuple[AnyRule, Hashable], AnyEvaluation] = BoundedCache()
-        self.n_full = self.n_corrected = self.n_dropped = 0
+    _index: PlacementIndex
+    _cache: BoundedCache[tuple[AnyRule, Hashable], AnyEvaluation] = field(default_factory=BoundedCache)
+    n_full: int = 0
+    n_corrected: int = 0
+    n_dropped: int = 0
 
     def __len__(self) -> int:
         return len(self._cache)
@@ -180,7 +181,8 @@ class EvaluationCache:
             found.cursor = journal.end
             return
         few, wide, everywhere = _touched(found, changes, index)
-        if rule.is_stale(found.state, index):
+        is_stale = rule.prepared_for_targets and found.targets_generation != index.targets_generation
+        if is_stale or (rule.prepared_for_owners and found.owners_generation != index.peer_index.generation):
             before, found.state = found.state, rule.prepare(found.part, index)
             rule.release(before, index)
             # The new state may have codes or scores where the old one had none, or have them for other places.
@@ -191,6 +193,7 @@ class EvaluationCache:
         elif few or wide:
             self._correct(found, few, wide)
         found.targets_generation = index.targets_generation
+        found.owners_generation = index.peer_index.generation
         found.cursor = journal.end
 
     def clear(self) -> None:
@@ -215,6 +218,7 @@ class EvaluationCache:
         found.raw_by_place = rule.score(state, index, at)
         found.cursor = index.journal.end
         found.targets_generation = index.targets_generation
+        found.owners_generation = index.peer_index.generation
         found.note(None)
 
     def _correct(self, found: AnyEvaluation, few: dict[int, int], wide: list[Slots]) -> None:
@@ -222,8 +226,18 @@ class EvaluationCache:
         index, rule = self._index, found.rule
         self.n_corrected += 1
         found.note(None if wide or len(few) > MAX_NOTED_PLACES else few)
-        if not wide and len(few) <= MAX_SINGLE_PLACES and _correct_singly(found, few, index):
-            return
+        # Most changes touch one place, for which the overhead of a NumPy call is far higher than plain integers.
+        if not wide and len(few) <= MAX_SINGLE_PLACES:
+            for place, slot in few.items():
+                one = rule.evaluate_one(found.state, index, slot)
+                if one is None:  # the rule cannot
+                    break
+                if found.codes_by_place is not None:
+                    found.codes_by_place[place] = one[0]
+                if found.raw_by_place is not None:
+                    found.raw_by_place[place] = one[1]
+            else:
+                return
         places: Slots = np.fromiter(few, np.intp, len(few))
         slots: Slots = np.fromiter(few.values(), np.intp, len(few))
         if wide:  # then places are slots
@@ -280,21 +294,3 @@ def _touched(
         for slot in touched:
             few[slot if column is None else column.at[slot]] = slot
     return few, wide, False
-
-
-def _correct_singly(found: AnyEvaluation, few: dict[int, int], index: PlacementIndex) -> bool:
-    """
-    Evaluate a few places by plain integers; False if the rule cannot.
-
-    Most changes touch one place, for which the overhead of a NumPy call is far higher.
-    """
-    rule, codes, raw = found.rule, found.codes_by_place, found.raw_by_place
-    for place, slot in few.items():
-        one = rule.evaluate_one(found.state, index, slot)
-        if one is None:
-            return False
-        if codes is not None:
-            codes[place] = one[0]
-        if raw is not None:
-            raw[place] = one[1]
-    return True

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from bayplan.engine.engine import Engine
 from bayplan.engine.evaluations import RuleResult
@@ -63,13 +62,3 @@ def verdicts_of(results: Sequence[RuleResult], index: PlacementIndex) -> Verdict
             feasible &= ~rejected
     excluded = None if candidates is None else index.slots.alive & ~candidates
     return Verdicts(results, feasible, excluded=excluded, excluded_by=tuple(by))
-
-
-def first_failures(verdicts: Verdicts) -> NDArray[np.int64]:
-    """For each target the position in `results` of the first rule that rejects it, -1 if none; shape (capacity,)."""
-    first = np.full(len(verdicts.feasible), -1, np.int64)
-    for position, one in enumerate(verdicts.results):
-        rejected = one.rejected()
-        if rejected is not None:
-            first[(first == -1) & rejected] = position
-    return first

@@ -6,7 +6,6 @@ from collections import Counter
 
 import numpy as np
 
-from bayplan.engine import filtering
 from bayplan.engine.filtering import Verdicts
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.reasons import Reason
@@ -24,16 +23,19 @@ def reasons_at(verdicts: Verdicts, slot: int) -> tuple[str, tuple[Reason, ...]]:
 def count(verdicts: Verdicts, index: PlacementIndex) -> Counter[str]:
     """Reason text → how many targets the first rejecting rule rejects for it; a rule may give several per target."""
     tally: Counter[str] = Counter()
-    considered = index.slots.alive & ~verdicts.feasible
+    uncounted = index.slots.alive & ~verdicts.feasible
     if verdicts.excluded is not None:
-        considered &= ~verdicts.excluded
+        uncounted &= ~verdicts.excluded
         tally[verdicts.exclusion] = int(verdicts.excluded.sum())
-    first = filtering.first_failures(verdicts)
-    for position, one in enumerate(verdicts.results):
-        here = considered & (first == position)
-        if one.evaluation.codes is None or one.rule.silent or not here.any():
+    for one in verdicts.results:
+        rejected, every_code = one.rejected(), one.evaluation.codes
+        if rejected is None or every_code is None:
             continue
-        codes, counts = np.unique(one.evaluation.codes[here], return_counts=True)
+        here = uncounted & rejected
+        uncounted &= ~rejected
+        if one.rule.silent or not here.any():
+            continue
+        codes, counts = np.unique(every_code[here], return_counts=True)
         for code, n in zip(codes.tolist(), counts.tolist(), strict=True):
             for reason in one.reasons(code):
                 tally[reason.text] += n

@@ -48,26 +48,21 @@ class BalancedAllocationArguments(Arguments, frozen=True):
         return cls(names) if names else cls()
 
 
-DEFAULT_ARGUMENTS = BalancedAllocationArguments()
-
-
 class BalancedAllocation(Rule[Amounts, BalancedAllocationState]):
     name = "NodeResourcesBalancedAllocation"
     id = "balanced-allocation"
     default_weight = 1
     arguments_type = BalancedAllocationArguments
+    arguments: BalancedAllocationArguments
     follows_requests = True
-
-    def __init__(self, arguments: BalancedAllocationArguments = DEFAULT_ARGUMENTS) -> None:
-        self.resources = arguments.resources
 
     def part(self, workload: Workload, index: PlacementIndex) -> Amounts | None:
         """What the pod requests of the balanced resources that count for it; None if it requests none of them."""
         del index
-        requested = dict(workload.needs.requests.amounts)
-        if not any(requested.get(resource) for resource in self.resources):
+        requested, resources = dict(workload.needs.requests.amounts), self.arguments.resources
+        if not any(requested.get(resource) for resource in resources):
             return None
-        return tuple((r, requested.get(r, 0)) for r in self.resources if r in NATIVE or requested.get(r))
+        return tuple((r, requested.get(r, 0)) for r in resources if r in NATIVE or requested.get(r))
 
     def prepare(self, part: Amounts, index: PlacementIndex) -> BalancedAllocationState:
         return tuple((index.capacity.row(resource), amount) for resource, amount in part)

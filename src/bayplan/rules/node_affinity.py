@@ -51,9 +51,6 @@ class NodeAffinityArguments(Arguments, frozen=True):
         return cls(selectors.node_affinity_of(msgspec.convert(added, WireNodeAffinity))) if added else cls()
 
 
-NOTHING_ADDED = NodeAffinityArguments()
-
-
 class NodeAffinityState(msgspec.Struct, frozen=True):
     """`names` are the only nodes that the required terms allow by name; None if a term allows nodes by label."""
 
@@ -67,6 +64,7 @@ class NodeAffinityRule(Rule[NodeAffinity, NodeAffinityState]):
     lifted_by = LiftedBy.TARGET
     default_weight = 2
     arguments_type = NodeAffinityArguments
+    arguments: NodeAffinityArguments
     reasons_by_code = (NOT_MATCHED, NOT_ENFORCED)
     follows_workloads = False
     scaling = Scaling.BY_EXTREMES
@@ -99,13 +97,10 @@ class NodeAffinityRule(Rule[NodeAffinity, NodeAffinityState]):
         ),
     )
 
-    def __init__(self, arguments: NodeAffinityArguments = NOTHING_ADDED) -> None:
-        self.added = arguments.added
-
     def part(self, workload: Workload, index: PlacementIndex) -> NodeAffinity | None:
         del index
         affinity = workload.needs.node_affinity
-        if self.added or affinity.selector or affinity.required is not None or affinity.preferred:
+        if self.arguments.added or affinity.selector or affinity.required is not None or affinity.preferred:
             return affinity
         return None
 
@@ -123,7 +118,7 @@ class NodeAffinityRule(Rule[NodeAffinity, NodeAffinityState]):
         return mask
 
     def reject(self, state: NodeAffinityState, index: PlacementIndex, at: At) -> Codes | None:
-        affinity, added = state.affinity, self.added.required if self.added else None
+        affinity, added = state.affinity, self.arguments.added.required if self.arguments.added else None
         if not affinity.selector and affinity.required is None and added is None:
             return None
         codes = np.where(matching(affinity, index, at), 0, 1)
@@ -133,8 +128,9 @@ class NodeAffinityRule(Rule[NodeAffinity, NodeAffinityState]):
 
     def score(self, state: NodeAffinityState, index: PlacementIndex, at: At) -> Scores | None:
         preferred: Sequence[PreferredNodeTerm] = state.affinity.preferred or ()
-        if self.added and self.added.preferred:
-            preferred = (*self.added.preferred, *preferred)
+        added = self.arguments.added
+        if added and added.preferred:
+            preferred = (*added.preferred, *preferred)
         if not preferred:
             return None
         raw = np.zeros(len(index.slots.alive[at]), np.int64)
@@ -161,7 +157,7 @@ class NodeAffinityRule(Rule[NodeAffinity, NodeAffinityState]):
                 Failure(self.id, NOT_MATCHED.text, term=str(term), detail=_missing(term, target.name, target.labels))
                 for term in affinity.required
             ] or [Failure(self.id, NOT_MATCHED.text, detail="no node selector term is given, so no node matches")]
-        added = self.added.required if self.added else None
+        added = self.arguments.added.required if self.arguments.added else None
         if added is not None and not any(t.matches(target.name, target.labels) for t in added):
             detail = "addedAffinity of the scheduler's configuration"
             failures.append(Failure(self.id, NOT_ENFORCED.text, detail=detail))

@@ -76,9 +76,6 @@ class ResourcesFitArguments(Arguments, frozen=True):
         )
 
 
-DEFAULT_ARGUMENTS = ResourcesFitArguments()
-
-
 class ResourcesFitState(msgspec.Struct, frozen=True):
     """
     The requests with their rows of the index's capacity looked up.
@@ -97,6 +94,7 @@ class ResourcesFit(Rule[Requests, ResourcesFitState]):
     lifted_by = LiftedBy.RESOURCES
     default_weight = 1
     arguments_type = ResourcesFitArguments
+    arguments: ResourcesFitArguments
     follows_requests = True
     documented = (
         DocumentedReason(
@@ -117,10 +115,9 @@ class ResourcesFit(Rule[Requests, ResourcesFitState]):
         ),
     )
 
-    def __init__(self, arguments: ResourcesFitArguments = DEFAULT_ARGUMENTS) -> None:
-        self.strategy = arguments.strategy
-        self.ignored = arguments.ignored_resources
-        self.ignored_groups = arguments.ignored_resource_groups
+    def __init__(self, arguments: Arguments | None = None) -> None:
+        super().__init__(arguments)
+        self.strategy = self.arguments.strategy
         self._score_of, self._score_of_one = _scorers(self.strategy)
 
     def part(self, workload: Workload, index: PlacementIndex) -> Requests:
@@ -272,7 +269,8 @@ class ResourcesFit(Rule[Requests, ResourcesFitState]):
 
     def is_ignored(self, resource: str) -> bool:
         """Whether the configuration excludes this resource from the filter."""
-        listed = resource in self.ignored or resource.partition("/")[0] in self.ignored_groups
+        names, groups = self.arguments.ignored_resources, self.arguments.ignored_resource_groups
+        listed = resource in names or resource.partition("/")[0] in groups
         return listed and may_be_ignored(resource)
 
 

@@ -97,6 +97,7 @@ class Rule(ABC, Generic[Part, State]):
     id: ClassVar[str]
     default_weight: ClassVar[int] = 0
     arguments_type: ClassVar[type[Arguments]] = Arguments
+    arguments: Arguments
     weight: int = 0
     filters: bool = True
     scaling: ClassVar[Scaling] = Scaling.NONE
@@ -104,13 +105,15 @@ class Rule(ABC, Generic[Part, State]):
     documented: ClassVar[tuple[DocumentedReason, ...]] = ()
     lifted_by: ClassVar[LiftedBy]
     follows_workloads: ClassVar[bool] = True  # False: placed workloads do not matter, only targets do
+    prepared_for_targets: ClassVar[bool] = False  # True: the state is prepared again when a target changes
+    prepared_for_owners: ClassVar[bool] = False  # True: the same when the terms that placed workloads own change
     follows_requests: ClassVar[bool] = False  # True: a workload that comes or leaves matters on its own targets
     exempts_assigned: ClassVar[bool] = False  # True: clusters that hold the workload already are not rejected
     silent: ClassVar[bool] = False  # left out of the message that counts reasons
 
     def __init__(self, arguments: Arguments | None = None) -> None:
-        """A rule with arguments takes those of its `arguments_type`, by default the default ones."""
-        del arguments
+        """The arguments are of the rule's `arguments_type`, by default the default ones."""
+        self.arguments = self.arguments_type() if arguments is None else arguments
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -125,11 +128,6 @@ class Rule(ABC, Generic[Part, State]):
     @abstractmethod
     def prepare(self, part: Part, index: PlacementIndex) -> State:
         """The state: the part with everything looked up that does not differ between targets."""
-
-    def is_stale(self, state: State, index: PlacementIndex) -> bool:
-        """Whether the state must be prepared again, beyond what `touched` reports."""
-        del state, index
-        return False
 
     def release(self, state: State, index: PlacementIndex) -> None:
         """Release the terms that `prepare` holds."""

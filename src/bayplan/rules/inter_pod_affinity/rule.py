@@ -53,7 +53,6 @@ from bayplan.rules.rule import (
     common_column,
 )
 
-DEFAULT_ARGUMENTS = InterPodAffinityArguments()
 EVERYWHERE = ("\0everywhere",)  # in place of topology keys: a change that may matter on any target
 
 
@@ -63,7 +62,9 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
     lifted_by = LiftedBy.PEERS
     default_weight = 2
     arguments_type = InterPodAffinityArguments
+    arguments: InterPodAffinityArguments
     reasons_by_code = (AFFINITY_NOT_MATCHED, ANTI_AFFINITY_NOT_MATCHED, EXISTING_ANTI_AFFINITY_NOT_SATISFIED)
+    prepared_for_owners = True
     scaling = Scaling.BY_EXTREMES
     documented: ClassVar[tuple[DocumentedReason, ...]] = (
         DocumentedReason(
@@ -101,10 +102,6 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
             ),
         ),
     )
-
-    def __init__(self, arguments: InterPodAffinityArguments = DEFAULT_ARGUMENTS) -> None:
-        self.hard_weight = arguments.hard_weight
-        self.ignore_preferred_terms_of_existing_pods = arguments.ignore_preferred_terms_of_existing_pods
 
     def part(self, workload: Workload, index: PlacementIndex) -> InterPodAffinityPart:
         affinity = workload.needs.affinity
@@ -150,7 +147,6 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
             tuple(rejecting),
             tuple(scored),
             held,
-            peer_index.generation,
             any(existing.matches is not None for existing in (*rejecting, *scored)),
             BoundedCache(),
         )
@@ -158,17 +154,14 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
     def _scoring_roles(self, part: InterPodAffinityPart, index: PlacementIndex) -> set[Role]:
         """The roles of existing pods' terms that are scored for the pod."""
         has_preferred_terms = part.affinity.preferred or part.affinity.anti_preferred
-        if self.ignore_preferred_terms_of_existing_pods and not has_preferred_terms:
+        if self.arguments.ignore_preferred_terms_of_existing_pods and not has_preferred_terms:
             return set()
         roles = {Role.PREFERRED}
-        if self.hard_weight > 0:
+        if self.arguments.hard_weight > 0:
             roles.add(Role.REQUIRED)
         if index.semantics.soft_anti_affinity_symmetric:
             roles.add(Role.ANTI_PREFERRED)
         return roles
-
-    def is_stale(self, state: InterPodAffinityState, index: PlacementIndex) -> bool:
-        return state.generation != index.peer_index.generation
 
     def release(self, state: InterPodAffinityState, index: PlacementIndex) -> None:
         for entry in state.held:
@@ -191,7 +184,8 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
             codes[rejected_by_existing(existing, at)] = EXISTING_ANTI_AFFINITY_CODE
         for term in state.required_anti_affinity:
             codes[exceeds_limit(term, at)] = ANTI_AFFINITY_CODE
-        state.first_by_term = first_by_term(state)
+        if state.required_affinity:
+            state.first_by_term = first_by_term(state)
         for required, first in zip(state.required_affinity, state.first_by_term, strict=True):
             codes[~meets_affinity(required, at, first=first)] = AFFINITY_CODE
         return codes
@@ -233,7 +227,8 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
         for term in state.required_anti_affinity:
             if term.reach.count_at(slot) > term.use.limit:
                 code = ANTI_AFFINITY_CODE
-        state.first_by_term = first_by_term(state)
+        if state.required_affinity:
+            state.first_by_term = first_by_term(state)
         for required, first in zip(state.required_affinity, state.first_by_term, strict=True):
             if not required.reach.is_present(slot) or not (first or required.reach.count_at(slot)):
                 code = AFFINITY_CODE
@@ -252,7 +247,7 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
         cls = change.member_of
         if cls is None:
             return self._touched_by_others(state, change)
-        if state.first_by_term != first_by_term(state):
+        if state.required_affinity and state.first_by_term != first_by_term(state):
             return ALL  # the first-pod exception begins or ends, on every target
         if not change.slots:  # only on unknown targets
             return None
@@ -295,7 +290,7 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
     def _weight_of(self, rule: OwnerRule) -> int:
         """What one existing pod with this term adds to the score."""
         if rule.role is Role.REQUIRED:
-            return self.hard_weight
+            return self.arguments.hard_weight
         return rule.weight if rule.role is Role.PREFERRED else -rule.weight
 
     def _effects(self, state: InterPodAffinityState, cls: WorkloadClass, index: PlacementIndex) -> tuple[str, ...]:

@@ -79,7 +79,6 @@ class InterPodAffinityState(msgspec.Struct):
     existing_anti_affinity: tuple[ExistingPodTerm, ...]
     existing_scores: tuple[ExistingPodTerm, ...]
     held: list[TermEntry]
-    generation: int
     compares_matches: bool
     effects: BoundedCache[int, tuple[str, ...]]
     first_by_term: tuple[bool, ...] = ()

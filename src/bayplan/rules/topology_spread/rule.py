@@ -47,8 +47,6 @@ LABEL_MISSING = Reason(
     StatusCode.UNRESOLVABLE,
 )
 
-DEFAULT_ARGUMENTS = TopologySpreadArguments()
-
 
 class TopologySpread(Rule[SpreadPart, SpreadState]):
     name = "PodTopologySpread"
@@ -56,6 +54,8 @@ class TopologySpread(Rule[SpreadPart, SpreadState]):
     lifted_by = LiftedBy.PEERS
     default_weight = 2
     arguments_type = TopologySpreadArguments
+    arguments: TopologySpreadArguments
+    prepared_for_targets = True
     scaling = Scaling.BY_ALL
     documented = (
         DocumentedReason(
@@ -77,16 +77,13 @@ class TopologySpread(Rule[SpreadPart, SpreadState]):
         ),
     )
 
-    def __init__(self, arguments: TopologySpreadArguments = DEFAULT_ARGUMENTS) -> None:
-        self.defaults = arguments.defaults
-        self.system = arguments.system
-
     def part(self, workload: Workload, index: PlacementIndex) -> SpreadPart | None:
         del index
         spread = workload.needs.spread
         constraints = spread.constraints
         if not constraints and spread.default_selector is not None:
-            constraints = tuple(msgspec.structs.replace(d, selector=spread.default_selector) for d in self.defaults)
+            defaults = self.arguments.defaults
+            constraints = tuple(msgspec.structs.replace(d, selector=spread.default_selector) for d in defaults)
         if not constraints:
             return None
         self_matching = tuple(c.selector is not None and c.selector.matches(workload.labels) for c in constraints)
@@ -97,7 +94,7 @@ class TopologySpread(Rule[SpreadPart, SpreadState]):
             self_matching,
             msgspec.structs.replace(workload.needs.node_affinity, preferred=None) if honors_affinity else ANY_NODE,
             workload.needs.tolerations if any(c.honors_taints for c in constraints) else (),
-            bool(spread.constraints) or not self.system,
+            bool(spread.constraints) or not self.arguments.system,
         )
 
     def prepare(self, part: SpreadPart, index: PlacementIndex) -> SpreadState:
@@ -114,17 +111,11 @@ class TopologySpread(Rule[SpreadPart, SpreadState]):
         counted_soft = tuple(counted_constraint(pair, scorable, part, index, terms) for pair in soft)
         column = None if soft else common_column((counted.column for counted in counted_hard), index)
         representatives = () if column is None else tuple(column.representatives().tolist())
-        generation = index.targets_generation
-        return SpreadState(
-            counted_hard, counted_soft, scorable, tuple(terms), generation, column, representatives, BoundedCache()
-        )
+        return SpreadState(counted_hard, counted_soft, scorable, tuple(terms), column, representatives, BoundedCache())
 
     def domain_column(self, state: SpreadState, index: PlacementIndex) -> ValueColumn | None:
         del index
         return state.domain_column
-
-    def is_stale(self, state: SpreadState, index: PlacementIndex) -> bool:
-        return state.generation != index.targets_generation
 
     def release(self, state: SpreadState, index: PlacementIndex) -> None:
         for entry in state.terms:

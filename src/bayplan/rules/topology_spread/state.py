@@ -94,7 +94,6 @@ class SpreadState(msgspec.Struct):
     soft: tuple[CountedConstraint, ...]
     scorable: Mask | None
     terms: tuple[TermEntry, ...]
-    generation: int
     domain_column: ValueColumn | None
     representatives: tuple[int, ...]
     effects: BoundedCache[int, tuple[str, ...]]
