@@ -5,7 +5,7 @@ import json
 import pytest
 
 from bayplan.reading import checking
-from bayplan.validating import structure_faults
+from bayplan.validating import structure, structure_faults
 from bayplan.wire import kinds
 
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n"
@@ -13,7 +13,8 @@ POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n"
 
 def findings(kind, text_or_value):
     return [
-        f"{finding.path}: {structure_faults.message(finding)}" for finding in checking.findings(text_or_value, kind)
+        f"{finding.path}: {structure_faults.message(finding)}"
+        for finding in structure.walk(text_or_value, checking.shapes()[kind])
     ]
 
 

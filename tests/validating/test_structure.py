@@ -238,7 +238,8 @@ def test_without_nulls_go_and_msgspec_agree_on_wire_types(data):
 @settings(deadline=None)
 @given(value=WRONG)
 def test_findings_by_the_tables_of_fields_name_everything(value):
-    _name_everything(list(checking.findings({"spec": value, "metadata": {"labels": value, "nam": value}}, "Pod")))
+    pod = {"spec": value, "metadata": {"labels": value, "nam": value}}
+    _name_everything(list(structure.walk(pod, checking.shapes()["Pod"])))
 
 
 def _name_everything(found):

@@ -13,7 +13,7 @@ import msgspec
 
 from bayplan.errors import Fault
 from bayplan.mapping import selectors
-from bayplan.mapping.pods import FINISHED
+from bayplan.mapping.pods import FINISHED, controller_of
 from bayplan.model import labels as label_model
 from bayplan.model.node_selectors import NAME_FIELD
 from bayplan.wire import kinds
@@ -27,7 +27,7 @@ from bayplan.wire.controllers import (
 )
 from bayplan.wire.fleets import Cluster, ResourceBinding, WorkloadRebalancer
 from bayplan.wire.kinds import ApiKind
-from bayplan.wire.meta import ApiObject, ObjectMeta, OwnerReference
+from bayplan.wire.meta import ApiObject
 from bayplan.wire.nodes import Namespace, Node
 from bayplan.wire.placements import PropagationPolicy
 from bayplan.wire.pods import Pod
@@ -84,14 +84,6 @@ class PodInventory(msgspec.Struct):
             self.orphans.setdefault(meta.namespace, []).append((meta.labels or {}, entry))
         else:
             self.owned.setdefault((meta.namespace, owner.kind, owner.name), []).append(entry)
-
-
-def controller_of(metadata: ObjectMeta) -> OwnerReference | None:
-    """The owner that manages the object, as `metav1.GetControllerOf`."""
-    for owner in metadata.owner_references or ():
-        if owner.controller:
-            return owner
-    return None
 
 
 def _required_node(pod: Pod) -> str:

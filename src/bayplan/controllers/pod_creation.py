@@ -49,7 +49,13 @@ def create_missing_pods(inputs: DesiredState, *, progress: Callable[[int], None]
     `progress` receives the number of pods now and then. Raises InputError instead of creating more pods than any
     cluster supports.
     """
-    factory = _PodFactory(inputs, progress)
+    factory = _PodFactory(
+        inputs,
+        progress,
+        PodOwnership(inputs.inventory, inputs.controllers["ReplicaSet"]),
+        taken=set(inputs.inventory.names),
+        claims={(claim.metadata.namespace, claim.metadata.name) for claim in inputs.claims},
+    )
     creators: dict[str, Callable[[Any], None]] = {
         "DaemonSet": factory.daemon_set,
         "ReplicaSet": factory.replicas,  # ReplicaSets adopt pods without an owner before Deployments do
@@ -65,31 +71,35 @@ def create_missing_pods(inputs: DesiredState, *, progress: Callable[[int], None]
     return factory.created
 
 
-class _PodFactory:
-    """Creates the missing pods of one controller after another in `created`."""
+class _PodFactory(msgspec.Struct, eq=False):
+    """
+    Creates the missing pods of one controller after another in `created`.
 
-    def __init__(self, inputs: DesiredState, progress: Callable[[int], None] | None) -> None:
-        self.created = CreatedObjects()
-        self._ownership = PodOwnership(inputs.inventory, inputs.controllers["ReplicaSet"])
-        self._inputs, self._progress = inputs, progress
-        self._taken = set(inputs.inventory.names)
-        self._claims = {(claim.metadata.namespace, claim.metadata.name) for claim in inputs.claims}
+    `taken` are the names of pods, as `namespace/name`; `claims` are the namespaces and names of those in the input.
+    """
+
+    inputs: DesiredState
+    progress: Callable[[int], None] | None
+    ownership: PodOwnership
+    taken: set[str]
+    claims: set[tuple[str, str]]
+    created: CreatedObjects = msgspec.field(default_factory=CreatedObjects)
 
     def replicas(self, controller: AnyController) -> None:
         """Identical pods, as many as are missing."""
-        n_missing = _n_replicas(controller) - sum(member.active for member in self._ownership.members(controller))
+        n_missing = _n_replicas(controller) - sum(member.active for member in self.ownership.members(controller))
         self._check_limit(controller, n_missing)
         self._add_identical(controller, n_missing)
 
     def deployment(self, deployment: Controller) -> None:
-        sets = self._ownership.replica_sets(deployment)
+        sets = self.ownership.replica_sets(deployment)
         if sets:
             newest = max(sets, key=lambda s: s.metadata.creation_timestamp or "")
             n_missing = _n_replicas(deployment) - sum(_n_replicas(s) for s in sets)
             self._check_limit(deployment, n_missing)
             self._add_identical(newest, n_missing)
             return
-        found = self._ownership.members_by_set(deployment)
+        found = self.ownership.members_by_set(deployment)
         n_active = sum(member.active for members in found.values() for member in members)
         # A paused Deployment scales its ReplicaSets but does not create the first one.
         if deployment.spec.paused and not n_active:
@@ -108,7 +118,7 @@ class _PodFactory:
         self._check_limit(controller, _n_replicas(controller))
         for ordinal in range(start, start + _n_replicas(controller)):
             name = f"{meta.name}-{ordinal}"
-            if f"{meta.namespace}/{name}" in self._taken:
+            if f"{meta.namespace}/{name}" in self.taken:
                 continue
             labels = {
                 REVISION_HASH: revision,
@@ -119,7 +129,7 @@ class _PodFactory:
             self._add(_pod(controller, name, labels, spec=pod_spec))
 
     def job(self, job: Controller) -> None:
-        members = self._ownership.members(job)
+        members = self.ownership.members(job)
         n_missing, uid = jobs.n_missing(job, members), _owner_reference(job).uid
         self._check_limit(job, n_missing, "spec.parallelism")
         labels = {
@@ -135,15 +145,15 @@ class _PodFactory:
             mark = {INDEX_KEY: str(index)}
             middle = f"-{index}-"
             base = job.metadata.name[: MAX_BASE_LENGTH - len(middle)] + middle
-            name = next(unique_names(base, self._taken, job.metadata.namespace))
+            name = next(unique_names(base, self.taken, job.metadata.namespace))
             self._add(_pod(job, name, {**labels, **mark}, annotations=mark))
 
     def daemon_set(self, controller: Controller) -> None:
         spec = daemon_sets.with_tolerations(controller.spec.template.spec)
-        served = {member.node for member in self._ownership.members(controller) if member.active}
+        served = {member.node for member in self.ownership.members(controller) if member.active}
         labels = {REVISION_HASH: template_hash(controller.spec.template)}
         names = self._names(controller)
-        for node in self._inputs.nodes:
+        for node in self.inputs.nodes:
             if node.metadata.name not in served and daemon_sets.runs_on(spec, node):
                 bound = daemon_sets.bound_to(spec, node.metadata.name)
                 self._add(_pod(controller, next(names), labels, spec=bound))
@@ -157,17 +167,17 @@ class _PodFactory:
 
     def _add(self, pod: Pod) -> None:
         self.created.pods.append(pod)
-        if self._progress is not None and len(self.created.pods) % PODS_PER_PROGRESS_REPORT == 0:
-            self._progress(len(self.created.pods))
+        if self.progress is not None and len(self.created.pods) % PODS_PER_PROGRESS_REPORT == 0:
+            self.progress(len(self.created.pods))
 
     def _check_limit(self, controller: AnyController, n_missing: int, path: str = "spec.replicas") -> None:
         n_all = len(self.created.pods) + n_missing
         if n_all > MAX_CREATED_PODS:
             message = f"expected at most {MAX_CREATED_PODS:,} pods to be made from controllers in all, got {n_all:,}"
-            raise InputError(self._inputs.fault(controller, message, path))
+            raise InputError(self.inputs.fault(controller, message, path))
 
     def _names(self, controller: AnyController) -> Iterator[str]:
-        return unique_names(f"{controller.metadata.name}-", self._taken, controller.metadata.namespace)
+        return unique_names(f"{controller.metadata.name}-", self.taken, controller.metadata.namespace)
 
     def _with_claims(self, controller: Controller, pod_name: str) -> PodSpec:
         """The template's spec with a volume per claim template; claims that are not in the input are created."""
@@ -178,7 +188,7 @@ class _PodFactory:
             claim = f"{template.metadata.name}-{pod_name}"
             source = PersistentVolumeClaimVolumeSource(claim_name=claim)
             volumes.append(WireVolume(name=template.metadata.name, persistent_volume_claim=source))
-            if (controller.metadata.namespace, claim) not in self._claims:
+            if (controller.metadata.namespace, claim) not in self.claims:
                 self.created.claims.append(_claim(template, controller, claim))
         return msgspec.structs.replace(spec, volumes=volumes)
 

@@ -9,6 +9,7 @@ key is first named.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -41,24 +42,24 @@ class _OwnedTerms(msgspec.Struct):
     n_classes: int = 0
 
 
+@dataclass(slots=True, eq=False)
 class PeerIndex:
     """`generation` changes with the set of owner rules, so that rule states know when to read it again."""
 
-    def __init__(self, semantics: Semantics, column: Callable[[str], ValueColumn]) -> None:
-        self.semantics = semantics
-        self.namespaces: dict[str, Labels] = {}
-        self.records: dict[WorkloadKey, PlacedWorkload] = {}
-        self.generation = 0
-        self.n_owner_rules = 0
-        self.terms = TermTable()
-        self.classes = ClassTable()
-        self.label_sets = LabelSets()
-        # Called with the rows in the pod table of workloads that change their class, and the id of the new class.
-        self.moved: Callable[[list[int], int], None] | None = None
-        self._column = column
-        self._owned: dict[tuple[str, AffinityTerms], _OwnedTerms] = {}
-        self._visible: BoundedCache[tuple[VisibleLabels, frozenset[str]], VisibleLabels] = BoundedCache()
-        self._visible_generation = -1
+    semantics: Semantics
+    _column: Callable[[str], ValueColumn]
+    namespaces: dict[str, Labels] = field(default_factory=dict)
+    records: dict[WorkloadKey, PlacedWorkload] = field(default_factory=dict)
+    generation: int = 0
+    n_owner_rules: int = 0
+    terms: TermTable = field(default_factory=TermTable)
+    classes: ClassTable = field(default_factory=ClassTable)
+    label_sets: LabelSets = field(default_factory=LabelSets)
+    # Called with the rows in the pod table of workloads that change their class, and the id of the new class.
+    moved: Callable[[list[int], int], None] | None = None
+    _owned: dict[tuple[str, AffinityTerms], _OwnedTerms] = field(default_factory=dict)
+    _visible: BoundedCache[tuple[VisibleLabels, frozenset[str]], VisibleLabels] = field(default_factory=BoundedCache)
+    _visible_generation: int = -1
 
     # Queries
 

@@ -34,7 +34,7 @@ from bayplan.validating.affinity import AFFINITY_ANNOTATION, AnnotatedAffinity
 from bayplan.validating.fields import Field
 from bayplan.wire import kinds
 from bayplan.wire.controllers import Controller, PriorityClass, ReplicationController, Service
-from bayplan.wire.meta import OwnerReference, Quantities
+from bayplan.wire.meta import ObjectMeta, OwnerReference, Quantities
 from bayplan.wire.pods import (
     Affinity,
     Container,
@@ -109,8 +109,8 @@ def workload_of(pod: Pod, spread_context: SpreadContext | None = None) -> Worklo
     claims = _claims(pod) if spec.volumes else None
     if claims is not None:
         needs = msgspec.structs.replace(needs, claims=claims)
-    owners = meta.owner_references
-    controller = _controller(owners) if owners else None
+    owner = controller_of(meta) if meta.owner_references else None
+    controller = None if owner is None else _controller_reference(owner.api_version, owner.kind, owner.name)
     needs = _with_default_spread(needs, labels, namespace, controller, context)
     return Workload(
         namespace=namespace,
@@ -138,13 +138,15 @@ def with_spread_context(workload: Workload, context: SpreadContext) -> Workload:
     return workload if needs is workload.needs else msgspec.structs.replace(workload, needs=needs)
 
 
-def _controller(owners: Iterable[OwnerReference]) -> ControllerReference | None:
-    """The controlling owner, shared by its pods; None if the pod is owned by no controller."""
-    owner = next((owner for owner in owners if owner.controller), None)
-    return None if owner is None else _controller_reference(owner.api_version, owner.kind, owner.name)
+def controller_of(metadata: ObjectMeta) -> OwnerReference | None:
+    """The owner that manages the object, as `metav1.GetControllerOf`."""
+    for owner in metadata.owner_references or ():
+        if owner.controller:
+            return owner
+    return None
 
 
-_controller_reference = memoised(16384)(ControllerReference)
+_controller_reference = memoised(16384)(ControllerReference)  # one for all pods of a controller
 
 
 def _is_preempted(pod: Pod) -> bool:
@@ -170,23 +172,13 @@ def _with_default_spread(
     controller: ControllerReference | None,
     context: SpreadContext,
 ) -> Needs:
-    """The needs with the selector of default spread constraints, which apply only if the pod has none of its own."""
+    """
+    The needs with the selector of default spread constraints, which apply only if the pod has none of its own.
+
+    The selector joins those of the pod's Services and its controller; without either there are no constraints.
+    """
     if needs.spread.constraints or not (context.services or context.controllers):
         return needs
-    selector = _default_selector(labels, namespace, controller, context)
-    return needs if selector is None else _spread_by_default(needs, selector)
-
-
-@memoised(16384)
-def _spread_by_default(needs: Needs, selector: label_model.Selector) -> Needs:
-    """Cached, so that pods of one template share their needs."""
-    return msgspec.structs.replace(needs, spread=SpreadRequirements(default_selector=selector))
-
-
-def _default_selector(
-    labels: label_model.Labels, namespace: str, controller: ControllerReference | None, context: SpreadContext
-) -> label_model.Selector | None:
-    """The selector of default spread constraints, from the pod's Services and its controller; None without either."""
     merged: dict[str, str] = {}
     for service in context.services.get(namespace, ()):
         selector = service.spec.selector or {}
@@ -197,7 +189,13 @@ def _default_selector(
         selected = context.controllers.get((controller.kind, namespace, controller.name))
         if selected is not None:
             required += selected.requirements
-    return label_model.selector_of(required) if required else None
+    return _spread_by_default(needs, label_model.selector_of(required)) if required else needs
+
+
+@memoised(16384)
+def _spread_by_default(needs: Needs, selector: label_model.Selector) -> Needs:
+    """Cached, so that pods of one template share their needs."""
+    return msgspec.structs.replace(needs, spread=SpreadRequirements(default_selector=selector))
 
 
 def _shape(pod: Pod) -> bytes:
@@ -232,6 +230,7 @@ def _needs(shape: bytes) -> tuple[Needs, str]:
         (None, "") if annotation is None else annotated_affinity({AFFINITY_ANNOTATION: annotation}, labels)
     )
     containers = [*(spec.init_containers or ()), *(spec.containers or ())]
+    sidecars = [container for container in spec.init_containers or () if container.restart_policy == "Always"]
     images = [*(c.image for c in containers), *(v.image.reference for v in spec.volumes or () if v.image is not None)]
     needs = Needs(
         requests=requests_of(pod),
@@ -239,7 +238,12 @@ def _needs(shape: bytes) -> tuple[Needs, str]:
         node_affinity=selectors.node_affinity_of(
             spec.affinity.node_affinity if spec.affinity else None, spec.node_selector
         ),
-        host_ports=_host_ports(spec),
+        host_ports=tuple(
+            HostPort(port.protocol or "TCP", port.host_port, port.host_ip or ANY_ADDRESS)
+            for container in (*(spec.containers or ()), *sidecars)
+            for port in container.ports or ()
+            if port.host_port > 0
+        ),
         # Nodes report images with a tag.
         images=Images(
             tuple(name if name.rfind(":") > name.rfind("/") else f"{name}:latest" for name in images), len(containers)
@@ -248,16 +252,6 @@ def _needs(shape: bytes) -> tuple[Needs, str]:
         affinity=affinity_terms(spec.affinity, annotated, labels),
     )
     return needs, fault
-
-
-def _host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
-    sidecars = [container for container in spec.init_containers or () if container.restart_policy == "Always"]
-    return tuple(
-        HostPort(port.protocol or "TCP", port.host_port, port.host_ip or ANY_ADDRESS)
-        for container in (*(spec.containers or ()), *sidecars)
-        for port in container.ports or ()
-        if port.host_port > 0
-    )
 
 
 def spread_constraint(written: TopologySpreadConstraint, labels: label_model.Labels) -> SpreadConstraint:

@@ -57,16 +57,12 @@ def place(workload: Workload, engine: Engine, *, ranked: bool = True) -> PodPlac
 def put_on(index: PlacementIndex, workload: Workload, slot: int) -> str:
     """Add a workload to the target of a slot, as it is once bound; returns the name of the target."""
     target = index.slots.at(slot)
-    index.add(bound(workload, target.labels), target.name)
+    # Since Kubernetes 1.35, a bound pod carries the zone and region labels of its node.
+    copied = {key: target.labels[key] for key in (ZONE, REGION) if key in target.labels}
+    if copied:
+        workload = msgspec.structs.replace(workload, labels={**workload.labels, **copied})
+    index.add(workload, target.name)
     return target.name
-
-
-def bound(workload: Workload, node_labels: dict[str, str]) -> Workload:
-    """The workload once bound: since Kubernetes 1.35 it carries the zone and region labels of its node."""
-    copied = {key: node_labels[key] for key in (ZONE, REGION) if key in node_labels}
-    if not copied:
-        return workload
-    return msgspec.structs.replace(workload, labels={**workload.labels, **copied})
 
 
 def fit_failure_of(workload: Workload, engine: Engine) -> FitFailure:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import importlib.resources
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import msgspec
 
@@ -18,7 +18,7 @@ from bayplan.errors import Fault
 from bayplan.reading import json_documents
 from bayplan.reading.documents import Document
 from bayplan.validating import structure, structure_faults
-from bayplan.validating.structure import Finding, Problem
+from bayplan.validating.structure import Problem
 from bayplan.wire.pods import OWN_TERM_FIELDS
 
 _TABLES = ("field_table.json", "karmada_field_table.json")
@@ -75,7 +75,7 @@ def check(document: Document, *, types_only: bool = False) -> list[Fault]:
     root = document.root if document.root is not None else json_documents.root_of(document)
     faults = [
         document.fault(structure_faults.message(finding), finding.path)
-        for finding in findings(root, document.kind)
+        for finding in structure.walk(root, shapes().get(document.kind, structure.ANYTHING))
         if not (types_only and finding.problem is Problem.UNKNOWN_FIELD)
     ]
     if document.root is None and not types_only:
@@ -83,14 +83,9 @@ def check(document: Document, *, types_only: bool = False) -> list[Fault]:
     return faults
 
 
-def findings(value: object, type_name: str) -> Iterator[Finding]:
-    """What in the value does not fit the type of this name, in written order; nothing if the tables lack the type."""
-    return structure.walk(value, _shapes().get(type_name, structure.ANYTHING))
-
-
 @functools.cache
-def _shapes() -> Mapping[str, structure.Shape]:
-    """The shapes of all types in the tables, by name."""
+def shapes() -> Mapping[str, structure.Shape]:
+    """The shapes of all types in the tables, by name; a type that the tables lack is not checked."""
     table = field_table()
     records = {name: structure.Record({}, closed=True) for name in table}
 

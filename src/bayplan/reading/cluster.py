@@ -33,17 +33,16 @@ _EMPTY_TOPOLOGY_KEY = ('Invalid value: "":', "Required value: can not be empty")
 _MAX_NAMES_SHOWN = 3
 
 
-class PodSink:
+class PodSink(msgspec.Struct, eq=False):
     """
     Receives pods as they are read. Running pods are reduced at once, pending pods are kept as written.
 
     `priority_class_of` has the priority classes of running pods that were written by hand, without a priority.
     """
 
-    def __init__(self) -> None:
-        self.running: list[tuple[Workload, str]] = []
-        self.pending: list[Pod] = []
-        self.priority_class_of: dict[WorkloadKey, str] = {}
+    running: list[tuple[Workload, str]] = []
+    pending: list[Pod] = []
+    priority_class_of: dict[WorkloadKey, str] = {}
 
     def __call__(self, pod: Pod) -> None:
         if pod.status.phase in pods.FINISHED:
@@ -125,7 +124,8 @@ def cluster_of(
     index = PlacementIndex(semantics, seed)
     for namespace in inputs.namespaces:
         index.set_namespace(namespace.metadata.name, namespace.metadata.labels or {})
-    add_storage(inputs, index, created.claims, _default_class(inputs))
+    defaults = (c for c in inputs.storage_classes if (c.metadata.annotations or {}).get(IS_DEFAULT_CLASS) == "true")
+    add_storage(inputs, index, created.claims, default_class=next((c.metadata.name for c in defaults), ""))
     for node in inputs.nodes:
         index.add_target(targets.target_of_node(node))
     for workload, target in _prioritised(sink, spread_context):
@@ -165,17 +165,6 @@ def _prioritised(sink: PodSink, context: pods.SpreadContext) -> Iterator[tuple[W
             yield msgspec.structs.replace(workload, priority=priority), target
         else:
             yield workload, target
-
-
-def _default_class(inputs: Inputs) -> str:
-    return next(
-        (
-            c.metadata.name
-            for c in inputs.storage_classes
-            if (c.metadata.annotations or {}).get(IS_DEFAULT_CLASS) == "true"
-        ),
-        "",
-    )
 
 
 def add_storage(

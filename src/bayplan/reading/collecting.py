@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import msgspec
@@ -21,7 +22,7 @@ from bayplan.reading import checking, json_documents
 from bayplan.reading.documents import Document
 from bayplan.validating import structure_faults
 from bayplan.wire import conversion, kinds
-from bayplan.wire.kinds import ApiKind, GroupKind, KindHandling, WireType
+from bayplan.wire.kinds import ApiKind, GroupKind, KindHandling, Trait, WireType
 from bayplan.wire.meta import ApiObject
 
 Sink = Callable[[Any], None]
@@ -59,6 +60,7 @@ class Inputs(DesiredState, kw_only=True):
         return super().fault(owner, message, path) if document is None else document.fault(message, path)
 
 
+@dataclass(slots=True, eq=False, kw_only=True)
 class Collector:
     """
     Stores objects in `inputs` or passes them to the sink for their group and kind; faults are appended to `faults`.
@@ -67,14 +69,18 @@ class Collector:
     cluster's: they were not written by hand, and objects of the files replace them.
     """
 
-    def __init__(self, *, namespace: str, strict: bool, sinks: Mapping[GroupKind, Sink]) -> None:
-        self.inputs = Inputs()
-        self.faults: list[Fault] = []
-        self._namespace, self._strict, self._sinks = namespace, strict, sinks
-        self._cluster_wide_templates = kinds.cluster_wide_templates()
-        self._files: list[str] = []
-        self._places: dict[str, int] = {}
-        self.is_live = False
+    namespace: str
+    strict: bool
+    sinks: Mapping[GroupKind, Sink]
+    inputs: Inputs = field(default_factory=Inputs)
+    faults: list[Fault] = field(default_factory=list)
+    is_live: bool = False
+    _files: list[str] = field(default_factory=list)
+    _places: dict[str, int] = field(default_factory=dict)
+    # Kinds that a fleet only propagates, by name and in any group. Unknown kinds count as namespaced.
+    _cluster_wide_templates: frozenset[str] = field(
+        default_factory=lambda: frozenset(r.kind for r in kinds.having(Trait.CLUSTER_WIDE) if r.wire_type is None)
+    )
 
     def add(self, item: Document | Fault) -> None:
         """Store one object, or record one fault."""
@@ -82,7 +88,7 @@ class Collector:
             self.faults.append(item)
             return
         if item.typed is not None:  # a pod of a dump, already decoded and with nothing to check
-            item.namespace = item.typed.metadata.namespace = item.namespace or self._namespace
+            item.namespace = item.typed.metadata.namespace = item.namespace or self.namespace
             if self._is_first(item):
                 self._store(item, item.typed, _POD)
             return
@@ -92,17 +98,17 @@ class Collector:
         elif handling.row is None or handling.wire_type is None:
             self._skip(item, handling)
         else:
-            item.namespace = "" if handling.row.cluster_wide else item.namespace or self._namespace
+            item.namespace = "" if handling.row.cluster_wide else item.namespace or self.namespace
             self._decode(item, handling.row, handling.wire_type)
 
     def _skip(self, document: Document, handling: KindHandling) -> None:
         row = handling.row
-        sink = None if row is None else self._sinks.get(row.key)
+        sink = None if row is None else self.sinks.get(row.key)
         if sink is None:
             self.inputs.skipped[document.kind] += 1
         # The pods of a CronJob are not created, but its misspelt fields are reported.
         has_template = row is not None and row.pod_path
-        if has_template and self._strict and not document.server_made and not self.is_live:
+        if has_template and self.strict and not document.server_made and not self.is_live:
             self.faults.extend(checking.check(document))
         if handling.template and document.name:
             self._keep_template(document)
@@ -114,7 +120,7 @@ class Collector:
         if document.kind in self._cluster_wide_templates:
             document.namespace = ""
         elif not document.server_made:  # an object that a server returns without a namespace is cluster-wide
-            document.namespace = document.namespace or self._namespace
+            document.namespace = document.namespace or self.namespace
         try:
             found = decode(document, ApiObject)
         except json_documents.UNDECODABLE as error:
@@ -132,7 +138,7 @@ class Collector:
 
     def _decode(self, document: Document, row: ApiKind, wire_type: WireType) -> None:
         """Decode the object, give it the name and namespace that it will have in the cluster, and store it."""
-        is_handwritten = self._strict and not document.server_made and not self.is_live
+        is_handwritten = self.strict and not document.server_made and not self.is_live
         try:
             found = (is_handwritten and checking.check(document)) or decode(document, wire_type)
         except json_documents.UNDECODABLE as error:
@@ -175,7 +181,7 @@ class Collector:
     def _store(self, document: Document, found: Any, row: ApiKind) -> None:
         if row is _POD:
             self.inputs.inventory.add(found)
-        sink = self._sinks.get(row.key)
+        sink = self.sinks.get(row.key)
         if sink is None:
             self.inputs.list_of(row).append(found)
         else:

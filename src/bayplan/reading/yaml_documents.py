@@ -173,7 +173,14 @@ class _Composer:
         before = self._n_nodes
         self._n_nodes += 1
         if kind is yaml.ScalarEvent:
-            value = self._scalar(event)
+            try:
+                if event.tag is not None:
+                    value = tagged(event.tag, event.value)
+                else:
+                    value = plain(event.value) if event.implicit[0] else str(event.value)
+            except ValueError as error:
+                value = None
+                self._add_fault(str(error), event.start_mark.line + 1)
         elif depth > MAX_DEPTH:
             raise _UnreadableError(f"nested more than {MAX_DEPTH} levels deep", event.start_mark.line + 1)
         elif kind is yaml.MappingStartEvent:
@@ -230,15 +237,6 @@ class _Composer:
         if isinstance(key, bool):
             return "true" if key else "false"
         return f"{key:g}" if isinstance(key, float) else str(key)
-
-    def _scalar(self, event: Any) -> Scalar:
-        try:
-            if event.tag is not None:
-                return tagged(event.tag, event.value)
-            return plain(event.value) if event.implicit[0] else str(event.value)
-        except ValueError as error:
-            self._add_fault(str(error), event.start_mark.line + 1)
-            return None
 
     def _alias(self, event: Any) -> Any:
         line = event.start_mark.line + 1

@@ -49,7 +49,10 @@ def validate(obj: dict[str, object]) -> list[Cause]:
     if row is not None and Trait.HAS_PLACEMENT in row.traits:
         return found
     # An object without a placement of its own may be a resource template with a placement annotation.
-    extensions = placement_annotation.validate_extensions(field["metadata"])
+    metadata = field["metadata"]
+    if placement_annotation.PLACEMENT_ANNOTATION not in metadata["annotations"].names():
+        return found
+    extensions = placement_annotation.validate_extensions(metadata)
     return found + [cause for cause in extensions if cause not in found]
 
 

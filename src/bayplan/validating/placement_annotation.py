@@ -29,8 +29,6 @@ def validate_extensions(metadata: Field, placement: Field | None = None) -> list
 
     `placement` is None for a resource template, whose placement is another object's.
     """
-    if placement is None and PLACEMENT_ANNOTATION not in metadata["annotations"].names():
-        return []
     annotation, found = _parse(metadata["annotations"], None if placement is None else _mapping(placement.value))
     if found and annotation is None:
         return found

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
 from bayplan.model import quantities
-from bayplan.validating import fields, go_text, names
+from bayplan.validating import fields, go_text, names, structure
 from bayplan.validating.fields import Cause, Field
 
 STANDARD = frozenset({
@@ -31,6 +31,8 @@ NOT_INTEGER = "must be an integer"
 NO_LIMIT = "Limit must be set for non overcommitable resources"
 PAGES_ALONE = "HugePages require cpu or memory"
 NO_QUANTITY = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+
+is_quantity = structure.Quantity().fits  # whether an API server could parse the value
 
 
 def unparsable_quantities(spec: Field) -> list[Cause]:
@@ -141,14 +143,3 @@ def _is_extended(name: str) -> bool:
 def _written(amount: Field) -> str | float:
     """The amount as written; null is 0, as in Go."""
     return amount.value if isinstance(amount.value, str | int | float) else 0
-
-
-def is_quantity(value: object) -> bool:
-    """Whether an API server could parse the value as a quantity."""
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        return False
-    try:
-        quantities.parse(value)
-    except quantities.QuantityError:
-        return False
-    return True

@@ -84,15 +84,13 @@ class Whole(Shape, frozen=True, eq=False):
     from_float: bool = False
 
     def fits(self, value: Any) -> bool:
-        if not self.is_integer(value):
+        if isinstance(value, float):
+            is_integer = self.from_float and value.is_integer()
+        else:
+            is_integer = isinstance(value, int) and not isinstance(value, bool)
+        if not is_integer:
             return False
         return (self.least is None or value >= self.least) and (self.most is None or value <= self.most)
-
-    def is_integer(self, value: object) -> bool:
-        """Whether the value is an integer, in the range or not."""
-        if isinstance(value, float):
-            return self.from_float and value.is_integer()
-        return isinstance(value, int) and not isinstance(value, bool)
 
 
 class Quantity(Shape, frozen=True, eq=False):
@@ -259,7 +257,7 @@ def _walk_record(
 def _mismatch(path: str, shapes: tuple[Shape, ...], value: object) -> Finding:
     """An integer where an integer was expected is out of its range; anything else is of a wrong type."""
     for one in shapes:
-        if isinstance(one, Whole) and one.is_integer(value):
+        if isinstance(one, Whole) and Whole(from_float=one.from_float).fits(value):
             return Finding(path, Problem.OUT_OF_RANGE, (one,), value)
     return Finding(path, Problem.WRONG_TYPE, shapes, value)
 
@@ -292,18 +290,15 @@ def _shape(info: inspect.Type, known: dict[type, Record]) -> Shape:
             return MapOf(_shape(info.value_type, known))
         case inspect.UnionType():
             return Either(tuple(_shape(one, known) for one in info.types))
+        case inspect.StructType() if info.cls in known:
+            return known[info.cls]
         case inspect.StructType():
-            return _record(info, known)
+            required = frozenset(field.encode_name for field in info.fields if field.required)
+            # Known before its fields are, because a type may contain itself.
+            known[info.cls] = record = Record({}, required, info.forbid_unknown_fields)
+            record.fields.update((field.encode_name, _shape(field.type, known)) for field in info.fields)
+            return record
     return ANYTHING
-
-
-def _record(info: inspect.StructType, known: dict[type, Record]) -> Record:
-    if info.cls not in known:
-        required = frozenset(field.encode_name for field in info.fields if field.required)
-        # Known before its fields are, because a type may contain itself.
-        known[info.cls] = record = Record({}, required, info.forbid_unknown_fields)
-        record.fields.update((field.encode_name, _shape(field.type, known)) for field in info.fields)
-    return known[info.cls]
 
 
 def nearest(name: str, known: Iterable[str], *, cutoff: float, fold_case: bool) -> str:

@@ -35,10 +35,7 @@ WireType = type[ApiObject]
 GroupKind = tuple[str, str]
 TEMPLATE, CRON_TEMPLATE = ("spec", "template"), ("spec", "jobTemplate", "spec", "template")
 CONTROLLERS = "controllers"
-
-
-def is_karmada(group: str) -> bool:
-    return group.endswith(".karmada.io")
+_KARMADA = ".karmada.io"  # how its API groups end
 
 
 class Trait(enum.Flag):
@@ -101,7 +98,7 @@ class ApiKind(msgspec.Struct, frozen=True):
         put(self, "key", (self.group, self.kind))
         put(self, "api_version", f"{self.group}/{self.version}" if self.group else self.version)
         put(self, "cluster_wide", Trait.CLUSTER_WIDE in self.traits)
-        put(self, "is_karmada", is_karmada(self.group))
+        put(self, "is_karmada", self.group.endswith(_KARMADA))
 
 
 _WIDE, _DECIDES, _SPREADS = Trait.CLUSTER_WIDE, Trait.DECIDES, Trait.DECIDES | Trait.SPREADS
@@ -244,16 +241,6 @@ def propagated() -> list[ApiKind]:
     return [row for row in decoded() if not row.is_karmada and Trait.TARGET not in row.traits]
 
 
-def cluster_wide_templates() -> frozenset[str]:
-    """The names of cluster-wide kinds that a fleet only propagates, in any group. Unknown kinds count as namespaced."""
-    return frozenset(row.kind for row in having(Trait.CLUSTER_WIDE) if row.wire_type is None)
-
-
-def own_groups() -> frozenset[str]:
-    """The API groups of Kubernetes' kinds that are decoded; another group may reuse any of their names."""
-    return FORMER_GROUPS.union(row.group for row in decoded() if not row.is_karmada)
-
-
 class KindHandling(msgspec.Struct, frozen=True):
     """
     What to do with objects of a kind: decode them as `wire_type`, reject them for `problem`, or (neither) skip them.
@@ -275,7 +262,11 @@ def handling_of(api_version: str, kind: str) -> KindHandling:
         missing = "kind" if not kind else "apiVersion"
         return KindHandling(problem="expected an object with apiVersion and kind", path=missing)
     group = api_version.rpartition("/")[0]
-    is_own, of_karmada = group in own_groups(), is_karmada(group)
+    of_karmada = group.endswith(_KARMADA)
+    # Any other group may reuse the names of Kubernetes' kinds.
+    is_own = group in FORMER_GROUPS or any(
+        row.group == group and row.wire_type is not None and not row.is_karmada for row in KINDS.values()
+    )
     # Readers unpack lists before this point; a list that is left has no items.
     if kind.endswith("List") and (is_own or of_karmada):
         return KindHandling(problem="expected a list", path="items")
