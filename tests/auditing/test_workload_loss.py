@@ -42,7 +42,7 @@ def index_of(nodes, placed):
     for target in nodes:
         index.add_target(target)
     for workload, where in placed:
-        index.add(place_pods.bound(workload, index.slots.at(index.slots.by_name[where]).labels), where)
+        place_pods.put_on(index, workload, index.slots.by_name[where])
     return index
 
 

@@ -79,7 +79,7 @@ def test_every_rule_takes_its_own_arguments():
 def test_default_spread_constraints():
     """Both ScheduleAnyway: host name with maxSkew 3, zone with maxSkew 5."""
     (spread,) = [rule for rule in profiles.pod_rules() if rule.name == "PodTopologySpread"]
-    assert [(each.topology_key, each.max_skew, each.hard) for each in spread.defaults] == [
+    assert [(each.topology_key, each.max_skew, each.hard) for each in spread.arguments.defaults] == [
         ("kubernetes.io/hostname", 3, False),
         ("topology.kubernetes.io/zone", 5, False),
     ]
