@@ -123,6 +123,11 @@ class Reach(msgspec.Struct, eq=False):
                 by_slot[self.slots_sharing_domains(slot)] += count
         return by_slot[at]
 
+    def exceeds(self, limit: int, at: At) -> Mask:
+        """Which targets share a domain with more counted workloads than the limit of a term, which is 0 upstream."""
+        exceeded: Mask = self.counts(at) > limit
+        return exceeded
+
     def count_at(self, slot: int) -> int:
         """The count for one target."""
         if len(self.columns) > 1:

@@ -22,7 +22,6 @@ from bayplan.rules.inter_pod_affinity import (
     InterPodAffinity,
     InterPodAffinityPart,
     InterPodAffinityState,
-    exceeds_limit,
     first_by_term,
     meets_affinity,
     rejected_by_existing,
@@ -59,7 +58,7 @@ class _WorkloadTerms(InterPodAffinity):
                 peers = peer_index.all_peers(required.term)
                 found.append(Failure(self.id, NO_PEER.text, term=required.use.source.path, peers=peers))
         for term in state.required_anti_affinity:
-            if exceeds_limit(term, at)[0]:
+            if term.reach.exceeds(term.use.limit, at)[0]:
                 peers = peer_index.peers(term.use.term, term.reach.slots_sharing_domains(slot).tolist())
                 domain = _domain(term.reach, slot)
                 found.append(Failure(self.id, PEER.text, term=term.use.source.path, domain=domain, peers=peers))

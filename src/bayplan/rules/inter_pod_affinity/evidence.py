@@ -15,7 +15,6 @@ from bayplan.rules.inter_pod_affinity.state import (
     ExistingPodTerm,
     InterPodAffinityState,
     RequiredAffinity,
-    exceeds_limit,
     first_by_term,
     meets_affinity,
     rejected_by_existing,
@@ -35,7 +34,9 @@ def failures(state: InterPodAffinityState, slot: int, index: PlacementIndex) -> 
         if not meets_affinity(required, at, first=first)[0]
     ]
     anti_affinity = [
-        _anti_affinity_failure(term, slot, index) for term in state.required_anti_affinity if exceeds_limit(term, at)[0]
+        _anti_affinity_failure(term, slot, index)
+        for term in state.required_anti_affinity
+        if term.reach.exceeds(term.use.limit, at)[0]
     ]
     existing = [
         _existing_failure(term, slot, index)

@@ -13,7 +13,6 @@ from bayplan.rules.inter_pod_affinity.evidence import show_term
 from bayplan.rules.inter_pod_affinity.state import (
     CountedTerm,
     InterPodAffinityState,
-    exceeds_limit,
     first_by_term,
     meets_affinity,
     rejected_by_existing,
@@ -32,7 +31,7 @@ def alternatives(
             terms = (required.use.source,) if required.term == required.use.term else workload.needs.affinity.required
             found.append([*_drop_terms(terms), *_label_for(required.reach, slot, index)])
     for own in state.required_anti_affinity:
-        if exceeds_limit(own, at)[0]:
+        if own.reach.exceeds(own.use.limit, at)[0]:
             peers = index.peer_index.peers(own.use.term, own.reach.slots_sharing_domains(slot).tolist())
             found.append([*_drop_terms((own.use.source,)), *_raise_limit(own, len(peers)), *move_pods(peers)])
     for existing in state.existing_anti_affinity:

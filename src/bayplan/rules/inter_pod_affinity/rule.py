@@ -34,7 +34,6 @@ from bayplan.rules.inter_pod_affinity.state import (
     InterPodAffinityPart,
     InterPodAffinityState,
     RequiredAffinity,
-    exceeds_limit,
     first_by_term,
     meets_affinity,
     rejected_by_existing,
@@ -183,7 +182,7 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
         for existing in state.existing_anti_affinity:
             codes[rejected_by_existing(existing, at)] = EXISTING_ANTI_AFFINITY_CODE
         for term in state.required_anti_affinity:
-            codes[exceeds_limit(term, at)] = ANTI_AFFINITY_CODE
+            codes[term.reach.exceeds(term.use.limit, at)] = ANTI_AFFINITY_CODE
         if state.required_affinity:
             state.first_by_term = first_by_term(state)
         for required, first in zip(state.required_affinity, state.first_by_term, strict=True):

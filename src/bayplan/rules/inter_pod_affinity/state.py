@@ -103,12 +103,6 @@ def first_by_term(state: InterPodAffinityState) -> tuple[bool, ...]:
     return (first,) * len(terms)
 
 
-def exceeds_limit(term: CountedTerm, at: At) -> Mask:
-    """Where the domain holds more matches of a required anti-affinity term than its limit, which is 0 upstream."""
-    exceeded: Mask = term.reach.counts(at) > term.use.limit
-    return exceeded
-
-
 def rejected_by_existing(existing: ExistingPodTerm, at: At) -> Mask:
     """Where the pod would give an owner of the anti-affinity term more matches than its limit allows."""
     rule = existing.rule
