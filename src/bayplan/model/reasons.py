@@ -39,11 +39,8 @@ class Reason(msgspec.Struct, frozen=True):
 
     def filled(self, **values: str) -> Reason:
         """The reason with a value for each placeholder."""
-
-        def value(placeholder: re.Match[str]) -> str:
-            return values[placeholder[0][1:-1]]
-
-        return Reason(PLACEHOLDER.sub(value, self.id), PLACEHOLDER.sub(value, self.text), self.status)
+        id_, text = (PLACEHOLDER.sub(lambda one: values[one[0][1:-1]], given) for given in (self.id, self.text))
+        return Reason(id_, text, self.status)
 
 
 class DocumentedReason(msgspec.Struct, frozen=True):
