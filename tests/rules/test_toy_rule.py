@@ -1,19 +1,19 @@
-"""A rule is one class: added to a table, it filters, scores, explains, proposes, requeues and preempts."""
+"""A rule is one class in a table: it filters, scores, explains, proposes, requeues, preempts and is configured."""
 
+import importlib
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from bayplan import schedule_pod
-from bayplan.cli import reason_pages
+from bayplan.cli import main, reason_pages
 from bayplan.engine import filtering
 from bayplan.engine.engine import Engine
+from bayplan.errors import InputError
 from bayplan.explaining import explanation, fit_error
-from bayplan.indexing.journal import ChangeType
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.indexing.slots import ALL
-from bayplan.model.reasons import DocumentedReason, Reason, StatusCode
+from bayplan.model.semantics import DESIGN, UPSTREAM
 from bayplan.model.targets import Target, TargetName
 from bayplan.model.volumes import Volume
 from bayplan.model.workloads import Needs, Requests, Workload
@@ -21,83 +21,49 @@ from bayplan.preempting import dry_run, preemption
 from bayplan.queueing.nominations import Nominations
 from bayplan.queueing.pending_pod import PendingPod
 from bayplan.queueing.unschedulable_pods import UnschedulablePods
-from bayplan.rules import profiles, remedies
-from bayplan.rules.evictions import CapacityConstraint, EvictionEffect
-from bayplan.rules.rule import Failure, LiftedBy, PartRule, SharedDomains
+from bayplan.reading import scheduler_config
+from bayplan.rules import profiles
+from bayplan.rules.rule import Failure
+from rules.shorthand import check_evidence, checked
+from rules.toy_rule import LICENCE, RACK, CountedRackLicences, RackLicences
 
-LICENCE, RACK = "example.com/licence", "rack"
-
-
-def needs_licence(workload):
-    return LICENCE in dict(workload.needs.requests.amounts)
+NAME = RackLicences.name
 
 
-class RackLicences(PartRule[str]):
-    """A rack has licences for so many pods, and racks with more licences left are preferred."""
-
-    name = "RackLicences"
-    id = "rack-licences"
-    weight = 5
-    lifted_by = LiftedBy.PEERS
-    NONE_LEFT = Reason("licences", "node(s) were in racks without a licence left", StatusCode.UNSCHEDULABLE)
-    reasons_by_code = (NONE_LEFT,)
-    documented = (DocumentedReason(NONE_LEFT, means="All licences of the rack are in use.", to_do="Buy more."),)
-
-    def __init__(self, n_licences=2):
-        self.n_licences = n_licences
-
-    def part(self, workload, index):
-        return "one licence" if needs_licence(workload) else None
-
-    def reject(self, state, index, at):
-        return (self.left(index)[at] <= 0).astype(np.int64)
-
-    def score(self, state, index, at):
-        return self.left(index)[at]
-
-    def touched(self, state, change, index):
-        if change.workload is None:
-            return ALL
-        return SharedDomains((RACK,), change.slots) if needs_licence(change.workload) else None
-
-    def evidence(self, state, workload, slot, index):
-        rack, users = index.slots.at(slot).labels[RACK], self.users(slot, index)
-        return [Failure(self.id, self.NONE_LEFT.text, detail="all in use", domain=f"{RACK}={rack}", peers=users)]
-
-    def remedies(self, state, workload, slot, index):
-        return [[each for user in self.users(slot, index) for each in remedies.move_pods((user,))]]
-
-    def may_lift(self, state, rejected, change, index):
-        return change.type is ChangeType.WORKLOAD_REMOVED and needs_licence(change.workload)
-
-    def left(self, index):
-        alive = np.flatnonzero(index.slots.alive)
-        left = np.zeros(index.slots.capacity, np.int64)
-        left[alive] = [self.n_licences - len(self.users(slot, index)) for slot in alive.tolist()]
-        return left
-
-    def users(self, slot, index):
-        column = index.column(RACK)
-        keys = [key for other in column.slots_in(column.at[slot]).tolist() for key in index.workloads_on(other)]
-        return tuple(key for key in keys if needs_licence(index.records[key].workload))
-
-
-def pod(name, *, licence=True, priority=0):
-    requests = Requests(amounts=((LICENCE, 1),)) if licence else Requests()
+def pod(name, *, licences=1, priority=0):
+    requests = Requests(amounts=((LICENCE, licences),)) if licences else Requests()
     return Workload(namespace="d", name=name, labels={}, needs=Needs(requests=requests), priority=priority)
 
 
-@pytest.fixture
-def engine():
+@pytest.fixture(params=[RackLicences])
+def in_table(request, monkeypatch):
+    """The rule is the last of the table, and what is derived from the table is derived again."""
+    with monkeypatch.context() as patched:
+        patched.setattr(profiles, "POD_PLUGINS", (*profiles.POD_PLUGINS, request.param))
+        patched.setitem(profiles.DEFAULT_WEIGHTS, NAME, request.param.default_weight)
+        importlib.reload(scheduler_config)
+        reason_pages.all_pages.cache_clear()
+        yield request.param
+    importlib.reload(scheduler_config)
+    reason_pages.all_pages.cache_clear()
+
+
+@pytest.fixture(params=[UPSTREAM])
+def index(request):
     """Two nodes in rack a, where one of two licences is left, and one in rack b, where none is."""
-    index = PlacementIndex()
+    index = PlacementIndex(request.param)
     for name in ("a1", "a2", "b1"):
         allocatable = (("pods", 10), (LICENCE, 10))
         index.add_target(Target(name=TargetName(name), labels={RACK: name[0]}, allocatable=allocatable))
     index.add(pod("on-a", priority=5), "a1")
     index.add(pod("on-b", priority=5), "b1")
     index.add(pod("also-on-b"), "b1")
-    return Engine(index, (*profiles.pod_rules(), RackLicences()))
+    return index
+
+
+@pytest.fixture
+def engine(index, in_table):
+    return Engine(index, profiles.pod_rules())
 
 
 @pytest.fixture
@@ -110,26 +76,38 @@ def verdict_on(explained, name):
     return next(verdict for verdict in explained.targets if verdict.name == name)
 
 
-def test_it_filters(engine):
-    feasible = filtering.run(pod("new"), engine).feasible
-    assert {name: bool(feasible[slot]) for name, slot in engine.index.slots.by_name.items()} == {
-        "a1": True,
-        "a2": True,
-        "b1": False,
-    }
-    assert filtering.run(pod("new", licence=False), engine).feasible.sum() == 3
+def feasible(workload, engine):
+    found = filtering.run(workload, engine).feasible
+    return [name for name, slot in sorted(engine.index.slots.by_name.items()) if found[slot]]
+
+
+# Filter and score
+
+
+@pytest.mark.parametrize("licences, names", [(0, ["a1", "a2", "b1"]), (1, ["a1", "a2"]), (2, [])])
+def test_it_filters(engine, licences, names):
+    assert feasible(pod("new", licences=licences), engine) == names
+
+
+def test_nodes_outside_of_racks_are_not_limited(engine):
+    for name in ("x", "y"):
+        engine.index.add_target(Target(name=TargetName(name), labels={}, allocatable=(("pods", 10), (LICENCE, 10))))
+    engine.index.add(pod("on-x", licences=9), "x")
+    assert feasible(pod("new"), engine) == ["a1", "a2", "x", "y"]
+    assert feasible(pod("new", licences=5), engine) == ["y"]
+    assert verdict_on(explanation.explain(pod("new"), engine), "x").scores[NAME] == 10
 
 
 def test_its_reason_is_counted_in_the_message(full):
     message = fit_error.sentence(filtering.run(pod("new"), full), full.index)
-    assert message == "0/3 nodes are available: 3 node(s) were in racks without a licence left."
+    assert message == "0/3 nodes are available: 3 node(s) were in racks with too few licences left."
 
 
 def test_it_scores(engine):
     engine.index.remove("d/on-b")
     engine.index.remove("d/also-on-b")
     explained = explanation.explain(pod("new"), engine)
-    assert [verdict_on(explained, name).scores["RackLicences"] for name in ("a1", "a2", "b1")] == [5, 5, 10]
+    assert [verdict_on(explained, name).scores[NAME] for name in ("a1", "a2", "b1")] == [5, 5, 10]
 
 
 def test_its_evaluation_follows_the_changes_of_the_index(engine):
@@ -147,13 +125,24 @@ def test_its_evaluation_follows_the_changes_of_the_index(engine):
     assert chosen == ["a", "", "b", ""]
 
 
+def test_its_evaluation_is_the_same_after_every_change_that_is_undone(index):
+    found = checked(RackLicences(), pod("new"), index)
+    check_evidence(RackLicences, found)
+    assert found.rejected == {"b1": "U node(s) were in racks with too few licences left"}
+    assert found.raw == {"a1": 1, "a2": 1, "b1": 0}
+
+
+# Explaining
+
+
 def test_an_explanation_shows_its_evidence_and_proposes_its_remedy(full):
     explained = explanation.explain(pod("new"), full)
     assert verdict_on(explained, "a2").failures == [
         Failure(
             "rack-licences",
-            "node(s) were in racks without a licence left",
-            detail="all in use",
+            "node(s) were in racks with too few licences left",
+            detail="requests 1, 0 of 2 are left",
+            term=LICENCE,
             domain="rack=a",
             peers=("d/also-on-a", "d/on-a"),
         )
@@ -164,19 +153,37 @@ def test_an_explanation_shows_its_evidence_and_proposes_its_remedy(full):
     assert schedule_pod.choose(pod("new"), full) == (-1, 0), "the remedies are only tried"
 
 
+@pytest.mark.usefixtures("in_table")
+def test_its_reason_has_a_page():
+    assert CliRunner().invoke(main.cli, ["explain-rule", NAME], prog_name="bayplan").stdout == (
+        "licences\n  rule    rack-licences\n  plugin  RackLicences\n"
+        "  text    node(s) were in racks with too few licences left\n\n"
+        "What it means\n  Pods of the rack use its licences.\n\nWhat to do\n  Buy more.\n"
+    )
+
+
+def test_without_the_table_nobody_knows_it():
+    assert NAME not in scheduler_config.PLUGINS
+    assert NAME not in [rule.name for rule in profiles.pod_rules()]
+    assert "licences" not in [page.id for page in reason_pages.all_pages()]
+
+
+# Requeueing
+
+
 @pytest.mark.parametrize(
     "change, is_lifted",
     [
         (lambda index: index.remove("d/on-b"), True),
         (lambda index: index.remove("d/plain"), False),
         (lambda index: index.add(pod("another"), "a2"), False),
-        (lambda index: index.add(pod("other", licence=False), "a2"), False),
+        (lambda index: index.add(pod("other", licences=0), "a2"), False),
         (lambda index: index.set_volume("v", Volume(name="v")), False),
     ],
     ids=["a licence is returned", "another pod leaves", "a licence is taken", "another pod comes", "a volume comes"],
 )
 def test_an_unschedulable_pod_is_evaluated_after_the_changes_that_may_lift_it(full, change, is_lifted):
-    full.index.add(pod("plain", licence=False), "b1")
+    full.index.add(pod("plain", licences=0), "b1")
     evaluator = SimpleNamespace(
         fits=lambda workload, _nominations: schedule_pod.choose(workload, full)[0] >= 0,
         verdicts=lambda workload: filtering.run(workload, full),
@@ -189,43 +196,107 @@ def test_an_unschedulable_pod_is_evaluated_after_the_changes_that_may_lift_it(fu
     assert unschedulable.n_evaluations == is_lifted
 
 
-class CountedRackLicences(RackLicences):
-    """The same, and it says that evictions return licences."""
-
-    def eviction_effect(self, state, codes, preemptor):
-        return EvictionEffect(capacity_constraints=(LicenceConstraint(self.left(preemptor.index), preemptor.index),))
+# Preemption
 
 
-class LicenceConstraint(CapacityConstraint):
-    def __init__(self, left, index):
-        super().__init__(1, left - 1)
-        self.column, self.index = index.column(RACK), index
-
-    def amounts(self):
-        records = self.index.pod_table.records
-        return np.array([record is not None and needs_licence(record.workload) for record in records], np.int64)
-
-    def amount_of(self, nominated, slot):
-        return int(needs_licence(nominated))
-
-
-@pytest.mark.parametrize("rule, n_dry_runs", [(RackLicences(), 2), (CountedRackLicences(), 0)])
-def test_it_takes_part_in_preemption(full, rule, n_dry_runs, monkeypatch):
+@pytest.mark.parametrize("in_table", [RackLicences, CountedRackLicences], indirect=True)
+def test_it_takes_part_in_preemption(full, in_table, monkeypatch):
     """Without a word by dry runs of the two nodes with victims, with its capacity constraint by sums."""
     calls, run = [], dry_run.dry_run
     monkeypatch.setattr(dry_run, "dry_run", lambda *given: calls.append(given) or run(*given))
-    engine = Engine(full.index, (*profiles.pod_rules(), rule))
-    engine.index.remove("d/also-on-b")
-    engine.index.add(pod("least-on-b", priority=-1), "b1")
-    found = preemption.preempt(pod("new", priority=1), engine)
-    assert (found.target, found.victims, len(calls)) == ("b1", ("d/least-on-b",), n_dry_runs)
+    full.index.remove("d/also-on-b")
+    full.index.add(pod("least-on-b", priority=-1), "b1")
+    found = preemption.preempt(pod("new", priority=1), full)
+    assert (found.target, found.victims) == ("b1", ("d/least-on-b",))
+    assert len(calls) == (2 if in_table is RackLicences else 0)
     nominated = [(pod("nominated", priority=1), "b1")]
-    found = preemption.preempt(pod("new", priority=1), engine, nominated=nominated)
+    found = preemption.preempt(pod("new", priority=1), full, nominated=nominated)
     assert (found.target, found.victims) == ("a1", ("d/also-on-a",))
-    assert not preemption.preempt(pod("new", priority=-1), engine).target
+    assert not preemption.preempt(pod("new", priority=-1), full).target
 
 
-def test_its_reason_has_a_page():
-    pages = reason_pages.pages_of((*profiles.pod_rules(), RackLicences()))
-    assert [(page.id, page.rule, page.plugin) for page in pages][-1] == ("licences", "rack-licences", "RackLicences")
-    assert pages[: len(reason_pages.pages_of(profiles.pod_rules()))] == reason_pages.pages_of(profiles.pod_rules())
+@pytest.mark.parametrize("in_table", [RackLicences, CountedRackLicences], indirect=True)
+def test_outside_of_racks_only_other_rules_decide_on_victims(full, in_table):
+    full.index.add_target(Target(name=TargetName("x"), labels={}, allocatable=(("pods", 2), (LICENCE, 10))))
+    full.index.add(pod("on-x", priority=-2), "x")
+    nominated = [(pod("nominated", licences=3, priority=1), "x")]
+    found = preemption.preempt(pod("new", licences=5, priority=1), full, nominated=nominated)
+    assert (found.target, found.victims) == ("x", ("d/on-x",))
+
+
+@pytest.mark.parametrize("index", [DESIGN], indirect=True)
+@pytest.mark.parametrize("in_table, victims", [
+    (RackLicences, ()),
+    (CountedRackLicences, ("d/on-a", "d/on-a2")),
+], indirect=["in_table"])  # fmt: skip
+def test_only_a_constraint_of_the_rack_names_victims_on_its_other_nodes(engine, victims):
+    engine.index.remove_target("b1")
+    engine.index.add(pod("on-a2"), "a2")
+    assert preemption.preempt(pod("new", licences=2, priority=6), engine).victims == victims
+
+
+# Configuration
+
+
+def configured(index, profile):
+    """An engine whose rules one profile of a scheduler configuration configures."""
+    return Engine(index, profiles.pod_rules(scheduler_config.profile_of({"profiles": [profile]})))
+
+
+def with_arguments(**arguments):
+    return {"pluginConfig": [{"name": NAME, "args": arguments}]}
+
+
+def scores(engine):
+    """Of a node where two licences are left."""
+    engine.index.add_target(Target(name=TargetName("c1"), labels={RACK: "c"}, allocatable=(("pods", 9), (LICENCE, 9))))
+    return verdict_on(explanation.explain(pod("new"), engine), "c1").scores
+
+
+@pytest.mark.usefixtures("in_table")
+@pytest.mark.parametrize("profile, score", [
+    ({}, 10),
+    ({"plugins": {"score": {"enabled": [{"name": NAME, "weight": 7}]}}}, 14),
+    ({"plugins": {"multiPoint": {"enabled": [{"name": NAME}]}}}, 2),
+    (with_arguments(), 10),
+    (with_arguments(licencesPerRack=None), 10),
+    (with_arguments(licencesPerRack=4), 20),
+])  # fmt: skip
+def test_a_profile_sets_its_weight_and_its_arguments(index, profile, score):
+    assert scores(configured(index, profile))[NAME] == score
+
+
+@pytest.mark.usefixtures("in_table")
+@pytest.mark.parametrize("point", ["multiPoint", "filter", "score"])
+@pytest.mark.parametrize("name", [NAME, "*"])
+def test_a_profile_disables_it_or_one_half_of_it(index, point, name):
+    engine = configured(index, {"plugins": {point: {"disabled": [{"name": name}]}}})
+    assert ("b1" in feasible(pod("new"), engine)) is (point != "score")
+    assert scores(engine).get(NAME, 0) == (10 if point == "filter" else 0)
+    assert (NAME in [rule.name for rule in engine.rules]) is (point != "multiPoint")
+
+
+@pytest.mark.usefixtures("in_table")
+def test_without_its_filter_a_rack_with_more_pods_than_licences_scores_nothing(index):
+    index.add(pod("third-on-b"), "b1")
+    engine = configured(index, {"plugins": {"filter": {"disabled": [{"name": NAME}]}}})
+    assert verdict_on(explanation.explain(pod("new"), engine), "b1").scores[NAME] == 0
+
+
+@pytest.mark.usefixtures("in_table")
+@pytest.mark.parametrize("per_rack, names", [(0, []), (2, ["a1", "a2"]), (3, ["a1", "a2", "b1"])])
+def test_its_arguments_reach_its_filter(index, per_rack, names):
+    assert feasible(pod("new"), configured(index, with_arguments(licencesPerRack=per_rack))) == names
+
+
+@pytest.mark.usefixtures("in_table")
+@pytest.mark.parametrize("value, wrong", [
+    ("three", 'expected a whole number, got the string "three"'),
+    (-1, "Invalid value: -1: not in valid range [0, 100]"),
+    (101, "Invalid value: 101: not in valid range [0, 100]"),
+])  # fmt: skip
+def test_mistyped_and_invalid_arguments_are_named(value, wrong):
+    with pytest.raises(InputError) as found:
+        scheduler_config.profile_of({"profiles": [with_arguments(licencesPerRack=value)]})
+    path = "profiles[0].pluginConfig[0].args.licencesPerRack"
+    assert str(found.value) == f"KubeSchedulerConfiguration: {path}: {wrong}"
