@@ -19,7 +19,7 @@ from bayplan.rules.rule import Rule
 from bayplan.rules.volume_claims import CLAIM_AWAITED
 from rules.shorthand import pod, situation_of
 
-TABLES = {rule.id: rule for rule in (*profiles.POD_RULES, *profiles.FLEET_RULES)}
+TABLES = {rule.id: type(rule) for rule in (*profiles.pod_rules(), *profiles.fleet_rules())}
 PAGES = [page for rule in TABLES.values() for page in rule.documented]
 MODULES = [
     importlib.import_module(found.name)

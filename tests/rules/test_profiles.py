@@ -71,7 +71,7 @@ def test_arguments_reach_their_rules():
 
 
 def test_every_rule_takes_its_own_arguments():
-    for rule in (*profiles.POD_RULES, *profiles.FLEET_RULES):
+    for rule in map(type, (*profiles.pod_rules(), *profiles.fleet_rules())):
         with_defaults, plain = rule(rule.arguments_type()), rule()
         assert vars(with_defaults).keys() == vars(plain).keys()
 

@@ -2,8 +2,8 @@
 The tables of rules: for pods on nodes and for workloads on clusters.
 
 The first has kube-scheduler's order, configurable like its profiles. It mirrors
-pkg/scheduler/apis/config/v1/default_plugins.go, without the plugins that act on a cluster. Karmada calls its plugins in
-random order; the order of the second table is ours.
+pkg/scheduler/apis/config/v1/default_plugins.go, without the plugins that act on a cluster; a rule that kube-scheduler
+lacks stands behind those. Karmada calls its plugins in random order; the order of the second table is ours.
 """
 
 from __future__ import annotations
@@ -55,7 +55,6 @@ POD_PLUGINS: tuple[type[AnyRule], ...] = (
     BalancedAllocation,
     ImageLocality,
 )
-POD_RULES: tuple[type[AnyRule], ...] = (Placeable, *POD_PLUGINS)
 FLEET_RULES: tuple[type[AnyRule], ...] = (
     Placeable,
     ClusterLeaving,
