@@ -1,13 +1,15 @@
 """What every rule of the tables declares about itself."""
 
+import msgspec
 import pytest
 
 from bayplan.indexing.journal import ChangeType
 from bayplan.rules import profiles
+from bayplan.rules.arguments import Arguments
 from bayplan.rules.node_ports import NodePorts
 from bayplan.rules.rule import LiftedBy, PartRule, Rule
 
-RULES = list(dict.fromkeys((*profiles.POD_RULES, *profiles.FLEET_RULES)))
+RULES = list(dict.fromkeys(map(type, (*profiles.pod_rules(), *profiles.fleet_rules()))))
 FILTERING = [rule for rule in RULES if rule.reject is not Rule.reject]
 
 
@@ -31,6 +33,15 @@ def test_a_rule_that_rejects_a_target_has_reasons_and_evidence(rule):
     assert rule.documented
     assert rule.evidence is not Rule.evidence
     assert rule.reasons_by_code or rule.reasons is not Rule.reasons
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_arguments_that_are_read_have_a_type_of_their_own_as_written(rule):
+    """Without it, a mistyped argument is not reported before it is validated."""
+    arguments = rule.arguments_type
+    is_read = arguments.read.__func__ is not Arguments.read.__func__
+    assert (arguments.written_type is not Arguments.written_type) == is_read
+    assert bool(msgspec.structs.fields(arguments)) == is_read
 
 
 @pytest.mark.parametrize("method", ["reject", "pre_filter"])
