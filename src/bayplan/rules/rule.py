@@ -123,7 +123,12 @@ class Rule(ABC, Generic[Part, State]):
 
     @abstractmethod
     def part(self, workload: Workload, index: PlacementIndex) -> Part | None:
-        """The piece of the workload that this rule reads; None if the rule does not apply to the workload."""
+        """
+        The piece of the workload that this rule reads; None if the rule does not apply to the workload.
+
+        It is made of what the signature of the workload has (`engine/equivalence.py`): of its labels only those that a
+        term selects by. Workloads that differ in another label share the results of all rules.
+        """
 
     @abstractmethod
     def prepare(self, part: Part, index: PlacementIndex) -> State:
@@ -218,7 +223,7 @@ class Rule(ABC, Generic[Part, State]):
         What evictions change about `codes`, those of `reject` for all targets; only called if the rule filters.
 
         The default is right for every rule: they change nothing if the rule does not follow workloads, and otherwise
-        may change any target, each of which then takes a dry run.
+        may change any target, each of which then takes a dry run with the workloads on it as potential victims.
         """
         del state
         changes_any = self.follows_workloads and codes is not None
