@@ -48,9 +48,6 @@ class RackLicencesArguments(Arguments, frozen=True):
         return cls() if per_rack is None else cls(per_rack)
 
 
-DEFAULT_ARGUMENTS = RackLicencesArguments()
-
-
 class RackLicencesState(msgspec.Struct, frozen=True):
     """How many licences the pod requests, the row of the index's capacity that counts them, and the racks."""
 
@@ -66,12 +63,10 @@ class RackLicences(Rule[int, RackLicencesState]):
     id = "rack-licences"
     default_weight = 5
     arguments_type = RackLicencesArguments
+    arguments: RackLicencesArguments
     lifted_by = LiftedBy.PEERS
     reasons_by_code = (TOO_FEW,)
     documented = (DocumentedReason(TOO_FEW, means="Pods of the rack use its licences.", to_do="Buy more."),)
-
-    def __init__(self, arguments: RackLicencesArguments = DEFAULT_ARGUMENTS) -> None:
-        self.per_rack = arguments.per_rack
 
     def part(self, workload: Workload, index: PlacementIndex) -> int | None:
         """The number of licences; None for a pod that requests none."""
@@ -102,7 +97,7 @@ class RackLicences(Rule[int, RackLicencesState]):
     def evidence(self, state: RackLicencesState, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
         del workload
         rack, left = index.slots.at(slot).labels[RACK], int(self._left(state, index, np.array([slot]))[0])
-        detail = f"requests {state.requested}, {max(left, 0)} of {self.per_rack} are left"
+        detail = f"requests {state.requested}, {max(left, 0)} of {self.arguments.per_rack} are left"
         users = _users(state, slot, index)
         return [Failure(self.id, TOO_FEW.text, detail=detail, term=LICENCE, domain=f"{RACK}={rack}", peers=users)]
 
@@ -117,7 +112,7 @@ class RackLicences(Rule[int, RackLicencesState]):
         taken = np.zeros(state.racks.n_domains, np.int64)
         np.add.at(taken, state.racks.of_slot, index.capacity.requested[state.row])
         taken[ABSENT] = 0
-        return self.per_rack - state.racks.gather(taken, at)
+        return self.arguments.per_rack - state.racks.gather(taken, at)
 
 
 class CountedRackLicences(RackLicences):
