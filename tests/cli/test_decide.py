@@ -82,6 +82,22 @@ def test_all_values_of_wrong_types_in_a_question_about_a_pod_are_reported(run):
     ]
 
 
+def test_a_bad_switch_is_the_only_one_that_is_reported(run):
+    question = {"nodes": [], "pod": POD, "options": {"switches": {"nope": True, "firstPodPerTerm": 1}}}
+    assert error_of(run, "pods", question) == [
+        "options.switches.firstPodPerTerm: expected true or false, got the number 1",
+        "options.switches.nope: unknown field",
+    ]
+
+
+def test_the_weight_of_a_plugin_has_32_bits(run):
+    plugins = {"score": {"enabled": [{"name": "ImageLocality", "weight": 2**31}]}}
+    question = {"nodes": [], "pod": POD, "options": {"config": {"profiles": [{"plugins": plugins}]}}}
+    (message,) = error_of(run, "pods", question)
+    assert message.startswith("KubeSchedulerConfiguration: profiles[0].plugins.score.enabled[0].weight: ")
+    assert message.endswith("expected a whole number from -2147483648 to 2147483647, got the number 2147483648")
+
+
 def binding(placement, name="web"):
     return {"metadata": {"name": name, "namespace": "shop"}, "spec": {"replicas": 1, "placement": placement}}
 

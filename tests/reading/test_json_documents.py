@@ -56,6 +56,12 @@ def test_lists_within_lists_and_typed_lists():
     assert [item.line for item in found] == [9, 14, 21]
 
 
+def test_a_list_within_a_list_whose_items_are_no_list_is_a_fault():
+    inner = {"kind": "List", "apiVersion": "v1", "items": "x"}
+    found = read(json.dumps({"kind": "List", "apiVersion": "v1", "items": [inner, obj("Node", "n")]}))
+    assert [str(found[0]), found[1].name] == ["a.json:1, List: items: expected a list", "n"]
+
+
 def test_a_path_has_a_line():
     text = json.dumps(
         {"items": [obj("Pod", "a"), obj("Pod", "b", spec={"x": [1, {"y": None}]})], "kind": "List"}, indent=1

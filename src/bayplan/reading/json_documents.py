@@ -158,7 +158,11 @@ def _items(file: str, top: _Top, start: int, lines: _LineCounter) -> Iterator[Do
 
 def _unpacked(document: Document, text: bytes) -> Iterator[Document | Fault]:
     """The document itself, or the objects of a list within a list."""
-    inner = _decode_top(text) if document.kind.endswith("List") else _Top()
+    try:
+        inner = _decode_top(text) if document.kind.endswith("List") else _Top()
+    except msgspec.ValidationError:
+        yield document.fault("expected a list", "items")
+        return
     if inner.items is not msgspec.UNSET:
         yield from _items(document.file, inner, 0, _LineCounter(text, document.line))
     else:

@@ -67,7 +67,8 @@ def semantics_of(options: QuestionOptions) -> Semantics:
     if options.semantics not in PRESETS:
         known = " or ".join(PRESETS)
         raise InputError(f"options.semantics: expected {known}, got {options.semantics!r}")
-    preset = msgspec.to_builtins(PRESETS[options.semantics])
+    # As plain values of JSON, which are all that a fault can be about.
+    preset = msgspec.json.decode(msgspec.json.encode(PRESETS[options.semantics]))
     if options.daemon_namespaces is not None:
         preset["daemonNamespaces"] = options.daemon_namespaces
     semantics: Semantics = structure_faults.convert({**preset, **options.switches}, Semantics, "options.switches")

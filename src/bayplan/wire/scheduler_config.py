@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from bayplan.wire.meta import WireObject
+from bayplan.wire.meta import Int32, WireObject
 from bayplan.wire.pods import TopologySpreadConstraint, WireNodeAffinity
 
 
 class PluginEntry(WireObject):
     name: str | None = None
-    weight: int | None = None
+    weight: Int32 | None = None
 
 
 class PluginSet(WireObject):
@@ -75,7 +75,7 @@ class DefaultPreemptionArgs(WrittenArguments):
 
 
 class InterPodAffinityArgs(WrittenArguments):
-    hard_pod_affinity_weight: int | None = None
+    hard_pod_affinity_weight: Int32 | None = None
     ignore_preferred_terms_of_existing_pods: bool | None = None
 
 
