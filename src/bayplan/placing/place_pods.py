@@ -48,18 +48,23 @@ def place(workload: Workload, engine: Engine, *, ranked: bool = True) -> PodPlac
     if workload.gates:
         return PodPlacement(workload, message=f"{GATED.text}: {', '.join(workload.gates)}")
     slot, total = schedule_pod.choose(workload, engine, ranked=ranked)
-    index = engine.index
     if slot >= 0:
-        return PodPlacement(workload, put_on(index, workload, slot), total)
-    # Why no target is feasible is computed once for all workloads of the class, until the index changes.
-    equivalence_class = engine.class_of(workload)
-    failure = equivalence_class.fit_failure
-    if failure is None or failure.position != index.journal.end:
+        return PodPlacement(workload, put_on(engine.index, workload, slot), total)
+    failure = fit_failure_of(workload, engine)
+    return PodPlacement(workload, message=failure.message, reasons=failure.reasons)
+
+
+def fit_failure_of(workload: Workload, engine: Engine) -> FitFailure:
+    """Why no target is feasible, computed once for all workloads of the class until the index changes."""
+    index, equivalence_class = engine.index, engine.class_of(workload)
+    known = equivalence_class.fit_failure
+    if known is None or known.position != index.journal.end:
         verdicts = filtering.run(workload, engine)
         reasons = dict(fit_error.count(verdicts, index)) if verdicts.pre_filter_rejection is None else {}
-        failure = FitFailure(index.journal.end, fit_error.sentence(verdicts, index), reasons)
-        equivalence_class.fit_failure = failure
-    return PodPlacement(workload, message=failure.message, reasons=failure.reasons)
+        known = equivalence_class.fit_failure = FitFailure(
+            index.journal.end, fit_error.sentence(verdicts, index), reasons
+        )
+    return known
 
 
 def put_on(index: PlacementIndex, workload: Workload, slot: int) -> str:
