@@ -141,10 +141,14 @@ def test_a_released_engine_holds_no_terms(semantics, seed):
 def test_the_terms_of_an_asked_pod_are_held_until_release():
     engine = engine_over(*NODES)
     terms = engine.index.peer_index.terms
+    engine.index.add(pod("old"), "n0")
     schedule_pod.choose(pod("new", apart_from="web"), engine)
+    (placed,) = engine.index.peer_index.classes.by_id.values()
     assert len(terms) > 0
+    assert len(placed.matched) > 0
     engine.release()
     assert len(terms) == 0
+    assert placed.matched == []  # else placed workloads would go on counting for nothing
 
 
 # Several engines
