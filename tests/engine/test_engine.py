@@ -1,5 +1,6 @@
 """An engine owns the caches of its rules over its index: they are bounded, released, and independent of other engines."""
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,13 +8,13 @@ from hypothesis import strategies as st
 
 from bayplan import schedule_pod
 from bayplan.engine import engine as engine_module
-from bayplan.engine import evaluations
+from bayplan.engine import evaluations, filtering
 from bayplan.engine.engine import Engine
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.labels import equals
 from bayplan.model.semantics import DESIGN, UPSTREAM
 from bayplan.model.targets import Target
-from bayplan.model.terms import HOSTNAME, AffinityTerms, PodTerm
+from bayplan.model.terms import HOSTNAME, AffinityTerms, PeerTerm, PodTerm, TermPart
 from bayplan.model.workloads import Needs, Requests, Workload
 from bayplan.rules import profiles
 from properties.changing import ChangingCluster
@@ -180,3 +181,18 @@ def test_a_released_engine_leaves_the_results_of_others():
     engine.index.add(pod("peer"), "n1")
     assert feasible_nodes(asked, other) == ["n0", "n2"]
     assert other.evaluations.n_full == n_full
+
+
+def test_the_terms_of_split_classes_stay_until_their_last_owner_leaves():
+    engine = engine_over(*NODES)
+    for i in range(3):
+        owner = pod(f"old-{i}", apart_from="web")
+        engine.index.add(msgspec.structs.replace(owner, labels={"app": "web", "track": str(i)}), f"n{i}")
+    classes = engine.index.peer_index.classes
+    assert len(classes) == 1
+    engine.index.peer_index.hold(PeerTerm((TermPart(equals({"track": "1"}), ("default",)),)))
+    assert len(classes) == 2
+    engine.index.remove("default/old-1")
+    assert len(classes) == 1
+    feasible = filtering.run(pod("new"), engine).feasible
+    assert [name for name, slot in engine.index.slots.by_name.items() if feasible[slot]] == ["n1"]
