@@ -129,7 +129,7 @@ class ViolationTracker:
         if workload.key in self._owned or execution_rules.execution_rules_of(workload, self._index.semantics):
             touched.owners.add(workload.key)
         peer_index = self._index.peer_index
-        for entry in peer_index.terms.candidates(workload.labels) if self._tracked_rules else ():
+        for entry in peer_index.terms_for(workload.labels, workload.namespace) if self._tracked_rules else ():
             rules, set_rules = self._rules_by_term.get(id(entry)), self._rules_by_set_term.get(id(entry))
             if not rules and not set_rules:
                 continue

@@ -2,15 +2,14 @@
 The terms in use, each once, with the counters of the workloads that they match or that own them.
 
 A term is in use by placed workloads that own it (`OwnerRule`) and by cached evaluations that count its matches, and is
-dropped with its last use. Terms are found from labels without a scan over all of them. Knows nothing of what the counts
-are used for.
+dropped with its last use. Knows nothing of what the counts are used for.
 """
 
 from __future__ import annotations
 
 import enum
 from collections import Counter as Tally
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
@@ -18,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.indexing.slots import ABSENT, At, ValueColumn
-from bayplan.model.labels import EXISTS, IN, Labels
+from bayplan.indexing.term_lookup import TermLookup
 from bayplan.model.reasons import Mask, Slots
 from bayplan.model.terms import PeerTerm, PodTerm
 
@@ -26,7 +25,7 @@ from bayplan.model.terms import PeerTerm, PodTerm
 DENSE_SHARE = 16
 MAX_SINGLE_TARGETS = 16  # up to so many targets, plain integers are faster than arrays
 
-Anchor = tuple[str, str | None]  # (key, value), or (key, None) for any value
+Mention = tuple[str, str | None]  # (key, value), or (key, None) for any value
 OwnerRuleKey = tuple["Role", tuple[str, ...], int, int, bool]
 
 
@@ -182,7 +181,6 @@ class TermEntry(msgspec.Struct, eq=False):
     """One term: the counters of its matches by topology key, as far as they are in use, and its owners."""
 
     term: PeerTerm
-    anchors: tuple[Anchor, ...]
     uses: int = 0
     matches: dict[str, Counter] = {}
     owner_rules: dict[OwnerRuleKey, OwnerRule] = {}
@@ -196,26 +194,22 @@ class TermTable(msgspec.Struct, eq=False):
     them names. Only these distinguish classes.
     """
 
-    mentioned: Tally[Anchor] = msgspec.field(default_factory=Tally)
+    mentioned: Tally[Mention] = msgspec.field(default_factory=Tally)
     mentions_generation: int = 0  # changes whenever something is mentioned for the first time, or no longer
     n_by_namespace_labels: int = 0  # terms that select namespaces by their labels
+    lookup: TermLookup[TermEntry] = msgspec.field(default_factory=TermLookup)
     _entries: dict[PeerTerm, TermEntry] = {}
-    _by_anchor: dict[Anchor, dict[PeerTerm, TermEntry]] = {}
-    _without_anchor: dict[PeerTerm, TermEntry] = {}
 
     def __len__(self) -> int:
         return len(self._entries)
 
-    def use(self, term: PeerTerm) -> tuple[TermEntry, list[Anchor]]:
+    def use(self, term: PeerTerm) -> tuple[TermEntry, list[Mention]]:
         """The entry of the term, used once more, and what is newly mentioned: a key comes before its values."""
         entry = self._entries.get(term)
-        new: list[Anchor] = []
+        new: list[Mention] = []
         if entry is None:
-            entry = self._entries[term] = TermEntry(term, anchors_of(term))
-            for anchor in entry.anchors:
-                self._by_anchor.setdefault(anchor, {})[term] = entry
-            if not entry.anchors:
-                self._without_anchor[term] = entry
+            entry = self._entries[term] = TermEntry(term)
+            self.lookup.add(term, entry)
             self.n_by_namespace_labels += any(part.namespace_selector is not None for part in term.parts)
             for mention in mentions_of(term):
                 self.mentioned[mention] += 1
@@ -225,18 +219,14 @@ class TermTable(msgspec.Struct, eq=False):
         entry.uses += 1
         return entry, new
 
-    def release(self, entry: TermEntry) -> list[Anchor] | None:
+    def release(self, entry: TermEntry) -> list[Mention] | None:
         """Use the term once less; with the last use it is dropped, and the result is what is no longer mentioned."""
         entry.uses -= 1
         if entry.uses:
             return None
         del self._entries[entry.term]
-        self._without_anchor.pop(entry.term, None)
+        self.lookup.remove(entry.term)
         self.n_by_namespace_labels -= any(part.namespace_selector is not None for part in entry.term.parts)
-        for anchor in entry.anchors:
-            del self._by_anchor[anchor][entry.term]
-            if not self._by_anchor[anchor]:
-                del self._by_anchor[anchor]
         dropped = []
         for mention in mentions_of(entry.term):
             self.mentioned[mention] -= 1
@@ -246,37 +236,12 @@ class TermTable(msgspec.Struct, eq=False):
                 dropped.append(mention)
         return dropped
 
-    def candidates(self, labels: Labels) -> Iterator[TermEntry]:
-        """The terms that may match a workload with these labels; each once, and every term that matches."""
-        yield from self._without_anchor.values()
-        for key, value in labels.items():
-            yield from self._by_anchor.get((key, value), {}).values()
-            yield from self._by_anchor.get((key, None), {}).values()
 
-
-def mentions_of(term: PeerTerm) -> Iterable[Anchor]:
+def mentions_of(term: PeerTerm) -> Iterable[Mention]:
     """The label keys that a term selects by, each before the values of it that the term names."""
-    found: dict[Anchor, None] = {}
+    found: dict[Mention, None] = {}
     for part in term.parts:
         for requirement in part.selector.requirements if part.selector is not None else ():
             found[requirement.key, None] = None
             found.update(((requirement.key, value), None) for value in requirement.values)
     return found
-
-
-def anchors_of(term: PeerTerm) -> tuple[Anchor, ...]:
-    """
-    Labels of which every workload that the term matches has at least one; empty if there are no such labels.
-
-    One requirement is enough to find the term by: the positive one with the fewest values.
-    """
-    positive = [
-        requirement
-        for part in term.parts
-        for requirement in (part.selector.requirements if part.selector else ())
-        if requirement.operator in (IN, EXISTS)
-    ]
-    if not positive:
-        return ()
-    best = min(positive, key=lambda one: len(one.values) if one.operator == IN else 1_000_000)
-    return tuple((best.key, value) for value in best.values) if best.operator == IN else ((best.key, None),)
