@@ -8,8 +8,10 @@ key is first named.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 
 import msgspec
 
@@ -34,6 +36,7 @@ from bayplan.model.workloads import Workload, WorkloadKey
 Counters = dict[Counter, None]  # an ordered set
 
 NO_LABELS: Labels = {}
+MAX_NOTED_TERMS = 64  # changed terms that are compared with a state one by one
 MAX_VISIBLE_ENTRIES = 8192  # label sets whose visible labels are cached
 
 
@@ -60,6 +63,8 @@ class PeerIndex:
     # Called with the rows in the pod table of workloads that change their class, and the id of the new class.
     moved: Callable[[list[int], int], None] | None = None
     _owned: dict[tuple[str, AffinityTerms], _OwnedTerms] = field(default_factory=dict)
+    # The terms of the owner rules that came or went with the last changes of `generation`.
+    _owned_terms: deque[PeerTerm] = field(default_factory=lambda: deque(maxlen=MAX_NOTED_TERMS))
     _visible: BoundedCache[tuple[VisibleLabels, frozenset[str]], VisibleLabels] = field(default_factory=BoundedCache)
     _visible_generation: int = -1
 
@@ -104,6 +109,11 @@ class PeerIndex:
         for entry in self.terms_for(labels, namespace):
             if entry.owner_rules and self.matches(entry.term, labels, namespace):
                 yield from entry.owner_rules.values()
+
+    def owned_terms_changed_since(self, generation: int) -> list[PeerTerm] | None:
+        """The terms of owner rules that came or went since a generation; None if they are many, or not known."""
+        n = self.generation - generation
+        return list(islice(reversed(self._owned_terms), n)) if n <= len(self._owned_terms) else None
 
     def peers(self, term: PeerTerm, slots: Iterable[int]) -> tuple[WorkloadKey, ...]:
         """The placed workloads that a term matches on these targets, by name: evidence, not for the fast path."""
@@ -221,6 +231,7 @@ class PeerIndex:
         if not self.terms.n_by_namespace_labels:
             return
         self.generation += 1
+        self._owned_terms.clear()  # before this change, any of them may have matched others
         for cls in self.classes.in_namespace(name):
             matched, owner_rules = cls.matched, cls.owner_rules
             cls.matched = self._matched_by(cls)
@@ -295,7 +306,7 @@ class PeerIndex:
                 rule = OwnerRule(role, entry, source, reach, source.weight, source.limit, self_matching)
                 entry.owner_rules[key] = rule
                 self.n_owner_rules += 1
-                self.generation += 1
+                self._note_owned(entry.term)
             rule.uses += 1
             rules.append(rule)
         return rules
@@ -306,7 +317,11 @@ class PeerIndex:
             if not rule.uses:
                 rule.entry.owner_rules = {k: r for k, r in rule.entry.owner_rules.items() if r is not rule}
                 self.n_owner_rules -= 1
-                self.generation += 1
+                self._note_owned(rule.entry.term)
+
+    def _note_owned(self, term: PeerTerm) -> None:
+        self.generation += 1
+        self._owned_terms.append(term)
 
     def _matched_by(self, cls: WorkloadClass) -> Counters:
         return {

@@ -15,6 +15,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from bayplan.caching import memoised
 from bayplan.model.labels import EXISTS, IN, Labels, Selector
 from bayplan.model.terms import PeerTerm
 
@@ -125,6 +126,7 @@ class TermLookup(msgspec.Struct, Generic[Entry], eq=False):
             del self._by_key[group.listed_under]
 
 
+@memoised(16384)
 def required_values(term: PeerTerm) -> RequiredValues:
     """What every workload has that the term matches: for each key the values allowed. An empty tuple allows none."""
     found: dict[str, tuple[str, ...] | None] = {}

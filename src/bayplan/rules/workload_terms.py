@@ -43,6 +43,7 @@ class _WorkloadTerms(InterPodAffinity):
     reasons_by_code = (NO_PEER, PEER, OWNER)
     exempts_assigned = True
     domain_column = Rule.domain_column  # a cluster may be in several domains
+    has_domain_effects = Rule.has_domain_effects
     evaluate_one = Rule.evaluate_one  # the scores differ from those for pods
     remedies = Rule.remedies  # those for pods edit the pod
     eviction_effect = Rule.eviction_effect  # preemption is for pods

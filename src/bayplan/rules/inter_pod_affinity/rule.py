@@ -6,6 +6,7 @@ Filter and score read counters by domain, never pods. `docs/differences.md` list
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 import numpy as np
@@ -14,7 +15,7 @@ from bayplan.caching import BoundedCache
 from bayplan.indexing.classes import WorkloadClass
 from bayplan.indexing.journal import Change, ChangeType
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.indexing.slots import ALL, At, ValueColumn
+from bayplan.indexing.slots import ABSENT, ALL, At, ValueColumn
 from bayplan.indexing.term_table import OwnerRule, Reach, Role, TermEntry
 from bayplan.model.reasons import Codes, DocumentedReason, Scores
 from bayplan.model.terms import PeerTerm, resolve
@@ -35,13 +36,17 @@ from bayplan.rules.inter_pod_affinity.state import (
     InterPodAffinityState,
     RequiredAffinity,
     first_by_term,
+    has_few_domains,
     meets_affinity,
+    reaches_of,
     rejected_by_existing,
+    sum_of_counts,
 )
 from bayplan.rules.remedies import Alternatives
 from bayplan.rules.rule import (
     MAX_REMEMBERED_CLASSES,
     MAX_SCORE,
+    DomainEffects,
     Failure,
     LiftedBy,
     Raw,
@@ -166,21 +171,65 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
         for entry in state.held:
             index.peer_index.release(entry)
 
+    def concerns(self, state: InterPodAffinityState, term: PeerTerm, index: PlacementIndex) -> bool:
+        return index.peer_index.matches(term, dict(state.part.labels), state.part.namespace)
+
+    def has_domain_effects(self, state: InterPodAffinityState) -> bool:
+        return not state.compares_matches
+
+    def domain_effects(self, state: InterPodAffinityState, index: PlacementIndex) -> list[DomainEffects] | None:
+        if index.semantics.soft_terms_count_once or not has_few_domains(state):
+            return None
+        found: dict[str, DomainEffects] = {}
+
+        def of(reach: Reach) -> DomainEffects:
+            column = reach.columns[0]
+            effects = found.get(column.key)
+            if effects is None:
+                effects = found[column.key] = DomainEffects(column)
+            return effects
+
+        for existing in state.existing_anti_affinity:
+            of(existing.rule.reach).rejected.update(existing.rule.reach.counter.by_domain)
+        for term in state.required_anti_affinity:
+            limit, by_domain = term.use.limit, term.reach.counter.by_domain
+            over = by_domain if not limit else [domain for domain, count in by_domain.items() if count > limit]
+            of(term.reach).rejected.update(over)
+        for required, first in zip(state.required_affinity, first_by_term(state), strict=True):
+            if first:
+                of(required.reach).rejected.add(ABSENT)
+            else:
+                of(required.reach).leave(set(required.reach.counter.by_domain))
+        for reach, weight in self._scored(state):
+            raw = of(reach).raw
+            for domain, count in reach.counter.by_domain.items():
+                raw[domain] = raw.get(domain, 0) + weight * count
+        return list(found.values())
+
+    def _scored(self, state: InterPodAffinityState) -> Iterator[tuple[Reach, int]]:
+        """The counters that scores are made of, each with what one counted pod adds."""
+        for term in state.preferred_affinity:
+            yield term.reach, term.use.weight
+        for term in state.preferred_anti_affinity:
+            yield term.reach, -term.use.weight
+        for existing in state.existing_scores:
+            yield existing.rule.reach, self._weight_of(existing.rule)
+
     def domain_column(self, state: InterPodAffinityState, index: PlacementIndex) -> ValueColumn | None:
-        others = (*state.required_anti_affinity, *state.preferred_affinity, *state.preferred_anti_affinity)
-        existing = (*state.existing_anti_affinity, *state.existing_scores)
-        reaches = [required.reach for required in state.required_affinity] + [term.reach for term in others]
-        reaches += [term.rule.reach for term in existing]
-        reaches += [term.matches for term in existing if term.matches is not None]
-        return common_column((column for reach in reaches for column in reach.columns), index)
+        return common_column((column for reach in reaches_of(state) for column in reach.columns), index)
 
     def reject(self, state: InterPodAffinityState, index: PlacementIndex, at: At) -> Codes | None:
         if not (state.required_affinity or state.required_anti_affinity or state.existing_anti_affinity):
             return None
         codes = np.zeros(len(index.slots.alive[at]), np.int64)
         # The check that kube-scheduler makes first comes last, so that its code overwrites the others.
-        for existing in state.existing_anti_affinity:
-            codes[rejected_by_existing(existing, at)] = EXISTING_ANTI_AFFINITY_CODE
+        if state.existing_anti_affinity:
+            existing = state.existing_anti_affinity
+            rejected = sum_of_counts(((one.rule.reach, 1) for one in existing if one.matches is None), at) > 0
+            for one in existing:
+                if one.matches is not None:
+                    rejected = rejected | rejected_by_existing(one, at)
+            codes[:] = np.where(rejected, EXISTING_ANTI_AFFINITY_CODE, 0)
         for term in state.required_anti_affinity:
             codes[term.reach.exceeds(term.use.limit, at)] = ANTI_AFFINITY_CODE
         if state.required_affinity:
@@ -201,12 +250,14 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
             # By the design document a domain without a match adds the weight; kube-scheduler subtracts it per match.
             counts = term.reach.counts(at)
             raw += term.use.weight * (1 - np.minimum(counts, 1) if once else -counts)
+        raw += sum_of_counts(
+            ((one.rule.reach, self._weight_of(one.rule)) for one in state.existing_scores if one.matches is None), at
+        )
         for existing in state.existing_scores:
-            rule, only = existing.rule, None
             if existing.matches is not None:
                 # In the design document only owners without a match count; an owner is not its own peer.
-                only = existing.matches.counts(ALL) - rule.self_matching <= 0
-            raw += self._weight_of(rule) * rule.reach.counts(at, only=only)
+                rule, only = existing.rule, existing.matches.counts(ALL) - existing.rule.self_matching <= 0
+                raw += self._weight_of(rule) * rule.reach.counts(at, only=only)
         return raw
 
     def scaled(self, raw: Raw, lowest: int, highest: int) -> Raw:

@@ -6,12 +6,16 @@ The questions here are asked by its filter, its evidence and its preemption alik
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from bayplan.caching import BoundedCache
 from bayplan.indexing.classes import VisibleLabels
-from bayplan.indexing.slots import ALL, At
-from bayplan.indexing.term_table import OwnerRule, Reach, TermEntry
+from bayplan.indexing.slots import ALL, At, ValueColumn
+from bayplan.indexing.term_table import Counter, OwnerRule, Reach, TermEntry, sum_by_domain
 from bayplan.model.reasons import Mask, Reason, StatusCode
 from bayplan.model.terms import AffinityTerms, PeerTerm, ResolvedTerm
 
@@ -22,6 +26,7 @@ ANTI_AFFINITY_NOT_MATCHED = Reason(
 EXISTING_ANTI_AFFINITY_NOT_SATISFIED = Reason(
     "existing-anti-affinity", "node(s) didn't satisfy existing pods anti-affinity rules", StatusCode.UNSCHEDULABLE
 )
+MAX_FEW_DOMAINS = 128  # up to which integers of single domains are faster than arrays of all
 AFFINITY_CODE, ANTI_AFFINITY_CODE, EXISTING_ANTI_AFFINITY_CODE = 1, 2, 3
 
 
@@ -112,3 +117,42 @@ def rejected_by_existing(existing: ExistingPodTerm, at: At) -> Mask:
     # The owner itself is not counted, the incoming pod is.
     exceeded = existing.matches.counts(ALL) - rule.self_matching + 1 > rule.limit
     return rule.reach.counts(at, only=exceeded) > 0
+
+
+def sum_of_counts(weighted: Iterable[tuple[Reach, int]], at: At) -> NDArray[np.int64]:
+    """The counts of many counters for each target, each times its weight; they are added up by domain first."""
+    total: NDArray[np.int64] = np.zeros((), np.int64)
+    by_column: dict[str, tuple[ValueColumn, list[tuple[Counter, int]]]] = {}
+    for reach, weight in weighted:
+        if len(reach.columns) == 1 and not reach.columns[0].further:
+            column = reach.columns[0]
+            by_column.setdefault(column.key, (column, []))[1].append((reach.counter, weight))
+        else:
+            total = total + weight * reach.counts(at)
+    for column, counters in by_column.values():
+        total = total + column.gather(sum_by_domain(column.n_domains, counters), at)
+    return total
+
+
+def reaches_of(state: InterPodAffinityState) -> Iterator[Reach]:
+    """The counters that the codes and scores depend on."""
+    for required in state.required_affinity:
+        yield required.reach
+    for term in (*state.required_anti_affinity, *state.preferred_affinity, *state.preferred_anti_affinity):
+        yield term.reach
+    for existing in (*state.existing_anti_affinity, *state.existing_scores):
+        yield existing.rule.reach
+        if existing.matches is not None:
+            yield existing.matches
+
+
+def has_few_domains(state: InterPodAffinityState) -> bool:
+    """Whether all codes and scores are those of few domains, each of one topology key."""
+    if state.compares_matches:
+        return False
+    n_domains = 0
+    for reach in reaches_of(state):
+        n_domains += len(reach.counter.by_domain)
+        if n_domains > MAX_FEW_DOMAINS or len(reach.columns) > 1 or reach.columns[0].further:
+            return False
+    return True
